@@ -1,0 +1,15 @@
+# libsandbox: the sandbox lifecycle around libsbsync. The core is a convenience library for the tests.
+noinst_LTLIBRARIES += %D%/libsandbox-core.la
+lib_libsandbox_core_la_SOURCES = \
+	%D%/version.c
+
+lib_libsandbox_core_la_LIBADD = lib/base/libbase.la
+
+lib_LTLIBRARIES += libsandbox.la
+libsandbox_la_SOURCES =
+libsandbox_la_LIBADD = %D%/libsandbox-core.la libsbsync.la $(SANDBOX_LIBS)
+libsandbox_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -no-undefined
+pkgconfig_DATA += %D%/libsandbox.pc
+
+sbinclude_HEADERS += \
+	%D%/sb/version.h

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <sbsync/version.h>
+
+const char *
+sb_sync_version(void)
+{
+	return PACKAGE_VERSION;
+}

@@ -1,0 +1,9 @@
+# One program a module in tests/unit; each prints TAP.
+TEST_EXTENSIONS = .sh
+LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+SH_LOG_DRIVER = $(LOG_DRIVER)
+AM_TESTS_ENVIRONMENT = CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; \
+	SB_TOP_SRCDIR='$(abs_top_srcdir)'; export SB_TOP_SRCDIR; \
+	SB_TOP_BUILDDIR='$(abs_top_builddir)'; export SB_TOP_BUILDDIR;
+
+include tests/unit/local.mk

@@ -1,0 +1,18 @@
+# cmocka programs: add the name to UNIT_BASE, UNIT_SYNC or UNIT_SANDBOX and the sources as usual.
+UNIT_LDADD_BASE = lib/base/libbase.la $(CMOCKA_LIBS)
+UNIT_LDADD_SYNC = sync/libsbsync-core.la $(SYNC_LIBS) $(SSH2_LIBS) $(CMOCKA_LIBS)
+UNIT_LDADD_SANDBOX = lib/libsandbox-core.la sync/libsbsync-core.la $(SANDBOX_LIBS) $(SYNC_LIBS) \
+	$(SSH2_LIBS) $(CMOCKA_LIBS)
+
+check_PROGRAMS += \
+	%D%/test-error \
+	%D%/test-buf
+
+TESTS += \
+	%D%/test-error \
+	%D%/test-buf
+
+tests_unit_test_error_SOURCES = %D%/test-error.c
+tests_unit_test_error_LDADD = $(UNIT_LDADD_BASE)
+tests_unit_test_buf_SOURCES = %D%/test-buf.c
+tests_unit_test_buf_LDADD = $(UNIT_LDADD_BASE)

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "tests/lib/unit.h"
+
+static void
+wrap_prepends_context(void **state)
+{
+	struct sb_error err = { 0 };
+	int r = sb_wrap(&err, sb_fail(&err, SB_E_PROTO, "bad tag %d", 7), "peer %s", "b");
+
+	(void)state;
+	assert_int_equal(r, SB_E_PROTO);
+	assert_string_equal(err.msg, "peer b: bad tag 7");
+}
+
+static void
+errno_gives_code_and_text(void **state)
+{
+	struct sb_error err = { 0 };
+
+	(void)state;
+	errno = ENOENT;
+	assert_int_equal(sb_fail_errno(&err, "open %s", "x"), SB_E_NOTFOUND);
+	assert_int_equal(err.sys, ENOENT);
+	assert_string_equal(err.msg, "open x: No such file or directory");
+}
+
+static void
+null_error_is_allowed(void **state)
+{
+	(void)state;
+	errno = EIO;
+	assert_int_equal(sb_fail(NULL, SB_E_INVAL, "x"), SB_E_INVAL);
+	assert_int_equal(sb_fail_errno(NULL, "x"), SB_E_SYS);
+	assert_int_equal(sb_wrap(NULL, SB_E_LIMIT, "x"), SB_E_LIMIT);
+}
+
+static void
+long_messages_are_cut_not_overrun(void **state)
+{
+	struct sb_error err = { 0 };
+	char text[2 * SB_ERROR_MSG_MAX];
+
+	(void)state;
+	memset(text, 'a', sizeof text - 1);
+	text[sizeof text - 1] = 0;
+	sb_fail(&err, SB_E_INVAL, "%s", text);
+	assert_int_equal(strlen(err.msg), SB_ERROR_MSG_MAX - 1);
+	sb_wrap(&err, SB_E_INVAL, "ctx");
+	assert_int_equal(strncmp(err.msg, "ctx: aaa", 8), 0);
+	assert_int_equal(strlen(err.msg), SB_ERROR_MSG_MAX - 1);
+}
+
+static void
+every_code_has_name_and_text(void **state)
+{
+	(void)state;
+#define CHECK(num, name, text) \
+	assert_string_equal(sb_code_name(num), #name); \
+	assert_string_equal(sb_code_text(num), text);
+	SB_CODE_MAP(CHECK)
+	assert_string_equal(sb_code_name(-9999), "UNKNOWN");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(wrap_prepends_context),
+		cmocka_unit_test(errno_gives_code_and_text),
+		cmocka_unit_test(null_error_is_allowed),
+		cmocka_unit_test(long_messages_are_cut_not_overrun),
+		cmocka_unit_test(every_code_has_name_and_text),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
