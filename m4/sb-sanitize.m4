@@ -15,7 +15,17 @@ AC_DEFUN([SB_SANITIZE], [
     [SB_SAN_FLAGS="-fsanitize=$enable_sanitizers -fno-omit-frame-pointer -fno-sanitize-recover=all"])
   AS_IF([test "$enable_fuzzers" = yes],
     [SB_SAN_FLAGS="$SB_SAN_FLAGS -fsanitize=fuzzer-no-link"
-     SB_FUZZ_FLAGS="-fsanitize=fuzzer"])
+     SB_FUZZ_FLAGS="-fsanitize=fuzzer"
+     AC_MSG_CHECKING([whether $CC knows libFuzzer])
+     sb_save_CFLAGS=$CFLAGS
+     CFLAGS="$CFLAGS -fsanitize=fuzzer"
+     AC_LINK_IFELSE([AC_LANG_SOURCE([[#include <stddef.h>
+int LLVMFuzzerTestOneInput(const unsigned char *p, size_t n);
+int LLVMFuzzerTestOneInput(const unsigned char *p, size_t n) { return p == 0 && n != 0; }]])],
+       [AC_MSG_RESULT([yes])],
+       [AC_MSG_RESULT([no])
+        AC_MSG_ERROR([--enable-fuzzers needs clang with libFuzzer: install clang-14 libclang-rt-14-dev, give CC=clang-14])])
+     CFLAGS=$sb_save_CFLAGS])
   AS_IF([test "$enable_coverage" = yes],
     [SB_SAN_FLAGS="$SB_SAN_FLAGS --coverage -O0"])
   AC_SUBST([SB_SAN_FLAGS])

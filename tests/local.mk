@@ -7,3 +7,4 @@ AM_TESTS_ENVIRONMENT = CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; 
 	SB_TOP_BUILDDIR='$(abs_top_builddir)'; export SB_TOP_BUILDDIR;
 
 include tests/unit/local.mk
+include tests/fuzz/local.mk

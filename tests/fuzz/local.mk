@@ -1,0 +1,41 @@
+# Fuzz targets. Each is fuzz-NAME.c with LLVMFuzzerTestOneInput and a folder corpus/NAME of small inputs, and
+# three lines here: its name in FUZZERS_ALL, its sources, its libraries.
+#
+# In normal builds replay.c is their main and `make check` feeds them the corpus. With --enable-fuzzers
+# they are libFuzzer programs; `make fuzz` builds those below fuzz-build/ and runs them.
+FUZZERS_ALL = \
+	%D%/fuzz-cursor
+
+tests_fuzz_fuzz_cursor_SOURCES = %D%/fuzz-cursor.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_cursor_LDADD = $(FUZZ_LDADD_BASE)
+
+FUZZ_LDADD_BASE = lib/base/libbase.la $(SB_FUZZ_FLAGS)
+FUZZ_LDADD_SYNC = sync/libsbsync-core.la $(SYNC_LIBS) $(SSH2_LIBS) $(SB_FUZZ_FLAGS)
+FUZZ_LDADD_SANDBOX = lib/libsandbox-core.la sync/libsbsync-core.la $(SANDBOX_LIBS) $(SYNC_LIBS) \
+	$(SSH2_LIBS) $(SB_FUZZ_FLAGS)
+
+EXTRA_DIST += %D%/corpus %D%/run.sh %D%/fuzz.h
+if FUZZERS
+FUZZ_DRIVER = %D%/fuzz.h
+EXTRA_PROGRAMS += $(FUZZERS_ALL)
+else
+FUZZ_DRIVER = %D%/fuzz.h %D%/replay.c
+check_PROGRAMS += $(FUZZERS_ALL)
+TESTS += $(FUZZERS_ALL)
+endif
+
+# Seconds for each target, which targets (all), how many at once, and with which compiler.
+FUZZ_SECONDS = 60
+FUZZ_TARGETS =
+FUZZ_JOBS = 2
+FUZZ_CC = clang-14
+
+.PHONY: fuzz fuzz-programs
+fuzz-programs: $(FUZZERS_ALL)
+
+fuzz:
+	FUZZ_CC='$(FUZZ_CC)' $(SHELL) $(top_srcdir)/tests/fuzz/run.sh '$(abs_top_srcdir)' fuzz-build \
+		'$(FUZZ_SECONDS)' '$(FUZZ_JOBS)' $(FUZZ_TARGETS)
+
+distclean-local:
+	rm -rf fuzz-build
