@@ -8,3 +8,4 @@ AM_TESTS_ENVIRONMENT = CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; 
 
 include tests/unit/local.mk
 include tests/fuzz/local.mk
+include tests/e2e/local.mk
