@@ -12,4 +12,5 @@ libsandbox_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -no-undefined
 pkgconfig_DATA += %D%/libsandbox.pc
 
 sbinclude_HEADERS += \
+	%D%/sb/host.h %D%/sb/host-snapshot.h %D%/sb/host-exec.h \
 	%D%/sb/version.h

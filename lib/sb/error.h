@@ -42,7 +42,29 @@
 	X(-28, USAGE, "wrong usage") \
 	X(-29, UNSTABLE, "file keeps changing") \
 	X(-30, FULL, "buffer is full") \
-	X(-31, UNAVAILABLE, "temporarily unavailable")
+	X(-31, UNAVAILABLE, "temporarily unavailable") \
+	X(-101, SESSION_NOT_FOUND, "sandbox: session not found") \
+	X(-102, SESSION_EXISTS, "sandbox: session already exists") \
+	X(-103, SESSION_PAUSED, "sandbox: session is paused") \
+	X(-104, SESSION_DESTROYING, "sandbox: session is destroying") \
+	X(-105, PROCESS_NOT_FOUND, "sandbox: process not found") \
+	X(-106, ROLLBACK_IN_PROGRESS, "sandbox: rollback in progress") \
+	X(-107, INVALID_STATE, "sandbox: invalid session state") \
+	X(-108, MAX_SESSIONS, "sandbox: max sessions reached") \
+	X(-109, TOOLS_IN_FLIGHT, "sandbox: tools in flight") \
+	X(-110, NO_SNAPSHOTS, "sandbox: snapshots not available (requires ZFS storage backend)") \
+	X(-111, SHUTTING_DOWN, "sandbox: shutting down") \
+	X(-112, SNAPSHOT_NOT_FOUND, "sandbox: snapshot not found") \
+	X(-113, SNAPSHOT_EXISTS, "sandbox: snapshot already exists") \
+	X(-114, SNAPSHOT_HELD, "sandbox: snapshot is held") \
+	X(-115, SNAPSHOT_IN_USE, "sandbox: snapshot has forks") \
+	X(-116, BASE_NOT_FOUND, "sandbox: base image not found") \
+	X(-117, POOL_FULL, "sandbox: storage is full") \
+	X(-118, STORAGE_BUSY, "sandbox: storage is busy") \
+	X(-119, STORAGE, "sandbox: storage command failed") \
+	X(-120, HOLD_NOT_FOUND, "sandbox: hold not found") \
+	X(-121, TOOL_UNKNOWN, "sandbox: unknown tool") \
+	X(-122, RUNTIME, "sandbox: container runtime failed")
 
 enum sb_code {
 	SB_OK = 0,

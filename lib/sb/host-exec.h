@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SB_HOST_EXEC_H
+#define SB_HOST_EXEC_H
+
+#include <sb/host.h>
+
+/* Tools and processes inside a session. Both need an ACTIVE session; a paused one gives SB_E_SESSION_PAUSED. */
+
+struct sb_host_resources {
+	double cpus;      /* 0: no limit */
+	uint64_t mem_mb;  /* 0: no limit */
+	int64_t timeout_ms; /* 0: tool_timeout_ms */
+	uint64_t max_output; /* bytes of each stream, 0: 10 MiB */
+};
+
+/* A piece of output as it comes. From the calling thread; it may block (the tool's output waits then). */
+typedef void (*sb_host_progress_fn)(const void *data, size_t len, bool is_stderr, void *arg);
+
+struct sb_host_tool_request {
+	size_t size;
+	const char *session;
+	const char *call_id;  /* for the per-tool snapshot; idempotency is the RPC layer's */
+	const char *tool;     /* "bash", ... */
+	const char *params;   /* a JSON object as text; NULL: {} */
+	struct sb_host_resources res;
+	sb_host_progress_fn progress; /* may be NULL */
+	void *arg;
+};
+#define SB_HOST_TOOL_REQUEST_INIT { .size = sizeof(struct sb_host_tool_request) }
+
+struct sb_host_tool_result {
+	char *text;         /* what the model sees; NUL-terminated */
+	size_t text_len;
+	bool is_error;      /* the tool failed (a missing file, a bad parameter, a non-zero exit) */
+	bool has_exit;
+	int exit_code;      /* 128+n for a signal, 124 for a timeout */
+	bool timed_out, oom, truncated;
+	int tier;           /* 1 in the host, 2 in the runtime */
+	int64_t duration_ns;
+	char snapshot[SB_HOST_NAME_MAX + 1]; /* per-tool snapshot or "" */
+	char snapshot_error[160];            /* why there is none although it was due, or "" */
+};
+SB_API void sb_host_tool_result_clear(struct sb_host_tool_result *r);
+
+/*
+ * Runs a tool to its end. Problems of the tool are a result with `is_error`; errors are those of the session, SB_E_TOOL_UNKNOWN,
+ * SB_E_INVAL (params), SB_E_LIMIT (max_tools), SB_E_RUNTIME. A canceled call kills what it started.
+ */
+SB_API int sb_host_tool_execute(struct sb_host *h, const struct sb_host_tool_request *req,
+	const struct sb_host_call *call, struct sb_host_tool_result *out, struct sb_error *err);
+
+#define SB_HOST_PROCESS_ID_MAX 63
+
+enum sb_host_process_status { SB_HOST_PROC_STARTING, SB_HOST_PROC_RUNNING, SB_HOST_PROC_EXITED };
+SB_API const char *sb_host_process_status_name(enum sb_host_process_status s);
+
+struct sb_host_process {
+	char id[SB_HOST_PROCESS_ID_MAX + 1];
+	enum sb_host_process_status status;
+	bool has_exit;
+	int exit_code;        /* 128+n for a signal; -1 and `has_exit` false: it ended while the host was away */
+	int64_t pid;          /* on the host; 0 once gone */
+	int64_t started_ns, ended_ns; /* Unix time; 0: not yet */
+	char *binary;
+	char *address;        /* where its port is reached, or "" */
+	uint64_t log_size[2]; /* bytes written so far to stdout, stderr */
+};
+SB_API void sb_host_process_clear(struct sb_host_process *p);
+SB_API void sb_host_processes_free(struct sb_host_process *v, size_t n);
+
+struct sb_host_launch {
+	size_t size;
+	const char *session;
+	const char *binary;
+	const char *const *args; /* without argv[0]; NULL-terminated or NULL */
+	const char *const *env;  /* "KEY=value", NULL-terminated or NULL */
+	int expose_port;         /* 0: none. The runtime `none` cannot confine a port: SB_E_UNSUPPORTED */
+	struct sb_host_resources res;
+};
+#define SB_HOST_LAUNCH_INIT { .size = sizeof(struct sb_host_launch) }
+
+/* Starts a process of its own in the session. SB_E_LIMIT (max_processes), SB_E_INVAL, SB_E_NOTFOUND (binary). */
+SB_API int sb_host_process_launch(struct sb_host *h, const struct sb_host_launch *l,
+	const struct sb_host_call *call, struct sb_host_process *out, struct sb_error *err);
+
+/* `sig` to the whole process tree; 0: SIGTERM. Success when it has ended already. Any state of the session. */
+SB_API int sb_host_process_kill(struct sb_host *h, const char *id, const char *process, int sig,
+	struct sb_error *err);
+SB_API int sb_host_process_get(struct sb_host *h, const char *id, const char *process,
+	struct sb_host_process *out, struct sb_error *err);
+/* Oldest first; ended ones are kept 10 minutes, their logs until the session is destroyed. */
+SB_API int sb_host_process_list(struct sb_host *h, const char *id, struct sb_host_process **out, size_t *out_n,
+	struct sb_error *err);
+
+/*
+ * Reads at most `size` bytes of a log (`which` 0 stdout, 1 stderr) from `*offset`, which moves on (also past
+ * what was dropped). With `follow` it waits for more until `call` ends. Returns the count; 0 means the end
+ * (the process ended and all was read), or, without `follow`, nothing more for now.
+ */
+SB_API int64_t sb_host_process_logs(struct sb_host *h, const char *id, const char *process, int which,
+	uint64_t *offset, void *data, size_t size, bool follow, const struct sb_host_call *call,
+	struct sb_error *err);
+
+#endif
