@@ -7,4 +7,4 @@ lib_base_libbase_la_SOURCES = \
 
 sbincludedir = $(includedir)/sb
 sbinclude_HEADERS = \
-	lib/sb/error.h
+	lib/sb/cancel.h lib/sb/error.h lib/sb/log.h
