@@ -2,6 +2,11 @@
 TEST_EXTENSIONS = .sh
 LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 SH_LOG_DRIVER = $(LOG_DRIVER)
+# No test may take longer than this many seconds.
+TEST_TIMEOUT = 300
+LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/lib/run-test.sh $(TEST_TIMEOUT)
+SH_LOG_COMPILER = $(LOG_COMPILER)
+EXTRA_DIST += tests/lib/run-test.sh tests/lib/tap.sh tests/lib/unit.h
 AM_TESTS_ENVIRONMENT = CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; \
 	SB_TOP_SRCDIR='$(abs_top_srcdir)'; export SB_TOP_SRCDIR; \
 	SB_TOP_BUILDDIR='$(abs_top_builddir)'; export SB_TOP_BUILDDIR;

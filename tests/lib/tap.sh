@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=sh
+# shellcheck shell=sh disable=SC2034
 # TAP for shell tests. Source it first:
 #     . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 # then call check, must_fail, skip, ... and end with `finish`. $scratch is an empty folder that is removed at

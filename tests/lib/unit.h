@@ -28,4 +28,12 @@
 			fail_msg("%s: got %d (%s), want %d", #call, r_, (err)->msg, (int)(want)); \
 	} while (0)
 
+/* Ends the test as skipped with a reason, which a bare skip() does not have: what is missing here. */
+#define skip_because(...) \
+	do { \
+		print_message("# skip: " __VA_ARGS__); \
+		print_message("\n"); \
+		skip(); \
+	} while (0)
+
 #endif
