@@ -4,7 +4,12 @@
 
 #include <stddef.h>
 
+/* In front of every function that leaves the library; gives it C linkage in C++. */
+#ifdef __cplusplus
+#define SB_API extern "C" __attribute__((visibility("default")))
+#else
 #define SB_API __attribute__((visibility("default")))
+#endif
 #define SB_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
 /*

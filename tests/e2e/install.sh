@@ -54,6 +54,12 @@ if [ ! -e "$libdir/libsbsync.so" ] || [ ! -e "$libdir/libsbsync.a" ]; then
 fi
 try sync sbsync/version.h 'sb_sync_version()' libsbsync
 try sandbox sb/version.h 'sb_version()' libsandbox
+if command -v g++ >/dev/null; then
+	cp "$scratch/sync.c" "$scratch/sync.cc"
+	check "libsbsync from C++" sh -c "g++ -Wall -Werror -o $scratch/sync-cc $scratch/sync.cc $(pc --cflags --libs libsbsync)"
+else
+	skip "libsbsync from C++" "g++ is not installed"
+fi
 
 # Only what an export macro names leaves the libraries, and all of it carries the prefix.
 for so in sbsync sandbox; do
