@@ -18,5 +18,6 @@ dist_check_SCRIPTS += tests/lint.sh tests/headers.sh
 EXTRA_DIST += tests/lib/lint.py
 
 include tests/unit/local.mk
+include tests/unit/base.mk
 include tests/fuzz/local.mk
 include tests/e2e/local.mk

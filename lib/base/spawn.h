@@ -27,18 +27,21 @@ struct sb_spawn_opts {
 	const char *cwd;         /* NULL: ours */
 	bool own_group;          /* a process group of its own (kill reaches the whole group) */
 	bool new_session;        /* setsid */
-	bool search_path;        /* look argv[0] up in PATH */
+	bool search_path;        /* look argv[0] up in our PATH (absolute entries only) */
 	uint64_t max_memory;     /* RLIMIT_AS in bytes, 0: unchanged */
 	unsigned max_cpu_s;      /* RLIMIT_CPU, 0: unchanged */
-	bool die_with_parent;    /* PR_SET_PDEATHSIG SIGKILL */
+	bool die_with_parent;    /* SIGKILL when the thread that started it ends */
 };
 #define SB_SPAWN_OPTS_INIT \
 	{ .size = sizeof(struct sb_spawn_opts), .fds = { -1, -1, -1 }, .own_group = true }
 
-/* A running or ended child. `in` is what it reads (we write), `out` and `errfd` what it writes; -1 when not a pipe. */
+/*
+ * A running or ended child. `in` is what it reads (we write), `out` and `errfd` what it writes; -1 when not
+ * a pipe. Whatever happened to it, sb_child_stop releases what is left.
+ */
 struct sb_child {
 	pid_t pid;
-	int pidfd; /* polls readable when it ended; -1 where the kernel has none */
+	int pidfd; /* polls readable when it ended; -1 once reaped and where the kernel has none */
 	int in;
 	int out;
 	int errfd;
@@ -46,13 +49,19 @@ struct sb_child {
 	bool reaped;
 	int status; /* as waitpid gives it, once reaped */
 };
+#define SB_CHILD_INIT \
+	{ .pidfd = -1, .in = -1, .out = -1, .errfd = -1 }
 
 /*
  * Starts argv (no shell). No descriptor but 0-2 reaches the child; signal dispositions and mask are the
- * defaults. An exec failure is reported here (SB_E_NOTFOUND, SB_E_DENIED, ...), not as exit 127.
+ * defaults. An exec failure is reported here (SB_E_NOTFOUND, SB_E_DENIED, ...), not as exit 127. Writing
+ * to `in` after the child closed it raises SIGPIPE unless done by sb_file_write_nosig.
  */
 int sb_spawn(const char *const *argv, const struct sb_spawn_opts *opts, struct sb_child *out,
 	struct sb_error *err);
+
+/* True once it has ended; it is not reaped by this. */
+bool sb_child_ended(const struct sb_child *c);
 
 /* Waits; SB_E_TIMEOUT or SB_E_CANCELED leave it running. After success `status` is set. */
 int sb_child_wait(struct sb_child *c, const struct sb_cancel *cancel, sb_deadline d, struct sb_error *err);
@@ -60,13 +69,18 @@ int sb_child_wait(struct sb_child *c, const struct sb_cancel *cancel, sb_deadlin
 /* Exit code, or 128 + signal number. Needs a reaped child. */
 int sb_child_exit_code(const struct sb_child *c);
 
-/* Closes our pipe ends, TERM to the group, `grace_ms`, KILL to the group, reaps. A child gone already is fine. */
+/*
+ * Closes our pipe ends, TERM to the group, at most `grace_ms` for the child to end (0: no TERM), KILL to the group,
+ * reaps. With a reaped child (or SB_CHILD_INIT) it only closes; the group is left alone then.
+ */
 void sb_child_stop(struct sb_child *c, int grace_ms);
 
 /*
  * Runs argv to its end, feeds `in` (may be NULL), collects stdout and stderr up to the ceilings of the
- * buffers (initialised by the caller; NULL: discarded; the child is not stopped by a full buffer, the rest is dropped). Returns the
- * exit code (>= 0) or an error; on timeout and cancel the child's group is killed.
+ * buffers (initialised by the caller). A full buffer does not stop the child: the rest is dropped and sb_buf_check
+ * says SB_E_FULL. NULL: as `opts->io` says, by default discarded. Output that something left running by the
+ * child writes after the child's end is not waited for. Returns the exit code (>= 0) or an error; on
+ * timeout and cancel the child's group is killed.
  */
 int sb_run(const char *const *argv, const struct sb_spawn_opts *opts, const void *in, size_t in_len,
 	struct sb_buf *out, struct sb_buf *err_out, const struct sb_cancel *cancel, sb_deadline d,

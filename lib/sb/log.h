@@ -14,7 +14,8 @@ enum sb_log_level {
 
 /*
  * Where messages go. `component` is a short constant ("scan", "ssh", "host"). `text` is one line without
- * line end, control characters already escaped as \xNN. May be called from several threads at once.
+ * line end, escaped as by sb_escape except that a backslash stays one (a message may hold names that are escaped already).
+ * May be called from several threads at once.
  */
 typedef void (*sb_log_fn)(enum sb_log_level level, const char *component, const char *text, void *arg);
 
@@ -26,12 +27,13 @@ struct sb_log {
 	const char *components;
 };
 
+/* `log` may be NULL (silent). A line is cut at 16 KiB. */
 SB_API void sb_log(const struct sb_log *log, enum sb_log_level level, const char *component,
 	const char *fmt, ...) SB_PRINTF(4, 5);
 
 /*
- * Escapes `len` bytes of `in` for a terminal or a log: printable ASCII and valid UTF-8 (without C1
- * controls and bidirectional overrides) stay, everything else and the backslash become \n, \t, \\ or \xNN.
+ * Escapes `len` bytes of `in` for a terminal or a log: printable ASCII and valid UTF-8 (without C1 controls,
+ * bidirectional controls and Unicode line ends) stay, everything else and the backslash become \n, \t, \\ or \xNN.
  * Writes at most `size` bytes with the NUL; cuts at an escape's border. Returns `out`.
  */
 SB_API char *sb_escape(const char *in, size_t len, char *out, size_t size);

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <base/file.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <base/cleanup.h>
+#include <base/str.h>
+#include <sb/cancel.h>
+#include <sb/log.h>
+
+#define READ_STEP ((size_t)65536)
+#define LOCK_STEP_MS 20
+
+struct shown {
+	char text[256];
+};
+
+static const char *
+show(const char *name, struct shown *s)
+{
+	return sb_escape(name, strlen(name), s->text, sizeof s->text);
+}
+
+static void
+wait_for(int fd, short events)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+
+	(void)poll(&p, 1, -1);
+}
+
+int
+sb_file_write_all(int fd, const void *data, size_t len, struct sb_error *err)
+{
+	const uint8_t *p = data;
+
+	while (len) {
+		ssize_t n = write(fd, p, len);
+
+		if (n < 0 && errno == EAGAIN)
+			wait_for(fd, POLLOUT);
+		else if (n < 0 && errno != EINTR)
+			return sb_fail_errno(err, "write %zu bytes", len);
+		if (n < 0)
+			continue;
+		p += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+ssize_t
+sb_file_read_full(int fd, void *data, size_t len, struct sb_error *err)
+{
+	uint8_t *p = data;
+	size_t got = 0;
+
+	while (got < len) {
+		ssize_t n = read(fd, p + got, len - got);
+
+		if (n < 0 && errno == EAGAIN)
+			wait_for(fd, POLLIN);
+		else if (n < 0 && errno != EINTR)
+			return sb_fail_errno(err, "read %zu bytes", len - got);
+		if (n < 0)
+			continue;
+		if (!n)
+			break;
+		got += (size_t)n;
+	}
+	return (ssize_t)got;
+}
+
+ssize_t
+sb_file_write_nosig(int fd, const void *data, size_t len)
+{
+	static const struct timespec now = { 0 };
+	sigset_t pipe_set;
+	sigset_t old;
+	sigset_t pending;
+	bool was_pending;
+	ssize_t n;
+	int sys;
+
+	(void)sigemptyset(&pipe_set);
+	(void)sigaddset(&pipe_set, SIGPIPE);
+	(void)pthread_sigmask(SIG_BLOCK, &pipe_set, &old);
+	was_pending = !sigpending(&pending) && sigismember(&pending, SIGPIPE) == 1;
+	n = write(fd, data, len);
+	sys = errno;
+	/* The signal is for this thread; taking it back leaves one that was there before alone. */
+	if (n < 0 && sys == EPIPE && !was_pending)
+		while (sigtimedwait(&pipe_set, NULL, &now) < 0 && errno == EINTR)
+			;
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	errno = sys;
+	return n;
+}
+
+/* The directory part of `name` with its slash, and a random name in it. */
+static int
+temp_name(const char *name, char **out, struct sb_error *err)
+{
+	const char *slash = strrchr(name, '/');
+	int dir = slash ? (int)(slash + 1 - name) : 0;
+	uint8_t random[12];
+	char hex[2 * sizeof random + 1];
+	int r = sb_random(random, sizeof random, err);
+
+	if (r < 0)
+		return r;
+	*out = sb_str_printf("%.*s.sb-new-%s", dir, name, sb_str_hex(random, sizeof random, hex));
+	return *out ? 0 : sb_fail(err, SB_E_NOMEM, "temporary name: out of memory");
+}
+
+static int
+fsync_dir_of(int dirfd, const char *name, struct sb_error *err)
+{
+	const char *slash = strrchr(name, '/');
+	sb_autofree char *dir = slash ? strndup(name, (size_t)(slash + 1 - name)) : strdup(".");
+	sb_autoclose int fd = -1;
+
+	if (!dir)
+		return sb_fail(err, SB_E_NOMEM, "directory name: out of memory");
+	fd = openat(dirfd, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fsync(fd) < 0)
+		return sb_fail_errno(err, "fsync directory");
+	return 0;
+}
+
+static int
+fill_temp(int fd, const void *data, size_t len, mode_t mode, struct sb_error *err)
+{
+	int r = sb_file_write_all(fd, data, len, err);
+
+	if (r < 0)
+		return r;
+	if (fchmod(fd, mode) < 0)
+		return sb_fail_errno(err, "chmod %03o", (unsigned)mode);
+	if (fsync(fd) < 0)
+		return sb_fail_errno(err, "fsync");
+	return 0;
+}
+
+int
+sb_file_replace(int dirfd, const char *name, const void *data, size_t len, mode_t mode,
+	struct sb_error *err)
+{
+	sb_autofree char *temp = NULL;
+	sb_autoclose int fd = -1;
+	struct shown s;
+	int r = temp_name(name, &temp, err);
+
+	if (r < 0)
+		return sb_wrap(err, r, "replace %s", show(name, &s));
+	fd = openat(dirfd, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return sb_fail_errno(err, "replace %s: make a temporary file", show(name, &s));
+	r = fill_temp(fd, data, len, mode, err);
+	if (r < 0)
+		goto undo_temp;
+	if (renameat(dirfd, temp, dirfd, name) < 0) {
+		r = sb_fail_errno(err, "rename");
+		goto undo_temp;
+	}
+	r = fsync_dir_of(dirfd, name, err);
+	return r < 0 ? sb_wrap(err, r, "replace %s", show(name, &s)) : 0;
+
+undo_temp:
+	(void)unlinkat(dirfd, temp, 0);
+	return sb_wrap(err, r, "replace %s", show(name, &s));
+}
+
+/* Reads to the end of `fd`; one byte more than allowed tells that there is too much. */
+static int
+read_to_end(int fd, size_t hint, size_t max, struct sb_buf *out, struct sb_error *err)
+{
+	for (;;) {
+		size_t left = max - out->len;
+		size_t want = hint > out->len ? hint - out->len : READ_STEP;
+		uint8_t extra;
+		uint8_t *to = &extra;
+		ssize_t n;
+
+		want = want < left ? want : left;
+		if (want && !(to = sb_buf_reserve(out, want)))
+			return sb_fail(err, SB_E_NOMEM, "out of memory");
+		n = sb_file_read_full(fd, to, want ? want : 1, err);
+		if (n < 0)
+			return (int)n;
+		if (n && !want)
+			return sb_fail(err, SB_E_LIMIT, "larger than %zu bytes", max);
+		if (want)
+			sb_buf_grow(out, (size_t)n);
+		if (!n)
+			return 0;
+	}
+}
+
+int
+sb_file_read(int dirfd, const char *name, size_t max, struct sb_buf *out, struct sb_error *err)
+{
+	sb_autoclose int fd = -1;
+	struct shown s;
+	struct stat st;
+	size_t hint;
+	int r;
+
+	sb_buf_init(out, max);
+	/* Non-blocking, so that a fifo does not hold us here; regular files do not care. */
+	fd = openat(dirfd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return sb_fail_errno(err, "read %s", show(name, &s));
+	if (!S_ISREG(st.st_mode))
+		return sb_fail(err, SB_E_INVAL, "read %s: not a regular file", show(name, &s));
+	if (st.st_size > 0 && (uintmax_t)st.st_size > max)
+		return sb_fail(err, SB_E_LIMIT, "read %s: larger than %zu bytes", show(name, &s), max);
+	hint = (size_t)st.st_size;
+	r = read_to_end(fd, hint, max, out, err);
+	if (r < 0) {
+		sb_buf_free(out);
+		return sb_wrap(err, r, "read %s", show(name, &s));
+	}
+	return 0;
+}
+
+/* mkdir of one directory that may be there already. */
+static int
+make_one(const char *path, mode_t mode)
+{
+	struct stat st;
+	int sys;
+
+	if (!mkdir(path, mode))
+		return 0;
+	sys = errno;
+	/* A read-only parent says EROFS or EACCES also for what exists. */
+	if (sys != ENOENT && !stat(path, &st)) {
+		if (S_ISDIR(st.st_mode))
+			return 0;
+		sys = ENOTDIR;
+	}
+	errno = sys;
+	return -1;
+}
+
+int
+sb_file_mkdirs(const char *path, mode_t mode, struct sb_error *err)
+{
+	sb_autofree char *copy = NULL;
+	struct shown s;
+
+	if (!*path)
+		return sb_fail(err, SB_E_INVAL, "make directory: the name is empty");
+	if (!make_one(path, mode))
+		return 0;
+	if (errno != ENOENT)
+		return sb_fail_errno(err, "make directory %s", show(path, &s));
+	copy = strdup(path);
+	if (!copy)
+		return sb_fail(err, SB_E_NOMEM, "make directory %s: out of memory", show(path, &s));
+	for (char *p = strchr(copy + 1, '/'); p; p = strchr(p + 1, '/')) {
+		*p = 0;
+		if (make_one(copy, mode) < 0)
+			return sb_fail_errno(err, "make directory %s", show(copy, &s));
+		*p = '/';
+	}
+	if (make_one(path, mode) < 0)
+		return sb_fail_errno(err, "make directory %s", show(path, &s));
+	return 0;
+}
+
+int
+sb_file_lock(int fd, int wait_ms, struct sb_error *err)
+{
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	int64_t until = sb_now_ms() + wait_ms;
+
+	for (;;) {
+		struct timespec step = { .tv_nsec = LOCK_STEP_MS * 1000000L };
+
+		if (!fcntl(fd, F_OFD_SETLK, &whole))
+			return 0;
+		if (errno == EINTR)
+			continue;
+		if (errno != EAGAIN && errno != EACCES)
+			return sb_fail_errno(err, "lock");
+		if (sb_now_ms() >= until)
+			return sb_fail(err, SB_E_LOCKED, "held by another process");
+		(void)nanosleep(&step, NULL);
+	}
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <sb/log.h>
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <base/cleanup.h>
+
+/* No line is longer than this before escaping; more is cut. */
+#define LINE_MAX_BYTES ((size_t)16384)
+
+/*
+ * The length of the valid UTF-8 sequence at `p` (RFC 3629: no overlong forms, no surrogates), with its
+ * code point, or 0.
+ */
+static size_t
+utf8_len(const uint8_t *p, size_t left, uint32_t *out)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
+	uint32_t cp;
+
+	if (!n || n > left)
+		return 0;
+	cp = n == 1 ? p[0] : p[0] & (0x7fu >> n);
+	for (size_t i = 1; i < n; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+		cp = cp << 6 | (p[i] & 0x3f);
+	}
+	if (cp < least[n] || cp > 0x10ffff || (cp >= 0xd800 && cp <= 0xdfff))
+		return 0;
+	*out = cp;
+	return n;
+}
+
+/* Characters that move the cursor, change the direction of text or end a line. */
+static bool
+is_unsafe(uint32_t cp)
+{
+	return cp < 0x20 || (cp >= 0x7f && cp <= 0x9f) || cp == 0x61c || cp == 0x200e || cp == 0x200f ||
+		(cp >= 0x2028 && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069) || cp == 0xfeff;
+}
+
+/* Puts what stands for the next character into `piece`; returns its length and how much it used up. */
+static size_t
+next_piece(const uint8_t *p, size_t left, bool keep_backslash, char piece[16], size_t *used)
+{
+	static const char digits[] = "0123456789abcdef";
+	uint32_t cp = 0;
+	size_t n = utf8_len(p, left, &cp);
+	size_t len = 0;
+	char letter = cp == '\n' ? 'n' : cp == '\t' ? 't' : cp == '\\' && !keep_backslash ? '\\' : 0;
+
+	*used = n ? n : 1;
+	if (n && letter) {
+		piece[len++] = '\\';
+		piece[len++] = letter;
+		return len;
+	}
+	if (n && !is_unsafe(cp)) {
+		memcpy(piece, p, n);
+		return n;
+	}
+	for (size_t i = 0; i < *used; i++) {
+		piece[len++] = '\\';
+		piece[len++] = 'x';
+		piece[len++] = digits[p[i] >> 4];
+		piece[len++] = digits[p[i] & 15];
+	}
+	return len;
+}
+
+static char *
+escape(const char *in, size_t len, bool keep_backslash, char *out, size_t size)
+{
+	const uint8_t *p = (const uint8_t *)in;
+	size_t at = 0;
+
+	if (!size)
+		return out;
+	while (len) {
+		char piece[16];
+		size_t used;
+		size_t n = next_piece(p, len, keep_backslash, piece, &used);
+
+		if (n >= size - at)
+			break;
+		memcpy(out + at, piece, n);
+		at += n;
+		p += used;
+		len -= used;
+	}
+	out[at] = 0;
+	return out;
+}
+
+char *
+sb_escape(const char *in, size_t len, char *out, size_t size)
+{
+	return escape(in, len, false, out, size);
+}
+
+static bool
+listed(const char *components, const char *name)
+{
+	size_t n = strlen(name);
+
+	while (components) {
+		const char *comma = strchrnul(components, ',');
+
+		if ((size_t)(comma - components) == n && !memcmp(components, name, n))
+			return true;
+		components = *comma ? comma + 1 : NULL;
+	}
+	return false;
+}
+
+void
+sb_log(const struct sb_log *log, enum sb_log_level level, const char *component, const char *fmt, ...)
+{
+	char raw[1024];
+	char line[4 * sizeof raw];
+	sb_autofree char *big = NULL;
+	const char *text = raw;
+	char *out = line;
+	size_t out_size = sizeof line;
+	size_t len;
+	va_list ap;
+	int n;
+
+	if (!log || !log->fn || level > log->level)
+		return;
+	if (log->components && !listed(log->components, component))
+		return;
+	va_start(ap, fmt);
+	n = vsnprintf(raw, sizeof raw, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return;
+	len = (size_t)n < LINE_MAX_BYTES ? (size_t)n : LINE_MAX_BYTES;
+	/* A long line needs the heap; without memory its beginning has to do. */
+	if (len >= sizeof raw)
+		big = malloc(5 * (len + 1));
+	if (big) {
+		va_start(ap, fmt);
+		(void)vsnprintf(big, len + 1, fmt, ap);
+		va_end(ap);
+		text = big;
+		out = big + len + 1;
+		out_size = 4 * (len + 1);
+	} else if (len >= sizeof raw) {
+		len = sizeof raw - 1;
+	}
+	log->fn(level, component, escape(text, len, true, out, out_size), log->arg);
+}

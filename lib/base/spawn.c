@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <base/spawn.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <base/cleanup.h>
+#include <base/str.h>
+#include <sb/log.h>
+
+/* A child that does not die within this time after SIGKILL hangs in the kernel; we stop waiting. */
+#define REAP_MS 10000
+/* How often to look where the kernel has no pidfd. */
+#define LOOK_MS 10
+#define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
+
+/* What failed between fork and exec. */
+enum step {
+	STEP_FDS,     /* putting descriptors 0-2 in place */
+	STEP_SIGNALS,
+	STEP_GROUP,
+	STEP_LIMITS,
+	STEP_PARENT,  /* PR_SET_PDEATHSIG */
+	STEP_CWD,
+	STEP_EXEC,
+};
+
+struct report {
+	enum step step;
+	int sys;
+};
+
+/* Everything the child needs, made before the fork: after it nothing may allocate or lock. */
+struct plan {
+	const char *const *argv;
+	const struct sb_spawn_opts *o;
+	const char *const *env;
+	char *const *files; /* what to try to execute, in order */
+	int src[3];         /* becomes 0-2; -1: ours */
+	int report;
+	pid_t parent;
+	int fd_limit;
+};
+
+static void __attribute__((noreturn))
+child_fail(const struct plan *p, enum step step)
+{
+	struct report r = { .step = step, .sys = errno };
+	ssize_t n;
+
+	do
+		n = write(p->report, &r, sizeof r);
+	while (n < 0 && errno == EINTR);
+	_exit(127);
+}
+
+static int
+child_fds(struct plan *p)
+{
+	/* First out of the way of 0-2, so that no dup2 overwrites what a later one needs. */
+	for (int i = 0; i < 3; i++)
+		if (p->src[i] >= 0 && p->src[i] < 3 && (p->src[i] = fcntl(p->src[i], F_DUPFD_CLOEXEC, 4)) < 0)
+			return -1;
+	if (p->report < 3 && (p->report = fcntl(p->report, F_DUPFD_CLOEXEC, 4)) < 0)
+		return -1;
+	for (int i = 0; i < 3; i++) {
+		if (p->src[i] < 0 && fcntl(i, F_GETFD) >= 0) {
+			if (fcntl(i, F_SETFD, 0) < 0)
+				return -1;
+			continue;
+		}
+		/* A closed standard descriptor would be filled by the next open; /dev/null is harmless. */
+		if (p->src[i] < 0) {
+			int null = open("/dev/null", O_RDWR);
+
+			if (null < 0 || (null != i && dup2(null, i) < 0))
+				return -1;
+		} else if (dup2(p->src[i], i) < 0) {
+			return -1;
+		}
+	}
+	if (p->report != 3) {
+		if (dup3(p->report, 3, O_CLOEXEC) < 0)
+			return -1;
+		p->report = 3;
+	}
+	if (syscall(SYS_close_range, 4u, ~0u, 0u) < 0)
+		for (int fd = 4; fd < p->fd_limit; fd++)
+			(void)close(fd);
+	return 0;
+}
+
+static int
+child_signals(void)
+{
+	struct sigaction dfl = { .sa_handler = SIG_DFL };
+	sigset_t none;
+
+	/* Fails for the few that cannot be changed and the two that libc keeps; both are fine. */
+	for (int sig = 1; sig < NSIG; sig++)
+		(void)sigaction(sig, &dfl, NULL);
+	(void)sigemptyset(&none);
+	return sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Lowers a limit; one that is lower already stays. */
+static int
+child_limit(int what, rlim_t soft, rlim_t hard)
+{
+	struct rlimit r;
+
+	if (getrlimit((__rlimit_resource_t)what, &r) < 0)
+		return -1;
+	r.rlim_max = hard < r.rlim_max ? hard : r.rlim_max;
+	r.rlim_cur = soft < r.rlim_max ? soft : r.rlim_max;
+	return setrlimit((__rlimit_resource_t)what, &r);
+}
+
+static int
+child_exec(const struct plan *p)
+{
+	int sys = ENOENT;
+
+	for (char *const *file = p->files; *file; file++) {
+		(void)execve(*file, (char *const *)(uintptr_t)p->argv, (char *const *)(uintptr_t)p->env);
+		if (errno == EACCES)
+			sys = EACCES;
+		else if (errno != ENOENT && errno != ENOTDIR)
+			return -1;
+	}
+	errno = sys;
+	return -1;
+}
+
+/* Runs in the child: async-signal-safe calls only. */
+static void __attribute__((noreturn))
+child_main(struct plan *p)
+{
+	const struct sb_spawn_opts *o = p->o;
+
+	if (child_fds(p) < 0)
+		child_fail(p, STEP_FDS);
+	if (o->new_session ? setsid() < 0 : o->own_group && setpgid(0, 0) < 0)
+		child_fail(p, STEP_GROUP);
+	if (o->max_memory && child_limit(RLIMIT_AS, o->max_memory, o->max_memory) < 0)
+		child_fail(p, STEP_LIMITS);
+	/* The hard limit a second later: SIGXCPU first, then SIGKILL for who ignores it. */
+	if (o->max_cpu_s && child_limit(RLIMIT_CPU, o->max_cpu_s, (rlim_t)o->max_cpu_s + 1) < 0)
+		child_fail(p, STEP_LIMITS);
+	if (o->die_with_parent && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		child_fail(p, STEP_PARENT);
+	/* It may have died before the prctl. */
+	if (o->die_with_parent && getppid() != p->parent)
+		_exit(127);
+	if (o->cwd && chdir(o->cwd) < 0)
+		child_fail(p, STEP_CWD);
+	if (child_signals() < 0)
+		child_fail(p, STEP_SIGNALS);
+	(void)child_exec(p);
+	child_fail(p, STEP_EXEC);
+}
+
+/* The files to try for `name`. */
+static int
+find_files(const char *name, bool search, struct sb_strlist *out, struct sb_error *err)
+{
+	const char *path = getenv("PATH");
+
+	if (!search || strchr(name, '/'))
+		return sb_strlist_add(out, name, err);
+	if (!path || !*path)
+		path = DEFAULT_PATH;
+	while (*path) {
+		const char *colon = strchrnul(path, ':');
+		int len = (int)(colon - path);
+		int r = 0;
+
+		/* Relative entries would depend on where the child happens to run. */
+		if (*path == '/')
+			r = sb_strlist_addf(out, err, "%.*s/%s", len, path, name);
+		if (r < 0)
+			return r;
+		path = *colon ? colon + 1 : colon;
+	}
+	if (!out->n)
+		return sb_fail(err, SB_E_NOTFOUND, "start %s: PATH names no directory", name);
+	return 0;
+}
+
+/* Both ends of the child's standard descriptors while it is being started. */
+struct ends {
+	int child[3];  /* ours to close; -1: none */
+	int parent[3];
+};
+
+static void
+close_ends(struct ends *e)
+{
+	for (int i = 0; i < 3; i++) {
+		sb_cleanup_close_(&e->child[i]);
+		sb_cleanup_close_(&e->parent[i]);
+		e->child[i] = e->parent[i] = -1;
+	}
+}
+
+static int
+open_ends(const struct sb_spawn_opts *o, struct ends *e, int src[3], struct sb_error *err)
+{
+	for (int i = 0; i < 3; i++) {
+		int fds[2];
+
+		src[i] = -1;
+		switch (o->io[i]) {
+		case SB_SPAWN_INHERIT:
+			break;
+		case SB_SPAWN_FD:
+			assert(o->fds[i] >= 0);
+			src[i] = o->fds[i];
+			break;
+		case SB_SPAWN_NULL:
+			e->child[i] = src[i] = open("/dev/null", (i ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+			if (src[i] < 0)
+				return sb_fail_errno(err, "open /dev/null");
+			break;
+		case SB_SPAWN_PIPE:
+			if (pipe2(fds, O_CLOEXEC) < 0)
+				return sb_fail_errno(err, "pipe");
+			e->child[i] = src[i] = fds[i ? 1 : 0];
+			e->parent[i] = fds[i ? 0 : 1];
+			break;
+		}
+	}
+	return 0;
+}
+
+static pid_t
+fork_child(struct plan *p)
+{
+	sigset_t all;
+	sigset_t old;
+	pid_t pid;
+	int sys;
+
+	/* No handler of ours may run in the child. */
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	pid = fork();
+	if (!pid)
+		child_main(p);
+	sys = errno;
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	errno = sys;
+	return pid;
+}
+
+static int
+fail_report(const struct plan *p, const struct report *r, struct sb_error *err)
+{
+	static const char *const what[] = {
+		[STEP_FDS] = "descriptors",
+		[STEP_SIGNALS] = "signals",
+		[STEP_GROUP] = "process group",
+		[STEP_LIMITS] = "limits",
+		[STEP_PARENT] = "tie to the parent",
+	};
+	char name[256];
+
+	(void)sb_escape(p->argv[0], strlen(p->argv[0]), name, sizeof name);
+	errno = r->sys;
+	if (r->step == STEP_EXEC)
+		return sb_fail_errno(err, "start %s", name);
+	if (r->step == STEP_CWD) {
+		char cwd[256];
+
+		return sb_fail_errno(err, "start %s in %s", name,
+			sb_escape(p->o->cwd, strlen(p->o->cwd), cwd, sizeof cwd));
+	}
+	return sb_fail_errno(err, "start %s: set up %s", name, what[r->step]);
+}
+
+/* Forks and waits until the new program runs or has said why it does not. */
+static int
+start(struct plan *p, int report_fd, int *write_end, pid_t *out, struct sb_error *err)
+{
+	struct report r;
+	pid_t pid = fork_child(p);
+	ssize_t n;
+
+	if (pid < 0)
+		return sb_fail_errno(err, "fork");
+	(void)close(sb_steal_fd(write_end));
+	do
+		n = read(report_fd, &r, sizeof r);
+	while (n < 0 && errno == EINTR);
+	if (!n) {
+		*out = pid;
+		return 0;
+	}
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	if (n != (ssize_t)sizeof r)
+		return sb_fail(err, SB_E_CHILD, "start %s: no word from the child", p->argv[0]);
+	return fail_report(p, &r, err);
+}
+
+static int
+fd_limit(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) < 0 || r.rlim_cur > 1048576)
+		return 1048576;
+	return (int)r.rlim_cur;
+}
+
+int
+sb_spawn(const char *const *argv, const struct sb_spawn_opts *opts, struct sb_child *out,
+	struct sb_error *err)
+{
+	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
+	sb_auto(sb_strlist) struct sb_strlist files = { 0 };
+	struct ends ends = { .child = { -1, -1, -1 }, .parent = { -1, -1, -1 } };
+	struct plan p = { .argv = argv, .o = &o, .parent = getpid(), .fd_limit = fd_limit() };
+	sb_autoclose int report_rd = -1;
+	sb_autoclose int report_wr = -1;
+	int report[2];
+	pid_t pid = -1;
+	int r;
+
+	assert(argv[0]);
+	if (opts)
+		memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
+	p.env = o.env ? o.env : (const char *const *)environ;
+	r = find_files(argv[0], o.search_path, &files, err);
+	if (r < 0)
+		return r;
+	p.files = files.v;
+	if (pipe2(report, O_CLOEXEC) < 0)
+		return sb_fail_errno(err, "pipe");
+	report_rd = report[0];
+	p.report = report_wr = report[1];
+	r = open_ends(&o, &ends, p.src, err);
+	if (r >= 0)
+		r = start(&p, report_rd, &report_wr, &pid, err);
+	if (r < 0) {
+		close_ends(&ends);
+		return r;
+	}
+	*out = (struct sb_child){
+		.pid = pid,
+		.pidfd = (int)syscall(SYS_pidfd_open, pid, 0),
+		.in = sb_steal_fd(&ends.parent[0]),
+		.out = sb_steal_fd(&ends.parent[1]),
+		.errfd = sb_steal_fd(&ends.parent[2]),
+		.own_group = o.own_group || o.new_session,
+	};
+	close_ends(&ends);
+	return 0;
+}
+
+bool
+sb_child_ended(const struct sb_child *c)
+{
+	siginfo_t si = { 0 };
+
+	if (c->reaped)
+		return true;
+	/* ECHILD: the program ignores SIGCHLD or someone else took it. It is gone either way. */
+	if (waitid(P_PID, (id_t)c->pid, &si, WEXITED | WNOHANG | WNOWAIT) < 0)
+		return errno == ECHILD;
+	return si.si_pid == c->pid;
+}
+
+static int
+reap(struct sb_child *c, struct sb_error *err)
+{
+	int status = 0;
+	pid_t got;
+
+	do
+		got = waitpid(c->pid, &status, 0);
+	while (got < 0 && errno == EINTR);
+	c->reaped = true;
+	c->status = status;
+	sb_cleanup_close_(&c->pidfd);
+	c->pidfd = -1;
+	if (got < 0)
+		return sb_fail(err, SB_E_CHILD, "process %d: its exit status was lost", (int)c->pid);
+	return 0;
+}
+
+/* Waits for the end without reaping. */
+static int
+wait_end(const struct sb_child *c, const struct sb_cancel *cancel, sb_deadline d, struct sb_error *err)
+{
+	while (!sb_child_ended(c)) {
+		struct pollfd p[2] = {
+			{ .fd = c->pidfd, .events = POLLIN },
+			{ .fd = sb_cancel_fd(cancel), .events = POLLIN },
+		};
+		int ms = sb_deadline_poll_ms(d);
+		int r = sb_check_alive(cancel, d, "wait for a child process", err);
+
+		if (r < 0)
+			return r;
+		if (c->pidfd < 0 && (ms < 0 || ms > LOOK_MS))
+			ms = LOOK_MS;
+		if (poll(p, 2, ms) < 0 && errno != EINTR)
+			return sb_fail_errno(err, "poll");
+	}
+	return 0;
+}
+
+int
+sb_child_wait(struct sb_child *c, const struct sb_cancel *cancel, sb_deadline d, struct sb_error *err)
+{
+	int r;
+
+	if (c->reaped)
+		return 0;
+	r = wait_end(c, cancel, d, err);
+	return r < 0 ? r : reap(c, err);
+}
+
+int
+sb_child_exit_code(const struct sb_child *c)
+{
+	assert(c->reaped);
+	return WIFSIGNALED(c->status) ? 128 + WTERMSIG(c->status) : WEXITSTATUS(c->status);
+}
+
+static void
+close_pipes(struct sb_child *c)
+{
+	sb_cleanup_close_(&c->in);
+	sb_cleanup_close_(&c->out);
+	sb_cleanup_close_(&c->errfd);
+	c->in = c->out = c->errfd = -1;
+}
+
+void
+sb_child_stop(struct sb_child *c, int grace_ms)
+{
+	pid_t target = c->own_group ? -c->pid : c->pid;
+
+	close_pipes(c);
+	if (c->reaped || c->pid <= 0)
+		return;
+	if (grace_ms > 0) {
+		(void)kill(target, SIGTERM);
+		(void)wait_end(c, NULL, sb_deadline_in(grace_ms), NULL);
+	}
+	/* Not reaped yet, so the group's number is still its own: this reaches what the child left behind. */
+	(void)kill(target, SIGKILL);
+	if (wait_end(c, NULL, sb_deadline_in(REAP_MS), NULL) >= 0)
+		(void)reap(c, NULL);
+	sb_cleanup_close_(&c->pidfd);
+	c->pidfd = -1;
+}

@@ -1,0 +1,22 @@
+# lib/base
+BASE_TESTS = \
+	tests/unit/test-cancel \
+	tests/unit/test-file \
+	tests/unit/test-log \
+	tests/unit/test-path \
+	tests/unit/test-spawn \
+	tests/unit/test-str
+check_PROGRAMS += $(BASE_TESTS)
+TESTS += $(BASE_TESTS)
+tests_unit_test_cancel_SOURCES = tests/unit/test-cancel.c
+tests_unit_test_cancel_LDADD = $(UNIT_LDADD_BASE)
+tests_unit_test_file_SOURCES = tests/unit/test-file.c tests/lib/tmpdir.h
+tests_unit_test_file_LDADD = $(UNIT_LDADD_BASE)
+tests_unit_test_log_SOURCES = tests/unit/test-log.c
+tests_unit_test_log_LDADD = $(UNIT_LDADD_BASE)
+tests_unit_test_path_SOURCES = tests/unit/test-path.c tests/lib/tmpdir.h
+tests_unit_test_path_LDADD = $(UNIT_LDADD_BASE)
+tests_unit_test_spawn_SOURCES = tests/unit/test-spawn.c
+tests_unit_test_spawn_LDADD = $(UNIT_LDADD_BASE)
+tests_unit_test_str_SOURCES = tests/unit/test-str.c
+tests_unit_test_str_LDADD = $(UNIT_LDADD_BASE)
