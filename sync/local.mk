@@ -14,3 +14,5 @@ pkgconfig_DATA += %D%/libsbsync.pc
 sbsyncincludedir = $(includedir)/sbsync
 sbsyncinclude_HEADERS = \
 	%D%/sbsync/version.h
+
+include sync/transport.mk

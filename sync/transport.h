@@ -31,7 +31,7 @@ struct sb_transport_ops {
 	int (*wait)(struct sb_transport *t, sb_deadline d, struct sb_exit *out, struct sb_error *err);
 	/* Breaks it at once: blocked reads and writes return. Any thread. */
 	void (*cancel)(struct sb_transport *t);
-	/* Bytes on the wire so far in each direction, measured as low as the implementation can (socket bytes for libssh2, pipe bytes else). */
+	/* Bytes on the wire so far in each direction, measured as low as the implementation can: socket bytes for libssh2. Both 0 where it cannot see them (child, rsh, fds): count what you read and write. */
 	void (*wire_bytes)(const struct sb_transport *t, uint64_t *up, uint64_t *down);
 	/* Cancels what still runs and frees everything. */
 	void (*free)(struct sb_transport *t);
@@ -51,10 +51,13 @@ sb_transport_free(struct sb_transport *t)
 }
 SB_CLEANUP_PTR(sb_transport, sb_transport_free)
 
-/* A child process with argv; its stderr tail is kept. */
+/*
+ * A child process with argv (argv[0] looked up in PATH); its stderr tail is kept. The program must ignore SIGPIPE,
+ * as for every transport: a write to a peer that is gone is EPIPE then.
+ */
 struct sb_transport *sb_transport_child(const char *const *argv, struct sb_error *err);
 
-/* The descriptors of an agent's own stdin and stdout (wait returns at once, wire bytes are not counted). */
+/* The descriptors of an agent's own stdin and stdout: they stay the caller's, wait returns at once with no exit status. */
 struct sb_transport *sb_transport_fds(int rfd, int wfd, struct sb_error *err);
 
 #endif

@@ -16,3 +16,5 @@ tests_unit_test_error_SOURCES = %D%/test-error.c
 tests_unit_test_error_LDADD = $(UNIT_LDADD_BASE)
 tests_unit_test_buf_SOURCES = %D%/test-buf.c
 tests_unit_test_buf_LDADD = $(UNIT_LDADD_BASE)
+
+include tests/unit/transport.mk
