@@ -7,6 +7,8 @@ lib_base_libbase_la_SOURCES = \
 	%D%/error.c \
 	%D%/file.c %D%/file.h \
 	%D%/log.c \
+	%D%/opt.c %D%/opt.h \
+	%D%/opt-help.c \
 	%D%/path.c %D%/path.h \
 	%D%/path-remove.c \
 	%D%/spawn.c %D%/spawn.h \

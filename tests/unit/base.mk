@@ -3,6 +3,7 @@ BASE_TESTS = \
 	tests/unit/test-cancel \
 	tests/unit/test-file \
 	tests/unit/test-log \
+	tests/unit/test-opt \
 	tests/unit/test-path \
 	tests/unit/test-spawn \
 	tests/unit/test-str
@@ -20,3 +21,5 @@ tests_unit_test_spawn_SOURCES = tests/unit/test-spawn.c
 tests_unit_test_spawn_LDADD = $(UNIT_LDADD_BASE)
 tests_unit_test_str_SOURCES = tests/unit/test-str.c
 tests_unit_test_str_LDADD = $(UNIT_LDADD_BASE)
+tests_unit_test_opt_SOURCES = tests/unit/test-opt.c
+tests_unit_test_opt_LDADD = $(UNIT_LDADD_BASE)
