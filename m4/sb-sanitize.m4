@@ -7,7 +7,7 @@ AC_DEFUN([SB_SANITIZE], [
     [AS_HELP_STRING([--enable-fuzzers], [link the fuzz targets with libFuzzer (needs clang)])],
     [], [enable_fuzzers=no])
   AC_ARG_ENABLE([coverage],
-    [AS_HELP_STRING([--enable-coverage], [build for gcov])],
+    [AS_HELP_STRING([--enable-coverage], [build for gcov; make coverage prints the result])],
     [], [enable_coverage=no])
   SB_SAN_FLAGS=
   AS_IF([test "$enable_sanitizers" = yes], [enable_sanitizers=address,undefined])
@@ -27,9 +27,11 @@ int LLVMFuzzerTestOneInput(const unsigned char *p, size_t n) { return p == 0 && 
         AC_MSG_ERROR([--enable-fuzzers needs clang with libFuzzer: install clang-14 libclang-rt-14-dev, give CC=clang-14])])
      CFLAGS=$sb_save_CFLAGS])
   AS_IF([test "$enable_coverage" = yes],
-    [SB_SAN_FLAGS="$SB_SAN_FLAGS --coverage -O0"])
+    [SB_SAN_FLAGS="$SB_SAN_FLAGS --coverage"
+     CFLAGS="$CFLAGS -O0"])
   AC_SUBST([SB_SAN_FLAGS])
   AC_SUBST([SB_FUZZ_FLAGS])
+  AM_CONDITIONAL([COVERAGE], [test "$enable_coverage" = yes])
   AM_CONDITIONAL([FUZZERS], [test "$enable_fuzzers" = yes])
   AM_CONDITIONAL([SANITIZED], [test "$enable_sanitizers" != no || test "$enable_fuzzers" = yes])
 ])

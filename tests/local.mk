@@ -21,3 +21,25 @@ include tests/unit/local.mk
 include tests/unit/base.mk
 include tests/fuzz/local.mk
 include tests/e2e/local.mk
+
+# The same tests in a build of their own: gcc with ASan and UBSan, gcc with TSan, clang.
+.PHONY: check-asan check-tsan check-clang coverage
+check-asan check-tsan check-clang:
+	$(MKDIR_P) $@-build
+	cd $@-build && { case $@ in \
+		check-asan) set -- --enable-sanitizers=address,undefined ;; \
+		check-tsan) set -- --enable-sanitizers=thread ;; \
+		check-clang) set -- CC=$(FUZZ_CC) ;; \
+		esac && test -f Makefile || $(abs_top_srcdir)/configure -q --enable-werror "$$@"; } && $(MAKE) check
+
+if COVERAGE
+coverage: check
+	python3 $(top_srcdir)/tests/lib/coverage.py $(abs_top_srcdir) $(abs_top_builddir)
+else
+coverage:
+	@echo "coverage needs a build with --enable-coverage" >&2; exit 1
+endif
+EXTRA_DIST += tests/lib/coverage.py
+
+distclean-local:
+	rm -rf fuzz-build check-asan-build check-tsan-build check-clang-build

@@ -36,6 +36,3 @@ fuzz-programs: $(FUZZERS_ALL)
 fuzz:
 	FUZZ_CC='$(FUZZ_CC)' $(SHELL) $(top_srcdir)/tests/fuzz/run.sh '$(abs_top_srcdir)' fuzz-build \
 		'$(FUZZ_SECONDS)' '$(FUZZ_JOBS)' $(FUZZ_TARGETS)
-
-distclean-local:
-	rm -rf fuzz-build

@@ -67,7 +67,7 @@ cuts_only_between_characters(void **state)
 {
 	static const char in[] = "a\x1b\xe2\x82\xac" "b";
 	static const char *const want[] = { "", "a", "a", "a", "a", "a\\x1b", "a\\x1b", "a\\x1b",
-		"a\\x1b\xe2\x82\xac", "a\\x1b\xe2\x82\xac" "b" };
+		"a\\x1b\xe2\x82\xac", ("a\\x1b\xe2\x82\xac" "b") };
 	char out[16];
 
 	(void)state;
