@@ -1,6 +1,12 @@
 # libsbsync: the delta-sync engine. The core is a convenience library so that tests reach private symbols.
 noinst_LTLIBRARIES += %D%/libsbsync-core.la
 sync_libsbsync_core_la_SOURCES = \
+	%D%/arena.c %D%/arena.h \
+	%D%/digest.h \
+	%D%/diff.c %D%/diff-apply.c %D%/diff-codec.c \
+	%D%/manifest.c %D%/manifest.h %D%/manifest-priv.h \
+	%D%/manifest-codec.h %D%/manifest-decode.c %D%/manifest-encode.c \
+	%D%/manifest-file.c %D%/manifest-finish.c %D%/manifest-walk.c \
 	%D%/version.c
 
 sync_libsbsync_core_la_LIBADD = lib/base/libbase.la

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <base/buf.h>
 #include <base/cleanup.h>
@@ -90,6 +91,7 @@ struct sb_entry *sb_dir_find(const struct sb_dir *d, const char *name, size_t le
 /*
  * Puts a copy of `e` (its name is taken from `path`, its children are kept if both are directories, else
  * dropped) at `path`; the parent must be a directory in the manifest. `target` for symlinks, else NULL.
+ * The new entry is in no hard-link group (sb_manifest_set_link). "" changes the root's own mode and times.
  * Returns the entry, or NULL with `err`. Pointers to entries of the same directory become stale.
  */
 struct sb_entry *sb_manifest_put(struct sb_manifest *m, const char *path, const struct sb_entry *e,
@@ -103,8 +105,10 @@ struct sb_manifest *sb_manifest_copy(const struct sb_manifest *m, struct sb_erro
 
 /*
  * Computes every directory's Merkle digest and total, `count` and `id`; renumbers hard-link groups: a group of
- * one is no group, the leader is the first member. Call after building or changing.
- * A directory's digest covers, per child: type, name, mode (not of symlinks), mtime, size, digest.
+ * one is no group, the leader is the first member, a member that differs from it in size, digest, mode or mtime
+ * leaves the group. Call after building or changing.
+ * A directory's digest covers, per child: type, name, mode (not of symlinks), mtime, size, digest. The root's own
+ * mode and mtime travel with the manifest but are not in the id. Works with unhashed files; the id means nothing then.
  */
 int sb_manifest_finish(struct sb_manifest *m, struct sb_error *err);
 
@@ -125,7 +129,8 @@ struct sb_manifest_limits {
 #define SB_MANIFEST_LIMITS_INIT { .max_entries = 50000000, .max_depth = 4096, .max_bytes = 8ull << 30 }
 
 /*
- * The compact form (wire and disk): magic, version, flags, columns, XXH3 checksum; drawn in manifest-codec.c.
+ * The compact form (wire and disk): magic, version, flags, columns, XXH3 checksum; drawn in manifest-codec.h.
+ * Encode wants a finished manifest and appends to `out`.
  * `with_stat` adds inode, ctime, dev and the racy flag (scan cache; never on the wire). Decode checks everything: names, order,
  * duplicates, depth, counts, types, mode bits, nanoseconds, link leaders; finishes the manifest.
  * sb_manifest_decode fails with SB_E_CORRUPT, SB_E_VERSION or SB_E_LIMIT.
@@ -133,8 +138,13 @@ struct sb_manifest_limits {
 int sb_manifest_encode(const struct sb_manifest *m, bool with_stat, struct sb_buf *out, struct sb_error *err);
 struct sb_manifest *sb_manifest_decode(const void *data, size_t len, const struct sb_manifest_limits *limits,
 	struct sb_error *err);
-/* A subtree alone, as a manifest of its own (the peer's answer to a Merkle descent). */
+/*
+ * The subtree at `prefix` alone (the peer's answer to a Merkle descent). Decoded, its leaders are paths in the whole
+ * tree and may lie outside the subtree; groups of one are kept and the id does not cover them.
+ */
 int sb_dir_encode(const struct sb_manifest *m, const struct sb_dir *d, const char *prefix, struct sb_buf *out,
+	struct sb_error *err);
+struct sb_manifest *sb_dir_decode(const void *data, size_t len, const struct sb_manifest_limits *limits,
 	struct sb_error *err);
 
 /* Reads and atomically writes a manifest file; a missing file is SB_E_NOTFOUND, a damaged one SB_E_CORRUPT. */
@@ -173,7 +183,10 @@ int sb_diff_add(struct sb_diff *d, const char *path, bool del, const struct sb_e
 int sb_diff_encode(const struct sb_diff *d, struct sb_buf *out, struct sb_error *err);
 int sb_diff_decode(const void *data, size_t len, const struct sb_manifest_limits *limits, struct sb_diff *out,
 	struct sb_error *err);
-/* Applies it; the result is finished. SB_E_CORRUPT when it does not fit (no parent, DEL of nothing). */
+/*
+ * Applies it; the result is finished. SB_E_CORRUPT when it does not fit: no parent, DEL of nothing, PUT that turns a directory
+ * into something else or back without a DEL. After a failure the manifest is good for sb_manifest_free only.
+ */
 int sb_diff_apply(struct sb_manifest *m, const struct sb_diff *d, struct sb_error *err);
 
 #endif
