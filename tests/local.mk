@@ -18,6 +18,7 @@ dist_check_SCRIPTS += tests/lint.sh tests/headers.sh
 EXTRA_DIST += tests/lib/lint.py
 
 include tests/unit/local.mk
+include tests/unit/scan.mk
 include tests/unit/base.mk
 include tests/fuzz/local.mk
 include tests/e2e/local.mk
