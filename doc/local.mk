@@ -1,1 +1,5 @@
-EXTRA_DIST += 
+dist_man_MANS += \
+	%D%/sbsync.1
+EXTRA_DIST += \
+	%D%/ARCHITECTURE.md \
+	%D%/HACKING.md
