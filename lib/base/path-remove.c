@@ -201,13 +201,15 @@ pop(struct removal *rm, struct sb_error *err)
 
 	if (up < 0)
 		return up;
-	if (!unlinkat(up, l->name, AT_REMOVEDIR) || errno == ENOENT) {
+	/* ENOTDIR: another process put something else in its place. */
+	if (!unlinkat(up, l->name, AT_REMOVEDIR) || errno == ENOENT ||
+		(errno == ENOTDIR && !unlinkat(up, l->name, 0))) {
 		(void)closedir(l->dir);
 		rm->n--;
 		return 0;
 	}
 	/* Removing while reading may skip names on some file systems, and others may add some. */
-	if ((errno == ENOTEMPTY || errno == EEXIST) && ++l->tries < EMPTY_TRIES) {
+	if ((errno == ENOTEMPTY || errno == EEXIST || errno == EISDIR) && ++l->tries < EMPTY_TRIES) {
 		rewinddir(l->dir);
 		return 0;
 	}

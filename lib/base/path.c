@@ -17,6 +17,7 @@
 #include <sb/log.h>
 
 #define COMPONENT_MAX 255
+#define SWAP_TRIES 64
 #define DIR_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 /* A path's beginning, escaped, for a message. */
@@ -94,22 +95,28 @@ sb_path_open_root(const char *path, struct sb_error *err)
 }
 
 /*
- * One component. The kernel says ENOTDIR for a symlink where a directory is wanted; callers
- * must be able to tell the two apart, so a symlink becomes ELOOP here.
+ * One component. The kernel says ENOTDIR for a symlink where a directory is wanted; callers must be able
+ * to tell the two apart, so a symlink becomes ELOOP here.
  */
 static int
 open_component(int dirfd, const char *name, int flags, mode_t mode)
 {
-	int fd = openat(dirfd, name, flags | O_NOFOLLOW | O_CLOEXEC, mode);
-	struct stat st;
+	for (int tries = 0; tries < SWAP_TRIES; tries++) {
+		int fd = openat(dirfd, name, flags | O_NOFOLLOW | O_CLOEXEC, mode);
+		struct stat st;
 
-	if (fd < 0 && errno == ENOTDIR) {
-		if (!fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISLNK(st.st_mode))
-			errno = ELOOP;
-		else
-			errno = ENOTDIR;
+		if (fd >= 0 || errno != ENOTDIR)
+			return fd;
+		if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			return -1;
+		if (!S_ISDIR(st.st_mode)) {
+			errno = S_ISLNK(st.st_mode) ? ELOOP : ENOTDIR;
+			return -1;
+		}
 	}
-	return fd;
+	/* Someone keeps changing a directory for something else under our eyes. */
+	errno = ELOOP;
+	return -1;
 }
 
 /* The portable resolver: opens component after component of `piece`, which it cuts up. */
@@ -158,8 +165,11 @@ try_openat2(int dirfd, const char *piece, int flags, mode_t mode, int *fd)
 		return true;
 	if (errno == ENOSYS)
 		atomic_store(&no_openat2, true);
-	/* Older seccomp filters answer EPERM for calls they do not know; the walk gives the true answer. */
-	return errno != ENOSYS && errno != EPERM && errno != EAGAIN;
+	/*
+	 * Older seccomp filters answer EPERM for calls they do not know, and ENOTDIR may hide a symlink: the
+	 * walk gives the true answer.
+	 */
+	return errno != ENOSYS && errno != EPERM && errno != EAGAIN && errno != ENOTDIR;
 }
 
 static int

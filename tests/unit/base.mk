@@ -5,6 +5,7 @@ BASE_TESTS = \
 	tests/unit/test-log \
 	tests/unit/test-opt \
 	tests/unit/test-path \
+	tests/unit/test-path-remove \
 	tests/unit/test-spawn \
 	tests/unit/test-str
 check_PROGRAMS += $(BASE_TESTS)
@@ -23,3 +24,5 @@ tests_unit_test_str_SOURCES = tests/unit/test-str.c
 tests_unit_test_str_LDADD = $(UNIT_LDADD_BASE)
 tests_unit_test_opt_SOURCES = tests/unit/test-opt.c
 tests_unit_test_opt_LDADD = $(UNIT_LDADD_BASE)
+tests_unit_test_path_remove_SOURCES = tests/unit/test-path-remove.c tests/lib/tmpdir.h
+tests_unit_test_path_remove_LDADD = $(UNIT_LDADD_BASE)
