@@ -32,8 +32,13 @@ struct sb_rules *sb_rules_new(struct sb_error *err);
 void sb_rules_free(struct sb_rules *r);
 SB_CLEANUP_PTR(sb_rules, sb_rules_free)
 
-/* One pattern line (COMMAND, FROM_FILE, BUILTIN; anchored at the root), or a whole ignore file's text found in directory
- * `dir`. Thread-safe. Limits: 1 MiB a file, 4096 bytes a pattern (a longer line is SB_E_LIMIT naming its number). */
+/*
+ * One pattern (COMMAND, BUILTIN: taken as it is, as `git ls-files -x` does, so '#' and final blanks count; FROM_FILE: a
+ * line of a file, may be a comment), or a whole ignore file's text found in directory `dir` (COMMAND, FROM_FILE, BUILTIN: "").
+ * Thread-safe; all of a file or nothing is added. Nodes taken before do not see it: add a directory's files, then enter it.
+ * Limits: 1 MiB a file, 4096 bytes a pattern (a longer line is SB_E_LIMIT naming its number), 262144 patterns of together
+ * 16 MiB, 65536 directories.
+ */
 int sb_rules_add(struct sb_rules *r, enum sb_rules_source src, const char *pattern, struct sb_error *err);
 int sb_rules_add_file(struct sb_rules *r, enum sb_rules_source src, const char *dir, const char *text, size_t len,
 	struct sb_error *err);

@@ -7,6 +7,8 @@ sync_libsbsync_core_la_SOURCES = \
 	%D%/manifest.c %D%/manifest.h %D%/manifest-priv.h \
 	%D%/manifest-codec.h %D%/manifest-decode.c %D%/manifest-encode.c \
 	%D%/manifest-file.c %D%/manifest-finish.c %D%/manifest-walk.c \
+	%D%/ignore.c %D%/ignore.h %D%/ignore-priv.h \
+	%D%/ignore-codec.c %D%/ignore-match.c %D%/ignore-parse.c \
 	%D%/version.c
 
 sync_libsbsync_core_la_LIBADD = lib/base/libbase.la

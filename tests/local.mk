@@ -20,6 +20,8 @@ EXTRA_DIST += tests/lib/lint.py
 include tests/unit/local.mk
 include tests/unit/scan.mk
 include tests/unit/base.mk
+include tests/unit/ignore.mk
+include tests/bench/local.mk
 include tests/fuzz/local.mk
 include tests/e2e/local.mk
 

@@ -4,10 +4,13 @@
 # In normal builds replay.c is their main and `make check` feeds them the corpus. With --enable-fuzzers
 # they are libFuzzer programs; `make fuzz` builds those below fuzz-build/ and runs them.
 FUZZERS_ALL = \
-	%D%/fuzz-cursor
+	%D%/fuzz-cursor \
+	%D%/fuzz-ignore
 
 tests_fuzz_fuzz_cursor_SOURCES = %D%/fuzz-cursor.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_cursor_LDADD = $(FUZZ_LDADD_BASE)
+tests_fuzz_fuzz_ignore_SOURCES = %D%/fuzz-ignore.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_ignore_LDADD = $(FUZZ_LDADD_SYNC)
 
 FUZZ_LDADD_BASE = lib/base/libbase.la $(SB_FUZZ_FLAGS)
 FUZZ_LDADD_SYNC = sync/libsbsync-core.la $(SYNC_LIBS) $(SSH2_LIBS) $(SB_FUZZ_FLAGS)
