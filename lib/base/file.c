@@ -107,35 +107,35 @@ sb_file_write_nosig(int fd, const void *data, size_t len)
 	return n;
 }
 
-/* The directory part of `name` with its slash, and a random name in it. */
+/* Opens the directory that holds `name` and points `out_leaf` at the last component. */
 static int
-temp_name(const char *name, char **out, struct sb_error *err)
+open_dir_of(int dirfd, const char *name, const char **out_leaf, struct sb_error *err)
 {
 	const char *slash = strrchr(name, '/');
-	int dir = slash ? (int)(slash + 1 - name) : 0;
-	uint8_t random[12];
-	char hex[2 * sizeof random + 1];
-	int r = sb_random(random, sizeof random, err);
+	sb_autofree char *dir = slash ? strndup(name, (size_t)(slash + 1 - name)) : NULL;
+	int fd;
 
-	if (r < 0)
-		return r;
-	*out = sb_str_printf("%.*s.sb-new-%s", dir, name, sb_str_hex(random, sizeof random, hex));
-	return *out ? 0 : sb_fail(err, SB_E_NOMEM, "temporary name: out of memory");
+	if (slash && !dir)
+		return sb_fail(err, SB_E_NOMEM, "directory name: out of memory");
+	fd = openat(dirfd, dir ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return sb_fail_errno(err, "open its directory");
+	*out_leaf = slash ? slash + 1 : name;
+	return fd;
 }
 
-static int
-fsync_dir_of(int dirfd, const char *name, struct sb_error *err)
-{
-	const char *slash = strrchr(name, '/');
-	sb_autofree char *dir = slash ? strndup(name, (size_t)(slash + 1 - name)) : strdup(".");
-	sb_autoclose int fd = -1;
+#define TEMP_RANDOM 12
 
-	if (!dir)
-		return sb_fail(err, SB_E_NOMEM, "directory name: out of memory");
-	fd = openat(dirfd, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || fsync(fd) < 0)
-		return sb_fail_errno(err, "fsync directory");
-	return 0;
+static int
+temp_name(char *out, size_t size, struct sb_error *err)
+{
+	uint8_t random[TEMP_RANDOM];
+	char hex[2 * TEMP_RANDOM + 1];
+	int r = sb_random(random, sizeof random, err);
+
+	if (r >= 0)
+		(void)snprintf(out, size, ".sb-new-%s", sb_str_hex(random, sizeof random, hex));
+	return r;
 }
 
 static int
@@ -152,32 +152,38 @@ fill_temp(int fd, const void *data, size_t len, mode_t mode, struct sb_error *er
 	return 0;
 }
 
+/* All that can be short, memory and descriptors, is taken before the rename. */
 int
 sb_file_replace(int dirfd, const char *name, const void *data, size_t len, mode_t mode,
 	struct sb_error *err)
 {
-	sb_autofree char *temp = NULL;
+	char temp[2 * TEMP_RANDOM + 16];
+	sb_autoclose int dir = -1;
 	sb_autoclose int fd = -1;
+	const char *leaf = NULL;
 	struct shown s;
-	int r = temp_name(name, &temp, err);
+	int r = temp_name(temp, sizeof temp, err);
 
+	if (r >= 0)
+		r = dir = open_dir_of(dirfd, name, &leaf, err);
 	if (r < 0)
 		return sb_wrap(err, r, "replace %s", show(name, &s));
-	fd = openat(dirfd, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = openat(dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return sb_fail_errno(err, "replace %s: make a temporary file", show(name, &s));
 	r = fill_temp(fd, data, len, mode, err);
 	if (r < 0)
 		goto undo_temp;
-	if (renameat(dirfd, temp, dirfd, name) < 0) {
+	if (renameat(dir, temp, dir, leaf) < 0) {
 		r = sb_fail_errno(err, "rename");
 		goto undo_temp;
 	}
-	r = fsync_dir_of(dirfd, name, err);
-	return r < 0 ? sb_wrap(err, r, "replace %s", show(name, &s)) : 0;
+	if (fsync(dir) < 0)
+		return sb_fail_errno(err, "replace %s: fsync its directory", show(name, &s));
+	return 0;
 
 undo_temp:
-	(void)unlinkat(dirfd, temp, 0);
+	(void)unlinkat(dir, temp, 0);
 	return sb_wrap(err, r, "replace %s", show(name, &s));
 }
 
