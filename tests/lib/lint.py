@@ -4,6 +4,7 @@
 well. The rules are those of doc/HACKING.md; tests/lint.sh runs them and first proves that each can fail."""
 import os
 import re
+import subprocess
 import sys
 
 SOURCE_DIRS = ("lib", "sync", "bin", "tests", "demo")
@@ -161,6 +162,30 @@ def check_leftovers(root):
         text = read(path)
         matches(name, text, unfinished, "left behind")
         matches(name, text, machine, "is a path of one machine")
+
+
+def tracked(root):
+    """Git's list of files; in an unpacked tarball, all there are."""
+    if os.path.exists(os.path.join(root, ".git")):
+        out = subprocess.run(["git", "-C", root, "ls-files", "-z"], capture_output=True, check=True, text=True).stdout
+        return [n for n in out.split("\0") if n and os.path.exists(os.path.join(root, n))]
+    return [name for name, _ in files(root, SOURCE_DIRS + ("doc",), ("",))]
+
+
+def check_dist(root):
+    """Every file of the source folders is named by a local.mk, itself or its folder, so that the tarball has it."""
+    listed = set()
+    for name, path in [("Makefile.am", os.path.join(root, "Makefile.am"))] + list(files(root, SOURCE_DIRS + ("doc",), (".mk",))):
+        if os.path.exists(path):
+            here = os.path.dirname(name)
+            listed.update(read(path).replace("%D%", here).split())
+            listed.add(name)
+    for name in tracked(root):
+        parts = name.split("/")
+        if parts[0] not in SOURCE_DIRS + ("doc",) or name.endswith(".in"):
+            continue
+        if not any("/".join(parts[:n]) in listed for n in range(2, len(parts) + 1)):
+            print("%s: not in the tarball: name it in a local.mk" % name)
 
 
 def options(text):

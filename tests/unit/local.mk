@@ -18,3 +18,12 @@ tests_unit_test_buf_SOURCES = %D%/test-buf.c
 tests_unit_test_buf_LDADD = $(UNIT_LDADD_BASE)
 
 include tests/unit/transport.mk
+
+# Every allocation fails once (tests/lib/nomem.h).
+NOMEM_WRAP = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray \
+	-Wl,--wrap=strdup,--wrap=strndup,--wrap=asprintf,--wrap=vasprintf,--wrap=free
+check_PROGRAMS += %D%/test-nomem
+TESTS += %D%/test-nomem
+tests_unit_test_nomem_SOURCES = %D%/test-nomem.c tests/lib/nomem.c tests/lib/nomem.h
+tests_unit_test_nomem_LDFLAGS = $(NOMEM_WRAP)
+tests_unit_test_nomem_LDADD = $(UNIT_LDADD_BASE)
