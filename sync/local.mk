@@ -11,6 +11,18 @@ sync_libsbsync_core_la_SOURCES = \
 	%D%/ignore-codec.c %D%/ignore-match.c %D%/ignore-parse.c \
 	%D%/version.c
 
+# The codec: data stream, patches, deltas, base store.
+sync_libsbsync_core_la_SOURCES += \
+	%D%/delta.h \
+	%D%/digest.h \
+	%D%/pack.h \
+	%D%/pack-attr.h \
+	%D%/pack-level.c %D%/pack-level.h \
+	%D%/pack-pipe.c %D%/pack-pipe.h \
+	%D%/pack-read.c \
+	%D%/pack-write.c \
+	%D%/store.h
+
 sync_libsbsync_core_la_LIBADD = lib/base/libbase.la
 
 lib_LTLIBRARIES += libsbsync.la

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The level of a stream. A ladder of steps, from storing up to zstd level 12, each with
+ * the block size that suits it (larger blocks gain more than higher levels on source
+ * trees, but cost latency). Per window of blocks two shares are measured:
+ *
+ *   link = time inside `out` / time passed
+ *          near 1: the link is what we wait for
+ *   work = time spent compressing / (time passed * jobs)
+ *          near 1: the processors are what we wait for
+ *
+ * and then, in this order:
+ *
+ *   1. Blocks are stored now. Begin to compress when the link is the bottleneck and
+ *      slower, per raw byte, than one thread compresses.
+ *   2. The link could carry the raw bytes in half of the time, or faster than one
+ *      thread compresses them: store.
+ *   3. The link is the bottleneck and the next step would still leave the processors
+ *      room: one step up.
+ *   4. The processors are the bottleneck: one step down, not below the fastest
+ *      compression.
+ *
+ * Rule 2 waits until more went out than the buffers below us may have swallowed (a socket
+ * takes megabytes at memory speed however slow its link is), so short streams stay at the
+ * first level. Blocks that do not shrink say nothing about levels, so a window of them
+ * changes nothing.
+ */
+#include "config.h"
+
+#include "pack-level.h"
+
+#include <sync/pack.h>
+
+struct step {
+	int level;
+	unsigned block_kib;
+	double cost; /* of compressing a byte, level 1 being 1; source text, zstd 1.5 */
+};
+
+static const struct step ladder[] = {
+        {0, 256, 0},
+        {-5, 256, 0.7},
+        {-2, 256, 0.8},
+        {1, 256, 1.0},
+        {3, 512, 1.2},
+        {5, 1024, 2.8},
+        {7, 1024, 3.5},
+        {9, 2048, 4.6},
+        {12, 2048, 9.0},
+};
+
+enum {
+	STEP_STORE = 0,
+	STEP_FASTEST = 1,
+	STEP_FIRST = 3,
+	STEP_LAST = sizeof ladder / sizeof ladder[0] - 1,
+	WINDOW_BLOCKS = 8,
+	WINDOW_BLOCKS_MIN = 2,
+};
+
+#define WINDOW_NS 10000000ull /* a window of WINDOW_BLOCKS lasts at least this long */
+#define WINDOW_NS_MAX 250000000ull /* and is closed after this, on slow links */
+#define PRIME_BYTES (8ull << 20)   /* what buffers below `out` may hold */
+#define WORK_NS_GUESS 4.0          /* level 1 on one thread, before it was measured */
+
+static void
+enter_step(struct sb_pack_level *l, unsigned step)
+{
+	l->step = step;
+	l->level = ladder[step].level;
+	if (!l->fixed_block)
+		l->block_size = (size_t)ladder[step].block_kib << 10;
+}
+
+void
+sb_pack_level_init(struct sb_pack_level *l, int level, size_t block_size, unsigned jobs)
+{
+	unsigned step = STEP_FIRST;
+
+	*l = (struct sb_pack_level){.jobs = jobs, .work_ns = WORK_NS_GUESS};
+	if (block_size) {
+		l->fixed_block = true;
+		l->block_size =
+		        block_size < SB_PACK_BLOCK_MAX ? block_size : SB_PACK_BLOCK_MAX;
+	}
+	if (level != SB_PACK_LEVEL_AUTO) {
+		l->fixed = true;
+		for (step = level > 0 ? STEP_FIRST : STEP_STORE; step < STEP_LAST; step++)
+			if (level <= ladder[step].level)
+				break;
+	}
+	enter_step(l, step);
+	if (l->fixed)
+		l->level = level;
+}
+
+static void
+decide(struct sb_pack_level *l, double passed)
+{
+	double raw = (double)l->win.raw;
+	double wire = (double)l->win.wire;
+	double link = (double)l->win.out_ns / passed;
+	double work = (double)l->win.work_ns / (passed * l->jobs);
+	double link_ns = (double)l->win.out_ns / wire;
+
+	if (l->step == STEP_STORE) {
+		if (link >= 0.6 && link_ns > 1.25 * l->work_ns)
+			enter_step(l, STEP_FIRST);
+		return;
+	}
+	if (wire > 0.95 * raw)
+		return;
+	l->work_ns = (double)l->win.work_ns / raw;
+	if (l->sent >= PRIME_BYTES &&
+	        (link * raw / wire < 0.5 || link_ns < 0.8 * l->work_ns)) {
+		enter_step(l, STEP_STORE);
+	} else if (link >= 0.6) {
+		if (l->step < STEP_LAST &&
+		        work * ladder[l->step + 1].cost / ladder[l->step].cost < 0.75)
+			enter_step(l, l->step + 1);
+	} else if (work > 0.85 && l->step > STEP_FASTEST) {
+		enter_step(l, l->step - 1);
+	}
+}
+
+void
+sb_pack_level_note(struct sb_pack_level *l, const struct sb_pack_sample *s)
+{
+	uint64_t passed;
+
+	if (l->fixed)
+		return;
+	if (!l->win.start_ns)
+		l->win.start_ns = s->begin_ns;
+	l->win.raw += s->raw;
+	l->win.wire += s->wire;
+	l->win.out_ns += s->end_ns - s->begin_ns;
+	l->win.work_ns += s->work_ns;
+	l->win.blocks++;
+	l->sent += s->wire;
+	passed = s->end_ns - l->win.start_ns;
+	if (passed < WINDOW_NS || l->win.blocks < WINDOW_BLOCKS_MIN)
+		return;
+	if (l->win.blocks < WINDOW_BLOCKS && passed < WINDOW_NS_MAX)
+		return;
+	decide(l, (double)passed);
+	l->win.start_ns = s->end_ns;
+	l->win.raw = l->win.wire = l->win.out_ns = l->win.work_ns = 0;
+	l->win.blocks = 0;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SBSYNC_PACK_LEVEL_H
+#define SBSYNC_PACK_LEVEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * How hard the blocks of a stream are compressed. Fed with one measurement a block, in stream order; decides
+ * once a window. A function of its measurements alone (it looks at no clock), not thread-safe.
+ */
+struct sb_pack_level {
+	int level;         /* of the next block; 0: store it */
+	size_t block_size; /* of the next block */
+
+	bool fixed;        /* the level was asked for */
+	bool fixed_block;
+	unsigned jobs;
+	unsigned step;     /* index into the ladder */
+	uint64_t sent;     /* wire bytes since the beginning */
+	double work_ns;    /* compression time of a raw byte, last measured */
+	struct {
+		uint64_t start_ns; /* 0: the next measurement begins it */
+		uint64_t raw, wire, out_ns, work_ns;
+		unsigned blocks;
+	} win;
+};
+
+/* One block that left: when, how large before and after, how long `out` and the compressor took. */
+struct sb_pack_sample {
+	uint64_t begin_ns, end_ns; /* of the call of `out` */
+	uint64_t raw, wire;
+	uint64_t work_ns;
+};
+
+/* `level` and `block_size` as in struct sb_packw_opts. */
+void sb_pack_level_init(struct sb_pack_level *l, int level, size_t block_size, unsigned jobs);
+void sb_pack_level_note(struct sb_pack_level *l, const struct sb_pack_sample *s);
+
+#endif
