@@ -13,6 +13,9 @@ static uint8_t empty_text[1];
 void
 sb_buf_init(struct sb_buf *b, size_t max)
 {
+	/* No block is larger than PTRDIFF_MAX, and below it sizes can be added without a check. */
+	if (max > PTRDIFF_MAX - 1)
+		max = PTRDIFF_MAX - 1;
 	*b = (struct sb_buf){ .data = empty_text, .max = max };
 }
 

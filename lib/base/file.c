@@ -189,10 +189,10 @@ undo_temp:
 
 /* Reads to the end of `fd`; one byte more than allowed tells that there is too much. */
 static int
-read_to_end(int fd, size_t hint, size_t max, struct sb_buf *out, struct sb_error *err)
+read_to_end(int fd, size_t hint, struct sb_buf *out, struct sb_error *err)
 {
 	for (;;) {
-		size_t left = max - out->len;
+		size_t left = out->max - out->len;
 		size_t want = hint > out->len ? hint - out->len : READ_STEP;
 		uint8_t extra;
 		uint8_t *to = &extra;
@@ -205,7 +205,7 @@ read_to_end(int fd, size_t hint, size_t max, struct sb_buf *out, struct sb_error
 		if (n < 0)
 			return (int)n;
 		if (n && !want)
-			return sb_fail(err, SB_E_LIMIT, "larger than %zu bytes", max);
+			return sb_fail(err, SB_E_LIMIT, "larger than %zu bytes", out->max);
 		if (want)
 			sb_buf_grow(out, (size_t)n);
 		if (!n)
@@ -232,7 +232,7 @@ sb_file_read(int dirfd, const char *name, size_t max, struct sb_buf *out, struct
 	if (st.st_size > 0 && (uintmax_t)st.st_size > max)
 		return sb_fail(err, SB_E_LIMIT, "read %s: larger than %zu bytes", show(name, &s), max);
 	hint = (size_t)st.st_size;
-	r = read_to_end(fd, hint, max, out, err);
+	r = read_to_end(fd, hint, out, err);
 	if (r < 0) {
 		sb_buf_free(out);
 		return sb_wrap(err, r, "read %s", show(name, &s));

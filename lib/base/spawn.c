@@ -73,8 +73,6 @@ child_fds(struct plan *p)
 	for (int i = 0; i < 3; i++)
 		if (p->src[i] >= 0 && p->src[i] < 3 && (p->src[i] = fcntl(p->src[i], F_DUPFD_CLOEXEC, 4)) < 0)
 			return -1;
-	if (p->report < 3 && (p->report = fcntl(p->report, F_DUPFD_CLOEXEC, 4)) < 0)
-		return -1;
 	for (int i = 0; i < 3; i++) {
 		if (p->src[i] < 0 && fcntl(i, F_GETFD) >= 0) {
 			if (fcntl(i, F_SETFD, 0) < 0)
@@ -105,12 +103,16 @@ child_fds(struct plan *p)
 static int
 child_signals(void)
 {
-	struct sigaction dfl = { .sa_handler = SIG_DFL };
+	/*
+	 * The kernel's own struct sigaction, all zero: SIG_DFL, no flags, no mask. By system call, because libc
+	 * hides the two signals it uses itself, and these may have been inherited as ignored, too.
+	 */
+	static const unsigned long dfl[8];
 	sigset_t none;
 
-	/* Fails for the few that cannot be changed and the two that libc keeps; both are fine. */
+	/* Fails for SIGKILL and SIGSTOP, which nobody can change. */
 	for (int sig = 1; sig < NSIG; sig++)
-		(void)sigaction(sig, &dfl, NULL);
+		(void)syscall(SYS_rt_sigaction, sig, dfl, NULL, (NSIG - 1) / 8);
 	(void)sigemptyset(&none);
 	return sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -199,6 +201,34 @@ find_files(const char *name, bool search, struct sb_strlist *out, struct sb_erro
 	return 0;
 }
 
+/*
+ * Moves a new descriptor out of 0-2. It gets there when the program runs without standard descriptors, and
+ * would then be taken for one of them. -1 and errno; the old one is closed in any case.
+ */
+static int
+move_up(int fd)
+{
+	int moved;
+
+	if (fd < 0 || fd > 2)
+		return fd;
+	moved = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	sb_cleanup_close_(&fd);
+	return moved;
+}
+
+static int
+make_pipe(int *rd, int *wr, struct sb_error *err)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return sb_fail_errno(err, "pipe");
+	*rd = move_up(fds[0]);
+	*wr = move_up(fds[1]);
+	return *rd < 0 || *wr < 0 ? sb_fail_errno(err, "pipe") : 0;
+}
+
 /* Both ends of the child's standard descriptors while it is being started. */
 struct ends {
 	int child[3];  /* ours to close; -1: none */
@@ -219,7 +249,7 @@ static int
 open_ends(const struct sb_spawn_opts *o, struct ends *e, int src[3], struct sb_error *err)
 {
 	for (int i = 0; i < 3; i++) {
-		int fds[2];
+		int r = 0;
 
 		src[i] = -1;
 		switch (o->io[i]) {
@@ -230,17 +260,17 @@ open_ends(const struct sb_spawn_opts *o, struct ends *e, int src[3], struct sb_e
 			src[i] = o->fds[i];
 			break;
 		case SB_SPAWN_NULL:
-			e->child[i] = src[i] = open("/dev/null", (i ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+			e->child[i] = src[i] = move_up(open("/dev/null", (i ? O_WRONLY : O_RDONLY) | O_CLOEXEC));
 			if (src[i] < 0)
-				return sb_fail_errno(err, "open /dev/null");
+				r = sb_fail_errno(err, "open /dev/null");
 			break;
 		case SB_SPAWN_PIPE:
-			if (pipe2(fds, O_CLOEXEC) < 0)
-				return sb_fail_errno(err, "pipe");
-			e->child[i] = src[i] = fds[i ? 1 : 0];
-			e->parent[i] = fds[i ? 0 : 1];
+			r = make_pipe(i ? &e->parent[i] : &e->child[i], i ? &e->child[i] : &e->parent[i], err);
+			src[i] = e->child[i];
 			break;
 		}
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }
@@ -335,7 +365,6 @@ sb_spawn(const char *const *argv, const struct sb_spawn_opts *opts, struct sb_ch
 	struct plan p = { .argv = argv, .o = &o, .parent = getpid(), .fd_limit = fd_limit() };
 	sb_autoclose int report_rd = -1;
 	sb_autoclose int report_wr = -1;
-	int report[2];
 	pid_t pid = -1;
 	int r;
 
@@ -347,11 +376,10 @@ sb_spawn(const char *const *argv, const struct sb_spawn_opts *opts, struct sb_ch
 	if (r < 0)
 		return r;
 	p.files = files.v;
-	if (pipe2(report, O_CLOEXEC) < 0)
-		return sb_fail_errno(err, "pipe");
-	report_rd = report[0];
-	p.report = report_wr = report[1];
-	r = open_ends(&o, &ends, p.src, err);
+	r = make_pipe(&report_rd, &report_wr, err);
+	p.report = report_wr;
+	if (r >= 0)
+		r = open_ends(&o, &ends, p.src, err);
 	if (r >= 0)
 		r = start(&p, report_rd, &report_wr, &pid, err);
 	if (r < 0) {
@@ -360,7 +388,7 @@ sb_spawn(const char *const *argv, const struct sb_spawn_opts *opts, struct sb_ch
 	}
 	*out = (struct sb_child){
 		.pid = pid,
-		.pidfd = (int)syscall(SYS_pidfd_open, pid, 0),
+		.pidfd = move_up((int)syscall(SYS_pidfd_open, pid, 0)),
 		.in = sb_steal_fd(&ends.parent[0]),
 		.out = sb_steal_fd(&ends.parent[1]),
 		.errfd = sb_steal_fd(&ends.parent[2]),

@@ -44,6 +44,19 @@ ceiling_sticks(void **state)
 }
 
 static void
+largest_ceiling_does_not_overflow(void **state)
+{
+	sb_auto(sb_buf) struct sb_buf b;
+
+	(void)state;
+	sb_buf_init(&b, SIZE_MAX);
+	sb_buf_add_str(&b, "abc");
+	assert_string_equal((char *)b.data, "abc");
+	assert_null(sb_buf_reserve(&b, SIZE_MAX - 2));
+	assert_int_equal(b.failed, SB_E_FULL);
+}
+
+static void
 integers_round_trip(void **state)
 {
 	static const uint64_t values[] = { 0, 1, 127, 128, 16383, 16384, UINT32_MAX, UINT64_MAX };
@@ -105,6 +118,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(appends_and_terminates),
 		cmocka_unit_test(ceiling_sticks),
+		cmocka_unit_test(largest_ceiling_does_not_overflow),
 		cmocka_unit_test(integers_round_trip),
 		cmocka_unit_test(cursor_refuses_what_is_not_there),
 	};

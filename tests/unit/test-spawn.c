@@ -1,48 +1,740 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <string.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
 
 #include <base/spawn.h>
+#include <base/str.h>
 
-#include "tests/lib/unit.h"
+#include "tests/lib/tmpdir.h"
+
+/* Long enough for a loaded machine; only reached when something is broken. */
+#define PATIENCE_MS 60000
+
+/* The test program itself, as a child that reports on itself; see child_mode. Scripts find it in $SB_SELF. */
+static char self[4096];
+#define SELF_DOES "\"$SB_SELF\" --child "
+
+static struct sb_error err;
+static struct sb_buf out;
+static struct sb_buf eout;
+
+static int
+setup(void **state)
+{
+	sb_buf_init(&out, 1 << 20);
+	sb_buf_init(&eout, 1 << 20);
+	return tmpdir_setup(state);
+}
+
+static int
+teardown(void **state)
+{
+	sb_buf_free(&out);
+	sb_buf_free(&eout);
+	return tmpdir_teardown(state);
+}
+
+static int
+run(const struct sb_spawn_opts *o, const char *const *argv)
+{
+	sb_buf_reset(&out);
+	sb_buf_reset(&eout);
+	return sb_run(argv, o, NULL, 0, &out, &eout, NULL, sb_deadline_in(PATIENCE_MS), &err);
+}
+#define RUN(o, ...) run(o, (const char *const[]){ __VA_ARGS__, NULL })
 
 static void
-runs_and_collects(void **state)
+assert_out(const char *want)
 {
-	static const char *const argv[] = { "sh", "-c", "cat; echo oops >&2; exit 3", NULL };
-	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
-	struct sb_error err = { 0 };
-	sb_auto(sb_buf) struct sb_buf out;
-	sb_auto(sb_buf) struct sb_buf eout;
+	assert_string_equal((char *)out.data, want);
+}
 
-	(void)state;
-	o.search_path = true;
-	sb_buf_init(&out, 100);
-	sb_buf_init(&eout, 100);
-	assert_int_equal(sb_run(argv, &o, "hello", 5, &out, &eout, NULL, sb_deadline_in(20000), &err), 3);
-	assert_string_equal((char *)out.data, "hello");
-	assert_string_equal((char *)eout.data, "oops\n");
+/* The descriptor must come to its end: nobody holds the other side any more. */
+static void
+assert_eof(int fd)
+{
+	char c;
+	ssize_t n;
+
+	do
+		n = read(fd, &c, 1);
+	while (n > 0);
+	assert_int_equal(n, 0);
 }
 
 static void
-missing_program_is_not_found(void **state)
+runs_feeds_and_collects(void **state)
 {
-	static const char *const argv[] = { "/no/such/program", NULL };
-	struct sb_error err = { 0 };
+	static const char *const argv[] = { "/bin/sh", "-c", "cat; echo oops >&2; exit 3", NULL };
+
+	(void)state;
+	assert_int_equal(sb_run(argv, NULL, "hello", 5, &out, &eout, NULL, SB_NEVER, &err), 3);
+	assert_out("hello");
+	assert_string_equal((char *)eout.data, "oops\n");
+	/* Without input it reads an empty file, and what is not collected is dropped. */
+	assert_int_equal(sb_run(argv, NULL, NULL, 0, NULL, NULL, NULL, SB_NEVER, &err), 3);
+	sb_buf_reset(&out);
+	assert_int_equal(sb_run(argv, NULL, "", 0, &out, NULL, NULL, SB_NEVER, &err), 3);
+	assert_out("");
+	assert_int_equal(RUN(NULL, "/bin/sh", "-c", "kill -9 $$"), 137);
+}
+
+static void
+large_input_is_echoed(void **state)
+{
+	static const char *const argv[] = { "/bin/cat", NULL };
+	size_t len = 10 << 20;
+	uint8_t *data = malloc(len);
+	struct sb_buf big;
+
+	(void)state;
+	assert_non_null(data);
+	for (size_t i = 0; i < len; i++)
+		data[i] = (uint8_t)(i * 2654435761u >> 24);
+	sb_buf_init(&big, len);
+	assert_int_equal(sb_run(argv, NULL, data, len, &big, &eout, NULL, sb_deadline_in(PATIENCE_MS), &err), 0);
+	assert_ok(sb_buf_check(&big, "echo", &err), &err);
+	assert_int_equal(big.len, len);
+	assert_memory_equal(big.data, data, len);
+	/* One that reads nothing must neither stop us nor kill us by SIGPIPE. */
+	assert_int_equal(sb_run((const char *const[]){ "/bin/true", NULL }, NULL, data, len, NULL, NULL, NULL,
+		sb_deadline_in(PATIENCE_MS), &err), 0);
+	sb_buf_free(&big);
+	free(data);
+}
+
+static void
+full_buffer_does_not_stop_the_child(void **state)
+{
+	static const char *const argv[] = { "/bin/sh", "-c",
+		"head -c 1000000 /dev/zero | tr '\\0' x; head -c 300000 /dev/zero >&2; exit 5", NULL };
+	struct sb_buf small;
+	char want[1001] = "";
+
+	(void)state;
+	memset(want, 'x', 1000);
+	sb_buf_init(&small, 1000);
+	assert_int_equal(sb_run(argv, NULL, NULL, 0, &small, &eout, NULL, sb_deadline_in(PATIENCE_MS), &err), 5);
+	assert_string_equal((char *)small.data, want);
+	assert_int_equal(sb_buf_check(&small, "output", &err), SB_E_FULL);
+	assert_int_equal(eout.len, 300000);
+	sb_buf_free(&small);
+}
+
+static void
+something_left_behind_does_not_hold_us(void **state)
+{
+	int64_t pid;
+
+	(void)state;
+	assert_int_equal(RUN(NULL, "/bin/sh", "-c", SELF_DOES "pause >/dev/null & echo $!"), 0);
+	out.data[out.len - 1] = 0;
+	assert_true(sb_str_to_i64((char *)out.data, 2, INT32_MAX, &pid));
+	assert_int_equal(kill((pid_t)pid, SIGKILL), 0);
+}
+
+static void
+only_standard_descriptors_reach_the_child(void **state)
+{
+	int spare[8];
+	int high;
+
+	(void)state;
+	for (int i = 0; i < 8; i++)
+		assert_true((spare[i] = open("/dev/null", O_RDONLY)) >= 0);
+	high = fcntl(spare[0], F_DUPFD, 500);
+	assert_int_equal(RUN(NULL, self, "--child", "fds"), 0);
+	assert_out("0 1 2 \n");
+	for (int i = 0; i < 8; i++)
+		(void)close(spare[i]);
+	(void)close(high);
+}
+
+static int
+count_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	(void)closedir(d);
+	return n;
+}
+
+static void
+nothing_is_left_open_here(void **state)
+{
+	int before = count_fds();
 	struct sb_child c;
 
 	(void)state;
-	assert_fails(sb_spawn(argv, NULL, &c, &err), SB_E_NOTFOUND, &err);
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(RUN(NULL, "/bin/sh", "-c", "exit 1"), 1);
+		assert_fails(RUN(NULL, "/no/such"), SB_E_NOTFOUND, &err);
+		assert_ok(sb_spawn((const char *const[]){ "/bin/true", NULL }, NULL, &c, &err), &err);
+		assert_ok(sb_child_wait(&c, NULL, SB_NEVER, &err), &err);
+		sb_child_stop(&c, 0);
+	}
+	assert_int_equal(count_fds(), before);
+}
+
+/* The program may have been started with its own standard descriptors closed. */
+static void
+works_with_closed_standard_descriptors(void **state)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	(void)state;
+	if (!pid) {
+		for (int i = 0; i < 3; i++)
+			(void)close(i);
+		if (RUN(NULL, self, "--child", "fds") != 0 || strcmp((char *)out.data, "0 1 2 \n"))
+			_exit(1);
+		_exit(sb_run((const char *const[]){ self, "--child", "outerr", NULL },
+			&(struct sb_spawn_opts){ .size = sizeof(struct sb_spawn_opts),
+				.io = { SB_SPAWN_INHERIT, SB_SPAWN_INHERIT, SB_SPAWN_INHERIT } },
+			NULL, 0, NULL, NULL, NULL, SB_NEVER, NULL) ? 2 : 0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static void
+descriptors_can_be_given(void **state)
+{
+	const struct tmpdir *t = *state;
+	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
+	char text[64] = "";
+	int save[3];
+	int fd[3];
+
+	for (int i = 0; i < 3; i++) {
+		static const char *const names[] = { "in", "out", "err" };
+
+		fd[i] = openat(t->fd, names[i], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		save[i] = fcntl(i, F_DUPFD_CLOEXEC, 10);
+		assert_true(fd[i] >= 0 && save[i] >= 0);
+	}
+	/* Our 1 is the file "err" and our 2 is "out": the child gets them crossed, through each other. */
+	assert_int_equal(dup2(fd[2], 1), 1);
+	assert_int_equal(dup2(fd[1], 2), 2);
+	o.io[0] = o.io[1] = o.io[2] = SB_SPAWN_FD;
+	o.fds[0] = fd[0];
+	o.fds[1] = 2;
+	o.fds[2] = 1;
+	assert_int_equal(sb_run((const char *const[]){ self, "--child", "outerr", NULL }, &o, NULL, 0, NULL, NULL,
+		NULL, SB_NEVER, &err), 0);
+	/* As they are. */
+	o.io[1] = o.io[2] = SB_SPAWN_INHERIT;
+	assert_int_equal(sb_run((const char *const[]){ self, "--child", "outerr", NULL }, &o, NULL, 0, NULL, NULL,
+		NULL, SB_NEVER, &err), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(dup2(save[i], i), i);
+		(void)close(save[i]);
+	}
+	assert_int_equal(pread(fd[1], text, sizeof text, 0), 6);
+	assert_string_equal(text, "outerr");
+	assert_int_equal(pread(fd[2], text, sizeof text, 0), 6);
+	assert_string_equal(text, "errout");
+	for (int i = 0; i < 3; i++)
+		(void)close(fd[i]);
+}
+
+static void
+failures_to_start_say_why(void **state)
+{
+	const struct tmpdir *t = *state;
+	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
+	char path[300];
+
+	assert_fails(RUN(NULL, "/no/such\n"), SB_E_NOTFOUND, &err);
+	assert_string_equal(err.msg, "start /no/such\\n: No such file or directory");
+	assert_fails(RUN(NULL, t->path), SB_E_DENIED, &err);
+	tmpdir_file(t, "plain", "#!/bin/sh\n");
+	(void)snprintf(path, sizeof path, "%s/plain", t->path);
+	assert_fails(RUN(NULL, path), SB_E_DENIED, &err);
+	assert_int_equal(fchmodat(t->fd, "plain", 0755, 0), 0);
+	assert_int_equal(RUN(NULL, path), 0);
+	/* No shell takes over what the kernel does not know. */
+	tmpdir_file(t, "odd", "echo hello\n");
+	assert_int_equal(fchmodat(t->fd, "odd", 0755, 0), 0);
+	(void)snprintf(path, sizeof path, "%s/odd", t->path);
+	assert_fails(RUN(NULL, path), SB_E_SYS, &err);
+	assert_int_equal(err.sys, ENOEXEC);
+	o.cwd = "/no/such/place";
+	assert_fails(RUN(&o, "/bin/true"), SB_E_NOTFOUND, &err);
+	assert_string_equal(err.msg, "start /bin/true in /no/such/place: No such file or directory");
+	o.cwd = NULL;
+	o.io[2] = SB_SPAWN_FD;
+	o.fds[2] = 1000;
+	assert_fails(sb_run((const char *const[]){ "/bin/true", NULL }, &o, NULL, 0, NULL, NULL, NULL, SB_NEVER, &err),
+		SB_E_SYS, &err);
+	assert_string_equal(err.msg, "start /bin/true: set up descriptors: Bad file descriptor");
+	assert_int_equal(sb_run((const char *const[]){ "/no/such", NULL }, NULL, NULL, 0, NULL, NULL, NULL, SB_NEVER,
+		NULL), SB_E_NOTFOUND);
+}
+
+static void
+path_is_searched_when_asked(void **state)
+{
+	const struct tmpdir *t = *state;
+	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
+	char *old = strdup(getenv("PATH"));
+	char path[600];
+
+	o.search_path = true;
+	assert_int_equal(mkdirat(t->fd, "a", 0755), 0);
+	assert_int_equal(mkdirat(t->fd, "b", 0755), 0);
+	tmpdir_file(t, "a/prog", "#!/bin/sh\necho a\n");
+	tmpdir_file(t, "b/prog", "#!/bin/sh\necho b\n");
+	assert_int_equal(fchmodat(t->fd, "b/prog", 0755, 0), 0);
+	(void)snprintf(path, sizeof path, "relative::/no/such:/dev/null:%s/a:%s/b", t->path, t->path);
+	assert_int_equal(setenv("PATH", path, 1), 0);
+	/* The first one may not be executed; the second is taken. */
+	assert_int_equal(RUN(&o, "prog"), 0);
+	assert_out("b\n");
+	assert_int_equal(fchmodat(t->fd, "a/prog", 0755, 0), 0);
+	assert_int_equal(RUN(&o, "prog"), 0);
+	assert_out("a\n");
+	assert_int_equal(fchmodat(t->fd, "a/prog", 0644, 0), 0);
+	assert_int_equal(fchmodat(t->fd, "b/prog", 0644, 0), 0);
+	assert_fails(RUN(&o, "prog"), SB_E_DENIED, &err);
+	assert_fails(RUN(&o, "no-such-prog"), SB_E_NOTFOUND, &err);
+	o.cwd = t->path;
+	assert_int_equal(setenv("PATH", ":a:.", 1), 0);
+	assert_fails(RUN(&o, "prog"), SB_E_NOTFOUND, &err);
+	assert_string_equal(err.msg, "start prog: PATH names no directory");
+	assert_int_equal(unsetenv("PATH"), 0);
+	assert_int_equal(RUN(&o, "true"), 0);
+	assert_int_equal(setenv("PATH", old, 1), 0);
+	o.search_path = false;
+	assert_fails(RUN(&o, "true"), SB_E_NOTFOUND, &err);
+	free(old);
+}
+
+static void
+environment_and_place_are_set(void **state)
+{
+	static const char *const env[] = { "A=1", "B=two words", NULL };
+	const struct tmpdir *t = *state;
+	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
+	char want[400];
+
+	o.env = env;
+	assert_int_equal(RUN(&o, self, "--child", "env"), 0);
+	assert_out("A=1\nB=two words\n");
+	assert_int_equal(setenv("SB_TEST_MARK", "here", 1), 0);
+	assert_int_equal(RUN(NULL, self, "--child", "env"), 0);
+	assert_non_null(strstr((char *)out.data, "SB_TEST_MARK=here\n"));
+	o.env = (const char *const[]){ NULL };
+	assert_int_equal(RUN(&o, self, "--child", "env"), 0);
+	assert_out("");
+	o.cwd = t->path;
+	assert_int_equal(RUN(&o, self, "--child", "cwd"), 0);
+	(void)snprintf(want, sizeof want, "%s\n", t->path);
+	assert_out(want);
+}
+
+static void
+signals_are_the_defaults(void **state)
+{
+	sigset_t set;
+	sigset_t old;
+
+	(void)state;
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGINT, SIG_IGN);
+	(void)signal(SIGRTMIN + 3, SIG_IGN);
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGUSR2);
+	assert_int_equal(sigprocmask(SIG_BLOCK, &set, &old), 0);
+	assert_int_equal(RUN(NULL, self, "--child", "signals"), 0);
+	assert_out("SigBlk:0000000000000000\nSigIgn:0000000000000000\n");
+	/* Ours are as before. */
+	assert_int_equal(sigprocmask(SIG_SETMASK, &old, &set), 0);
+	assert_int_equal(sigismember(&set, SIGTERM), 1);
+	assert_int_equal(sigismember(&set, SIGHUP), 0);
+	(void)signal(SIGPIPE, SIG_DFL);
+	(void)signal(SIGINT, SIG_DFL);
+	(void)signal(SIGRTMIN + 3, SIG_DFL);
+}
+
+static void
+groups_and_sessions_are_made(void **state)
+{
+	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
+	char want[64];
+
+	(void)state;
+	/* Prints whether its group and its session are its own. */
+	assert_int_equal(RUN(&o, self, "--child", "group"), 0);
+	assert_out("group=own session=other\n");
+	o.new_session = true;
+	assert_int_equal(RUN(&o, self, "--child", "group"), 0);
+	assert_out("group=own session=own\n");
+	o.new_session = o.own_group = false;
+	assert_int_equal(RUN(&o, self, "--child", "pgid"), 0);
+	(void)snprintf(want, sizeof want, "%d\n", (int)getpgrp());
+	assert_out(want);
+}
+
+static void
+limits_are_set(void **state)
+{
+	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
+
+	(void)state;
+	o.max_memory = UINT64_C(1) << 44;
+	o.max_cpu_s = 30;
+	assert_int_equal(RUN(&o, "/bin/sh", "-c", "ulimit -v; ulimit -t; ulimit -Ht"), 0);
+	assert_out("17179869184\n30\n31\n");
+	assert_int_equal(RUN(NULL, "/bin/sh", "-c", "ulimit -v"), 0);
+	assert_out("unlimited\n");
+	/* One that uses up its time is ended. */
+	o.max_cpu_s = 1;
+	assert_int_equal(RUN(&o, "/bin/sh", "-c", "while :; do :; done"), 128 + SIGXCPU);
+	/* One that wants too much memory does not get it. */
+	o.max_memory = 64 << 20;
+	o.max_cpu_s = 0;
+	assert_int_not_equal(RUN(&o, "/bin/sh", "-c", "head -c 200000000 /dev/zero | tail -n 1"), 0);
+}
+
+static void
+older_callers_are_accepted(void **state)
+{
+	struct sb_spawn_opts o;
+
+	(void)state;
+	/* Whatever lies behind the size they know must not be looked at. */
+	memset(&o, 0xff, sizeof o);
+	o.size = offsetof(struct sb_spawn_opts, env);
+	memset(o.io, 0, sizeof o.io);
+	assert_int_equal(RUN(&o, self, "--child", "group"), 0);
+	assert_out("group=own session=other\n");
+}
+
+static void
+deadline_kills_the_whole_group(void **state)
+{
+	static const char *const argv[] = { "/bin/sh", "-c", "trap '' TERM; " SELF_DOES "pause & wait", NULL };
+	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
+	int p[2];
+
+	(void)state;
+	/* Everyone in the group holds the pipe; its end is the proof that all are gone. */
+	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+	o.io[2] = SB_SPAWN_FD;
+	o.fds[2] = p[1];
+	assert_fails(sb_run(argv, &o, NULL, 0, &out, NULL, NULL, sb_deadline_in(300), &err), SB_E_TIMEOUT, &err);
+	assert_string_equal(err.msg, "/bin/sh: deadline passed");
+	(void)close(p[1]);
+	assert_eof(p[0]);
+	(void)close(p[0]);
+	assert_fails(sb_run(argv, &o, NULL, 0, NULL, NULL, NULL, sb_now_ms() - 1, &err), SB_E_TIMEOUT, &err);
+}
+
+struct canceler {
+	int ready;
+	struct sb_cancel *token;
+};
+
+/* Cancels as soon as the child has said something. */
+static void *
+cancel_later(void *arg)
+{
+	struct canceler *c = arg;
+	char said;
+
+	(void)!read(c->ready, &said, 1);
+	sb_cancel_request(c->token);
+	return NULL;
+}
+
+static void
+cancel_kills_the_whole_group(void **state)
+{
+	static const char *const argv[] = { "/bin/sh", "-c", SELF_DOES "pause & echo x >&2; wait", NULL };
+	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
+	struct canceler c;
+	pthread_t thread;
+	int p[2];
+
+	(void)state;
+	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+	o.io[2] = SB_SPAWN_FD;
+	o.fds[2] = p[1];
+	c = (struct canceler){ .ready = p[0], .token = sb_cancel_new(&err) };
+	assert_int_equal(pthread_create(&thread, NULL, cancel_later, &c), 0);
+	assert_fails(sb_run(argv, &o, NULL, 0, &out, NULL, c.token, sb_deadline_in(PATIENCE_MS), &err), SB_E_CANCELED,
+		&err);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	(void)close(p[1]);
+	assert_eof(p[0]);
+	(void)close(p[0]);
+	sb_cancel_free(c.token);
+}
+
+/* Starts a child with a pipe on its output and waits until it has said a line. */
+static struct sb_child
+start_ready(const char *script)
+{
+	const char *const argv[] = { "/bin/sh", "-c", script, NULL };
+	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
+	struct sb_child c = SB_CHILD_INIT;
+	char ch = 0;
+
+	o.io[1] = SB_SPAWN_PIPE;
+	assert_ok(sb_spawn(argv, &o, &c, &err), &err);
+	assert_int_equal(fcntl(c.out, F_GETFD), FD_CLOEXEC);
+	while (ch != '\n')
+		assert_int_equal(read(c.out, &ch, 1), 1);
+	return c;
+}
+
+static void
+stop_asks_first_and_kills_then(void **state)
+{
+	struct sb_child c = start_ready("trap 'exit 7' TERM; echo; while :; do " SELF_DOES "nap; done");
+
+	(void)state;
+	sb_child_stop(&c, PATIENCE_MS);
+	assert_true(c.reaped);
+	assert_int_equal(sb_child_exit_code(&c), 7);
+	assert_int_equal(c.out, -1);
+	assert_int_equal(c.pidfd, -1);
+	sb_child_stop(&c, PATIENCE_MS);
+
+	c = start_ready("trap '' TERM; echo; while :; do " SELF_DOES "nap; done");
+	sb_child_stop(&c, 50);
+	assert_true(c.reaped);
+	assert_int_equal(sb_child_exit_code(&c), 137);
+
+	c = start_ready("trap 'exit 7' TERM; echo; while :; do " SELF_DOES "nap; done");
+	sb_child_stop(&c, 0);
+	assert_int_equal(sb_child_exit_code(&c), 137);
+	sb_child_stop(&(struct sb_child)SB_CHILD_INIT, 10);
+}
+
+static void
+stop_reaches_what_outlives_the_child(void **state)
+{
+	struct sb_child c = start_ready("(trap '' TERM; echo; exec " SELF_DOES "pause) & wait");
+	int copy = fcntl(c.out, F_DUPFD_CLOEXEC, 10);
+
+	(void)state;
+	sb_child_stop(&c, PATIENCE_MS);
+	assert_true(c.reaped);
+	assert_int_equal(sb_child_exit_code(&c), 128 + SIGTERM);
+	assert_eof(copy);
+	(void)close(copy);
+}
+
+static void
+wait_can_give_up_and_go_on(void **state)
+{
+	struct sb_child c = start_ready("echo; " SELF_DOES "pause");
+	struct sb_cancel *token = sb_cancel_new(&err);
+
+	(void)state;
+	assert_false(sb_child_ended(&c));
+	assert_fails(sb_child_wait(&c, NULL, sb_deadline_in(20), &err), SB_E_TIMEOUT, &err);
+	sb_cancel_request(token);
+	assert_fails(sb_child_wait(&c, token, SB_NEVER, &err), SB_E_CANCELED, &err);
+	assert_false(c.reaped);
+	/* Where the kernel has no pidfd it looks now and then. */
+	(void)close(c.pidfd);
+	c.pidfd = -1;
+	assert_fails(sb_child_wait(&c, NULL, sb_deadline_in(20), &err), SB_E_TIMEOUT, &err);
+	assert_int_equal(kill(-c.pid, SIGINT), 0);
+	assert_ok(sb_child_wait(&c, NULL, sb_deadline_in(PATIENCE_MS), &err), &err);
+	assert_true(sb_child_ended(&c));
+	assert_int_equal(sb_child_exit_code(&c), 128 + SIGINT);
+	assert_ok(sb_child_wait(&c, NULL, SB_NEVER, &err), &err);
+	sb_child_stop(&c, 0);
+	sb_cancel_free(token);
+}
+
+static void
+lost_exit_status_is_an_error(void **state)
+{
+	(void)state;
+	(void)signal(SIGCHLD, SIG_IGN);
+	assert_fails(RUN(NULL, "/bin/true"), SB_E_CHILD, &err);
+	(void)signal(SIGCHLD, SIG_DFL);
+}
+
+static void
+child_can_die_with_its_parent(void **state)
+{
+	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
+	int p[2];
+	pid_t pid;
+	char c;
+
+	(void)state;
+	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+	pid = fork();
+	if (!pid) {
+		struct sb_child child;
+
+		o.die_with_parent = true;
+		o.io[1] = SB_SPAWN_FD;
+		o.fds[1] = p[1];
+		if (sb_spawn((const char *const[]){ self, "--child", "pause", NULL }, &o, &child, NULL) < 0)
+			_exit(1);
+		for (;;)
+			(void)pause();
+	}
+	(void)close(p[1]);
+	assert_int_equal(read(p[0], &c, 1), 1);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_eof(p[0]);
+	(void)close(p[0]);
+}
+
+static void *
+run_many(void *arg)
+{
+	for (int i = 0; i < 15; i++) {
+		static const char *const argv[] = { "/bin/cat", NULL };
+		struct sb_buf b;
+		int r;
+
+		sb_buf_init(&b, 100);
+		r = sb_run(argv, NULL, arg, strlen(arg), &b, NULL, NULL, sb_deadline_in(PATIENCE_MS), NULL);
+		if (r || strcmp((char *)b.data, arg)) {
+			sb_buf_free(&b);
+			return NULL;
+		}
+		sb_buf_free(&b);
+	}
+	return arg;
+}
+
+static void
+threads_may_spawn_at_once(void **state)
+{
+	static char texts[4][8] = { "one", "two", "three", "four" };
+	pthread_t t[4];
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, run_many, texts[i]), 0);
+	for (size_t i = 0; i < 4; i++) {
+		void *got = NULL;
+
+		assert_int_equal(pthread_join(t[i], &got), 0);
+		assert_ptr_equal(got, texts[i]);
+	}
+}
+
+static void
+child_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	bool open_fd[1024] = { false };
+	struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		int64_t fd;
+
+		if (sb_str_to_i64(e->d_name, 0, 1023, &fd) && fd != dirfd(d))
+			open_fd[fd] = true;
+	}
+	for (int i = 0; i < 1024; i++)
+		if (open_fd[i])
+			(void)printf("%d ", i);
+	(void)puts("");
+	(void)closedir(d);
+}
+
+static void
+child_signals(void)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	char line[256];
+
+	while (f && fgets(line, sizeof line, f))
+		if (!strncmp(line, "SigBlk", 6) || !strncmp(line, "SigIgn", 6))
+			(void)printf("%.7s%s", line, line + 8);
+	if (f)
+		(void)fclose(f);
+}
+
+/* What the program does as its own child. */
+static int
+child_mode(const char *what)
+{
+	char cwd[400];
+
+	if (!strcmp(what, "fds"))
+		child_fds();
+	else if (!strcmp(what, "signals"))
+		child_signals();
+	else if (!strcmp(what, "env"))
+		for (char **e = environ; *e; e++)
+			(void)puts(*e);
+	else if (!strcmp(what, "cwd"))
+		(void)puts(getcwd(cwd, sizeof cwd) ? cwd : "?");
+	else if (!strcmp(what, "pgid"))
+		(void)printf("%d\n", (int)getpgrp());
+	else if (!strcmp(what, "group"))
+		(void)printf("group=%s session=%s\n", getpgrp() == getpid() ? "own" : "other",
+			getsid(0) == getpid() ? "own" : "other");
+	else if (!strcmp(what, "outerr"))
+		return write(1, "out", 3) == 3 && write(2, "err", 3) == 3 ? 0 : 1;
+	else if (!strcmp(what, "nap"))
+		(void)usleep(10000);
+	else if (!strcmp(what, "pause")) {
+		(void)!write(1, "x", 1);
+		for (;;)
+			(void)pause();
+	}
+	return 0;
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
+#define WITH_BUFFERS(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(runs_and_collects),
-		cmocka_unit_test(missing_program_is_not_found),
+		WITH_BUFFERS(runs_feeds_and_collects),
+		WITH_BUFFERS(large_input_is_echoed),
+		WITH_BUFFERS(full_buffer_does_not_stop_the_child),
+		WITH_BUFFERS(something_left_behind_does_not_hold_us),
+		WITH_BUFFERS(only_standard_descriptors_reach_the_child),
+		WITH_BUFFERS(nothing_is_left_open_here),
+		WITH_BUFFERS(works_with_closed_standard_descriptors),
+		WITH_BUFFERS(descriptors_can_be_given),
+		WITH_BUFFERS(failures_to_start_say_why),
+		WITH_BUFFERS(path_is_searched_when_asked),
+		WITH_BUFFERS(environment_and_place_are_set),
+		WITH_BUFFERS(signals_are_the_defaults),
+		WITH_BUFFERS(groups_and_sessions_are_made),
+		WITH_BUFFERS(limits_are_set),
+		WITH_BUFFERS(older_callers_are_accepted),
+		WITH_BUFFERS(deadline_kills_the_whole_group),
+		WITH_BUFFERS(cancel_kills_the_whole_group),
+		WITH_BUFFERS(stop_asks_first_and_kills_then),
+		WITH_BUFFERS(stop_reaches_what_outlives_the_child),
+		WITH_BUFFERS(wait_can_give_up_and_go_on),
+		WITH_BUFFERS(lost_exit_status_is_an_error),
+		WITH_BUFFERS(child_can_die_with_its_parent),
+		WITH_BUFFERS(threads_may_spawn_at_once),
 	};
 
+	if (argc == 3 && !strcmp(argv[1], "--child"))
+		return child_mode(argv[2]);
+	if (readlink("/proc/self/exe", self, sizeof self - 1) < 0 || setenv("SB_SELF", self, 1))
+		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
