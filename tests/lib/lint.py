@@ -130,6 +130,8 @@ def documents(root):
 
 def check_symbols(root):
     known = set()
+    for _, path in files(root, SOURCE_DIRS, (".sh", ".mk")):  # variables of the build and the tests
+        known.update(re.findall(r"\bSB_[A-Z_]+", read(path)))
     for _, path in files(root, ("lib", "sync", "bin", "tests"), (".h",)):
         text = read(path)
         known.update(re.findall(r"\b(?:sb|SB)_\w+", text))
