@@ -13,4 +13,7 @@ pkgconfig_DATA += %D%/libsandbox.pc
 
 sbinclude_HEADERS += \
 	%D%/sb/host.h %D%/sb/host-snapshot.h %D%/sb/host-exec.h \
+	%D%/sb/rpc.h \
 	%D%/sb/version.h
+
+include lib/rpc/local.mk

@@ -1,0 +1,19 @@
+# lib/rpc: the Connect server and client.
+lib_libsandbox_core_la_SOURCES += \
+	%D%/auth.c %D%/auth.h \
+	%D%/base64.c %D%/base64.h \
+	%D%/call.c \
+	%D%/client.c \
+	%D%/code.c %D%/code.h \
+	%D%/envelope.c %D%/envelope.h \
+	%D%/field.c %D%/field.h \
+	%D%/gzip.c %D%/gzip.h \
+	%D%/json.c \
+	%D%/listen.c \
+	%D%/metrics.c %D%/metrics.h \
+	%D%/pool.c %D%/pool.h \
+	%D%/reply.c \
+	%D%/request.c \
+	%D%/server.c %D%/server.h %D%/server-int.h \
+	%D%/stream.c \
+	%D%/watch.c

@@ -1,0 +1,15 @@
+# Tests of lib/rpc.
+UNIT_RPC = \
+	%D%/test-rpc-auth \
+	%D%/test-rpc-codec \
+	%D%/test-rpc-server
+
+check_PROGRAMS += $(UNIT_RPC)
+TESTS += $(UNIT_RPC)
+
+tests_unit_test_rpc_auth_SOURCES = %D%/test-rpc-auth.c
+tests_unit_test_rpc_auth_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_rpc_codec_SOURCES = %D%/test-rpc-codec.c
+tests_unit_test_rpc_codec_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_rpc_server_SOURCES = %D%/test-rpc-server.c %D%/rpc-toy.h tests/lib/tmpdir.h
+tests_unit_test_rpc_server_LDADD = $(UNIT_LDADD_SANDBOX)
