@@ -10,11 +10,12 @@ EXTRA_DIST += tests/lib/run-test.sh tests/lib/tap.sh tests/lib/unit.h
 AM_TESTS_ENVIRONMENT = CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; \
 	SB_TOP_SRCDIR='$(abs_top_srcdir)'; export SB_TOP_SRCDIR; \
 	SB_CPPFLAGS='$(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) $(CPPFLAGS)'; export SB_CPPFLAGS; \
+	SB_CFLAGS='$(SB_CFLAGS)'; export SB_CFLAGS; \
 	CC='$(CC)'; export CC; \
 	SB_TOP_BUILDDIR='$(abs_top_builddir)'; export SB_TOP_BUILDDIR;
 
-TESTS += tests/lint.sh tests/headers.sh
-dist_check_SCRIPTS += tests/lint.sh tests/headers.sh
+TESTS += tests/lint.sh tests/headers.sh tests/clang.sh
+dist_check_SCRIPTS += tests/lint.sh tests/headers.sh tests/clang.sh
 EXTRA_DIST += tests/lib/lint.py
 
 include tests/unit/local.mk

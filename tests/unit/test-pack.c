@@ -52,11 +52,10 @@ static const char *const odd_names[] = {
         "a..",
         ".git/x",
         "d/\x01\x1b[31m",
-        "././@LongLink" + 4,
+        "@LongLink",
         "PaxHeader/x",
         "GNUSparseFile.0/x",
-        "\xe2\x80\xae"
-        "evil",
+        ("\xe2\x80\xae" "evil"),
         "d/\xc0\x80",
         "\xf0\x9f\x98\x80",
         "=10 path=x",
