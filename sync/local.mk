@@ -9,6 +9,8 @@ sync_libsbsync_core_la_SOURCES = \
 	%D%/manifest-file.c %D%/manifest-finish.c %D%/manifest-walk.c \
 	%D%/ignore.c %D%/ignore.h %D%/ignore-priv.h \
 	%D%/ignore-codec.c %D%/ignore-match.c %D%/ignore-parse.c \
+	%D%/scan.c %D%/scan.h %D%/scan-priv.h %D%/scan-hash.c %D%/scan-links.c \
+	%D%/scan-read.c %D%/scan-stat.c %D%/scan-walk.c \
 	%D%/version.c
 
 # The codec: data stream, patches, deltas, base store.

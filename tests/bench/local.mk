@@ -9,3 +9,7 @@ bench: $(BENCHES)
 
 tests_bench_bench_ignore_SOURCES = %D%/bench-ignore.c
 tests_bench_bench_ignore_LDADD = sync/libsbsync-core.la $(SYNC_LIBS)
+
+EXTRA_PROGRAMS += %D%/bench-scan
+tests_bench_bench_scan_SOURCES = %D%/bench-scan.c
+tests_bench_bench_scan_LDADD = sync/libsbsync-core.la $(SYNC_LIBS)
