@@ -74,6 +74,7 @@ manual_matches()
 	name=$1 page=$2 help=$scratch/help/$1
 	mkdir -p "$help"
 	"$3" --help >"$help/all"
+	"$3" --version >/dev/null 2>&1 && echo " --version" >>"$help/all"
 	for verb in $($lint verbs "$src" "$help/all"); do
 		"$3" "$verb" --help >"$help/verb-$verb" 2>&1
 	done
