@@ -1,5 +1,17 @@
 # Reaching the other side: endpoints, transports, SSH, deployment of the agent.
 sync_libsbsync_core_la_SOURCES += \
 	%D%/endpoint.c %D%/endpoint.h \
+	%D%/ssh.c %D%/ssh.h \
+	%D%/ssh-agent.c %D%/ssh-agent.h \
+	%D%/ssh-auth.c \
+	%D%/ssh-channel.c %D%/ssh-channel.h \
+	%D%/ssh-conn.h \
+	%D%/ssh-hash.c %D%/ssh-hash.h \
+	%D%/ssh-key.c %D%/ssh-key.h \
+	%D%/ssh-known.c %D%/ssh-known.h \
+	%D%/ssh-net.c %D%/ssh-net.h \
+	%D%/ssh-pump.c \
+	%D%/ssh-tty.c \
+	%D%/ssh-wire.c %D%/ssh-wire.h \
 	%D%/transport-child.c %D%/transport.h \
 	%D%/transport-tail.c %D%/transport-tail.h

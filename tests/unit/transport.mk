@@ -1,12 +1,23 @@
 check_PROGRAMS += \
 	%D%/test-endpoint \
+	%D%/test-ssh \
 	%D%/test-transport
 
 TESTS += \
 	%D%/test-endpoint \
+	%D%/test-ssh \
 	%D%/test-transport
 
 tests_unit_test_endpoint_SOURCES = %D%/test-endpoint.c
 tests_unit_test_endpoint_LDADD = $(UNIT_LDADD_SYNC)
+tests_unit_test_ssh_SOURCES = %D%/test-ssh.c tests/lib/sshd.c tests/lib/sshd.h
+tests_unit_test_ssh_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_transport_SOURCES = %D%/test-transport.c
 tests_unit_test_transport_LDADD = $(UNIT_LDADD_SYNC)
+
+check_PROGRAMS += tests/lib/sshcat
+tests_lib_sshcat_SOURCES = tests/lib/sshcat.c
+tests_lib_sshcat_LDADD = sync/libsbsync-core.la $(SYNC_LIBS) $(SSH2_LIBS)
+
+check_PROGRAMS += tests/lib/relay
+tests_lib_relay_SOURCES = tests/lib/relay-main.c tests/lib/relay.c tests/lib/relay.h
