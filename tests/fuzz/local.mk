@@ -5,10 +5,16 @@
 # they are libFuzzer programs; `make fuzz` builds those below fuzz-build/ and runs them.
 FUZZERS_ALL = \
 	%D%/fuzz-cursor \
+	%D%/fuzz-escape \
+	%D%/fuzz-opt \
 	%D%/fuzz-ignore
 
 tests_fuzz_fuzz_cursor_SOURCES = %D%/fuzz-cursor.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_cursor_LDADD = $(FUZZ_LDADD_BASE)
+tests_fuzz_fuzz_escape_SOURCES = %D%/fuzz-escape.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_escape_LDADD = $(FUZZ_LDADD_BASE)
+tests_fuzz_fuzz_opt_SOURCES = %D%/fuzz-opt.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_opt_LDADD = $(FUZZ_LDADD_BASE)
 tests_fuzz_fuzz_ignore_SOURCES = %D%/fuzz-ignore.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_ignore_LDADD = $(FUZZ_LDADD_SYNC)
 

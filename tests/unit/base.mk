@@ -1,5 +1,6 @@
 # lib/base
 BASE_TESTS = \
+	tests/unit/test-allocfail \
 	tests/unit/test-cancel \
 	tests/unit/test-file \
 	tests/unit/test-log \
@@ -26,3 +27,5 @@ tests_unit_test_opt_SOURCES = tests/unit/test-opt.c
 tests_unit_test_opt_LDADD = $(UNIT_LDADD_BASE)
 tests_unit_test_path_remove_SOURCES = tests/unit/test-path-remove.c tests/lib/tmpdir.h
 tests_unit_test_path_remove_LDADD = $(UNIT_LDADD_BASE)
+tests_unit_test_allocfail_SOURCES = tests/unit/test-allocfail.c tests/lib/tmpdir.h
+tests_unit_test_allocfail_LDADD = $(UNIT_LDADD_BASE)
