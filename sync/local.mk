@@ -23,7 +23,13 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/pack-pipe.c %D%/pack-pipe.h \
 	%D%/pack-read.c \
 	%D%/pack-write.c \
-	%D%/store.h
+	%D%/patch.c \
+	%D%/store.c %D%/store.h \
+	%D%/store-catalog.c \
+	%D%/store-clean.c \
+	%D%/store-index.c \
+	%D%/store-priv.h \
+	%D%/store-segment.c
 
 sync_libsbsync_core_la_LIBADD = lib/base/libbase.la
 

@@ -60,7 +60,7 @@ enum {
 
 #define WINDOW_NS 10000000ull /* a window of WINDOW_BLOCKS lasts at least this long */
 #define WINDOW_NS_MAX 250000000ull /* and is closed after this, on slow links */
-#define PRIME_BYTES (8ull << 20)   /* what buffers below `out` may hold */
+#define PRIME_BYTES (4ull << 20)   /* what buffers below `out` may hold */
 #define WORK_NS_GUESS 4.0          /* level 1 on one thread, before it was measured */
 
 static void

@@ -36,7 +36,10 @@ bool sb_store_has(struct sb_store *s, const struct sb_digest *d);
 int sb_store_add(struct sb_store *s, const struct sb_digest *d, const void *data, size_t len, struct sb_error *err);
 /* SB_E_NOTFOUND when not there or damaged. `out` is initialised by the call. */
 int sb_store_get(struct sb_store *s, const struct sb_digest *d, struct sb_buf *out, struct sb_error *err);
-/* Writes what is pending, then applies the cap. `live` (may be NULL) says which content is still wanted most. */
+/*
+ * Writes what is pending, then applies the cap. `live` (may be NULL; must not call the store) says which content is still wanted: when
+ * much was added since the last time, segments that hold mostly other content are cleaned.
+ */
 int sb_store_flush(struct sb_store *s, bool (*live)(const struct sb_digest *d, void *arg), void *arg, struct sb_error *err);
 uint64_t sb_store_bytes(const struct sb_store *s);
 

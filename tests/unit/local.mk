@@ -27,16 +27,4 @@ TESTS += %D%/test-nomem
 tests_unit_test_nomem_SOURCES = %D%/test-nomem.c tests/lib/nomem.c tests/lib/nomem.h
 tests_unit_test_nomem_LDFLAGS = $(NOMEM_WRAP)
 tests_unit_test_nomem_LDADD = $(UNIT_LDADD_BASE)
-# The codec.
-CODEC_TESTS = \
-	%D%/test-pack \
-	%D%/test-pack-hostile \
-	%D%/test-pack-level
-check_PROGRAMS += $(CODEC_TESTS)
-TESTS += $(CODEC_TESTS)
-tests_unit_test_pack_SOURCES = %D%/test-pack.c tests/lib/blocks.h
-tests_unit_test_pack_LDADD = $(UNIT_LDADD_SYNC)
-tests_unit_test_pack_hostile_SOURCES = %D%/test-pack-hostile.c tests/lib/blocks.h
-tests_unit_test_pack_hostile_LDADD = $(UNIT_LDADD_SYNC)
-tests_unit_test_pack_level_SOURCES = %D%/test-pack-level.c
-tests_unit_test_pack_level_LDADD = $(UNIT_LDADD_SYNC)
+include tests/unit/codec.mk

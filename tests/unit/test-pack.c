@@ -299,7 +299,7 @@ empty_archive_is_fine(void **state)
 static void
 noise_is_stored_and_text_shrinks(void **state)
 {
-	static const int levels[] = {1, 3, 9, SB_PACK_LEVEL_AUTO};
+	static const int levels[] = {1, 3, 9};
 
 	(void)state;
 	for (size_t i = 0; i < N(levels); i++) {

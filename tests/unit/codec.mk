@@ -1,0 +1,19 @@
+# The codec: data stream, patches, deltas, base store.
+CODEC_TESTS = \
+	%D%/test-pack \
+	%D%/test-pack-hostile \
+	%D%/test-pack-level \
+	%D%/test-patch \
+	%D%/test-store
+check_PROGRAMS += $(CODEC_TESTS)
+TESTS += $(CODEC_TESTS)
+tests_unit_test_pack_SOURCES = %D%/test-pack.c tests/lib/blocks.h
+tests_unit_test_pack_LDADD = $(UNIT_LDADD_SYNC)
+tests_unit_test_pack_hostile_SOURCES = %D%/test-pack-hostile.c tests/lib/blocks.h
+tests_unit_test_pack_hostile_LDADD = $(UNIT_LDADD_SYNC)
+tests_unit_test_pack_level_SOURCES = %D%/test-pack-level.c
+tests_unit_test_pack_level_LDADD = $(UNIT_LDADD_SYNC)
+tests_unit_test_patch_SOURCES = %D%/test-patch.c
+tests_unit_test_patch_LDADD = $(UNIT_LDADD_SYNC)
+tests_unit_test_store_SOURCES = %D%/test-store.c tests/lib/tmpdir.h
+tests_unit_test_store_LDADD = $(UNIT_LDADD_SYNC)
