@@ -51,6 +51,7 @@ rule "no file past 800 lines" files
 rule "every source names its licence" spdx
 rule "symbols named in doc are in the headers" symbols
 rule "paths named in doc are there" paths
+rule "the tarball has every source file" dist
 rule "nothing left behind, no path of one machine" leftovers
 
 # Manuals: well-formed, and telling the same options as --help.

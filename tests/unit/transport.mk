@@ -21,3 +21,5 @@ tests_lib_sshcat_LDADD = sync/libsbsync-core.la $(SYNC_LIBS) $(SSH2_LIBS)
 
 check_PROGRAMS += tests/lib/relay
 tests_lib_relay_SOURCES = tests/lib/relay-main.c tests/lib/relay.c tests/lib/relay.h
+
+EXTRA_DIST += tests/lib/sshd.sh
