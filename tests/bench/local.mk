@@ -1,15 +1,35 @@
-# Benchmarks: nothing here runs in `make check`; `make bench` runs each, or BENCHES=tests/bench/bench-NAME.
+# Benchmarks: `make check` only tests that they work (tests/e2e/bench.sh). `make bench` compares sbsync with its rivals (tests/bench/run, see
+# doc/BENCHMARKS.md), `make bench-quick` in a few minutes, `make bench-local` on pairs of local directories; BENCH_FLAGS
+# adds options. `make bench-parts` measures single parts of the engine; BENCHES=tests/bench/bench-NAME one of them.
 BENCHES = \
 	%D%/bench-ignore
-EXTRA_PROGRAMS += $(BENCHES)
+BENCH_HELPERS = \
+	%D%/floor \
+	%D%/meter \
+	%D%/slowlink
+EXTRA_PROGRAMS += $(BENCHES) %D%/bench-scan
+check_PROGRAMS += $(BENCH_HELPERS)
+EXTRA_DIST += %D%/run %D%/cases.py %D%/floors.py %D%/place.py %D%/report.py %D%/tools.py %D%/workload.py
 
-.PHONY: bench
-bench: $(BENCHES)
+BENCH_FLAGS =
+BENCH_RUN = $(top_srcdir)/tests/bench/run --builddir $(abs_top_builddir)
+
+.PHONY: bench bench-quick bench-local bench-helpers bench-parts
+bench: all $(BENCH_HELPERS)
+	$(BENCH_RUN) $(BENCH_FLAGS)
+bench-quick: all $(BENCH_HELPERS)
+	$(BENCH_RUN) --quick $(BENCH_FLAGS)
+bench-local: all $(BENCH_HELPERS)
+	$(BENCH_RUN) --local $(BENCH_FLAGS)
+bench-helpers: $(BENCH_HELPERS)
+bench-parts: $(BENCHES)
 	@for b in $(BENCHES); do echo "== $$b"; ./$$b || exit 1; done
 
 tests_bench_bench_ignore_SOURCES = %D%/bench-ignore.c
 tests_bench_bench_ignore_LDADD = sync/libsbsync-core.la $(SYNC_LIBS)
-
-EXTRA_PROGRAMS += %D%/bench-scan
 tests_bench_bench_scan_SOURCES = %D%/bench-scan.c
 tests_bench_bench_scan_LDADD = sync/libsbsync-core.la $(SYNC_LIBS)
+tests_bench_floor_SOURCES = %D%/floor.c
+tests_bench_floor_LDADD = $(XXHASH_LIBS) $(ZSTD_LIBS)
+tests_bench_meter_SOURCES = %D%/meter.c
+tests_bench_slowlink_SOURCES = %D%/slowlink.c

@@ -1,4 +1,5 @@
 E2E = \
+	%D%/bench.sh \
 	%D%/install.sh \
 	%D%/quickstart.sh
 
