@@ -1,1 +1,3 @@
 # The commands: sbsync, sbctl, sbhostd.
+
+include bin/sbctl/local.mk

@@ -212,11 +212,29 @@ reply_due(const struct sb_rpc_call *c)
 	return sb_deadline_in(c->server->o.idle_ms + (int64_t)(c->server->o.max_message / 8192));
 }
 
+/* On a thread of its own, as the service may have to ask around for its figures. */
+static void
+answer_metrics(struct sb_rpc_call *c)
+{
+	sb_auto(sb_buf) struct sb_buf text;
+
+	sb_buf_init(&text, 4 << 20);
+	sb_rpc_metrics_print(c->server->metrics, &text);
+	if (c->server->service->metrics)
+		c->server->service->metrics(c->server->service->arg, &text);
+	sb_rpc_reply_text(c, 200, "text/plain; version=0.0.4; charset=utf-8", &text);
+}
+
 static void
 answer_unary(struct sb_rpc_call *c)
 {
-	json_t *out = run_method(c);
+	json_t *out;
 
+	if (c->target == SB_RPC_TARGET_METRICS) {
+		answer_metrics(c);
+		return;
+	}
+	out = run_method(c);
 	if (out)
 		sb_rpc_reply_json(c, out);
 	else
@@ -255,13 +273,13 @@ queue_response(struct sb_rpc_call *c)
 	return MHD_queue_response(c->mc, (unsigned)c->status, c->response);
 }
 
-/* An answer without a handler: an error found before, or one of the plain pages. */
+/* An answer without a handler: an error found before, or the health page. */
 static enum MHD_Result
 answer_now(struct sb_rpc_call *c)
 {
 	sb_auto(sb_buf) struct sb_buf text;
 
-	sb_buf_init(&text, 4 << 20);
+	sb_buf_init(&text, 16);
 	if (c->failure.code != SB_RPC_OK) {
 		sb_rpc_metrics_begin(c->server->metrics, c->index);
 		sb_rpc_metrics_end(c->server->metrics, c->index, c->failure.code, 0);
@@ -272,14 +290,9 @@ answer_now(struct sb_rpc_call *c)
 		sb_rpc_stream_end(c);
 	} else if (c->failure.code != SB_RPC_OK) {
 		sb_rpc_reply_failure(c);
-	} else if (c->target == SB_RPC_TARGET_HEALTH) {
+	} else {
 		sb_buf_add_str(&text, "ok\n");
 		sb_rpc_reply_text(c, 200, "text/plain; charset=utf-8", &text);
-	} else {
-		sb_rpc_metrics_print(c->server->metrics, &text);
-		if (c->server->service->metrics)
-			c->server->service->metrics(c->server->service->arg, &text);
-		sb_rpc_reply_text(c, 200, "text/plain; version=0.0.4; charset=utf-8", &text);
 	}
 	return queue_response(c);
 }
@@ -328,14 +341,15 @@ dispatch(struct sb_rpc_call *c)
 {
 	struct sb_rpc_server *s = c->server;
 	struct sb_error err = { 0 };
+	bool inlined = c->method && (c->method->flags & SB_RPC_INLINE);
 
-	if (c->failure.code != SB_RPC_OK || c->target != SB_RPC_TARGET_METHOD)
+	if (c->failure.code != SB_RPC_OK || c->target == SB_RPC_TARGET_HEALTH)
 		return answer_now(c);
 	/* Counted before `stopping` is looked at: a stop that is not seen here waits for this call. */
 	atomic_fetch_add(&s->running, 1);
 	if (atomic_load(&s->stopping))
 		(void)sb_fail(&err, SB_E_SHUTTING_DOWN, "%s", sb_code_text(SB_E_SHUTTING_DOWN));
-	else if (!(c->method->flags & SB_RPC_INLINE))
+	else if (!inlined)
 		c->cancel = sb_cancel_new(&err);
 	if (err.code < 0) {
 		atomic_fetch_sub(&s->running, 1);
@@ -344,7 +358,7 @@ dispatch(struct sb_rpc_call *c)
 	}
 	c->start_us = now_us();
 	sb_rpc_metrics_begin(s->metrics, c->index);
-	if (c->method->flags & SB_RPC_INLINE) {
+	if (inlined) {
 		answer_unary(c);
 		count_end(c);
 		atomic_fetch_sub(&s->running, 1);

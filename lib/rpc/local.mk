@@ -7,7 +7,9 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/code.c %D%/code.h \
 	%D%/envelope.c %D%/envelope.h \
 	%D%/field.c %D%/field.h \
+	%D%/events.c %D%/events.h \
 	%D%/gzip.c %D%/gzip.h \
+	%D%/idem.c %D%/idem.h \
 	%D%/json.c \
 	%D%/listen.c \
 	%D%/metrics.c %D%/metrics.h \

@@ -192,18 +192,18 @@ sb_rpc_server_port(const struct sb_rpc_server *s, size_t i)
 	return i < s->n_listeners ? s->listeners[i].port : 0;
 }
 
-/* Until the count is 0 or the time is over. */
+/* Until the count is 0, the time is over or somebody is in a hurry. */
 static void
-wait_for_zero(_Atomic unsigned *count, sb_deadline d)
+wait_for_zero(_Atomic unsigned *count, sb_deadline d, const struct sb_cancel *hurry)
 {
 	struct timespec nap = { .tv_nsec = 2000000 };
 
-	while (atomic_load(count) > 0 && !sb_deadline_passed(d))
+	while (atomic_load(count) > 0 && !sb_deadline_passed(d) && !sb_cancel_requested(hurry))
 		(void)nanosleep(&nap, NULL);
 }
 
 void
-sb_rpc_server_stop(struct sb_rpc_server *s, int64_t grace_ms)
+sb_rpc_server_stop(struct sb_rpc_server *s, int64_t grace_ms, const struct sb_cancel *hurry)
 {
 	sb_deadline d = grace_ms > 0 ? sb_deadline_in(grace_ms) : sb_now_ms();
 
@@ -219,10 +219,10 @@ sb_rpc_server_stop(struct sb_rpc_server *s, int64_t grace_ms)
 	if (!s->watch)
 		return;
 	sb_rpc_watch_abort(s->watch, true, SB_E_SHUTTING_DOWN);
-	wait_for_zero(&s->running, d);
+	wait_for_zero(&s->running, d, hurry);
 	sb_rpc_watch_abort(s->watch, false, SB_E_SHUTTING_DOWN);
-	wait_for_zero(&s->running, SB_NEVER);
-	wait_for_zero(&s->live, sb_deadline_in(1000));
+	wait_for_zero(&s->running, SB_NEVER, NULL);
+	wait_for_zero(&s->live, sb_deadline_in(1000), NULL);
 	for (size_t i = 0; i < s->n_listeners; i++) {
 		if (s->listeners[i].daemon)
 			MHD_stop_daemon(s->listeners[i].daemon);
@@ -235,7 +235,7 @@ sb_rpc_server_free(struct sb_rpc_server *s)
 {
 	if (!s)
 		return;
-	sb_rpc_server_stop(s, 0);
+	sb_rpc_server_stop(s, 0, NULL);
 	sb_rpc_pool_free(s->calls);
 	sb_rpc_pool_free(s->streams);
 	sb_rpc_watch_free(s->watch);

@@ -101,10 +101,11 @@ struct sb_rpc_server *sb_rpc_server_start(const struct sb_rpc_server_opts *opts,
 /* The port of listener `i` (0 for a unix socket): tests listen on port 0. */
 unsigned sb_rpc_server_port(const struct sb_rpc_server *s, size_t i);
 /*
- * Takes no more connections and calls (SB_E_SHUTTING_DOWN); ends streams; waits at most `grace_ms` for running calls,
- * then cancels them and waits for them. Answers under way are written. Removes unix sockets.
+ * Takes no more connections and calls (SB_E_SHUTTING_DOWN); ends streams; waits for running calls, at most `grace_ms` and
+ * not after `hurry` (may be NULL) was requested, then cancels them and waits for them. Answers under way are
+ * written. Removes unix sockets.
  */
-void sb_rpc_server_stop(struct sb_rpc_server *s, int64_t grace_ms);
+void sb_rpc_server_stop(struct sb_rpc_server *s, int64_t grace_ms, const struct sb_cancel *hurry);
 void sb_rpc_server_free(struct sb_rpc_server *s);
 
 #endif

@@ -7,7 +7,8 @@ FUZZERS_ALL = \
 	%D%/fuzz-cursor \
 	%D%/fuzz-escape \
 	%D%/fuzz-opt \
-	%D%/fuzz-ignore
+	%D%/fuzz-ignore \
+	%D%/fuzz-rpc
 
 tests_fuzz_fuzz_cursor_SOURCES = %D%/fuzz-cursor.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_cursor_LDADD = $(FUZZ_LDADD_BASE)
@@ -17,6 +18,8 @@ tests_fuzz_fuzz_opt_SOURCES = %D%/fuzz-opt.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_opt_LDADD = $(FUZZ_LDADD_BASE)
 tests_fuzz_fuzz_ignore_SOURCES = %D%/fuzz-ignore.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_ignore_LDADD = $(FUZZ_LDADD_SYNC)
+tests_fuzz_fuzz_rpc_SOURCES = %D%/fuzz-rpc.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_rpc_LDADD = $(FUZZ_LDADD_SANDBOX)
 
 FUZZ_LDADD_BASE = lib/base/libbase.la $(SB_FUZZ_FLAGS)
 FUZZ_LDADD_SYNC = sync/libsbsync-core.la $(SYNC_LIBS) $(SSH2_LIBS) $(SB_FUZZ_FLAGS)

@@ -2,6 +2,7 @@
 UNIT_RPC = \
 	%D%/test-rpc-auth \
 	%D%/test-rpc-codec \
+	%D%/test-rpc-idem \
 	%D%/test-rpc-server
 
 check_PROGRAMS += $(UNIT_RPC)
@@ -13,3 +14,5 @@ tests_unit_test_rpc_codec_SOURCES = %D%/test-rpc-codec.c
 tests_unit_test_rpc_codec_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_rpc_server_SOURCES = %D%/test-rpc-server.c %D%/rpc-toy.h tests/lib/tmpdir.h
 tests_unit_test_rpc_server_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_rpc_idem_SOURCES = %D%/test-rpc-idem.c
+tests_unit_test_rpc_idem_LDADD = $(UNIT_LDADD_SANDBOX)

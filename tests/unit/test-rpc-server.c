@@ -482,7 +482,7 @@ stopping_lets_calls_end_and_ends_streams(void **state)
 	start_waiter(&nap, r, "Nap", NULL, SB_NEVER);
 	start_waiter(&tail, r, "Wait", NULL, SB_NEVER);
 	rig_until(&r->toy.waiting, 2);
-	sb_rpc_server_stop(r->server, 600);
+	sb_rpc_server_stop(r->server, 600, NULL);
 	assert_int_equal(atomic_load(&r->toy.waiting), 0);
 	(void)pthread_join(nap.thread, NULL);
 	(void)pthread_join(tail.thread, NULL);
@@ -511,7 +511,7 @@ sockets_are_private_and_not_taken_over(void **state)
 	assert_null(sb_rpc_server_start(&o, &r->service, &err));
 	assert_int_equal(err.code, SB_E_EXISTS);
 	call_ok(r->client, "Echo", NULL, "Text");
-	sb_rpc_server_stop(r->server, 0);
+	sb_rpc_server_stop(r->server, 0, NULL);
 
 	/* What a dead server left is replaced, a file is not. */
 	fd = socket(AF_UNIX, SOCK_STREAM, 0);
