@@ -1,10 +1,15 @@
 # Reaching the other side: endpoints, transports, SSH, deployment of the agent.
 sync_libsbsync_core_la_SOURCES += \
+	%D%/deploy.c %D%/deploy.h \
+	%D%/deploy-find.c \
+	%D%/deploy-script.c \
 	%D%/endpoint.c %D%/endpoint.h \
+	%D%/remote.c %D%/remote.h \
 	%D%/ssh.c %D%/ssh.h \
 	%D%/ssh-agent.c %D%/ssh-agent.h \
 	%D%/ssh-auth.c \
 	%D%/ssh-channel.c %D%/ssh-channel.h \
+	%D%/ssh-config.c %D%/ssh-config.h \
 	%D%/ssh-conn.h \
 	%D%/ssh-hash.c %D%/ssh-hash.h \
 	%D%/ssh-key.c %D%/ssh-key.h \
@@ -14,4 +19,8 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/ssh-tty.c \
 	%D%/ssh-wire.c %D%/ssh-wire.h \
 	%D%/transport-child.c %D%/transport.h \
+	%D%/transport-rsh.c \
 	%D%/transport-tail.c %D%/transport-tail.h
+
+# Where the agent program is looked for.
+AM_CPPFLAGS += -DSB_PKGLIBEXECDIR='"$(pkglibexecdir)"'

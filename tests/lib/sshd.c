@@ -71,6 +71,9 @@ test_sshd_start(struct test_sshd *s, const char *verb, const char *account, cons
 			(char *)(r == 77 ? out.data : err.data));
 		return false;
 	}
+	/* Making keys takes longer than everything else: the first server's serve the others too. */
+	if (strcmp(verb, "start") == 0)
+		(void)setenv("SSHD_KEYS", s->dir, 0);
 	read_word(s, "port", port, sizeof port);
 	read_word(s, "user", s->user, sizeof s->user);
 	s->port = (int)strtol(port, NULL, 10);
@@ -87,6 +90,8 @@ test_sshd_stop(struct test_sshd *s)
 
 	if (!s->dir[0])
 		return;
+	if (getenv("SSHD_KEYS") && strcmp(getenv("SSHD_KEYS"), s->dir) == 0)
+		(void)unsetenv("SSHD_KEYS");
 	(void)run_script("stop", s->dir, NULL, NULL, NULL, NULL);
 	name = strrchr(s->dir, '/');
 	*name++ = '\0';

@@ -6,7 +6,9 @@
 #   sshd.sh stop DIR
 # Leaves in DIR: port, pid, user, home, log, id_ed25519 (may log in), id_ecdsa, id_rsa, id_locked (passphrase "open sesame"), other (may not),
 # host_* and known_hosts. With SSHD_ACCOUNT=NAME set, as root, the server sees an account of that name without a password, a plain user (uid 4321)
-# with the home DIR/home, by a mount namespace with its own /etc/passwd; the machine's accounts are not touched.
+# with the home DIR/home, by a mount namespace with its own /etc/passwd; the machine's accounts are not touched. SSHD_SETUP is shell text run in
+# that namespace before the server starts, with $0 as DIR. @DIR@ in configuration lines becomes DIR.
+# SSHD_KEYS names the DIR of another server whose keys are used again.
 set -u
 
 skip()
@@ -18,6 +20,11 @@ skip()
 keys()
 {
 	[ -f "$dir/id_ed25519" ] && return
+	if [ -f "${SSHD_KEYS:-/}/id_ed25519" ]; then
+		cp -p "$SSHD_KEYS"/id_* "$SSHD_KEYS"/other* "$SSHD_KEYS"/authorized_keys "$dir"
+		cp -p "$SSHD_KEYS"/host_* "$dir"
+		return
+	fi
 	for t in ed25519 ecdsa rsa; do
 		bits=
 		[ $t = rsa ] && bits='-b 2048'
@@ -49,7 +56,7 @@ config()
 	END
 	for line; do
 		echo "$line"
-	done
+	done | sed "s|@DIR@|$dir|g"
 }
 
 # An account that exists in the server's mount namespace only.
@@ -78,7 +85,7 @@ launch()
 {
 	if [ -n "${SSHD_ACCOUNT:-}" ]; then
 		setsid unshare -m sh -c 'mount --make-rprivate / && mount --bind "$0/passwd" /etc/passwd &&
-			mount --bind "$0/shadow" /etc/shadow && exec "$@"' "$dir" "$@" >"$dir/log" 2>&1 </dev/null &
+			mount --bind "$0/shadow" /etc/shadow && eval "${SSHD_SETUP:-}" && exec "$@"' "$dir" "$@" >"$dir/log" 2>&1 </dev/null &
 	else
 		setsid "$@" >"$dir/log" 2>&1 </dev/null &
 	fi
