@@ -16,4 +16,5 @@ sbinclude_HEADERS += \
 	%D%/sb/rpc.h \
 	%D%/sb/version.h
 
+include lib/host/local.mk
 include lib/rpc/local.mk

@@ -23,6 +23,7 @@ include tests/unit/scan.mk
 include tests/unit/base.mk
 include tests/unit/ignore.mk
 include tests/bench/local.mk
+include tests/unit/host.mk
 include tests/unit/rpc.mk
 include tests/fuzz/local.mk
 include tests/e2e/local.mk

@@ -1,7 +1,9 @@
 E2E = \
 	%D%/bench.sh \
+	%D%/host-zfs.sh \
 	%D%/install.sh \
 	%D%/quickstart.sh
 
 TESTS += $(E2E)
 dist_check_SCRIPTS += $(E2E)
+EXTRA_DIST += tests/lib/zfs.sh

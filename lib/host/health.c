@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <host/hostimpl.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A space figure this old still decides about a new session. */
+#define SPACE_FRESH_MS 1000
+/* A plain directory is refused new sessions only when its disk is really full. */
+#define LOCAL_MIN_FREE (64u << 20)
+
+static int
+space(struct sb_host *h, int64_t max_age_ms, struct sb_storage_space *out, struct sb_error *err)
+{
+	int64_t now = sb_now_ms();
+	int r = 0;
+
+	(void)pthread_mutex_lock(&h->space_mu);
+	if (h->space_at == 0 || now - h->space_at > max_age_ms) {
+		struct sb_storage_space fresh = { 0 };
+
+		r = h->st->ops->space(h->st, &fresh, err);
+		if (r == 0) {
+			h->space = fresh;
+			h->space_at = now;
+		}
+	}
+	if (r == 0)
+		*out = h->space;
+	(void)pthread_mutex_unlock(&h->space_mu);
+	return r;
+}
+
+int
+sb_hostimpl_admit(struct sb_host *h, struct sb_error *err)
+{
+	struct sb_storage_space s;
+	int r = space(h, SPACE_FRESH_MS, &s, err);
+
+	if (r < 0)
+		return sb_wrap(err, r, "space for a new session");
+	if (h->st->ops->snapshots) {
+		if (s.capacity >= h->o.critical_at)
+			return sb_fail(err, SB_E_POOL_FULL, "%s: %.1f%% in use, no new sessions from %.1f%% on",
+				sb_code_text(SB_E_POOL_FULL), s.capacity * 100, h->o.critical_at * 100);
+		if (strcmp(s.state, "ONLINE") != 0 && strcmp(s.state, "DEGRADED") != 0)
+			return sb_fail(err, SB_E_UNAVAILABLE, "pool %s is %s", h->o.pool, s.state);
+	} else if (s.free < LOCAL_MIN_FREE) {
+		return sb_fail(err, SB_E_POOL_FULL, "%s: %llu bytes are free", sb_code_text(SB_E_POOL_FULL),
+			(unsigned long long)s.free);
+	}
+	return 0;
+}
+
+static void SB_PRINTF(3, 4)
+reason(struct sb_host_health *out, enum sb_host_health_status status, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (status > out->status)
+		out->status = status;
+	if (out->n_reasons == SB_HOST_REASONS_MAX)
+		return;
+	va_start(ap, fmt);
+	(void)vsnprintf(out->reasons[out->n_reasons++], sizeof out->reasons[0], fmt, ap);
+	va_end(ap);
+}
+
+static void
+judge_space(struct sb_host *h, const struct sb_storage_space *s, struct sb_host_health *out)
+{
+	bool pool = h->st->ops->snapshots;
+	enum sb_host_health_status full = pool ? SB_HOST_UNHEALTHY : SB_HOST_DEGRADED;
+
+	if (pool && strcmp(s->state, "DEGRADED") == 0)
+		reason(out, SB_HOST_DEGRADED, "pool %s is DEGRADED", h->o.pool);
+	else if (pool && strcmp(s->state, "ONLINE") != 0)
+		reason(out, SB_HOST_UNHEALTHY, "pool %s is %s", h->o.pool, s->state);
+	if (s->capacity >= h->o.critical_at)
+		reason(out, full, "%.1f%% of the storage is in use (critical from %.1f%%)", s->capacity * 100,
+			h->o.critical_at * 100);
+	else if (s->capacity >= h->o.warn_at && pool)
+		reason(out, SB_HOST_DEGRADED, "%.1f%% of the storage is in use (warning from %.1f%%)",
+			s->capacity * 100, h->o.warn_at * 100);
+}
+
+void
+sb_host_health(struct sb_host *h, const struct sb_host_call *call, struct sb_host_health *out)
+{
+	struct sb_storage_space s = { .fragmentation = -1 };
+	struct sb_error why = { 0 };
+	struct sb_host_stats st;
+
+	(void)call;
+	*out = (struct sb_host_health){ .status = SB_HOST_HEALTHY };
+	if (space(h, 0, &s, &why) < 0)
+		reason(out, SB_HOST_UNHEALTHY, "%.150s", why.msg);
+	else
+		judge_space(h, &s, out);
+	(void)snprintf(out->pool_state, sizeof out->pool_state, "%s", s.state);
+	out->size = s.size;
+	out->used = s.used;
+	out->free = s.free;
+	out->capacity = s.capacity;
+	out->fragmentation = s.fragmentation;
+	sb_host_stats(h, &st);
+	for (size_t i = 0; i < SB_HOST_STATES; i++)
+		out->sessions += st.sessions[i];
+	out->active_tools = st.active_tools;
+	out->processes = st.running_processes;
+	out->uptime_ms = sb_now_ms() - h->started_ms;
+}
+
+void
+sb_host_stats(struct sb_host *h, struct sb_host_stats *out)
+{
+	sb_autofree struct sb_hsess **v = NULL;
+	size_t n = 0;
+
+	*out = (struct sb_host_stats){
+		.created = h->created,
+		.paused = h->paused,
+		.resumed = h->resumed,
+		.destroyed = h->destroyed,
+		.forked = h->forked,
+		.adopted = h->adopted,
+		.recovered = h->recovered,
+		.snapshots = h->snapshots,
+		.snapshots_deleted = h->snapshots_deleted,
+		.rollbacks = h->rollbacks,
+		.turns = h->turns,
+		.tools = h->tools,
+		.tool_errors = h->tool_errors,
+		.processes_launched = h->launched,
+		.storage_commands = h->st->counters.commands,
+		.storage_retries = h->st->counters.retries,
+		.storage_errors = h->st->counters.errors,
+	};
+	if (sb_hostimpl_all(h, &v, &n, NULL) < 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		struct sb_hsess *s = v[i];
+
+		(void)pthread_mutex_lock(&s->mu);
+		if (!s->gone) {
+			out->sessions[s->state]++;
+			out->active_tools += s->active_tools;
+			for (size_t p = 0; p < s->n_procs; p++)
+				out->running_processes += sb_proc_running(s->procs[p]);
+		}
+		(void)pthread_mutex_unlock(&s->mu);
+		sb_hsess_unref(s);
+	}
+}
+
+void
+sb_host_capabilities(const struct sb_host *h, struct sb_host_capabilities *out)
+{
+	bool snaps = h->st->ops->snapshots;
+
+	*out = (struct sb_host_capabilities){
+		.storage = h->st->ops->name,
+		.runtime = "none",
+		.snapshots = snaps,
+		.rollback = snaps,
+		.fork = snaps,
+		.diff = snaps,
+		.quota = h->st->ops->quota,
+		.send_receive = snaps,
+		.pause = true,
+		.streaming_progress = true,
+	};
+}
+
+const char *
+sb_host_health_name(enum sb_host_health_status s)
+{
+	static const char *const names[] = { "healthy", "degraded", "unhealthy" };
+
+	return (unsigned)s < 3 ? names[s] : "unknown";
+}

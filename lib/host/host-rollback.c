@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <host/hostimpl.h>
+
+#include <string.h>
+
+#include <host/idcheck.h>
+
+#define KILLED_TOOLS_MS 10000
+#define PROCESS_GRACE_MS 500
+
+static size_t
+index_of(const struct sb_hsess *s, const char *name)
+{
+	for (size_t i = 0; i < s->n_snaps; i++)
+		if (strcmp(s->snaps[i]->name, name) == 0)
+			return i;
+	return s->n_snaps;
+}
+
+/* Everything that could stop the rollback is asked before anything is touched. Slot held. */
+static int
+check(struct sb_host *h, struct sb_hsess *s, const char *name, struct sb_error *err)
+{
+	size_t at;
+	int r = 0;
+
+	if (!sb_hostimpl_visible(s, name, err))
+		return SB_E_SNAPSHOT_NOT_FOUND;
+	/* Only slot holders change the list itself. */
+	at = index_of(s, name);
+	for (size_t i = at + 1; i < s->n_snaps && r == 0; i++) {
+		struct sb_snap *later = s->snaps[i];
+		unsigned holds, pins;
+
+		(void)pthread_mutex_lock(&s->mu);
+		holds = sb_snap_holds(later);
+		pins = later->pins;
+		(void)pthread_mutex_unlock(&s->mu);
+		if (holds > 0)
+			r = sb_fail(err, SB_E_SNAPSHOT_HELD, "%s: %s is newer than %s and would be lost",
+				sb_code_text(SB_E_SNAPSHOT_HELD), later->name, name);
+		else if (pins > 0 || sb_hostimpl_forks(h, s->uid, later->name) > 0)
+			r = sb_fail(err, SB_E_SNAPSHOT_IN_USE, "%s: %s is newer than %s and would be lost",
+				sb_code_text(SB_E_SNAPSHOT_IN_USE), later->name, name);
+	}
+	return r;
+}
+
+/* From here on no tool is admitted and a crash is followed by the same rollback. */
+static int
+announce(struct sb_host *h, struct sb_hsess *s, const char *name, bool kill_tools,
+	enum sb_host_state *before, struct sb_error *err)
+{
+	char *target = strdup(name);
+	int r = 0;
+
+	if (!target)
+		return sb_fail(err, SB_E_NOMEM, "rollback");
+	(void)pthread_mutex_lock(&s->mu);
+	*before = s->state;
+	if (s->active_tools > 0 && !kill_tools)
+		r = sb_fail(err, SB_E_TOOLS_IN_FLIGHT, "%s: %u", sb_code_text(SB_E_TOOLS_IN_FLIGHT),
+			s->active_tools);
+	if (r == 0)
+		r = sb_host_state_admit(SB_HOST_OP_ROLLBACK, s->state, s->id, err);
+	if (r == 0) {
+		free(s->rollback_to);
+		s->rollback_to = sb_steal(&target);
+		r = sb_hostimpl_set_state(h, s, SB_HOST_ROLLING_BACK, true, err);
+	}
+	(void)pthread_mutex_unlock(&s->mu);
+	free(target);
+	return r;
+}
+
+/* Tools and processes of the session end before its files change under them. */
+static int
+quiet(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
+{
+	int r;
+
+	(void)pthread_mutex_lock(&s->mu);
+	sb_hsess_kill_tools(s);
+	r = sb_hsess_drain(s, NULL, sb_deadline_in(KILLED_TOOLS_MS), err);
+	(void)pthread_mutex_unlock(&s->mu);
+	if (r == 0)
+		sb_proc_kill_all(h, s, PROCESS_GRACE_MS);
+	return r;
+}
+
+/* Errors after which the workspace is as it was. */
+static bool
+untouched(int r)
+{
+	return r == SB_E_SNAPSHOT_NOT_FOUND || r == SB_E_SNAPSHOT_IN_USE || r == SB_E_SNAPSHOT_HELD ||
+		r == SB_E_STORAGE_BUSY || r == SB_E_DENIED || r == SB_E_UNSUPPORTED || r == SB_E_TOOLS_IN_FLIGHT ||
+		r == SB_E_INVAL || r == SB_E_NOMEM;
+}
+
+/* The names of everything newer than the target. `mu` held. */
+static int
+newer(const struct sb_hsess *s, struct sb_strlist *out, struct sb_error *err)
+{
+	int r = 0;
+
+	for (size_t i = index_of(s, s->rollback_to) + 1; i < s->n_snaps && r == 0; i++)
+		r = sb_strlist_add(out, s->snaps[i]->name, err);
+	return r;
+}
+
+/* Writes down the end. `mu` held. A database that fails here leaves the intent: rolling back again is harmless
+ * as long as nothing runs in the session, so it is FAILED for now. */
+static int
+succeed(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
+{
+	sb_auto(sb_strlist) struct sb_strlist dropped = { 0 };
+	char *target = s->rollback_to;
+	char *why = s->why;
+	uint64_t turn = s->turn;
+	struct sb_snap *snap = sb_hsess_snap_find(s, target);
+	int r = newer(s, &dropped, err);
+
+	if (s->state == SB_HOST_DESTROYING)
+		return sb_fail(err, SB_E_SESSION_DESTROYING, "%s: %s", sb_code_text(SB_E_SESSION_DESTROYING), s->id);
+	if (r == 0) {
+		if (snap)
+			s->turn = snap->turn;
+		s->rollback_to = s->why = NULL;
+		r = sb_hostdb_rolled_back(h->db, s, SB_HOST_ACTIVE, &dropped, err);
+	}
+	if (r < 0) {
+		s->rollback_to = target;
+		s->turn = turn;
+		s->why = strdup("the end of a rollback could not be recorded");
+		free(why);
+		s->state = SB_HOST_FAILED;
+	} else {
+		for (size_t i = 0; i < dropped.n; i++)
+			sb_hsess_snap_drop(s, sb_hsess_snap_find(s, dropped.v[i]));
+		free(target);
+		free(why);
+		s->state = SB_HOST_ACTIVE;
+		sb_event_note(h->events, "session.rolled_back", s->id, snap ? snap->name : NULL, s->state);
+	}
+	(void)pthread_cond_broadcast(&s->cv);
+	return r;
+}
+
+/* The storage said no: back to where it was when nothing changed, else FAILED. `mu` held. */
+static void
+give_up(struct sb_host *h, struct sb_hsess *s, enum sb_host_state before, int r, const char *msg)
+{
+	enum sb_host_state to = untouched(r) ? before : SB_HOST_FAILED;
+	struct sb_error why = { 0 };
+
+	if (s->state == SB_HOST_DESTROYING)
+		return;
+	free(s->rollback_to);
+	s->rollback_to = NULL;
+	if (!untouched(r)) {
+		free(s->why);
+		s->why = sb_str_printf("rollback: %s", msg);
+	}
+	if (sb_hostimpl_set_state(h, s, to, true, &why) < 0) {
+		sb_log(&h->o.log, SB_LOG_ERROR, "host", "session %s: %s", s->id, why.msg);
+		s->state = SB_HOST_FAILED;
+		(void)pthread_cond_broadcast(&s->cv);
+	}
+}
+
+int
+sb_hostimpl_roll(struct sb_host *h, struct sb_hsess *s, enum sb_host_state before, struct sb_error *err)
+{
+	struct sb_error why = { 0 };
+	int r = quiet(h, s, &why);
+
+	if (r == 0)
+		r = h->st->ops->rollback(h->st, s->id, s->rollback_to, &why);
+	(void)pthread_mutex_lock(&s->mu);
+	if (r == 0)
+		r = succeed(h, s, &why);
+	else
+		give_up(h, s, before, r, why.msg);
+	(void)pthread_mutex_unlock(&s->mu);
+	if (r < 0 && err)
+		*err = why;
+	return r;
+}
+
+int
+sb_host_session_rollback(struct sb_host *h, const char *id, const char *name, bool kill_tools,
+	const struct sb_host_call *call, struct sb_error *err)
+{
+	enum sb_host_state before = SB_HOST_ACTIVE;
+	struct sb_hsess *s;
+	int r = sb_idcheck_snapshot(name, err);
+
+	if (r == 0)
+		r = sb_hostimpl_op_start(h, id, SB_HOST_OP_ROLLBACK, true, call, &s, err);
+	if (r < 0)
+		return r;
+	r = check(h, s, name, err);
+	if (r == 0)
+		r = announce(h, s, name, kill_tools, &before, err);
+	if (r == 0)
+		r = sb_hostimpl_roll(h, s, before, err);
+	if (r == 0)
+		atomic_fetch_add(&h->rollbacks, 1);
+	return sb_hostimpl_op_done(h, s, r);
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <host/hostimpl.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <base/file.h>
+#include <host/idcheck.h>
+
+#define PREFIX_MAX 64
+#define FIRST_BUCKETS 256
+
+int64_t
+sb_hostimpl_now_ns(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_REALTIME, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static size_t
+hash(const char *id)
+{
+	uint64_t h = 1469598103934665603u;
+
+	for (; *id; id++)
+		h = (h ^ (unsigned char)*id) * 1099511628211u;
+	return (size_t)(h ^ (h >> 32));
+}
+
+struct sb_hsess *
+sb_hostimpl_map_get(struct sb_host *h, const char *id)
+{
+	struct sb_hsess *s = h->bucket[hash(id) % h->n_buckets];
+
+	while (s && strcmp(s->id, id) != 0)
+		s = s->next;
+	return s;
+}
+
+/* Twice the buckets; without memory the chains just get longer. */
+static void
+grow(struct sb_host *h)
+{
+	size_t n = h->n_buckets * 2;
+	struct sb_hsess **v = calloc(n, sizeof(*v));
+
+	if (!v)
+		return;
+	for (size_t i = 0; i < h->n_buckets; i++)
+		while (h->bucket[i]) {
+			struct sb_hsess *s = h->bucket[i];
+			size_t to = hash(s->id) % n;
+
+			h->bucket[i] = s->next;
+			s->next = v[to];
+			v[to] = s;
+		}
+	free(h->bucket);
+	h->bucket = v;
+	h->n_buckets = n;
+}
+
+int
+sb_hostimpl_map_add(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
+{
+	size_t i;
+
+	if (sb_hostimpl_map_get(h, s->id))
+		return sb_fail(err, SB_E_SESSION_EXISTS, "%s: %s", sb_code_text(SB_E_SESSION_EXISTS), s->id);
+	if (h->n_sessions >= h->n_buckets)
+		grow(h);
+	i = hash(s->id) % h->n_buckets;
+	s->next = h->bucket[i];
+	h->bucket[i] = sb_hsess_ref(s);
+	h->n_sessions++;
+	return 0;
+}
+
+void
+sb_hostimpl_map_remove(struct sb_host *h, struct sb_hsess *s)
+{
+	struct sb_hsess **p = &h->bucket[hash(s->id) % h->n_buckets];
+
+	while (*p && *p != s)
+		p = &(*p)->next;
+	if (!*p)
+		return;
+	*p = s->next;
+	h->n_sessions--;
+	sb_hsess_unref(s);
+}
+
+int
+sb_hostimpl_begin(struct sb_host *h, bool work, struct sb_error *err)
+{
+	int r = 0;
+
+	(void)pthread_mutex_lock(&h->mu);
+	if (work && h->closing)
+		r = sb_fail(err, SB_E_SHUTTING_DOWN, "%s", sb_code_text(SB_E_SHUTTING_DOWN));
+	else
+		h->calls++;
+	(void)pthread_mutex_unlock(&h->mu);
+	return r;
+}
+
+void
+sb_hostimpl_end(struct sb_host *h)
+{
+	sb_event_flush(h->events);
+	(void)pthread_mutex_lock(&h->mu);
+	if (--h->calls == 0)
+		(void)pthread_cond_broadcast(&h->cv);
+	(void)pthread_mutex_unlock(&h->mu);
+}
+
+struct sb_hsess *
+sb_hostimpl_find(struct sb_host *h, const char *id, struct sb_error *err)
+{
+	struct sb_hsess *s;
+
+	if (sb_idcheck_session(id, err) < 0)
+		return NULL;
+	(void)pthread_mutex_lock(&h->mu);
+	s = sb_hostimpl_map_get(h, id);
+	if (s)
+		(void)sb_hsess_ref(s);
+	(void)pthread_mutex_unlock(&h->mu);
+	if (!s)
+		(void)sb_fail(err, SB_E_SESSION_NOT_FOUND, "%s: %s", sb_code_text(SB_E_SESSION_NOT_FOUND), id);
+	return s;
+}
+
+struct sb_hsess *
+sb_hostimpl_find_uid(struct sb_host *h, int64_t uid)
+{
+	struct sb_hsess *found = NULL;
+
+	(void)pthread_mutex_lock(&h->mu);
+	for (size_t i = 0; i < h->n_buckets && !found; i++)
+		for (struct sb_hsess *s = h->bucket[i]; s && !found; s = s->next)
+			if (s->uid == uid)
+				found = sb_hsess_ref(s);
+	(void)pthread_mutex_unlock(&h->mu);
+	return found;
+}
+
+unsigned
+sb_hostimpl_forks(struct sb_host *h, int64_t uid, const char *snap)
+{
+	unsigned n = 0;
+
+	(void)pthread_mutex_lock(&h->mu);
+	for (size_t i = 0; i < h->n_buckets; i++)
+		for (struct sb_hsess *s = h->bucket[i]; s; s = s->next)
+			n += s->parent_uid == uid && strcmp(s->parent_snap, snap) == 0;
+	(void)pthread_mutex_unlock(&h->mu);
+	return n;
+}
+
+int
+sb_hostimpl_all(struct sb_host *h, struct sb_hsess ***out, size_t *out_n, struct sb_error *err)
+{
+	struct sb_hsess **v;
+	size_t n = 0;
+
+	(void)pthread_mutex_lock(&h->mu);
+	v = calloc(h->n_sessions + 1, sizeof(*v));
+	for (size_t i = 0; v && i < h->n_buckets; i++)
+		for (struct sb_hsess *s = h->bucket[i]; s; s = s->next)
+			v[n++] = sb_hsess_ref(s);
+	(void)pthread_mutex_unlock(&h->mu);
+	if (!v)
+		return sb_fail(err, SB_E_NOMEM, "list of sessions");
+	*out = v;
+	*out_n = n;
+	return 0;
+}
+
+int
+sb_hostimpl_set_state(struct sb_host *h, struct sb_hsess *s, enum sb_host_state to, bool durable,
+	struct sb_error *err)
+{
+	int r;
+
+	if (!sb_host_state_may(s->state, to))
+		return sb_fail(err, SB_E_INVALID_STATE, "%s: session %s cannot go from %s to %s",
+			sb_code_text(SB_E_INVALID_STATE), s->id, sb_host_state_name(s->state), sb_host_state_name(to));
+	r = sb_hostdb_session_update(h->db, s, to, durable, err);
+	if (r < 0)
+		return r;
+	s->state = to;
+	(void)pthread_cond_broadcast(&s->cv);
+	sb_event_note(h->events, "session.state", s->id, NULL, to);
+	return 0;
+}
+
+static int
+check_opts(const struct sb_host_opts *o, struct sb_error *err)
+{
+	if (!o->state_dir || o->state_dir[0] != '/')
+		return sb_fail(err, SB_E_INVAL, "the host needs an absolute state directory");
+	if (o->storage != SB_HOST_ZFS && o->storage != SB_HOST_LOCAL_DISK)
+		return sb_fail(err, SB_E_INVAL, "unknown storage_backend %d", (int)o->storage);
+	if (o->runtime != SB_HOST_RUNTIME_NONE)
+		return sb_fail(err, SB_E_UNSUPPORTED, "container_runtime %d is not available", (int)o->runtime);
+	if (!(o->warn_at > 0 && o->warn_at <= o->critical_at && o->critical_at <= 1))
+		return sb_fail(err, SB_E_INVAL, "space thresholds %g and %g: need 0 < warn <= critical <= 1",
+			o->warn_at, o->critical_at);
+	if (sb_idcheck_snapshot(o->snapshot_prefix, err) < 0)
+		return sb_wrap(err, SB_E_INVAL, "snapshot prefix");
+	if (strlen(o->snapshot_prefix) > PREFIX_MAX || strcmp(o->snapshot_prefix, "tool") == 0 ||
+		strcmp(o->snapshot_prefix, "fork") == 0)
+		return sb_fail(err, SB_E_INVAL, "snapshot prefix \"%.80s\": too long, or reserved", o->snapshot_prefix);
+	if (o->storage_timeout_ms <= 0 || o->drain_timeout_ms <= 0 || o->shutdown_timeout_ms <= 0 ||
+		o->health_interval_ms <= 0 || o->tool_timeout_ms <= 0 || o->transfer_timeout_ms <= 0)
+		return sb_fail(err, SB_E_INVAL, "a timeout or interval is not positive");
+	return 0;
+}
+
+/* Makes the options ours. */
+static int
+copy_opts(struct sb_host *h, const struct sb_host_opts *opts, struct sb_error *err)
+{
+	struct sb_host_opts o = SB_HOST_OPTS_INIT;
+	const char **str[] = { &h->o.state_dir, &h->o.pool, &h->o.bases_dataset, &h->o.sessions_dataset,
+		&h->o.sessions_root_dir, &h->o.bases_dir, &h->o.zfs_path, &h->o.zpool_path,
+		&h->o.advertise_addr, &h->o.snapshot_prefix, &h->o.default_base };
+
+	memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
+	o.size = sizeof o;
+	h->o = o;
+	for (size_t i = 0; i < sizeof str / sizeof str[0]; i++) {
+		int r;
+
+		if (!*str[i] || !**str[i]) {
+			*str[i] = NULL;
+			continue;
+		}
+		r = sb_strlist_add(&h->strings, *str[i], err);
+		if (r < 0)
+			return r;
+		*str[i] = h->strings.v[h->strings.n - 1];
+	}
+	return check_opts(&h->o, err);
+}
+
+/* An exclusive flock with a deadline, then shared: helper processes of a killed host may still be at work. */
+static int
+wait_for_helpers(int fd, int64_t ms, struct sb_error *err)
+{
+	const struct timespec pause = { .tv_nsec = 20000000 };
+	sb_deadline d = sb_deadline_in(ms);
+
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return sb_fail_errno(err, "lock the operations file");
+		if (sb_deadline_passed(d))
+			return sb_fail(err, SB_E_LOCKED, "storage commands of the last run are still at work");
+		(void)nanosleep(&pause, NULL);
+	}
+	return flock(fd, LOCK_SH) < 0 ? sb_fail_errno(err, "lock the operations file") : 0;
+}
+
+static int
+open_state(struct sb_host *h, struct sb_error *err)
+{
+	sb_autofree char *lock = sb_str_printf("%s/host.lock", h->o.state_dir);
+	sb_autofree char *ops = sb_str_printf("%s/ops.lock", h->o.state_dir);
+	sb_autofree char *db = sb_str_printf("%s/host.db", h->o.state_dir);
+	int r;
+
+	if (!lock || !ops || !db)
+		return sb_fail(err, SB_E_NOMEM, "host state");
+	r = sb_file_mkdirs(h->o.state_dir, 0700, err);
+	if (r < 0)
+		return r;
+	h->lock_fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	h->ops_fd = open(ops, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (h->lock_fd < 0 || h->ops_fd < 0)
+		return sb_fail_errno(err, "open lock in %s", h->o.state_dir);
+	r = sb_file_lock(h->lock_fd, 0, err);
+	if (r < 0)
+		return sb_wrap(err, r, "host state %s", h->o.state_dir);
+	r = wait_for_helpers(h->ops_fd, h->o.storage_timeout_ms, err);
+	if (r < 0)
+		return r;
+	h->db = sb_hostdb_open(db, err);
+	return h->db ? 0 : err ? err->code : SB_E_SYS;
+}
+
+static void
+host_free(struct sb_host *h)
+{
+	for (size_t i = 0; h->bucket && i < h->n_buckets; i++)
+		while (h->bucket[i]) {
+			struct sb_hsess *s = h->bucket[i];
+
+			h->bucket[i] = s->next;
+			sb_hsess_unref(s);
+		}
+	free(h->bucket);
+	sb_hostdb_close(h->db);
+	if (h->st)
+		h->st->ops->close(h->st);
+	sb_event_free(h->events);
+	if (h->lock_fd >= 0)
+		(void)close(h->lock_fd);
+	if (h->ops_fd >= 0)
+		(void)close(h->ops_fd);
+	sb_strlist_free(&h->strings);
+	(void)pthread_cond_destroy(&h->cv);
+	(void)pthread_mutex_destroy(&h->mu);
+	(void)pthread_mutex_destroy(&h->space_mu);
+	free(h);
+}
+
+static struct sb_host *
+host_new(struct sb_error *err)
+{
+	struct sb_host *h = calloc(1, sizeof *h);
+	pthread_condattr_t attr;
+
+	if (h)
+		h->bucket = calloc(FIRST_BUCKETS, sizeof(*h->bucket));
+	if (!h || !h->bucket) {
+		free(h);
+		(void)sb_fail(err, SB_E_NOMEM, "host");
+		return NULL;
+	}
+	h->n_buckets = FIRST_BUCKETS;
+	h->lock_fd = h->ops_fd = -1;
+	h->started_ms = sb_now_ms();
+	(void)pthread_mutex_init(&h->mu, NULL);
+	(void)pthread_mutex_init(&h->space_mu, NULL);
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&h->cv, &attr);
+	(void)pthread_condattr_destroy(&attr);
+	return h;
+}
+
+struct sb_host *
+sb_host_open(const struct sb_host_opts *opts, struct sb_error *err)
+{
+	struct sb_error why = { 0 };
+	struct sb_host *h = host_new(&why);
+	int r = h ? copy_opts(h, opts, &why) : SB_E_NOMEM;
+
+	if (r == 0)
+		r = open_state(h, &why);
+	if (r == 0) {
+		h->events = sb_event_new(h->o.on_event, h->o.event_arg, &why);
+		h->st = h->o.storage == SB_HOST_ZFS ? sb_storage_zfs_open(&h->o, h->ops_fd, &why)
+						    : sb_storage_local_open(&h->o, &why);
+		if (!h->st || !h->events)
+			r = why.code;
+	}
+	if (r == 0)
+		r = sb_hostimpl_recover(h, &why);
+	if (r < 0) {
+		if (h) {
+			sb_proc_stop_monitor(h);
+			host_free(h);
+		}
+		if (err)
+			*err = why;
+		return NULL;
+	}
+	sb_event_flush(h->events);
+	return h;
+}
+
+int
+sb_host_start(struct sb_host *h, struct sb_error *err)
+{
+	return sb_hostimpl_worker_start(h, err);
+}
+
+void
+sb_host_close(struct sb_host *h)
+{
+	if (!h)
+		return;
+	(void)pthread_mutex_lock(&h->mu);
+	h->closing = true;
+	while (h->calls > 0)
+		(void)pthread_cond_wait(&h->cv, &h->mu);
+	(void)pthread_mutex_unlock(&h->mu);
+	sb_hostimpl_worker_stop(h);
+	sb_proc_stop_monitor(h);
+	sb_event_flush(h->events);
+	host_free(h);
+}

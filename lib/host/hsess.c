@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <host/hsess.h>
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include <host/process.h>
+
+/* How long a wait may sleep before it looks at a cancel token, which cannot wake a condition. */
+#define WAIT_SLICE_MS 20
+
+struct sb_hsess *
+sb_hsess_new(const char *id, struct sb_error *err)
+{
+	struct sb_hsess *s = calloc(1, sizeof *s);
+	pthread_condattr_t attr;
+
+	if (!s) {
+		(void)sb_fail(err, SB_E_NOMEM, "session %s", id);
+		return NULL;
+	}
+	(void)snprintf(s->id, sizeof s->id, "%s", id);
+	atomic_init(&s->refs, 1);
+	(void)pthread_mutex_init(&s->mu, NULL);
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&s->cv, &attr);
+	(void)pthread_condattr_destroy(&attr);
+	return s;
+}
+
+struct sb_hsess *
+sb_hsess_ref(struct sb_hsess *s)
+{
+	atomic_fetch_add(&s->refs, 1);
+	return s;
+}
+
+void
+sb_hsess_unref(struct sb_hsess *s)
+{
+	if (!s || atomic_fetch_sub(&s->refs, 1) != 1)
+		return;
+	for (size_t i = 0; i < s->n_snaps; i++)
+		sb_snap_free(s->snaps[i]);
+	for (size_t i = 0; i < s->n_procs; i++)
+		sb_proc_unref(s->procs[i]);
+	free(s->snaps);
+	free(s->procs);
+	free(s->mountpoint);
+	free(s->base);
+	free(s->parent_id);
+	free(s->parent_snap);
+	free(s->why);
+	free(s->rollback_to);
+	sb_strmap_free(&s->labels);
+	(void)pthread_cond_destroy(&s->cv);
+	(void)pthread_mutex_destroy(&s->mu);
+	free(s);
+}
+
+int
+sb_hsess_wait(struct sb_hsess *s, const struct sb_host_call *call, sb_deadline d, const char *what,
+	struct sb_error *err)
+{
+	const struct sb_cancel *cancel = call ? call->cancel : NULL;
+	sb_deadline end = call ? sb_deadline_min(call->deadline, d) : d;
+	int r = sb_check_alive(cancel, end, what, err);
+	struct timespec ts;
+	int64_t until;
+
+	if (r < 0)
+		return r;
+	if (!cancel && end == SB_NEVER) {
+		(void)pthread_cond_wait(&s->cv, &s->mu);
+		return 0;
+	}
+	until = end;
+	if (cancel && (end == SB_NEVER || end > sb_now_ms() + WAIT_SLICE_MS))
+		until = sb_now_ms() + WAIT_SLICE_MS;
+	ts.tv_sec = until / 1000;
+	ts.tv_nsec = until % 1000 * 1000000;
+	(void)pthread_cond_timedwait(&s->cv, &s->mu, &ts);
+	return 0;
+}
+
+static int
+not_found(const struct sb_hsess *s, struct sb_error *err)
+{
+	return sb_fail(err, SB_E_SESSION_NOT_FOUND, "%s: %s", sb_code_text(SB_E_SESSION_NOT_FOUND), s->id);
+}
+
+int
+sb_hsess_enter(struct sb_hsess *s, enum sb_host_op op, const struct sb_host_call *call,
+	struct sb_error *err)
+{
+	int r = 0;
+
+	(void)pthread_mutex_lock(&s->mu);
+	for (;;) {
+		if (s->gone)
+			r = not_found(s, err);
+		else
+			r = sb_host_state_admit(op, s->state, s->id, err);
+		if (r < 0 || !s->slot_taken)
+			break;
+		r = sb_hsess_wait(s, call, SB_NEVER, "another operation of the session", err);
+		if (r < 0)
+			break;
+	}
+	if (r == 0)
+		s->slot_taken = true;
+	(void)pthread_mutex_unlock(&s->mu);
+	return r;
+}
+
+void
+sb_hsess_leave(struct sb_hsess *s)
+{
+	(void)pthread_mutex_lock(&s->mu);
+	s->slot_taken = false;
+	(void)pthread_cond_broadcast(&s->cv);
+	(void)pthread_mutex_unlock(&s->mu);
+}
+
+int
+sb_hsess_drain(struct sb_hsess *s, const struct sb_host_call *call, sb_deadline d, struct sb_error *err)
+{
+	while (s->active_tools > 0) {
+		int r;
+
+		if (sb_deadline_passed(d))
+			return sb_fail(err, SB_E_TOOLS_IN_FLIGHT, "%s: timed out waiting for %u in-flight tools",
+				sb_code_text(SB_E_TOOLS_IN_FLIGHT), s->active_tools);
+		r = sb_hsess_wait(s, call, d, "running tools", err);
+		if (r < 0 && !sb_deadline_passed(d))
+			return r;
+	}
+	return 0;
+}
+
+void
+sb_hsess_kill_tools(struct sb_hsess *s)
+{
+	for (struct sb_toolrun *t = s->tools; t; t = t->next)
+		sb_cancel_request(t->kill);
+}
+
+struct sb_snap *
+sb_snap_new(const char *name, enum sb_host_snap_kind kind, struct sb_error *err)
+{
+	struct sb_snap *snap = calloc(1, sizeof *snap);
+
+	if (snap)
+		snap->name = strdup(name);
+	if (!snap || !snap->name) {
+		free(snap);
+		(void)sb_fail(err, SB_E_NOMEM, "snapshot %s", name);
+		return NULL;
+	}
+	snap->kind = kind;
+	return snap;
+}
+
+void
+sb_snap_free(struct sb_snap *snap)
+{
+	if (!snap)
+		return;
+	for (size_t i = 0; i < snap->n_holds; i++)
+		free(snap->holds[i].tag);
+	free(snap->holds);
+	free(snap->name);
+	free(snap);
+}
+
+struct sb_snap *
+sb_hsess_snap_find(const struct sb_hsess *s, const char *name)
+{
+	for (size_t i = s->n_snaps; i-- > 0;)
+		if (strcmp(s->snaps[i]->name, name) == 0)
+			return s->snaps[i];
+	return NULL;
+}
+
+int
+sb_hsess_snap_add(struct sb_hsess *s, struct sb_snap *snap, struct sb_error *err)
+{
+	if (s->n_snaps == s->cap_snaps) {
+		size_t cap = s->cap_snaps ? s->cap_snaps * 2 : 8;
+		struct sb_snap **v = reallocarray(s->snaps, cap, sizeof *v);
+
+		if (!v)
+			return sb_fail(err, SB_E_NOMEM, "snapshots of %s", s->id);
+		s->snaps = v;
+		s->cap_snaps = cap;
+	}
+	s->snaps[s->n_snaps++] = snap;
+	return 0;
+}
+
+void
+sb_hsess_snap_drop(struct sb_hsess *s, struct sb_snap *snap)
+{
+	for (size_t i = 0; i < s->n_snaps; i++)
+		if (s->snaps[i] == snap) {
+			s->n_snaps--;
+			memmove(s->snaps + i, s->snaps + i + 1, (s->n_snaps - i) * sizeof s->snaps[0]);
+			break;
+		}
+	sb_snap_free(snap);
+}
+
+int
+sb_snap_hold_add(struct sb_snap *snap, const char *tag, enum sb_intent intent, struct sb_error *err)
+{
+	struct sb_hold *v = reallocarray(snap->holds, snap->n_holds + 1, sizeof *v);
+	char *copy = strdup(tag);
+
+	if (v)
+		snap->holds = v;
+	if (!v || !copy) {
+		free(copy);
+		return sb_fail(err, SB_E_NOMEM, "hold %s", tag);
+	}
+	v[snap->n_holds++] = (struct sb_hold){ .tag = copy, .intent = intent };
+	return 0;
+}
+
+struct sb_hold *
+sb_snap_hold_find(const struct sb_snap *snap, const char *tag)
+{
+	for (size_t i = 0; i < snap->n_holds; i++)
+		if (strcmp(snap->holds[i].tag, tag) == 0)
+			return &snap->holds[i];
+	return NULL;
+}
+
+void
+sb_snap_hold_drop(struct sb_snap *snap, struct sb_hold *hold)
+{
+	size_t i = (size_t)(hold - snap->holds);
+
+	free(hold->tag);
+	snap->n_holds--;
+	memmove(snap->holds + i, snap->holds + i + 1, (snap->n_holds - i) * sizeof *hold);
+}
+
+unsigned
+sb_snap_holds(const struct sb_snap *snap)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < snap->n_holds; i++)
+		n += snap->holds[i].intent != SB_INTENT_REMOVE;
+	return n;
+}
+
+static int
+copy_labels(const struct sb_strmap *m, struct sb_host_session *out)
+{
+	out->labels = m->n ? calloc(m->n, sizeof *out->labels) : NULL;
+	if (m->n && !out->labels)
+		return -1;
+	for (size_t i = 0; i < m->n; i++) {
+		out->labels[i].key = strdup(m->v[i].key);
+		out->labels[i].value = strdup(m->v[i].value);
+		out->n_labels = i + 1;
+		if (!out->labels[i].key || !out->labels[i].value)
+			return -1;
+	}
+	return 0;
+}
+
+int
+sb_hsess_describe(const struct sb_hsess *s, struct sb_host_session *out, struct sb_error *err)
+{
+	struct sb_host_session o = { .state = s->state, .turn_count = s->turn, .created_ns = s->created_ns,
+		.quota = s->quota, .space_used = s->space_used, .active_tools = s->active_tools };
+
+	memcpy(o.id, s->id, sizeof o.id);
+	o.mountpoint = strdup(s->mountpoint ? s->mountpoint : "");
+	o.base = strdup(s->base ? s->base : "");
+	o.parent = s->parent_id ? sb_str_printf("%s@%s", s->parent_id, s->parent_snap) : strdup("");
+	o.why = strdup(s->why ? s->why : "");
+	for (size_t i = 0; i < s->n_snaps; i++)
+		o.snap_count += s->snaps[i]->intent == SB_INTENT_NONE;
+	for (size_t i = 0; i < s->n_procs; i++)
+		o.processes += sb_proc_running(s->procs[i]);
+	if (!o.mountpoint || !o.base || !o.parent || !o.why || copy_labels(&s->labels, &o) < 0) {
+		sb_host_session_clear(&o);
+		return sb_fail(err, SB_E_NOMEM, "session %s", s->id);
+	}
+	*out = o;
+	return 0;
+}
+
+void
+sb_host_session_clear(struct sb_host_session *s)
+{
+	if (!s)
+		return;
+	free(s->mountpoint);
+	free(s->base);
+	free(s->parent);
+	free(s->why);
+	for (size_t i = 0; i < s->n_labels; i++) {
+		free(s->labels[i].key);
+		free(s->labels[i].value);
+	}
+	free(s->labels);
+	*s = (struct sb_host_session){ 0 };
+}
+
+void
+sb_host_sessions_free(struct sb_host_session *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		sb_host_session_clear(&v[i]);
+	free(v);
+}

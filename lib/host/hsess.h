@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SB_HOST_HSESS_H
+#define SB_HOST_HSESS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <base/cleanup.h>
+#include <base/str.h>
+#include <host/state.h>
+#include <sb/host-exec.h>
+#include <sb/host-snapshot.h>
+
+/* A record whose storage step is not done yet is an intent; the next open finishes it. */
+enum sb_intent {
+	SB_INTENT_NONE,   /* record and storage agree */
+	SB_INTENT_MAKE,   /* the storage may have it or not */
+	SB_INTENT_REMOVE, /* gone for callers; the storage may still have it */
+};
+
+struct sb_hold {
+	char *tag;
+	enum sb_intent intent;
+};
+
+struct sb_snap {
+	char *name;
+	enum sb_host_snap_kind kind;
+	enum sb_intent intent;
+	uint64_t turn;
+	int64_t created_ns;
+	unsigned pins; /* forks being made from it, not yet in the map */
+	struct sb_hold *holds;
+	size_t n_holds;
+};
+
+struct sb_proc;
+
+/* A running tool call, on the stack of its thread. */
+struct sb_toolrun {
+	struct sb_toolrun *next;
+	struct sb_cancel *kill; /* requested when the session must be still */
+};
+
+/*
+ * A session in memory. The database is written first, then this. The slot is what operations that change storage
+ * or state take in turn; the state itself may become DESTROYING under a slot holder, who looks again before
+ * it writes the state.
+ */
+struct sb_hsess {
+	struct sb_hsess *next; /* hash chain, guarded by the host */
+	atomic_uint refs;
+	char id[SB_HOST_ID_MAX + 1];
+	int64_t uid; /* of its row; never reused, unlike the id */
+
+	pthread_mutex_t mu; /* guards all below */
+	pthread_cond_t cv;  /* slot, tool count, state, gate */
+	bool slot_taken;
+	bool gone; /* destroyed; only references are left */
+	enum sb_host_state state;
+	bool resume; /* paused by a shutdown */
+	bool gate;   /* tools wait: a turn ends */
+	bool purge;  /* has snapshots with SB_INTENT_REMOVE that the worker removes */
+	unsigned active_tools;
+	struct sb_toolrun *tools; /* the running ones, so that they can be killed */
+	char *mountpoint;
+	char *base;
+	char *parent_id, *parent_snap; /* of a fork; NULL else */
+	int64_t parent_uid;
+	char *why;
+	char *rollback_to;
+	uint64_t turn;
+	uint64_t quota;
+	uint64_t space_used;
+	uint64_t snap_seq, proc_seq;
+	int64_t created_ns;
+	struct sb_strmap labels;
+	struct sb_snap **snaps; /* oldest first */
+	size_t n_snaps, cap_snaps;
+	struct sb_proc **procs; /* oldest first */
+	size_t n_procs, cap_procs;
+};
+
+struct sb_hsess *sb_hsess_new(const char *id, struct sb_error *err);
+struct sb_hsess *sb_hsess_ref(struct sb_hsess *s);
+void sb_hsess_unref(struct sb_hsess *s);
+SB_CLEANUP_PTR(sb_hsess, sb_hsess_unref)
+
+/*
+ * Takes the slot for `op`: waits for its turn, then asks the admission table again. Gives the error of the state, of
+ * the call, or SB_E_SESSION_NOT_FOUND when the session went away meanwhile. On success `mu` is not held.
+ */
+int sb_hsess_enter(struct sb_hsess *s, enum sb_host_op op, const struct sb_host_call *call,
+	struct sb_error *err);
+void sb_hsess_leave(struct sb_hsess *s);
+
+/* Waits on `cv` (with `mu` held) once: a wake-up, or a slice of time. SB_E_TIMEOUT / SB_E_CANCELED by `call` and `d`. */
+int sb_hsess_wait(struct sb_hsess *s, const struct sb_host_call *call, sb_deadline d, const char *what,
+	struct sb_error *err);
+
+/* Snapshots, with `mu` held. The list owns what is added. */
+struct sb_snap *sb_hsess_snap_find(const struct sb_hsess *s, const char *name);
+int sb_hsess_snap_add(struct sb_hsess *s, struct sb_snap *snap, struct sb_error *err);
+void sb_hsess_snap_drop(struct sb_hsess *s, struct sb_snap *snap);
+struct sb_snap *sb_snap_new(const char *name, enum sb_host_snap_kind kind, struct sb_error *err);
+void sb_snap_free(struct sb_snap *snap);
+SB_CLEANUP_PTR(sb_snap, sb_snap_free)
+int sb_snap_hold_add(struct sb_snap *snap, const char *tag, enum sb_intent intent, struct sb_error *err);
+struct sb_hold *sb_snap_hold_find(const struct sb_snap *snap, const char *tag);
+void sb_snap_hold_drop(struct sb_snap *snap, struct sb_hold *hold);
+/* Holds that are in force. */
+unsigned sb_snap_holds(const struct sb_snap *snap);
+
+/* Waits (with `mu` held) until no tool runs. SB_E_TOOLS_IN_FLIGHT at `d`; SB_E_CANCELED, SB_E_TIMEOUT by `call`. */
+int sb_hsess_drain(struct sb_hsess *s, const struct sb_host_call *call, sb_deadline d, struct sb_error *err);
+/* Tells every running tool to end, with `mu` held. */
+void sb_hsess_kill_tools(struct sb_hsess *s);
+
+/* Copies what callers may see, with `mu` held. */
+int sb_hsess_describe(const struct sb_hsess *s, struct sb_host_session *out, struct sb_error *err);
+
+#endif

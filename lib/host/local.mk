@@ -1,0 +1,30 @@
+# lib/host: the sandbox host. Part of libsandbox.
+lib_libsandbox_core_la_SOURCES += \
+	%D%/changes.c %D%/changes.h \
+	%D%/event.c \
+	%D%/health.c \
+	%D%/host.c %D%/hostimpl.h \
+	%D%/host-destroy.c \
+	%D%/host-fork.c \
+	%D%/host-hold.c \
+	%D%/host-op.c \
+	%D%/host-pause.c \
+	%D%/host-rollback.c \
+	%D%/host-session.c \
+	%D%/host-snapshot.c \
+	%D%/hostdb.c %D%/hostdb.h \
+	%D%/hostdb-load.c \
+	%D%/hsess.c %D%/hsess.h \
+	%D%/idcheck.c %D%/idcheck.h \
+	%D%/process.c %D%/process.h \
+	%D%/reconcile.c \
+	%D%/recover.c \
+	%D%/state.c %D%/state.h \
+	%D%/storage.h \
+	%D%/storage-local.c \
+	%D%/storage-zfs.c %D%/storage-zfs.h \
+	%D%/storage-zfs-list.c \
+	%D%/storage-zfs-stream.c \
+	%D%/treecopy.c %D%/treecopy.h \
+	%D%/worker.c \
+	%D%/zfs.c %D%/zfs.h

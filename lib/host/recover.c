@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <host/hostimpl.h>
+
+#include <string.h>
+
+#include <host/idcheck.h>
+
+#define NS 1000000000
+#define LOST "its data is missing in the storage"
+
+/* A session as the storage has it. */
+struct found {
+	char *id;
+	uint64_t quota, used;
+	int64_t created_s;
+	char *origin_id, *origin_snap;
+	bool known; /* the database has it too */
+};
+
+struct founds {
+	struct found *v;
+	size_t n, cap;
+};
+
+static void
+founds_free(struct founds *f)
+{
+	for (size_t i = 0; i < f->n; i++) {
+		free(f->v[i].id);
+		free(f->v[i].origin_id);
+		free(f->v[i].origin_snap);
+	}
+	free(f->v);
+}
+
+static int
+on_entry(const struct sb_storage_entry *e, void *arg, struct sb_error *err)
+{
+	struct founds *f = arg;
+	struct found *n;
+
+	if (e->snap || sb_idcheck_session(e->id, NULL) < 0)
+		return 0;
+	if (f->n == f->cap) {
+		size_t cap = f->cap ? f->cap * 2 : 64;
+		struct found *v = reallocarray(f->v, cap, sizeof *v);
+
+		if (!v)
+			return sb_fail(err, SB_E_NOMEM, "list of the storage");
+		f->v = v;
+		f->cap = cap;
+	}
+	n = &f->v[f->n];
+	*n = (struct found){ .quota = e->quota, .used = e->used, .created_s = e->created_s };
+	n->id = strdup(e->id);
+	if (e->origin_id) {
+		n->origin_id = strdup(e->origin_id);
+		n->origin_snap = strdup(e->origin_snap);
+	}
+	f->n++;
+	if (!n->id || (e->origin_id && (!n->origin_id || !n->origin_snap)))
+		return sb_fail(err, SB_E_NOMEM, "list of the storage");
+	return 0;
+}
+
+static int
+by_id(const void *a, const void *b)
+{
+	return strcmp(((const struct found *)a)->id, ((const struct found *)b)->id);
+}
+
+static struct found *
+lookup(struct founds *f, const char *id)
+{
+	struct found key = { .id = (char *)id };
+
+	return f->n ? bsearch(&key, f->v, f->n, sizeof key, by_id) : NULL;
+}
+
+static int
+keep_session(struct sb_hsess *s, void *arg, struct sb_error *err)
+{
+	int r = sb_hostimpl_map_add(arg, s, err);
+
+	sb_hsess_unref(s);
+	return r;
+}
+
+static int
+set_state(struct sb_host *h, struct sb_hsess *s, enum sb_host_state to, const char *why,
+	struct sb_error *err)
+{
+	int r;
+
+	(void)pthread_mutex_lock(&s->mu);
+	free(s->why);
+	s->why = why ? strdup(why) : NULL;
+	r = sb_hostimpl_set_state(h, s, to, true, err);
+	(void)pthread_mutex_unlock(&s->mu);
+	return r;
+}
+
+/* Half made or half destroyed: gone. What the storage does not let go of stays DESTROYING for the worker. */
+static int
+finish(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
+{
+	struct sb_error why = { 0 };
+	int r = 0;
+
+	if (s->state == SB_HOST_CREATING)
+		r = set_state(h, s, SB_HOST_DESTROYING, NULL, err);
+	if (r < 0)
+		return r;
+	if (sb_hostimpl_finish_destroy(h, s, &why) < 0)
+		sb_log(&h->o.log, SB_LOG_WARN, "host", "session %s: %s", s->id, why.msg);
+	return 0;
+}
+
+/* The workspace is there: mount it, bring the records in line, end what was under way. */
+static int
+revive(struct sb_host *h, struct sb_hsess *s, const struct found *f, struct sb_error *err)
+{
+	struct sb_error why = { 0 };
+	char *mountpoint = NULL;
+	int r = h->st->ops->attach(h->st, s->id, &mountpoint, &why);
+
+	if (r < 0)
+		return s->state == SB_HOST_FAILED ? 0 : set_state(h, s, SB_HOST_FAILED, why.msg, err);
+	free(s->mountpoint);
+	s->mountpoint = mountpoint;
+	s->space_used = f->used;
+	r = sb_hostimpl_reconcile(h, s, err);
+	if (r < 0)
+		return r;
+	switch (s->state) {
+	case SB_HOST_ROLLING_BACK:
+		if (sb_hostimpl_roll(h, s, SB_HOST_FAILED, &why) < 0)
+			sb_log(&h->o.log, SB_LOG_WARN, "host", "session %s: rollback: %s", s->id, why.msg);
+		return 0;
+	case SB_HOST_PAUSING: return set_state(h, s, SB_HOST_ACTIVE, NULL, err);
+	case SB_HOST_RESUMING: return set_state(h, s, SB_HOST_PAUSED, NULL, err);
+	case SB_HOST_FAILED:
+		return s->why && strcmp(s->why, LOST) == 0 ? set_state(h, s, SB_HOST_PAUSED, NULL, err) : 0;
+	default: return 0;
+	}
+}
+
+/* Processes that outlived the last run are stopped or go on, as the state says. */
+static int
+settle(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
+{
+	int r = sb_proc_restore(h, s, err);
+
+	if (r < 0)
+		return r;
+	if (s->state == SB_HOST_PAUSED && s->resume && !h->o.no_resume) {
+		s->resume = false;
+		r = set_state(h, s, SB_HOST_RESUMING, NULL, err);
+		if (r == 0)
+			r = set_state(h, s, SB_HOST_ACTIVE, NULL, err);
+	}
+	if (r < 0)
+		return r;
+	return sb_proc_freeze(h, s, s->state == SB_HOST_PAUSED, err);
+}
+
+static int
+recover_one(struct sb_host *h, struct sb_hsess *s, struct founds *all, struct sb_error *err)
+{
+	struct found *f = lookup(all, s->id);
+	int r;
+
+	if (f)
+		f->known = true;
+	if (sb_host_state_passing(s->state) || s->state == SB_HOST_DESTROYING)
+		atomic_fetch_add(&h->recovered, 1);
+	if (s->state == SB_HOST_CREATING || s->state == SB_HOST_DESTROYING) {
+		r = sb_proc_restore(h, s, err);
+		if (r == 0)
+			sb_proc_kill_all(h, s, 0);
+		return r < 0 ? r : finish(h, s, err);
+	}
+	if (!f) {
+		sb_log(&h->o.log, SB_LOG_ERROR, "host", "session %s: %s", s->id, LOST);
+		return s->state == SB_HOST_FAILED ? 0 : set_state(h, s, SB_HOST_FAILED, LOST, err);
+	}
+	r = revive(h, s, f, err);
+	return r < 0 ? r : settle(h, s, err);
+}
+
+/* A workspace the database does not know becomes a paused session. */
+static int
+adopt(struct sb_host *h, const struct found *f, struct sb_error *err)
+{
+	sb_auto(sb_hsess) struct sb_hsess *s = sb_hsess_new(f->id, err);
+	struct sb_hsess *parent;
+	int r;
+
+	if (!s)
+		return SB_E_NOMEM;
+	s->state = SB_HOST_PAUSED;
+	s->created_ns = f->created_s * NS;
+	s->quota = f->quota;
+	s->space_used = f->used;
+	parent = f->origin_id ? sb_hostimpl_map_get(h, f->origin_id) : NULL;
+	if (parent) {
+		s->parent_uid = parent->uid;
+		s->parent_id = strdup(f->origin_id);
+		s->parent_snap = strdup(f->origin_snap);
+		if (!s->parent_id || !s->parent_snap)
+			return sb_fail(err, SB_E_NOMEM, "session %s", f->id);
+	}
+	r = h->st->ops->attach(h->st, f->id, &s->mountpoint, err);
+	if (r == 0)
+		r = sb_hostdb_session_insert(h->db, s, err);
+	if (r == 0)
+		r = sb_hostimpl_map_add(h, s, err);
+	if (r == 0)
+		r = sb_hostimpl_reconcile(h, s, err);
+	if (r == 0) {
+		atomic_fetch_add(&h->adopted, 1);
+		sb_log(&h->o.log, SB_LOG_WARN, "host", "session %s: found in the storage, adopted as paused", f->id);
+	}
+	return r;
+}
+
+static int
+orphans(struct sb_host *h, struct founds *all, struct sb_error *err)
+{
+	int r = 0;
+
+	/* Parents first, so that a fork finds the session it came from. */
+	for (int forks = 0; forks < 2; forks++)
+		for (size_t i = 0; i < all->n && r == 0; i++) {
+			struct found *f = &all->v[i];
+
+			if (f->known || (f->origin_id != NULL) != (forks == 1))
+				continue;
+			if (h->o.orphans == SB_HOST_ORPHANS_ADOPT)
+				r = adopt(h, f, err);
+			else if (h->o.orphans == SB_HOST_ORPHANS_DESTROY)
+				r = h->st->ops->destroy(h->st, f->id, err);
+			else
+				sb_log(&h->o.log, SB_LOG_WARN, "host", "%s is in the storage, but no session", f->id);
+		}
+	return r;
+}
+
+/* Snapshots made for a fork that did not come to be. */
+static void
+drop_unused_fork_snaps(struct sb_host *h, struct sb_hsess *s)
+{
+	for (size_t i = s->n_snaps; i-- > 0 && i < s->n_snaps;)
+		if (s->snaps[i]->kind == SB_HOST_SNAP_FORK && s->snaps[i]->intent == SB_INTENT_NONE) {
+			sb_autofree char *name = strdup(s->snaps[i]->name);
+
+			if (name)
+				sb_hostimpl_drop_fork_snap(h, s, name);
+		}
+}
+
+int
+sb_hostimpl_recover(struct sb_host *h, struct sb_error *err)
+{
+	sb_autofree struct sb_hsess **v = NULL;
+	struct founds all = { 0 };
+	size_t n = 0;
+	int r = sb_hostdb_load(h->db, keep_session, h, err);
+
+	if (r == 0)
+		r = h->st->ops->list(h->st, NULL, on_entry, &all, err);
+	if (all.n)
+		qsort(all.v, all.n, sizeof all.v[0], by_id);
+	if (r == 0)
+		r = sb_hostimpl_all(h, &v, &n, err);
+	for (size_t i = 0; i < n; i++)
+		if (r == 0)
+			r = recover_one(h, v[i], &all, err);
+	if (r == 0)
+		r = orphans(h, &all, err);
+	if (r == 0)
+		r = h->st->ops->sweep(h->st, err);
+	for (size_t i = 0; i < n; i++) {
+		if (r == 0 && !v[i]->gone)
+			drop_unused_fork_snaps(h, v[i]);
+		sb_hsess_unref(v[i]);
+	}
+	founds_free(&all);
+	return r;
+}

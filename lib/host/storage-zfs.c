@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <host/storage-zfs.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <host/idcheck.h>
+
+/* Left-overs get less patience than what a caller waits for. */
+#define SWEEP_BUSY_MS 3000
+
+static struct sb_storage_zfs *
+self(struct sb_storage *st)
+{
+	return (struct sb_storage_zfs *)st;
+}
+
+char *
+sb_storage_zfs_name(const struct sb_storage_zfs *s, const char *id, const char *snap, struct sb_error *err)
+{
+	char *name = sb_str_printf("%s/%s%s%s", s->sessions, id, snap ? "@" : "", snap ? snap : "");
+	size_t len = name ? strlen(name) : 0;
+
+	if (!name) {
+		(void)sb_fail(err, SB_E_NOMEM, "dataset name");
+		return NULL;
+	}
+	if (len > SB_ZFS_NAME_MAX) {
+		(void)sb_fail(err, SB_E_INVAL, "zfs: invalid dataset or snapshot name: %zu bytes, at most %d in all",
+			len, SB_ZFS_NAME_MAX);
+		free(name);
+		return NULL;
+	}
+	return name;
+}
+
+/* Whether `path` is a mount of its own beneath the sessions' directory. */
+static bool
+is_mounted(const struct sb_storage_zfs *s, const char *path)
+{
+	struct stat root, st;
+
+	return stat(s->root, &root) == 0 && lstat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
+		st.st_dev != root.st_dev;
+}
+
+int
+sb_storage_zfs_attach(struct sb_storage *st, const char *id, char **out, struct sb_error *err)
+{
+	struct sb_storage_zfs *s = self(st);
+	sb_autofree char *ds = sb_storage_zfs_name(s, id, NULL, err);
+	sb_autofree char *path = NULL;
+
+	if (!ds)
+		return SB_E_INVAL;
+	path = sb_str_printf("%s/%s", s->root, id);
+	if (!path)
+		return sb_fail(err, SB_E_NOMEM, "mountpoint of %s", id);
+	if (!is_mounted(s, path)) {
+		const char *const args[] = { "mount", ds, NULL };
+		int r = sb_zfs_run(&s->z, false, args, NULL, err);
+
+		if (!is_mounted(s, path))
+			return r < 0 ? r
+				     : sb_fail(err, SB_E_STORAGE, "%s is not mounted at %s: its mountpoint was changed", ds,
+					       path);
+	}
+	*out = sb_steal(&path);
+	return 0;
+}
+
+/* The full name of a base image; it must lie in the bases dataset, whatever form the caller used. */
+static char *
+resolve_base(const struct sb_storage_zfs *s, const char *base, struct sb_error *err)
+{
+	char q[SB_IDCHECK_QUOTE_MAX];
+	size_t len = strlen(s->bases);
+	size_t pool = strlen(s->pool);
+	char *full;
+
+	if (sb_idcheck_full_snapshot(base, err) < 0)
+		return NULL;
+	if (strncmp(base, s->bases, len) == 0 && (base[len] == '/' || base[len] == '@'))
+		full = strdup(base);
+	else if (strncmp(base, s->pool, pool) == 0 && (base[pool] == '/' || base[pool] == '@')) {
+		(void)sb_fail(err, SB_E_DENIED, "base snapshot %s is not in %s", sb_idcheck_quote(base, q), s->bases);
+		return NULL;
+	} else
+		full = sb_str_printf("%s/%s", s->bases, base);
+	if (!full)
+		(void)sb_fail(err, SB_E_NOMEM, "base snapshot");
+	return full;
+}
+
+/* zfs create|clone [-o quota=N] [ORIGIN] DATASET */
+static int
+make(struct sb_storage_zfs *s, const char *origin, const char *ds, uint64_t quota, struct sb_error *err)
+{
+	char quota_arg[40];
+	const char *args[7];
+	size_t n = 0;
+
+	args[n++] = origin ? "clone" : "create";
+	if (quota) {
+		(void)snprintf(quota_arg, sizeof quota_arg, "quota=%llu", (unsigned long long)quota);
+		args[n++] = "-o";
+		args[n++] = quota_arg;
+	}
+	if (origin)
+		args[n++] = origin;
+	args[n++] = ds;
+	args[n] = NULL;
+	return sb_zfs_run(&s->z, false, args, NULL, err);
+}
+
+static int
+make_from(struct sb_storage_zfs *s, const char *ds, const struct sb_storage_source *src,
+	const struct sb_host_call *call, struct sb_error *err)
+{
+	sb_autofree char *origin = NULL;
+	int r;
+
+	if (src->fd >= 0) {
+		char quota[40];
+		const char *const args[] = { "set", quota, ds, NULL };
+
+		r = sb_storage_zfs_receive(s, ds, src->fd, call, err);
+		if (r < 0 || src->quota == 0)
+			return r;
+		(void)snprintf(quota, sizeof quota, "quota=%llu", (unsigned long long)src->quota);
+		return sb_zfs_run(&s->z, false, args, NULL, err);
+	}
+	if (src->base)
+		origin = resolve_base(s, src->base, err);
+	else if (src->from_id)
+		origin = sb_storage_zfs_name(s, src->from_id, src->from_snap, err);
+	if ((src->base || src->from_id) && !origin)
+		return err ? err->code : SB_E_INVAL;
+	r = make(s, origin, ds, src->quota, err);
+	if (r == SB_E_NOTFOUND && src->base)
+		r = sb_fail(err, SB_E_BASE_NOT_FOUND, "%s: %s", sb_code_text(SB_E_BASE_NOT_FOUND), origin);
+	else if (r == SB_E_NOTFOUND && src->from_id)
+		r = sb_fail(err, SB_E_SNAPSHOT_NOT_FOUND, "%s: %s", sb_code_text(SB_E_SNAPSHOT_NOT_FOUND), origin);
+	return r;
+}
+
+static int zfs_destroy(struct sb_storage *st, const char *id, struct sb_error *err);
+
+static int
+zfs_create(struct sb_storage *st, const char *id, const struct sb_storage_source *src,
+	const struct sb_host_call *call, char **out, struct sb_error *err)
+{
+	struct sb_storage_zfs *s = self(st);
+	sb_autofree char *ds = sb_storage_zfs_name(s, id, NULL, err);
+	const char *what = src->from_id ? "clone snapshot" : src->fd >= 0 ? "receive" : "clone base snapshot";
+	int r;
+
+	if (!ds)
+		return SB_E_INVAL;
+	r = make_from(s, ds, src, call, err);
+	if (r == SB_E_BASE_NOT_FOUND || r == SB_E_SNAPSHOT_NOT_FOUND || r == SB_E_EXISTS || r == SB_E_DENIED ||
+		r == SB_E_INVAL)
+		return r;
+	if (r == 0)
+		r = sb_storage_zfs_attach(st, id, out, err);
+	if (r < 0) {
+		(void)zfs_destroy(st, id, NULL);
+		return sb_wrap(err, r, "%s", what);
+	}
+	return 0;
+}
+
+/* Removes the snapshots of a buried session that no fork needs, newest first. */
+static int
+note_snap(const struct sb_storage_entry *e, void *arg, struct sb_error *err)
+{
+	return e->snap ? sb_strlist_add(arg, e->snap, err) : 0;
+}
+
+static void
+prune(struct sb_storage_zfs *s, const char *id)
+{
+	sb_auto(sb_strlist) struct sb_strlist snaps = { 0 };
+
+	if (sb_storage_zfs_list(&s->st, id, note_snap, &snaps, NULL) < 0)
+		return;
+	for (size_t i = snaps.n; i-- > 0;) {
+		sb_autofree char *name = sb_storage_zfs_name(s, id, snaps.v[i], NULL);
+		const char *const args[] = { "destroy", name, NULL };
+
+		if (name)
+			(void)sb_zfs_run(&s->z, false, args, NULL, NULL);
+	}
+}
+
+/* Forks need its snapshots: moved aside, so that the id is free, unmounted, and thinned out. */
+static int
+bury(struct sb_storage_zfs *s, const char *ds, struct sb_error *err)
+{
+	uint8_t rnd[8];
+	char hex[17];
+	char id[64];
+	sb_autofree char *dead = NULL;
+	int r = sb_random(rnd, sizeof rnd, err);
+
+	if (r < 0)
+		return r;
+	(void)snprintf(id, sizeof id, SB_STORAGE_ZFS_DEAD "%s", sb_str_hex(rnd, sizeof rnd, hex));
+	dead = sb_storage_zfs_name(s, id, NULL, err);
+	if (!dead)
+		return SB_E_INVAL;
+	{
+		const char *const rename[] = { "rename", ds, dead, NULL };
+		const char *const hide[] = { "set", "mountpoint=none", dead, NULL };
+
+		atomic_store(&s->graves, true);
+		r = sb_zfs_run_patient(&s->z, rename, SB_STORAGE_ZFS_BUSY_MS, err);
+		if (r < 0)
+			return sb_wrap(err, r, "set aside %s", ds);
+		(void)sb_zfs_run_patient(&s->z, hide, SWEEP_BUSY_MS, NULL);
+	}
+	prune(s, id);
+	return 0;
+}
+
+static int
+zfs_destroy(struct sb_storage *st, const char *id, struct sb_error *err)
+{
+	struct sb_storage_zfs *s = self(st);
+	sb_autofree char *ds = sb_storage_zfs_name(s, id, NULL, err);
+	const char *const args[] = { "destroy", "-r", "-f", ds, NULL };
+	int r;
+
+	if (!ds)
+		return SB_E_INVAL;
+	r = sb_zfs_run_patient(&s->z, args, SB_STORAGE_ZFS_BUSY_MS, err);
+	if (r == SB_E_SNAPSHOT_IN_USE)
+		r = bury(s, ds, err);
+	return r == SB_E_NOTFOUND ? 0 : r;
+}
+
+static int
+zfs_snapshot(struct sb_storage *st, const char *id, const char *snap, struct sb_error *err)
+{
+	struct sb_storage_zfs *s = self(st);
+	sb_autofree char *name = sb_storage_zfs_name(s, id, snap, err);
+	const char *const args[] = { "snapshot", name, NULL };
+	int r;
+
+	if (!name)
+		return SB_E_INVAL;
+	r = sb_zfs_run_patient(&s->z, args, SB_STORAGE_ZFS_BUSY_MS, err);
+	if (r == SB_E_EXISTS)
+		return sb_fail(err, SB_E_SNAPSHOT_EXISTS, "%s: %s", sb_code_text(SB_E_SNAPSHOT_EXISTS), snap);
+	return r == SB_E_NOTFOUND ? sb_fail(err, SB_E_STORAGE, "dataset of session %s is missing", id) : r;
+}
+
+static int
+snap_error(int r, const char *snap, struct sb_error *err)
+{
+	int code = r;
+
+	if (r == SB_E_NOTFOUND)
+		code = SB_E_SNAPSHOT_NOT_FOUND;
+	else if (r == SB_E_STORAGE_BUSY)
+		code = SB_E_SNAPSHOT_HELD;
+	else if (r != SB_E_SNAPSHOT_IN_USE)
+		return r;
+	return sb_fail(err, code, "%s: %s", sb_code_text(code), snap);
+}
+
+static int
+zfs_snapshot_delete(struct sb_storage *st, const char *id, const char *snap, struct sb_error *err)
+{
+	struct sb_storage_zfs *s = self(st);
+	sb_autofree char *name = sb_storage_zfs_name(s, id, snap, err);
+	const char *const args[] = { "destroy", name, NULL };
+
+	if (!name)
+		return SB_E_INVAL;
+	return snap_error(sb_zfs_run_patient(&s->z, args, SWEEP_BUSY_MS, err), snap, err);
+}
+
+static char *
+zfs_snapshot_name(struct sb_storage *st, const char *id, const char *snap)
+{
+	return sb_storage_zfs_name(self(st), id, snap, NULL);
+}
+
+static int
+zfs_rollback(struct sb_storage *st, const char *id, const char *snap, struct sb_error *err)
+{
+	struct sb_storage_zfs *s = self(st);
+	sb_autofree char *name = sb_storage_zfs_name(s, id, snap, err);
+	const char *const args[] = { "rollback", "-r", name, NULL };
+	int r;
+
+	if (!name)
+		return SB_E_INVAL;
+	r = sb_zfs_run_patient(&s->z, args, SB_STORAGE_ZFS_BUSY_MS, err);
+	return r == SB_E_STORAGE_BUSY ? r : snap_error(r, snap, err);
+}
+
+static int
+hold_cmd(struct sb_storage *st, const char *verb, const char *id, const char *snap, const char *tag,
+	struct sb_error *err)
+{
+	struct sb_storage_zfs *s = self(st);
+	sb_autofree char *name = sb_storage_zfs_name(s, id, snap, err);
+	const char *const args[] = { verb, tag, name, NULL };
+	int r;
+
+	if (!name)
+		return SB_E_INVAL;
+	r = sb_zfs_run(&s->z, false, args, NULL, err);
+	return r == SB_E_NOTFOUND ? snap_error(r, snap, err) : r;
+}
+
+static int
+zfs_hold(struct sb_storage *st, const char *id, const char *snap, const char *tag, struct sb_error *err)
+{
+	return hold_cmd(st, "hold", id, snap, tag, err);
+}
+
+static int
+zfs_release(struct sb_storage *st, const char *id, const char *snap, const char *tag, struct sb_error *err)
+{
+	return hold_cmd(st, "release", id, snap, tag, err);
+}
+
+static int
+note_leftover(char **field, size_t n, void *arg, struct sb_error *err)
+{
+	const char *slash = strrchr(field[0], '/');
+
+	(void)n;
+	if (slash &&
+		(sb_str_starts(slash + 1, SB_STORAGE_ZFS_DEAD) || sb_str_starts(slash + 1, SB_STORAGE_ZFS_VIEW)))
+		return sb_strlist_add(arg, field[0], err);
+	return 0;
+}
+
+/* One pass over the left-overs; a dead session may free the one it was forked from, so callers repeat. */
+static int
+sweep_pass(struct sb_storage_zfs *s, size_t *left, bool *progress, struct sb_error *err)
+{
+	const char *const list[] = { "list", "-H", "-r", "-d", "1", "-t", "filesystem", "-o", "name",
+		s->sessions, NULL };
+	sb_auto(sb_strlist) struct sb_strlist names = { 0 };
+	sb_auto(sb_buf) struct sb_buf out;
+	int r = sb_zfs_run(&s->z, false, list, &out, err);
+
+	if (r == 0)
+		r = sb_zfs_lines((char *)out.data, 1, note_leftover, &names, err);
+	*left = 0;
+	*progress = false;
+	for (size_t i = 0; r == 0 && i < names.n; i++) {
+		const char *const args[] = { "destroy", "-r", "-f", names.v[i], NULL };
+
+		if (strstr(names.v[i], s->instance))
+			continue;
+		if (sb_zfs_run_patient(&s->z, args, SWEEP_BUSY_MS, NULL) == 0)
+			*progress = true;
+		else
+			*left += 1;
+	}
+	return r;
+}
+
+static int
+zfs_sweep(struct sb_storage *st, struct sb_error *err)
+{
+	struct sb_storage_zfs *s = self(st);
+	bool progress = true;
+	size_t left = 1;
+	int r = 0;
+
+	if (!atomic_exchange(&s->graves, false))
+		return 0;
+	while (r == 0 && left > 0 && progress)
+		r = sweep_pass(s, &left, &progress, err);
+	if (r < 0 || left > 0)
+		atomic_store(&s->graves, true);
+	return r;
+}
+
+static void
+zfs_close(struct sb_storage *st)
+{
+	struct sb_storage_zfs *s = self(st);
+
+	free(s->z.zfs);
+	free(s->z.zpool);
+	free(s->pool);
+	free(s->bases);
+	free(s->sessions);
+	free(s->root);
+	free(s);
+}
+
+static const struct sb_storage_ops zfs_ops = {
+	.version = 1,
+	.name = "zfs",
+	.snapshots = true,
+	.quota = true,
+	.close = zfs_close,
+	.create = zfs_create,
+	.destroy = zfs_destroy,
+	.attach = sb_storage_zfs_attach,
+	.list = sb_storage_zfs_list,
+	.sweep = zfs_sweep,
+	.used = sb_storage_zfs_used,
+	.space = sb_storage_zfs_space,
+	.bases = sb_storage_zfs_bases,
+	.snapshot = zfs_snapshot,
+	.snapshot_delete = zfs_snapshot_delete,
+	.snapshot_name = zfs_snapshot_name,
+	.rollback = zfs_rollback,
+	.hold = zfs_hold,
+	.release = zfs_release,
+	.diff = sb_storage_zfs_diff,
+	.send = sb_storage_zfs_send,
+};
+
+static int
+check_opts(const struct sb_host_opts *o, struct sb_error *err)
+{
+	size_t len;
+	int r;
+
+	if (!o->pool || !o->bases_dataset || !o->sessions_dataset)
+		return sb_fail(err, SB_E_INVAL,
+			"storage zfs needs a pool, a bases dataset and a sessions dataset");
+	if ((r = sb_idcheck_pool(o->pool, err)) < 0 || (r = sb_idcheck_dataset(o->bases_dataset, err)) < 0 ||
+		(r = sb_idcheck_dataset(o->sessions_dataset, err)) < 0)
+		return r;
+	len = strlen(o->pool);
+	if (strncmp(o->bases_dataset, o->pool, len) != 0 || o->bases_dataset[len] != '/' ||
+		strncmp(o->sessions_dataset, o->pool, len) != 0 || o->sessions_dataset[len] != '/')
+		return sb_fail(err, SB_E_INVAL, "datasets %s and %s must lie in the pool %s", o->bases_dataset,
+			o->sessions_dataset, o->pool);
+	if (sb_str_starts(o->bases_dataset, o->sessions_dataset) ||
+		sb_str_starts(o->sessions_dataset, o->bases_dataset)) {
+		size_t a = strlen(o->bases_dataset), b = strlen(o->sessions_dataset);
+		char next = a < b ? o->sessions_dataset[a] : o->bases_dataset[b];
+
+		if (next == '\0' || next == '/')
+			return sb_fail(err, SB_E_INVAL, "datasets %s and %s must not contain each other",
+				o->bases_dataset, o->sessions_dataset);
+	}
+	return 0;
+}
+
+/* The dataset exists afterwards. New ones take no set-uid programs and no devices: what is inside is not trusted. */
+static int
+ensure_dataset(struct sb_storage_zfs *s, const char *ds, struct sb_error *err)
+{
+	const char *const get[] = { "get", "-H", "-o", "value", "type", ds, NULL };
+	const char *const create[] = { "create", "-p", "-o", "setuid=off", "-o", "devices=off", ds, NULL };
+	int r = sb_zfs_run(&s->z, false, get, NULL, err);
+
+	if (r != SB_E_NOTFOUND)
+		return r;
+	r = sb_zfs_run(&s->z, false, create, NULL, err);
+	return r == SB_E_EXISTS ? 0 : r;
+}
+
+static int
+find_root(struct sb_storage_zfs *s, struct sb_error *err)
+{
+	const char *const get[] = { "get", "-H", "-o", "value", "mountpoint", s->sessions, NULL };
+	sb_auto(sb_buf) struct sb_buf out;
+	int r = sb_zfs_run(&s->z, false, get, &out, err);
+
+	if (r < 0)
+		return r;
+	out.data[strcspn((char *)out.data, "\n")] = '\0';
+	if (out.data[0] != '/')
+		return sb_fail(err, SB_E_INVAL, "dataset %s has mountpoint %s: give it a directory (zfs set mountpoint=/...)",
+			s->sessions, (char *)out.data);
+	s->root = strdup((char *)out.data);
+	return s->root ? 0 : sb_fail(err, SB_E_NOMEM, "storage zfs");
+}
+
+static int
+fill(struct sb_storage_zfs *s, const struct sb_host_opts *o, int lock_fd, struct sb_error *err)
+{
+	uint8_t rnd[8];
+	int r = sb_random(rnd, sizeof rnd, err);
+
+	if (r < 0)
+		return r;
+	(void)sb_str_hex(rnd, sizeof rnd, s->instance);
+	s->st.ops = &zfs_ops;
+	s->z.zfs = strdup(o->zfs_path ? o->zfs_path : "zfs");
+	s->z.zpool = strdup(o->zpool_path ? o->zpool_path : "zpool");
+	s->z.sudo = o->sudo;
+	s->z.lock_fd = lock_fd;
+	s->z.timeout_ms = o->storage_timeout_ms;
+	s->z.log = o->log;
+	s->z.counters = &s->st.counters;
+	s->transfer_ms = o->transfer_timeout_ms;
+	s->pool = strdup(o->pool);
+	s->bases = strdup(o->bases_dataset);
+	s->sessions = strdup(o->sessions_dataset);
+	atomic_init(&s->graves, true);
+	if (!s->z.zfs || !s->z.zpool || !s->pool || !s->bases || !s->sessions)
+		return sb_fail(err, SB_E_NOMEM, "storage zfs");
+	return 0;
+}
+
+struct sb_storage *
+sb_storage_zfs_open(const struct sb_host_opts *o, int lock_fd, struct sb_error *err)
+{
+	struct sb_storage_zfs *s;
+	int r = check_opts(o, err);
+
+	if (r < 0)
+		return NULL;
+	s = calloc(1, sizeof *s);
+	if (!s) {
+		(void)sb_fail(err, SB_E_NOMEM, "storage zfs");
+		return NULL;
+	}
+	r = fill(s, o, lock_fd, err);
+	if (r == 0)
+		r = sb_zfs_probe(&s->z, err);
+	if (r == 0)
+		r = ensure_dataset(s, s->bases, err);
+	if (r == 0)
+		r = ensure_dataset(s, s->sessions, err);
+	if (r == 0)
+		r = find_root(s, err);
+	if (r < 0) {
+		zfs_close(&s->st);
+		return NULL;
+	}
+	return &s->st;
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <host/hostimpl.h>
+
+#include <string.h>
+#include <time.h>
+
+/* What could not be finished is tried again after this. */
+#define RETRY_MS 2000
+#define SLOT_WAIT_MS 100
+#define KILLED_TOOLS_MS 10000
+
+int
+sb_hostimpl_reap(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
+{
+	const struct sb_host_call wait = { .deadline = sb_deadline_in(SLOT_WAIT_MS) };
+	int r = sb_hsess_enter(s, SB_HOST_OP_DESTROY, &wait, err);
+
+	if (r < 0)
+		return r == SB_E_SESSION_NOT_FOUND ? 0 : r;
+	(void)pthread_mutex_lock(&s->mu);
+	sb_hsess_kill_tools(s);
+	r = sb_hsess_drain(s, NULL, sb_deadline_in(KILLED_TOOLS_MS), err);
+	(void)pthread_mutex_unlock(&s->mu);
+	if (r == 0) {
+		sb_proc_kill_all(h, s, 0);
+		r = sb_hostimpl_finish_destroy(h, s, err);
+	}
+	sb_hsess_leave(s);
+	if (r == 0) {
+		sb_hostimpl_forget_fork(h, s);
+		atomic_fetch_add(&h->destroyed, 1);
+		sb_event_note(h->events, "session.destroyed", s->id, NULL, SB_HOST_DESTROYING);
+	}
+	return r;
+}
+
+static int
+purge(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
+{
+	const struct sb_host_call wait = { .deadline = sb_deadline_in(SLOT_WAIT_MS) };
+	int r = sb_hsess_enter(s, SB_HOST_OP_SNAPSHOT, &wait, err);
+
+	if (r < 0)
+		return r;
+	r = sb_hostimpl_purge(h, s, err);
+	sb_hsess_leave(s);
+	return r;
+}
+
+/* One round over all sessions. True when something is left to do. */
+static bool
+tidy(struct sb_host *h)
+{
+	sb_autofree struct sb_hsess **v = NULL;
+	bool left = false;
+	size_t n = 0;
+
+	if (sb_hostimpl_all(h, &v, &n, NULL) < 0)
+		return true;
+	for (size_t i = 0; i < n; i++) {
+		struct sb_hsess *s = v[i];
+		struct sb_error why = { 0 };
+		bool doomed, dirty;
+		int r = 0;
+
+		(void)pthread_mutex_lock(&s->mu);
+		doomed = !s->gone && s->state == SB_HOST_DESTROYING;
+		dirty = !s->gone && s->purge;
+		(void)pthread_mutex_unlock(&s->mu);
+		if (doomed)
+			r = sb_hostimpl_reap(h, s, &why);
+		else if (dirty)
+			r = purge(h, s, &why);
+		if (r < 0) {
+			left = true;
+			sb_log(&h->o.log, SB_LOG_INFO, "host", "session %s: later: %s", s->id, why.msg);
+		}
+		sb_hsess_unref(s);
+	}
+	return left;
+}
+
+static int
+on_entry(const struct sb_storage_entry *e, void *arg, struct sb_error *err)
+{
+	struct sb_host *h = arg;
+	struct sb_hsess *s;
+
+	(void)err;
+	if (e->snap || !(s = sb_hostimpl_find(h, e->id, NULL)))
+		return 0;
+	(void)pthread_mutex_lock(&s->mu);
+	s->space_used = e->used;
+	(void)pthread_mutex_unlock(&s->mu);
+	sb_hsess_unref(s);
+	return 0;
+}
+
+static enum sb_host_health_status
+check_up(struct sb_host *h, enum sb_host_health_status before)
+{
+	struct sb_host_health now;
+
+	if (h->st->ops->snapshots)
+		(void)h->st->ops->list(h->st, NULL, on_entry, h, NULL);
+	sb_host_health(h, NULL, &now);
+	if (now.status != SB_HOST_HEALTHY)
+		sb_log(&h->o.log, SB_LOG_WARN, "host", "%s: %s", sb_host_health_name(now.status),
+			now.n_reasons ? now.reasons[0] : "");
+	if (now.status != before)
+		sb_event_note(h->events, "health", NULL, sb_host_health_name(now.status), SB_HOST_STATES);
+	return now.status;
+}
+
+/* Sleeps until a poke, the stop, or `until`. True: go on. */
+static bool
+rest(struct sb_host *h, int64_t until)
+{
+	struct timespec ts = { .tv_sec = until / 1000, .tv_nsec = until % 1000 * 1000000 };
+	bool stop;
+
+	(void)pthread_mutex_lock(&h->mu);
+	while (!h->worker_poke && !h->worker_stop && sb_now_ms() < until)
+		(void)pthread_cond_timedwait(&h->cv, &h->mu, &ts);
+	h->worker_poke = false;
+	stop = h->worker_stop;
+	(void)pthread_mutex_unlock(&h->mu);
+	return !stop;
+}
+
+static void *
+work(void *arg)
+{
+	struct sb_host *h = arg;
+	enum sb_host_health_status status = SB_HOST_HEALTHY;
+	int64_t health_at = 0;
+	bool left = true;
+
+	do {
+		left = tidy(h);
+		if (sb_now_ms() >= health_at) {
+			status = check_up(h, status);
+			health_at = sb_now_ms() + h->o.health_interval_ms;
+		}
+		sb_event_flush(h->events);
+	} while (rest(h, left ? sb_now_ms() + RETRY_MS : health_at));
+	return NULL;
+}
+
+void
+sb_hostimpl_poke(struct sb_host *h)
+{
+	(void)pthread_mutex_lock(&h->mu);
+	h->worker_poke = true;
+	(void)pthread_cond_broadcast(&h->cv);
+	(void)pthread_mutex_unlock(&h->mu);
+}
+
+int
+sb_hostimpl_worker_start(struct sb_host *h, struct sb_error *err)
+{
+	int r = 0;
+
+	(void)pthread_mutex_lock(&h->mu);
+	if (h->worker_on)
+		r = sb_fail(err, SB_E_STATE, "the host is started already");
+	else if (pthread_create(&h->worker, NULL, work, h) != 0)
+		r = sb_fail(err, SB_E_SYS, "start the worker thread");
+	else
+		h->worker_on = true;
+	(void)pthread_mutex_unlock(&h->mu);
+	return r;
+}
+
+void
+sb_hostimpl_worker_stop(struct sb_host *h)
+{
+	bool on;
+
+	(void)pthread_mutex_lock(&h->mu);
+	on = h->worker_on;
+	h->worker_stop = true;
+	(void)pthread_cond_broadcast(&h->cv);
+	(void)pthread_mutex_unlock(&h->mu);
+	if (on)
+		(void)pthread_join(h->worker, NULL);
+	(void)pthread_mutex_lock(&h->mu);
+	h->worker_on = false;
+	(void)pthread_mutex_unlock(&h->mu);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "tests/lib/hostfix.h"
+
+#include <dirent.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+
+#include <base/buf.h>
+#include <base/file.h>
+#include <base/spawn.h>
+
+bool
+hostfix_is_zfs(void)
+{
+	const char *pool = getenv("SB_TEST_POOL");
+
+	return pool && *pool;
+}
+
+int
+hostfix_run(const char *const *argv)
+{
+	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
+	struct sb_error err = { 0 };
+
+	o.search_path = true;
+	return sb_run(argv, &o, NULL, 0, NULL, NULL, NULL, sb_deadline_in(30000), &err);
+}
+
+static void
+make_image(struct hostfix *f)
+{
+	char path[400];
+
+	(void)snprintf(path, sizeof path, "%s/img/dir", f->bases);
+	assert_ok(sb_file_mkdirs(path, 0755, &f->err), &f->err);
+	(void)snprintf(path, sizeof path, "%s/img/hello", f->bases);
+	assert_ok(sb_file_replace(AT_FDCWD, path, "hello\n", 6, 0644, &f->err), &f->err);
+	(void)snprintf(path, sizeof path, "%s/img/dir/deep", f->bases);
+	assert_ok(sb_file_replace(AT_FDCWD, path, "deep\n", 5, 0600, &f->err), &f->err);
+	(void)snprintf(path, sizeof path, "%s/img/link", f->bases);
+	assert_int_equal(symlink("hello", path), 0);
+}
+
+void
+hostfix_prepare(struct hostfix *f)
+{
+	static atomic_uint n;
+	const char *pool = getenv("SB_TEST_POOL");
+
+	tmpdir_make(&f->t);
+	f->zfs = hostfix_is_zfs();
+	f->o = (struct sb_host_opts)SB_HOST_OPTS_INIT;
+	(void)snprintf(f->state_dir, sizeof f->state_dir, "%s/state", f->t.path);
+	f->o.state_dir = f->state_dir;
+	if (f->zfs) {
+		f->o.storage = SB_HOST_ZFS;
+		f->o.pool = pool;
+		(void)snprintf(f->bases, sizeof f->bases, "%s/bases", pool);
+		(void)snprintf(f->sessions, sizeof f->sessions, "%s/s%d-%u", pool, (int)getpid(),
+			atomic_fetch_add(&n, 1));
+		f->o.bases_dataset = f->bases;
+		f->o.sessions_dataset = f->sessions;
+		f->base = "img@initial";
+	} else {
+		f->o.storage = SB_HOST_LOCAL_DISK;
+		(void)snprintf(f->bases, sizeof f->bases, "%s/bases", f->t.path);
+		(void)snprintf(f->sessions, sizeof f->sessions, "%s/sessions", f->t.path);
+		f->o.bases_dir = f->bases;
+		f->o.sessions_root_dir = f->sessions;
+		f->base = "img";
+		make_image(f);
+	}
+}
+
+void
+hostfix_open(struct hostfix *f)
+{
+	f->h = sb_host_open(&f->o, &f->err);
+	if (!f->h)
+		fail_msg("sb_host_open: %s (%d)", f->err.msg, f->err.code);
+}
+
+void
+hostfix_reopen(struct hostfix *f)
+{
+	sb_host_close(f->h);
+	f->h = NULL;
+	hostfix_open(f);
+}
+
+int
+hostfix_setup(void **state)
+{
+	struct hostfix *f = calloc(1, sizeof *f);
+
+	assert_non_null(f);
+	hostfix_prepare(f);
+	hostfix_open(f);
+	*state = f;
+	return 0;
+}
+
+int
+hostfix_teardown(void **state)
+{
+	struct hostfix *f = *state;
+
+	sb_host_close(f->h);
+	if (f->zfs) {
+		/* A dataset that was just in use says it is busy for a moment. */
+		const char *const argv[] = { "zfs", "destroy", "-R", "-f", f->sessions, NULL };
+
+		for (int i = 0; i < 200 && hostfix_run(argv) != 0; i++)
+			(void)usleep(50000);
+	}
+	tmpdir_remove(&f->t);
+	free(f);
+	return 0;
+}
+
+void
+hostfix_create(struct hostfix *f, const char *id, struct sb_host_session *out)
+{
+	struct sb_host_create_opts o = SB_HOST_CREATE_OPTS_INIT;
+
+	o.id = id;
+	o.base = f->base;
+	assert_ok(sb_host_session_create(f->h, &o, NULL, out, &f->err), &f->err);
+}
+
+enum sb_host_state
+hostfix_state(struct hostfix *f, const char *id)
+{
+	struct sb_host_session s;
+	enum sb_host_state st;
+
+	assert_ok(sb_host_session_get(f->h, id, false, &s, &f->err), &f->err);
+	st = s.state;
+	sb_host_session_clear(&s);
+	return st;
+}
+
+const char *
+hostfix_path(struct hostfix *f, const char *id, const char *name)
+{
+	static _Thread_local char path[1024];
+	struct sb_host_session s;
+
+	assert_ok(sb_host_session_get(f->h, id, false, &s, &f->err), &f->err);
+	(void)snprintf(path, sizeof path, "%s/%s", s.mountpoint, name);
+	sb_host_session_clear(&s);
+	return path;
+}
+
+void
+hostfix_write(struct hostfix *f, const char *id, const char *name, const char *text)
+{
+	const char *path = hostfix_path(f, id, name);
+
+	assert_ok(sb_file_replace(AT_FDCWD, path, text, strlen(text), 0644, &f->err), &f->err);
+}
+
+bool
+hostfix_holds(struct hostfix *f, const char *id, const char *name, const char *text)
+{
+	struct sb_buf b;
+	bool same;
+	int r = sb_file_read(AT_FDCWD, hostfix_path(f, id, name), 1 << 20, &b, &f->err);
+
+	if (r < 0)
+		return !text;
+	same = text && b.len == strlen(text) && memcmp(b.data, text, b.len) == 0;
+	sb_buf_free(&b);
+	return same;
+}
+
+static size_t
+count_datasets(struct hostfix *f)
+{
+	const char *const argv[] = { "zfs", "list", "-H", "-r", "-t", "filesystem", "-o", "name", f->sessions, NULL };
+	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
+	struct sb_buf out;
+	size_t n = 0;
+
+	o.search_path = true;
+	sb_buf_init(&out, 1 << 20);
+	(void)sb_run(argv, &o, NULL, 0, &out, NULL, NULL, sb_deadline_in(30000), &f->err);
+	for (size_t i = 0; i < out.len; i++)
+		n += out.data[i] == '\n';
+	sb_buf_free(&out);
+	return n ? n - 1 : 0;
+}
+
+size_t
+hostfix_storage_count(struct hostfix *f)
+{
+	struct dirent *e;
+	size_t n = 0;
+	DIR *d;
+
+	if (f->zfs)
+		return count_datasets(f);
+	d = opendir(f->sessions);
+	assert_non_null(d);
+	while ((e = readdir(d)))
+		n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+	(void)closedir(d);
+	return n;
+}

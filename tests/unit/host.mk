@@ -1,0 +1,16 @@
+# The sandbox host: on local-disk here, on ZFS from tests/e2e/host-zfs.sh.
+HOST_TESTS = \
+	%D%/test-host-names \
+	%D%/test-host-races \
+	%D%/test-host-service
+check_PROGRAMS += $(HOST_TESTS) %D%/test-host-snapshots
+TESTS += $(HOST_TESTS)
+HOSTFIX = tests/lib/hostfix.c tests/lib/hostfix.h
+tests_unit_test_host_names_SOURCES = %D%/test-host-names.c
+tests_unit_test_host_names_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_host_races_SOURCES = %D%/test-host-races.c $(HOSTFIX)
+tests_unit_test_host_races_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_host_service_SOURCES = %D%/test-host-service.c $(HOSTFIX)
+tests_unit_test_host_service_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_host_snapshots_SOURCES = %D%/test-host-snapshots.c $(HOSTFIX)
+tests_unit_test_host_snapshots_LDADD = $(UNIT_LDADD_SANDBOX)

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <sys/stat.h>
+
+#include "tests/lib/hostfix.h"
+
+static void
+new_session(struct hostfix *f, const char *id)
+{
+	struct sb_host_session s;
+
+	hostfix_create(f, id, &s);
+	sb_host_session_clear(&s);
+}
+
+static void
+snap(struct hostfix *f, const char *id, const char *name)
+{
+	struct sb_host_snapshot sn;
+
+	assert_ok(sb_host_snapshot_create(f->h, id, name, NULL, &sn, &f->err), &f->err);
+	assert_string_equal(sn.name, name);
+	sb_host_snapshot_clear(&sn);
+}
+
+static void
+turn(struct hostfix *f, const char *id, uint64_t want)
+{
+	struct sb_host_snapshot sn;
+	char name[40];
+
+	assert_ok(sb_host_turn_complete(f->h, id, NULL, &sn, &f->err), &f->err);
+	(void)snprintf(name, sizeof name, "turn-%04llu", (unsigned long long)want);
+	assert_string_equal(sn.name, name);
+	assert_int_equal(sn.turn, want);
+	sb_host_snapshot_clear(&sn);
+}
+
+/* The names, joined by spaces, in a static buffer. */
+static const char *
+names(struct hostfix *f, const char *id)
+{
+	static char out[2048];
+	struct sb_host_snapshot *v;
+	size_t n, len = 0;
+
+	assert_ok(sb_host_snapshot_list(f->h, id, NULL, &v, &n, &f->err), &f->err);
+	out[0] = '\0';
+	for (size_t i = 0; i < n; i++)
+		len += (size_t)snprintf(out + len, sizeof out - len, "%s%s", i ? " " : "", v[i].name);
+	sb_host_snapshots_free(v, n);
+	return out;
+}
+
+static uint64_t
+turn_count(struct hostfix *f, const char *id)
+{
+	struct sb_host_session s;
+	uint64_t n;
+
+	assert_ok(sb_host_session_get(f->h, id, false, &s, &f->err), &f->err);
+	n = s.turn_count;
+	sb_host_session_clear(&s);
+	return n;
+}
+
+static void
+rollback_brings_everything_back(void **state)
+{
+	struct hostfix *f = *state;
+	const char *argv[] = { "rm", "-rf", NULL, NULL, NULL };
+	char dir[1024];
+
+	new_session(f, "one");
+	hostfix_write(f, "one", "work", "1");
+	snap(f, "one", "good");
+	(void)snprintf(dir, sizeof dir, "%s", hostfix_path(f, "one", "dir"));
+	argv[2] = dir;
+	argv[3] = hostfix_path(f, "one", "work");
+	assert_int_equal(hostfix_run(argv), 0);
+	hostfix_write(f, "one", "junk", "2");
+	assert_ok(sb_host_session_rollback(f->h, "one", "good", false, NULL, &f->err), &f->err);
+	assert_true(hostfix_holds(f, "one", "work", "1"));
+	assert_true(hostfix_holds(f, "one", "dir/deep", "deep\n"));
+	assert_true(hostfix_holds(f, "one", "junk", NULL));
+	assert_int_equal(hostfix_state(f, "one"), SB_HOST_ACTIVE);
+}
+
+static void
+a_misspelt_target_harms_nothing(void **state)
+{
+	struct hostfix *f = *state;
+
+	new_session(f, "one");
+	hostfix_write(f, "one", "work", "1");
+	snap(f, "one", "good");
+	assert_fails(sb_host_session_rollback(f->h, "one", "goood", false, NULL, &f->err),
+		SB_E_SNAPSHOT_NOT_FOUND, &f->err);
+	assert_fails(sb_host_session_rollback(f->h, "one", "a/b@c", false, NULL, &f->err), SB_E_INVAL, &f->err);
+	assert_int_equal(hostfix_state(f, "one"), SB_HOST_ACTIVE);
+	assert_true(hostfix_holds(f, "one", "work", "1"));
+}
+
+/* Removed behind our back: the storage says so before it touches anything. */
+static void
+a_vanished_target_harms_nothing(void **state)
+{
+	struct hostfix *f = *state;
+	char ds[400];
+	const char *const argv[] = { "zfs", "destroy", ds, NULL };
+
+	new_session(f, "one");
+	snap(f, "one", "good");
+	hostfix_write(f, "one", "work", "1");
+	(void)snprintf(ds, sizeof ds, "%s/one@good", f->sessions);
+	assert_int_equal(hostfix_run(argv), 0);
+	assert_fails(sb_host_session_rollback(f->h, "one", "good", false, NULL, &f->err),
+		SB_E_SNAPSHOT_NOT_FOUND, &f->err);
+	assert_int_equal(hostfix_state(f, "one"), SB_HOST_ACTIVE);
+	assert_true(hostfix_holds(f, "one", "work", "1"));
+	hostfix_reopen(f);
+	assert_string_equal(names(f, "one"), "");
+}
+
+/* Limit 3, turns 3 to 5 kept, back to 4: the next turn is 5 and works. */
+static void
+turn_numbers_never_collide(void **state)
+{
+	struct hostfix *f = *state;
+
+	sb_host_close(f->h);
+	f->o.keep_turn = 3;
+	hostfix_open(f);
+	new_session(f, "one");
+	for (uint64_t i = 1; i <= 5; i++)
+		turn(f, "one", i);
+	assert_string_equal(names(f, "one"), "turn-0003 turn-0004 turn-0005");
+	assert_ok(sb_host_session_rollback(f->h, "one", "turn-0004", false, NULL, &f->err), &f->err);
+	assert_int_equal(turn_count(f, "one"), 4);
+	turn(f, "one", 5);
+	hostfix_reopen(f);
+	turn(f, "one", 6);
+	assert_string_equal(names(f, "one"), "turn-0004 turn-0005 turn-0006");
+	assert_int_equal(turn_count(f, "one"), 6);
+}
+
+static void
+retention_is_per_kind_and_spares_holds_and_forks(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_create_opts o = SB_HOST_CREATE_OPTS_INIT;
+	struct sb_host_session s;
+
+	sb_host_close(f->h);
+	f->o.keep_turn = 1;
+	f->o.keep_named = 1;
+	hostfix_open(f);
+	new_session(f, "one");
+	snap(f, "one", "mine");
+	turn(f, "one", 1);
+	assert_ok(sb_host_snapshot_hold(f->h, "one", "turn-0001", "keep", NULL, &f->err), &f->err);
+	turn(f, "one", 2);
+	o.id = "two";
+	assert_ok(sb_host_session_fork(f->h, "one", "turn-0002", &o, NULL, &s, &f->err), &f->err);
+	sb_host_session_clear(&s);
+	turn(f, "one", 3);
+	turn(f, "one", 4);
+	assert_string_equal(names(f, "one"), "mine turn-0001 turn-0002 turn-0004");
+	snap(f, "one", "mine2");
+	assert_string_equal(names(f, "one"), "turn-0001 turn-0002 turn-0004 mine2");
+	assert_ok(sb_host_snapshot_release(f->h, "one", "turn-0001", "keep", NULL, &f->err), &f->err);
+}
+
+static void
+snapshot_names_are_checked(void **state)
+{
+	static const char *const bad[] = { "", "a/b", "a@b", "-x", ".x", "a b", "turn-0001", "turn-7", "tool-x", "fork-1" };
+	struct hostfix *f = *state;
+	struct sb_host_snapshot sn;
+	char big[SB_HOST_NAME_MAX + 1];
+
+	new_session(f, "one");
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		assert_fails(sb_host_snapshot_create(f->h, "one", bad[i], NULL, &sn, &f->err), SB_E_INVAL, &f->err);
+	assert_fails(sb_host_snapshot_create(f->h, "one", NULL, NULL, &sn, &f->err), SB_E_INVAL, &f->err);
+	/* A name of legal length that is too long for ZFS together with its dataset. */
+	memset(big, 'n', sizeof big - 1);
+	big[sizeof big - 1] = '\0';
+	assert_fails(sb_host_snapshot_create(f->h, "one", big, NULL, &sn, &f->err), SB_E_INVAL, &f->err);
+	snap(f, "one", "turn-about");
+	assert_fails(sb_host_snapshot_create(f->h, "one", "turn-about", NULL, &sn, &f->err),
+		SB_E_SNAPSHOT_EXISTS, &f->err);
+	assert_string_equal(names(f, "one"), "turn-about");
+}
+
+/* Something foreign has the name of the next turn: the turn takes another. */
+static void
+a_foreign_snapshot_does_not_stop_turns(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_snapshot sn;
+	char ds[400];
+	const char *const argv[] = { "zfs", "snapshot", ds, NULL };
+
+	new_session(f, "one");
+	(void)snprintf(ds, sizeof ds, "%s/one@turn-0001", f->sessions);
+	assert_int_equal(hostfix_run(argv), 0);
+	assert_ok(sb_host_turn_complete(f->h, "one", NULL, &sn, &f->err), &f->err);
+	assert_string_equal(sn.name, "turn-0001-2");
+	assert_int_equal(sn.turn, 1);
+	sb_host_snapshot_clear(&sn);
+	hostfix_reopen(f);
+	assert_string_equal(names(f, "one"), "turn-0001 turn-0001-2");
+	turn(f, "one", 2);
+}
+
+static void
+holds_protect(void **state)
+{
+	struct hostfix *f = *state;
+
+	new_session(f, "one");
+	snap(f, "one", "a");
+	snap(f, "one", "b");
+	assert_ok(sb_host_snapshot_hold(f->h, "one", "b", "t1", NULL, &f->err), &f->err);
+	assert_fails(sb_host_snapshot_hold(f->h, "one", "b", "t1", NULL, &f->err), SB_E_EXISTS, &f->err);
+	assert_ok(sb_host_snapshot_hold(f->h, "one", "b", "t2", NULL, &f->err), &f->err);
+	assert_fails(sb_host_snapshot_hold(f->h, "one", "c", "t1", NULL, &f->err), SB_E_SNAPSHOT_NOT_FOUND, &f->err);
+	assert_fails(sb_host_snapshot_hold(f->h, "one", "b", "t/1", NULL, &f->err), SB_E_INVAL, &f->err);
+	assert_fails(sb_host_snapshot_delete(f->h, "one", "b", NULL, &f->err), SB_E_SNAPSHOT_HELD, &f->err);
+	assert_fails(sb_host_session_rollback(f->h, "one", "a", false, NULL, &f->err), SB_E_SNAPSHOT_HELD, &f->err);
+	assert_fails(sb_host_session_destroy(f->h, "one", false, NULL, &f->err), SB_E_SNAPSHOT_HELD, &f->err);
+	assert_int_equal(hostfix_state(f, "one"), SB_HOST_ACTIVE);
+	hostfix_reopen(f);
+	assert_ok(sb_host_snapshot_release(f->h, "one", "b", "t1", NULL, &f->err), &f->err);
+	assert_fails(sb_host_snapshot_release(f->h, "one", "b", "t1", NULL, &f->err), SB_E_HOLD_NOT_FOUND, &f->err);
+	assert_fails(sb_host_snapshot_delete(f->h, "one", "b", NULL, &f->err), SB_E_SNAPSHOT_HELD, &f->err);
+	assert_ok(sb_host_session_destroy(f->h, "one", true, NULL, &f->err), &f->err);
+	assert_int_equal(hostfix_storage_count(f), 0);
+}
+
+static void
+snapshots_are_deleted_once(void **state)
+{
+	struct hostfix *f = *state;
+
+	new_session(f, "one");
+	snap(f, "one", "a");
+	assert_ok(sb_host_snapshot_delete(f->h, "one", "a", NULL, &f->err), &f->err);
+	assert_fails(sb_host_snapshot_delete(f->h, "one", "a", NULL, &f->err), SB_E_SNAPSHOT_NOT_FOUND, &f->err);
+	snap(f, "one", "a");
+	assert_string_equal(names(f, "one"), "a");
+}
+
+static void
+forks_live_on(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_create_opts o = SB_HOST_CREATE_OPTS_INIT;
+	struct sb_host_session s;
+
+	new_session(f, "one");
+	hostfix_write(f, "one", "work", "1");
+	turn(f, "one", 1);
+	hostfix_write(f, "one", "work", "2");
+	o.id = "two";
+	assert_ok(sb_host_session_fork(f->h, "one", "turn-0001", &o, NULL, &s, &f->err), &f->err);
+	assert_string_equal(s.parent, "one@turn-0001");
+	assert_int_equal(s.turn_count, 1);
+	sb_host_session_clear(&s);
+	assert_true(hostfix_holds(f, "two", "work", "1"));
+	o.id = "three";
+	assert_ok(sb_host_session_fork(f->h, "one", NULL, &o, NULL, &s, &f->err), &f->err);
+	sb_host_session_clear(&s);
+	assert_true(hostfix_holds(f, "three", "work", "2"));
+	assert_string_equal(names(f, "one"), "turn-0001 fork-1");
+	assert_fails(sb_host_session_fork(f->h, "one", "nope", &o, NULL, &s, &f->err), SB_E_SNAPSHOT_NOT_FOUND, &f->err);
+	assert_fails(sb_host_session_fork(f->h, "one", NULL, &o, NULL, &s, &f->err), SB_E_SESSION_EXISTS, &f->err);
+	assert_string_equal(names(f, "one"), "turn-0001 fork-1");
+	assert_fails(sb_host_snapshot_delete(f->h, "one", "turn-0001", NULL, &f->err), SB_E_SNAPSHOT_IN_USE, &f->err);
+	/* The source goes, its forks do not notice; its id is free again. */
+	assert_ok(sb_host_session_destroy(f->h, "one", false, NULL, &f->err), &f->err);
+	assert_true(hostfix_holds(f, "two", "work", "1"));
+	turn(f, "two", 2);
+	new_session(f, "one");
+	hostfix_reopen(f);
+	assert_true(hostfix_holds(f, "three", "work", "2"));
+	assert_ok(sb_host_session_destroy(f->h, "two", false, NULL, &f->err), &f->err);
+	assert_ok(sb_host_session_destroy(f->h, "three", false, NULL, &f->err), &f->err);
+	/* With the last fork the data kept aside is gone too. */
+	assert_int_equal(hostfix_storage_count(f), 1);
+}
+
+static void
+a_forked_snapshot_goes_with_its_fork(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_create_opts o = SB_HOST_CREATE_OPTS_INIT;
+	struct sb_host_session s;
+
+	new_session(f, "one");
+	turn(f, "one", 1);
+	o.id = "two";
+	assert_ok(sb_host_session_fork(f->h, "one", "", &o, NULL, &s, &f->err), &f->err);
+	sb_host_session_clear(&s);
+	assert_fails(sb_host_session_rollback(f->h, "one", "turn-0001", false, NULL, &f->err),
+		SB_E_SNAPSHOT_IN_USE, &f->err);
+	assert_ok(sb_host_session_destroy(f->h, "two", false, NULL, &f->err), &f->err);
+	assert_string_equal(names(f, "one"), "turn-0001");
+	assert_ok(sb_host_session_rollback(f->h, "one", "turn-0001", false, NULL, &f->err), &f->err);
+}
+
+static void
+states_refuse_with_their_errors(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_snapshot sn;
+
+	new_session(f, "one");
+	snap(f, "one", "a");
+	assert_ok(sb_host_session_pause(f->h, "one", NULL, &f->err), &f->err);
+	assert_fails(sb_host_turn_complete(f->h, "one", NULL, &sn, &f->err), SB_E_SESSION_PAUSED, &f->err);
+	assert_fails(sb_host_session_rollback(f->h, "one", "a", false, NULL, &f->err), SB_E_SESSION_PAUSED, &f->err);
+	snap(f, "one", "b");
+	assert_string_equal(names(f, "one"), "a b");
+}
+
+static const char *
+change(const struct sb_host_change *c)
+{
+	static char line[600];
+
+	(void)snprintf(line, sizeof line, "%s %c %s%s%s", sb_host_change_name(c->kind), c->type, c->path,
+		c->from ? " from " : "", c->from ? c->from : "");
+	return line;
+}
+
+static void
+diff_tells_what_changed(void **state)
+{
+	static const char *const want[] = { "removed f dir/deep", "modified f hello", "renamed f moved from old", "added f new",
+		"added d sub", "added f sub/x" };
+	struct hostfix *f = *state;
+	struct sb_host_change *v;
+	char a[1024];
+	bool more;
+	size_t n;
+
+	new_session(f, "one");
+	hostfix_write(f, "one", "old", "o");
+	snap(f, "one", "a");
+	(void)snprintf(a, sizeof a, "%s", hostfix_path(f, "one", "old"));
+	assert_int_equal(rename(a, hostfix_path(f, "one", "moved")), 0);
+	hostfix_write(f, "one", "hello", "hullo\n");
+	hostfix_write(f, "one", "new", "n");
+	assert_int_equal(mkdir(hostfix_path(f, "one", "sub"), 0755), 0);
+	hostfix_write(f, "one", "sub/x", "x");
+	assert_int_equal(unlink(hostfix_path(f, "one", "dir/deep")), 0);
+	snap(f, "one", "b");
+	for (int round = 0; round < 2; round++) {
+		assert_ok(sb_host_snapshot_diff(f->h, "one", "a", round ? "b" : NULL, 0, NULL, &v, &n, &more, &f->err),
+			&f->err);
+		assert_false(more);
+		for (size_t i = 0; i < n && i < sizeof want / sizeof want[0]; i++)
+			assert_string_equal(change(&v[i]), want[i]);
+		assert_int_equal(n, sizeof want / sizeof want[0]);
+		sb_host_changes_free(v, n);
+	}
+	assert_ok(sb_host_snapshot_diff(f->h, "one", "b", NULL, 0, NULL, &v, &n, &more, &f->err), &f->err);
+	assert_int_equal(n, 0);
+	sb_host_changes_free(v, n);
+	assert_ok(sb_host_snapshot_diff(f->h, "one", "a", NULL, 2, NULL, &v, &n, &more, &f->err), &f->err);
+	assert_int_equal(n, 2);
+	assert_true(more);
+	sb_host_changes_free(v, n);
+	assert_fails(sb_host_snapshot_diff(f->h, "one", "zz", NULL, 0, NULL, &v, &n, &more, &f->err),
+		SB_E_SNAPSHOT_NOT_FOUND, &f->err);
+	/* The clones made to read snapshots are gone. */
+	assert_int_equal(hostfix_storage_count(f), 1);
+}
+
+static void
+send_and_receive(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_create_opts o = SB_HOST_CREATE_OPTS_INIT;
+	struct sb_host_session s;
+	char path[400];
+	int fd;
+
+	new_session(f, "one");
+	hostfix_write(f, "one", "work", "1");
+	snap(f, "one", "a");
+	(void)snprintf(path, sizeof path, "%s/stream", f->t.path);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_fails(sb_host_snapshot_send(f->h, "one", "zz", NULL, fd, NULL, &f->err), SB_E_SNAPSHOT_NOT_FOUND, &f->err);
+	assert_ok(sb_host_snapshot_send(f->h, "one", "a", NULL, fd, NULL, &f->err), &f->err);
+	assert_true(lseek(fd, 0, SEEK_END) > 1000);
+	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+	o.id = "copy";
+	assert_ok(sb_host_session_receive(f->h, &o, fd, NULL, &s, &f->err), &f->err);
+	assert_int_equal(s.snap_count, 1);
+	sb_host_session_clear(&s);
+	assert_true(hostfix_holds(f, "copy", "work", "1"));
+	assert_string_equal(names(f, "copy"), "a");
+	hostfix_write(f, "copy", "work", "2");
+	assert_ok(sb_host_session_rollback(f->h, "copy", "a", false, NULL, &f->err), &f->err);
+	assert_true(hostfix_holds(f, "copy", "work", "1"));
+	/* A stream that is cut leaves nothing. */
+	assert_int_equal(ftruncate(fd, 700), 0);
+	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+	o.id = "cut";
+	assert_true(sb_host_session_receive(f->h, &o, fd, NULL, &s, &f->err) < 0);
+	assert_fails(sb_host_session_get(f->h, "cut", false, &s, &f->err), SB_E_SESSION_NOT_FOUND, &f->err);
+	assert_int_equal(hostfix_storage_count(f), 2);
+	(void)close(fd);
+}
+
+static void
+bases_come_from_the_bases_only(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_create_opts o = SB_HOST_CREATE_OPTS_INIT;
+	struct sb_host_session s;
+	char name[400];
+
+	new_session(f, "one");
+	snap(f, "one", "secret");
+	o.id = "thief";
+	o.base = name;
+	(void)snprintf(name, sizeof name, "%s/one@secret", f->sessions);
+	assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_DENIED, &f->err);
+	(void)snprintf(name, sizeof name, "../%s/one@secret", f->sessions);
+	assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_INVAL, &f->err);
+	(void)snprintf(name, sizeof name, "%sx/img@initial", f->bases);
+	assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_DENIED, &f->err);
+	/* The full name of a base is fine. */
+	(void)snprintf(name, sizeof name, "%s/img@initial", f->bases);
+	assert_ok(sb_host_session_create(f->h, &o, NULL, &s, &f->err), &f->err);
+	sb_host_session_clear(&s);
+}
+
+static void
+a_full_pool_admits_nobody(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_create_opts o = SB_HOST_CREATE_OPTS_INIT;
+	struct sb_host_health he;
+	struct sb_host_session s;
+
+	sb_host_close(f->h);
+	f->o.warn_at = f->o.critical_at = 0.0001;
+	hostfix_open(f);
+	o.base = f->base;
+	assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_POOL_FULL, &f->err);
+	sb_host_health(f->h, NULL, &he);
+	assert_int_equal(he.status, SB_HOST_UNHEALTHY);
+	assert_int_equal(he.n_reasons, 1);
+	sb_host_close(f->h);
+	f->o.critical_at = 0.95;
+	hostfix_open(f);
+	sb_host_health(f->h, NULL, &he);
+	assert_int_equal(he.status, SB_HOST_DEGRADED);
+}
+
+static void
+snapshots_survive_a_lost_database(void **state)
+{
+	struct hostfix *f = *state;
+	char db[400];
+
+	new_session(f, "one");
+	turn(f, "one", 1);
+	snap(f, "one", "mine");
+	turn(f, "one", 2);
+	sb_host_close(f->h);
+	f->h = NULL;
+	(void)snprintf(db, sizeof db, "%s/host.db", f->state_dir);
+	assert_int_equal(unlink(db), 0);
+	hostfix_open(f);
+	assert_string_equal(names(f, "one"), "turn-0001 mine turn-0002");
+	assert_int_equal(turn_count(f, "one"), 2);
+	assert_ok(sb_host_session_resume(f->h, "one", NULL, &f->err), &f->err);
+	turn(f, "one", 3);
+}
+
+int
+main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, hostfix_setup, hostfix_teardown)
+	const struct CMUnitTest tests[] = {
+		T(rollback_brings_everything_back),
+		T(a_misspelt_target_harms_nothing),
+		T(a_vanished_target_harms_nothing),
+		T(turn_numbers_never_collide),
+		T(retention_is_per_kind_and_spares_holds_and_forks),
+		T(snapshot_names_are_checked),
+		T(a_foreign_snapshot_does_not_stop_turns),
+		T(holds_protect),
+		T(snapshots_are_deleted_once),
+		T(forks_live_on),
+		T(a_forked_snapshot_goes_with_its_fork),
+		T(states_refuse_with_their_errors),
+		T(diff_tells_what_changed),
+		T(send_and_receive),
+		T(bases_come_from_the_bases_only),
+		T(a_full_pool_admits_nobody),
+		T(snapshots_survive_a_lost_database),
+	};
+
+	if (!hostfix_is_zfs()) {
+		print_message("1..0 # SKIP needs a pool: tests/e2e/host-zfs.sh\n");
+		return 0;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
