@@ -120,7 +120,8 @@ sb_hostimpl_forget_fork(struct sb_host *h, const struct sb_hsess *fork)
 
 	if (!fork->parent_snap)
 		return;
-	(void)h->st->ops->sweep(h->st, NULL);
+	if (h->st->ops->sweep(h->st, NULL) != 0)
+		sb_hostimpl_poke(h);
 	p = sb_hostimpl_find_uid(h, fork->parent_uid);
 	if (p)
 		sb_hostimpl_drop_fork_snap(h, p, fork->parent_snap);

@@ -282,6 +282,8 @@ sb_hostimpl_recover(struct sb_host *h, struct sb_error *err)
 		r = orphans(h, &all, err);
 	if (r == 0)
 		r = h->st->ops->sweep(h->st, err);
+	if (r > 0)
+		r = 0;
 	for (size_t i = 0; i < n; i++) {
 		if (r == 0 && !v[i]->gone)
 			drop_unused_fork_snaps(h, v[i]);

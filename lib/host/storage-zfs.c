@@ -344,9 +344,14 @@ note_leftover(char **field, size_t n, void *arg, struct sb_error *err)
 	return 0;
 }
 
+struct sweep {
+	size_t left, busy;
+	bool progress;
+};
+
 /* One pass over the left-overs; a dead session may free the one it was forked from, so callers repeat. */
 static int
-sweep_pass(struct sb_storage_zfs *s, size_t *left, bool *progress, struct sb_error *err)
+sweep_pass(struct sb_storage_zfs *s, struct sweep *sw, struct sb_error *err)
 {
 	const char *const list[] = { "list", "-H", "-r", "-d", "1", "-t", "filesystem", "-o", "name",
 		s->sessions, NULL };
@@ -356,17 +361,17 @@ sweep_pass(struct sb_storage_zfs *s, size_t *left, bool *progress, struct sb_err
 
 	if (r == 0)
 		r = sb_zfs_lines((char *)out.data, 1, note_leftover, &names, err);
-	*left = 0;
-	*progress = false;
+	*sw = (struct sweep){ 0 };
 	for (size_t i = 0; r == 0 && i < names.n; i++) {
 		const char *const args[] = { "destroy", "-r", "-f", names.v[i], NULL };
+		int one;
 
 		if (strstr(names.v[i], s->instance))
 			continue;
-		if (sb_zfs_run_patient(&s->z, args, SWEEP_BUSY_MS, NULL) == 0)
-			*progress = true;
-		else
-			*left += 1;
+		one = sb_zfs_run_patient(&s->z, args, SWEEP_BUSY_MS, NULL);
+		sw->progress |= one == 0;
+		sw->left += one < 0;
+		sw->busy += one < 0 && one != SB_E_SNAPSHOT_IN_USE;
 	}
 	return r;
 }
@@ -375,17 +380,17 @@ static int
 zfs_sweep(struct sb_storage *st, struct sb_error *err)
 {
 	struct sb_storage_zfs *s = self(st);
-	bool progress = true;
-	size_t left = 1;
-	int r = 0;
+	struct sweep sw = { 0 };
+	int r;
 
 	if (!atomic_exchange(&s->graves, false))
 		return 0;
-	while (r == 0 && left > 0 && progress)
-		r = sweep_pass(s, &left, &progress, err);
-	if (r < 0 || left > 0)
+	do
+		r = sweep_pass(s, &sw, err);
+	while (r == 0 && sw.left > 0 && sw.progress);
+	if (r < 0 || sw.left > 0)
 		atomic_store(&s->graves, true);
-	return r;
+	return r < 0 ? r : sw.busy > 0;
 }
 
 static void

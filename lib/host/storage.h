@@ -67,7 +67,7 @@ struct sb_storage_ops {
 	/* Everything, or one session when `id` is given (SB_E_NOTFOUND). */
 	int (*list)(struct sb_storage *st, const char *id, sb_storage_entry_fn fn, void *arg,
 		struct sb_error *err);
-	/* Removes left-overs: half-made workspaces, data kept aside that nobody needs any more. */
+	/* Removes left-overs: half-made workspaces, data kept aside that nobody needs any more. 1: some are busy, try later. */
 	int (*sweep)(struct sb_storage *st, struct sb_error *err);
 	int (*used)(struct sb_storage *st, const char *id, uint64_t *out, struct sb_error *err);
 	int (*space)(struct sb_storage *st, struct sb_storage_space *out, struct sb_error *err);

@@ -57,6 +57,7 @@ tidy(struct sb_host *h)
 	bool left = false;
 	size_t n = 0;
 
+	left = h->st->ops->sweep(h->st, NULL) > 0;
 	if (sb_hostimpl_all(h, &v, &n, NULL) < 0)
 		return true;
 	for (size_t i = 0; i < n; i++) {
