@@ -21,6 +21,12 @@ tests_fuzz_fuzz_ignore_LDADD = $(FUZZ_LDADD_SYNC)
 tests_fuzz_fuzz_rpc_SOURCES = %D%/fuzz-rpc.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_rpc_LDADD = $(FUZZ_LDADD_SANDBOX)
 
+FUZZERS_ALL += %D%/fuzz-diff %D%/fuzz-manifest
+tests_fuzz_fuzz_diff_SOURCES = %D%/fuzz-diff.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_diff_LDADD = $(FUZZ_LDADD_SYNC)
+tests_fuzz_fuzz_manifest_SOURCES = %D%/fuzz-manifest.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_manifest_LDADD = $(FUZZ_LDADD_SYNC)
+
 FUZZ_LDADD_BASE = lib/base/libbase.la $(SB_FUZZ_FLAGS)
 FUZZ_LDADD_SYNC = sync/libsbsync-core.la $(SYNC_LIBS) $(SSH2_LIBS) $(SB_FUZZ_FLAGS)
 FUZZ_LDADD_SANDBOX = lib/libsandbox-core.la sync/libsbsync-core.la $(SANDBOX_LIBS) $(SYNC_LIBS) \

@@ -47,7 +47,7 @@ rnd_entry(uint64_t *s, char target[64])
 	struct sb_entry e = { .mode = (uint16_t)(rnd(s) & 07777), .mtime = (int64_t)rnd(s), .ino = rnd(s),
 		.ctime = (int64_t)rnd(s) };
 
-	e.type = (uint8_t)(1 + rnd_below(s, 3));
+	e.type = rnd_below(s, 8) < 7 ? (uint8_t)(1 + rnd_below(s, 2)) : SB_ENTRY_LINK;
 	if (rnd_below(s, 4))
 		e.mtime = (int64_t)(1700000000000000000 + rnd_below(s, 3));
 	if (e.type == SB_ENTRY_FILE) {
@@ -129,34 +129,40 @@ mutate(struct sb_manifest *m, uint64_t *s)
 	struct sb_entry *e;
 
 	assert_int_equal(sb_manifest_walk(m, paths_add, &p), 0);
-	if (!p.n || rnd_below(s, 3) == 0) {
-		const char *dir = p.n && rnd_below(s, 8) ? p.v[rnd_below(s, p.n)] : "";
+	if (!p.n || rnd_below(s, 5) < 3) {
+		const char *by = p.n ? p.v[rnd_below(s, p.n)] : "";
+		size_t len = strlen(by);
 
-		e = sb_manifest_find(m, dir);
-		if (e->type == SB_ENTRY_DIR && strlen(dir) < sizeof path - 300) {
-			(void)snprintf(path, sizeof path, "%s%s%s", dir, *dir ? "/" : "", rnd_name(s));
+		/* In the directory picked, or beside what else was picked. */
+		if (sb_manifest_find(m, by)->type != SB_ENTRY_DIR)
+			len = strrchr(by, '/') ? (size_t)(strrchr(by, '/') - by) : 0;
+		if (len < sizeof path - 300) {
+			(void)snprintf(path, sizeof path, "%.*s%s%s", (int)len, by, len ? "/" : "", rnd_name(s));
 			(void)put_random(m, s, path);
 		}
 		paths_free(&p);
 		return;
 	}
 	e = sb_manifest_find(m, p.v[rnd_below(s, p.n)]);
-	switch (rnd_below(s, 6)) {
+	switch (rnd_below(s, 16)) {
 	case 0:
 		(void)sb_manifest_remove(m, p.v[rnd_below(s, p.n)]);
 		break;
 	case 1:
+	case 2:
 		if (e->type != SB_ENTRY_LINK)
 			e->mode ^= 0111;
 		break;
-	case 2:
+	case 3:
+	case 4:
 		e->mtime++;
 		break;
-	case 3:
+	case 5:
 		(void)put_random(m, s, p.v[rnd_below(s, p.n)]);
 		break;
 	default:
-		link_random(m, p.v[rnd_below(s, p.n)], p.v[rnd_below(s, p.n)]);
+		for (int i = 0; i < 4; i++)
+			link_random(m, p.v[rnd_below(s, p.n)], p.v[rnd_below(s, p.n)]);
 		break;
 	}
 	paths_free(&p);

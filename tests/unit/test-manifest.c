@@ -465,6 +465,29 @@ names_are_checked(void **state)
 	assert_fails(decode_names(longest, 3 + 256, 1, &err), SB_E_CORRUPT, &err);
 }
 
+/* What no finished manifest holds: a file linked to nothing, links that differ. */
+static void
+impossible_links_are_refused(void **state)
+{
+	struct sb_error err = { 0 };
+
+	(void)state;
+	for (int members = 1; members <= 2; members++) {
+		sb_auto(sb_manifest) struct sb_manifest *m = sample();
+		sb_auto(sb_buf) struct sb_buf b;
+
+		sb_buf_init(&b, 1 << 16);
+		assert_ok(sb_manifest_set_link(m, sb_manifest_find(m, "a"), "a", &err), &err);
+		if (members == 2) {
+			assert_ok(sb_manifest_set_link(m, sb_manifest_find(m, "d/f"), "a", &err), &err);
+			sb_manifest_find(m, "d/f")->size++;
+		}
+		assert_ok(sb_manifest_encode(m, false, &b, &err), &err);
+		assert_null(sb_manifest_decode(b.data, b.len, NULL, &err));
+		assert_int_equal(err.code, SB_E_CORRUPT);
+	}
+}
+
 static struct sb_manifest *
 chain(unsigned depth)
 {
@@ -630,6 +653,7 @@ main(void)
 		cmocka_unit_test(unhashed_files_travel),
 		cmocka_unit_test(damage_is_found),
 		cmocka_unit_test(names_are_checked),
+		cmocka_unit_test(impossible_links_are_refused),
 		cmocka_unit_test(limits_are_kept),
 		cmocka_unit_test_setup_teardown(depth_needs_no_stack, tmpdir_setup, tmpdir_teardown),
 		cmocka_unit_test_setup_teardown(files_are_saved_and_loaded, tmpdir_setup, tmpdir_teardown),
