@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sb/log.h>
 #include <sync/manifest-priv.h>
 
 /*
@@ -39,7 +40,10 @@ no_memory(struct applier *a)
 static int
 misfit(struct applier *a, const struct sb_change *c, const char *why)
 {
-	return sb_fail(a->err, SB_E_CORRUPT, "change does not fit the manifest: %s: %s", c->path, why);
+	char shown[256];
+
+	return sb_fail(a->err, SB_E_CORRUPT, "change does not fit the manifest: %s: %s",
+		sb_escape(c->path, strlen(c->path), shown, sizeof shown), why);
 }
 
 static int

@@ -286,6 +286,6 @@ sb_dir_encode(const struct sb_manifest *m, const struct sb_dir *d, const char *p
 	const struct sb_entry *e = sb_manifest_find(m, prefix);
 
 	if (!e || e->type != SB_ENTRY_DIR || e->dir != d)
-		return sb_fail(err, SB_E_INVAL, "%s: not the path of this directory", prefix);
+		return sb_fail(err, SB_E_INVAL, "subtree of a manifest: not the path of this directory");
 	return encode(m, e, FORM_SUBTREE, out, err);
 }

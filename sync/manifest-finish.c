@@ -162,7 +162,7 @@ sb_manifest_set_link(struct sb_manifest *m, struct sb_entry *e, const char *lead
 	size_t at;
 
 	if (e->type != SB_ENTRY_FILE)
-		return sb_fail(err, SB_E_INVAL, "%s: only files can be hard-linked", e->name);
+		return sb_fail(err, SB_E_INVAL, "only files can be hard-linked");
 	if (grow_index(m) < 0)
 		return sb_fail(err, SB_E_NOMEM, "hard links: out of memory");
 	at = find_slot(m, leader);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <base/path.h>
+#include <sb/log.h>
 #include <sync/manifest-priv.h>
 
 struct sb_manifest *
@@ -226,6 +227,7 @@ sb_manifest_put(struct sb_manifest *m, const char *path, const struct sb_entry *
 	size_t dir_len, len = strlen(path);
 	const char *leaf = split_leaf(path, &dir_len);
 	struct sb_entry *parent, *old, made;
+	char shown[256];
 	uint32_t at;
 	bool hit;
 
@@ -242,14 +244,15 @@ sb_manifest_put(struct sb_manifest *m, const char *path, const struct sb_entry *
 	}
 	parent = find_prefix(m, path, dir_len);
 	if (!parent || parent->type != SB_ENTRY_DIR) {
-		(void)sb_fail(err, SB_E_NOTFOUND, "%s: its directory is not in the manifest", path);
+		(void)sb_fail(err, SB_E_NOTFOUND, "%s: its directory is not in the manifest",
+			sb_escape(path, len, shown, sizeof shown));
 		return NULL;
 	}
 	at = sb_dir_lower_bound(parent->dir, leaf, strlen(leaf), &hit);
 	old = hit ? &parent->dir->entries[at] : NULL;
 	if (sb_manifest_make_entry(m, leaf, e, target, old, &made) < 0 ||
 		(!old && make_gap(m, parent->dir, at) < 0)) {
-		(void)sb_fail(err, SB_E_NOMEM, "%s: out of memory", path);
+		(void)sb_fail(err, SB_E_NOMEM, "manifest: out of memory");
 		return NULL;
 	}
 	parent->dir->entries[at] = made;

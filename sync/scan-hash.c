@@ -130,7 +130,6 @@ sb_scan_hash_file(struct scan_worker *w, int dirfd, const struct scan_node *n, c
 {
 	struct sb_scan_ctx *c = w->c;
 	enum sb_skip_reason why = SB_SKIP_UNSTABLE;
-	struct sb_error err;
 	int r = hash_entry(w, dirfd, e);
 
 	if (r == 0) {
@@ -154,9 +153,7 @@ sb_scan_hash_file(struct scan_worker *w, int dirfd, const struct scan_node *n, c
 		sb_scan_drop(c, e);
 		return;
 	}
-	errno = -r;
-	r = sb_fail_errno(&err, "read %s%s%s", dir, *dir ? "/" : "", e->name);
-	sb_scan_fail(c, r, &err);
+	sb_scan_fail_at(c, -r, "read", dir, e->name);
 }
 
 static int

@@ -153,6 +153,12 @@ int sb_scan_parallel(struct sb_scan_ctx *c, void (*fn)(struct scan_worker *w), s
 /* Notes the first failure and stops everyone. */
 void sb_scan_fail(struct sb_scan_ctx *c, int code, const struct sb_error *err);
 void sb_scan_fail_memory(struct sb_scan_ctx *c);
+void sb_scan_fail_at(struct sb_scan_ctx *c, int sys, const char *what, const char *dir, const char *name);
+/* A path for a message: escaped, its beginning if it is long. Either part may be "". */
+struct scan_shown {
+	char text[300];
+};
+const char *sb_scan_show(const char *dir, const char *name, struct scan_shown *s);
 /* True when it is time to end: failed, or canceled (which it notes). */
 bool sb_scan_stopped(struct sb_scan_ctx *c);
 void sb_scan_progress(struct sb_scan_ctx *c);

@@ -66,16 +66,8 @@ skip(struct scan_worker *w, const struct scan_node *n, const char *name, enum sb
 static void
 fail_entry(struct scan_worker *w, const struct scan_node *n, const char *what, const char *name, int sys)
 {
-	struct sb_error err;
-	const char *dir;
-	int r;
-
-	if (!sb_scan_node_path(w, n))
-		return;
-	dir = (const char *)w->path.data;
-	errno = sys;
-	r = sb_fail_errno(&err, "%s %s%s%s", what, *dir || *name ? dir : "the root", *dir && *name ? "/" : "", name);
-	sb_scan_fail(w->c, r, &err);
+	if (sb_scan_node_path(w, n))
+		sb_scan_fail_at(w->c, sys, what, (const char *)w->path.data, name);
 }
 
 static uint64_t
@@ -120,6 +112,20 @@ add_item(struct scan_worker *w, const char *name, uint8_t type)
 	return w->names.failed ? -ENOMEM : 0;
 }
 
+/* A directory that is changed while it is read may give a name twice. */
+static void
+drop_twins(struct scan_worker *w)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < w->n_items; i++) {
+		if (i && compare_items(&w->items[kept - 1], &w->items[i], w->names.data) == 0)
+			continue;
+		w->items[kept++] = w->items[i];
+	}
+	w->n_items = kept;
+}
+
 /* The names in the directory, sorted, without "." and "..". Negative errno on failure. */
 static int
 read_names(struct scan_worker *w, int fd)
@@ -155,6 +161,7 @@ read_names(struct scan_worker *w, int fd)
 		sorted = compare_items(&w->items[i - 1], &w->items[i], w->names.data) < 0;
 	if (!sorted)
 		qsort_r(w->items, w->n_items, sizeof *w->items, compare_items, w->names.data);
+	drop_twins(w);
 	return 0;
 }
 
@@ -166,6 +173,7 @@ collect_file(struct scan_worker *w, const struct scan_node *n, const char *name,
 	sb_autoclose int fd = sb_scan_open(w, n->fd, name, 0);
 	struct scan_stat st;
 	sb_auto(sb_buf) struct sb_buf text;
+	struct scan_shown shown;
 	ssize_t got = 1;
 	int r;
 
@@ -192,13 +200,13 @@ collect_file(struct scan_worker *w, const struct scan_node *n, const char *name,
 		return false;
 	}
 	if (text.len > IGNORE_FILE_MAX)
-		r = sb_fail(&err, SB_E_LIMIT, "an ignore file may have 1 MiB");
+		r = sb_fail(&err, SB_E_LIMIT, "longer than 1 MiB, which an ignore file may not be");
 	else
 		r = sb_rules_add_file(w->c->o.rules, src, (const char *)w->path.data, (const char *)text.data, text.len,
 			&err);
 	if (r == 0)
 		return true;
-	(void)sb_wrap(&err, r, "%s%s%s", (const char *)w->path.data, w->path.len ? "/" : "", name);
+	(void)sb_wrap(&err, r, "%s", sb_scan_show((const char *)w->path.data, name, &shown));
 	sb_scan_fail(w->c, r, &err);
 	return false;
 }

@@ -93,10 +93,8 @@ open_by_path(struct scan_worker *w, const struct scan_node *parent, const char *
 static void
 lose_child(struct scan_worker *w, const struct scan_node *parent, struct sb_entry *e, int sys)
 {
-	struct sb_error err;
 	enum sb_skip_reason why;
 	const char *dir;
-	int r;
 
 	if (sys == ENOENT) {
 		sb_scan_drop(w->c, e);
@@ -110,9 +108,7 @@ lose_child(struct scan_worker *w, const struct scan_node *parent, struct sb_entr
 		sb_scan_drop(w->c, e);
 		return;
 	}
-	errno = sys;
-	r = sb_fail_errno(&err, "open directory %s%s%s", dir, *dir ? "/" : "", e->name);
-	sb_scan_fail(w->c, r, &err);
+	sb_scan_fail_at(w->c, sys, "open directory", dir, e->name);
 }
 
 /* Opens the child `e`, through `parentfd` if that is not -1. NULL: there is nothing to visit. */

@@ -143,6 +143,31 @@ sb_scan_fail_memory(struct sb_scan_ctx *c)
 	sb_scan_fail(c, sb_fail(&err, SB_E_NOMEM, "out of memory"), &err);
 }
 
+const char *
+sb_scan_show(const char *dir, const char *name, struct scan_shown *s)
+{
+	char *end;
+
+	if (!*dir && !*name)
+		return "the root";
+	(void)sb_escape(dir, strlen(dir), s->text, sizeof s->text);
+	end = s->text + strlen(s->text);
+	if (*dir && *name && end < s->text + sizeof s->text - 1)
+		*end++ = '/';
+	(void)sb_escape(name, strlen(name), end, (size_t)(s->text + sizeof s->text - end));
+	return s->text;
+}
+
+void
+sb_scan_fail_at(struct sb_scan_ctx *c, int sys, const char *what, const char *dir, const char *name)
+{
+	struct scan_shown s;
+	struct sb_error err;
+
+	errno = sys;
+	sb_scan_fail(c, sb_fail_errno(&err, "%s %s", what, sb_scan_show(dir, name, &s)), &err);
+}
+
 bool
 sb_scan_stopped(struct sb_scan_ctx *c)
 {

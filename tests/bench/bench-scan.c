@@ -47,12 +47,23 @@ peak(void)
 	return (double)ru.ru_maxrss / 1024;
 }
 
+/* Seconds of processor time so far. */
+static double
+cpu(void)
+{
+	struct rusage ru;
+
+	(void)getrusage(RUSAGE_SELF, &ru);
+	return (double)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) +
+		(double)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1e6;
+}
+
 static int
 scan(int fd, const struct sb_manifest *cache, unsigned jobs, const char *what, struct sb_scan *out)
 {
 	struct sb_scan_opts o = SB_SCAN_OPTS_INIT;
 	struct sb_error err = { 0 };
-	double t = now(), rss = resident();
+	double t = now(), used = cpu(), rss = resident();
 
 	o.cache = cache;
 	o.jobs = jobs;
@@ -61,8 +72,9 @@ scan(int fd, const struct sb_manifest *cache, unsigned jobs, const char *what, s
 		return -1;
 	}
 	t = now() - t;
-	printf("%-6s %8.3f s  %llu entries, %llu hashed, %.1f MB, %zu skipped; +%.1f MiB (%.0f bytes an entry), "
-	       "peak %.1f MiB\n", what, t, (unsigned long long)out->manifest->count,
+	used = cpu() - used;
+	printf("%-6s %8.3f s (%.3f s of processor)  %llu entries, %llu hashed, %.1f MB, %zu skipped; +%.1f MiB (%.0f bytes an entry), "
+	       "peak %.1f MiB\n", what, t, used, (unsigned long long)out->manifest->count,
 		(unsigned long long)out->hashed_files, (double)out->hashed_bytes / 1e6, out->n_skipped,
 		resident() - rss, (resident() - rss) * (1 << 20) / (double)(out->manifest->count + 1), peak());
 	return 0;

@@ -6,11 +6,14 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -230,6 +233,75 @@ the_unreadable_is_reported(void **state)
 	assert_int_equal(fchmodat(t->fd, "dir", 0700, 0), 0);
 	assert_int_equal(fchmodat(t->fd, "noread", 0700, 0), 0);
 	assert_int_equal(fchmodat(t->fd, "noenter", 0700, 0), 0);
+}
+
+/* Makes statx and openat2 fail with `sys` from now on, as older kernels and container filters do. */
+static int
+deny_new_calls(int sys)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_statx, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)sys),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { .len = sizeof code / sizeof *code, .filter = code };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) < 0)
+		return -1;
+	return 0;
+}
+
+static int
+scan_in_an_old_world(struct tmpdir *t, int sys)
+{
+	struct sb_scan_opts o = SB_SCAN_OPTS_INIT;
+	struct sb_error err = { 0 };
+	struct sb_scan a = { 0 }, b = { 0 };
+	const struct sb_entry *x, *y;
+	struct statx st;
+
+	CHECK(sb_scan_run(t->fd, &o, &a, &err) == 0);
+	if (deny_new_calls(sys) < 0)
+		return 77;
+	CHECK(syscall(SYS_statx, t->fd, "f", 0, 0, &st) < 0 && errno == sys);
+	o.lazy_below = 100;
+	CHECK(sb_scan_run(t->fd, &o, &b, &err) == 0);
+	CHECK(sb_scan_hash_rest(t->fd, &o, &b, NULL, NULL, &err) == 0);
+	CHECK(sb_digest_eq(&a.manifest->id, &b.manifest->id));
+	x = sb_manifest_find(a.manifest, "d/f");
+	y = sb_manifest_find(b.manifest, "d/f");
+	CHECK(x && y && x->ctime == y->ctime && x->ino == y->ino);
+	CHECK(a.manifest->root.dir->dev == b.manifest->root.dir->dev);
+	sb_scan_free(&a);
+	sb_scan_free(&b);
+	return 0;
+}
+
+static int
+scan_without_calls(struct tmpdir *t)
+{
+	return scan_in_an_old_world(t, ENOSYS);
+}
+
+static int
+scan_with_calls_denied(struct tmpdir *t)
+{
+	return scan_in_an_old_world(t, EPERM);
+}
+
+static void
+older_kernels_and_filters_are_enough(void **state)
+{
+	struct tmpdir *t = *state;
+
+	make_dir(t->fd, "d");
+	make_file(t->fd, "d/f", "x");
+	make_file(t->fd, "f", "y");
+	assert_int_equal(symlinkat("f", t->fd, "l"), 0);
+	in_child(scan_without_calls, t);
+	in_child(scan_with_calls_denied, t);
 }
 
 static int
@@ -502,6 +574,7 @@ main(void)
 		WITH_DIR(long_paths_are_no_limit),
 		WITH_QUICK_DIR(few_descriptors_are_enough),
 		WITH_DIR(the_unreadable_is_reported),
+		WITH_DIR(older_kernels_and_filters_are_enough),
 		WITH_DIR(mounts_are_not_entered),
 		WITH_DIR(a_file_that_keeps_changing_is_unstable),
 		WITH_DIR(what_vanishes_is_just_not_there),

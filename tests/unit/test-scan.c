@@ -270,6 +270,20 @@ a_time_in_the_future_is_not_racy_for_ever(void **state)
 	assert_int_equal(b.hashed_files, 0);
 }
 
+/* What was just written is racy whatever mtime it was given. */
+static void
+a_time_in_the_past_does_not_hide_a_change(void **state)
+{
+	struct tmpdir *t = *state;
+	sb_auto(sb_scan) struct sb_scan a = { 0 };
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = 1000000000, .tv_nsec = 1 } };
+
+	make_file(t->fd, "f", "x");
+	assert_int_equal(utimensat(t->fd, "f", times, 0), 0);
+	scan_ok(t->fd, &plain, &a);
+	assert_int_equal(entry_of(&a, "f")->flags, SB_ENTRY_RACY);
+}
+
 static void
 hard_links_are_grouped(void **state)
 {
@@ -583,6 +597,7 @@ main(void)
 		WITH_DIR(racy_and_foreign_cache_entries_are_not_trusted),
 		WITH_DIR(a_rewrite_with_the_same_size_and_mtime_is_noticed),
 		WITH_DIR(a_time_in_the_future_is_not_racy_for_ever),
+		WITH_DIR(a_time_in_the_past_does_not_hide_a_change),
 		WITH_DIR(hard_links_are_grouped),
 		WITH_DIR(lazy_files_are_hashed_later),
 		WITH_DIR(our_own_and_locks_are_left_out),
