@@ -3,11 +3,14 @@
 
 # tree: kind and arguments of workload.make, at each scale
 TREES = {
-    "code": {"full": ("code", {"files": 50000}), "quick": ("code", {"files": 20000}), "tiny": ("code", {"files": 300})},
+    "code": {"full": ("code", {"files": 50000}), "quick": ("code", {"files": 20000}),
+             "tiny": ("code", {"files": 300})},
     "code200k": {"full": ("code", {"files": 200000, "median": 300}), "quick": ("code", {"files": 50000, "median": 300}),
                  "tiny": ("code", {"files": 600, "median": 300})},
-    "blob": {"full": ("blob", {"size": 1 << 30}), "quick": ("blob", {"size": 256 << 20}), "tiny": ("blob", {"size": 4 << 20})},
-    "log": {"full": ("log", {"size": 1 << 30}), "quick": ("log", {"size": 256 << 20}), "tiny": ("log", {"size": 4 << 20})},
+    "blob": {"full": ("blob", {"size": 1 << 30}), "quick": ("blob", {"size": 256 << 20}),
+             "tiny": ("blob", {"size": 4 << 20})},
+    "log": {"full": ("log", {"size": 1 << 30}), "quick": ("log", {"size": 256 << 20}),
+            "tiny": ("log", {"size": 4 << 20})},
     "repo": {"full": ("repo", {"files": 3000}), "quick": ("repo", {"files": 1000}), "tiny": ("repo", {"files": 60})},
     "modules": {"full": ("modules", {"files": 30000}), "quick": ("modules", {"files": 10000}),
                 "tiny": ("modules", {"files": 300})},
@@ -44,9 +47,13 @@ CASES = [
     Case("add-delete", "1 % of the files deleted, as many added", "code", change=("add-delete", {"percent": 1}),
          runs={"direct": (3, RSYNCS), "50ms": (3, FEW + ("unison",))}),
     Case("cold-pull", "pull of a code tree into nothing", "code", cold=True, pull=True,
-         runs={"direct": (3, ("sbsync", "rsync", "rsync-z", "tar-zstd")), "50ms": (2, ("sbsync", "rsync-z", "tar-zstd"))}),
-    Case("insert", "large file with 100 scattered inserts", "blob", change=("insert", {"count": 100}), quick=("direct",),
-         runs={"direct": (3, RSYNCS), "50ms": (3, FEW)}),
+         runs={"direct": (3, ("sbsync", "rsync", "rsync-z", "tar-zstd")),
+               "50ms": (2, ("sbsync", "rsync-z", "tar-zstd"))}),
+    Case("turn-noop", "turn in an open session, nothing changed", "code", runs={"50ms": (5, ("sbsync-turn",))}),
+    Case("turn-edit", "turn in an open session, one file edited", "code", change=("edit", {"count": 1}),
+         runs={"50ms": (5, ("sbsync-turn",))}),
+    Case("insert", "large file with 100 scattered inserts", "blob", change=("insert", {"count": 100}),
+         quick=("direct",), runs={"direct": (3, RSYNCS), "50ms": (3, FEW)}),
     Case("append", "large log with 8 MiB appended", "log", change=("append", {"size": 8 << 20}),
          runs={"direct": (3, FEW), "50ms": (3, FEW)}),
     Case("repo-day", "git repository, a day of commits later", "repo", change=("commits", {"count": 15}),
@@ -61,7 +68,8 @@ CASES = [
     Case("million-noop", "nothing changed, 1,000,000 files", "million", runs={"direct": (3, ("sbsync", "rsync"))}),
 ]
 
-# (case, link): at most this times plain rsync, tuned rsync, best tar; wire bytes against rsync -z; KiB above ssh's set-up.
+# (case, link): at most this times plain rsync, tuned rsync, the best tar; bytes on the wire against rsync -z; KiB above
+# ssh's set-up; seconds; MiB of either side.
 TARGETS = {
     ("cold-push", "direct"): {"plain": 0.70, "tuned": 0.75, "tar": 1.0},
     ("cold-push", "50ms"): {"plain": 0.85, "tuned": 0.85, "wire": 0.85},
@@ -72,6 +80,8 @@ TARGETS = {
     ("insert", "direct"): {"plain": 0.8, "tuned": 0.8, "wire": 1.0},
     ("insert", "50ms"): {"plain": 0.8, "tuned": 0.8, "wire": 1.0},
     ("noop-200k", "50ms"): {"plain": 0.12, "tuned": 0.45, "above_kib": 2},
+    ("turn-noop", "50ms"): {"wall_s": 0.35 + 0.05},
+    ("turn-edit", "50ms"): {"wall_s": 0.40 + 0.10},
     ("million-cold", "direct"): {"rss_mib": 300},
     ("million-noop", "direct"): {"rss_mib": 300},
     ("cold-push", "local"): {"plain": 0.8},

@@ -30,7 +30,7 @@ def tree_floors(place, src, with_copy):
     os.unlink(sample)
     if with_copy:
         copy = os.path.join(place.root, "copy")
-        os.sync()
+        run(["sync", "-f", place.root])
         t = time.monotonic()
         run(["cp", "-a", src, copy])
         out["cp_s"] = time.monotonic() - t
@@ -48,7 +48,8 @@ def link_floors(place, link, cat_mib):
     counted = place.measure(place.ssh(relay.port) + [place.host(), "true"], link, True)
     out = {"ssh_true_s": statistics.median(t["wall"] for t in true), "ssh_true_bytes": counted["up"] + counted["down"]}
     if direct and cat_mib:
-        script = "head -c %d /dev/zero | %s" % (cat_mib << 20, " ".join(place.ssh(port) + [place.host(), "'cat >/dev/null'"]))
+        ssh = " ".join(place.ssh(port) + [place.host()])
+        script = "head -c %d /dev/zero | %s 'cat >/dev/null'" % (cat_mib << 20, ssh)
         got = place.measure(["bash", "-c", script], link, False)
         out["ssh_cat_mb_s"] = (cat_mib << 20) / 1e6 / max(0.001, got["wall"] - out["ssh_true_s"])
     return out

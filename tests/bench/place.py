@@ -62,7 +62,7 @@ class Place:
         if not gib:
             return "directory of the work place (no image was asked for)"
         if os.geteuid() != 0:
-            self.note("not root: no fresh file system, measuring in %s (writes may be slower and vary more)" % self.root)
+            self.note("not root: no fresh file system, measuring in %s (writes may be slow and vary)" % self.root)
             return "directory of the work place (not root)"
         free = shutil.disk_usage(self.work).free >> 30
         if free < gib + 1:
@@ -101,8 +101,9 @@ class Place:
         self.port = free_port()
         with open(os.path.join(d, "sshd_config"), "w") as f:
             f.write("Port %d\nListenAddress 127.0.0.1\nHostKey %s/host\nAuthorizedKeysFile %s/authorized_keys\n"
-                    "PidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n"
-                    "PermitRootLogin prohibit-password\nMaxStartups 100\nMaxSessions 100\nUseDNS no\nPrintMotd no\n"
+                    "PidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n"
+                    "KbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\nMaxStartups 100\n"
+                    "MaxSessions 100\nUseDNS no\nPrintMotd no\n"
                     "SetEnv HOME=%s SBSYNC_STATE_DIR=%s\nForceCommand %s --ssh %s\n"
                     % (self.port, d, d, self.remote_home, self.remote_state, self.helpers["meter"], self.remote_log))
         if os.geteuid() == 0:
@@ -167,7 +168,8 @@ class Place:
         if relay:
             relay.reset()
         before = self.remote_cpu() if LINKS[link] else 0
-        os.sync()
+        # What others left to write would be written while we measure.
+        run(["sync", "-f", self.root])
         code, out, err = self.spawn([self.helpers["meter"], local_log, *argv], env, timeout)
         got = {"code": code, "stdout": out, "stderr": err}
         if code is None:
@@ -176,7 +178,8 @@ class Place:
         if code != 0:
             got["error"] = "exit status %d: %s" % (code, last_line(err))
         here = read_lines(local_log)
-        got.update(wall=here[0]["wall"], cpu_local=here[0]["user"] + here[0]["sys"], rss_local_kib=here[0]["max_rss_kib"])
+        got.update(wall=here[0]["wall"], cpu_local=here[0]["user"] + here[0]["sys"],
+                   rss_local_kib=here[0]["max_rss_kib"])
         if LINKS[link]:
             there = read_lines(self.remote_log)
             got["cpu_remote"] = self.remote_cpu() - before
@@ -186,7 +189,8 @@ class Place:
         return got
 
     def spawn(self, argv, env, timeout):
-        with open(os.path.join(self.work, "stdout"), "w+b") as out, open(os.path.join(self.work, "stderr"), "w+b") as err:
+        names = [os.path.join(self.work, n) for n in ("stdout", "stderr")]
+        with open(names[0], "w+b") as out, open(names[1], "w+b") as err:
             p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
                                  env=dict(os.environ, **(env or {})))
             try:

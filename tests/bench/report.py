@@ -48,7 +48,8 @@ class Result:
         return None if None in parts else sum(parts)
 
     def as_json(self):
-        d = {"tool": self.tool, "plain": self.plain, "tuned": self.tuned, "error": self.error, "verified": self.verified,
+        d = {"tool": self.tool, "plain": self.plain, "tuned": self.tuned, "error": self.error,
+             "verified": self.verified,
              "runs": [{k: v for k, v in r.items() if k not in ("stdout", "stderr")} for r in self.runs]}
         if self.runs:
             d.update(wall_median=self.median("wall"), wall_spread=spread(self.walls()), wire_bytes=self.wire(),
@@ -121,15 +122,18 @@ def targets(block, floors):
     """How the block stands against the aims: (aim, limit, reached or None) each."""
     want = TARGETS.get((block["case"], block["link"]))
     results = block["results"]
-    ours = next((r for r in results if r.tool == OURS and r.usable()), None)
+    ours = next((r for r in results if r.tool.startswith(OURS) and r.usable()), None)
     if not want or not ours:
         return []
     out = []
+    if "wall_s" in want:
+        out.append(("seconds", want["wall_s"], ours.median("wall")))
     for key, wanted in (("plain", lambda r: r.plain), ("tuned", lambda r: r.tuned),
                         ("tar", lambda r: r.tool.startswith("tar"))):
         if key in want:
             rival = best(results, wanted)
-            out.append(("wall against %s%s" % (key, " (%s)" % rival.tool if rival else ""), want[key], ratio(ours, rival)))
+            name = " (%s)" % rival.tool if rival else ""
+            out.append(("wall against %s%s" % (key, name), want[key], ratio(ours, rival)))
     if "wire" in want:
         z = next((r for r in results if r.tool == "rsync-z" and r.usable()), None)
         both = z and ours.wire() is not None and z.wire()
@@ -152,7 +156,8 @@ def floor_text(block, floors):
     if "cp_s" in tree:
         parts.append("cp -a %s s" % seconds(tree["cp_s"]))
     if "xxh3_mb_s" in tree:
-        parts.append("XXH3 %d MB/s, zstd -1/-3 %d/%d MB/s" % (tree["xxh3_mb_s"], tree["zstd1_mb_s"], tree["zstd3_mb_s"]))
+        parts.append("XXH3 %d MB/s, zstd -1/-3 %d/%d MB/s" % tuple(
+            tree[k] for k in ("xxh3_mb_s", "zstd1_mb_s", "zstd3_mb_s")))
     if "ssh_true_s" in link:
         parts.append("ssh true %s s, %s" % (seconds(link["ssh_true_s"]), size(link["ssh_true_bytes"])))
     if "ssh_cat_mb_s" in link:
@@ -172,6 +177,8 @@ def as_text(doc):
         "file system: %s" % doc["filesystem"], *("note: " + n for n in doc["notes"]),
         "us/it: our median wall time over theirs; refused where the middle half of the runs spreads over more than "
         "%d %% of the median" % (100 * SPREAD_MAX), ""]
+    if doc["scale"] != "full":
+        out[-1:] = ["the trees are not of full size: the targets are for those", ""]
     for b in doc["blocks"]:
         out += ["== %s, %s: %s" % (b["case"], LINK_TEXT[b["link"]], b["help"]), table([HEAD, *rows_of(b["results"])])]
         floor = floor_text(b, doc["floors"])
@@ -179,7 +186,7 @@ def as_text(doc):
             out.append("floors: " + floor)
         for what, limit, got in targets(b, doc["floors"]):
             verdict = "not known" if got is None else "%.3f %s" % (got, "met" if got <= limit else "MISSED")
-            out.append("target: %s at most %s: %s" % (what, limit, verdict))
+            out.append("target: %s at most %g: %s" % (what, limit, verdict))
         out.append("")
     return "\n".join(out)
 
@@ -195,10 +202,10 @@ def bars(block):
     """The four bars of a block: us, plain rsync, tuned rsync, the best of the others."""
     results = block["results"]
     rsync = (lambda r: r.tool.startswith("rsync"))
-    picks = [("sbsync", best(results, lambda r: r.tool == OURS), "#1b6ca8"),
+    picks = [("sbsync", best(results, lambda r: r.tool.startswith(OURS)), "#1b6ca8"),
              ("rsync", best(results, lambda r: r.plain), "#c8553d"),
              ("rsync, tuned", best(results, lambda r: r.tuned), "#e09f7d"),
-             ("others", best(results, lambda r: not rsync(r) and r.tool != OURS), "#8a8d91")]
+             ("others", best(results, lambda r: not rsync(r) and not r.tool.startswith(OURS)), "#8a8d91")]
     return [(label, r, colour) for label, r, colour in picks if r]
 
 

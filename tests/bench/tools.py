@@ -117,10 +117,10 @@ class Sbsync(Tool):
         return None if p.returncode == 0 else "%s has no mirror command" % self.path
 
     def env(self, place):
-        return {"SBSYNC_STATE_DIR": os.path.join(place.work, "sbsync-state")}
+        return {"SBSYNC_STATE_DIR": os.path.join(place.work, "state-" + self.name)}
 
     def forget(self, place):
-        for d in (os.path.join(place.work, "sbsync-state"), getattr(place, "remote_state", None)):
+        for d in (os.path.join(place.work, "state-" + self.name), getattr(place, "remote_state", None)):
             if d:
                 shutil.rmtree(d, ignore_errors=True)
                 os.makedirs(d, mode=0o700, exist_ok=True)
@@ -145,11 +145,43 @@ class Sbsync(Tool):
         return {"said": {k: said[k] for k in keys if k in said}} if isinstance(said, dict) else {}
 
 
+class SbsyncSession(Sbsync):
+    """A session that is open: the first run over a port starts it, the next ones are turns."""
+
+    def __init__(self, name, help, program):
+        super().__init__(name, help, program)
+        self.started = set()
+
+    def links(self):
+        return set(LINKS) - {"local"}
+
+    def missing(self, place):
+        why = super().missing(place)
+        if why:
+            return why
+        p = subprocess.run([self.path, "start", "--help"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL, timeout=20)
+        return None if p.returncode == 0 else "%s has no start command" % self.path
+
+    def forget(self, place):
+        super().forget(place)
+        self.started.clear()
+
+    def command(self, place, link, port, src, dst, pull):
+        name = "bench-%d-%s" % (port, os.path.basename(os.path.dirname(src)))
+        if name in self.started:
+            return [self.path, "sync", "--json", name]
+        self.started.add(name)
+        return [self.path, "start", "--json", "--name", name, *self.ssh_options(place, port), src,
+                "%s:%s" % (place.host(), dst)]
+
+
 def all_tools(sbsync):
     z = ("-z", "--zc=zstd")
     nir = "--no-inc-recursive"
     return [
         Sbsync("sbsync", "this project, defaults only", sbsync),
+        SbsyncSession("sbsync-turn", "sbsync sync in a session that is open", sbsync),
         Rsync("rsync", "rsync -a --delete", plain=True),
         Rsync("rsync-z", "... -z --zc=zstd", *z, plain=True),
         Rsync("rsync-nir", "... --no-inc-recursive", nir),

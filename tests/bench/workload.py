@@ -179,9 +179,9 @@ def log_lines(r, size):
     have, out = 0, []
     words = r.choices(WORDS, k=400)
     while have < size:
-        s = "%d.%03d %s %s[%d]: %s %s=%x\n" % (PAST + have // 90, r.randrange(1000), r.choice(("info", "warn", "debug")),
-                                              words[r.randrange(12)], r.randrange(9000), words[r.randrange(400)],
-                                              words[r.randrange(400)], r.getrandbits(32))
+        s = "%d.%03d %s %s[%d]: %s %s=%x\n" % (
+            PAST + have // 90, r.randrange(1000), r.choice(("info", "warn", "debug")), words[r.randrange(12)],
+            r.randrange(9000), words[r.randrange(400)], words[r.randrange(400)], r.getrandbits(32))
         out.append(s)
         have += len(s)
     return "".join(out).encode()[:size]
