@@ -15,7 +15,9 @@ sync_libsbsync_core_la_SOURCES = \
 
 # The codec: data stream, patches, deltas, base store.
 sync_libsbsync_core_la_SOURCES += \
-	%D%/delta.h \
+	%D%/delta.c %D%/delta.h \
+	%D%/delta-child.c %D%/delta-child.h \
+	%D%/delta-job.c %D%/delta-job.h \
 	%D%/digest.h \
 	%D%/pack.h \
 	%D%/pack-attr.h \

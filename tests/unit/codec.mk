@@ -1,5 +1,6 @@
 # The codec: data stream, patches, deltas, base store.
 CODEC_TESTS = \
+	%D%/test-delta \
 	%D%/test-pack \
 	%D%/test-pack-hostile \
 	%D%/test-pack-level \
@@ -17,3 +18,5 @@ tests_unit_test_patch_SOURCES = %D%/test-patch.c
 tests_unit_test_patch_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_store_SOURCES = %D%/test-store.c tests/lib/tmpdir.h
 tests_unit_test_store_LDADD = $(UNIT_LDADD_SYNC)
+tests_unit_test_delta_SOURCES = %D%/test-delta.c tests/lib/tmpdir.h
+tests_unit_test_delta_LDADD = $(UNIT_LDADD_SYNC)
