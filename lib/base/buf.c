@@ -22,7 +22,7 @@ sb_buf_init(struct sb_buf *b, size_t max)
 void
 sb_buf_free(struct sb_buf *b)
 {
-	if (b->data != empty_text)
+	if (b->cap)
 		free(b->data);
 	sb_buf_init(b, b->max);
 }
