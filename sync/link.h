@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SBSYNC_LINK_H
+#define SBSYNC_LINK_H
+
+#include <base/cleanup.h>
+#include <base/str.h>
+#include <sb/cancel.h>
+#include <sb/log.h>
+#include <sync/ignore.h>
+#include <sync/plan.h>
+#include <sync/proto.h>
+#include <sync/scan.h>
+#include <sync/wire.h>
+
+/*
+ * The controller's end of a connection to an agent. One link serves any number of roots, one after the other. Owns its transport.
+ */
+struct sb_link {
+	struct sb_transport *t;
+	struct sb_wire *w;
+	bool greeted; /* WELCOME has been read */
+	struct sb_hello peer;
+};
+
+/* Takes over `t` (also on failure); sends the greeting without waiting for the answer. */
+struct sb_link *sb_link_new(struct sb_transport *t, const struct sb_wire_opts *opts, struct sb_error *err);
+/* Says goodbye, checks the last proof, waits a moment for the far side to end. */
+int sb_link_close(struct sb_link *l, struct sb_error *err);
+void sb_link_free(struct sb_link *l);
+SB_CLEANUP_PTR(sb_link, sb_link_free)
+
+/* A failure of the link told better: adds what the far side wrote to stderr and how it ended. */
+int sb_link_explain(struct sb_link *l, int code, struct sb_error *err);
+
+/* What the agent said about a root. */
+struct sb_peer {
+	struct sb_scan_reply reply;
+	struct sb_manifest *manifest; /* its tree as we know it now */
+	struct sb_have *have;         /* sorted by digest */
+	size_t n_have;
+	struct sb_skipped *skipped;
+	size_t n_skipped;
+};
+void sb_peer_free(struct sb_peer *r);
+SB_CLEANUP_VALUE(sb_peer, sb_peer_free)
+
+/* Sends BEGIN and RULES, flushed; waits for nothing. */
+int sb_peer_begin(struct sb_link *l, const struct sb_begin *b, const struct sb_rules *rules, struct sb_error *err);
+
+/*
+ * Reads the answer. `known` is the manifest named by begin.base (may be NULL; taken over when it is used), `like` a local tree that is probably similar (may
+ * be NULL or unfinished): what is equal in it need not be fetched.
+ */
+int sb_peer_wait(struct sb_link *l, struct sb_manifest **known, const struct sb_manifest *like,
+	struct sb_peer *out, struct sb_error *err);
+
+#endif
