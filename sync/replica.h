@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SBSYNC_REPLICA_H
+#define SBSYNC_REPLICA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <base/cleanup.h>
+#include <sb/cancel.h>
+#include <sb/log.h>
+#include <sync/ignore.h>
+#include <sync/manifest.h>
+#include <sync/scan.h>
+#include <sync/store.h>
+
+/*
+ * One side of a pair: a root directory, the state kept for it, and what the last scan found. Controller and agent use
+ * the same code; only the role (and with it the state folder) differs.
+ */
+struct sb_replica_opts {
+	size_t size;
+	const char *root;      /* path of the root directory */
+	const char *state_dir; /* NULL: the default (sb_state_dir) */
+	const char *role;      /* "local" or "runtime" */
+	uint8_t pair[16];      /* names the state; all zero: keep none */
+	bool create;           /* a missing root is an empty one */
+	bool readonly;         /* never change it: no lock, no recovery of an interrupted commit */
+	const struct sb_cancel *cancel;
+	struct sb_log log;
+};
+#define SB_REPLICA_OPTS_INIT { .size = sizeof(struct sb_replica_opts), .role = "local" }
+
+struct sb_replica {
+	char *root;
+	int rootfd;    /* -1 while the root is missing */
+	int statefd;   /* -1 when no state is kept */
+	bool create;
+	bool readonly;
+	bool recovered; /* an interrupted commit was finished when it was opened */
+	const struct sb_cancel *cancel;
+	struct sb_log log;
+	struct sb_manifest *base;  /* what both sides last agreed on, or NULL */
+	struct sb_digest base_rules; /* digest of the rules it was made with */
+	struct sb_scan scan;       /* scan.manifest is NULL before sb_replica_scan */
+	struct sb_store *store;    /* NULL when none is kept */
+};
+
+/*
+ * Opens the root, locks it (SB_E_LOCKED when another sync works on it), finishes an interrupted commit, loads the
+ * base. A missing root is SB_E_NOTFOUND unless `create`; something else than a directory there is SB_E_INVAL.
+ */
+struct sb_replica *sb_replica_open(const struct sb_replica_opts *opts, struct sb_error *err);
+void sb_replica_free(struct sb_replica *r);
+SB_CLEANUP_PTR(sb_replica, sb_replica_free)
+
+/* Makes a missing root with its parents, opens and locks it. Does nothing when it is there. */
+int sb_replica_make_root(struct sb_replica *r, struct sb_error *err);
+
+/* Scans with the cache of the state folder. A missing root gives an empty manifest. `o`'s cache is set by this call. */
+int sb_replica_scan(struct sb_replica *r, struct sb_scan_opts *o, struct sb_error *err);
+
+/* Saves the scan cache; failure is harmless and only logged. */
+void sb_replica_save_cache(struct sb_replica *r, const struct sb_manifest *m);
+
+/* Saves `m` as the base, made under these rules, and keeps it loaded (takes it over). NULL forgets the base. */
+int sb_replica_save_base(struct sb_replica *r, struct sb_manifest *m, const struct sb_digest *rules,
+	struct sb_error *err);
+
+/* Opens the base store of this side on first use; NULL without state or when it cannot be opened (logged). */
+struct sb_store *sb_replica_store(struct sb_replica *r);
+
+/* $SBSYNC_STATE_DIR, $XDG_STATE_HOME/sbsync or ~/.local/state/sbsync. NULL when none of them is set. */
+char *sb_state_dir(struct sb_error *err);
+
+#endif
