@@ -1,3 +1,23 @@
 # The commands: sbsync, sbctl, sbhostd.
 
 include bin/sbctl/local.mk
+bin_PROGRAMS += sbsync
+sbsync_SOURCES = \
+	%D%/sbsync/cmd-agent.c \
+	%D%/sbsync/cmd-mirror.c \
+	%D%/sbsync/main.c \
+	%D%/sbsync/options.c \
+	%D%/sbsync/progress.c \
+	%D%/sbsync/report.c \
+	%D%/sbsync/sbsync.h \
+	%D%/sbsync/signals.c \
+	%D%/sbsync/units.h
+sbsync_LDADD = sync/libsbsync-core.la $(SYNC_LIBS) $(SSH2_LIBS) $(JANSSON_LIBS)
+
+# The agent alone, without shared libraries: what is sent to machines that have no sbsync.
+if STATIC_AGENT
+pkglibexec_PROGRAMS += sbsync-agent
+sbsync_agent_SOURCES = %D%/sbsync-agent/main.c
+sbsync_agent_LDFLAGS = $(AM_LDFLAGS) -all-static -Wl,--gc-sections -s
+sbsync_agent_LDADD = sync/libsbsync-core.la lib/base/libbase.la $(STATIC_AGENT_LIBS)
+endif

@@ -33,6 +33,27 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/store-priv.h \
 	%D%/store-segment.c
 
+# The engine: wire, both ends of a sync, commit, orchestration.
+sync_libsbsync_core_la_SOURCES += \
+	%D%/agent.c %D%/agent.h %D%/agent-stdio.c \
+	%D%/commit.c %D%/commit.h %D%/commit-ops.c %D%/commit-ops.h \
+	%D%/connect.c %D%/connect.h \
+	%D%/guard.c %D%/guard.h \
+	%D%/hash.c %D%/hash.h \
+	%D%/inflow.c %D%/inflow.h \
+	%D%/journal.c \
+	%D%/link.c %D%/link.h \
+	%D%/mirror.c %D%/mirror-int.h %D%/mirror-pull.c %D%/mirror-push.c \
+	%D%/plan.c %D%/plan.h \
+	%D%/proto.c %D%/proto.h \
+	%D%/receive.c %D%/receive.h %D%/receive-commit.c %D%/receive-data.c \
+	%D%/receive-int.h %D%/receive-write.c \
+	%D%/replica.c %D%/replica.h \
+	%D%/result.c %D%/result.h \
+	%D%/send.c %D%/send.h \
+	%D%/stage.c %D%/stage.h \
+	%D%/wire.c %D%/wire.h
+
 sync_libsbsync_core_la_LIBADD = lib/base/libbase.la
 
 lib_LTLIBRARIES += libsbsync.la
@@ -43,6 +64,7 @@ pkgconfig_DATA += %D%/libsbsync.pc
 
 sbsyncincludedir = $(includedir)/sbsync
 sbsyncinclude_HEADERS = \
+	%D%/sbsync/sync.h \
 	%D%/sbsync/version.h
 
 include sync/transport.mk

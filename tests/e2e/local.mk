@@ -2,6 +2,7 @@ E2E = \
 	%D%/bench.sh \
 	%D%/host-zfs.sh \
 	%D%/install.sh \
+	%D%/mirror.sh \
 	%D%/quickstart.sh
 
 TESTS += $(E2E)

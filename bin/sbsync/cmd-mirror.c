@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <bin/sbsync/sbsync.h>
+
+static void
+to_stderr(enum sb_log_level level, const char *component, const char *text, void *arg)
+{
+	(void)arg;
+	(void)fprintf(stderr, "sbsync: %s%s: %s\n", level == SB_LOG_WARN ? "warning: " : "", component, text);
+}
+
+static int
+mirror(struct sync_args *a, char **argv)
+{
+	struct sb_sync_opts o = SB_SYNC_OPTS_INIT;
+	struct sb_sync_result res = { 0 };
+	struct sb_error err = { 0 };
+	struct progress *p;
+	int r = sync_args_apply(a, &o);
+
+	if (r == 0) {
+		o.log = (struct sb_log){ .fn = to_stderr,
+			.level = a->verbose > 1 ? SB_LOG_DEBUG : a->verbose ? SB_LOG_INFO : SB_LOG_WARN };
+		if (a->quiet)
+			o.log.level = SB_LOG_ERROR;
+		p = progress_new(a, &o);
+		r = sb_sync_mirror(argv[0], argv[1], &o, &res, &err);
+		progress_end(p);
+		r = report(a, r, &err, &res);
+		sb_sync_result_free(&res);
+	}
+	free((void *)o.exclude);
+	free((void *)o.exclude_from);
+	return r;
+}
+
+static int
+run_mirror(void *values, int argc, char **argv)
+{
+	(void)argc;
+	return mirror(values, argv);
+}
+
+static int
+run_diff(void *values, int argc, char **argv)
+{
+	struct sync_args *a = values;
+
+	(void)argc;
+	a->dry_run = true;
+	return mirror(a, argv);
+}
+
+const struct sb_cmd cmd_mirror = {
+	.name = "mirror",
+	.args = "SRC DST",
+	.help = "make DST equal to SRC, one way, without a session",
+	.details = "SRC and DST are directories: a local path, [user@]host:path or\nssh://[user@]host[:port]/path. At most one of them is remote.",
+	.opts = sync_options,
+	.min_args = 2,
+	.max_args = 2,
+	.run = run_mirror,
+};
+
+const struct sb_cmd cmd_diff = {
+	.name = "diff",
+	.args = "SRC DST",
+	.help = "show what a mirror would do; change nothing",
+	.details = NULL,
+	.opts = sync_options,
+	.min_args = 2,
+	.max_args = 2,
+	.run = run_diff,
+};

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <bin/sbsync/sbsync.h>
+#include <sbsync/version.h>
+
+static const struct sb_cmd *const commands[] = {
+	&cmd_mirror,
+	&cmd_diff,
+	&cmd_agent,
+	NULL,
+};
+
+void
+complain(const char *fmt, ...)
+{
+	va_list ap;
+
+	(void)fputs("sbsync: ", stderr);
+	va_start(ap, fmt);
+	(void)vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	(void)fputc('\n', stderr);
+}
+
+static void
+usage(FILE *f)
+{
+	sb_opt_print_usage(f, "sbsync", "keep a workspace and a sandbox in step", commands);
+}
+
+/* Verbs print their own --help from their table; this finds the request before the operands are counted. */
+static bool
+wants_help(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+			return true;
+	return false;
+}
+
+static int
+run(const struct sb_cmd *c, int argc, char **argv)
+{
+	struct sb_error err = { 0 };
+	struct sync_args a;
+	char **args;
+	int n, code;
+
+	if (wants_help(argc, argv)) {
+		sb_opt_print_help(stdout, "sbsync", c);
+		return EXIT_DONE;
+	}
+	sync_args_init(&a);
+	if (sb_opt_parse(c->opts, argc, argv, false, &a, &args, &n, &err) < 0) {
+		complain("%s; try 'sbsync %s --help'", err.msg, c->name);
+		code = EXIT_USAGE;
+	} else if (n < c->min_args) {
+		complain("%s needs %s; try 'sbsync %s --help'", c->name, c->args, c->name);
+		code = EXIT_USAGE;
+	} else if (c->max_args >= 0 && n > c->max_args) {
+		complain("%s: %s is one argument too many; try 'sbsync %s --help'", c->name, args[c->max_args], c->name);
+		code = EXIT_USAGE;
+	} else {
+		code = c->run(&a, n, args);
+	}
+	sync_args_free(&a);
+	return code;
+}
+
+int
+main(int argc, char **argv)
+{
+	(void)signal(SIGPIPE, SIG_IGN);
+	if (argc < 2) {
+		usage(stderr);
+		return EXIT_USAGE;
+	}
+	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+		(void)printf("sbsync %s\n", sb_sync_version());
+		return EXIT_DONE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+		usage(stdout);
+		return EXIT_DONE;
+	}
+	for (size_t i = 0; commands[i]; i++)
+		if (strcmp(commands[i]->name, argv[1]) == 0)
+			return run(commands[i], argc - 1, argv + 1);
+	complain("there is no command '%s'; try 'sbsync --help'", argv[1]);
+	return EXIT_USAGE;
+}

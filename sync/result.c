@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <sync/result.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static void
+notes_free(struct sb_sync_notes *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		free(l->v[i].path);
+		free(l->v[i].saved_as);
+	}
+	free(l->v);
+	memset(l, 0, sizeof *l);
+}
+
+void
+sb_sync_result_free(struct sb_sync_result *r)
+{
+	notes_free(&r->conflicts);
+	notes_free(&r->skipped);
+	notes_free(&r->errors);
+	notes_free(&r->auto_exec);
+	notes_free(&r->escaping_links);
+	for (size_t i = 0; i < r->n_changes; i++) {
+		free(r->changes[i].path);
+		free(r->changes[i].from);
+	}
+	free(r->changes);
+	memset(r, 0, sizeof *r);
+}
+
+int
+sb_result_note(struct sb_sync_notes *l, const char *path, const char *saved_as, const char *why, struct sb_error *err)
+{
+	if (l->n == l->cap) {
+		size_t cap = l->cap ? l->cap * 2 : 16;
+		struct sb_sync_note *v = realloc(l->v, cap * sizeof *v);
+
+		if (!v)
+			return sb_fail(err, SB_E_NOMEM, "result: out of memory");
+		l->v = v;
+		l->cap = cap;
+	}
+	l->v[l->n].path = strdup(path);
+	l->v[l->n].saved_as = saved_as ? strdup(saved_as) : NULL;
+	l->v[l->n].why = why;
+	if (!l->v[l->n].path || (saved_as && !l->v[l->n].saved_as)) {
+		free(l->v[l->n].path);
+		return sb_fail(err, SB_E_NOMEM, "result: out of memory");
+	}
+	l->n++;
+	return 0;
+}
+
+const char *
+sb_phase_name(enum sb_phase p)
+{
+	static const char *const names[] = { "connect", "scan", "exchange", "transfer", "commit", "done" };
+
+	return (unsigned)p < sizeof names / sizeof names[0] ? names[p] : "unknown";
+}
+
+static const char *
+what_of(const struct sb_change *c, const struct sb_step *s, const struct sb_manifest *at)
+{
+	bool there = sb_manifest_find(at, c->path) != NULL;
+
+	switch (s->method) {
+	case SB_METHOD_DELETE: return "delete";
+	case SB_METHOD_META: return "meta";
+	case SB_METHOD_MOVE: return "move";
+	case SB_METHOD_CLONE: return "copy";
+	case SB_METHOD_HARDLINK: return "link";
+	default: break;
+	}
+	if (c->entry.type == SB_ENTRY_DIR)
+		return "mkdir";
+	return there ? "update" : "create";
+}
+
+int
+sb_result_changes(struct sb_sync_result *res, const struct sb_plan *p, const struct sb_manifest *at, struct sb_error *err)
+{
+	res->changes = calloc(p->diff.n + 1, sizeof *res->changes);
+	if (!res->changes)
+		return sb_fail(err, SB_E_NOMEM, "result: out of memory");
+	for (size_t i = 0; i < p->diff.n; i++) {
+		struct sb_sync_change *c = &res->changes[res->n_changes];
+
+		c->what = what_of(&p->diff.v[i], &p->steps[i], at);
+		c->size = p->diff.v[i].entry.type == SB_ENTRY_FILE ? p->diff.v[i].entry.size : 0;
+		c->path = strdup(p->diff.v[i].path);
+		c->from = p->steps[i].from ? strdup(p->steps[i].from) : NULL;
+		res->n_changes++;
+		if (!c->path || (p->steps[i].from && !c->from))
+			return sb_fail(err, SB_E_NOMEM, "result: out of memory");
+	}
+	return 0;
+}
+
+int
+sb_result_commit(struct sb_sync_result *res, const struct sb_commit_result *c, struct sb_error *err)
+{
+	int r = 0;
+
+	res->files_synced += c->files;
+	res->files_deleted += c->deleted;
+	res->files_moved += c->moved;
+	for (size_t i = 0; i < c->n_left && r == 0; i++) {
+		enum sb_commit_why why = c->left[i].why;
+		struct sb_sync_notes *l = &res->conflicts;
+
+		if (why == SB_WHY_SOURCE || why == SB_WHY_NOTEMPTY)
+			l = &res->skipped;
+		else if (why == SB_WHY_DENIED)
+			l = &res->errors;
+		r = sb_result_note(l, c->left[i].path, NULL, sb_commit_why_text(why), err);
+	}
+	return r;
+}
+
+int
+sb_result_skipped(struct sb_sync_result *res, const struct sb_skipped *v, size_t n, struct sb_error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = sb_result_note(v[i].reason == SB_SKIP_UNREADABLE ? &res->errors : &res->skipped, v[i].path, NULL,
+			sb_skip_reason_text(v[i].reason), err);
+	return r;
+}

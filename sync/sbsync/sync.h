@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SBSYNC_SYNC_H
+#define SBSYNC_SYNC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sb/cancel.h>
+#include <sb/error.h>
+#include <sb/log.h>
+
+/* Where a sync is. */
+enum sb_phase {
+	SB_PHASE_CONNECT,
+	SB_PHASE_SCAN,
+	SB_PHASE_EXCHANGE,
+	SB_PHASE_TRANSFER,
+	SB_PHASE_COMMIT,
+	SB_PHASE_DONE,
+};
+
+struct sb_progress {
+	enum sb_phase phase;
+	uint64_t files; /* done so far */
+	uint64_t files_total; /* 0: not known yet */
+	uint64_t bytes;
+	uint64_t bytes_total;
+};
+
+/* Called from any thread of the sync, a few times a second at most. */
+typedef void (*sb_progress_fn)(const struct sb_progress *p, void *arg);
+
+/* How safe against a power cut the result is; the default follows where the data came from. */
+enum sb_sync_durability {
+	SB_SYNC_DURABLE_DEFAULT,
+	SB_SYNC_DURABLE_NONE,
+	SB_SYNC_DURABLE_BARRIER,
+	SB_SYNC_DURABLE_FULL,
+};
+
+#define SB_SYNC_LEVEL_AUTO (-1000)
+
+struct sb_sync_opts {
+	size_t size;
+	bool dry_run;             /* find out what would be done; change nothing */
+	bool checksum;            /* read every file, trust no stat */
+	bool gitignore;           /* honour .gitignore files */
+	bool no_delta;            /* always send whole files */
+	bool always_delta;        /* patches and deltas also between two local directories */
+	bool cross_mounts;        /* go into other file systems */
+	bool trust_git_config;    /* take changes of git's configuration and hooks from a sandbox */
+	bool no_escaping_links;   /* keep symlinks that lead out of the root aside */
+	const char *const *exclude; /* gitignore patterns, NULL-terminated; may be NULL */
+	const char *const *exclude_from; /* files of patterns, likewise */
+	int level;                /* zstd level, 0: do not compress, SB_SYNC_LEVEL_AUTO */
+	int64_t max_delete;       /* negative: half of a tree with more than 100 entries */
+	enum sb_sync_durability durability;
+	unsigned jobs;            /* threads for scanning and writing; 0: by processors */
+	int64_t timeout_ms;       /* for the whole sync; 0: none */
+	int stall_ms;             /* a far side without a byte for this long is dead */
+	uint64_t bwlimit;         /* bytes a second; 0: none */
+	const char *state_dir;    /* NULL: the default */
+	const char *const *agent; /* argv of the agent for a local pair; NULL: this program with "agent" */
+	const char *rsh;          /* remote shell command instead of the built-in SSH */
+	int port;                 /* 0: by configuration */
+	const char *identity;     /* key file */
+	const char *ssh_config;
+	const char *known_hosts;
+	bool accept_new_host_key;
+	const struct sb_cancel *cancel;
+	struct sb_log log;
+	sb_progress_fn progress;
+	void *progress_arg;
+};
+#define SB_SYNC_OPTS_INIT \
+	{ .size = sizeof(struct sb_sync_opts), .level = SB_SYNC_LEVEL_AUTO, .max_delete = -1, .stall_ms = 30000 }
+
+/* A path and a word about it. */
+struct sb_sync_note {
+	char *path;
+	char *saved_as; /* conflicts only */
+	const char *why;
+};
+
+struct sb_sync_notes {
+	struct sb_sync_note *v;
+	size_t n;
+	size_t cap;
+};
+
+/* What would be done to one path (dry run). */
+struct sb_sync_change {
+	char *path;
+	char *from;       /* moves and copies */
+	const char *what; /* "create", "update", "meta", "delete", "move", "copy", "link", "mkdir" */
+	uint64_t size;
+};
+
+struct sb_sync_result {
+	const char *direction; /* "to_runtime", "from_runtime", "local" */
+	const char *reason;
+	uint64_t files_synced;
+	uint64_t bytes_transferred; /* content, before compression */
+	uint64_t bytes_wire_up;
+	uint64_t bytes_wire_down;
+	uint64_t files_deleted;
+	uint64_t files_moved;
+	uint64_t files_delta;
+	uint64_t entries;           /* in the synced tree */
+	struct sb_sync_notes conflicts;
+	struct sb_sync_notes skipped;
+	struct sb_sync_notes errors;
+	struct sb_sync_notes auto_exec;      /* came through, but run by themselves */
+	struct sb_sync_notes escaping_links;
+	struct sb_sync_change *changes;      /* dry run only */
+	size_t n_changes;
+	int64_t duration_ms;
+	int64_t phases_ms[SB_PHASE_DONE];
+};
+
+SB_API void sb_sync_result_free(struct sb_sync_result *r);
+SB_API const char *sb_phase_name(enum sb_phase p);
+
+/*
+ * Makes the tree at `dst` equal to the one at `src`, one way. Each is a local path or a remote one ([user@]host:path,
+ * ssh://...); at most one may be remote. Nothing visible changes before everything has arrived and was verified.
+ * Fails with the codes of sb/error.h; on failure nothing is lost and the next run goes on where this one stopped.
+ * SB_E_BRAKE: it would delete too much. SB_E_LOCKED: another sync works on `dst`.
+ */
+SB_API int sb_sync_mirror(const char *src, const char *dst, const struct sb_sync_opts *opts,
+	struct sb_sync_result *out, struct sb_error *err);
+
+/* Serves a controller on stdin and stdout: what `sbsync agent` does. */
+SB_API int sb_sync_agent(int in_fd, int out_fd, const struct sb_cancel *cancel, struct sb_error *err);
+
+#endif
