@@ -8,3 +8,4 @@ E2E = \
 TESTS += $(E2E)
 dist_check_SCRIPTS += $(E2E)
 EXTRA_DIST += tests/lib/zfs.sh
+EXTRA_DIST += tests/lib/trees.py
