@@ -1,6 +1,7 @@
 # The commands: sbsync, sbctl, sbhostd.
 
 include bin/sbctl/local.mk
+include bin/sbhostd/local.mk
 bin_PROGRAMS += sbsync
 sbsync_SOURCES = \
 	%D%/sbsync/cmd-agent.c \

@@ -89,8 +89,12 @@ host_show_fields(const json_t *out)
 	json_t *v;
 
 	out = inner(out);
-	json_object_foreach((json_t *)(uintptr_t)out, key, v)
-		(void)printf("%-18s %s\n", key, cell(v, buf, sizeof buf));
+	json_object_foreach((json_t *)(uintptr_t)out, key, v) {
+		if (strcmp(key, "Uptime") == 0)
+			(void)printf("%-18s %.3f s\n", key, (double)json_integer_value(v) / 1e9);
+		else
+			(void)printf("%-18s %s\n", key, cell(v, buf, sizeof buf));
+	}
 }
 
 void

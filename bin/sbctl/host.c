@@ -250,25 +250,39 @@ parse_verb(struct host_run *r, int argc, char **argv, struct sb_error *err)
 	return 0;
 }
 
+/* Finds the verb; the common options may stand before it. */
+static int
+find_verb(struct host_run *r, int argc, char **argv, char ***rest, int *n, struct sb_error *err)
+{
+	struct sb_opt common[COMMON + 1] = { 0 };
+	int code;
+
+	memcpy(common, all_opts, COMMON * sizeof common[0]);
+	code = sb_opt_parse(common, argc, argv, true, &r->args, rest, n, err);
+	if (code < 0 || r->args.help || *n == 0)
+		return code;
+	for (r->verb = host_verbs; r->verb->name; r->verb++)
+		if (strcmp(r->verb->name, (*rest)[0]) == 0)
+			return 0;
+	return sb_fail(err, SB_E_USAGE, "there is no verb \"%s\": see sbctl host --help", (*rest)[0]);
+}
+
 static int
 run_host(void *values, int argc, char **argv)
 {
 	struct host_run r = { 0 };
 	struct sb_error err = { 0 };
-	int code;
+	char **rest = NULL;
+	int n = 0, code;
 
 	(void)values;
-	if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+	code = find_verb(&r, argc, argv, &rest, &n, &err);
+	if (code == 0 && !r.verb) {
 		print_all();
-		return argc < 2 ? 2 : 0;
+		return r.args.help ? 0 : 2;
 	}
-	for (r.verb = host_verbs; r.verb->name && strcmp(r.verb->name, argv[1]) != 0; r.verb++)
-		;
-	if (!r.verb->name) {
-		(void)sb_fail(&err, SB_E_USAGE, "there is no verb \"%s\": see sbctl host --help", argv[1]);
-		return sbctl_complain(&err);
-	}
-	code = parse_verb(&r, argc - 1, argv + 1, &err);
+	if (code == 0)
+		code = parse_verb(&r, n, rest, &err);
 	if (code < 0)
 		code = sbctl_complain(&err);
 	else if (!r.args.help)

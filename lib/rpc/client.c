@@ -3,6 +3,7 @@
 
 #include <sb/rpc.h>
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -199,6 +200,17 @@ transport_error(struct sb_rpc_client *c, CURLcode rc, struct sb_error *err)
 {
 	const char *why = c->curl_msg[0] ? c->curl_msg : curl_easy_strerror(rc);
 	int code = SB_E_CLOSED;
+	long sys = 0;
+
+	/* libcurl speaks of a host and a port also where there is only a socket. */
+	if (c->socket && rc == CURLE_COULDNT_CONNECT) {
+		(void)curl_easy_getinfo(c->easy, CURLINFO_OS_ERRNO, &sys);
+		errno = (int)sys;
+		(void)sb_fail_errno(err, "connect to %s", c->shown);
+		if (err)
+			err->code = SB_E_CONNECT;
+		return SB_E_CONNECT;
+	}
 
 	switch (rc) {
 	case CURLE_COULDNT_CONNECT:

@@ -9,6 +9,12 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/field.c %D%/field.h \
 	%D%/events.c %D%/events.h \
 	%D%/gzip.c %D%/gzip.h \
+	%D%/host.c %D%/host.h %D%/host-int.h \
+	%D%/host-event.c \
+	%D%/host-json.c \
+	%D%/host-metrics.c \
+	%D%/host-session.c \
+	%D%/host-snapshot.c \
 	%D%/idem.c %D%/idem.h \
 	%D%/json.c \
 	%D%/listen.c \

@@ -3,9 +3,10 @@ E2E = \
 	%D%/host-zfs.sh \
 	%D%/install.sh \
 	%D%/mirror.sh \
-	%D%/quickstart.sh
+	%D%/quickstart.sh \
+	%D%/rpc-host.sh
 
 TESTS += $(E2E)
 dist_check_SCRIPTS += $(E2E)
-EXTRA_DIST += tests/lib/zfs.sh
+EXTRA_DIST += tests/lib/rpc.sh tests/lib/zfs.sh
 EXTRA_DIST += tests/lib/trees.py

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SBHOSTD_HOSTD_H
+#define SBHOSTD_HOSTD_H
+
+#include <stdbool.h>
+
+#include <base/opt.h>
+#include <base/str.h>
+#include <rpc/auth.h>
+#include <rpc/server.h>
+#include <sb/host.h>
+
+enum hostd_log_format { HOSTD_LOG_JSON, HOSTD_LOG_TEXT };
+
+/* A token as the configuration file names it. */
+struct hostd_token {
+	char *name, *role, *session;
+	char *token, *token_file, *sha256; /* one of them */
+};
+
+/* Everything that can be configured: one table of options serves the file, the environment and the flags. */
+struct hostd_config {
+	const char *config_file;
+	bool check, help, version;
+	struct sb_opt_list listen;
+	const char *socket_mode, *socket_group;
+	bool socket_auth;
+	const char *tls_cert, *tls_key;
+	const char *token_file, *token_key_file;
+	const char *state_dir;
+	int storage, runtime, orphans, log_level, log_format;
+	const char *pool, *bases_dataset, *sessions_dataset, *sessions_root_dir, *bases_dir;
+	const char *default_base, *zfs_path, *zpool_path, *advertise_addr, *snapshot_prefix;
+	bool sudo, per_tool_snapshots, no_resume;
+	int64_t max_sessions, keep_turn, keep_named, keep_tool, warn_at, critical_at, max_tools, max_processes;
+	uint64_t default_quota, max_log_bytes, max_message;
+	int64_t tool_timeout, drain_timeout, shutdown_timeout, health_interval, storage_timeout,
+		transfer_timeout;
+	const char *api_version, *min_api_version;
+	int64_t max_connections, max_calls, max_streams, io_threads;
+	int64_t header_timeout, body_timeout, idle_timeout;
+
+	struct hostd_token *tokens;
+	size_t n_tokens;
+	struct sb_strlist kept; /* strings from file and environment */
+};
+
+extern const struct sb_opt hostd_opts[];
+
+/* Defaults, then the file, then the environment, then the flags. SB_E_USAGE or SB_E_INVAL in one line. */
+int hostd_config_load(struct hostd_config *c, int argc, char **argv, struct sb_error *err);
+void hostd_config_free(struct hostd_config *c);
+
+/* config-apply.c: sets option `name` from text; `source` says where it came from ("FILE:12", "SANDBOX_SUDO"). */
+int hostd_config_set(struct hostd_config *c, const char *name, const char *value, const char *source,
+	struct sb_error *err);
+/* Empties a list option, so that a later source replaces what an earlier one gave. */
+void hostd_config_clear_list(struct hostd_config *c, const char *name);
+/* The file's content into `c`. */
+int hostd_config_read_file(struct hostd_config *c, const char *path, struct sb_error *err);
+
+/* The options of the parts. `listen` (NULL-terminated, freed by the caller) is the server's. */
+void hostd_config_host(const struct hostd_config *c, struct sb_host_opts *out);
+int hostd_config_server(const struct hostd_config *c, struct sb_rpc_server_opts *out, const char ***listen,
+	struct sb_error *err);
+/* Tokens of the file, of --token-file and of SANDBOX_AUTH_TOKEN; the key for session tokens. */
+int hostd_config_auth(const struct hostd_config *c, struct sb_rpc_auth *auth, struct sb_error *err);
+
+#endif

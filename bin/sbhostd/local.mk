@@ -1,0 +1,16 @@
+# sbhostd: the sandbox host's daemon.
+sbin_PROGRAMS = sbhostd
+sbhostd_SOURCES = \
+	%D%/config.c %D%/hostd.h \
+	%D%/config-apply.c \
+	%D%/config-yaml.c \
+	%D%/main.c
+sbhostd_LDADD = lib/libsandbox-core.la sync/libsbsync-core.la $(SANDBOX_LIBS) $(SYNC_LIBS) $(SSH2_LIBS)
+
+EXTRA_DIST += %D%/sbhostd.service.in
+systemdunitdir = $(prefix)/lib/systemd/system
+nodist_systemdunit_DATA = %D%/sbhostd.service
+CLEANFILES += %D%/sbhostd.service
+%D%/sbhostd.service: %D%/sbhostd.service.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) %D% && sed -e 's|@sbindir[@]|$(sbindir)|g' -e 's|@sysconfdir[@]|$(sysconfdir)|g' \
+		$(srcdir)/%D%/sbhostd.service.in >$@.new && mv $@.new $@

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include <base/cleanup.h>
+#include <bin/sbhostd/hostd.h>
+#include <rpc/host.h>
+#include <sb/version.h>
+
+static const struct sb_cmd hostd_cmd = {
+	.name = "",
+	.args = "",
+	.help = "run the sandbox host: sessions with snapshots, served over Connect RPC",
+	.details = "Options are also read from a YAML file (the same names) and from the environment "
+		   "(SANDBOX_ and the name: SANDBOX_STATE_DIR); flags win over both. Tokens come from the file, "
+		   "from --token-file or from SANDBOX_AUTH_TOKEN.",
+	.opts = hostd_opts,
+};
+
+/* What runs; freed in this order from below. */
+struct hostd {
+	struct hostd_config config;
+	struct sb_log log;
+	struct sb_rpc_auth *auth;
+	struct sb_rpc_host *rpc;
+	struct sb_host *host;
+	struct sb_rpc_server *server;
+	struct sb_cancel *hurry; /* a second signal: do not wait any more */
+	sigset_t signals;
+};
+
+static const char *const level_names[] = { "error", "warn", "info", "debug", "trace" };
+
+static void
+print_time(char *out, size_t size)
+{
+	struct timespec now;
+	struct tm tm;
+	char day[32];
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	(void)gmtime_r(&now.tv_sec, &tm);
+	(void)strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm);
+	(void)snprintf(out, size, "%s.%03ldZ", day, now.tv_nsec / 1000000);
+}
+
+static void
+log_json(enum sb_log_level level, const char *component, const char *text, void *arg)
+{
+	char when[64];
+	json_t *o;
+	char *line;
+
+	(void)arg;
+	print_time(when, sizeof when);
+	o = json_pack("{s:s, s:s, s:s, s:s}", "time", when, "level", level_names[level], "component", component,
+		"msg", text);
+	line = o ? json_dumps(o, JSON_COMPACT) : NULL;
+	(void)fprintf(stderr, "%s\n", line ? line : "{\"level\":\"error\",\"msg\":\"out of memory\"}");
+	free(line);
+	json_decref(o);
+}
+
+static void
+log_text(enum sb_log_level level, const char *component, const char *text, void *arg)
+{
+	char when[64];
+
+	(void)arg;
+	print_time(when, sizeof when);
+	(void)fprintf(stderr, "%s %-5s %s: %s\n", when, level_names[level], component, text);
+}
+
+/* Tells systemd, when it started us and asked for it. */
+static void
+notify(const char *state)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	sb_autoclose int fd = -1;
+	size_t len = path ? strlen(path) : 0;
+
+	if (len == 0 || len >= sizeof a.sun_path)
+		return;
+	memcpy(a.sun_path, path, len);
+	if (a.sun_path[0] == '@')
+		a.sun_path[0] = '\0';
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0)
+		(void)sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&a,
+			(socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
+}
+
+/* Names are meant from where the daemon was started. */
+static int
+make_absolute(struct hostd_config *c, const char **path, struct sb_error *err)
+{
+	sb_autofree char *cwd = NULL;
+	int r;
+
+	if (!*path || (*path)[0] == '/')
+		return 0;
+	cwd = getcwd(NULL, 0);
+	if (!cwd)
+		return sb_fail_errno(err, "working directory");
+	r = sb_strlist_addf(&c->kept, err, "%s/%s", cwd, *path);
+	if (r == 0)
+		*path = c->kept.v[c->kept.n - 1];
+	return r;
+}
+
+static int
+make_state_dir(struct hostd_config *c, struct sb_error *err)
+{
+	const char *given = getenv("STATE_DIRECTORY");
+	int r;
+
+	if (!c->state_dir)
+		c->state_dir = given && given[0] ? given : NULL;
+	if (!c->state_dir)
+		return sb_fail(err, SB_E_USAGE, "--state-dir is required: it keeps the sessions' database");
+	r = make_absolute(c, &c->state_dir, err);
+	if (r == 0)
+		r = make_absolute(c, &c->sessions_root_dir, err);
+	if (r == 0)
+		r = make_absolute(c, &c->bases_dir, err);
+	if (r < 0)
+		return r;
+	if (mkdir(c->state_dir, 0700) < 0 && errno != EEXIST)
+		return sb_fail_errno(err, "state directory %s", c->state_dir);
+	return 0;
+}
+
+static int
+open_parts(struct hostd *d, struct sb_error *err)
+{
+	struct sb_rpc_server_opts so;
+	struct sb_host_opts ho;
+	const char **listen = NULL;
+	int r;
+
+	d->auth = sb_rpc_auth_new(err);
+	d->hurry = sb_cancel_new(err);
+	if (!d->auth || !d->hurry)
+		return SB_E_NOMEM;
+	r = hostd_config_auth(&d->config, d->auth, err);
+	if (r == 0)
+		r = hostd_config_server(&d->config, &so, &listen, err);
+	if (r == 0 && !d->config.check) {
+		hostd_config_host(&d->config, &ho);
+		ho.log = so.log = d->log;
+		so.auth = d->auth;
+		d->rpc = sb_rpc_host_new(d->auth, so.max_message, err);
+		ho.on_event = sb_rpc_host_on_event;
+		ho.event_arg = d->rpc;
+		d->host = d->rpc ? sb_host_open(&ho, err) : NULL;
+		r = d->host ? sb_host_start(d->host, err) : err->code;
+		if (r == 0) {
+			sb_rpc_host_attach(d->rpc, d->host);
+			d->server = sb_rpc_server_start(&so, sb_rpc_host_service(d->rpc), err);
+			r = d->server ? 0 : err->code;
+		}
+	}
+	for (size_t i = 0; r == 0 && d->server && listen[i]; i++)
+		sb_log(&d->log, SB_LOG_INFO, "sbhostd", "listening on %s", listen[i]);
+	if (listen && d->config.listen.n == 0)
+		free((char *)(uintptr_t)listen[0]);
+	free(listen);
+	return r;
+}
+
+/* While the end is under way, one more signal ends the waiting. */
+static void *
+hurry_thread(void *arg)
+{
+	struct hostd *d = arg;
+	int sig;
+
+	do {
+		if (sigwait(&d->signals, &sig) != 0)
+			return NULL;
+	} while (sig == SIGHUP);
+	sb_log(&d->log, SB_LOG_WARN, "sbhostd", "second signal: not waiting any more");
+	sb_cancel_request(d->hurry);
+	return NULL;
+}
+
+static void
+wait_for_signal(struct hostd *d)
+{
+	int sig = 0;
+
+	while (sigwait(&d->signals, &sig) == 0 && sig == SIGHUP)
+		sb_log(&d->log, SB_LOG_WARN, "sbhostd", "SIGHUP is ignored: restart to read the configuration");
+	sb_log(&d->log, SB_LOG_INFO, "sbhostd", "signal %d: draining, every session is kept", sig);
+}
+
+/* Calls end, streams are ended, sessions are paused and kept. */
+static int
+shut_down(struct hostd *d)
+{
+	struct sb_host_call limits = { .cancel = d->hurry, .deadline = SB_NEVER };
+	struct sb_error err = { 0 };
+	pthread_t thread;
+	int r;
+
+	notify("STOPPING=1");
+	if (pthread_create(&thread, NULL, hurry_thread, d) == 0)
+		(void)pthread_detach(thread);
+	sb_rpc_server_stop(d->server, d->config.shutdown_timeout, d->hurry);
+	r = sb_host_shutdown(d->host, &limits, &err);
+	if (r < 0)
+		sb_log(&d->log, SB_LOG_ERROR, "sbhostd", "shutdown: %s", err.msg);
+	else
+		sb_log(&d->log, SB_LOG_INFO, "sbhostd", "stopped");
+	return r;
+}
+
+static void
+close_parts(struct hostd *d)
+{
+	sb_rpc_server_free(d->server);
+	sb_host_close(d->host);
+	sb_rpc_host_free(d->rpc);
+	sb_rpc_auth_free(d->auth);
+	hostd_config_free(&d->config);
+}
+
+static int
+complain(const struct sb_error *err)
+{
+	(void)fprintf(stderr, "sbhostd: %s\n", err->msg);
+	return err->code == SB_E_USAGE ? 2 : 1;
+}
+
+static void
+set_up_process(struct hostd *d)
+{
+	d->log = (struct sb_log){ .fn = d->config.log_format == HOSTD_LOG_JSON ? log_json : log_text,
+		.level = (enum sb_log_level)d->config.log_level };
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)sigemptyset(&d->signals);
+	(void)sigaddset(&d->signals, SIGTERM);
+	(void)sigaddset(&d->signals, SIGINT);
+	(void)sigaddset(&d->signals, SIGHUP);
+	/* Before any thread is made, so that all of them leave these to the main one. */
+	(void)pthread_sigmask(SIG_BLOCK, &d->signals, NULL);
+}
+
+int
+main(int argc, char **argv)
+{
+	/* Static: the thread that waits for a second signal may outlive main's work. */
+	static struct hostd d;
+	struct sb_error err = { 0 };
+	int r = hostd_config_load(&d.config, argc, argv, &err);
+
+	if (r == 0 && d.config.help) {
+		sb_opt_print_help(stdout, "sbhostd", &hostd_cmd);
+		return 0;
+	}
+	if (r == 0 && d.config.version) {
+		(void)printf("sbhostd %s\n", sb_version());
+		return 0;
+	}
+	if (r == 0)
+		r = make_state_dir(&d.config, &err);
+	if (r < 0)
+		return complain(&err);
+	set_up_process(&d);
+	r = open_parts(&d, &err);
+	if (r < 0 || d.config.check) {
+		close_parts(&d);
+		return r < 0 ? complain(&err) : 0;
+	}
+	notify("READY=1");
+	wait_for_signal(&d);
+	r = shut_down(&d);
+	close_parts(&d);
+	return r < 0 ? 1 : 0;
+}
