@@ -27,6 +27,18 @@ tests_fuzz_fuzz_diff_LDADD = $(FUZZ_LDADD_SYNC)
 tests_fuzz_fuzz_manifest_SOURCES = %D%/fuzz-manifest.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_manifest_LDADD = $(FUZZ_LDADD_SYNC)
 
+FUZZERS_ALL += %D%/fuzz-delta-apply %D%/fuzz-delta-sig %D%/fuzz-pack %D%/fuzz-patch %D%/fuzz-store
+tests_fuzz_fuzz_delta_apply_SOURCES = %D%/fuzz-delta-apply.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_delta_apply_LDADD = $(FUZZ_LDADD_SYNC)
+tests_fuzz_fuzz_delta_sig_SOURCES = %D%/fuzz-delta-sig.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_delta_sig_LDADD = $(FUZZ_LDADD_SYNC)
+tests_fuzz_fuzz_pack_SOURCES = %D%/fuzz-pack.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_pack_LDADD = $(FUZZ_LDADD_SYNC)
+tests_fuzz_fuzz_patch_SOURCES = %D%/fuzz-patch.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_patch_LDADD = $(FUZZ_LDADD_SYNC)
+tests_fuzz_fuzz_store_SOURCES = %D%/fuzz-store.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_store_LDADD = $(FUZZ_LDADD_SYNC)
+
 FUZZ_LDADD_BASE = lib/base/libbase.la $(SB_FUZZ_FLAGS)
 FUZZ_LDADD_SYNC = sync/libsbsync-core.la $(SYNC_LIBS) $(SSH2_LIBS) $(SB_FUZZ_FLAGS)
 FUZZ_LDADD_SANDBOX = lib/libsandbox-core.la sync/libsbsync-core.la $(SANDBOX_LIBS) $(SYNC_LIBS) \
