@@ -90,7 +90,7 @@ def number(v, form="%.2f"):
 
 
 def rows_of(results):
-    ours = next((r for r in results if r.tool == OURS), None)
+    ours = next((r for r in results if r.tool == OURS and r.usable()), None)
     for r in results:
         if r.error or r.verified is False:
             yield [r.tool, "FAILED: " + (r.error or "destination differs from the source"), *[""] * 7]
