@@ -295,7 +295,7 @@ parse_attrs(struct archive_entry *ae, struct sb_pack_entry *e)
 	        [SB_PACK_WHOLE] = 0,
 	        [SB_PACK_PATCH] = ATTR_KIND | ATTR_SIZE | ATTR_BASE,
 	        [SB_PACK_DELTA] = ATTR_KIND | ATTR_SIZE | ATTR_BASE,
-	        [SB_PACK_RANGE] = ATTR_KIND | ATTR_SIZE | ATTR_OFFSET,
+	        [SB_PACK_RANGE] = ATTR_KIND | ATTR_SIZE | ATTR_BASE | ATTR_OFFSET,
 	        [SB_PACK_SPARSE] = ATTR_KIND | ATTR_SIZE,
 	};
 	const char *name;

@@ -10,7 +10,7 @@
  * Attributes of entries other than whole files, as extended attributes with text values:
  *   user.sbsync.kind    "patch", "delta", "range", "sparse"
  *   user.sbsync.size    length of the finished file, decimal
- *   user.sbsync.base    digest of the base in hex (patch, delta)
+ *   user.sbsync.base    digest of the base in hex (patch, delta), of what is there (range)
  *   user.sbsync.offset  decimal (range)
  */
 #include "config.h"
@@ -176,7 +176,7 @@ add_attributes(struct archive_entry *ae, const struct sb_pack_entry *e)
 	add_number(ae, SB_PACK_ATTR_SIZE, e->file_size);
 	if (e->kind == SB_PACK_RANGE)
 		add_number(ae, SB_PACK_ATTR_OFFSET, e->offset);
-	if (e->kind == SB_PACK_PATCH || e->kind == SB_PACK_DELTA) {
+	if (e->kind != SB_PACK_SPARSE) {
 		char hex[2 * sizeof e->base.b + 1];
 
 		for (size_t i = 0; i < sizeof e->base.b; i++)

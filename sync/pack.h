@@ -21,7 +21,7 @@ enum sb_pack_kind {
 	SB_PACK_WHOLE,
 	SB_PACK_PATCH,  /* one zstd frame made with the base content (digest `base`) as prefix */
 	SB_PACK_DELTA,  /* a librsync delta against the content with digest `base` */
-	SB_PACK_RANGE,  /* bytes from `offset` to the end; the receiver holds what is before */
+	SB_PACK_RANGE,  /* bytes from `offset` to the end; the receiver holds what is before, with digest `base` */
 	SB_PACK_SPARSE, /* whole, holes left out: varint pairs (offset, length) precede each data run; a final pair (size, 0) ends it */
 };
 
@@ -30,7 +30,7 @@ struct sb_pack_entry {
 	uint64_t size;         /* of the entry's bytes in the stream; must be known beforehand */
 	uint64_t file_size;    /* of the finished file */
 	enum sb_pack_kind kind;
-	struct sb_digest base; /* PATCH, DELTA */
+	struct sb_digest base; /* PATCH, DELTA, RANGE */
 	uint64_t offset;       /* RANGE */
 };
 

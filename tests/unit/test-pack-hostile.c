@@ -346,7 +346,7 @@ set_attr_feature(struct archive_entry *e, enum feature f)
 		archive_entry_xattr_add_entry(
 		        e, "user.sbsync.size", "99999999999999999999", 20);
 	} else if (f == F_RANGE_LIES) {
-		plain_patch(e, "range", NULL);
+		plain_patch(e, "range", zeros);
 		archive_entry_xattr_add_entry(e, "user.sbsync.offset", "11", 2);
 	}
 }

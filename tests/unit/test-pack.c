@@ -203,6 +203,7 @@ static const struct sb_pack_entry kinds[] = {
                 .size = 100,
                 .file_size = (5ull << 30) + 100,
                 .kind = SB_PACK_RANGE,
+                .base = {{0xcd, 3}},
                 .offset = 5ull << 30},
         {.path = "s", .size = 3, .file_size = INT64_MAX, .kind = SB_PACK_SPARSE},
         {.path = "w", .size = 4, .file_size = 4, .kind = SB_PACK_WHOLE},
