@@ -94,7 +94,8 @@ part_crash()
 	kill -9 $pid 2>/dev/null || true
 	wait $pid 2>/dev/null || true
 	must "every file of the box still has its old content" diff -r --exclude=.sbsync-stage before box
-	show sbsync mirror --gitignore proj box
+	tell "What had arrived is not sent again."
+	show sbsync mirror --gitignore --stats proj box
 	must "run again, it finished: the two are equal" diff -r --exclude=build proj box
 }
 

@@ -1,4 +1,5 @@
 E2E = \
+	%D%/demo.sh \
 	%D%/bench.sh \
 	%D%/host-zfs.sh \
 	%D%/install.sh \
