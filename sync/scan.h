@@ -57,14 +57,19 @@ struct sb_scan {
  * Each file is stat'ed before and after it is hashed; one that moved is tried again, twice, then left out as SB_SKIP_UNSTABLE.
  * A cached digest is taken when dev, inode, size, mtime, ctime and mode are the same and the cached entry is not racy.
  * An unreadable directory or file is left out and reported as skipped: the caller must not take it for deleted.
- * A file or directory that vanishes during the walk is simply not there. Any other failure (EIO, ENOMEM, EMFILE) fails the scan as a whole.
+ * What turns into something else meanwhile (a directory into a symlink) is SB_SKIP_UNSTABLE, as are the names of one
+ * inode that do not agree. A file or directory that vanishes during the walk is simply not there. Any other failure (EIO, ENOMEM, EMFILE) fails the scan as a whole.
  * Does not change access times where the system allows (O_NOATIME tried). The result is the caller's: sb_scan_free.
  */
 int sb_scan_run(int rootfd, const struct sb_scan_opts *opts, struct sb_scan *out, struct sb_error *err);
 void sb_scan_free(struct sb_scan *s);
 SB_CLEANUP_VALUE(sb_scan, sb_scan_free)
 
-/* Hashes the files that a lazy scan left unhashed (all, or those `want` says), then finishes the manifest when none is left. */
+/*
+ * Hashes the files that a lazy scan left unhashed (all, or those `want` says) and finishes the manifest; its id means
+ * something once none is left. Other names of a hashed inode get the digest too. One that changed since the scan has its
+ * new state then; one that is gone or cannot be read leaves the manifest. After a failure it may be called again.
+ */
 int sb_scan_hash_rest(int rootfd, const struct sb_scan_opts *opts, struct sb_scan *s,
 	bool (*want)(const char *path, const struct sb_entry *e, void *arg), void *arg, struct sb_error *err);
 
