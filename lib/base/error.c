@@ -75,6 +75,17 @@ sb_fail_errno(struct sb_error *err, const char *fmt, ...)
 	return code;
 }
 
+/* Adds ": " and `text` behind the first `at` bytes of the message, as far as there is room. */
+static void
+append(struct sb_error *err, size_t at, const char *text)
+{
+	for (const char *p = ": "; *p && at < sizeof err->msg - 1; p++)
+		err->msg[at++] = *p;
+	while (*text && at < sizeof err->msg - 1)
+		err->msg[at++] = *text++;
+	err->msg[at] = 0;
+}
+
 int
 sb_wrap(struct sb_error *err, int code, const char *fmt, ...)
 {
@@ -89,7 +100,7 @@ sb_wrap(struct sb_error *err, int code, const char *fmt, ...)
 	n = vsnprintf(err->msg, sizeof err->msg, fmt, ap);
 	va_end(ap);
 	if (n >= 0 && (size_t)n < sizeof err->msg)
-		(void)snprintf(err->msg + n, sizeof err->msg - (size_t)n, ": %s", old);
+		append(err, (size_t)n, old);
 	err->code = code;
 	return code;
 }

@@ -129,6 +129,22 @@ prepare_level(struct removal *rm, struct sb_error *err)
 	return 0;
 }
 
+/* Closes every directory on the way but the last. False when none was open. */
+static bool
+close_above(struct removal *rm)
+{
+	bool any = false;
+
+	for (size_t i = 0; i + 1 < rm->n; i++) {
+		if (!rm->v[i].dir)
+			continue;
+		(void)closedir(rm->v[i].dir);
+		rm->v[i].dir = NULL;
+		any = true;
+	}
+	return any;
+}
+
 static const struct place *
 last_place(const struct removal *rm)
 {
@@ -147,7 +163,9 @@ push(struct removal *rm, int dirfd, const char *name, struct sb_error *err)
 
 	if (r < 0)
 		return r;
-	fd = open_dir(dirfd, name);
+	do
+		fd = open_dir(dirfd, name);
+	while (fd < 0 && (errno == EMFILE || errno == ENFILE) && close_above(rm));
 	if (fd < 0 && errno == ENOENT)
 		return 0;
 	/* Another process put something else in its place. */

@@ -4,9 +4,11 @@ BASE_TESTS = \
 	tests/unit/test-cancel \
 	tests/unit/test-file \
 	tests/unit/test-log \
+	tests/unit/test-nofile \
 	tests/unit/test-opt \
 	tests/unit/test-path \
 	tests/unit/test-path-remove \
+	tests/unit/test-run \
 	tests/unit/test-spawn \
 	tests/unit/test-str
 check_PROGRAMS += $(BASE_TESTS)
@@ -29,3 +31,7 @@ tests_unit_test_path_remove_SOURCES = tests/unit/test-path-remove.c tests/lib/tm
 tests_unit_test_path_remove_LDADD = $(UNIT_LDADD_BASE)
 tests_unit_test_allocfail_SOURCES = tests/unit/test-allocfail.c tests/lib/tmpdir.h
 tests_unit_test_allocfail_LDADD = $(UNIT_LDADD_BASE)
+tests_unit_test_nofile_SOURCES = tests/unit/test-nofile.c tests/lib/tmpdir.h
+tests_unit_test_nofile_LDADD = $(UNIT_LDADD_BASE)
+tests_unit_test_run_SOURCES = tests/unit/test-run.c
+tests_unit_test_run_LDADD = $(UNIT_LDADD_BASE)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <base/buf.h>
@@ -54,6 +55,33 @@ largest_ceiling_does_not_overflow(void **state)
 	assert_string_equal((char *)b.data, "abc");
 	assert_null(sb_buf_reserve(&b, SIZE_MAX - 2));
 	assert_int_equal(b.failed, SB_E_FULL);
+}
+
+static void
+bytes_can_be_taken_out(void **state)
+{
+	sb_auto(sb_buf) struct sb_buf b;
+	size_t len = 7;
+	uint8_t *taken;
+
+	(void)state;
+	sb_buf_init(&b, 10);
+	taken = sb_buf_detach(&b, &len);
+	assert_non_null(taken);
+	assert_int_equal(len, 0);
+	assert_string_equal((char *)taken, "");
+	free(taken);
+	sb_buf_add_str(&b, "abc");
+	taken = sb_buf_detach(&b, &len);
+	assert_int_equal(len, 3);
+	assert_string_equal((char *)taken, "abc");
+	free(taken);
+	assert_int_equal(b.len, 0);
+	assert_string_equal((char *)b.data, "");
+	sb_buf_add_str(&b, "again");
+	assert_string_equal((char *)b.data, "again");
+	taken = sb_buf_detach(&b, NULL);
+	free(taken);
 }
 
 static void
@@ -119,6 +147,7 @@ main(void)
 		cmocka_unit_test(appends_and_terminates),
 		cmocka_unit_test(ceiling_sticks),
 		cmocka_unit_test(largest_ceiling_does_not_overflow),
+		cmocka_unit_test(bytes_can_be_taken_out),
 		cmocka_unit_test(integers_round_trip),
 		cmocka_unit_test(cursor_refuses_what_is_not_there),
 	};

@@ -145,7 +145,7 @@ replace_without_space(const struct tmpdir *t)
 
 	sb_buf_init(&b, 0);
 	(void)snprintf(path, sizeof path, "%s/mnt", t->path);
-	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	if (unshare(CLONE_NEWNS) || mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) ||
 		mount("tmpfs", path, "tmpfs", 0, "size=64k"))
 		return CHILD_SKIP;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -142,7 +142,7 @@ remove_mounted(const struct tmpdir *before)
 
 	(void)snprintf(path, sizeof path, "%s/tree/mnt", t->path);
 	(void)snprintf(keep, sizeof keep, "%s/keep", t->path);
-	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	if (unshare(CLONE_NEWNS) || mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) ||
 		mount("tmpfs", path, "tmpfs", 0, "size=64k"))
 		return CHILD_SKIP;
 	/* The old descriptor still sees the tree without the new mounts. */
@@ -152,13 +152,13 @@ remove_mounted(const struct tmpdir *before)
 	if (sb_path_remove_tree(t->fd, "tree", &err) != SB_E_STATE || !exists(t, "tree/mnt/inside"))
 		return 3;
 	/* A bind mount has the device number of what is around it. */
-	if (umount2(path, MNT_DETACH) || mount(keep, path, NULL, MS_BIND, NULL))
+	if (umount2(path, MNT_DETACH) || mount(keep, path, "none", MS_BIND, NULL))
 		return 4;
 	if (sb_path_remove_tree(t->fd, "tree", &err) != SB_E_STATE || !exists(t, "keep/f"))
 		return 5;
 	if (strcmp(err.msg, "remove mnt: something is mounted there, unmount it first"))
 		return 6;
-	if (mount(keep, keep, NULL, MS_BIND, NULL) || sb_path_remove_tree(t->fd, "keep", &err) != SB_E_STATE)
+	if (mount(keep, keep, "none", MS_BIND, NULL) || sb_path_remove_tree(t->fd, "keep", &err) != SB_E_STATE)
 		return 7;
 	return exists(t, "keep/f") ? 0 : 8;
 }
