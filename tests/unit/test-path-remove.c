@@ -65,13 +65,13 @@ deep_and_wide_trees_go(void **state)
 {
 	const struct tmpdir *t = *state;
 	struct sb_error err = { 0 };
-	sb_autofree char *path = malloc(6000);
+	sb_autofree char *path = malloc(1600);
 	char name[64];
 
 	assert_non_null(path);
-	memset(path, 'd', 6000);
-	for (size_t i = 1; i < 6000; i += 2)
-		path[i] = i + 1 < 6000 ? '/' : 0;
+	memset(path, 'd', 1600);
+	for (size_t i = 1; i < 1600; i += 2)
+		path[i] = i + 1 < 1600 ? '/' : 0;
 	assert_ok(sb_path_mkdirs(t->fd, path, 0755, &err), &err);
 	/* Siblings on every level of the first hundred: coming back up must find them. */
 	for (size_t i = 0; i < 100; i++) {
@@ -305,7 +305,7 @@ removing_never_ends_outside(void **state)
 	make_dir(t, "root");
 	atomic_init(&s.stop, false);
 	assert_int_equal(pthread_create(&thread, NULL, swap_names, &s), 0);
-	for (int i = 0; i < 200; i++) {
+	for (int i = 0; i < 60; i++) {
 		/* Any of these may fail while names change under it; none may reach what the link points to. */
 		(void)sb_path_remove_tree(t->fd, "l", NULL);
 		(void)symlinkat("../../outside", t->fd, "l");
@@ -319,6 +319,54 @@ removing_never_ends_outside(void **state)
 	assert_ok(sb_path_remove_tree(t->fd, "root", &err), &err);
 	assert_ok(sb_path_remove_tree(t->fd, "l", &err), &err);
 	assert_true(exists(t, "outside/f"));
+}
+
+/* Moves a directory out of the tree and back until told to stop. */
+static void *
+move_away(void *arg)
+{
+	struct swapper *s = arg;
+
+	while (!atomic_load(&s->stop)) {
+		(void)renameat(s->fd, s->a, s->fd, s->b);
+		(void)renameat(s->fd, s->b, s->fd, s->a);
+	}
+	return NULL;
+}
+
+/*
+ * So deep that the way back goes through "..", which leads elsewhere once the directory was moved. What
+ * lies there has the names that are being removed.
+ */
+static void
+coming_back_never_ends_outside(void **state)
+{
+	const struct tmpdir *t = *state;
+	struct swapper s = { .fd = t->fd, .b = "outside/d" };
+	struct sb_error err = { 0 };
+	char deep[200];
+	char half[200];
+	pthread_t thread;
+
+	memset(deep, 'd', sizeof deep);
+	for (size_t i = 1; i < sizeof deep; i += 2)
+		deep[i] = i + 1 < sizeof deep ? '/' : 0;
+	memcpy(half, deep, sizeof half);
+	half[59] = 0;
+	s.a = half;
+	make_dir(t, "outside");
+	tmpdir_file(t, "outside/f", "secret");
+	atomic_init(&s.stop, false);
+	assert_int_equal(pthread_create(&thread, NULL, move_away, &s), 0);
+	for (int i = 0; i < 20; i++) {
+		(void)sb_path_mkdirs(t->fd, deep, 0755, NULL);
+		(void)sb_path_remove_tree(t->fd, "d", NULL);
+		if (!exists(t, "outside/f"))
+			fail_msg("removed a file outside in round %d", i);
+	}
+	atomic_store(&s.stop, true);
+	(void)pthread_join(thread, NULL);
+	assert_ok(sb_path_remove_tree(t->fd, "d", &err), &err);
 }
 
 /* Makes files in a directory for as long as it exists. */
@@ -379,6 +427,7 @@ main(void)
 		IN_TMPDIR(mounts_are_not_entered),
 		IN_TMPDIR(opening_never_ends_outside),
 		IN_TMPDIR(removing_never_ends_outside),
+		IN_TMPDIR(coming_back_never_ends_outside),
 		IN_TMPDIR(a_directory_being_filled_ends_without_a_crash),
 	};
 

@@ -319,6 +319,27 @@ paths_longer_than_path_max_work(void **state)
 }
 
 static void
+paths_of_about_path_max_work(void **state)
+{
+	const struct tmpdir *t = *state;
+	struct sb_error err = { 0 };
+
+	for (size_t len = PATH_MAX - 2; len <= PATH_MAX + 2; len++) {
+		/* The last component takes up what is left of the length. */
+		sb_autofree char *path = deep_path(42, 99);
+		struct stat st;
+		int fd;
+
+		path[len] = 0;
+		assert_ok(sb_path_mkdirs(t->fd, path, 0755, &err), &err);
+		assert_ok(sb_path_stat(t->fd, path, &st, &err), &err);
+		fd = sb_path_open(t->fd, path, O_RDONLY | O_DIRECTORY, 0, &err);
+		assert_ok(fd, &err);
+		(void)close(fd);
+	}
+}
+
+static void
 parent_can_be_synced(void **state)
 {
 	const struct tmpdir *t = *state;
@@ -494,6 +515,7 @@ main(void)
 		BOTH(magic_links_are_refused),
 		BOTH(longest_names_work),
 		BOTH(paths_longer_than_path_max_work),
+		BOTH(paths_of_about_path_max_work),
 		BOTH(parent_can_be_synced),
 		BOTH(stat_says_what_is_there),
 		BOTH(mkdirs_leaves_what_exists),

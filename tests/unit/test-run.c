@@ -108,6 +108,24 @@ large_input_is_echoed(void **state)
 }
 
 static void
+a_child_that_closes_its_input_is_no_signal_for_us(void **state)
+{
+	static const char *const argv[] = { "/bin/sh", "-c", "exec <&-; head -c 3000000 /dev/zero", NULL };
+	static const char data[1 << 20];
+	struct sb_buf big;
+	void (*old)(int) = signal(SIGPIPE, SIG_DFL);
+	int r;
+
+	(void)state;
+	sb_buf_init(&big, 3000000);
+	r = sb_run(argv, NULL, data, sizeof data, &big, NULL, NULL, sb_deadline_in(PATIENCE_MS), &err);
+	(void)signal(SIGPIPE, old);
+	assert_ok(r, &err);
+	assert_int_equal(big.len, 3000000);
+	sb_buf_free(&big);
+}
+
+static void
 do_nothing(int sig)
 {
 	(void)sig;
@@ -283,6 +301,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_BUFFERS(runs_feeds_and_collects),
 		WITH_BUFFERS(large_input_is_echoed),
+		WITH_BUFFERS(a_child_that_closes_its_input_is_no_signal_for_us),
 		WITH_BUFFERS(signals_in_between_do_no_harm),
 		WITH_BUFFERS(full_buffer_does_not_stop_the_child),
 		WITH_BUFFERS(something_left_behind_does_not_hold_us),
