@@ -25,6 +25,8 @@
 /* Rounds of one direction in one step, so that no channel and no direction starves the others. */
 #define ROUNDS 16
 #define SOCKET_BUFFER (1 << 20)
+#define RETRY_MS 50
+#define RETRY_FOR_MS 3000
 
 static void
 finish(struct sb_ssh_channel *ch, int code, const char *text)
@@ -81,13 +83,19 @@ fail_channel(struct sb_ssh_channel *ch, const char *what)
 	}
 }
 
+/*
+ * The server counts sessions, and one we have let go of stays on its books until its process is gone. So a refusal is not the
+ * last word while others close or have just closed.
+ */
 static bool
-any_closing(const struct sb_ssh *c)
+may_retry(const struct sb_ssh_channel *ch)
 {
-	for (const struct sb_ssh_channel *ch = c->channels; ch; ch = ch->next)
-		if (ch->state == CHANNEL_CLOSING)
+	if (libssh2_session_last_errno(ch->conn->session) != LIBSSH2_ERROR_CHANNEL_FAILURE)
+		return false;
+	for (const struct sb_ssh_channel *o = ch->conn->channels; o; o = o->next)
+		if (o->state == CHANNEL_CLOSING)
 			return true;
-	return false;
+	return ch->conn->closed_at && sb_now_ms() - ch->conn->closed_at < RETRY_FOR_MS;
 }
 
 static bool
@@ -96,7 +104,7 @@ open_channel(struct sb_ssh_channel *ch)
 	struct sb_ssh *c = ch->conn;
 
 	if (ch->state == CHANNEL_WAITING) {
-		if (c->opener || c->pinging || (ch->refused && any_closing(c)))
+		if (c->opener || c->pinging || ch->retry_at > sb_now_ms())
 			return false;
 		c->opener = ch;
 		ch->state = CHANNEL_OPENING;
@@ -106,10 +114,8 @@ open_channel(struct sb_ssh_channel *ch)
 		if (libssh2_session_last_errno(c->session) == LIBSSH2_ERROR_EAGAIN)
 			return false;
 		c->opener = NULL;
-		/* The server counts sessions; one we have let go of may not be off its books yet. */
-		if (libssh2_session_last_errno(c->session) == LIBSSH2_ERROR_CHANNEL_FAILURE &&
-			any_closing(c)) {
-			ch->refused = true;
+		if (may_retry(ch)) {
+			ch->retry_at = sb_now_ms() + RETRY_MS;
 			ch->state = CHANNEL_WAITING;
 			return false;
 		}
@@ -323,6 +329,7 @@ close_channel(struct sb_ssh_channel *ch)
 	if (libssh2_channel_free(ch->ch) == LIBSSH2_ERROR_EAGAIN)
 		return false;
 	ch->ch = NULL;
+	ch->conn->closed_at = sb_now_ms();
 	ch->state = CHANNEL_ENDED;
 	return true;
 }

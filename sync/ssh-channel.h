@@ -22,7 +22,7 @@ struct sb_ssh_channel {
 	char *command;
 	enum sb_ssh_channel_state state;
 	LIBSSH2_CHANNEL *ch;
-	bool refused;  /* once, while others were closing */
+	int64_t retry_at; /* when to ask again for a channel; 0: was not refused */
 	bool starting; /* the exec request is not answered yet */
 	int in_fd;     /* what the user of the transport wrote */
 	int out_fd;    /* what he reads */

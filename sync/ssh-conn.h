@@ -15,6 +15,7 @@
 
 /* The inside of a connection; only the ssh-*.c files include this. */
 struct sb_ssh_channel;
+union sb_ssh_block;
 
 /* The server's MaxSessions is 10 unless somebody raised it. */
 #define SB_SSH_CHANNELS_MAX 64
@@ -34,6 +35,7 @@ struct sb_ssh {
 	LIBSSH2_SESSION *session;
 	struct sb_ssh_wire wire;
 	size_t memory; /* bytes libssh2 holds */
+	union sb_ssh_block *blocks;
 	bool memory_hit;
 	void *auth; /* the log-in under way, for its callbacks */
 	bool auth_gave_up;
@@ -41,6 +43,7 @@ struct sb_ssh {
 	char farewell[160]; /* what the server said when it disconnected, escaped */
 	bool pinging;
 	int64_t ping_at;
+	int64_t closed_at; /* when a channel was closed last */
 	struct sb_ssh_channel *opener; /* the channel being opened: libssh2 opens one at a time */
 	struct sb_ssh_channel *channels;
 

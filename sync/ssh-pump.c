@@ -180,6 +180,19 @@ check_life(struct sb_ssh *c)
 
 #define FIXED 3
 
+/* Lowers `delay` to the time at which a refused channel asks again. */
+static int
+retry_delay(const struct sb_ssh *c, int delay)
+{
+	for (const struct sb_ssh_channel *ch = c->channels; ch; ch = ch->next) {
+		int64_t left = ch->retry_at - sb_now_ms();
+
+		if (ch->state == CHANNEL_WAITING && ch->retry_at && left < delay)
+			delay = left < 1 ? 1 : (int)left;
+	}
+	return delay;
+}
+
 static void
 wait_for_events(struct sb_ssh *c, int delay)
 {
@@ -227,7 +240,7 @@ pump(void *arg)
 		reap_channels(c);
 		delay = check_life(c);
 		if (!is_broken(c))
-			wait_for_events(c, delay);
+			wait_for_events(c, retry_delay(c, delay));
 	}
 	(void)pthread_mutex_lock(&c->mu);
 	if (!c->broken) {

@@ -14,7 +14,7 @@
 #include "ssh-net.h"
 
 /*
- * What we offer, best first; libssh2 drops what it does not know. Left out: CBC modes, RC4, MD5, SHA-1 key exchange, DSA. The
+ * What we offer, best first; what libssh2 does not know is dropped. Left out: CBC modes, RC4, MD5, SHA-1 key exchange, DSA. The
  * counter mode is first because the AES-GCM of libssh2 has had memory errors a server could reach, and because
  * with it and a plain MAC the prefix truncation attack (Terrapin) has no hold.
  */
@@ -69,16 +69,42 @@ init_library(void)
 	init_result = libssh2_init(0);
 }
 
-/* Each block carries its size in front, so that what a server makes libssh2 hold can be counted and capped. */
-union block {
-	size_t size;
+/*
+ * Each block carries its size, so that what a server makes libssh2 hold can be counted and capped, and its neighbours,
+ * so that what libssh2 forgets (some in every key exchange) goes with the connection.
+ */
+union sb_ssh_block {
+	struct {
+		size_t size;
+		union sb_ssh_block *next, **at;
+	};
 	max_align_t align;
 };
+
+static void
+block_link(struct sb_ssh *c, union sb_ssh_block *b)
+{
+	b->next = c->blocks;
+	b->at = &c->blocks;
+	if (b->next)
+		b->next->at = &b->next;
+	c->blocks = b;
+	c->memory += b->size;
+}
+
+static void
+block_unlink(struct sb_ssh *c, union sb_ssh_block *b)
+{
+	*b->at = b->next;
+	if (b->next)
+		b->next->at = b->at;
+	c->memory -= b->size;
+}
 
 static LIBSSH2_ALLOC_FUNC(count_alloc)
 {
 	struct sb_ssh *c = *abstract;
-	union block *b;
+	union sb_ssh_block *b;
 
 	if (count > MEMORY_MAX - c->memory) {
 		c->memory_hit = true;
@@ -88,38 +114,38 @@ static LIBSSH2_ALLOC_FUNC(count_alloc)
 	if (!b)
 		return NULL;
 	b->size = count;
-	c->memory += count;
+	block_link(c, b);
 	return b + 1;
 }
 
 static LIBSSH2_FREE_FUNC(count_free)
 {
-	struct sb_ssh *c = *abstract;
-	union block *b = ptr;
+	union sb_ssh_block *b = ptr;
 
 	if (!b)
 		return;
-	b--;
-	c->memory -= b->size;
+	block_unlink(*abstract, --b);
 	free(b);
 }
 
 static LIBSSH2_REALLOC_FUNC(count_realloc)
 {
 	struct sb_ssh *c = *abstract;
-	union block *b = ptr;
-	size_t old = b ? b[-1].size : 0;
+	union sb_ssh_block *b = ptr, *moved;
 
-	if (count > MEMORY_MAX - (c->memory - old)) {
+	if (!b)
+		return count_alloc(count, abstract);
+	b--;
+	if (count > MEMORY_MAX - (c->memory - b->size)) {
 		c->memory_hit = true;
 		return NULL;
 	}
-	b = realloc(b ? b - 1 : NULL, sizeof *b + count);
-	if (!b)
-		return NULL;
-	b->size = count;
-	c->memory += count - old;
-	return b + 1;
+	block_unlink(c, b);
+	moved = realloc(b, sizeof *b + count);
+	if (moved)
+		moved->size = count;
+	block_link(c, moved ? moved : b);
+	return moved ? moved + 1 : NULL;
 }
 
 void *
@@ -219,19 +245,49 @@ host_alg_list(const struct sb_ssh_known *known, char *out, size_t size)
 					n ? "," : "", host_algs[i].alg);
 }
 
+static bool
+is_supported(const char **algs, int n, const char *name, size_t len)
+{
+	for (int i = 0; i < n; i++)
+		if (strlen(algs[i]) == len && memcmp(algs[i], name, len) == 0)
+			return true;
+	return false;
+}
+
+/* Only known names are passed on: libssh2 1.10 drops unknown ones by copying memory over itself. */
+static int
+set_method(struct sb_ssh *c, int type, const char *list, struct sb_error *err)
+{
+	const char **algs = NULL;
+	char known[600] = "";
+	size_t used = 0;
+	int n = libssh2_session_supported_algs(c->session, type, &algs);
+
+	for (const char *p = list; n > 0 && *p;) {
+		size_t len = strcspn(p, ",");
+
+		if (is_supported(algs, n, p, len) && used + len + 2 < sizeof known)
+			used += (size_t)snprintf(known + used, sizeof known - used, "%s%.*s",
+				used ? "," : "", (int)len, p);
+		p += len + (p[len] == ',');
+	}
+	if (n > 0)
+		libssh2_free(c->session, algs);
+	if (!used || libssh2_session_method_pref(c->session, type, known) < 0)
+		return sb_fail(err, SB_E_UNSUPPORTED, "%s has none of: %.300s", sb_ssh_library(), list);
+	return 0;
+}
+
 static int
 set_methods(struct sb_ssh *c, const struct sb_ssh_known *known, struct sb_error *err)
 {
-	char algs[400], why[160];
+	char algs[400];
+	int r = 0;
 
-	for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
-		if (libssh2_session_method_pref(c->session, methods[i].type, methods[i].list) < 0)
-			return sb_fail(err, SB_E_UNSUPPORTED, "%s has none of: %s (%s)", sb_ssh_library(),
-				methods[i].list, sb_ssh_conn_last(c, why, sizeof why));
+	for (size_t i = 0; i < sizeof methods / sizeof methods[0] && r >= 0; i++)
+		r = set_method(c, methods[i].type, methods[i].list, err);
 	host_alg_list(known, algs, sizeof algs);
-	if (libssh2_session_method_pref(c->session, LIBSSH2_METHOD_HOSTKEY, algs) < 0)
-		return sb_fail(err, SB_E_UNSUPPORTED, "%s has none of: %s", sb_ssh_library(), algs);
-	return 0;
+	return r < 0 ? r : set_method(c, LIBSSH2_METHOD_HOSTKEY, algs, err);
 }
 
 /* Has the server's version line come? Lines before it show up here too. */
@@ -264,6 +320,13 @@ handshake(struct sb_ssh *c, int ms, struct sb_error *err)
 		return 0;
 	if (c->memory_hit)
 		return sb_fail(err, SB_E_LIMIT, "the server made libssh2 use too much memory");
+	if (!has_version(c) && c->wire.bytes_down > 0) {
+		const char *said = libssh2_session_banner_get(c->session);
+
+		(void)sb_escape(said ? said : "", said ? strlen(said) : 0, why, sizeof why);
+		return sb_fail(err, SB_E_PROTO, "this is not an SSH server (it says \"%.100s\"); is the port right (-p)?",
+			why);
+	}
 	if (rc == LIBSSH2_ERROR_KEX_FAILURE || rc == LIBSSH2_ERROR_METHOD_NONE)
 		return sb_fail(err, SB_E_UNSUPPORTED,
 			"no algorithm in common with the server (%s; %s); --rsh ssh uses your ssh program instead",
@@ -367,6 +430,12 @@ conn_destroy(struct sb_ssh *c)
 		c->wire.eof = true;
 		c->wire.in_len = 0;
 		(void)libssh2_session_free(c->session);
+	}
+	while (c->blocks) {
+		union sb_ssh_block *b = c->blocks;
+
+		block_unlink(c, b);
+		free(b);
 	}
 	sb_ssh_wire_destroy(&c->wire);
 	if (c->wake_fd >= 0)
