@@ -193,33 +193,27 @@ parse_line(struct sb_ssh_known *k, const struct host_names *names, const char *f
 	return add_key(k, file, no, type, type_len, blob, (size_t)n, revoked, !full, err);
 }
 
-static int
-load_file(struct sb_ssh_known *k, const struct host_names *names, const char *file, struct sb_error *err)
+int
+sb_ssh_known_parse(struct sb_ssh_known *k, const char *text, size_t len, const char *file, const char *host,
+	int port, struct sb_error *err)
 {
-	sb_auto(sb_buf) struct sb_buf b;
-	const char *p, *end;
-	int r;
+	struct host_names names = { 0 };
+	const char *p = text, *end = text + len;
+	int r = 0;
 
-	r = sb_file_read(AT_FDCWD, file, FILE_MAX_LEN, &b, err);
-	/* INVAL: not a regular file; /dev/null is a usual choice for "none". */
-	if (r == SB_E_NOTFOUND || r == SB_E_INVAL)
-		return 0;
-	if (r < 0)
-		return r;
-	p = (const char *)b.data;
-	end = p + b.len;
-	for (size_t no = 1; p < end; no++) {
+	(void)sb_ssh_known_name(host, port, names.full, sizeof names.full);
+	if (names.full[0] == '[')
+		(void)snprintf(names.bare, sizeof names.bare, "%s", host);
+	for (size_t no = 1; p < end && r >= 0; no++) {
 		const char *nl = memchr(p, '\n', (size_t)(end - p));
 		const char *stop = nl ? nl : end;
 
 		if (stop > p && stop[-1] == '\r')
 			stop--;
-		r = parse_line(k, names, file, no, p, stop, err);
-		if (r < 0)
-			return r;
+		r = parse_line(k, &names, file, no, p, stop, err);
 		p = nl ? nl + 1 : end;
 	}
-	return 0;
+	return r;
 }
 
 char *
@@ -236,21 +230,22 @@ int
 sb_ssh_known_load(struct sb_ssh_known *k, const char *const *files, size_t n, const char *host, int port,
 	struct sb_error *err)
 {
-	struct host_names names = { 0 };
+	int r = 0;
 
 	memset(k, 0, sizeof *k);
-	(void)sb_ssh_known_name(host, port, names.full, sizeof names.full);
-	if (names.full[0] == '[')
-		(void)snprintf(names.bare, sizeof names.bare, "%s", host);
-	for (size_t i = 0; i < n; i++) {
-		int r = load_file(k, &names, files[i], err);
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		sb_auto(sb_buf) struct sb_buf b;
 
-		if (r < 0) {
-			sb_ssh_known_free(k);
-			return r;
-		}
+		r = sb_file_read(AT_FDCWD, files[i], FILE_MAX_LEN, &b, err);
+		/* INVAL: not a regular file; /dev/null is a usual choice for "none". */
+		if (r == SB_E_NOTFOUND || r == SB_E_INVAL)
+			r = 0;
+		else if (r >= 0)
+			r = sb_ssh_known_parse(k, (char *)b.data, b.len, files[i], host, port, err);
 	}
-	return 0;
+	if (r < 0)
+		sb_ssh_known_free(k);
+	return r;
 }
 
 void

@@ -41,6 +41,9 @@ enum sb_ssh_known_answer {
 /* Reads the files (missing ones are empty). Fails on memory, and for a file that is there but cannot be read. */
 int sb_ssh_known_load(struct sb_ssh_known *k, const char *const *files, size_t n, const char *host,
 	int port, struct sb_error *err);
+/* Adds the lines of a text that is called `file` to `k`, which is zeroed before the first. */
+int sb_ssh_known_parse(struct sb_ssh_known *k, const char *text, size_t len, const char *file,
+	const char *host, int port, struct sb_error *err);
 void sb_ssh_known_free(struct sb_ssh_known *k);
 SB_CLEANUP_VALUE(sb_ssh_known, sb_ssh_known_free)
 

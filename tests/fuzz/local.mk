@@ -39,6 +39,12 @@ tests_fuzz_fuzz_patch_LDADD = $(FUZZ_LDADD_SYNC)
 tests_fuzz_fuzz_store_SOURCES = %D%/fuzz-store.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_store_LDADD = $(FUZZ_LDADD_SYNC)
 
+FUZZERS_ALL += %D%/fuzz-endpoint %D%/fuzz-ssh
+tests_fuzz_fuzz_endpoint_SOURCES = %D%/fuzz-endpoint.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_endpoint_LDADD = $(FUZZ_LDADD_SYNC)
+tests_fuzz_fuzz_ssh_SOURCES = %D%/fuzz-ssh.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_ssh_LDADD = $(FUZZ_LDADD_SYNC)
+
 FUZZ_LDADD_BASE = lib/base/libbase.la $(SB_FUZZ_FLAGS)
 FUZZ_LDADD_SYNC = sync/libsbsync-core.la $(SYNC_LIBS) $(SSH2_LIBS) $(SB_FUZZ_FLAGS)
 FUZZ_LDADD_SANDBOX = lib/libsandbox-core.la sync/libsbsync-core.la $(SANDBOX_LIBS) $(SYNC_LIBS) \

@@ -3,6 +3,7 @@ check_PROGRAMS += \
 	%D%/test-endpoint \
 	%D%/test-ssh \
 	%D%/test-ssh-bad \
+	%D%/test-ssh-parts \
 	%D%/test-transport
 
 TESTS += \
@@ -10,6 +11,7 @@ TESTS += \
 	%D%/test-endpoint \
 	%D%/test-ssh \
 	%D%/test-ssh-bad \
+	%D%/test-ssh-parts \
 	%D%/test-transport
 
 tests_unit_test_endpoint_SOURCES = %D%/test-endpoint.c
@@ -18,6 +20,8 @@ tests_unit_test_deploy_SOURCES = %D%/test-deploy.c tests/lib/sshd.c tests/lib/ss
 tests_unit_test_deploy_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_ssh_bad_SOURCES = %D%/test-ssh-bad.c tests/lib/sshd.c tests/lib/sshd.h tests/lib/relay.c tests/lib/relay.h
 tests_unit_test_ssh_bad_LDADD = $(UNIT_LDADD_SYNC)
+tests_unit_test_ssh_parts_SOURCES = %D%/test-ssh-parts.c
+tests_unit_test_ssh_parts_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_ssh_SOURCES = %D%/test-ssh.c tests/lib/sshd.c tests/lib/sshd.h
 tests_unit_test_ssh_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_transport_SOURCES = %D%/test-transport.c
