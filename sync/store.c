@@ -337,6 +337,7 @@ read_content(struct sb_store *s, const struct sb_store_item *it,
         const struct sb_store_batch *b, uint8_t *to, struct sb_error *err)
 {
 	const struct sb_store_frame *f;
+	struct sb_error local = {0};
 	const uint8_t *raw;
 
 	if (b) {
@@ -346,9 +347,9 @@ read_content(struct sb_store *s, const struct sb_store_item *it,
 	f = &s->cat.frames[it->frame];
 	if (f->raw_len == it->len && f->raw_len > DECODED_MAX)
 		return decode_frame(s, f, to, err);
-	raw = sb_store_decode(s, it->frame, err);
+	raw = sb_store_decode(s, it->frame, &local);
 	if (!raw)
-		return SB_E_CORRUPT;
+		return sb_fail(err, local.code, "%s", local.msg);
 	memcpy(to, raw + it->off, it->len);
 	return 0;
 }
@@ -372,6 +373,7 @@ get_locked(struct sb_store *s, const struct sb_digest *d, struct sb_buf *out,
 	const struct sb_store_item *it = kept;
 	struct sb_digest got;
 	uint8_t *to;
+	int r;
 
 	if (!it)
 		it = find_in_memory(s, d, &b);
@@ -381,7 +383,10 @@ get_locked(struct sb_store *s, const struct sb_digest *d, struct sb_buf *out,
 	to = sb_buf_reserve(out, it->len);
 	if (!to)
 		return sb_buf_check(out, "content from the store", err);
-	if (read_content(s, it, b, to, err) < 0)
+	r = read_content(s, it, b, to, err);
+	if (r == SB_E_NOMEM)
+		return r;
+	if (r < 0)
 		return forget_damaged(kept, err);
 	got = sb_digest_of(to, it->len);
 	if (!sb_digest_eq(&got, d))

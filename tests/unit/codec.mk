@@ -1,5 +1,6 @@
 # The codec: data stream, patches, deltas, base store.
 CODEC_TESTS = \
+	%D%/test-codec-nomem \
 	%D%/test-delta \
 	%D%/test-pack \
 	%D%/test-pack-hostile \
@@ -20,3 +21,6 @@ tests_unit_test_store_SOURCES = %D%/test-store.c tests/lib/tmpdir.h
 tests_unit_test_store_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_delta_SOURCES = %D%/test-delta.c tests/lib/tmpdir.h
 tests_unit_test_delta_LDADD = $(UNIT_LDADD_SYNC)
+tests_unit_test_codec_nomem_SOURCES = %D%/test-codec-nomem.c tests/lib/nomem.c tests/lib/nomem.h tests/lib/tmpdir.h
+tests_unit_test_codec_nomem_LDFLAGS = $(NOMEM_WRAP)
+tests_unit_test_codec_nomem_LDADD = $(UNIT_LDADD_SYNC)
