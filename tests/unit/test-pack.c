@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include <locale.h>
+
+#include <base/spawn.h>
 #include <sync/pack.h>
 
 #include "tests/lib/blocks.h"
@@ -55,7 +58,8 @@ static const char *const odd_names[] = {
         "@LongLink",
         "PaxHeader/x",
         "GNUSparseFile.0/x",
-        ("\xe2\x80\xae" "evil"),
+        ("\xe2\x80\xae"
+         "evil"),
         "d/\xc0\x80",
         "\xf0\x9f\x98\x80",
         "=10 path=x",
@@ -152,6 +156,16 @@ names_and_sizes_round_trip(void **state)
 	free(names);
 }
 
+/* A program may have set a locale; names are bytes all the same. */
+static void
+names_are_bytes_in_any_locale(void **state)
+{
+	if (!setlocale(LC_ALL, "C.UTF-8"))
+		skip();
+	names_and_sizes_round_trip(state);
+	(void)setlocale(LC_ALL, "C");
+}
+
 static void
 any_cut_of_the_stream_reads_the_same(void **state)
 {
@@ -209,6 +223,8 @@ static const struct sb_pack_entry kinds[] = {
         {.path = "w", .size = 4, .file_size = 4, .kind = SB_PACK_WHOLE},
 };
 
+static const uint8_t raw_zeros[1000];
+
 static void
 kinds_keep_their_attributes(void **state)
 {
@@ -217,14 +233,13 @@ kinds_keep_their_attributes(void **state)
 	struct sb_packr *r;
 	struct sb_error err = {0};
 	struct sb_pack_entry e;
-	static const uint8_t zeros[1000];
 
 	(void)state;
 	blocks_init(&b);
 	pw = blocks_writer(&b, 3, 0);
 	for (size_t i = 0; i < N(kinds); i++) {
 		assert_ok(sb_packw_begin(pw, &kinds[i], &err), &err);
-		assert_ok(sb_packw_data(pw, zeros, kinds[i].size, &err), &err);
+		assert_ok(sb_packw_data(pw, raw_zeros, kinds[i].size, &err), &err);
 		assert_ok(sb_packw_end(pw, &err), &err);
 	}
 	assert_ok(sb_packw_finish(pw, &err), &err);
@@ -240,6 +255,59 @@ kinds_keep_their_attributes(void **state)
 	}
 	assert_int_equal(sb_packr_next(r, &e, &err), 0);
 	sb_packr_free(r);
+	blocks_free(&b);
+}
+
+static int
+have_tar(void)
+{
+	const char *const argv[] = {"tar", "--version", NULL};
+	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
+
+	o.search_path = true;
+	return sb_run(argv, &o, NULL, 0, NULL, NULL, NULL, SB_NEVER, NULL) == 0;
+}
+
+/* The system's tar lists the stream: every kind of entry, long and odd names, the end. */
+static void
+any_tar_reads_the_stream(void **state)
+{
+	const char *const argv[] = {"tar", "--quoting-style=literal", "-tf", "-", NULL};
+	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
+	struct sb_error err = {0};
+	struct blocks b;
+	struct sb_packw *pw;
+	sb_autofree uint8_t *raw = NULL;
+	sb_autofree char *path = NULL;
+	sb_auto(sb_buf) struct sb_buf out, want, said;
+	size_t len;
+
+	(void)state;
+	if (!have_tar())
+		skip();
+	sb_buf_init(&out, 1 << 16);
+	sb_buf_init(&want, 1 << 16);
+	sb_buf_init(&said, 1 << 16);
+	path = long_path(600, 200);
+	blocks_init(&b);
+	pw = blocks_writer(&b, 3, 0);
+	put_whole(pw, "a/\xff name", "x", 1);
+	put_whole(pw, path, "", 0);
+	for (size_t i = 0; i < N(kinds); i++) {
+		assert_ok(sb_packw_begin(pw, &kinds[i], &err), &err);
+		assert_ok(sb_packw_data(pw, raw_zeros, kinds[i].size, &err), &err);
+		assert_ok(sb_packw_end(pw, &err), &err);
+	}
+	assert_ok(sb_packw_finish(pw, &err), &err);
+	sb_packw_free(pw);
+	sb_buf_addf(&want, "a/\xff name\n%s\np\nd/\xff\nr\ns\nw\n", path);
+	raw = blocks_raw(&b, &len);
+	o.search_path = true;
+	o.io[0] = o.io[1] = o.io[2] = SB_SPAWN_PIPE;
+	assert_int_equal(sb_run(argv, &o, raw, len, &out, &said, NULL,
+	                         sb_deadline_in(20000), &err),
+	        0);
+	assert_string_equal((char *)out.data, (char *)want.data);
 	blocks_free(&b);
 }
 
@@ -454,8 +522,10 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(names_and_sizes_round_trip),
+	        cmocka_unit_test(names_are_bytes_in_any_locale),
 	        cmocka_unit_test(any_cut_of_the_stream_reads_the_same),
 	        cmocka_unit_test(kinds_keep_their_attributes),
+	        cmocka_unit_test(any_tar_reads_the_stream),
 	        cmocka_unit_test(large_sizes_fit_the_header),
 	        cmocka_unit_test(empty_archive_is_fine),
 	        cmocka_unit_test(noise_is_stored_and_text_shrinks),
