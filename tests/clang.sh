@@ -11,15 +11,17 @@ done
 [ -n "$clang" ] || skip_all "clang is not installed"
 flags="${SB_CPPFLAGS:--I$src/lib -I$src/sync -I$src} ${SB_CFLAGS:--std=gnu17 -Wall -Wextra -Wvla -Wno-unused-parameter}"
 
+echo "$clang -fsyntax-only $flags -Werror \"\$@\"" >"$scratch/clang.sh"
+
 # clean FOLDER: nothing to say about the sources in it. Paths with blanks are not expected in the tree.
 clean()
 {
 	find "$src/$1" -name '*.c' -not -path '*/_build/*' | LC_ALL=C sort |
-		xargs -r -P 2 -n 4 sh -c "$clang -fsyntax-only $flags -Werror \"\$@\"" sh
+		xargs -r -P 2 -n 4 sh "$scratch/clang.sh"
 }
 
 echo 'int f(int x) { if (x = 1) return 0; return 1; }' >"$scratch/bad.c"
-must_fail "clang finds what is wrong" 1 sh -c "$clang -fsyntax-only $flags -Werror $scratch/bad.c"
+must_fail "clang finds what is wrong" 1 sh "$scratch/clang.sh" "$scratch/bad.c"
 for folder in lib sync bin tests; do
 	check "$folder" clean $folder
 done

@@ -12,8 +12,7 @@ warn='-Wall -Wextra -Werror -Wno-unused-parameter'
 one()
 {
 	printf '#include <%s>\n' "$2" >"$scratch/one.c"
-	# shellcheck disable=SC2086
-	check "$1" $cc -std=gnu17 $flags $warn -fsyntax-only "$scratch/one.c"
+	check "$1" sh -c "$cc -std=gnu17 $flags $warn -fsyntax-only $scratch/one.c"
 }
 
 for header in $(cd "$src" && find lib sync bin tests -name '*.h' | LC_ALL=C sort); do

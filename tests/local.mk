@@ -7,9 +7,10 @@ TEST_TIMEOUT = 300
 LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/lib/run-test.sh $(TEST_TIMEOUT)
 SH_LOG_COMPILER = $(LOG_COMPILER)
 EXTRA_DIST += tests/lib/run-test.sh tests/lib/tap.sh tests/lib/unit.h
+# SB_CPPFLAGS and SB_CFLAGS are shell text: quotes in them are for the shell that uses them.
 AM_TESTS_ENVIRONMENT = CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; \
 	SB_TOP_SRCDIR='$(abs_top_srcdir)'; export SB_TOP_SRCDIR; \
-	SB_CPPFLAGS='$(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) $(CPPFLAGS)'; export SB_CPPFLAGS; \
+	SB_CPPFLAGS='$(subst ','\'',$(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) $(CPPFLAGS))'; export SB_CPPFLAGS; \
 	SB_CFLAGS='$(SB_CFLAGS)'; export SB_CFLAGS; \
 	CC='$(CC)'; export CC; \
 	SB_TOP_BUILDDIR='$(abs_top_builddir)'; export SB_TOP_BUILDDIR;
