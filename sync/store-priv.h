@@ -114,7 +114,8 @@ int sb_store_catalog_rehash(struct sb_store_catalog *c, struct sb_error *err);
 
 /* ---- store-segment.c ---- */
 
-/* Opens every segment in the directory, oldest first. Damaged ones are removed. */
+/* Opens every segment in the directory, oldest first. What is no file of ours is removed.
+ */
 int sb_store_segments_open(struct sb_store *s, struct sb_error *err);
 /* Adds what stands behind `from` in the segment to the catalog; cuts off a broken tail.
  */

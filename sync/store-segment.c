@@ -39,6 +39,7 @@
 #define ITEM_LEN 20u
 
 #define NAME_LEN 14
+#define SKIP_MAX 64
 
 static void
 segment_name(uint32_t id, char out[NAME_LEN])
@@ -266,8 +267,10 @@ sb_store_segments_open(struct sb_store *s, struct sb_error *err)
 {
 	sb_autoclose int fd = openat(s->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	sb_autoclosedir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	struct sb_error why = {0};
 	struct dirent *e;
 	uint32_t id;
+	int r;
 
 	s->segments = calloc(SB_STORE_SEGMENTS_MAX, sizeof *s->segments);
 	if (!s->segments)
@@ -278,21 +281,27 @@ sb_store_segments_open(struct sb_store *s, struct sb_error *err)
 	while ((e = readdir(dir))) {
 		if (!parse_name(e->d_name, &id))
 			continue;
-		if (add_segment(s, id, 0, err) < 0)
+		r = add_segment(s, id, 0, &why);
+		if (r == SB_E_CORRUPT || (r < 0 && why.sys == ELOOP))
 			(void)unlinkat(s->dirfd, e->d_name, 0);
 	}
 	qsort(s->segments, s->n_segments, sizeof *s->segments, by_id);
 	return 0;
 }
 
+/* The next free number; one that could not be opened may still have its name. */
 int
 sb_store_segment_begin(struct sb_store *s, struct sb_error *err)
 {
-	uint32_t id = s->n_segments ? s->segments[s->n_segments - 1].id + 1 : 1;
+	uint32_t id = s->n_segments ? s->segments[s->n_segments - 1].id : 0;
+	int r = SB_E_EXISTS;
 
-	if (!id)
-		return sb_fail(err, SB_E_LIMIT, "store: out of segment numbers");
-	return add_segment(s, id, O_CREAT | O_EXCL, err);
+	for (int tries = 0; tries < SKIP_MAX && r == SB_E_EXISTS; tries++) {
+		if (++id == 0)
+			return sb_fail(err, SB_E_LIMIT, "store: out of segment numbers");
+		r = add_segment(s, id, O_CREAT | O_EXCL, err);
+	}
+	return r;
 }
 
 int

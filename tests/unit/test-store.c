@@ -489,6 +489,7 @@ odd_files_in_the_directory(void **state)
 	struct tmpdir *p = *state;
 	struct stat st;
 
+	assert_int_equal(mkdirat(p->fd, "pack-00000001", 0700), 0);
 	assert_int_equal(mkdirat(p->fd, "pack-00000007", 0700), 0);
 	assert_int_equal(symlinkat("/etc/passwd", p->fd, "pack-00000008"), 0);
 	assert_int_equal(mkfifoat(p->fd, "pack-00000009", 0600), 0);
