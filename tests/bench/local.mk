@@ -2,6 +2,7 @@
 # doc/BENCHMARKS.md), `make bench-quick` in a few minutes, `make bench-local` on pairs of local directories; BENCH_FLAGS
 # adds options. `make bench-parts` measures single parts of the engine; BENCHES=tests/bench/bench-NAME one of them.
 BENCHES = \
+	%D%/bench-codec \
 	%D%/bench-ignore
 BENCH_HELPERS = \
 	%D%/floor \
@@ -25,6 +26,8 @@ bench-helpers: $(BENCH_HELPERS)
 bench-parts: $(BENCHES)
 	@for b in $(BENCHES); do echo "== $$b"; ./$$b || exit 1; done
 
+tests_bench_bench_codec_SOURCES = %D%/bench-codec.c
+tests_bench_bench_codec_LDADD = sync/libsbsync-core.la $(SYNC_LIBS)
 tests_bench_bench_ignore_SOURCES = %D%/bench-ignore.c
 tests_bench_bench_ignore_LDADD = sync/libsbsync-core.la $(SYNC_LIBS)
 tests_bench_bench_scan_SOURCES = %D%/bench-scan.c
