@@ -98,7 +98,10 @@ sb_file_write_nosig(int fd, const void *data, size_t len)
 	was_pending = !sigpending(&pending) && sigismember(&pending, SIGPIPE) == 1;
 	n = write(fd, data, len);
 	sys = errno;
-	/* The signal is for this thread; taking it back leaves one that was there before alone. */
+	/*
+	 * The signal is for this thread; taking it back leaves one that was there before
+	 * alone.
+	 */
 	if (n < 0 && sys == EPIPE && !was_pending)
 		while (sigtimedwait(&pipe_set, NULL, &now) < 0 && errno == EINTR)
 			;
@@ -134,7 +137,8 @@ temp_name(char *out, size_t size, struct sb_error *err)
 	int r = sb_random(random, sizeof random, err);
 
 	if (r >= 0)
-		(void)snprintf(out, size, ".sb-new-%s", sb_str_hex(random, sizeof random, hex));
+		(void)snprintf(
+			out, size, ".sb-new-%s", sb_str_hex(random, sizeof random, hex));
 	return r;
 }
 
@@ -168,9 +172,11 @@ sb_file_replace(int dirfd, const char *name, const void *data, size_t len, mode_
 		r = dir = open_dir_of(dirfd, name, &leaf, err);
 	if (r < 0)
 		return sb_wrap(err, r, "replace %s", show(name, &s));
-	fd = openat(dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = openat(
+		dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return sb_fail_errno(err, "replace %s: make a temporary file", show(name, &s));
+		return sb_fail_errno(
+			err, "replace %s: make a temporary file", show(name, &s));
 	r = fill_temp(fd, data, len, mode, err);
 	if (r < 0)
 		goto undo_temp;
@@ -179,7 +185,8 @@ sb_file_replace(int dirfd, const char *name, const void *data, size_t len, mode_
 		goto undo_temp;
 	}
 	if (fsync(dir) < 0)
-		return sb_fail_errno(err, "replace %s: fsync its directory", show(name, &s));
+		return sb_fail_errno(
+			err, "replace %s: fsync its directory", show(name, &s));
 	return 0;
 
 undo_temp:
@@ -205,7 +212,8 @@ read_to_end(int fd, size_t hint, struct sb_buf *out, struct sb_error *err)
 		if (n < 0)
 			return (int)n;
 		if (n && !want)
-			return sb_fail(err, SB_E_LIMIT, "larger than %zu bytes", out->max);
+			return sb_fail(
+				err, SB_E_LIMIT, "larger than %zu bytes", out->max);
 		if (want)
 			sb_buf_grow(out, (size_t)n);
 		if (!n)
@@ -214,7 +222,8 @@ read_to_end(int fd, size_t hint, struct sb_buf *out, struct sb_error *err)
 }
 
 int
-sb_file_read(int dirfd, const char *name, size_t max, struct sb_buf *out, struct sb_error *err)
+sb_file_read(
+	int dirfd, const char *name, size_t max, struct sb_buf *out, struct sb_error *err)
 {
 	sb_autoclose int fd = -1;
 	struct shown s;
@@ -223,14 +232,18 @@ sb_file_read(int dirfd, const char *name, size_t max, struct sb_buf *out, struct
 	int r;
 
 	sb_buf_init(out, max);
-	/* Non-blocking, so that a fifo does not hold us here; regular files do not care. */
+	/*
+	 * Non-blocking, so that a fifo does not hold us here; regular files do not care.
+	 */
 	fd = openat(dirfd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return sb_fail_errno(err, "read %s", show(name, &s));
 	if (!S_ISREG(st.st_mode))
-		return sb_fail(err, SB_E_INVAL, "read %s: not a regular file", show(name, &s));
+		return sb_fail(
+			err, SB_E_INVAL, "read %s: not a regular file", show(name, &s));
 	if (st.st_size > 0 && (uintmax_t)st.st_size > max)
-		return sb_fail(err, SB_E_LIMIT, "read %s: larger than %zu bytes", show(name, &s), max);
+		return sb_fail(err, SB_E_LIMIT, "read %s: larger than %zu bytes",
+			show(name, &s), max);
 	hint = (size_t)st.st_size;
 	r = read_to_end(fd, hint, out, err);
 	if (r < 0) {
@@ -274,7 +287,8 @@ sb_file_mkdirs(const char *path, mode_t mode, struct sb_error *err)
 		return sb_fail_errno(err, "make directory %s", show(path, &s));
 	copy = strdup(path);
 	if (!copy)
-		return sb_fail(err, SB_E_NOMEM, "make directory %s: out of memory", show(path, &s));
+		return sb_fail(err, SB_E_NOMEM, "make directory %s: out of memory",
+			show(path, &s));
 	for (char *p = strchr(copy + 1, '/'); p; p = strchr(p + 1, '/')) {
 		*p = 0;
 		if (make_one(copy, mode) < 0)

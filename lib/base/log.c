@@ -14,15 +14,26 @@
 /* No line is longer than this before escaping; more is cut. */
 #define LINE_MAX_BYTES ((size_t)16384)
 
+/* What the first byte of a UTF-8 sequence says about its length; 0: no first byte. */
+static size_t
+sequence_len(uint8_t first)
+{
+	if (first < 0x80)
+		return 1;
+	if (first < 0xc2 || first > 0xf4)
+		return 0;
+	return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+}
+
 /*
- * The length of the valid UTF-8 sequence at `p` (RFC 3629: no overlong forms, no surrogates), with its
- * code point, or 0.
+ * The length of the valid UTF-8 sequence at `p` (RFC 3629: no overlong forms, no
+ * surrogates), with its code point, or 0.
  */
 static size_t
 utf8_len(const uint8_t *p, size_t left, uint32_t *out)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
+	size_t n = sequence_len(p[0]);
 	uint32_t cp;
 
 	if (!n || n > left)
@@ -43,19 +54,35 @@ utf8_len(const uint8_t *p, size_t left, uint32_t *out)
 static bool
 is_unsafe(uint32_t cp)
 {
-	return cp < 0x20 || (cp >= 0x7f && cp <= 0x9f) || cp == 0x61c || cp == 0x200e || cp == 0x200f ||
-		(cp >= 0x2028 && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069) || cp == 0xfeff;
+	return cp < 0x20 || (cp >= 0x7f && cp <= 0x9f) || cp == 0x61c || cp == 0x200e ||
+		cp == 0x200f || (cp >= 0x2028 && cp <= 0x202e) ||
+		(cp >= 0x2066 && cp <= 0x2069) || cp == 0xfeff;
 }
 
-/* Puts what stands for the next character into `piece`; returns its length and how much it used up. */
+/* The letter of a two-character escape, or 0. */
+static char
+short_escape(uint32_t cp, bool keep_backslash)
+{
+	if (cp == '\n')
+		return 'n';
+	if (cp == '\t')
+		return 't';
+	return cp == '\\' && !keep_backslash ? '\\' : 0;
+}
+
+/*
+ * Puts what stands for the next character into `piece`; returns its length and how much
+ * it used up.
+ */
 static size_t
-next_piece(const uint8_t *p, size_t left, bool keep_backslash, char piece[16], size_t *used)
+next_piece(
+	const uint8_t *p, size_t left, bool keep_backslash, char piece[16], size_t *used)
 {
 	static const char digits[] = "0123456789abcdef";
 	uint32_t cp = 0;
 	size_t n = utf8_len(p, left, &cp);
 	size_t len = 0;
-	char letter = cp == '\n' ? 'n' : cp == '\t' ? 't' : cp == '\\' && !keep_backslash ? '\\' : 0;
+	char letter = short_escape(cp, keep_backslash);
 
 	*used = n ? n : 1;
 	if (n && letter) {
@@ -122,7 +149,8 @@ listed(const char *components, const char *name)
 }
 
 void
-sb_log(const struct sb_log *log, enum sb_log_level level, const char *component, const char *fmt, ...)
+sb_log(const struct sb_log *log, enum sb_log_level level, const char *component,
+	const char *fmt, ...)
 {
 	char raw[1024];
 	char line[4 * sizeof raw];

@@ -104,7 +104,8 @@ put_text(FILE *f, const char *s)
 	while (*s) {
 		size_t len = strcspn(s, "\n");
 		size_t indent = strspn(s, " ");
-		struct page p = { .f = f, .indent = indent < WIDTH / 2 ? indent : WIDTH / 2 };
+		struct page p = { .f = f,
+			.indent = indent < WIDTH / 2 ? indent : WIDTH / 2 };
 
 		put_words(&p, s, len);
 		new_line(&p);
@@ -112,7 +113,10 @@ put_text(FILE *f, const char *s)
 	}
 }
 
-/* What stands on the left is in `left`; the explanation goes beside it, or below when it is long. */
+/*
+ * What stands on the left is in `left`; the explanation goes beside it, or below when it
+ * is long.
+ */
 static void
 put_row(FILE *f, const char *left, const char *help)
 {
@@ -126,25 +130,36 @@ put_row(FILE *f, const char *left, const char *help)
 	new_line(&p);
 }
 
+/* " auto|always|never" */
+static void
+join_choices(const char *const *choices, char *out, size_t size)
+{
+	size_t at = 0;
+
+	for (int i = 0; choices[i] && at < size; i++)
+		at += (size_t)snprintf(
+			out + at, size - at, "%c%s", i ? '|' : ' ', choices[i]);
+}
+
 /* "-p, --port N"; choices stand for themselves where the value has no name. */
 static void
 option_left(const struct sb_opt *o, char *out, size_t size)
 {
 	char letter[5] = "";
 	char value[160] = "";
-	size_t at = 0;
 
 	if (o->letter)
 		(void)snprintf(letter, sizeof letter, "-%c, ", o->letter);
 	if (o->value)
 		(void)snprintf(value, sizeof value, " %s", o->value);
-	for (int i = 0; !o->value && o->kind == SB_OPT_CHOICE && o->choices[i] && at < sizeof value; i++)
-		at += (size_t)snprintf(value + at, sizeof value - at, "%c%s", i ? '|' : ' ', o->choices[i]);
+	else if (o->kind == SB_OPT_CHOICE)
+		join_choices(o->choices, value, sizeof value);
 	(void)snprintf(out, size, "%s--%s%s", letter, o->name, value);
 }
 
 static void
-put_usage_line(FILE *f, const char *program, const char *verb, const char *rest, const char *args)
+put_usage_line(FILE *f, const char *program, const char *verb, const char *rest,
+	const char *args)
 {
 	struct page p = { .f = f, .indent = 0 };
 
@@ -184,7 +199,8 @@ sb_opt_print_help(FILE *f, const char *program, const struct sb_cmd *cmd)
 }
 
 void
-sb_opt_print_usage(FILE *f, const char *program, const char *summary, const struct sb_cmd *const *cmds)
+sb_opt_print_usage(FILE *f, const char *program, const char *summary,
+	const struct sb_cmd *const *cmds)
 {
 	put_usage_line(f, program, "COMMAND", "[OPTION]...", "[ARG]...");
 	if (summary) {
@@ -195,7 +211,8 @@ sb_opt_print_usage(FILE *f, const char *program, const char *summary, const stru
 	for (; *cmds; cmds++) {
 		char left[256];
 
-		(void)snprintf(left, sizeof left, "%s %s", (*cmds)->name, (*cmds)->args ? (*cmds)->args : "");
+		(void)snprintf(left, sizeof left, "%s %s", (*cmds)->name,
+			(*cmds)->args ? (*cmds)->args : "");
 		put_row(f, left, (*cmds)->help);
 	}
 	(void)fprintf(f, "\nMore about one command: %s COMMAND --help\n", program);

@@ -34,25 +34,42 @@ struct unit {
 };
 
 #define KIB UINT64_C(1024)
+#define MIB (KIB * 1024)
+#define GIB (MIB * 1024)
+#define TIB (GIB * 1024)
 
 static const struct unit sizes[] = {
-	{ "", 1 }, { "B", 1 },
-	{ "K", KIB }, { "KiB", KIB }, { "KB", 1000 },
-	{ "M", KIB * KIB }, { "MiB", KIB * KIB }, { "MB", 1000000 },
-	{ "G", KIB * KIB * KIB }, { "GiB", KIB * KIB * KIB }, { "GB", 1000000000 },
-	{ "T", KIB * KIB * KIB * KIB }, { "TiB", KIB * KIB * KIB * KIB }, { "TB", 1000000000000 },
+	{ "", 1 },
+	{ "B", 1 },
+	{ "K", KIB },
+	{ "KiB", KIB },
+	{ "KB", 1000 },
+	{ "M", MIB },
+	{ "MiB", MIB },
+	{ "MB", 1000000 },
+	{ "G", GIB },
+	{ "GiB", GIB },
+	{ "GB", 1000000000 },
+	{ "T", TIB },
+	{ "TiB", TIB },
+	{ "TB", 1000000000000 },
 	{ NULL, 0 },
 };
 
 static const struct unit times[] = {
-	{ "", 1000 }, { "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "min", 60000 }, { "h", 3600000 },
+	{ "", 1000 },
+	{ "ms", 1 },
+	{ "s", 1000 },
+	{ "m", 60000 },
+	{ "min", 60000 },
+	{ "h", 3600000 },
 	{ "d", 86400000 },
 	{ NULL, 0 },
 };
 
 /*
- * Digits, perhaps a point and more digits, a unit; exact, rounded down. A fraction of what cannot be
- * divided ("1.5" bytes) is refused.
+ * Digits, perhaps a point and more digits, a unit; exact, rounded down. A fraction of
+ * what cannot be divided ("1.5" bytes) is refused.
  */
 static bool
 parse_quantity(const char *s, const struct unit *units, uint64_t max, uint64_t *out)
@@ -126,12 +143,13 @@ set_int(struct parse *p, const struct use *u, int64_t *to)
 	bool any = !o->min && !o->max;
 	char must[96];
 
-	if (sb_str_to_i64(u->value, any ? INT64_MIN : o->min, any ? INT64_MAX : o->max, to))
+	if (sb_str_to_i64(
+		    u->value, any ? INT64_MIN : o->min, any ? INT64_MAX : o->max, to))
 		return 0;
 	if (any)
 		return bad_value(p, u, "a whole number");
-	(void)snprintf(must, sizeof must, "a whole number from %lld to %lld", (long long)o->min,
-		(long long)o->max);
+	(void)snprintf(must, sizeof must, "a whole number from %lld to %lld",
+		(long long)o->min, (long long)o->max);
 	return bad_value(p, u, must);
 }
 
@@ -146,8 +164,8 @@ set_size(struct parse *p, const struct use *u, uint64_t *to)
 	if (!sb_opt_size(u->value, &v))
 		return bad_value(p, u, "a size such as 4096, 10K, 1.5M or 2GiB");
 	if (!any && (v < (uint64_t)o->min || v > (uint64_t)o->max)) {
-		(void)snprintf(must, sizeof must, "from %lld to %lld bytes", (long long)o->min,
-			(long long)o->max);
+		(void)snprintf(must, sizeof must, "from %lld to %lld bytes",
+			(long long)o->min, (long long)o->max);
 		return bad_value(p, u, must);
 	}
 	*to = v;
@@ -165,8 +183,8 @@ set_time(struct parse *p, const struct use *u, int64_t *to)
 	if (!sb_opt_time(u->value, &v))
 		return bad_value(p, u, "a time such as 30, 30s, 5m, 250ms or 2h");
 	if (!any && (v < o->min || v > o->max)) {
-		(void)snprintf(must, sizeof must, "from %lldms to %lldms", (long long)o->min,
-			(long long)o->max);
+		(void)snprintf(must, sizeof must, "from %lldms to %lldms",
+			(long long)o->min, (long long)o->max);
 		return bad_value(p, u, must);
 	}
 	*to = v;
@@ -186,7 +204,8 @@ set_choice(struct parse *p, const struct use *u, int *to)
 			return 0;
 		}
 		if (at < sizeof must)
-			at += (size_t)snprintf(must + at, sizeof must - at, "%s %s", i ? "," : "", c[i]);
+			at += (size_t)snprintf(
+				must + at, sizeof must - at, "%s %s", i ? "," : "", c[i]);
 	}
 	return bad_value(p, u, must);
 }
@@ -245,13 +264,16 @@ static int
 next_value(struct parse *p, struct use *u)
 {
 	if (p->i + 1 >= p->argc)
-		return sb_fail(p->err, SB_E_USAGE, "%s needs a value: %s %s", u->typed, u->typed,
-			u->opt->value ? u->opt->value : "VALUE");
+		return sb_fail(p->err, SB_E_USAGE, "%s needs a value: %s %s", u->typed,
+			u->typed, u->opt->value ? u->opt->value : "VALUE");
 	u->value = p->argv[++p->i];
 	return 0;
 }
 
-/* Words that differ by one insertion, deletion, change or swap of neighbours are easily mistyped. */
+/*
+ * Words that differ by one insertion, deletion, change or swap of neighbours are easily
+ * mistyped.
+ */
 static bool
 is_near(const char *a, size_t na, const char *b)
 {
@@ -268,7 +290,8 @@ is_near(const char *a, size_t na, const char *b)
 		return !memcmp(a + i, b + i + 1, na - i);
 	if (na != nb)
 		return false;
-	if (i + 1 < na && a[i] == b[i + 1] && a[i + 1] == b[i] && !memcmp(a + i + 2, b + i + 2, na - i - 2))
+	if (i + 1 < na && a[i] == b[i + 1] && a[i + 1] == b[i] &&
+		!memcmp(a + i + 2, b + i + 2, na - i - 2))
 		return true;
 	return !memcmp(a + i + 1, b + i + 1, na - i - 1);
 }
@@ -281,7 +304,8 @@ unknown_long(struct parse *p, const char *name, size_t len)
 	(void)sb_escape(name, len, shown, sizeof shown);
 	for (const struct sb_opt *o = p->opts; o->name; o++)
 		if (is_near(name, len, o->name))
-			return sb_fail(p->err, SB_E_USAGE, "unknown option --%s: did you mean --%s?", shown,
+			return sb_fail(p->err, SB_E_USAGE,
+				"unknown option --%s: did you mean --%s?", shown,
 				o->name);
 	return sb_fail(p->err, SB_E_USAGE, "unknown option --%s: see --help", shown);
 }
@@ -316,7 +340,8 @@ parse_letters(struct parse *p, const char *letters)
 		while (u.opt->name && u.opt->letter != *letters)
 			u.opt++;
 		if (!u.opt->name)
-			return sb_fail(p->err, SB_E_USAGE, "unknown option -%s: see --help",
+			return sb_fail(p->err, SB_E_USAGE,
+				"unknown option -%s: see --help",
 				sb_escape(letters, 1, shown, sizeof shown));
 		(void)snprintf(u.typed, sizeof u.typed, "-%c", *letters++);
 		if (takes_value(u.opt) && *letters) {
@@ -333,7 +358,10 @@ parse_letters(struct parse *p, const char *letters)
 	return 0;
 }
 
-/* Puts the word at `i` behind the operands there are. What it changes places with was read already. */
+/*
+ * Puts the word at `i` behind the operands there are. What it changes places with was
+ * read already.
+ */
 static void
 add_operand(struct parse *p, int i)
 {
@@ -344,10 +372,15 @@ add_operand(struct parse *p, int i)
 }
 
 int
-sb_opt_parse(const struct sb_opt *opts, int argc, char **argv, bool stop_at_operand, void *values,
-	char ***out_args, int *out_n, struct sb_error *err)
+sb_opt_parse(const struct sb_opt *opts, int argc, char **argv, bool stop_at_operand,
+	void *values, char ***out_args, int *out_n, struct sb_error *err)
 {
-	struct parse p = { .opts = opts, .argc = argc, .argv = argv, .i = 1, .values = values, .err = err };
+	struct parse p = { .opts = opts,
+		.argc = argc,
+		.argv = argv,
+		.i = 1,
+		.values = values,
+		.err = err };
 	bool only_operands = false;
 
 	for (; p.i < argc; p.i++) {

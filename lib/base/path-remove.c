@@ -15,12 +15,18 @@
 #include <base/cleanup.h>
 #include <sb/log.h>
 
-/* So many directories on the way down stay open; those above are found again through "..". */
+/*
+ * So many directories on the way down stay open; those above are found again through
+ * "..".
+ */
 #define OPEN_LEVELS 48
 /* A directory that others fill while it is emptied is emptied again so many times. */
 #define EMPTY_TRIES 16
 
-/* Which mount and which directory: what must not change between going down and coming back. */
+/*
+ * Which mount and which directory: what must not change between going down and coming
+ * back.
+ */
 struct place {
 	uint64_t dev;
 	uint64_t ino;
@@ -65,7 +71,8 @@ get_place(int fd, struct place *out)
 {
 	struct statx stx;
 
-	if (statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_INO | STATX_MODE | STATX_MNT_ID, &stx) < 0)
+	if (statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT,
+		    STATX_INO | STATX_MODE | STATX_MNT_ID, &stx) < 0)
 		return -1;
 	*out = (struct place){
 		.dev = makedev(stx.stx_dev_major, stx.stx_dev_minor),
@@ -76,13 +83,15 @@ get_place(int fd, struct place *out)
 }
 
 /*
- * Gives the owner all rights to the directory `name`, which could not be opened. Goes through a
- * descriptor's name in /proc because no chmod by name refuses symlinks on every kernel.
+ * Gives the owner all rights to the directory `name`, which could not be opened. Goes
+ * through a descriptor's name in /proc because no chmod by name refuses symlinks on every
+ * kernel.
  */
 static int
 make_accessible(int dirfd, const char *name)
 {
-	sb_autoclose int fd = openat(dirfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	sb_autoclose int fd =
+		openat(dirfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	char proc[64];
 
 	if (fd < 0)
@@ -115,7 +124,8 @@ prepare_level(struct removal *rm, struct sb_error *err)
 		struct level *v = reallocarray(rm->v, cap, sizeof *v);
 
 		if (!v)
-			return sb_fail(err, SB_E_NOMEM, "remove %zu levels deep: out of memory", cap);
+			return sb_fail(err, SB_E_NOMEM,
+				"remove %zu levels deep: out of memory", cap);
 		rm->v = v;
 		rm->cap = cap;
 	}
@@ -174,7 +184,8 @@ push(struct removal *rm, int dirfd, const char *name, struct sb_error *err)
 	if (fd < 0 || get_place(fd, &at) < 0)
 		return fail_name(err, "remove", name);
 	if (at.dev != last_place(rm)->dev || at.mount != last_place(rm)->mount)
-		return sb_fail(err, SB_E_STATE, "remove %s: something is mounted there, unmount it first",
+		return sb_fail(err, SB_E_STATE,
+			"remove %s: something is mounted there, unmount it first",
 			show(name, &s));
 	l = &rm->v[rm->n];
 	*l = (struct level){ .dir = fdopendir(fd), .at = at };
@@ -186,7 +197,10 @@ push(struct removal *rm, int dirfd, const char *name, struct sb_error *err)
 	return 0;
 }
 
-/* The descriptor of the directory above the last level, opened again through ".." if need be. */
+/*
+ * The descriptor of the directory above the last level, opened again through ".." if need
+ * be.
+ */
 static int
 reopen_above(struct removal *rm, int fd, struct sb_error *err)
 {
@@ -203,7 +217,8 @@ reopen_above(struct removal *rm, int fd, struct sb_error *err)
 	if (again < 0 || get_place(again, &at) < 0)
 		return fail_name(err, "go back from", rm->v[rm->n - 1].name);
 	if (at.dev != up->at.dev || at.ino != up->at.ino)
-		return sb_fail(err, SB_E_CHANGED, "remove: a directory was moved away meanwhile");
+		return sb_fail(err, SB_E_CHANGED,
+			"remove: a directory was moved away meanwhile");
 	up->dir = fdopendir(again);
 	if (!up->dir)
 		return fail_name(err, "go back from", rm->v[rm->n - 1].name);
@@ -226,8 +241,12 @@ pop(struct removal *rm, struct sb_error *err)
 		rm->n--;
 		return 0;
 	}
-	/* Removing while reading may skip names on some file systems, and others may add some. */
-	if ((errno == ENOTEMPTY || errno == EEXIST || errno == EISDIR) && ++l->tries < EMPTY_TRIES) {
+	/*
+	 * Removing while reading may skip names on some file systems, and others may add
+	 * some.
+	 */
+	if ((errno == ENOTEMPTY || errno == EEXIST || errno == EISDIR) &&
+		++l->tries < EMPTY_TRIES) {
 		rewinddir(l->dir);
 		return 0;
 	}
@@ -236,7 +255,8 @@ pop(struct removal *rm, struct sb_error *err)
 
 /* Removes one entry, or goes down into it. */
 static int
-remove_entry(struct removal *rm, int dirfd, const char *name, bool known_dir, struct sb_error *err)
+remove_entry(struct removal *rm, int dirfd, const char *name, bool known_dir,
+	struct sb_error *err)
 {
 	struct stat st;
 
@@ -245,7 +265,8 @@ remove_entry(struct removal *rm, int dirfd, const char *name, bool known_dir, st
 	if (!known_dir && errno != EISDIR && errno != EPERM)
 		return fail_name(err, "remove", name);
 	if (!known_dir && errno == EPERM &&
-		(fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))) {
+		(fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+			!S_ISDIR(st.st_mode))) {
 		errno = EPERM;
 		return fail_name(err, "remove", name);
 	}
@@ -268,7 +289,8 @@ remove_all(struct removal *rm, struct sb_error *err)
 		if (!e)
 			r = pop(rm, err);
 		else if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
-			r = remove_entry(rm, dirfd(d), e->d_name, e->d_type == DT_DIR, err);
+			r = remove_entry(
+				rm, dirfd(d), e->d_name, e->d_type == DT_DIR, err);
 	}
 	return r;
 }
@@ -283,7 +305,8 @@ sb_path_remove_tree(int dirfd, const char *name, struct sb_error *err)
 	if (r < 0)
 		return r;
 	if (!*name || strchr(name, '/'))
-		return sb_fail(err, SB_E_ESCAPE, "remove: \"%s\" is not a single name", show(name, &s));
+		return sb_fail(err, SB_E_ESCAPE, "remove: \"%s\" is not a single name",
+			show(name, &s));
 	if (get_place(dirfd, &rm.top_at) < 0)
 		return sb_fail_errno(err, "remove: directory");
 	r = remove_entry(&rm, dirfd, name, false, err);

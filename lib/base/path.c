@@ -30,7 +30,8 @@ show(const char *rel, size_t len, struct shown *s)
 {
 	if (!len)
 		return "the root";
-	return sb_escape(rel, len < sizeof s->text ? len : sizeof s->text, s->text, sizeof s->text);
+	return sb_escape(rel, len < sizeof s->text ? len : sizeof s->text, s->text,
+		sizeof s->text);
 }
 
 static atomic_bool walk_forced;
@@ -66,16 +67,19 @@ sb_path_check(const char *rel, size_t len, struct sb_error *err)
 	if (!len)
 		return 0;
 	if (rel[0] == '/')
-		return sb_fail(err, SB_E_ESCAPE, "%s: an absolute path", show(rel, len, &s));
+		return sb_fail(
+			err, SB_E_ESCAPE, "%s: an absolute path", show(rel, len, &s));
 	if (memchr(rel, 0, len))
-		return sb_fail(err, SB_E_ESCAPE, "%s: holds a NUL byte", show(rel, len, &s));
+		return sb_fail(
+			err, SB_E_ESCAPE, "%s: holds a NUL byte", show(rel, len, &s));
 	for (;;) {
 		const char *slash = memchr(p, '/', (size_t)(end - p));
 		const char *stop = slash ? slash : end;
 		const char *fault = component_fault(p, (size_t)(stop - p));
 
 		if (fault)
-			return sb_fail(err, SB_E_ESCAPE, "%s: holds %s", show(rel, len, &s), fault);
+			return sb_fail(err, SB_E_ESCAPE, "%s: holds %s",
+				show(rel, len, &s), fault);
 		if (!slash)
 			return 0;
 		p = slash + 1;
@@ -95,8 +99,8 @@ sb_path_open_root(const char *path, struct sb_error *err)
 }
 
 /*
- * One component. The kernel says ENOTDIR for a symlink where a directory is wanted; callers must be able
- * to tell the two apart, so a symlink becomes ELOOP here.
+ * One component. The kernel says ENOTDIR for a symlink where a directory is wanted;
+ * callers must be able to tell the two apart, so a symlink becomes ELOOP here.
  */
 static int
 open_component(int dirfd, const char *name, int flags, mode_t mode)
@@ -166,8 +170,8 @@ try_openat2(int dirfd, const char *piece, int flags, mode_t mode, int *fd)
 	if (errno == ENOSYS)
 		atomic_store(&no_openat2, true);
 	/*
-	 * Older seccomp filters answer EPERM for calls they do not know, and ENOTDIR may hide a symlink: the
-	 * walk gives the true answer.
+	 * Older seccomp filters answer EPERM for calls they do not know, and ENOTDIR may
+	 * hide a symlink: the walk gives the true answer.
 	 */
 	return errno != ENOSYS && errno != EPERM && errno != EAGAIN && errno != ENOTDIR;
 }
@@ -185,7 +189,10 @@ open_piece(int dirfd, const char *rel, size_t len, int flags, mode_t mode)
 	return walk(dirfd, piece, flags, mode);
 }
 
-/* Opens a path whose form was checked. -1 and errno on failure; ELOOP or EXDEV for what leads out. */
+/*
+ * Opens a path whose form was checked. -1 and errno on failure; ELOOP or EXDEV for what
+ * leads out.
+ */
 static int
 open_beneath(int rootfd, const char *rel, size_t len, int flags, mode_t mode)
 {
@@ -218,7 +225,8 @@ fail_path(struct sb_error *err, const char *what, const char *rel, size_t len)
 	if (errno == ELOOP || errno == EXDEV) {
 		int sys = errno;
 
-		(void)sb_fail(err, SB_E_ESCAPE, "%s %s: a symlink is on its way", what, show(rel, len, &s));
+		(void)sb_fail(err, SB_E_ESCAPE, "%s %s: a symlink is on its way", what,
+			show(rel, len, &s));
 		if (err)
 			err->sys = sys;
 		return SB_E_ESCAPE;
@@ -250,7 +258,8 @@ parent_len(const char *rel, size_t len, const char **leaf)
 }
 
 int
-sb_path_open_parent(int rootfd, const char *rel, const char **out_leaf, struct sb_error *err)
+sb_path_open_parent(
+	int rootfd, const char *rel, const char **out_leaf, struct sb_error *err)
 {
 	size_t len = strlen(rel);
 	int r = sb_path_check(rel, len, err);
@@ -272,6 +281,7 @@ int
 sb_path_stat(int rootfd, const char *rel, struct stat *out, struct sb_error *err)
 {
 	size_t len = strlen(rel);
+	int flags = AT_SYMLINK_NOFOLLOW | (len ? 0 : AT_EMPTY_PATH);
 	int r = sb_path_check(rel, len, err);
 	sb_autoclose int held = -1;
 	const char *leaf;
@@ -289,7 +299,7 @@ sb_path_stat(int rootfd, const char *rel, struct stat *out, struct sb_error *err
 		if (held < 0)
 			return fail_path(err, "stat", rel, len);
 	}
-	if (fstatat(dirfd, leaf, &st, AT_SYMLINK_NOFOLLOW | (len ? 0 : AT_EMPTY_PATH)) < 0)
+	if (fstatat(dirfd, leaf, &st, flags) < 0)
 		return fail_path(err, "stat", rel, len);
 	*out = st;
 	return 0;
@@ -301,7 +311,8 @@ fail_mkdir(struct sb_error *err, const char *rel, size_t len)
 	struct shown s;
 
 	if (errno == ENOTDIR)
-		return sb_fail(err, SB_E_EXISTS, "make directory %s: exists and is not a directory",
+		return sb_fail(err, SB_E_EXISTS,
+			"make directory %s: exists and is not a directory",
 			show(rel, len, &s));
 	return fail_path(err, "make directory", rel, len);
 }

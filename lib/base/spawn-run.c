@@ -34,7 +34,10 @@ close_end(int *fd)
 	*fd = -1;
 }
 
-/* Writes what the pipe takes; closes it at the end of the input or when the child closed its side. */
+/*
+ * Writes what the pipe takes; closes it at the end of the input or when the child closed
+ * its side.
+ */
 static int
 feed(struct run *run, struct sb_error *err)
 {
@@ -156,7 +159,10 @@ loop(struct run *run, const struct sb_cancel *cancel, sb_deadline d, const char 
 	return 0;
 }
 
-/* What our caller asked for decides which descriptors are pipes; the rest stays as in the options. */
+/*
+ * What our caller asked for decides which descriptors are pipes; the rest stays as in the
+ * options.
+ */
 static void
 choose_io(struct sb_spawn_opts *o, const struct run *run)
 {
@@ -182,9 +188,9 @@ set_nonblocking(const struct sb_child *c, struct sb_error *err)
 }
 
 int
-sb_run(const char *const *argv, const struct sb_spawn_opts *opts, const void *in, size_t in_len,
-	struct sb_buf *out, struct sb_buf *err_out, const struct sb_cancel *cancel, sb_deadline d,
-	struct sb_error *err)
+sb_run(const char *const *argv, const struct sb_spawn_opts *opts, const void *in,
+	size_t in_len, struct sb_buf *out, struct sb_buf *err_out,
+	const struct sb_cancel *cancel, sb_deadline d, struct sb_error *err)
 {
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
 	struct run run = { .in = in, .in_left = in_len, .out = out, .err_out = err_out };

@@ -20,7 +20,10 @@
 #include <base/str.h>
 #include <sb/log.h>
 
-/* A child that does not die within this time after SIGKILL hangs in the kernel; we stop waiting. */
+/*
+ * A child that does not die within this time after SIGKILL hangs in the kernel; we stop
+ * waiting.
+ */
 #define REAP_MS 10000
 /* How often to look where the kernel has no pidfd. */
 #define LOOK_MS 10
@@ -42,7 +45,10 @@ struct report {
 	int sys;
 };
 
-/* Everything the child needs, made before the fork: after it nothing may allocate or lock. */
+/*
+ * Everything the child needs, made before the fork: after it nothing may allocate or
+ * lock.
+ */
 struct plan {
 	const char *const *argv;
 	const struct sb_spawn_opts *o;
@@ -69,9 +75,12 @@ child_fail(const struct plan *p, enum step step)
 static int
 child_fds(struct plan *p)
 {
-	/* First out of the way of 0-2, so that no dup2 overwrites what a later one needs. */
+	/*
+	 * First out of the way of 0-2, so that no dup2 overwrites what a later one needs.
+	 */
 	for (int i = 0; i < 3; i++)
-		if (p->src[i] >= 0 && p->src[i] < 3 && (p->src[i] = fcntl(p->src[i], F_DUPFD_CLOEXEC, 4)) < 0)
+		if (p->src[i] >= 0 && p->src[i] < 3 &&
+			(p->src[i] = fcntl(p->src[i], F_DUPFD_CLOEXEC, 4)) < 0)
 			return -1;
 	for (int i = 0; i < 3; i++) {
 		if (p->src[i] < 0 && fcntl(i, F_GETFD) >= 0) {
@@ -79,7 +88,10 @@ child_fds(struct plan *p)
 				return -1;
 			continue;
 		}
-		/* A closed standard descriptor would be filled by the next open; /dev/null is harmless. */
+		/*
+		 * A closed standard descriptor would be filled by the next open;
+		 * /dev/null is harmless.
+		 */
 		if (p->src[i] < 0) {
 			int null = open("/dev/null", O_RDWR);
 
@@ -104,8 +116,9 @@ static int
 child_signals(void)
 {
 	/*
-	 * The kernel's own struct sigaction, all zero: SIG_DFL, no flags, no mask. By system call, because libc
-	 * hides the two signals it uses itself, and these may have been inherited as ignored, too.
+	 * The kernel's own struct sigaction, all zero: SIG_DFL, no flags, no mask. By
+	 * system call, because libc hides the two signals it uses itself, and these may
+	 * have been inherited as ignored, too.
 	 */
 	static const unsigned long dfl[8];
 	sigset_t none;
@@ -136,7 +149,8 @@ child_exec(const struct plan *p)
 	int sys = ENOENT;
 
 	for (char *const *file = p->files; *file; file++) {
-		(void)execve(*file, (char *const *)(uintptr_t)p->argv, (char *const *)(uintptr_t)p->env);
+		(void)execve(*file, (char *const *)(uintptr_t)p->argv,
+			(char *const *)(uintptr_t)p->env);
 		if (errno == EACCES)
 			sys = EACCES;
 		else if (errno != ENOENT && errno != ENOTDIR)
@@ -158,8 +172,11 @@ child_main(struct plan *p)
 		child_fail(p, STEP_GROUP);
 	if (o->max_memory && child_limit(RLIMIT_AS, o->max_memory, o->max_memory) < 0)
 		child_fail(p, STEP_LIMITS);
-	/* The hard limit a second later: SIGXCPU first, then SIGKILL for who ignores it. */
-	if (o->max_cpu_s && child_limit(RLIMIT_CPU, o->max_cpu_s, (rlim_t)o->max_cpu_s + 1) < 0)
+	/*
+	 * The hard limit a second later: SIGXCPU first, then SIGKILL for who ignores it.
+	 */
+	if (o->max_cpu_s &&
+		child_limit(RLIMIT_CPU, o->max_cpu_s, (rlim_t)o->max_cpu_s + 1) < 0)
 		child_fail(p, STEP_LIMITS);
 	if (o->die_with_parent && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		child_fail(p, STEP_PARENT);
@@ -197,13 +214,15 @@ find_files(const char *name, bool search, struct sb_strlist *out, struct sb_erro
 		path = *colon ? colon + 1 : colon;
 	}
 	if (!out->n)
-		return sb_fail(err, SB_E_NOTFOUND, "start %s: PATH names no directory", name);
+		return sb_fail(
+			err, SB_E_NOTFOUND, "start %s: PATH names no directory", name);
 	return 0;
 }
 
 /*
- * Moves a new descriptor out of 0-2. It gets there when the program runs without standard descriptors, and
- * would then be taken for one of them. -1 and errno; the old one is closed in any case.
+ * Moves a new descriptor out of 0-2. It gets there when the program runs without standard
+ * descriptors, and would then be taken for one of them. -1 and errno; the old one is
+ * closed in any case.
  */
 static int
 move_up(int fd)
@@ -260,12 +279,14 @@ open_ends(const struct sb_spawn_opts *o, struct ends *e, int src[3], struct sb_e
 			src[i] = o->fds[i];
 			break;
 		case SB_SPAWN_NULL:
-			e->child[i] = src[i] = move_up(open("/dev/null", (i ? O_WRONLY : O_RDONLY) | O_CLOEXEC));
+			e->child[i] = src[i] = move_up(
+				open("/dev/null", (i ? O_WRONLY : O_RDONLY) | O_CLOEXEC));
 			if (src[i] < 0)
 				r = sb_fail_errno(err, "open /dev/null");
 			break;
 		case SB_SPAWN_PIPE:
-			r = make_pipe(i ? &e->parent[i] : &e->child[i], i ? &e->child[i] : &e->parent[i], err);
+			r = make_pipe(i ? &e->parent[i] : &e->child[i],
+				i ? &e->child[i] : &e->parent[i], err);
 			src[i] = e->child[i];
 			break;
 		}
@@ -341,7 +362,7 @@ start(struct plan *p, int report_fd, int *write_end, pid_t *out, struct sb_error
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	if (n != (ssize_t)sizeof r)
-		return sb_fail(err, SB_E_CHILD, "start %s: no word from the child", p->argv[0]);
+		return sb_fail(err, SB_E_CHILD, "start a child: no word from it");
 	return fail_report(p, &r, err);
 }
 
@@ -362,7 +383,9 @@ sb_spawn(const char *const *argv, const struct sb_spawn_opts *opts, struct sb_ch
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
 	sb_auto(sb_strlist) struct sb_strlist files = { 0 };
 	struct ends ends = { .child = { -1, -1, -1 }, .parent = { -1, -1, -1 } };
-	struct plan p = { .argv = argv, .o = &o, .parent = getpid(), .fd_limit = fd_limit() };
+	struct plan p = {
+		.argv = argv, .o = &o, .parent = getpid(), .fd_limit = fd_limit()
+	};
 	sb_autoclose int report_rd = -1;
 	sb_autoclose int report_wr = -1;
 	pid_t pid = -1;
@@ -405,7 +428,10 @@ sb_child_ended(const struct sb_child *c)
 
 	if (c->reaped)
 		return true;
-	/* ECHILD: the program ignores SIGCHLD or someone else took it. It is gone either way. */
+	/*
+	 * ECHILD: the program ignores SIGCHLD or someone else took it. It is gone either
+	 * way.
+	 */
 	if (waitid(P_PID, (id_t)c->pid, &si, WEXITED | WNOHANG | WNOWAIT) < 0)
 		return errno == ECHILD;
 	return si.si_pid == c->pid;
@@ -425,13 +451,15 @@ reap(struct sb_child *c, struct sb_error *err)
 	sb_cleanup_close_(&c->pidfd);
 	c->pidfd = -1;
 	if (got < 0)
-		return sb_fail(err, SB_E_CHILD, "process %d: its exit status was lost", (int)c->pid);
+		return sb_fail(err, SB_E_CHILD, "process %d: its exit status was lost",
+			(int)c->pid);
 	return 0;
 }
 
 /* Waits for the end without reaping. */
 static int
-wait_end(const struct sb_child *c, const struct sb_cancel *cancel, sb_deadline d, struct sb_error *err)
+wait_end(const struct sb_child *c, const struct sb_cancel *cancel, sb_deadline d,
+	struct sb_error *err)
 {
 	while (!sb_child_ended(c)) {
 		struct pollfd p[2] = {
@@ -452,7 +480,8 @@ wait_end(const struct sb_child *c, const struct sb_cancel *cancel, sb_deadline d
 }
 
 int
-sb_child_wait(struct sb_child *c, const struct sb_cancel *cancel, sb_deadline d, struct sb_error *err)
+sb_child_wait(struct sb_child *c, const struct sb_cancel *cancel, sb_deadline d,
+	struct sb_error *err)
 {
 	int r;
 
@@ -466,7 +495,8 @@ int
 sb_child_exit_code(const struct sb_child *c)
 {
 	assert(c->reaped);
-	return WIFSIGNALED(c->status) ? 128 + WTERMSIG(c->status) : WEXITSTATUS(c->status);
+	return WIFSIGNALED(c->status) ? 128 + WTERMSIG(c->status)
+				      : WEXITSTATUS(c->status);
 }
 
 static void
@@ -490,7 +520,10 @@ sb_child_stop(struct sb_child *c, int grace_ms)
 		(void)kill(target, SIGTERM);
 		(void)wait_end(c, NULL, sb_deadline_in(grace_ms), NULL);
 	}
-	/* Not reaped yet, so the group's number is still its own: this reaches what the child left behind. */
+	/*
+	 * Not reaped yet, so the group's number is still its own: this reaches what the
+	 * child left behind.
+	 */
 	(void)kill(target, SIGKILL);
 	if (wait_end(c, NULL, sb_deadline_in(REAP_MS), NULL) >= 0)
 		(void)reap(c, NULL);
