@@ -117,7 +117,8 @@ sb_hostimpl_end(struct sb_host *h)
 {
 	sb_event_flush(h->events);
 	(void)pthread_mutex_lock(&h->mu);
-	if (--h->calls == 0)
+	/* Only a close waits for this; the worker, on the same condition, is better left asleep. */
+	if (--h->calls == 0 && h->closing)
 		(void)pthread_cond_broadcast(&h->cv);
 	(void)pthread_mutex_unlock(&h->mu);
 }

@@ -49,6 +49,12 @@ sb_rpc_call_who(const struct sb_rpc_call *c)
 	return &c->who;
 }
 
+bool
+sb_rpc_call_inlined(const struct sb_rpc_call *c)
+{
+	return c->inlined;
+}
+
 void
 sb_rpc_call_bad_field(struct sb_rpc_call *c, const char *field)
 {
@@ -85,6 +91,7 @@ sb_rpc_call_unref(struct sb_rpc_call *c)
 		return;
 	if (c->response)
 		MHD_destroy_response(c->response);
+	json_decref(c->message);
 	atomic_fetch_sub(&c->server->buffered, c->reserved);
 	sb_buf_free(&c->body);
 	sb_buf_free(&c->queue);
@@ -147,28 +154,37 @@ fail_call(struct sb_rpc_call *c, struct sb_error *err)
 	memcpy(c->failure.field, field, sizeof field);
 }
 
-/* Runs the handler. The answer of a unary call, or NULL and `failure`. */
-static json_t *
-run_method(struct sb_rpc_call *c)
+/* Runs the handler: 0 and `out`, SB_RPC_LATER, or an error in `failure`. */
+static int
+run_method(struct sb_rpc_call *c, json_t **out)
 {
 	struct sb_error err = { 0 };
-	json_t *in = sb_rpc_request_message(c), *out = NULL;
 	int r;
 
+	*out = NULL;
+	if (!c->message)
+		c->message = sb_rpc_request_message(c);
 	drop_body(c);
-	if (!in)
-		return NULL;
+	if (!c->message)
+		return SB_E_INVAL;
 	r = sb_check_alive(c->cancel, c->deadline, c->method->name, &err);
 	if (r == 0)
-		r = c->method->run(c, in, &out, &err);
-	json_decref(in);
-	if (r >= 0)
-		return out ? out : json_object();
+		r = c->method->run(c, c->message, out, &err);
+	if (r == SB_RPC_LATER && c->inlined)
+		return r;
+	json_decref(c->message);
+	c->message = NULL;
+	if (r >= 0) {
+		if (!*out)
+			*out = json_object();
+		return 0;
+	}
 	if (err.code >= 0)
 		err.code = r;
 	fail_call(c, &err);
-	json_decref(out);
-	return NULL;
+	json_decref(*out);
+	*out = NULL;
+	return r;
 }
 
 static void
@@ -225,21 +241,26 @@ answer_metrics(struct sb_rpc_call *c)
 	sb_rpc_reply_text(c, 200, "text/plain; version=0.0.4; charset=utf-8", &text);
 }
 
-static void
+/* Makes the response; SB_RPC_LATER when that takes a thread. */
+static int
 answer_unary(struct sb_rpc_call *c)
 {
 	json_t *out;
+	int r;
 
 	if (c->target == SB_RPC_TARGET_METRICS) {
 		answer_metrics(c);
-		return;
+		return 0;
 	}
-	out = run_method(c);
+	r = run_method(c, &out);
+	if (r == SB_RPC_LATER)
+		return r;
 	if (out)
 		sb_rpc_reply_json(c, out);
 	else
 		sb_rpc_reply_failure(c);
 	json_decref(out);
+	return 0;
 }
 
 static void
@@ -247,7 +268,7 @@ work_unary(void *arg)
 {
 	struct sb_rpc_call *c = arg;
 
-	answer_unary(c);
+	(void)answer_unary(c);
 	finish_unary(c);
 }
 
@@ -255,8 +276,9 @@ static void
 work_stream(void *arg)
 {
 	struct sb_rpc_call *c = arg;
-	json_t *out = run_method(c);
+	json_t *out;
 
+	(void)run_method(c, &out);
 	json_decref(out);
 	sb_rpc_stream_end(c);
 	count_end(c);
@@ -335,34 +357,51 @@ start_stream(struct sb_rpc_call *c)
 	return MHD_queue_response(c->mc, (unsigned)c->status, c->response);
 }
 
+/* The method on this very thread: true when that was all. */
+static bool
+try_inline(struct sb_rpc_call *c)
+{
+	if (!c->method || !(c->method->flags & SB_RPC_INLINE))
+		return false;
+	c->inlined = true;
+	if (answer_unary(c) == SB_RPC_LATER) {
+		c->inlined = false;
+		return false;
+	}
+	count_end(c);
+	atomic_fetch_sub(&c->server->running, 1);
+	return true;
+}
+
 /* The request is complete. */
 static enum MHD_Result
 dispatch(struct sb_rpc_call *c)
 {
 	struct sb_rpc_server *s = c->server;
-	struct sb_error err = { 0 };
-	bool inlined = c->method && (c->method->flags & SB_RPC_INLINE);
 
 	if (c->failure.code != SB_RPC_OK || c->target == SB_RPC_TARGET_HEALTH)
 		return answer_now(c);
 	/* Counted before `stopping` is looked at: a stop that is not seen here waits for this call. */
 	atomic_fetch_add(&s->running, 1);
-	if (atomic_load(&s->stopping))
-		(void)sb_fail(&err, SB_E_SHUTTING_DOWN, "%s", sb_code_text(SB_E_SHUTTING_DOWN));
-	else if (!inlined)
-		c->cancel = sb_cancel_new(&err);
-	if (err.code < 0) {
+	if (atomic_load(&s->stopping)) {
+		struct sb_error err = { 0 };
+
 		atomic_fetch_sub(&s->running, 1);
+		(void)sb_fail(&err, SB_E_SHUTTING_DOWN, "%s", sb_code_text(SB_E_SHUTTING_DOWN));
 		sb_rpc_failure_from_error(&c->failure, &err);
 		return answer_now(c);
 	}
 	c->start_us = now_us();
 	sb_rpc_metrics_begin(s->metrics, c->index);
-	if (inlined) {
-		answer_unary(c);
+	if (try_inline(c))
+		return queue_response(c);
+	c->cancel = sb_cancel_new(NULL);
+	if (!c->cancel) {
+		sb_rpc_failure_set(&c->failure, SB_RPC_RESOURCE_EXHAUSTED, "out of descriptors or memory");
 		count_end(c);
 		atomic_fetch_sub(&s->running, 1);
-		return queue_response(c);
+		c->index = s->service->n;
+		return answer_now(c);
 	}
 	sb_rpc_watch_call(s->watch, c->conn, c);
 	sb_rpc_watch_phase(s->watch, c->conn, SB_RPC_PHASE_CALL, c->deadline);

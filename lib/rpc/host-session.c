@@ -115,6 +115,8 @@ sb_rpc_host_get_session(struct sb_rpc_call *call, const json_t *in, json_t **out
 	id = sb_rpc_host_session_id(call, &f);
 	measure = sb_rpc_field_bool(&f, "Measure");
 	r = sb_rpc_host_fields_end(call, &f, err);
+	if (r == 0 && measure && sb_rpc_call_inlined(call))
+		return SB_RPC_LATER;
 	if (r == 0)
 		r = sb_host_session_get(h->host, id, measure, &s, err);
 	return r < 0 ? r : answer(&s, out);

@@ -20,7 +20,7 @@
 /* In order of doc/sandbox.proto. */
 static const struct sb_rpc_method methods[] = {
 	{ "CreateSession", 0, false, sb_rpc_host_create_session },
-	{ "GetSession", SB_RPC_READ | SB_RPC_SCOPED, false, sb_rpc_host_get_session },
+	{ "GetSession", SB_RPC_READ | SB_RPC_SCOPED | SB_RPC_INLINE, false, sb_rpc_host_get_session },
 	{ "ListSessions", SB_RPC_READ, false, sb_rpc_host_list_sessions },
 	{ "SetLabels", SB_RPC_SCOPED, false, sb_rpc_host_set_labels },
 	{ "PauseSession", SB_RPC_SCOPED, false, sb_rpc_host_pause_session },

@@ -96,13 +96,14 @@ struct sb_rpc_call {
 	bool streaming;     /* the client wants envelopes */
 	bool in_gzip, out_gzip;
 	bool is_get;
-	bool counted;       /* in `running` and the metrics */
+	bool inlined;       /* runs on the I/O thread */
 	bool early;         /* answered before the body was read */
 	struct sb_rpc_who who;
 	struct sb_cancel *cancel;
 	sb_deadline deadline;
 	int64_t start_us;
 	struct sb_buf body;
+	json_t *message;    /* the body as it was read, between a try inline and the thread */
 	size_t reserved;    /* bytes counted in server->buffered */
 	size_t dropped;     /* bytes of a body that is not kept */
 

@@ -16,6 +16,8 @@
 
 #define IO_STACK (512 * 1024)
 #define PEM_MAX (256 * 1024)
+/* Of each connection, for a request's header and a piece of its body; cleared for every request. */
+#define CONNECTION_MEMORY (16 * 1024)
 
 /* Gives a connection its place in the table, takes it back. */
 static void
@@ -105,6 +107,7 @@ start_daemon(struct sb_rpc_listener *l, const struct sb_rpc_server_opts *o, stru
 		MHD_OPTION_LISTEN_SOCKET, l->fd,
 		MHD_OPTION_THREAD_POOL_SIZE, o->io_threads,
 		MHD_OPTION_THREAD_STACK_SIZE, (size_t)IO_STACK,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
 		MHD_OPTION_CONNECTION_LIMIT, o->max_connections,
 		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)((o->idle_ms + 999) / 1000),
 		MHD_OPTION_NOTIFY_COMPLETED, sb_rpc_call_on_completed, l,

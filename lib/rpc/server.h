@@ -32,8 +32,11 @@ struct sb_rpc_call;
 #define SB_RPC_SCOPED 2u
 /* Anyone with a token may call it. */
 #define SB_RPC_ANY_ROLE 4u
-/* Never blocks: runs on the I/O thread, without a thread switch. Unary only. */
+/* Tried on the I/O thread first, without a thread switch; must not wait there, see SB_RPC_LATER. Unary only. */
 #define SB_RPC_INLINE 8u
+
+/* What an inline method returns, having done nothing, when it would have to wait: it is called again on a thread. */
+#define SB_RPC_LATER 1
 
 /*
  * A unary method sets `*out` to its answer (owned by the server then). A streaming method (`stream`) sends messages
@@ -60,6 +63,8 @@ void *sb_rpc_call_arg(const struct sb_rpc_call *call);
 const struct sb_cancel *sb_rpc_call_cancel(const struct sb_rpc_call *call);
 sb_deadline sb_rpc_call_deadline(const struct sb_rpc_call *call);
 const struct sb_rpc_who *sb_rpc_call_who(const struct sb_rpc_call *call);
+/* It runs on the I/O thread now. */
+bool sb_rpc_call_inlined(const struct sb_rpc_call *call);
 /*
  * Sends a message of a stream; takes the reference of `msg`, also when it fails. Waits while the client is behind by more
  * than a bound; SB_E_CANCELED when it is gone.

@@ -36,3 +36,12 @@ tests_bench_floor_SOURCES = %D%/floor.c
 tests_bench_floor_LDADD = $(XXHASH_LIBS) $(ZSTD_LIBS)
 tests_bench_meter_SOURCES = %D%/meter.c
 tests_bench_slowlink_SOURCES = %D%/slowlink.c
+
+# What a sandbox host costs: `make bench-host`.
+EXTRA_PROGRAMS += %D%/bench-rpc
+EXTRA_DIST += %D%/host.py %D%/host.sh
+tests_bench_bench_rpc_SOURCES = %D%/bench-rpc.c
+.PHONY: bench-host
+bench-host: all %D%/bench-rpc
+	@for s in local-disk zfs; do SB_TOP_SRCDIR='$(abs_top_srcdir)' SB_TOP_BUILDDIR='$(abs_top_builddir)' \
+		$(SHELL) $(top_srcdir)/tests/bench/host.sh $$s || exit 1; done

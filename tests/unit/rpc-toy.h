@@ -40,6 +40,17 @@ toy_echo(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_err
 	return 0;
 }
 
+/* Inline only when it is not told to wait. */
+static inline int
+toy_maybe(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+{
+	(void)err;
+	if (sb_rpc_call_inlined(call) && json_object_get(in, "Later"))
+		return SB_RPC_LATER;
+	*out = json_pack("{s:b}", "Inline", sb_rpc_call_inlined(call));
+	return 0;
+}
+
 /* Until it is canceled or its deadline comes. */
 static inline int
 toy_wait(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
@@ -147,6 +158,7 @@ toy_metrics(void *arg, struct sb_buf *out)
 static const struct sb_rpc_method toy_methods[] = {
 	{ "Echo", SB_RPC_READ | SB_RPC_SCOPED, false, toy_echo },
 	{ "Fast", SB_RPC_READ | SB_RPC_INLINE | SB_RPC_ANY_ROLE, false, toy_echo },
+	{ "Maybe", SB_RPC_INLINE, false, toy_maybe },
 	{ "Wait", SB_RPC_SCOPED, false, toy_wait },
 	{ "Nap", 0, false, toy_nap },
 	{ "Fail", 0, false, toy_fail },

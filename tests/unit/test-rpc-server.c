@@ -58,6 +58,19 @@ unary_calls_work_on_both_sockets(void **state)
 }
 
 static void
+an_inline_method_can_ask_for_a_thread(void **state)
+{
+	struct rig *r = rig_new(NULL);
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		call_ok(r->client, "Maybe", "{}", "{\"Inline\":true}");
+		call_ok(r->client, "Maybe", "{\"Later\":1}", "{\"Inline\":false}");
+	}
+	rig_free(r);
+}
+
+static void
 errors_have_the_protocols_shape(void **state)
 {
 	struct rig *r = rig_new(NULL);
@@ -558,6 +571,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(unary_calls_work_on_both_sockets),
+		cmocka_unit_test(an_inline_method_can_ask_for_a_thread),
 		cmocka_unit_test(errors_have_the_protocols_shape),
 		cmocka_unit_test(get_works_for_what_only_reads),
 		cmocka_unit_test(gzip_is_taken_and_given),
