@@ -16,6 +16,10 @@
 static const char script[] =
 	"n=$1; D=$2; shift 2; umask 077; t=; "
 	"m() { printf \"\\nsbsync:%s:%s\\n\" \"$n\" \"$*\"; }; "
+	"runs() { case $(\"$1\" --version 2>/dev/null </dev/null) in sbsync*) return 0;; esac; return 1; }; "
+	/* The usual case first, with as few processes as can be. */
+	"f=${XDG_CACHE_HOME:-${HOME:-/}/.cache}/sbsync/agent-$D; "
+	"if [ -f \"$f\" ] && [ -x \"$f\" ] && runs \"$f\"; then m ready; exec \"$f\" \"$@\"; fi; "
 	"u=$(id -u 2>/dev/null); "
 	/* Runs $1 with d set to each place in turn until it succeeds. */
 	"each() { for d in ${HOME:+\"${XDG_CACHE_HOME:-$HOME/.cache}/sbsync\"} "
@@ -24,7 +28,6 @@ static const char script[] =
 	/* A directory in a place others write to must be ours and writable by us alone. */
 	"own() { case $d in */sbsync-*) ;; *) return 0;; esac; o=$(ls -ldn \"$d\" 2>/dev/null); "
 	"case $o in d????[-]??[-]*) set -- $o; [ \"$3\" = \"$u\" ];; *) return 1;; esac; }; "
-	"runs() { case $(\"$1\" --version 2>/dev/null </dev/null) in sbsync*) return 0;; esac; return 1; }; "
 	"there() { f=$d/agent-$D; [ -f \"$f\" ] && [ -x \"$f\" ] && own && runs \"$f\"; }; "
 	"if each there; then m ready; exec \"$f\" \"$@\"; fi; "
 	/* Where can we write, and execute what we wrote? */

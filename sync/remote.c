@@ -218,3 +218,73 @@ sb_remote_wire_bytes(const struct sb_remote *r, uint64_t *up, uint64_t *down)
 	if (r->ssh)
 		sb_ssh_wire_bytes(r->ssh, up, down);
 }
+
+struct owner {
+	struct sb_transport base;
+	struct sb_transport *inner;
+	struct sb_remote *remote;
+};
+
+static int
+owner_close_write(struct sb_transport *t, struct sb_error *err)
+{
+	struct owner *o = (struct owner *)t;
+
+	return o->inner->ops->close_write(o->inner, err);
+}
+
+static int
+owner_wait(struct sb_transport *t, sb_deadline d, struct sb_exit *out, struct sb_error *err)
+{
+	struct owner *o = (struct owner *)t;
+
+	return o->inner->ops->wait(o->inner, d, out, err);
+}
+
+static void
+owner_cancel(struct sb_transport *t)
+{
+	struct owner *o = (struct owner *)t;
+
+	o->inner->ops->cancel(o->inner);
+}
+
+static void
+owner_wire_bytes(const struct sb_transport *t, uint64_t *up, uint64_t *down)
+{
+	const struct owner *o = (const struct owner *)t;
+
+	o->inner->ops->wire_bytes(o->inner, up, down);
+}
+
+static void
+owner_free(struct sb_transport *t)
+{
+	struct owner *o = (struct owner *)t;
+
+	sb_transport_free(o->inner);
+	sb_remote_free(o->remote);
+	free(o);
+}
+
+static const struct sb_transport_ops owner_ops[] = {
+	{ "ssh", owner_close_write, owner_wait, owner_cancel, owner_wire_bytes, owner_free },
+	{ "rsh", owner_close_write, owner_wait, owner_cancel, owner_wire_bytes, owner_free },
+};
+
+struct sb_transport *
+sb_remote_own(struct sb_remote *r, struct sb_transport *t, struct sb_error *err)
+{
+	struct owner *o = calloc(1, sizeof *o);
+
+	if (!o) {
+		sb_transport_free(t);
+		sb_remote_free(r);
+		sb_fail(err, SB_E_NOMEM, "out of memory");
+		return NULL;
+	}
+	o->base = (struct sb_transport){ .ops = &owner_ops[r->ssh ? 0 : 1], .rfd = t->rfd, .wfd = t->wfd };
+	o->inner = t;
+	o->remote = r;
+	return &o->base;
+}

@@ -53,6 +53,9 @@ SB_CLEANUP_PTR(sb_remote, sb_remote_free)
 /* Runs a command line; see sb_ssh_exec. The transport is freed before the remote. */
 struct sb_transport *sb_remote_exec(struct sb_remote *r, const char *command, struct sb_error *err);
 
+/* A transport that frees `r` after itself, for a connection made for one command. Takes both over, also on failure (NULL). */
+struct sb_transport *sb_remote_own(struct sb_remote *r, struct sb_transport *t, struct sb_error *err);
+
 /* 0 while commands can be run, else why the connection ended. */
 int sb_remote_check(struct sb_remote *r, struct sb_error *err);
 /* "user@host port N", or the host for the ssh program. */
