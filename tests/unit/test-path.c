@@ -293,13 +293,15 @@ paths_longer_than_path_max_work(void **state)
 	struct sb_error err = { 0 };
 
 	for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) {
-		size_t n = 3 * (size_t)PATH_MAX / (widths[i] + 1) + 1;
+		/* Several pieces, but not with short names: that would be many directories. */
+		size_t pieces = widths[i] < 10 ? 1 : 3;
+		size_t n = pieces * PATH_MAX / (widths[i] + 1) + 1;
 		sb_autofree char *path = deep_path(n, widths[i]);
 		const char *leaf = NULL;
 		struct stat st;
 		int fd;
 
-		assert_true(strlen(path) > 2 * PATH_MAX);
+		assert_true(strlen(path) >= pieces * PATH_MAX);
 		assert_ok(sb_path_mkdirs(t->fd, path, 0755, &err), &err);
 		assert_ok(sb_path_mkdirs(t->fd, path, 0755, &err), &err);
 		assert_ok(sb_path_stat(t->fd, path, &st, &err), &err);
