@@ -6,6 +6,8 @@ bin_PROGRAMS += sbsync
 sbsync_SOURCES = \
 	%D%/sbsync/cmd-agent.c \
 	%D%/sbsync/cmd-mirror.c \
+	%D%/sbsync/cmd-session.c \
+	%D%/sbsync/cmd-sessions.c \
 	%D%/sbsync/main.c \
 	%D%/sbsync/options.c \
 	%D%/sbsync/progress.c \

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -163,6 +164,36 @@ send_changes(struct agent *a, struct sb_error *err)
 	return r < 0 ? r : sb_wire_send_blob(a->w, SB_MSG_CHANGES, b.data, b.len, err);
 }
 
+/*
+ * The sandbox's identity is an attribute of the root directory itself: it goes where the directory goes, and an emptied or
+ * replaced one does not have it. Where there are no attributes it is a file in our state folder.
+ */
+#define ID_XATTR "user.sbsync.id"
+#define ID_FILE "identity"
+
+static void
+read_identity(struct sb_replica *rep, uint8_t out[16])
+{
+	sb_auto(sb_buf) struct sb_buf b = { 0 };
+
+	memset(out, 0, 16);
+	if (rep->rootfd < 0 || fgetxattr(rep->rootfd, ID_XATTR, out, 16) == 16)
+		return;
+	memset(out, 0, 16);
+	if (rep->statefd >= 0 && sb_file_read(rep->statefd, ID_FILE, 16, &b, NULL) == 0 && b.len == 16)
+		memcpy(out, b.data, 16);
+}
+
+static int
+write_identity(struct sb_replica *rep, const uint8_t id[16], struct sb_error *err)
+{
+	if (fsetxattr(rep->rootfd, ID_XATTR, id, 16, 0) == 0)
+		return 0;
+	if (rep->statefd < 0)
+		return sb_fail_errno(err, "write the sandbox's identity");
+	return sb_file_replace(rep->statefd, ID_FILE, id, 16, 0600, err);
+}
+
 static void
 describe(struct agent *a, struct sb_scan_reply *m)
 {
@@ -183,6 +214,7 @@ describe(struct agent *a, struct sb_scan_reply *m)
 			m->root_mtime = rep->scan.manifest->root.mtime;
 		}
 	}
+	read_identity(rep, m->identity);
 	if (rep->scan.manifest->n_leaders)
 		m->flags |= SB_SCAN_LINKS;
 	if (rep->recovered)
@@ -283,6 +315,7 @@ ready_to_receive(struct agent *a, struct sb_error *err)
 	if (a->begin.flags & SB_BEGIN_READONLY)
 		return sb_fail(err, SB_E_PROTO, "the controller changes a root it opened for reading");
 	o.jobs = a->begin.jobs;
+	o.store = a->begin.flags & SB_BEGIN_SESSION ? sb_replica_store(a->rep) : NULL;
 	a->recv = sb_recv_new(a->rep, sb_steal(&a->stage), &o, err);
 	return a->recv ? 0 : err ? err->code : SB_E_SYS;
 }
@@ -363,6 +396,11 @@ commit(struct agent *a, const uint8_t *p, size_t len, struct sb_error *err)
 	if (r < 0)
 		return r;
 	sb_recv_free(sb_steal(&a->recv));
+	if (a->begin.flags & SB_BEGIN_CLAIM) {
+		r = write_identity(a->rep, a->begin.identity, err);
+		if (r < 0)
+			return r;
+	}
 	sb_replica_save_cache(a->rep, a->rep->scan.manifest);
 	if (req.remember && !res.n_left) {
 		struct sb_manifest *copy = sb_manifest_copy(a->rep->scan.manifest, NULL);
@@ -391,12 +429,13 @@ send_wanted(void *arg)
 	s = sb_sender_new(a->rep, a->w, &o, err);
 	r = s ? 0 : SB_E_NOMEM;
 	for (size_t i = 0; r == 0 && i < a->wants.n; i++) {
-		struct sb_entry *e = sb_manifest_find(a->rep->scan.manifest, a->wants.v[i].path);
+		const struct sb_want *w = &a->wants.v[i];
+		struct sb_entry *e = sb_manifest_find(a->rep->scan.manifest, w->source ? w->source : w->path);
 
 		if (!e || e->type != SB_ENTRY_FILE)
 			r = sb_sender_skip(s, SB_SENT_VANISHED, err);
 		else
-			r = sb_sender_file(s, &a->wants.v[i], e, err);
+			r = sb_sender_file(s, w, e, err);
 	}
 	if (r == 0)
 		r = sb_sender_finish(s, err);

@@ -421,7 +421,8 @@ apply_link(struct sb_committer *c, struct sb_op *op, struct sb_error *err)
 	fromfd = parent_of(c, op->from, &from, &e);
 	if (fromfd < 0)
 		return no_parent(c, op, fromfd, &e, err);
-	if (fstatat(fromfd, from, &lead, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(lead.st_mode))
+	if (fstatat(fromfd, from, &lead, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(lead.st_mode) ||
+		(op->new_ino && lead.st_ino != op->new_ino))
 		return leave(c, op, SB_WHY_CHANGED, err);
 	sb_stage_name('f', op->stage, staged);
 	op->new_ino = lead.st_ino;

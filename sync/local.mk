@@ -48,9 +48,12 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/proto.c %D%/proto.h \
 	%D%/receive.c %D%/receive.h %D%/receive-commit.c %D%/receive-data.c \
 	%D%/receive-int.h %D%/receive-write.c \
+	%D%/reconcile.c %D%/reconcile.h \
 	%D%/replica.c %D%/replica.h \
 	%D%/result.c %D%/result.h \
 	%D%/send.c %D%/send.h \
+	%D%/session.c %D%/session-run.c %D%/session-run.h \
+	%D%/session-store.c %D%/session-store.h \
 	%D%/stage.c %D%/stage.h \
 	%D%/wire.c %D%/wire.h
 
@@ -64,6 +67,7 @@ pkgconfig_DATA += %D%/libsbsync.pc
 
 sbsyncincludedir = $(includedir)/sbsync
 sbsyncinclude_HEADERS = \
+	%D%/sbsync/session.h \
 	%D%/sbsync/sync.h \
 	%D%/sbsync/version.h
 

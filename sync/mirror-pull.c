@@ -17,8 +17,8 @@
 #define PIECE 4096u
 #define PARTIAL_MIN (1u << 20)
 
-static uint16_t
-safe_mode_mask(void)
+uint16_t
+mirror_mode_mask(void)
 {
 	mode_t mask = umask(022);
 
@@ -97,6 +97,16 @@ fill_want(struct mirror *m, const struct sb_stage *st, const struct sb_change *c
 }
 
 static int
+set_source(struct mirror *m, struct sb_want *w, struct sb_error *err)
+{
+	const char *source = mirror_source(m, w->path);
+
+	if (source && !(w->source = strdup(source)))
+		return sb_fail(err, SB_E_NOMEM, "list of wanted files: out of memory");
+	return 0;
+}
+
+static int
 send_wants(struct mirror *m, const struct sb_want_list *wants, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
@@ -151,6 +161,8 @@ plan_into(struct mirror *m, struct sb_recv *recv, const struct sb_stage *st, str
 				continue;
 			r = sb_want_list_add(wants, m->plan.diff.v[i].path, &w, err);
 			if (r == 0)
+				r = set_source(m, w, err);
+			if (r == 0)
 				r = fill_want(m, st, &m->plan.diff.v[i], w, err);
 		}
 		at += n;
@@ -181,19 +193,19 @@ transfer(struct mirror *m, struct sb_recv *recv, struct sb_want_list *wants, str
 
 			r = sb_want_list_add(wants, need.v[i], &w, err);
 			if (r == 0)
+				r = set_source(m, w, err);
+			if (r == 0)
 				w->whole = true;
 		}
 	}
 	return r < 0 ? r : sb_fail(err, SB_E_PROTO, "some files cannot be brought over");
 }
 
-static int
-make_plan(struct mirror *m, struct sb_stage *st, struct sb_error *err)
+int
+mirror_plan_pull(struct mirror *m, struct sb_diff *d, const struct sb_stage *st, struct sb_error *err)
 {
 	struct sb_plan_opts po = SB_PLAN_OPTS_INIT;
-	sb_auto(sb_diff) struct sb_diff d = { 0 };
 	struct sb_have *have = calloc(st->n_left + 1, sizeof *have);
-	uint16_t mask = safe_mode_mask();
 	int r;
 
 	if (!have)
@@ -202,19 +214,9 @@ make_plan(struct mirror *m, struct sb_stage *st, struct sb_error *err)
 		have[i] = (struct sb_have){ st->left[i].digest, st->left[i].size };
 	po.have = have;
 	po.n_have = st->n_left;
-	r = sb_manifest_walk(m->remote.manifest, mask_entry, &mask);
+	r = sb_plan_make(d, m->local->scan.manifest, &po, &m->plan, err);
 	if (r == 0)
-		r = sb_manifest_finish(m->remote.manifest, err);
-	if (r == 0)
-		r = sb_diff_make(m->local->scan.manifest, m->remote.manifest, &d, err);
-	if (r == 0) {
-		mirror_keep_unseen(&d, m->remote.skipped, m->remote.n_skipped);
-		r = guard_diff(m, &d, err);
-	}
-	if (r == 0)
-		r = sb_plan_make(&d, m->local->scan.manifest, &po, &m->plan, err);
-	if (r == 0)
-		r = sb_plan_check_brake(&m->plan, m->local->scan.manifest, m->o->max_delete, m->dst_name, err);
+		r = sb_plan_check_brake(&m->plan, m->local->scan.manifest, m->o->max_delete, m->near_name, err);
 	free(have);
 	return r;
 }
@@ -225,18 +227,20 @@ durability(const struct mirror *m)
 	return m->o->durability == SB_SYNC_DURABLE_DEFAULT ? SB_DURABLE_FULL : (enum sb_durability)m->o->durability;
 }
 
-static int
-receive(struct mirror *m, struct sb_stage *stage, struct sb_error *err)
+int
+mirror_receive_plan(struct mirror *m, struct sb_stage *stage, struct sb_commit_result *res, struct sb_error *err)
 {
 	struct sb_recv_opts ro = SB_RECV_OPTS_INIT;
-	sb_auto(sb_commit_result) struct sb_commit_result res = { 0 };
 	sb_auto(sb_want_list) struct sb_want_list wants = { 0 };
 	sb_auto(sb_recv) struct sb_recv *recv = NULL;
 	int r;
 
 	mirror_phase(m, SB_PHASE_TRANSFER);
-	ro.mode_mask = safe_mode_mask();
+	m->progress.files_total = m->plan.n_data;
+	m->progress.bytes_total = m->plan.data_bytes;
+	ro.mode_mask = mirror_mode_mask();
 	ro.jobs = m->o->jobs;
+	ro.store = m->keep ? sb_replica_store(m->local) : NULL;
 	recv = sb_recv_new(m->local, stage, &ro, err);
 	if (!recv)
 		return err ? err->code : SB_E_SYS;
@@ -246,19 +250,23 @@ receive(struct mirror *m, struct sb_stage *stage, struct sb_error *err)
 	if (r < 0)
 		return r;
 	mirror_phase(m, SB_PHASE_COMMIT);
-	sb_recv_root_meta(recv, m->remote.reply.root_mode, m->remote.reply.root_mtime);
-	r = sb_recv_commit(recv, durability(m), &res, err);
+	if (m->set_root)
+		sb_recv_root_meta(recv, m->remote.reply.root_mode, m->remote.reply.root_mtime);
+	r = sb_recv_commit(recv, durability(m), res, err);
 	if (r < 0)
 		return r;
 	m->res->bytes_transferred += m->plan.data_bytes;
 	sb_replica_save_cache(m->local, m->local->scan.manifest);
-	return sb_result_commit(m->res, &res, err);
+	return sb_result_commit(m->res, res, err);
 }
 
 int
 mirror_pull(struct mirror *m, struct sb_error *err)
 {
+	sb_auto(sb_commit_result) struct sb_commit_result res = { 0 };
 	sb_auto(sb_stage) struct sb_stage *stage = NULL;
+	sb_auto(sb_diff) struct sb_diff d = { 0 };
+	uint16_t mask = mirror_mode_mask();
 	bool known = !(m->remote.reply.flags & SB_SCAN_LAZY);
 	int r;
 
@@ -274,18 +282,27 @@ mirror_pull(struct mirror *m, struct sb_error *err)
 	}
 	r = sb_stage_find(m->local->readonly ? -1 : m->local->rootfd, m->o->cancel, &stage, err);
 	if (r == 0)
-		r = make_plan(m, stage, err);
+		r = sb_manifest_walk(m->remote.manifest, mask_entry, &mask);
+	if (r == 0)
+		r = sb_manifest_finish(m->remote.manifest, err);
+	if (r == 0)
+		r = sb_diff_make(m->local->scan.manifest, m->remote.manifest, &d, err);
+	if (r == 0) {
+		mirror_keep_unseen(&d, m->remote.skipped, m->remote.n_skipped);
+		r = guard_diff(m, &d, err);
+	}
+	if (r == 0)
+		r = mirror_plan_pull(m, &d, stage, err);
 	if (r < 0)
 		return r;
 	m->res->entries = m->remote.manifest->count;
 	if (m->o->dry_run)
-		return sb_result_changes(m->res, &m->plan, m->local->scan.manifest, err);
+		return sb_result_changes(m->res, &m->plan, m->local->scan.manifest, "local", err);
 	if (!m->plan.diff.n && m->local->rootfd >= 0 && m->local->scan.manifest->root.mtime == m->remote.reply.root_mtime) {
 		if (m->local->scan.hashed_files)
 			sb_replica_save_cache(m->local, m->local->scan.manifest);
 		return 0;
 	}
-	m->progress.files_total = m->plan.n_data;
-	m->progress.bytes_total = m->plan.data_bytes;
-	return receive(m, sb_steal(&stage), err);
+	m->set_root = true;
+	return mirror_receive_plan(m, sb_steal(&stage), &res, err);
 }

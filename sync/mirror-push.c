@@ -85,6 +85,7 @@ fill_want(struct mirror *m, const struct sigs *s, size_t *at, const struct sb_ch
 	const struct sb_entry *old = sb_manifest_find(m->remote.manifest, ch->path);
 
 	w->path = (char *)ch->path;
+	w->source = (char *)mirror_source(m, ch->path);
 	if (old && old->type == SB_ENTRY_FILE) {
 		w->base = old->digest;
 		w->base_size = old->size;
@@ -134,9 +135,12 @@ send_piece(struct mirror *m, struct sb_sender *s, const struct sigs *sigs, size_
 
 		if (m->plan.steps[i].method != SB_METHOD_DATA)
 			continue;
-		e = sb_manifest_find(m->local->scan.manifest, m->plan.diff.v[i].path);
 		fill_want(m, sigs, sig_at, &m->plan.diff.v[i], &w);
-		r = sb_sender_file(s, &w, e, err);
+		e = sb_manifest_find(m->local->scan.manifest, w.source ? w.source : w.path);
+		if (e && e->type == SB_ENTRY_FILE)
+			r = sb_sender_file(s, &w, e, err);
+		else
+			r = sb_sender_skip(s, SB_SENT_VANISHED, err);
 	}
 	return r;
 }
@@ -179,12 +183,14 @@ send_needed(struct mirror *m, const struct sb_strlist *need, struct sb_error *er
 	int r = s ? 0 : SB_E_NOMEM;
 
 	for (size_t i = 0; r == 0 && i < need->n; i++) {
-		struct sb_want w = { .path = need->v[i], .whole = true };
-		struct sb_entry *e = sb_manifest_find(m->local->scan.manifest, need->v[i]);
+		struct sb_want w = { .path = need->v[i], .source = (char *)mirror_source(m, need->v[i]), .whole = true };
+		struct sb_entry *e = sb_manifest_find(m->local->scan.manifest, w.source ? w.source : w.path);
 
-		if (!e || e->type != SB_ENTRY_FILE)
-			return sb_fail(err, SB_E_PROTO, "the far side asks for a file that is not in the plan");
-		r = sb_sender_file(s, &w, e, err);
+		/* In a two-way sync the far side may need what only it had: then it is lost to this run, not to the next. */
+		if (e && e->type == SB_ENTRY_FILE)
+			r = sb_sender_file(s, &w, e, err);
+		else
+			r = sb_sender_skip(s, SB_SENT_VANISHED, err);
 	}
 	return r < 0 ? r : sb_sender_finish(s, err);
 }
@@ -195,7 +201,7 @@ send_commit(struct mirror *m, struct sb_error *err)
 	struct sb_commit_req req = {
 		.durability = (uint8_t)m->o->durability,
 		.remember = true,
-		.set_root = true,
+		.set_root = m->set_root,
 		.root_mode = m->local->scan.manifest->root.mode,
 		.root_mtime = m->local->scan.manifest->root.mtime,
 	};
@@ -256,32 +262,59 @@ not_streamed(const char *path, const struct sb_entry *e, void *arg)
 	return !e->size || e->link;
 }
 
-static int
-make_plan(struct mirror *m, struct sb_error *err)
+int
+mirror_hash_rest(struct mirror *m, struct sb_error *err)
 {
-	struct sb_plan_opts po = SB_PLAN_OPTS_INIT;
 	struct sb_scan_opts so = SB_SCAN_OPTS_INIT;
-	sb_auto(sb_diff) struct sb_diff d = { 0 };
-	int r = 0;
+	bool all = m->remote.reply.count > 0;
+	int r;
 
+	if (!m->local->scan.unhashed)
+		return 0;
 	so.cancel = m->o->cancel;
 	so.jobs = m->o->jobs;
-	if (m->local->scan.unhashed) {
-		bool all = m->remote.reply.count > 0;
+	r = sb_scan_hash_rest(m->local->rootfd, &so, &m->local->scan, all ? NULL : not_streamed, NULL, err);
+	if (r == 0 && m->local->scan.unhashed)
+		r = sb_manifest_finish(m->local->scan.manifest, err);
+	return r;
+}
 
-		r = sb_scan_hash_rest(m->local->rootfd, &so, &m->local->scan, all ? NULL : not_streamed, NULL, err);
-		if (r == 0 && m->local->scan.unhashed)
-			r = sb_manifest_finish(m->local->scan.manifest, err);
-	}
-	if (r == 0)
-		r = sb_diff_make(m->remote.manifest, m->local->scan.manifest, &d, err);
-	if (r < 0)
-		return r;
-	mirror_keep_unseen(&d, m->local->scan.skipped, m->local->scan.n_skipped);
+int
+mirror_plan_push(struct mirror *m, struct sb_diff *d, struct sb_error *err)
+{
+	struct sb_plan_opts po = SB_PLAN_OPTS_INIT;
+	int r;
+
 	po.have = m->remote.have;
 	po.n_have = m->remote.n_have;
-	r = sb_plan_make(&d, m->remote.manifest, &po, &m->plan, err);
-	return r < 0 ? r : sb_plan_check_brake(&m->plan, m->remote.manifest, m->o->max_delete, m->dst_name, err);
+	r = sb_plan_make(d, m->remote.manifest, &po, &m->plan, err);
+	return r < 0 ? r : sb_plan_check_brake(&m->plan, m->remote.manifest, m->o->max_delete, m->far_name, err);
+}
+
+int
+mirror_send_plan(struct mirror *m, struct sb_commit_result *res, struct sb_error *err)
+{
+	struct sigs sigs = { 0 };
+	int r;
+
+	if (m->plan.data_bytes > m->remote.reply.free_bytes && m->remote.reply.free_bytes)
+		return sb_fail(err, SB_E_NOSPACE, "%s needs %llu bytes, %llu are free: make room there; nothing was changed", m->far_name,
+			(unsigned long long)m->plan.data_bytes, (unsigned long long)m->remote.reply.free_bytes);
+	mirror_phase(m, SB_PHASE_TRANSFER);
+	m->progress.files_total = m->plan.n_data;
+	m->progress.bytes_total = m->plan.data_bytes;
+	r = request_sigs(m, &sigs, err);
+	if (r == 0) {
+		r = send_all(m, &sigs, err);
+		if (r < 0)
+			r = mirror_send_failed(m, r, err);
+	}
+	sigs_free(&sigs);
+	if (r < 0)
+		return r;
+	mirror_phase(m, SB_PHASE_COMMIT);
+	r = finish(m, res, err);
+	return r < 0 ? r : sb_result_commit(m->res, res, err);
 }
 
 /* Both sides are equal now: the next run starts from here. */
@@ -309,14 +342,20 @@ int
 mirror_push(struct mirror *m, struct sb_error *err)
 {
 	sb_auto(sb_commit_result) struct sb_commit_result res = { 0 };
-	struct sigs sigs = { 0 };
-	int r = make_plan(m, err);
+	sb_auto(sb_diff) struct sb_diff d = { 0 };
+	int r = mirror_hash_rest(m, err);
 
+	if (r == 0)
+		r = sb_diff_make(m->remote.manifest, m->local->scan.manifest, &d, err);
+	if (r < 0)
+		return r;
+	mirror_keep_unseen(&d, m->local->scan.skipped, m->local->scan.n_skipped);
+	r = mirror_plan_push(m, &d, err);
 	if (r < 0)
 		return r;
 	m->res->entries = m->local->scan.manifest->count;
 	if (m->o->dry_run)
-		return sb_result_changes(m->res, &m->plan, m->remote.manifest, err);
+		return sb_result_changes(m->res, &m->plan, m->remote.manifest, "runtime", err);
 	if (!m->plan.diff.n && !root_differs(m)) {
 		if (m->local->scan.hashed_files)
 			sb_replica_save_cache(m->local, m->local->scan.manifest);
@@ -327,26 +366,8 @@ mirror_push(struct mirror *m, struct sb_error *err)
 		}
 		return r;
 	}
-	if (m->plan.data_bytes > m->remote.reply.free_bytes && m->remote.reply.free_bytes)
-		return sb_fail(err, SB_E_NOSPACE, "%s needs %llu bytes, %llu are free: make room there; nothing was changed", m->dst_name,
-			(unsigned long long)m->plan.data_bytes, (unsigned long long)m->remote.reply.free_bytes);
-	mirror_phase(m, SB_PHASE_TRANSFER);
-	m->progress.files_total = m->plan.n_data;
-	m->progress.bytes_total = m->plan.data_bytes;
-	sb_buf_init(&sigs.blob, 0);
-	r = request_sigs(m, &sigs, err);
-	if (r == 0) {
-		r = send_all(m, &sigs, err);
-		if (r < 0)
-			r = mirror_send_failed(m, r, err);
-	}
-	sigs_free(&sigs);
-	if (r == 0) {
-		mirror_phase(m, SB_PHASE_COMMIT);
-		r = finish(m, &res, err);
-	}
-	if (r == 0)
-		r = sb_result_commit(m->res, &res, err);
+	m->set_root = true;
+	r = mirror_send_plan(m, &res, err);
 	if (r == 0)
 		r = sb_manifest_finish(m->local->scan.manifest, err);
 	if (r < 0)

@@ -51,6 +51,26 @@ mirror_keep_unseen(struct sb_diff *d, const struct sb_skipped *v, size_t n)
 	d->n = kept;
 }
 
+const char *
+mirror_source(struct mirror *m, const char *path)
+{
+	for (size_t i = 0; m->rec && i < m->rec->n_conflicts; i++) {
+		const struct sb_conflict *c = &m->rec->conflicts[i];
+		size_t n = c->saved_as ? strlen(c->saved_as) : 0;
+
+		if (!n || strncmp(path, c->saved_as, n) != 0)
+			continue;
+		if (!path[n])
+			return c->path;
+		if (path[n] != '/')
+			continue;
+		free(m->source);
+		m->source = sb_str_printf("%s%s", c->path, path + n);
+		return m->source;
+	}
+	return NULL;
+}
+
 int
 mirror_send_failed(struct mirror *m, int code, struct sb_error *err)
 {
@@ -70,8 +90,8 @@ mirror_send_failed(struct mirror *m, int code, struct sb_error *err)
 	return told.code;
 }
 
-static int
-add_rules(const struct sb_sync_opts *o, struct sb_rules *rules, struct sb_error *err)
+int
+mirror_add_rules(const struct sb_sync_opts *o, struct sb_rules *rules, struct sb_error *err)
 {
 	int r = 0;
 
@@ -114,8 +134,9 @@ keep_rules(struct sb_replica *local, const struct sb_digest *given, const struct
 		(void)sb_file_replace(local->statefd, "rules", b.data, b.len, 0600, NULL);
 }
 
-static int
-open_local(struct mirror *m, const char *root, const uint8_t pair[16], bool source, struct sb_error *err)
+int
+mirror_open_local(struct mirror *m, const char *root, const uint8_t pair[16], bool create, bool readonly,
+	struct sb_error *err)
 {
 	struct sb_replica_opts o = SB_REPLICA_OPTS_INIT;
 
@@ -123,8 +144,8 @@ open_local(struct mirror *m, const char *root, const uint8_t pair[16], bool sour
 	o.state_dir = m->o->state_dir;
 	o.role = "local";
 	memcpy(o.pair, pair, sizeof o.pair);
-	o.create = !source;
-	o.readonly = source || m->o->dry_run;
+	o.create = create;
+	o.readonly = readonly;
 	o.cancel = m->o->cancel;
 	o.log = m->o->log;
 	m->local = sb_replica_open(&o, err);
@@ -147,8 +168,8 @@ scan_local(struct mirror *m, bool source, struct sb_error *err)
 	struct sb_scan_opts so = SB_SCAN_OPTS_INIT;
 
 	so.rules = m->rules;
-	so.collect_sbsyncignore = true;
-	so.collect_gitignore = m->o->gitignore;
+	so.collect_sbsyncignore = !m->frozen;
+	so.collect_gitignore = m->o->gitignore && !m->frozen;
 	so.checksum = m->o->checksum;
 	so.cross_mounts = m->o->cross_mounts;
 	so.jobs = m->o->jobs;
@@ -175,8 +196,8 @@ is_empty_dir(const char *path)
 }
 
 /* Starts the agent on its scan with the best rules known, scans here, then makes sure both used the same rules. */
-static int
-scan_both(struct mirror *m, struct sb_begin *b, bool source, struct sb_error *err)
+int
+mirror_scan_both(struct mirror *m, struct sb_begin *b, bool source, struct sb_error *err)
 {
 	sb_auto(sb_rules) struct sb_rules *guess = NULL;
 	struct sb_digest given, guessed;
@@ -184,7 +205,7 @@ scan_both(struct mirror *m, struct sb_begin *b, bool source, struct sb_error *er
 
 	if (r < 0)
 		return r;
-	guess = last_rules(m->local, &given);
+	guess = m->frozen ? NULL : last_rules(m->local, &given);
 	r = sb_rules_digest(guess ? guess : m->rules, &guessed, err);
 	if (r < 0)
 		return r;
@@ -220,7 +241,7 @@ scan_both(struct mirror *m, struct sb_begin *b, bool source, struct sb_error *er
 		if (r < 0)
 			return r;
 	}
-	if (!sb_rules_empty(m->rules) && !guess)
+	if (!sb_rules_empty(m->rules) && !guess && !m->frozen)
 		keep_rules(m->local, &given, m->rules);
 	return sb_peer_wait(m->link, &m->local->base, m->local->scan.manifest, &m->remote, err);
 }
@@ -250,13 +271,13 @@ run(struct mirror *m, const struct sb_endpoint *src, const struct sb_endpoint *d
 		(m->o->checksum ? SB_BEGIN_CHECKSUM : 0) | (m->o->cross_mounts ? SB_BEGIN_CROSS : 0);
 	/* Between two directories of one machine nothing is gained by finding out what changed inside a file. */
 	m->no_delta = m->o->no_delta || (there->kind == SB_ENDPOINT_LOCAL && !m->o->always_delta);
-	r = open_local(m, here->path, b.pair, push, err);
+	r = mirror_open_local(m, here->path, b.pair, !push, push || m->o->dry_run, err);
 	if (r == 0)
 		m->link = sb_connect(there, m->o, err);
 	if (r == 0 && !m->link)
 		r = err ? err->code : SB_E_CONNECT;
 	if (r == 0)
-		r = scan_both(m, &b, push, err);
+		r = mirror_scan_both(m, &b, push, err);
 	if (r == 0)
 		r = sb_result_skipped(m->res, m->local->scan.skipped, m->local->scan.n_skipped, err);
 	if (r == 0)
@@ -276,8 +297,8 @@ run(struct mirror *m, const struct sb_endpoint *src, const struct sb_endpoint *d
 }
 
 /* The absolute path of something that may not be there yet: its nearest existing directory resolved, the rest as written. */
-static char *
-absolute(const char *path, struct sb_error *err)
+char *
+mirror_absolute(const char *path, struct sb_error *err)
 {
 	sb_autofree char *given = *path == '/' ? strdup(path) : NULL;
 	char cwd[PATH_MAX];
@@ -298,7 +319,7 @@ absolute(const char *path, struct sb_error *err)
 	if (!rest || rest == given)
 		return strdup(given);
 	*rest++ = 0;
-	real = absolute(given, err);
+	real = mirror_absolute(given, err);
 	if (real)
 		out = sb_str_printf("%s/%s", strcmp(real, "/") == 0 ? "" : real, rest);
 	free(real);
@@ -326,7 +347,7 @@ check_paths(struct sb_endpoint *src, struct sb_endpoint *dst, struct sb_error *e
 
 		if (e->kind == SB_ENDPOINT_SSH)
 			continue;
-		abs = absolute(e->path, err);
+		abs = mirror_absolute(e->path, err);
 		if (!abs)
 			return err ? err->code : SB_E_SYS;
 		free(e->path);
@@ -353,7 +374,7 @@ int
 sb_sync_mirror(const char *src, const char *dst, const struct sb_sync_opts *opts, struct sb_sync_result *out,
 	struct sb_error *err)
 {
-	struct mirror m = { .o = opts, .res = out, .src_name = src, .dst_name = dst };
+	struct mirror m = { .o = opts, .res = out, .near_name = src, .far_name = dst };
 	sb_auto(sb_endpoint) struct sb_endpoint from = { 0 }, to = { 0 };
 	struct sb_error own = { 0 };
 	int64_t start = sb_now_ms();
@@ -365,16 +386,21 @@ sb_sync_mirror(const char *src, const char *dst, const struct sb_sync_opts *opts
 	if (!err)
 		err = &own;
 	r = sb_endpoint_parse(src, &from, err);
+	if (r == 0 && from.kind != SB_ENDPOINT_LOCAL) {
+		m.near_name = dst;
+		m.far_name = src;
+	}
 	if (r == 0)
 		r = sb_endpoint_parse(dst, &to, err);
 	if (r == 0)
 		r = check_paths(&from, &to, err);
 	if (r == 0) {
 		m.rules = sb_rules_new(err);
-		r = m.rules ? add_rules(opts, m.rules, err) : SB_E_NOMEM;
+		r = m.rules ? mirror_add_rules(opts, m.rules, err) : SB_E_NOMEM;
 	}
 	if (r == 0)
 		r = run(&m, &from, &to, err);
+	free(m.source);
 	sb_plan_free(&m.plan);
 	sb_peer_free(&m.remote);
 	sb_link_free(m.link);

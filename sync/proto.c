@@ -291,6 +291,7 @@ sb_want_list_free(struct sb_want_list *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		free(l->v[i].path);
+		free(l->v[i].source);
 		free(l->v[i].sig);
 	}
 	free(l->v);
@@ -322,6 +323,7 @@ enum {
 	WANT_HAVE = 2,
 	WANT_SIG = 4,
 	WANT_WHOLE = 8,
+	WANT_SOURCE = 16,
 };
 
 void
@@ -334,7 +336,9 @@ sb_want_list_encode(const struct sb_want_list *l, struct sb_buf *b)
 
 		sb_buf_add_bytes(b, w->path, strlen(w->path));
 		sb_buf_add_u8(b, (uint8_t)((base ? WANT_BASE : 0) | (w->have ? WANT_HAVE : 0) |
-			(w->sig ? WANT_SIG : 0) | (w->whole ? WANT_WHOLE : 0)));
+			(w->sig ? WANT_SIG : 0) | (w->whole ? WANT_WHOLE : 0) | (w->source ? WANT_SOURCE : 0)));
+		if (w->source)
+			sb_buf_add_bytes(b, w->source, strlen(w->source));
 		if (base) {
 			sb_buf_add(b, w->base.b, sizeof w->base.b);
 			sb_buf_add_varint(b, w->base_size);
@@ -363,6 +367,11 @@ want_decode(struct sb_cursor *c, struct sb_want_list *out, struct sb_error *err)
 		return r;
 	flags = sb_cursor_u8(c);
 	w->whole = flags & WANT_WHOLE;
+	if (flags & WANT_SOURCE) {
+		w->source = take_path(c);
+		if (!w->source || !*w->source)
+			return sb_fail(err, SB_E_PROTO, "the far side asked for a path that is not allowed");
+	}
 	if (flags & WANT_BASE) {
 		take_into(c, w->base.b, sizeof w->base.b);
 		w->base_size = sb_cursor_varint(c);

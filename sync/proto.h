@@ -145,7 +145,8 @@ SB_CLEANUP_VALUE(sb_plan_piece, sb_plan_piece_free)
 
 /* One file the other side is asked to send. */
 struct sb_want {
-	char *path;
+	char *path;             /* its name in the stream */
+	char *source;           /* where it is in the sender's tree; NULL: at `path` */
 	struct sb_digest base;  /* content the asker holds under this path; zero: none */
 	uint64_t base_size;
 	uint64_t have;          /* bytes of the new content the asker has from an interrupted transfer */

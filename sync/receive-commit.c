@@ -315,10 +315,25 @@ plan_dirmeta(struct sb_recv *r, struct sb_error *err)
 
 		if (fstat(r->rep->rootfd, &st) < 0)
 			return sb_fail_errno(err, "look at the root");
+		/* A root that was made for this sync has no time of its own to keep. */
+		if (!r->set_root && !r->rep->scan.manifest->root.mtime)
+			return 0;
 		n = add_dirmeta(r, "", r->set_root ? r->root_mode : st.st_mode & 07777,
 			r->set_root ? r->root_mtime : r->rep->scan.manifest->root.mtime, err);
 	}
 	return n;
+}
+
+/* The inode a hard link must lead to; 0 where it is known only at the commit (the leader is moved there). */
+static uint64_t
+leader_inode(struct sb_recv *r, const char *leader)
+{
+	const struct sb_entry *e = sb_manifest_find(r->added, leader);
+
+	if (e && (e->flags & SB_ENTRY_MARK))
+		return e->ino ? recv_rec(r, (uint32_t)e->ino - 1)->ino : 0;
+	e = sb_manifest_find(r->rep->scan.manifest, leader);
+	return e ? e->ino : 0;
 }
 
 static int
@@ -335,6 +350,8 @@ fill_inodes(struct sb_recv *r, struct sb_error *err)
 			if (fstatat(r->stage->newfd, sb_stage_name('t', op->stage, name), &st, AT_SYMLINK_NOFOLLOW) < 0)
 				return sb_fail_errno(err, "look at staged %s", name);
 			op->new_ino = st.st_ino;
+		} else if (op->kind == SB_OP_LINK) {
+			op->new_ino = leader_inode(r, op->from);
 		}
 	}
 	return 0;

@@ -83,14 +83,19 @@ what_of(const struct sb_change *c, const struct sb_step *s, const struct sb_mani
 }
 
 int
-sb_result_changes(struct sb_sync_result *res, const struct sb_plan *p, const struct sb_manifest *at, struct sb_error *err)
+sb_result_changes(struct sb_sync_result *res, const struct sb_plan *p, const struct sb_manifest *at, const char *side,
+	struct sb_error *err)
 {
-	res->changes = calloc(p->diff.n + 1, sizeof *res->changes);
-	if (!res->changes)
+	struct sb_sync_change *v = realloc(res->changes, (res->n_changes + p->diff.n + 1) * sizeof *v);
+
+	if (!v)
 		return sb_fail(err, SB_E_NOMEM, "result: out of memory");
+	memset(v + res->n_changes, 0, (p->diff.n + 1) * sizeof *v);
+	res->changes = v;
 	for (size_t i = 0; i < p->diff.n; i++) {
 		struct sb_sync_change *c = &res->changes[res->n_changes];
 
+		c->side = side;
 		c->what = what_of(&p->diff.v[i], &p->steps[i], at);
 		c->size = p->diff.v[i].entry.type == SB_ENTRY_FILE ? p->diff.v[i].entry.size : 0;
 		c->path = strdup(p->diff.v[i].path);

@@ -10,9 +10,9 @@
 /* Filling the public result. `why` must be a constant. */
 int sb_result_note(struct sb_sync_notes *l, const char *path, const char *saved_as, const char *why,
 	struct sb_error *err);
-/* The plan as the list of changes of a dry run; `at` is the receiver's tree. */
+/* Adds the plan to the list of changes of a dry run; `at` is the receiver's tree, `side` which one that is. */
 int sb_result_changes(struct sb_sync_result *res, const struct sb_plan *p, const struct sb_manifest *at,
-	struct sb_error *err);
+	const char *side, struct sb_error *err);
 /* What a commit did and what it left alone. */
 int sb_result_commit(struct sb_sync_result *res, const struct sb_commit_result *c, struct sb_error *err);
 int sb_result_skipped(struct sb_sync_result *res, const struct sb_skipped *v, size_t n, struct sb_error *err);

@@ -445,7 +445,7 @@ send_large(struct sb_sender *s, const struct sb_want *w, struct sb_entry *e, int
 int
 sb_sender_file(struct sb_sender *s, const struct sb_want *w, struct sb_entry *e, struct sb_error *err)
 {
-	sb_autoclose int fd = open_file(s, w->path);
+	sb_autoclose int fd = open_file(s, w->source ? w->source : w->path);
 	struct stat st;
 	int r;
 

@@ -13,8 +13,17 @@ to_stderr(enum sb_log_level level, const char *component, const char *text, void
 	(void)fprintf(stderr, "sbsync: %s%s: %s\n", level == SB_LOG_WARN ? "warning: " : "", component, text);
 }
 
-static int
-mirror(struct sync_args *a, char **argv)
+struct sb_log
+stderr_log(const struct sync_args *a)
+{
+	struct sb_log l = { .fn = to_stderr,
+		.level = a->quiet ? SB_LOG_ERROR : a->verbose > 1 ? SB_LOG_DEBUG : a->verbose ? SB_LOG_INFO : SB_LOG_WARN };
+
+	return l;
+}
+
+int
+run_sync_mirror(struct sync_args *a, char **argv)
 {
 	struct sb_sync_opts o = SB_SYNC_OPTS_INIT;
 	struct sb_sync_result res = { 0 };
@@ -23,10 +32,7 @@ mirror(struct sync_args *a, char **argv)
 	int r = sync_args_apply(a, &o);
 
 	if (r == 0) {
-		o.log = (struct sb_log){ .fn = to_stderr,
-			.level = a->verbose > 1 ? SB_LOG_DEBUG : a->verbose ? SB_LOG_INFO : SB_LOG_WARN };
-		if (a->quiet)
-			o.log.level = SB_LOG_ERROR;
+		o.log = stderr_log(a);
 		p = progress_new(a, &o);
 		r = sb_sync_mirror(argv[0], argv[1], &o, &res, &err);
 		progress_end(p);
@@ -42,17 +48,7 @@ static int
 run_mirror(void *values, int argc, char **argv)
 {
 	(void)argc;
-	return mirror(values, argv);
-}
-
-static int
-run_diff(void *values, int argc, char **argv)
-{
-	struct sync_args *a = values;
-
-	(void)argc;
-	a->dry_run = true;
-	return mirror(a, argv);
+	return run_sync_mirror(values, argv);
 }
 
 const struct sb_cmd cmd_mirror = {
@@ -64,15 +60,4 @@ const struct sb_cmd cmd_mirror = {
 	.min_args = 2,
 	.max_args = 2,
 	.run = run_mirror,
-};
-
-const struct sb_cmd cmd_diff = {
-	.name = "diff",
-	.args = "SRC DST",
-	.help = "show what a mirror would do; change nothing",
-	.details = NULL,
-	.opts = sync_options,
-	.min_args = 2,
-	.max_args = 2,
-	.run = run_diff,
 };

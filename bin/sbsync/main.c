@@ -11,7 +11,16 @@
 
 static const struct sb_cmd *const commands[] = {
 	&cmd_mirror,
+	&cmd_start,
+	&cmd_sync,
+	&cmd_stop,
+	&cmd_recover,
 	&cmd_diff,
+	&cmd_status,
+	&cmd_ls,
+	&cmd_conflicts,
+	&cmd_log,
+	&cmd_rm,
 	&cmd_agent,
 	NULL,
 };

@@ -58,6 +58,7 @@ changes_json(const struct sb_sync_result *res)
 		json_t *o = json_object();
 
 		json_object_set_new(o, "path", json_string(shown(c->path, buf, sizeof buf)));
+		json_object_set_new(o, "side", json_string(c->side));
 		json_object_set_new(o, "what", json_string(c->what));
 		if (c->from)
 			json_object_set_new(o, "from", json_string(shown(c->from, buf, sizeof buf)));
@@ -127,7 +128,7 @@ print_changes(const struct sb_sync_result *res)
 		const struct sb_sync_change *c = &res->changes[i];
 		char buf[8192], from[8192];
 
-		(void)printf("%-7s %s", c->what, shown(c->path, buf, sizeof buf));
+		(void)printf("%s %-7s %s", strcmp(c->side, "local") == 0 ? "<-" : "->", c->what, shown(c->path, buf, sizeof buf));
 		if (c->from)
 			(void)printf(" (from %s)", shown(c->from, from, sizeof from));
 		(void)putchar('\n');
@@ -183,5 +184,5 @@ report(const struct sync_args *a, int code, const struct sb_error *err, const st
 	}
 	if (trouble)
 		return EXIT_FAILED;
-	return res->conflicts.n ? EXIT_CONFLICTS : EXIT_DONE;
+	return res->conflicts.n && !a->dry_run ? EXIT_CONFLICTS : EXIT_DONE;
 }

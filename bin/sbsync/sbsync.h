@@ -33,20 +33,47 @@ struct sync_args {
 	int64_t jobs;
 	int64_t port;
 	const char *identity, *ssh_config, *known_hosts, *rsh;
+	/* Sessions. */
+	const char *name;
+	struct sb_opt_list also;
+	int64_t owner;
+	int conflict; /* both, local, runtime */
+	bool all, now, discard;
 };
 
 /* The options that sync verbs share; one table, used for parsing and for --help. */
 extern const struct sb_opt sync_options[];
+extern const struct sb_opt session_options[];
+extern const struct sb_opt start_options[];
+extern const struct sb_opt recover_options[];
+extern const struct sb_opt list_options[];
 
 extern const struct sb_cmd cmd_mirror;
 extern const struct sb_cmd cmd_diff;
+extern const struct sb_cmd cmd_start;
+extern const struct sb_cmd cmd_sync;
+extern const struct sb_cmd cmd_stop;
+extern const struct sb_cmd cmd_recover;
+extern const struct sb_cmd cmd_status;
+extern const struct sb_cmd cmd_ls;
+extern const struct sb_cmd cmd_conflicts;
+extern const struct sb_cmd cmd_log;
+extern const struct sb_cmd cmd_rm;
 extern const struct sb_cmd cmd_agent;
+
+/* The mirror verb's work, also for `diff SRC DST`. */
+int run_sync_mirror(struct sync_args *a, char **argv);
 
 /* Defaults, before parsing. */
 void sync_args_init(struct sync_args *a);
 void sync_args_free(struct sync_args *a);
 /* Checks what the table cannot; fills the library's options. 0, or EXIT_USAGE after a line on stderr. */
 int sync_args_apply(const struct sync_args *a, struct sb_sync_opts *o);
+
+/* A NULL-terminated copy of the list (NULL when empty); free() it. */
+const char *const *terminated(const struct sb_opt_list *l);
+/* Where the library's log lines go. */
+struct sb_log stderr_log(const struct sync_args *a);
 
 /* Cancelled by SIGINT, SIGTERM and SIGHUP. */
 struct sb_cancel *signals_cancel(void);

@@ -93,6 +93,7 @@ struct sb_sync_notes {
 struct sb_sync_change {
 	char *path;
 	char *from;       /* moves and copies */
+	const char *side; /* where: "local" or "runtime" */
 	const char *what; /* "create", "update", "meta", "delete", "move", "copy", "link", "mkdir" */
 	uint64_t size;
 };

@@ -6,7 +6,8 @@ E2E = \
 	%D%/mirror.sh \
 	%D%/quickstart.sh \
 	%D%/rpc-host.sh \
-	%D%/ssh.sh
+	%D%/ssh.sh \
+	%D%/session.sh
 
 TESTS += $(E2E)
 dist_check_SCRIPTS += $(E2E)

@@ -83,7 +83,7 @@ is "excluded stay as they are" "$(cd exd && find . -type f | sort | tr '\n' ' ')
 # A dry run changes nothing.
 cp -a ex exn && echo new >ex/new
 "$sbsync" mirror -n ex exn >dry
-is "a dry run tells" "$(grep -c '^create  *new$' dry)" 1
+is "a dry run tells" "$(grep -c '^-> create  *new$' dry)" 1
 check "and changes nothing" test ! -e exn/new
 
 # Bad input: one clear line, nothing changed.

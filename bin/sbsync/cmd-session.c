@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bin/sbsync/sbsync.h>
+#include <sbsync/session.h>
+
+/* The verbs that sync a session: start, sync, stop, diff. */
+
+static void
+free_opts(struct sb_sync_opts *o)
+{
+	free((void *)o->exclude);
+	free((void *)o->exclude_from);
+}
+
+static int
+run_start(void *values, int argc, char **argv)
+{
+	struct sync_args *a = values;
+	struct sb_session_start how = SB_SESSION_START_INIT;
+	struct sb_sync_opts o = SB_SYNC_OPTS_INIT;
+	struct sb_sync_result res = { 0 };
+	struct sb_session s = { 0 };
+	struct sb_error err = { 0 };
+	struct progress *p;
+	int r = sync_args_apply(a, &o);
+
+	(void)argc;
+	if (r)
+		return r;
+	how.name = a->name;
+	how.also = terminated(&a->also);
+	how.owner_pid = a->owner;
+	o.log = stderr_log(a);
+	p = progress_new(a, &o);
+	r = sb_session_start(argv[0], argv[1], &how, &o, (enum sb_session_conflict)a->conflict, &s, &res, &err);
+	progress_end(p);
+	if (r == 0 && !a->json && !a->quiet)
+		(void)printf("session %s: %s and %s\n", s.name, s.pairs[0].local, s.pairs[0].remote);
+	r = report(a, r, &err, &res);
+	sb_sync_result_free(&res);
+	sb_session_free(&s);
+	free((void *)how.also);
+	free_opts(&o);
+	return r;
+}
+
+static int
+sync_session(struct sync_args *a, int argc, char **argv, enum sb_session_reason reason)
+{
+	struct sb_sync_opts o = SB_SYNC_OPTS_INIT;
+	struct sb_sync_result res = { 0 };
+	struct sb_session s = { 0 };
+	struct sb_error err = { 0 };
+	struct progress *p;
+	int r = sync_args_apply(a, &o);
+
+	if (r)
+		return r;
+	o.log = stderr_log(a);
+	res.reason = "turn";
+	r = sb_session_load(o.state_dir, argc ? argv[0] : NULL, NULL, &s, &err);
+	if (r == 0) {
+		p = progress_new(a, &o);
+		r = sb_session_sync(&s, reason, &o, (enum sb_session_conflict)a->conflict, &res, &err);
+		progress_end(p);
+	}
+	r = report(a, r, &err, &res);
+	sb_sync_result_free(&res);
+	sb_session_free(&s);
+	free_opts(&o);
+	return r;
+}
+
+static int
+run_sync(void *values, int argc, char **argv)
+{
+	return sync_session(values, argc, argv, SB_REASON_TURN);
+}
+
+static int
+run_stop(void *values, int argc, char **argv)
+{
+	return sync_session(values, argc, argv, SB_REASON_STOP);
+}
+
+static int
+run_diff(void *values, int argc, char **argv)
+{
+	struct sync_args *a = values;
+
+	a->dry_run = true;
+	return argc == 2 ? run_sync_mirror(a, argv) : sync_session(a, argc, argv, SB_REASON_TURN);
+}
+
+const struct sb_cmd cmd_start = {
+	.name = "start",
+	.args = "LOCAL REMOTE",
+	.help = "open a session: sync LOCAL to the sandbox at REMOTE",
+	.details = "REMOTE is a local path, [user@]host:path or ssh://[user@]host[:port]/path.\nThe exclude rules in force now hold for the whole session.",
+	.opts = start_options,
+	.min_args = 2,
+	.max_args = 2,
+	.run = run_start,
+};
+
+const struct sb_cmd cmd_sync = {
+	.name = "sync",
+	.args = "[SESSION]",
+	.help = "sync both ways now",
+	.details = "SESSION may be left out inside the local directory.",
+	.opts = session_options,
+	.min_args = 0,
+	.max_args = 1,
+	.run = run_sync,
+};
+
+const struct sb_cmd cmd_stop = {
+	.name = "stop",
+	.args = "[SESSION]",
+	.help = "sync back from the sandbox and close the session",
+	.details = NULL,
+	.opts = session_options,
+	.min_args = 0,
+	.max_args = 1,
+	.run = run_stop,
+};
+
+const struct sb_cmd cmd_diff = {
+	.name = "diff",
+	.args = "[SESSION] | SRC DST",
+	.help = "show what a sync, or a mirror, would do; change nothing",
+	.details = "Lines with '<-' change the local directory, with '->' the other one.",
+	.opts = session_options,
+	.min_args = 0,
+	.max_args = 2,
+	.run = run_diff,
+};
