@@ -75,7 +75,7 @@ part_mirror()
 	tell "Only the difference travels, and what is there under another name is not sent again."
 	printf 'hello' | dd of=proj/model.bin bs=1 seek=9000000 conv=notrunc 2>/dev/null
 	mv proj/doc proj/notes
-	show sbsync mirror --gitignore --stats proj box
+	show sbsync mirror --gitignore --stats --delta always proj box
 	must "the two are equal" diff -r --exclude=build proj box
 }
 
@@ -110,6 +110,100 @@ part_brake()
 	mv src proj/
 }
 
+part_session()
+{
+	step "A session: you here, an agent in the sandbox"
+	mkdir work && printf 'one\ntwo\nthree\n' >work/notes.txt && seq 1 50 >work/list.txt
+	sleep 600 &
+	owner=$!
+	show sbsync start --owner $owner --name demo work sandbox
+	tell "The agent edits there, you edit here, one file both of you."
+	echo "the agent's line" >>sandbox/notes.txt
+	echo "found by the agent" >sandbox/result.txt
+	echo "your line" >>work/notes.txt
+	echo "yours" >work/idea.txt
+	step "The program that owned the session is killed"
+	kill -9 $owner
+	wait $owner 2>/dev/null || true
+	tell "Recovery needs no thinking; a timer can do it. Nothing of either side is lost."
+	show sbsync recover --all
+	must "your edit is in place" grep -q "your line" work/notes.txt
+	must "the agent's version of it is beside" grep -q "the agent's line" work/notes.txt.runtime-conflict-demo
+	must "the agent's new file came back" grep -q "found by the agent" work/result.txt
+	must "your new file is still there" grep -q yours work/idea.txt
+	show sbsync conflicts demo
+}
+
+drop_pool()
+{
+	set +e
+	[ -z "$host" ] || { kill $host; wait $host; } 2>/dev/null
+	n=0
+	until zpool destroy -f $pool 2>/dev/null; do
+		n=$((n + 1))
+		[ $n -lt 20 ] || break
+		sleep 0.5
+	done
+	chmod -R u+rwX "$place"
+	rm -rf "$place"
+}
+
+# A pool of our own in a file; says why not when there can be none.
+make_pool()
+{
+	why="it needs root"
+	[ "$(id -u)" = 0 ] || return 1
+	why="zfs is not installed (./quickstart test installs zfs-fuse)"
+	command -v zpool >/dev/null && command -v zfs >/dev/null || return 1
+	why="ZFS does not run here"
+	zpool list >/dev/null 2>&1 || zfs-fuse >/dev/null 2>&1 || return 1
+	n=0
+	until zpool list >/dev/null 2>&1; do
+		n=$((n + 1))
+		[ $n -lt 50 ] || return 1
+		sleep 0.1
+	done
+	truncate -s 256M pool.img
+	pool=sbdemo$$
+	zpool create -f -o cachefile=none -m "$place/mnt" $pool "$place/pool.img" >/dev/null 2>&1 || return 1
+	trap drop_pool EXIT
+	zfs create $pool/sessions && zfs create $pool/bases && zfs create $pool/bases/img && seq 1 1000 >mnt/bases/img/work.txt && zfs snapshot $pool/bases/img@initial
+}
+
+part_snapshot()
+{
+	step "A sandbox host: snapshot, disaster, rollback, fork"
+	host=
+	if ! make_pool >/dev/null; then
+		tell "Left out: $why."
+		return 0
+	fi
+	export SANDBOX_HOST="unix:$place/host.sock"
+	sbhostd --listen "$SANDBOX_HOST" --state-dir "$place/hostd" --pool $pool --bases-dataset $pool/bases --sessions-dataset $pool/sessions --default-base $pool/bases/img@initial >host.log 2>&1 &
+	host=$!
+	n=0
+	until sbctl host health >/dev/null 2>&1; do
+		n=$((n + 1))
+		[ $n -lt 100 ] || { cat host.log; return 1; }
+		sleep 0.1
+	done
+	tell "Each session is a copy-on-write workspace of its own."
+	show sbctl host create --id demo
+	space=$place/mnt/sessions/demo
+	must "it has the base image's files" test -s "$space/work.txt"
+	echo "an hour of work" >"$space/result.txt"
+	show sbctl host snapshot demo good
+	tell "A slip: rm -rf in the workspace."
+	rm -rf "$space/work.txt" "$space/result.txt"
+	show sbctl host diff demo good
+	show sbctl host rollback demo good
+	must "everything is back" grep -q "an hour of work" "$space/result.txt"
+	show sbctl host fork demo --snapshot good --id second
+	show sbctl host ls
+	kill $host
+	wait $host 2>/dev/null || true
+}
+
 has()
 {
 	sbsync --help 2>/dev/null | grep -q "^  $1 "
@@ -120,6 +214,8 @@ if has mirror; then
 	part_mirror
 	part_crash
 	part_brake
+	if has start; then part_session; fi
+	if command -v sbhostd >/dev/null && command -v sbctl >/dev/null; then part_snapshot; fi
 else
 	tell "libsbsync and libsandbox are built; the command sbsync is not part of this version yet."
 fi
