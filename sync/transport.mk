@@ -3,6 +3,7 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/deploy.c %D%/deploy.h \
 	%D%/deploy-find.c \
 	%D%/deploy-script.c \
+	%D%/doctor.c %D%/doctor.h \
 	%D%/endpoint.c %D%/endpoint.h \
 	%D%/remote.c %D%/remote.h \
 	%D%/ssh.c %D%/ssh.h \

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
+# shellcheck disable=SC2086
 # Mirrors to and from other machines: real OpenSSH and dropbear servers, the ssh program, links that break.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 need python3 ssh ssh-keygen

@@ -16,6 +16,7 @@
 #include <base/spawn.h>
 #include <base/str.h>
 #include <deploy.h>
+#include <doctor.h>
 #include <remote.h>
 #include <transport.h>
 
@@ -617,6 +618,83 @@ works_with_other_shells(void **state)
 	assert_true(tried > 0);
 }
 
+struct report {
+	struct sb_doctor_result v[SB_DOCTOR_CHECKS];
+	int n;
+};
+
+static void
+note_result(const struct sb_doctor_result *r, void *arg)
+{
+	struct report *rep = arg;
+
+	assert_int_equal(r->what, rep->n);
+	rep->v[rep->n++] = *r;
+}
+
+static void
+state_is(const struct report *rep, enum sb_doctor_what what, enum sb_doctor_state state, const char *says)
+{
+	if (rep->v[what].state != state || !strstr(rep->v[what].text, says))
+		fail_msg("%s: %d \"%s\", want %d \"%s\"", sb_doctor_name(what), rep->v[what].state,
+			rep->v[what].text, state, says);
+}
+
+static void
+doctor_finds_what_is_wrong(void **state)
+{
+	struct sb_remote_opts o;
+	struct sb_error err = { 0 };
+	struct report rep = { 0 };
+	sb_autofree char *path = NULL;
+	sb_autofree char *other = NULL;
+	const char *keys[1];
+
+	(void)state;
+	NEED(&lab);
+	(void)setenv("SBSYNC_AGENT", lab.agent, 1);
+	path = sb_str_printf("%s/not/yet there/it's", lab.sshd.dir);
+	other = sb_str_printf("%s/other", lab.sshd.dir);
+	remote_opts(&lab, &o);
+	assert_int_equal(sb_doctor_run(&o, path, sb_deadline_in(30000), note_result, &rep, &err), 0);
+	assert_int_equal(rep.n, SB_DOCTOR_CHECKS);
+	state_is(&rep, SB_DOCTOR_NAME, SB_DOCTOR_GOOD, "127.0.0.1");
+	state_is(&rep, SB_DOCTOR_AGENT, SB_DOCTOR_GOOD, "sbsync-agent test");
+	state_is(&rep, SB_DOCTOR_WRITE, SB_DOCTOR_GOOD, lab.sshd.dir);
+	state_is(&rep, SB_DOCTOR_CLOCK, SB_DOCTOR_GOOD, "agrees");
+	assert_true(rep.v[SB_DOCTOR_SPACE].state <= SB_DOCTOR_WARN);
+
+	rep.n = 0;
+	assert_int_equal(sb_doctor_run(&o, "/proc/nothing/here", sb_deadline_in(30000), note_result, &rep, &err), 1);
+	state_is(&rep, SB_DOCTOR_WRITE, SB_DOCTOR_BAD, "/proc cannot be written");
+	rep.n = 0;
+	assert_int_equal(sb_doctor_run(&o, lab.agent, sb_deadline_in(30000), note_result, &rep, &err), 1);
+	state_is(&rep, SB_DOCTOR_WRITE, SB_DOCTOR_BAD, "is not a directory");
+
+	keys[0] = other;
+	o.identities = keys;
+	for (int program = 0; program < 2; program++) {
+		rep.n = 0;
+		o.rsh = program ? "ssh" : NULL;
+		assert_int_equal(sb_doctor_run(&o, "x", sb_deadline_in(30000), note_result, &rep, &err), 1);
+		assert_int_equal(rep.n, SB_DOCTOR_CHECKS);
+		state_is(&rep, SB_DOCTOR_KEY, SB_DOCTOR_GOOD, "");
+		state_is(&rep, SB_DOCTOR_LOGIN, SB_DOCTOR_BAD, "log-in refused");
+		state_is(&rep, SB_DOCTOR_AGENT, SB_DOCTOR_SKIPPED, "");
+		rep.n = 0;
+		o.known_hosts = "/dev/null";
+		assert_int_equal(sb_doctor_run(&o, "x", sb_deadline_in(30000), note_result, &rep, &err), 1);
+		state_is(&rep, SB_DOCTOR_KEY, SB_DOCTOR_BAD, "--accept-new-host-key");
+		rep.n = 0;
+		o.port = 1;
+		assert_int_equal(sb_doctor_run(&o, "x", sb_deadline_in(30000), note_result, &rep, &err), 1);
+		state_is(&rep, SB_DOCTOR_NAME, SB_DOCTOR_BAD, "is sshd running");
+		o.port = 0;
+		o.known_hosts = lab.sshd.known;
+	}
+	(void)unsetenv("SBSYNC_AGENT");
+}
+
 static void
 cksum_is_that_of_posix(void **state)
 {
@@ -645,6 +723,7 @@ main(void)
 		cmocka_unit_test(foreign_directory_is_not_used),
 		cmocka_unit_test(works_with_dropbear),
 		cmocka_unit_test(works_with_the_ssh_program),
+		cmocka_unit_test(doctor_finds_what_is_wrong),
 	};
 
 	(void)signal(SIGPIPE, SIG_IGN);
