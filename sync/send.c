@@ -135,17 +135,18 @@ open_file(struct sb_sender *s, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	size_t len = slash ? (size_t)(slash - path) : 0;
+	struct sb_error e = { 0 };
 
 	if (!s->dir || strncmp(s->dir, path, len) != 0 || s->dir[len]) {
 		if (s->dirfd >= 0)
 			(void)close(s->dirfd);
 		free(s->dir);
 		s->dir = strndup(path, len);
-		s->dirfd = s->dir ? sb_path_open(s->rep->rootfd, s->dir, O_RDONLY | O_DIRECTORY, 0, NULL) : -1;
+		s->dirfd = s->dir ? sb_path_open(s->rep->rootfd, s->dir, O_RDONLY | O_DIRECTORY, 0, &e) : -1;
 		if (s->dirfd < 0) {
+			errno = !s->dir ? ENOMEM : e.sys ? e.sys : ENOENT;
 			free(s->dir);
 			s->dir = NULL;
-			errno = ENOENT;
 			return -1;
 		}
 	}
@@ -442,6 +443,22 @@ send_large(struct sb_sender *s, const struct sb_want *w, struct sb_entry *e, int
 	return add_row(s, SB_SENT_OK, told ? NULL : &e->digest, err);
 }
 
+/* A file that cannot be opened: is it about this path (the row tells) or about the machine (stop)? */
+static int
+not_opened(struct sb_sender *s, const char *path, struct sb_error *err)
+{
+	switch (errno) {
+	case EACCES:
+	case EPERM: return add_row(s, SB_SENT_UNREADABLE, NULL, err);
+	case ENOENT:
+	case ENOTDIR:
+	case ELOOP:
+	case EXDEV:
+	case ENXIO: return add_row(s, SB_SENT_VANISHED, NULL, err);
+	default: return sb_fail_errno(err, "open %s", path);
+	}
+}
+
 int
 sb_sender_file(struct sb_sender *s, const struct sb_want *w, struct sb_entry *e, struct sb_error *err)
 {
@@ -450,7 +467,7 @@ sb_sender_file(struct sb_sender *s, const struct sb_want *w, struct sb_entry *e,
 	int r;
 
 	if (fd < 0)
-		return add_row(s, errno == EACCES ? SB_SENT_UNREADABLE : SB_SENT_VANISHED, NULL, err);
+		return not_opened(s, w->source ? w->source : w->path, err);
 	if (fstat(fd, &st) < 0 || !same_stat(&st, e))
 		return add_row(s, SB_SENT_UNSTABLE, NULL, err);
 	if ((e->size <= SMALL && !has_holes(&st)) || (s->o.store && !w->whole && !s->o.no_delta && e->size <= SB_PATCH_MAX_SIZE &&
