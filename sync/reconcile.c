@@ -261,7 +261,7 @@ beside(struct work *w, const char *path, const struct sb_entry *r, bool *reused)
 			return NULL;
 		}
 		l = sb_manifest_find(w->local, s);
-		if (l && r->type != SB_ENTRY_DIR && sb_entry_same_content(l, r)) {
+		if (l && (r->type == SB_ENTRY_DIR ? deep_equal(w, l, r) : sb_entry_same_content(l, r))) {
 			*reused = true;
 			return s;
 		}
