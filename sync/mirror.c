@@ -74,20 +74,12 @@ mirror_source(struct mirror *m, const char *path)
 int
 mirror_send_failed(struct mirror *m, int code, struct sb_error *err)
 {
-	struct sb_error told = { 0 };
-	const uint8_t *p;
-	uint8_t type;
-	size_t len;
+	int told;
 
 	if (code != SB_E_CLOSED && code != SB_E_SYS)
 		return code;
-	while (sb_wire_recv(m->link->w, &type, &p, &len, &told) == 0)
-		;
-	if (told.code == SB_E_CLOSED || told.code == SB_E_TIMEOUT || told.code == SB_E_SYS)
-		return code;
-	if (err)
-		*err = told;
-	return told.code;
+	told = sb_wire_last_words(m->link->w, 10000, err);
+	return told < 0 ? told : code;
 }
 
 int

@@ -36,6 +36,7 @@ struct sb_wire {
 	double tokens; /* bwlimit */
 	int64_t tokens_ms;
 
+	sb_deadline give_up; /* for receiving, whatever comes */
 	uint8_t *in;
 	size_t in_start, in_end, in_cap;
 	XXH3_state_t *in_hash;
@@ -53,6 +54,8 @@ wait_ready(struct sb_wire *w, int fd, short events, struct sb_error *err)
 {
 	sb_deadline d = sb_deadline_in(w->o.stall_ms);
 
+	if (events & POLLIN)
+		d = sb_deadline_min(d, w->give_up);
 	for (;;) {
 		struct pollfd p[2] = {
 			{ .fd = fd, .events = events },
@@ -332,6 +335,8 @@ sb_wire_recv(struct sb_wire *w, uint8_t *type, const uint8_t **out, size_t *len,
 		uint32_t n;
 		int r = fill(w, HEADER, err);
 
+		if (r == 0 && sb_deadline_passed(w->give_up))
+			r = sb_fail(err, SB_E_TIMEOUT, "the far side does not come to an end");
 		if (r < 0)
 			return r;
 		p = w->in + w->in_start;
@@ -360,6 +365,30 @@ sb_wire_recv(struct sb_wire *w, uint8_t *type, const uint8_t **out, size_t *len,
 		*len = n;
 		return 0;
 	}
+}
+
+int
+sb_wire_last_words(struct sb_wire *w, int ms, struct sb_error *err)
+{
+	struct sb_error told = { 0 };
+	const uint8_t *p;
+	uint8_t type;
+	size_t len;
+	int failed, r;
+
+	pthread_mutex_lock(&w->mu);
+	failed = w->failed;
+	pthread_mutex_unlock(&w->mu);
+	if (!failed)
+		return 0;
+	w->give_up = sb_deadline_in(ms);
+	while ((r = sb_wire_recv(w, &type, &p, &len, &told)) == 0)
+		;
+	if (r == SB_E_CLOSED || r == SB_E_TIMEOUT || r == SB_E_SYS)
+		return 0;
+	if (err)
+		*err = told;
+	return r;
 }
 
 int
@@ -525,6 +554,7 @@ sb_wire_new(struct sb_transport *t, const struct sb_wire_opts *opts, struct sb_e
 	}
 	w->t = t;
 	w->o = *opts;
+	w->give_up = SB_NEVER;
 	w->tokens_ms = w->last_sent_ms = sb_now_ms();
 	/* So that cancel and the stall deadline reach a blocked read or write. */
 	(void)fcntl(t->rfd, F_SETFL, fcntl(t->rfd, F_GETFL) | O_NONBLOCK);

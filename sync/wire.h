@@ -51,6 +51,11 @@ void sb_wire_send_error(struct sb_wire *w, const struct sb_error *e);
  * frame becomes the peer's code with its text, escaped, behind "far side: ". End of stream is SB_E_CLOSED.
  */
 int sb_wire_recv(struct sb_wire *w, uint8_t *type, const uint8_t **out, size_t *len, struct sb_error *err);
+/*
+ * When sending failed: the reason the peer gave, if it gave one within `ms`. 0 and `err` untouched when it did not, or when
+ * nothing sent has failed. The wire is of no use afterwards.
+ */
+int sb_wire_last_words(struct sb_wire *w, int ms, struct sb_error *err);
 /* The next frame, which must be of this type. */
 int sb_wire_expect(struct sb_wire *w, uint8_t type, const uint8_t **out, size_t *len, struct sb_error *err);
 
