@@ -113,21 +113,56 @@ flush_fs(int fd, struct sb_error *err)
 	return 0;
 }
 
+/* What the stage holds goes first, the mark last: a stage without journal and mark is one of an interrupted transfer. */
+static int
+empty_stage(int stagefd, struct sb_error *err)
+{
+	static const char *const parts[] = { SB_STAGE_NEW, SB_STAGE_OLD, SB_STAGE_TRASH };
+
+	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+		int r = sb_path_remove_tree(stagefd, parts[i], err);
+
+		if (r < 0)
+			return r;
+	}
+	if (unlinkat(stagefd, SB_STAGE_DONE, 0) < 0 && errno != ENOENT)
+		return sb_fail_errno(err, "remove the mark");
+	return 0;
+}
+
+/* The stage is ours and comes and goes without a trace in the root's own time. */
+static void
+set_mtime(int rootfd, const struct stat *st)
+{
+	struct timespec ts[2] = { { .tv_nsec = UTIME_OMIT }, st->st_mtim };
+
+	(void)futimens(rootfd, ts);
+}
+
 /* Takes the stage directory away; what cannot go is left for the next run. */
 static void
-drop_stage(int rootfd, const struct sb_log *log)
+drop_stage(int rootfd, int stagefd, const struct sb_log *log)
 {
 	struct sb_error e = { 0 };
 	struct stat st;
 	bool have = fstat(rootfd, &st) == 0;
 
-	if (sb_path_remove_tree(rootfd, SB_STAGE_NAME, &e) < 0)
+	if (empty_stage(stagefd, &e) < 0 || sb_path_remove_tree(rootfd, SB_STAGE_NAME, &e) < 0)
 		sb_log(log, SB_LOG_WARN, "commit", "the stage stays behind: %s", e.msg);
-	if (have) {
-		struct timespec ts[2] = { { .tv_nsec = UTIME_OMIT }, st.st_mtim };
+	if (have)
+		set_mtime(rootfd, &st);
+}
 
-		(void)futimens(rootfd, ts);
-	}
+/* A stage without a journal: finished but for the cleaning up, empty, or of an interrupted transfer, which is kept. */
+static void
+tidy_stage(int rootfd, int stagefd, const struct sb_log *log)
+{
+	struct stat st, root;
+
+	if (fstatat(stagefd, SB_STAGE_DONE, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		drop_stage(rootfd, stagefd, log);
+	else if (fstat(rootfd, &root) == 0 && unlinkat(rootfd, SB_STAGE_NAME, AT_REMOVEDIR) == 0)
+		set_mtime(rootfd, &root);
 }
 
 static int
@@ -139,9 +174,9 @@ finish(struct sb_committer *c, struct sb_ops *ops, enum sb_durability durability
 		r = flush_fs(c->rootfd, err);
 	if (r < 0)
 		return r;
-	if (unlinkat(c->stagefd, SB_STAGE_JOURNAL, 0) < 0 && errno != ENOENT)
-		return sb_fail_errno(err, "remove the journal");
-	drop_stage(c->rootfd, c->log);
+	if (renameat(c->stagefd, SB_STAGE_JOURNAL, c->stagefd, SB_STAGE_DONE) < 0)
+		return sb_fail_errno(err, "mark the journal as done");
+	drop_stage(c->rootfd, c->stagefd, c->log);
 	/* Removing the stage touched the root's own time: its operation, the last, is done once more. */
 	if (ops->n && ops->v[ops->n - 1].kind == SB_OP_DIRMETA)
 		(void)sb_commit_apply(c, &ops->v[ops->n - 1], NULL);
@@ -188,8 +223,10 @@ sb_commit_recover(int rootfd, const struct sb_log *log, struct sb_error *err)
 	if (stagefd < 0)
 		return errno == ENOENT ? 0 : sb_fail_errno(err, "open %s", SB_STAGE_NAME);
 	r = sb_file_read(stagefd, SB_STAGE_JOURNAL, 4ull << 30, &b, &e);
-	if (r == SB_E_NOTFOUND)
+	if (r == SB_E_NOTFOUND) {
+		tidy_stage(rootfd, stagefd, log);
 		return 0;
+	}
 	if (r == 0)
 		r = sb_journal_decode(b.data, b.len, &ops, &e);
 	if (r == SB_E_CORRUPT) {

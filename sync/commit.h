@@ -80,6 +80,7 @@ enum sb_durability {
 #define SB_STAGE_OLD "old"
 #define SB_STAGE_TRASH "trash"
 #define SB_STAGE_JOURNAL "journal"
+#define SB_STAGE_DONE "done" /* the journal once all of it was done */
 
 /* The staged name of number `n`, for example "t12"; `buf` holds 16 bytes. */
 char *sb_stage_name(char kind, uint32_t n, char *buf);
