@@ -28,6 +28,7 @@ include tests/unit/host.mk
 include tests/unit/rpc.mk
 include tests/fuzz/local.mk
 include tests/e2e/local.mk
+include tests/fault/local.mk
 
 # The same tests in a build of their own: gcc with ASan and UBSan, gcc with TSan, clang.
 .PHONY: check-asan check-tsan check-clang coverage
