@@ -26,9 +26,9 @@ include tests/unit/ignore.mk
 include tests/bench/local.mk
 include tests/unit/host.mk
 include tests/unit/rpc.mk
+include tests/fault/local.mk
 include tests/fuzz/local.mk
 include tests/e2e/local.mk
-include tests/fault/local.mk
 
 # The same tests in a build of their own: gcc with ASan and UBSan, gcc with TSan, clang.
 .PHONY: check-asan check-tsan check-clang coverage

@@ -163,7 +163,7 @@ sb_host_capabilities(const struct sb_host *h, struct sb_host_capabilities *out)
 
 	*out = (struct sb_host_capabilities){
 		.storage = h->st->ops->name,
-		.runtime = "none",
+		.runtime = h->rt->ops->name,
 		.snapshots = snaps,
 		.rollback = snaps,
 		.fork = snaps,
@@ -172,6 +172,9 @@ sb_host_capabilities(const struct sb_host *h, struct sb_host_capabilities *out)
 		.send_receive = snaps,
 		.pause = true,
 		.streaming_progress = true,
+		.tier_routing = h->rt->ops->isolates,
+		.isolation = h->rt->ops->isolates,
+		.network_policy = h->rt->ops->network_policy,
 	};
 }
 

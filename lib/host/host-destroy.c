@@ -43,7 +43,7 @@ sb_hostimpl_finish_destroy(struct sb_host *h, struct sb_hsess *s, struct sb_erro
 		r = sb_hostdb_session_delete(h->db, s->uid, err);
 	if (r < 0)
 		return sb_wrap(err, r, "destroy session %s", s->id);
-	sb_proc_remove_logs(h, s);
+	sb_proc_forget(h, s);
 	(void)pthread_mutex_lock(&h->mu);
 	(void)pthread_mutex_lock(&s->mu);
 	s->gone = true;

@@ -21,8 +21,8 @@ sb_hostimpl_op_start(struct sb_host *h, const char *id, enum sb_host_op op, bool
 	if (r == 0) {
 		s = sb_hostimpl_find(h, id, &why);
 		r = s ? 0 : why.code;
-		/* Turns go on without snapshots; everything else that comes here is about them. */
-		if (r == 0 && op != SB_HOST_OP_TURN)
+		/* Turns go on without snapshots. */
+		if (r == 0 && op != SB_HOST_OP_TURN && op != SB_HOST_OP_LAUNCH)
 			r = sb_hostimpl_need_snapshots(h, &why);
 		if (r == 0)
 			r = sb_hsess_enter(s, op, call, &why);

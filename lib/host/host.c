@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +16,8 @@
 
 #define PREFIX_MAX 64
 #define FIRST_BUCKETS 256
+/* A child of a killed host may hold the lock until it comes to its exec. */
+#define LOCK_WAIT_MS 2000
 
 int64_t
 sb_hostimpl_now_ns(void)
@@ -277,6 +280,7 @@ open_state(struct sb_host *h, struct sb_error *err)
 	sb_autofree char *lock = sb_str_printf("%s/host.lock", h->o.state_dir);
 	sb_autofree char *ops = sb_str_printf("%s/ops.lock", h->o.state_dir);
 	sb_autofree char *db = sb_str_printf("%s/host.db", h->o.state_dir);
+	struct stat st;
 	int r;
 
 	if (!lock || !ops || !db)
@@ -284,11 +288,15 @@ open_state(struct sb_host *h, struct sb_error *err)
 	r = sb_file_mkdirs(h->o.state_dir, 0700, err);
 	if (r < 0)
 		return r;
+	if (stat(h->o.state_dir, &st) < 0)
+		return sb_fail_errno(err, "state directory %s", h->o.state_dir);
+	(void)snprintf(h->key, sizeof h->key, "%llx-%llx", (unsigned long long)st.st_dev,
+		(unsigned long long)st.st_ino);
 	h->lock_fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	h->ops_fd = open(ops, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (h->lock_fd < 0 || h->ops_fd < 0)
 		return sb_fail_errno(err, "open lock in %s", h->o.state_dir);
-	r = sb_file_lock(h->lock_fd, 0, err);
+	r = sb_file_lock(h->lock_fd, LOCK_WAIT_MS, err);
 	if (r < 0)
 		return sb_wrap(err, r, "host state %s", h->o.state_dir);
 	r = wait_for_helpers(h->ops_fd, h->o.storage_timeout_ms, err);
@@ -312,6 +320,8 @@ host_free(struct sb_host *h)
 	sb_hostdb_close(h->db);
 	if (h->st)
 		h->st->ops->close(h->st);
+	if (h->rt)
+		h->rt->ops->close(h->rt);
 	sb_event_free(h->events);
 	if (h->lock_fd >= 0)
 		(void)close(h->lock_fd);
@@ -362,14 +372,15 @@ sb_host_open(const struct sb_host_opts *opts, struct sb_error *err)
 		h->events = sb_event_new(h->o.on_event, h->o.event_arg, &why);
 		h->st = h->o.storage == SB_HOST_ZFS ? sb_storage_zfs_open(&h->o, h->ops_fd, &why)
 						    : sb_storage_local_open(&h->o, &why);
-		if (!h->st || !h->events)
+		h->rt = h->st ? sb_runtime_none_open(&why) : NULL;
+		if (!h->st || !h->events || !h->rt)
 			r = why.code;
 	}
 	if (r == 0)
 		r = sb_hostimpl_recover(h, &why);
 	if (r < 0) {
 		if (h) {
-			sb_proc_stop_monitor(h);
+			sb_procmon_stop(h);
 			host_free(h);
 		}
 		if (err)
@@ -397,7 +408,7 @@ sb_host_close(struct sb_host *h)
 		(void)pthread_cond_wait(&h->cv, &h->mu);
 	(void)pthread_mutex_unlock(&h->mu);
 	sb_hostimpl_worker_stop(h);
-	sb_proc_stop_monitor(h);
+	sb_procmon_stop(h);
 	sb_event_flush(h->events);
 	host_free(h);
 }

@@ -8,6 +8,7 @@
 #include <host/hostdb.h>
 #include <host/hsess.h>
 #include <host/process.h>
+#include <host/runtime.h>
 #include <host/storage.h>
 #include <sb/host-exec.h>
 #include <sb/host-snapshot.h>
@@ -21,6 +22,8 @@ struct sb_host {
 	struct sb_strlist strings;
 	struct sb_hostdb *db;
 	struct sb_storage *st;
+	struct sb_runtime *rt;
+	char key[40]; /* names this host in the marks of processes: the same after a restart */
 	int lock_fd; /* one host a state directory */
 	int ops_fd;  /* shared by our helper processes: see sb_storage_zfs_open */
 	int64_t started_ms;
@@ -86,7 +89,7 @@ int sb_hostimpl_snapshot(struct sb_host *h, struct sb_hsess *s, const char *name
 /* Whether the session's storage can make snapshots at all: SB_E_NO_SNAPSHOTS. */
 int sb_hostimpl_need_snapshots(const struct sb_host *h, struct sb_error *err);
 /*
- * The way into an operation: counted call, session, snapshots at all (but for a turn), slot. After success the caller
+ * The way into an operation: counted call, session, snapshots at all (where it is about them), slot. After success the caller
  * ends with sb_hostimpl_op_done, which hands its result on.
  */
 int sb_hostimpl_op_start(struct sb_host *h, const char *id, enum sb_host_op op, bool work,

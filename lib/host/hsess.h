@@ -62,6 +62,7 @@ struct sb_hsess {
 	enum sb_host_state state;
 	bool resume; /* paused by a shutdown */
 	bool gate;   /* tools wait: a turn ends */
+	bool ran;    /* something was started in it that may still be there */
 	bool purge;  /* has snapshots with SB_INTENT_REMOVE that the worker removes */
 	unsigned active_tools;
 	struct sb_toolrun *tools; /* the running ones, so that they can be killed */

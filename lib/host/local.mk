@@ -17,14 +17,21 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/hsess.c %D%/hsess.h \
 	%D%/idcheck.c %D%/idcheck.h \
 	%D%/process.c %D%/process.h \
+	%D%/process-log.c \
+	%D%/procmon.c \
+	%D%/proctree.c %D%/proctree.h \
 	%D%/reconcile.c \
 	%D%/recover.c \
+	%D%/runtime.h \
+	%D%/runtime-none.c \
 	%D%/state.c %D%/state.h \
 	%D%/storage.h \
 	%D%/storage-local.c \
 	%D%/storage-zfs.c %D%/storage-zfs.h \
 	%D%/storage-zfs-list.c \
 	%D%/storage-zfs-stream.c \
+	%D%/tool.c \
+	%D%/toolrun.c %D%/toolrun.h \
 	%D%/treecopy.c %D%/treecopy.h \
 	%D%/worker.c \
 	%D%/zfs.c %D%/zfs.h

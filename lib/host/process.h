@@ -2,13 +2,12 @@
 #ifndef SB_HOST_PROCESS_H
 #define SB_HOST_PROCESS_H
 
-#include <base/spawn.h>
 #include <host/hsess.h>
 
 struct sb_host;
 
 /*
- * A launched process. It is the leader of a session of its own and writes its output straight to files, so that
+ * A launched process. It leads a process session of its own and writes its output straight to files, so that
  * it outlives the host; the host knows it again by process id, start time and boot.
  */
 struct sb_proc {
@@ -16,12 +15,9 @@ struct sb_proc {
 	char id[SB_HOST_PROCESS_ID_MAX + 1];
 	uint64_t seq;
 	char *binary;
-	char *address;
 	char *log[2]; /* paths of stdout and stderr */
-	struct sb_hsess *session; /* borrowed: a session outlives its processes */
-	struct sb_child child; /* ours; pid 0 when it was found again after a restart */
-	int pidfd;
 	char boot_id[40];
+	int pidfd; /* -1: it was over before we looked */
 
 	/* Guarded by the session's `mu`. */
 	enum sb_host_process_status status;
@@ -30,22 +26,33 @@ struct sb_proc {
 	int64_t pid, start_ticks, started_ns, ended_ns;
 };
 
+struct sb_proc *sb_proc_ref(struct sb_proc *p);
 void sb_proc_unref(struct sb_proc *p);
+SB_CLEANUP_PTR(sb_proc, sb_proc_unref)
 bool sb_proc_running(const struct sb_proc *p);
 
-/* Reads the processes of a session back from the database and finds those that still run. */
+/* The process with a reference, or NULL with SB_E_PROCESS_NOT_FOUND. Takes `mu`. */
+struct sb_proc *sb_proc_find(struct sb_hsess *s, const char *id, struct sb_error *err);
+
+/* "<host>/<session row>/" and what follows for a process or a tool call. */
+#define SB_PROC_MARK_MAX 96
+const char *sb_proc_mark(const struct sb_host *h, const struct sb_hsess *s, const char *what, uint64_t n,
+	char out[SB_PROC_MARK_MAX]);
+
+/* Reads the processes of a session back from the database and finds those that still run. Before the host is open. */
 int sb_proc_restore(struct sb_host *h, struct sb_hsess *s, struct sb_error *err);
 
-/* With the slot held, `mu` not: TERM, `grace_ms`, KILL to every process; waits until they are gone. */
+/* With the slot held, `mu` not: TERM, `grace_ms`, KILL to everything in the session; waits until it is gone. */
 void sb_proc_kill_all(struct sb_host *h, struct sb_hsess *s, int grace_ms);
 
-/* Stops and continues every process of the session. */
+/* Stops and continues everything in the session. */
 int sb_proc_freeze(struct sb_host *h, struct sb_hsess *s, bool freeze, struct sb_error *err);
 
-/* Removes what the processes of a destroyed session left on disk. */
-void sb_proc_remove_logs(struct sb_host *h, struct sb_hsess *s);
+/* Removes what the processes of a destroyed session left on disk, and the runtime's part of it. */
+void sb_proc_forget(struct sb_host *h, struct sb_hsess *s);
 
-/* The thread that notices ends; started when first needed. */
-void sb_proc_stop_monitor(struct sb_host *h);
+/* procmon.c: the thread that notices ends and keeps logs small; started when first needed. */
+int sb_procmon_watch(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p, struct sb_error *err);
+void sb_procmon_stop(struct sb_host *h);
 
 #endif

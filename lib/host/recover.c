@@ -3,11 +3,14 @@
 
 #include <host/hostimpl.h>
 
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <host/idcheck.h>
 
 #define NS 1000000000
+#define GONE_MS 5000
 #define LOST "its data is missing in the storage"
 
 /* A session as the storage has it. */
@@ -131,14 +134,13 @@ revive(struct sb_host *h, struct sb_hsess *s, const struct found *f, struct sb_e
 	free(s->mountpoint);
 	s->mountpoint = mountpoint;
 	s->space_used = f->used;
+	/* First, because it may have dropped newer snapshots already whose records it forgets. */
+	if (s->state == SB_HOST_ROLLING_BACK && sb_hostimpl_roll(h, s, SB_HOST_FAILED, &why) < 0)
+		sb_log(&h->o.log, SB_LOG_WARN, "host", "session %s: rollback: %s", s->id, why.msg);
 	r = sb_hostimpl_reconcile(h, s, err);
 	if (r < 0)
 		return r;
 	switch (s->state) {
-	case SB_HOST_ROLLING_BACK:
-		if (sb_hostimpl_roll(h, s, SB_HOST_FAILED, &why) < 0)
-			sb_log(&h->o.log, SB_LOG_WARN, "host", "session %s: rollback: %s", s->id, why.msg);
-		return 0;
 	case SB_HOST_PAUSING: return set_state(h, s, SB_HOST_ACTIVE, NULL, err);
 	case SB_HOST_RESUMING: return set_state(h, s, SB_HOST_PAUSED, NULL, err);
 	case SB_HOST_FAILED:
@@ -261,6 +263,18 @@ drop_unused_fork_snaps(struct sb_host *h, struct sb_hsess *s)
 		}
 }
 
+/* Tool calls do not outlive their host; what they started may have. */
+static void
+kill_tools(struct sb_host *h)
+{
+	char mark[SB_PROC_MARK_MAX];
+	sb_deadline d = sb_deadline_in(GONE_MS);
+
+	(void)snprintf(mark, sizeof mark, "%s/*/t", h->key);
+	while (h->rt->ops->signal(h->rt, NULL, mark, 0, SIGKILL) > 0 && !sb_deadline_passed(d))
+		(void)usleep(2000);
+}
+
 int
 sb_hostimpl_recover(struct sb_host *h, struct sb_error *err)
 {
@@ -269,6 +283,7 @@ sb_hostimpl_recover(struct sb_host *h, struct sb_error *err)
 	size_t n = 0;
 	int r = sb_hostdb_load(h->db, keep_session, h, err);
 
+	kill_tools(h);
 	if (r == 0)
 		r = h->st->ops->list(h->st, NULL, on_entry, &all, err);
 	if (all.n)

@@ -512,6 +512,7 @@ fill(struct sb_storage_zfs *s, const struct sb_host_opts *o, int lock_fd, struct
 	s->pool = strdup(o->pool);
 	s->bases = strdup(o->bases_dataset);
 	s->sessions = strdup(o->sessions_dataset);
+	s->z.nudge = s->sessions;
 	atomic_init(&s->graves, true);
 	if (!s->z.zfs || !s->z.zpool || !s->pool || !s->bases || !s->sessions)
 		return sb_fail(err, SB_E_NOMEM, "storage zfs");

@@ -135,6 +135,19 @@ sb_zfs_run(const struct sb_zfs *z, bool pool, const char *const *args, struct sb
 	return r;
 }
 
+/*
+ * zfs-fuse lets go of an unmounted dataset when its last changes reach the disk, which may take many seconds; a change
+ * of a property waits for just that.
+ */
+static void
+nudge(const struct sb_zfs *z)
+{
+	const char *const args[] = { "set", "sbhost:nudge=1", z->nudge, NULL };
+
+	if (z->nudge && !z->modern)
+		(void)sb_zfs_run(z, false, args, NULL, NULL);
+}
+
 int
 sb_zfs_run_patient(const struct sb_zfs *z, const char *const *args, int64_t busy_ms, struct sb_error *err)
 {
@@ -149,6 +162,7 @@ sb_zfs_run_patient(const struct sb_zfs *z, const char *const *args, int64_t busy
 			return r;
 		atomic_fetch_add(&z->counters->retries, 1);
 		(void)nanosleep(&ts, NULL);
+		nudge(z);
 		if (pause < 500)
 			pause *= 2;
 	}

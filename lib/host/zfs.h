@@ -14,6 +14,7 @@ struct sb_zfs {
 	bool sudo;
 	bool modern; /* OpenZFS 0.8 or later: -p everywhere, zfs diff, .zfs/snapshot */
 	int lock_fd;
+	const char *nudge; /* a dataset of ours whose property may be set to make the pool write; NULL: none */
 	int64_t timeout_ms;
 	struct sb_log log;
 	struct sb_storage_counters *counters;

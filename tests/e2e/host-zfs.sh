@@ -5,12 +5,12 @@
 . "${SB_TOP_SRCDIR:-.}/tests/lib/zfs.sh"
 
 build=${SB_TOP_BUILDDIR:-.}
-zfs_pool 256M
+zfs_pool 256M || skip_all "$zfs_why"
 
 # Hands each result of a TAP program on under its own name.
 relay()
 {
-	SB_TEST_POOL=$pool CMOCKA_MESSAGE_OUTPUT=TAP "$build/tests/unit/$1" >"$scratch/out" 2>&1 </dev/null 9>&-
+	SB_TEST_POOL=$pool CMOCKA_MESSAGE_OUTPUT=TAP "$build/tests/unit/$1" >"$scratch/out" 2>&1 </dev/null
 	status=$?
 	while IFS= read -r line; do
 		case $line in
@@ -24,6 +24,7 @@ relay()
 
 relay test-host-service
 relay test-host-snapshots
+relay test-host-exec
 relay test-host-races
 is "no dataset is left" "$(zfs list -H -r -t filesystem -o name "$pool" | grep -c /s)" 0
 finish

@@ -1,6 +1,7 @@
 E2E = \
 	%D%/demo.sh \
 	%D%/bench.sh \
+	%D%/host-crash.sh \
 	%D%/host-zfs.sh \
 	%D%/install.sh \
 	%D%/mirror.sh \

@@ -13,3 +13,8 @@ EXTRA_DIST += %D%/sweep.py
 .PHONY: fault
 fault: sbsync %D%/shim.la
 	python3 $(srcdir)/%D%/sweep.py -v ./sbsync %D%/.libs/shim.so
+
+# The host under kill -9, run by tests/e2e/host-crash.sh.
+check_PROGRAMS += %D%/hostcrash
+tests_fault_hostcrash_SOURCES = %D%/hostcrash.c %D%/hostcrash.h %D%/hostcrash-check.c %D%/hostcrash-work.c
+tests_fault_hostcrash_LDADD = lib/libsandbox-core.la sync/libsbsync-core.la $(SANDBOX_LIBS) $(SYNC_LIBS) $(SSH2_LIBS)

@@ -1,5 +1,6 @@
 # The sandbox host: on local-disk here, on ZFS from tests/e2e/host-zfs.sh.
 HOST_TESTS = \
+	%D%/test-host-exec \
 	%D%/test-host-names \
 	%D%/test-host-races \
 	%D%/test-host-service
@@ -14,3 +15,5 @@ tests_unit_test_host_service_SOURCES = %D%/test-host-service.c $(HOSTFIX)
 tests_unit_test_host_service_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_host_snapshots_SOURCES = %D%/test-host-snapshots.c $(HOSTFIX)
 tests_unit_test_host_snapshots_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_host_exec_SOURCES = %D%/test-host-exec.c $(HOSTFIX)
+tests_unit_test_host_exec_LDADD = $(UNIT_LDADD_SANDBOX)

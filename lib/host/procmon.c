@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <host/process.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <host/hostimpl.h>
+
+/* How often the sizes of logs are looked at. */
+#define LOG_LOOK_MS 1000
+#define LOG_BLOCK 4096u
+
+struct watch {
+	struct sb_hsess *s;
+	struct sb_proc *p;
+};
+
+struct sb_proc_monitor {
+	struct sb_host *h;
+	pthread_t thread;
+	int wake;
+	pthread_mutex_t mu; /* guards all below */
+	bool stop;
+	struct watch *v;
+	size_t n, cap;
+};
+
+/* waitid works for our own children only; of others we learn the end, not the code. */
+static void
+ended(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p)
+{
+	siginfo_t si = { 0 };
+	bool known = p->pidfd >= 0 && waitid(P_PIDFD, (id_t)p->pidfd, &si, WEXITED | WNOHANG) == 0 && si.si_pid != 0;
+	struct sb_proc_row row;
+
+	(void)pthread_mutex_lock(&s->mu);
+	p->status = SB_HOST_PROC_EXITED;
+	p->has_exit = known;
+	p->exit_code = !known ? -1 : si.si_code == CLD_EXITED ? si.si_status : 128 + si.si_status;
+	p->ended_ns = sb_hostimpl_now_ns();
+	row = (struct sb_proc_row){ .id = p->id, .binary = p->binary, .seq = p->seq, .status = (int)p->status,
+		.has_exit = p->has_exit, .exit_code = p->exit_code, .pid = p->pid, .start_ticks = p->start_ticks,
+		.started_ns = p->started_ns, .ended_ns = p->ended_ns, .boot_id = p->boot_id };
+	if (!s->gone)
+		(void)sb_hostdb_proc_put(h->db, s, &row, NULL);
+	sb_event_note(h->events, "process.exited", s->id, p->id, s->state);
+	(void)pthread_cond_broadcast(&s->cv);
+	(void)pthread_mutex_unlock(&s->mu);
+}
+
+/* The oldest part of a long log is given back to the disk; offsets in it stay what they were. */
+static void
+trim(const struct sb_host *h, const struct sb_proc *p)
+{
+	uint64_t max = h->o.max_log_bytes;
+
+	for (int i = 0; i < 2 && max > 0; i++) {
+		sb_autoclose int fd = -1;
+		struct stat st;
+		uint64_t cut;
+
+		if (stat(p->log[i], &st) < 0 || (uint64_t)st.st_blocks * 512 <= max + LOG_BLOCK)
+			continue;
+		fd = open(p->log[i], O_WRONLY | O_CLOEXEC);
+		cut = ((uint64_t)st.st_size - max / 2) / LOG_BLOCK * LOG_BLOCK;
+		if (fd >= 0 && (uint64_t)st.st_size > max / 2 && cut > 0)
+			(void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)cut);
+	}
+}
+
+/* What to poll, copied so that the list may change meanwhile. The first is the wake-up. */
+static struct pollfd *
+gather(struct sb_proc_monitor *m, struct watch **out, size_t *n, bool *stop)
+{
+	struct pollfd *fds;
+
+	(void)pthread_mutex_lock(&m->mu);
+	*stop = m->stop;
+	*n = m->n;
+	fds = calloc(m->n + 1, sizeof *fds);
+	*out = calloc(m->n + 1, sizeof **out);
+	if (!fds || !*out) {
+		free(fds);
+		free(*out);
+		*out = NULL;
+		fds = NULL;
+	}
+	for (size_t i = 0; fds && i < m->n; i++) {
+		(*out)[i] = m->v[i];
+		fds[i + 1] = (struct pollfd){ .fd = m->v[i].p->pidfd, .events = POLLIN };
+	}
+	(void)pthread_mutex_unlock(&m->mu);
+	if (fds)
+		fds[0] = (struct pollfd){ .fd = m->wake, .events = POLLIN };
+	return fds;
+}
+
+static void
+forget(struct sb_proc_monitor *m, const struct watch *w)
+{
+	(void)pthread_mutex_lock(&m->mu);
+	for (size_t i = 0; i < m->n; i++)
+		if (m->v[i].p == w->p) {
+			m->v[i] = m->v[--m->n];
+			break;
+		}
+	(void)pthread_mutex_unlock(&m->mu);
+	sb_proc_unref(w->p);
+	sb_hsess_unref(w->s);
+}
+
+static void *
+monitor(void *arg)
+{
+	struct sb_proc_monitor *m = arg;
+	int64_t look_at = sb_now_ms() + LOG_LOOK_MS;
+	bool stop = false;
+
+	while (!stop) {
+		sb_autofree struct watch *v = NULL;
+		size_t n = 0;
+		sb_autofree struct pollfd *fds = gather(m, &v, &n, &stop);
+		uint64_t drain;
+
+		if (stop)
+			break;
+		if (!fds) {
+			(void)usleep(100000);
+			continue;
+		}
+		(void)poll(fds, n + 1, n ? LOG_LOOK_MS : -1);
+		if (fds[0].revents && read(m->wake, &drain, sizeof drain) < 0 && errno != EAGAIN)
+			break;
+		for (size_t i = 0; i < n; i++)
+			if (fds[i + 1].revents || v[i].p->pidfd < 0) {
+				ended(m->h, v[i].s, v[i].p);
+				forget(m, &v[i]);
+				v[i].p = NULL;
+			}
+		sb_event_flush(m->h->events);
+		if (sb_now_ms() < look_at)
+			continue;
+		look_at = sb_now_ms() + LOG_LOOK_MS;
+		for (size_t i = 0; i < n; i++)
+			if (v[i].p)
+				trim(m->h, v[i].p);
+	}
+	return NULL;
+}
+
+static struct sb_proc_monitor *
+start(struct sb_host *h, struct sb_error *err)
+{
+	struct sb_proc_monitor *m = calloc(1, sizeof *m);
+
+	if (!m) {
+		(void)sb_fail(err, SB_E_NOMEM, "process monitor");
+		return NULL;
+	}
+	m->h = h;
+	m->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	(void)pthread_mutex_init(&m->mu, NULL);
+	if (m->wake < 0 || pthread_create(&m->thread, NULL, monitor, m) != 0) {
+		(void)sb_fail_errno(err, "start the process monitor");
+		if (m->wake >= 0)
+			(void)close(m->wake);
+		(void)pthread_mutex_destroy(&m->mu);
+		free(m);
+		return NULL;
+	}
+	return m;
+}
+
+static void
+wake(struct sb_proc_monitor *m)
+{
+	const uint64_t one = 1;
+
+	(void)!write(m->wake, &one, sizeof one);
+}
+
+int
+sb_procmon_watch(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p, struct sb_error *err)
+{
+	struct sb_proc_monitor *m;
+	int r = 0;
+
+	(void)pthread_mutex_lock(&h->mu);
+	if (!h->monitor)
+		h->monitor = start(h, err);
+	m = h->monitor;
+	(void)pthread_mutex_unlock(&h->mu);
+	if (!m)
+		return err ? err->code : SB_E_SYS;
+	(void)pthread_mutex_lock(&m->mu);
+	if (m->n == m->cap) {
+		size_t cap = m->cap ? m->cap * 2 : 16;
+		struct watch *v = reallocarray(m->v, cap, sizeof *v);
+
+		if (v) {
+			m->v = v;
+			m->cap = cap;
+		} else {
+			r = sb_fail(err, SB_E_NOMEM, "process monitor");
+		}
+	}
+	if (r == 0)
+		m->v[m->n++] = (struct watch){ sb_hsess_ref(s), sb_proc_ref(p) };
+	(void)pthread_mutex_unlock(&m->mu);
+	wake(m);
+	return r;
+}
+
+void
+sb_procmon_stop(struct sb_host *h)
+{
+	struct sb_proc_monitor *m = h->monitor;
+
+	if (!m)
+		return;
+	(void)pthread_mutex_lock(&m->mu);
+	m->stop = true;
+	(void)pthread_mutex_unlock(&m->mu);
+	wake(m);
+	(void)pthread_join(m->thread, NULL);
+	for (size_t i = 0; i < m->n; i++) {
+		sb_proc_unref(m->v[i].p);
+		sb_hsess_unref(m->v[i].s);
+	}
+	(void)close(m->wake);
+	(void)pthread_mutex_destroy(&m->mu);
+	free(m->v);
+	free(m);
+	h->monitor = NULL;
+}

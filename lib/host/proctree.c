@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <host/proctree.h>
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <base/cleanup.h>
+
+/* The mark is looked for in this much of an environment; the host puts it first. */
+#define ENVIRON_MAX 16384
+
+struct stat_line {
+	char state;
+	pid_t ppid, session;
+	int64_t start;
+};
+
+static ssize_t
+read_proc(pid_t pid, const char *name, char *buf, size_t size)
+{
+	char path[64];
+	sb_autoclose int fd = -1;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	n = read(fd, buf, size - 1);
+	if (n >= 0)
+		buf[n] = '\0';
+	return n;
+}
+
+static int
+read_stat(pid_t pid, struct stat_line *out)
+{
+	char buf[1024], *p;
+	int ppid, session;
+	long long start;
+
+	if (read_proc(pid, "stat", buf, sizeof buf) <= 0)
+		return -1;
+	/* The name in parentheses may hold anything, also parentheses. */
+	p = strrchr(buf, ')');
+	if (!p || sscanf(p + 1,
+			  " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %lld",
+			  &out->state, &ppid, &session, &start) != 4)
+		return -1;
+	out->ppid = ppid;
+	out->session = session;
+	out->start = start;
+	return 0;
+}
+
+int64_t
+sb_proctree_start_ticks(pid_t pid)
+{
+	struct stat_line st;
+
+	if (pid <= 0 || read_stat(pid, &st) < 0 || st.state == 'Z' || st.state == 'X')
+		return 0;
+	return st.start;
+}
+
+const char *
+sb_proctree_boot_id(char out[40])
+{
+	sb_autoclose int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, out, 39) : 0;
+
+	out[n > 0 ? n : 0] = '\0';
+	out[strcspn(out, "\n")] = '\0';
+	return out;
+}
+
+/* Whether `s` begins with the pattern; a '*' in that stands for anything without a slash. */
+static bool
+begins(const char *s, const char *pattern)
+{
+	for (; *pattern; pattern++) {
+		if (*pattern == '*') {
+			s += strcspn(s, "/");
+			continue;
+		}
+		if (*s++ != *pattern)
+			return false;
+	}
+	return true;
+}
+
+static bool
+has_mark(pid_t pid, const char *mark)
+{
+	static const char key[] = SB_PROCTREE_MARK "=";
+	char buf[ENVIRON_MAX];
+	ssize_t n = read_proc(pid, "environ", buf, sizeof buf);
+
+	for (char *p = buf; n > 0 && p < buf + n; p += strlen(p) + 1)
+		if (strncmp(p, key, sizeof key - 1) == 0)
+			return begins(p + sizeof key - 1, mark);
+	return false;
+}
+
+struct member {
+	pid_t pid, ppid;
+	int pidfd; /* -1: not one of them */
+};
+
+struct table {
+	struct member *v;
+	size_t n, cap;
+};
+
+static int
+add(struct table *t, const struct member *m)
+{
+	if (t->n == t->cap) {
+		size_t cap = t->cap ? t->cap * 2 : 256;
+		struct member *v = reallocarray(t->v, cap, sizeof *v);
+
+		if (!v)
+			return -1;
+		t->v = v;
+		t->cap = cap;
+	}
+	t->v[t->n++] = *m;
+	return 0;
+}
+
+static int
+open_pidfd(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+static void
+look(struct table *t, pid_t pid, const char *mark, pid_t leader)
+{
+	struct member m = { .pid = pid, .pidfd = open_pidfd(pid) };
+	struct stat_line st;
+
+	if (read_stat(pid, &st) < 0 || st.state == 'Z' || st.state == 'X') {
+		if (m.pidfd >= 0)
+			(void)close(m.pidfd);
+		return;
+	}
+	m.ppid = st.ppid;
+	if (!((leader > 0 && st.session == leader) || has_mark(pid, mark))) {
+		if (m.pidfd >= 0)
+			(void)close(m.pidfd);
+		m.pidfd = -1;
+	}
+	if (add(t, &m) < 0 && m.pidfd >= 0)
+		(void)close(m.pidfd);
+}
+
+/* Children of members are members. */
+static void
+close_over_children(struct table *t)
+{
+	bool more = true;
+
+	while (more) {
+		more = false;
+		for (size_t i = 0; i < t->n; i++) {
+			struct stat_line st;
+
+			if (t->v[i].pidfd >= 0)
+				continue;
+			for (size_t j = 0; j < t->n; j++)
+				if (t->v[j].pidfd >= 0 && t->v[j].pid == t->v[i].ppid) {
+					t->v[i].pidfd = open_pidfd(t->v[i].pid);
+					/* Still the same child of the same parent. */
+					if (t->v[i].pidfd >= 0 &&
+						(read_stat(t->v[i].pid, &st) < 0 || st.ppid != t->v[i].ppid)) {
+						(void)close(t->v[i].pidfd);
+						t->v[i].pidfd = -1;
+					}
+					more |= t->v[i].pidfd >= 0;
+					break;
+				}
+		}
+	}
+}
+
+size_t
+sb_proctree_signal(const char *mark, pid_t leader, int sig)
+{
+	sb_autoclosedir DIR *d = opendir("/proc");
+	struct table t = { 0 };
+	struct dirent *e;
+	pid_t self = getpid();
+	size_t sent = 0;
+
+	while (d && (e = readdir(d))) {
+		long pid = isdigit((unsigned char)e->d_name[0]) ? strtol(e->d_name, NULL, 10) : 0;
+
+		if (pid > 1 && pid != self)
+			look(&t, (pid_t)pid, mark, leader);
+	}
+	close_over_children(&t);
+	for (size_t i = 0; i < t.n; i++)
+		if (t.v[i].pidfd >= 0) {
+			sent += syscall(SYS_pidfd_send_signal, t.v[i].pidfd, sig, NULL, 0) == 0;
+			(void)close(t.v[i].pidfd);
+		}
+	free(t.v);
+	return sent;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SB_HOST_PROCTREE_H
+#define SB_HOST_PROCTREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/*
+ * Processes by a mark in their environment, which children inherit. Whoever changes its environment, process group
+ * and parent gets away: this serves a runtime that isolates nothing, and finds what a killed host left behind.
+ */
+#define SB_PROCTREE_MARK "SB_SANDBOX_MARK"
+
+/*
+ * Sends `sig` to every process whose mark begins with `mark` ('*' in it stands for one component), to the members of the session of `leader` (0: none), and to the
+ * children of all these. Sent through a pidfd that was opened before the look, so never to a stranger. Signal 0
+ * only counts. Returns how many got it.
+ */
+size_t sb_proctree_signal(const char *mark, pid_t leader, int sig);
+
+/* When the process started, in clock ticks since boot; 0 when it is not there (or only a zombie). */
+int64_t sb_proctree_start_ticks(pid_t pid);
+
+/* This boot's name, "" where the kernel does not tell. */
+const char *sb_proctree_boot_id(char out[40]);
+
+#endif

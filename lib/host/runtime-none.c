@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <host/runtime.h>
+
+#include <signal.h>
+#include <stdlib.h>
+
+#include <base/str.h>
+#include <host/proctree.h>
+
+/* Stopping takes several rounds when processes fork meanwhile. */
+#define FREEZE_ROUNDS 20
+
+static void
+none_close(struct sb_runtime *rt)
+{
+	free(rt);
+}
+
+/* The mark comes first, where it is found soonest; the caller's entries win over ours. */
+static int
+build_env(const struct sb_runtime_cmd *cmd, struct sb_strlist *env, struct sb_error *err)
+{
+	static const char *const fixed[] = {
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "TERM=xterm-256color"
+	};
+	int r = sb_strlist_addf(env, err, "%s=%s", SB_PROCTREE_MARK, cmd->mark);
+
+	for (size_t i = 0; cmd->env && cmd->env[i] && r == 0; i++)
+		if (!sb_str_starts(cmd->env[i], SB_PROCTREE_MARK "="))
+			r = sb_strlist_add(env, cmd->env[i], err);
+	for (size_t i = 0; i < sizeof fixed / sizeof fixed[0] && r == 0; i++)
+		r = sb_strlist_add(env, fixed[i], err);
+	if (r == 0)
+		r = sb_strlist_addf(env, err, "HOME=%s", cmd->workspace);
+	return r;
+}
+
+static int
+none_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd, const struct sb_spawn_opts *io,
+	struct sb_child *out, struct sb_error *err)
+{
+	sb_auto(sb_strlist) struct sb_strlist env = { 0 };
+	struct sb_spawn_opts o = *io;
+	int r = build_env(cmd, &env, err);
+
+	(void)rt;
+	if (r < 0)
+		return r;
+	o.env = (const char *const *)env.v;
+	o.cwd = cmd->workspace;
+	o.new_session = true;
+	o.search_path = true;
+	o.max_memory = cmd->res.mem_mb << 20;
+	return sb_spawn(cmd->argv, &o, out, err);
+}
+
+static size_t
+none_signal(struct sb_runtime *rt, const char *session, const char *mark, pid_t leader, int sig)
+{
+	(void)rt;
+	(void)session;
+	return sb_proctree_signal(mark, leader, sig);
+}
+
+static int
+none_freeze(struct sb_runtime *rt, const char *session, const char *mark, bool freeze, struct sb_error *err)
+{
+	size_t before = 0;
+
+	(void)rt;
+	(void)err;
+	if (!freeze) {
+		(void)sb_proctree_signal(mark, 0, SIGCONT);
+		return 0;
+	}
+	for (int i = 0; i < FREEZE_ROUNDS; i++) {
+		size_t n = sb_proctree_signal(mark, 0, SIGSTOP);
+
+		if (n == before)
+			return 0;
+		before = n;
+	}
+	return sb_fail(err, SB_E_RUNTIME, "%s: processes of session %s keep multiplying",
+		sb_code_text(SB_E_RUNTIME), session);
+}
+
+static const struct sb_runtime_ops none_ops = {
+	.version = 1,
+	.name = "none",
+	.close = none_close,
+	.start = none_start,
+	.signal = none_signal,
+	.freeze = none_freeze,
+};
+
+struct sb_runtime *
+sb_runtime_none_open(struct sb_error *err)
+{
+	struct sb_runtime *rt = calloc(1, sizeof *rt);
+
+	if (!rt) {
+		(void)sb_fail(err, SB_E_NOMEM, "runtime");
+		return NULL;
+	}
+	rt->ops = &none_ops;
+	return rt;
+}

@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <sb/host-exec.h>
+
+#include "tests/lib/hostfix.h"
+
+static void
+new_session(struct hostfix *f, const char *id)
+{
+	struct sb_host_session s;
+
+	hostfix_create(f, id, &s);
+	sb_host_session_clear(&s);
+}
+
+static int
+bash(struct hostfix *f, const char *params, struct sb_host_tool_result *out, struct sb_error *err)
+{
+	struct sb_host_tool_request q = SB_HOST_TOOL_REQUEST_INIT;
+
+	q.session = "one";
+	q.call_id = "call/1";
+	q.tool = "bash";
+	q.params = params;
+	return sb_host_tool_execute(f->h, &q, NULL, out, err);
+}
+
+/* The file is there within ten seconds. */
+static void
+wait_file(struct hostfix *f, const char *name)
+{
+	for (int i = 0; i < 1000 && access(hostfix_path(f, "one", name), F_OK) < 0; i++)
+		(void)usleep(10000);
+	assert_int_equal(access(hostfix_path(f, "one", name), F_OK), 0);
+}
+
+static void
+bash_works_in_the_workspace(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_tool_result r;
+
+	new_session(f, "one");
+	assert_ok(bash(f, "{\"cmd\":\"cat hello; echo x >made; echo oops >&2; exit 3\"}", &r, &f->err), &f->err);
+	assert_non_null(strstr(r.text, "hello\nSTDERR:\noops\nExit code: 3\nDuration: "));
+	assert_int_equal(strlen(r.text), r.text_len);
+	assert_true(r.has_exit && r.is_error);
+	assert_int_equal(r.exit_code, 3);
+	assert_int_equal(r.tier, 1);
+	sb_host_tool_result_clear(&r);
+	assert_true(hostfix_holds(f, "one", "made", "x\n"));
+	assert_ok(bash(f, "{\"command\":\"true\"}", &r, &f->err), &f->err);
+	assert_int_equal(strncmp(r.text, "(no output)\n", 12), 0);
+	assert_false(r.is_error);
+	sb_host_tool_result_clear(&r);
+	assert_ok(bash(f, "{\"cmd\":\"kill -9 $$\"}", &r, &f->err), &f->err);
+	assert_int_equal(r.exit_code, 128 + SIGKILL);
+	sb_host_tool_result_clear(&r);
+}
+
+static void
+the_environment_is_clean(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_tool_result r;
+
+	assert_int_equal(setenv("SB_SECRET", "s3cret", 1), 0);
+	new_session(f, "one");
+	assert_ok(bash(f, "{\"cmd\":\"env; ls -l /proc/self/fd | wc -l\"}", &r, &f->err), &f->err);
+	assert_null(strstr(r.text, "s3cret"));
+	sb_host_tool_result_clear(&r);
+}
+
+static void
+bad_calls_are_refused(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_tool_request q = SB_HOST_TOOL_REQUEST_INIT;
+	struct sb_host_tool_result r;
+
+	new_session(f, "one");
+	assert_fails(bash(f, "{}", &r, &f->err), SB_E_INVAL, &f->err);
+	assert_string_equal(f->err.msg, "bash cmd is required");
+	assert_fails(bash(f, "[]", &r, &f->err), SB_E_INVAL, &f->err);
+	assert_fails(bash(f, "{\"cmd\":", &r, &f->err), SB_E_INVAL, &f->err);
+	assert_fails(bash(f, "{\"cmd\":7}", &r, &f->err), SB_E_INVAL, &f->err);
+	assert_fails(bash(f, "{\"cmd\":\"true\",\"timeout_ms\":-1}", &r, &f->err), SB_E_INVAL, &f->err);
+	q.session = "one";
+	q.tool = "no_such_tool";
+	assert_fails(sb_host_tool_execute(f->h, &q, NULL, &r, &f->err), SB_E_TOOL_UNKNOWN, &f->err);
+	q.tool = "bash";
+	q.session = "two";
+	assert_fails(sb_host_tool_execute(f->h, &q, NULL, &r, &f->err), SB_E_SESSION_NOT_FOUND, &f->err);
+	q.session = "a/../b";
+	assert_fails(sb_host_tool_execute(f->h, &q, NULL, &r, &f->err), SB_E_INVAL, &f->err);
+	assert_ok(sb_host_session_pause(f->h, "one", NULL, &f->err), &f->err);
+	assert_fails(bash(f, "{\"cmd\":\"true\"}", &r, &f->err), SB_E_SESSION_PAUSED, &f->err);
+}
+
+/* A deadline ends the tree, also a child that ignores signals and holds the pipes. */
+static void
+a_timeout_ends_everything(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_tool_result r;
+	int64_t start = sb_now_ms();
+
+	new_session(f, "one");
+	assert_ok(bash(f,
+			  "{\"cmd\":\"(trap '' TERM; setsid sleep 300) & echo started; sleep 300\",\"timeout_ms\":500}", &r,
+			  &f->err),
+		&f->err);
+	assert_true(r.timed_out && r.is_error);
+	assert_int_equal(r.exit_code, 124);
+	assert_non_null(strstr(r.text, "started\n(timed out)\n"));
+	assert_true(sb_now_ms() - start < 60000);
+	sb_host_tool_result_clear(&r);
+}
+
+static void
+long_output_is_cut_and_said_so(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_tool_result r;
+
+	new_session(f, "one");
+	assert_ok(bash(f, "{\"cmd\":\"head -c 3000000 /dev/zero | tr '\\\\0' x\"}", &r, &f->err), &f->err);
+	assert_true(r.truncated);
+	assert_true(r.text_len < 300000);
+	assert_int_equal(r.exit_code, 0);
+	sb_host_tool_result_clear(&r);
+}
+
+struct heard {
+	size_t n[2];
+};
+
+static void
+hear(const void *data, size_t len, bool is_stderr, void *arg)
+{
+	struct heard *h = arg;
+
+	(void)data;
+	h->n[is_stderr] += len;
+}
+
+static void
+progress_is_told(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_tool_request q = SB_HOST_TOOL_REQUEST_INIT;
+	struct sb_host_tool_result r;
+	struct heard h = { 0 };
+
+	new_session(f, "one");
+	q.session = "one";
+	q.tool = "bash";
+	q.params = "{\"cmd\":\"echo 12345; echo 123 >&2\"}";
+	q.progress = hear;
+	q.arg = &h;
+	assert_ok(sb_host_tool_execute(f->h, &q, NULL, &r, &f->err), &f->err);
+	assert_int_equal(h.n[0], 6);
+	assert_int_equal(h.n[1], 4);
+	sb_host_tool_result_clear(&r);
+}
+
+struct running {
+	struct hostfix *f;
+	const char *params;
+	struct sb_host_tool_result r;
+	struct sb_error err;
+	int res;
+};
+
+static void *
+tool_thread(void *arg)
+{
+	struct running *t = arg;
+
+	t->res = bash(t->f, t->params, &t->r, &t->err);
+	return NULL;
+}
+
+/* Pause stops admission at once and waits for what runs; past its time it gives up and all goes on. */
+static void
+pause_drains(void **state)
+{
+	struct hostfix *f = *state;
+	struct running t = { .f = f, .params = "{\"cmd\":\"touch in; while [ ! -e go ]; do sleep 0.01; done\"}" };
+	pthread_t th;
+
+	sb_host_close(f->h);
+	f->o.drain_timeout_ms = 200;
+	hostfix_open(f);
+	new_session(f, "one");
+	assert_int_equal(pthread_create(&th, NULL, tool_thread, &t), 0);
+	wait_file(f, "in");
+	assert_fails(sb_host_session_pause(f->h, "one", NULL, &f->err), SB_E_TOOLS_IN_FLIGHT, &f->err);
+	assert_string_equal(f->err.msg, "sandbox: tools in flight: timed out waiting for 1 in-flight tools");
+	assert_int_equal(hostfix_state(f, "one"), SB_HOST_ACTIVE);
+	if (f->zfs) {
+		struct sb_host_snapshot sn;
+
+		assert_ok(sb_host_snapshot_create(f->h, "one", "s", NULL, &sn, &f->err), &f->err);
+		sb_host_snapshot_clear(&sn);
+		assert_fails(sb_host_turn_complete(f->h, "one", NULL, &sn, &f->err), SB_E_TOOLS_IN_FLIGHT, &f->err);
+		assert_fails(sb_host_session_rollback(f->h, "one", "s", false, NULL, &f->err), SB_E_TOOLS_IN_FLIGHT,
+			&f->err);
+	}
+	hostfix_write(f, "one", "go", "");
+	assert_int_equal(pthread_join(th, NULL), 0);
+	assert_int_equal(t.res, 0);
+	sb_host_tool_result_clear(&t.r);
+	assert_ok(sb_host_session_pause(f->h, "one", NULL, &f->err), &f->err);
+}
+
+/* A destroy does not wait for ever for a tool. */
+static void
+destroy_kills_tools(void **state)
+{
+	struct hostfix *f = *state;
+	struct running t = { .f = f, .params = "{\"cmd\":\"touch in; sleep 300\"}" };
+	pthread_t th;
+
+	sb_host_close(f->h);
+	f->o.drain_timeout_ms = 100;
+	hostfix_open(f);
+	new_session(f, "one");
+	assert_int_equal(pthread_create(&th, NULL, tool_thread, &t), 0);
+	wait_file(f, "in");
+	assert_ok(sb_host_session_destroy(f->h, "one", false, NULL, &f->err), &f->err);
+	assert_int_equal(pthread_join(th, NULL), 0);
+	assert_int_equal(t.res, SB_E_SESSION_DESTROYING);
+	assert_int_equal(hostfix_storage_count(f), 0);
+}
+
+static void
+rollback_kills_what_runs(void **state)
+{
+	struct hostfix *f = *state;
+	struct running t = { .f = f, .params = "{\"cmd\":\"touch in; sleep 300\"}" };
+	struct sb_host_snapshot sn;
+	pthread_t th;
+
+	if (!f->zfs)
+		return;
+	new_session(f, "one");
+	assert_ok(sb_host_snapshot_create(f->h, "one", "s", NULL, &sn, &f->err), &f->err);
+	sb_host_snapshot_clear(&sn);
+	assert_int_equal(pthread_create(&th, NULL, tool_thread, &t), 0);
+	wait_file(f, "in");
+	assert_ok(sb_host_session_rollback(f->h, "one", "s", true, NULL, &f->err), &f->err);
+	assert_int_equal(pthread_join(th, NULL), 0);
+	assert_true(t.res == SB_E_ROLLBACK_IN_PROGRESS || t.res == SB_E_CANCELED);
+	assert_true(hostfix_holds(f, "one", "in", NULL));
+}
+
+static void
+a_tool_call_leaves_a_snapshot(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_tool_result r;
+	struct sb_host_snapshot *v;
+	size_t n;
+
+	if (!f->zfs)
+		return;
+	sb_host_close(f->h);
+	f->o.per_tool_snapshots = true;
+	f->o.keep_tool = 2;
+	hostfix_open(f);
+	new_session(f, "one");
+	for (int i = 0; i < 3; i++) {
+		assert_ok(bash(f, "{\"cmd\":\"echo >>x\"}", &r, &f->err), &f->err);
+		assert_int_equal(strncmp(r.snapshot, "tool-call_1-2", 13), 0);
+		assert_string_equal(r.snapshot_error, "");
+		sb_host_tool_result_clear(&r);
+	}
+	assert_ok(sb_host_snapshot_list(f->h, "one", NULL, &v, &n, &f->err), &f->err);
+	assert_int_equal(n, 2);
+	assert_int_equal(v[0].kind, SB_HOST_SNAP_TOOL);
+	sb_host_snapshots_free(v, n);
+}
+
+static void
+canceled_calls_end(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_tool_request q = SB_HOST_TOOL_REQUEST_INIT;
+	struct sb_cancel *c = sb_cancel_new(&f->err);
+	struct sb_host_call call = { .cancel = c, .deadline = SB_NEVER };
+	struct sb_host_tool_result r;
+
+	new_session(f, "one");
+	sb_cancel_request(c);
+	q.session = "one";
+	q.tool = "bash";
+	q.params = "{\"cmd\":\"sleep 300\"}";
+	assert_fails(sb_host_tool_execute(f->h, &q, &call, &r, &f->err), SB_E_CANCELED, &f->err);
+	call = (struct sb_host_call){ .deadline = sb_deadline_in(50) };
+	assert_fails(sb_host_tool_execute(f->h, &q, &call, &r, &f->err), SB_E_TIMEOUT, &f->err);
+	sb_cancel_free(c);
+}
+
+static void
+launch(struct hostfix *f, const char *script, struct sb_host_process *out)
+{
+	const char *args[] = { "-c", script, NULL };
+	const char *env[] = { "GREETING=hi", NULL };
+	struct sb_host_launch l = SB_HOST_LAUNCH_INIT;
+
+	l.session = "one";
+	l.binary = "sh";
+	l.args = args;
+	l.env = env;
+	assert_ok(sb_host_process_launch(f->h, &l, NULL, out, &f->err), &f->err);
+	assert_int_not_equal(out->status, SB_HOST_PROC_STARTING);
+}
+
+/* Waits for its end. */
+static struct sb_host_process
+finished(struct hostfix *f, const char *id)
+{
+	struct sb_host_process p = { 0 };
+
+	for (int i = 0; i < 1000; i++) {
+		assert_ok(sb_host_process_get(f->h, "one", id, &p, &f->err), &f->err);
+		sb_host_process_clear(&(struct sb_host_process){ .binary = p.binary, .address = p.address });
+		p.binary = p.address = NULL;
+		if (p.status == SB_HOST_PROC_EXITED)
+			return p;
+		(void)usleep(10000);
+	}
+	fail_msg("process %s does not end", id);
+	return p;
+}
+
+static void
+processes_run_and_are_known(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_process p, *v, e;
+	char buf[200];
+	uint64_t off = 0;
+	size_t n;
+	int64_t got;
+
+	new_session(f, "one");
+	launch(f, "echo $GREETING $PWD; echo bad >&2; exit 7", &p);
+	assert_string_equal(p.id, "proc-one-1");
+	e = finished(f, p.id);
+	assert_true(e.has_exit);
+	assert_int_equal(e.exit_code, 7);
+	got = sb_host_process_logs(f->h, "one", p.id, 0, &off, buf, sizeof buf - 1, true, NULL, &f->err);
+	assert_true(got > 3);
+	buf[got] = '\0';
+	assert_int_equal(strncmp(buf, "hi /", 4), 0);
+	assert_int_equal(sb_host_process_logs(f->h, "one", p.id, 0, &off, buf, sizeof buf, true, NULL, &f->err), 0);
+	off = 0;
+	assert_int_equal(sb_host_process_logs(f->h, "one", p.id, 1, &off, buf, sizeof buf, false, NULL, &f->err), 4);
+	assert_memory_equal(buf, "bad\n", 4);
+	sb_host_process_clear(&p);
+	launch(f, "sleep 300 & wait", &p);
+	assert_ok(sb_host_process_list(f->h, "one", &v, &n, &f->err), &f->err);
+	assert_int_equal(n, 2);
+	sb_host_processes_free(v, n);
+	assert_ok(sb_host_process_kill(f->h, "one", p.id, 0, &f->err), &f->err);
+	e = finished(f, p.id);
+	assert_int_equal(e.exit_code, 128 + SIGTERM);
+	assert_ok(sb_host_process_kill(f->h, "one", p.id, SIGKILL, &f->err), &f->err);
+	assert_fails(sb_host_process_kill(f->h, "one", "proc-x", 0, &f->err), SB_E_PROCESS_NOT_FOUND, &f->err);
+	assert_fails(sb_host_process_kill(f->h, "one", p.id, 9999, &f->err), SB_E_INVAL, &f->err);
+	sb_host_process_clear(&p);
+}
+
+static void
+bad_launches_are_refused(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_launch l = SB_HOST_LAUNCH_INIT;
+	const char *env[] = { "=x", NULL };
+	struct sb_host_process p, *v;
+	size_t n;
+
+	new_session(f, "one");
+	l.session = "one";
+	assert_fails(sb_host_process_launch(f->h, &l, NULL, &p, &f->err), SB_E_INVAL, &f->err);
+	assert_string_equal(f->err.msg, "binary is required");
+	l.binary = "no-such-program";
+	assert_fails(sb_host_process_launch(f->h, &l, NULL, &p, &f->err), SB_E_NOTFOUND, &f->err);
+	l.binary = "true";
+	l.expose_port = 70000;
+	assert_fails(sb_host_process_launch(f->h, &l, NULL, &p, &f->err), SB_E_INVAL, &f->err);
+	l.expose_port = 80;
+	assert_fails(sb_host_process_launch(f->h, &l, NULL, &p, &f->err), SB_E_UNSUPPORTED, &f->err);
+	l.expose_port = 0;
+	l.env = env;
+	assert_fails(sb_host_process_launch(f->h, &l, NULL, &p, &f->err), SB_E_INVAL, &f->err);
+	l.env = NULL;
+	l.session = "two";
+	assert_fails(sb_host_process_launch(f->h, &l, NULL, &p, &f->err), SB_E_SESSION_NOT_FOUND, &f->err);
+	assert_ok(sb_host_process_list(f->h, "one", &v, &n, &f->err), &f->err);
+	assert_int_equal(n, 0);
+	sb_host_processes_free(v, n);
+}
+
+static char
+proc_state(int64_t pid)
+{
+	char path[64], line[300] = "";
+	const char *p;
+	FILE *f;
+
+	(void)snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return '-';
+	p = fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
+	(void)fclose(f);
+	return p ? p[2] : '-';
+}
+
+static void
+pause_freezes_processes(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_process p;
+
+	new_session(f, "one");
+	launch(f, "while :; do sleep 0.01; done", &p);
+	assert_ok(sb_host_session_pause(f->h, "one", NULL, &f->err), &f->err);
+	assert_int_equal(proc_state(p.pid), 'T');
+	assert_ok(sb_host_session_resume(f->h, "one", NULL, &f->err), &f->err);
+	for (int i = 0; i < 500 && proc_state(p.pid) == 'T'; i++)
+		(void)usleep(10000);
+	assert_int_not_equal(proc_state(p.pid), 'T');
+	/* Frozen ones can be destroyed all the same. */
+	assert_ok(sb_host_session_pause(f->h, "one", NULL, &f->err), &f->err);
+	assert_ok(sb_host_session_destroy(f->h, "one", false, NULL, &f->err), &f->err);
+	assert_true(proc_state(p.pid) == '-' || proc_state(p.pid) == 'Z');
+	sb_host_process_clear(&p);
+}
+
+static void
+processes_outlive_the_host(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_process p, q;
+	uint64_t off = 0;
+	char buf[64];
+
+	new_session(f, "one");
+	launch(f, "echo up; while [ ! -e go ]; do sleep 0.01; done; echo done; exit 5", &p);
+	hostfix_reopen(f);
+	assert_ok(sb_host_process_get(f->h, "one", p.id, &q, &f->err), &f->err);
+	assert_int_equal(q.status, SB_HOST_PROC_RUNNING);
+	assert_int_equal(q.pid, p.pid);
+	sb_host_process_clear(&q);
+	hostfix_write(f, "one", "go", "");
+	q = finished(f, p.id);
+	while (off < 8)
+		assert_true(
+			sb_host_process_logs(f->h, "one", p.id, 0, &off, buf, sizeof buf, true, NULL, &f->err) > 0);
+	assert_int_equal(off, 8);
+	hostfix_reopen(f);
+	q = finished(f, p.id);
+	assert_int_equal(q.status, SB_HOST_PROC_EXITED);
+	sb_host_process_clear(&p);
+}
+
+int
+main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, hostfix_setup, hostfix_teardown)
+	const struct CMUnitTest tests[] = {
+		T(bash_works_in_the_workspace),
+		T(the_environment_is_clean),
+		T(bad_calls_are_refused),
+		T(a_timeout_ends_everything),
+		T(long_output_is_cut_and_said_so),
+		T(progress_is_told),
+		T(pause_drains),
+		T(destroy_kills_tools),
+		T(rollback_kills_what_runs),
+		T(a_tool_call_leaves_a_snapshot),
+		T(canceled_calls_end),
+		T(processes_run_and_are_known),
+		T(bad_launches_are_refused),
+		T(pause_freezes_processes),
+		T(processes_outlive_the_host),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
