@@ -1,7 +1,8 @@
 dist_man_MANS += \
 	%D%/sbctl.1 \
 	%D%/sbhostd.8 \
-	%D%/sbsync.1
+	%D%/sbsync.1 \
+	%D%/sbsync-protocol.5
 EXTRA_DIST += \
 	%D%/ARCHITECTURE.md \
 	%D%/BENCHMARKS.md \
