@@ -218,24 +218,36 @@ is_untouched(const struct stat *st, const struct sb_old *old)
 		(!old->ctime || ns_of(st->st_ctim) == old->ctime);
 }
 
-/* After it was swapped out (which changes ctime): still what the scan saw? Content decides where stat cannot. */
-static bool
-is_expected(int fd, const char *name, const struct sb_old *old)
+/*
+ * After it was swapped out (which changes ctime): still what the scan saw? Content decides where stat cannot. 1: yes, 0: no; an
+ * error when it cannot be told now, which is not the same as no.
+ */
+static int
+is_expected(int fd, const char *name, const struct sb_old *old, struct sb_error *err)
 {
+	struct sb_error e = { 0 };
 	struct sb_digest d;
 	struct stat st;
+	int r;
 
 	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return false;
+		return 0;
 	if (type_of(&st) != old->type || st.st_ino != old->ino)
-		return false;
+		return 0;
 	if (old->type != SB_ENTRY_FILE)
-		return true;
+		return 1;
 	if ((uint64_t)st.st_size != old->size || ns_of(st.st_mtim) != old->mtime)
-		return false;
+		return 0;
 	if (!old->racy || !sb_digest_known(&old->digest))
-		return true;
-	return sb_hash_file(fd, name, &d, NULL) == 0 && sb_digest_eq(&d, &old->digest);
+		return 1;
+	r = sb_hash_file(fd, name, &d, &e);
+	if (r == 0)
+		return sb_digest_eq(&d, &old->digest);
+	if (r == SB_E_NOTFOUND || r == SB_E_DENIED)
+		return 0;
+	if (err)
+		*err = e;
+	return r;
 }
 
 static void
@@ -255,8 +267,11 @@ settle_swap(struct sb_committer *c, struct sb_op *op, const char *staged, int fd
 	struct sb_error *err)
 {
 	bool dir = op->old.type == SB_ENTRY_DIR;
+	int same = is_expected(c->newfd, staged, &op->old, err);
 
-	if (is_expected(c->newfd, staged, &op->old)) {
+	if (same < 0)
+		return same;
+	if (same) {
 		if (unlinkat(c->newfd, staged, dir ? AT_REMOVEDIR : 0) == 0 || errno == ENOENT)
 			return 1;
 		if (errno != ENOTEMPTY && errno != EEXIST)
@@ -289,11 +304,15 @@ settle_keep(struct sb_committer *c, struct sb_op *op, int fd, const char *leaf, 
 {
 	char keep[16];
 	struct stat st;
+	int same;
 
 	sb_stage_name('o', op->stage, keep);
 	if (fstatat(c->newfd, keep, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 1;
-	if (is_expected(c->newfd, keep, &op->old)) {
+	same = is_expected(c->newfd, keep, &op->old, err);
+	if (same < 0)
+		return same;
+	if (same) {
 		(void)unlinkat(c->newfd, keep, 0);
 		return 1;
 	}
@@ -506,7 +525,7 @@ apply_move(struct sb_committer *c, struct sb_op *op, struct sb_error *err)
 	struct sb_error e = { 0 };
 	const char *leaf, *from;
 	struct stat st;
-	int fromfd, fd;
+	int fromfd, fd, same;
 
 	fd = parent_of(c, op->path, &leaf, &e);
 	if (fd < 0)
@@ -531,8 +550,10 @@ apply_move(struct sb_committer *c, struct sb_op *op, struct sb_error *err)
 			return no_parent(c, op, fd, &e, err);
 	}
 	/* A write that slipped in came along: it is kept, and its own time with it. */
-	if (op->type == SB_ENTRY_FILE && is_expected(fd, leaf, &op->old) &&
-		set_meta(fd, leaf, op->type, op->mode, op->mtime) < 0)
+	same = op->type == SB_ENTRY_FILE ? is_expected(fd, leaf, &op->old, err) : 0;
+	if (same < 0)
+		return same;
+	if (same && set_meta(fd, leaf, op->type, op->mode, op->mtime) < 0)
 		return refused(c, op, errno, "set mode and time", err);
 	refresh(c, op, fd, leaf);
 	c->res->moved++;
@@ -544,7 +565,11 @@ static int
 settle_trash(struct sb_committer *c, struct sb_op *op, const char *name, int fd, const char *leaf,
 	struct sb_error *err)
 {
-	if (is_expected(c->trashfd, name, &op->old)) {
+	int same = is_expected(c->trashfd, name, &op->old, err);
+
+	if (same < 0)
+		return same;
+	if (same) {
 		if (unlinkat(c->trashfd, name, 0) < 0 && errno != ENOENT)
 			return sb_fail_errno(err, "delete");
 		c->res->deleted++;
