@@ -69,6 +69,12 @@ load_base(struct pair_run *x, struct sb_error *err)
 	x->base = sb_manifest_load(x->run->dirfd, x->base_name, &e);
 	if (x->base)
 		return 0;
+	/* A base that is there but cannot be read now is no reason to see conflicts everywhere. */
+	if (e.code != SB_E_NOTFOUND && e.code != SB_E_CORRUPT && e.code != SB_E_VERSION) {
+		if (err)
+			*err = e;
+		return e.code;
+	}
 	if (e.code != SB_E_NOTFOUND)
 		sb_log(&x->run->o->log, SB_LOG_WARN, "session", "%s: the base cannot be used, both versions are kept where they differ", e.msg);
 	x->base = sb_manifest_new(err);
@@ -191,6 +197,23 @@ keep_left(struct pair_run *x, const struct sb_commit_result *res, struct sb_erro
 	return r;
 }
 
+/* The sandbox may go after a sync back: what could not be brought here, for whatever reason, must not read as done. */
+static int
+check_brought(const struct pair_run *x, const struct sb_commit_result *res, struct sb_error *err)
+{
+	size_t n = 0, first = 0;
+
+	for (size_t i = res->n_left; i-- > 0;)
+		if (res->left[i].why != SB_WHY_NOTEMPTY) {
+			n++;
+			first = i;
+		}
+	if (!n || x->run->direction != SB_FROM_RUNTIME)
+		return 0;
+	return sb_fail(err, SB_E_STATE, "%s: %s%s; the rest is synced back, run it again", res->left[first].path,
+		sb_commit_why_text(res->left[first].why), n > 1 ? ", and others" : "");
+}
+
 static int
 pull(struct pair_run *x, struct sb_error *err)
 {
@@ -206,6 +229,8 @@ pull(struct pair_run *x, struct sb_error *err)
 	r = mirror_receive_plan(&x->m, sb_steal(&x->stage), &res, err);
 	x->m.rec = NULL;
 	sb_plan_free(&x->m.plan);
+	if (r == 0)
+		r = check_brought(x, &res, err);
 	return r < 0 ? r : keep_left(x, &res, err);
 }
 
