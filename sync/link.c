@@ -141,7 +141,7 @@ blob(struct sb_link *l, uint8_t type, struct sb_buf *out, struct sb_error *err)
 	size_t len;
 	int r = sb_wire_expect(l->w, type, &p, &len, err);
 
-	return r < 0 ? r : sb_wire_recv_blob(l->w, type, p, len, 4ull << 30, out, err);
+	return r < 0 ? r : sb_wire_recv_blob(l->w, type, p, len, 1u << 30, out, err);
 }
 
 static int

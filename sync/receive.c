@@ -543,7 +543,9 @@ plan_move(struct sb_recv *r, const struct sb_change *ch, const struct sb_step *s
 	uint32_t rec = 0;
 	int n = 0;
 
-	if (!from || from->type != ch->entry.type || at)
+	/* A directory into itself would fail only once it is in the journal, and then at every recovery. */
+	if (!from || from->type != ch->entry.type || at ||
+		(strncmp(ch->path, st->from, strlen(st->from)) == 0 && ch->path[strlen(st->from)] == '/'))
 		return sb_fail(err, SB_E_PROTO, "the plan moves from or to a path where it cannot");
 	if (from->type == SB_ENTRY_FILE) {
 		c.entry.size = from->size;

@@ -1,0 +1,8 @@
+# Peers that speak the protocol and lie.
+check_PROGRAMS += %D%/driver
+%C%_driver_SOURCES = %D%/driver.c
+%C%_driver_LDADD = sync/libsbsync-core.la $(SYNC_LIBS) $(SSH2_LIBS)
+
+TESTS += %D%/hostile.sh
+dist_check_SCRIPTS += %D%/hostile.sh
+EXTRA_DIST += %D%/agent.py %D%/hostile.py %D%/wire.py
