@@ -8,11 +8,12 @@ check_LTLIBRARIES += %D%/shim.la
 
 TESTS += %D%/fault.sh
 dist_check_SCRIPTS += %D%/fault.sh
-EXTRA_DIST += %D%/sweep.py
+EXTRA_DIST += %D%/sweep.py %D%/races.py
 
 .PHONY: fault
 fault: sbsync %D%/shim.la
 	python3 $(srcdir)/%D%/sweep.py -v ./sbsync %D%/.libs/shim.so
+	python3 $(srcdir)/%D%/races.py --rounds 100 ./sbsync %D%/.libs/shim.so
 
 # The host under kill -9, run by tests/e2e/host-crash.sh.
 check_PROGRAMS += %D%/hostcrash

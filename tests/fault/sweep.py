@@ -359,6 +359,13 @@ class Start(Session):
     def setup(self):
         first_tree(self.at("ws"))
 
+    def resume(self):
+        code, out = self.run(self.args)
+        if code == 1 and "is open" in out:  # it had got that far
+            code, out = self.run(Turn.args)
+        if code:
+            raise Failed("start again: exit %d: %s" % (code, out))
+
 
 class Turn(Session):
     name = "turn"
@@ -368,6 +375,11 @@ class Turn(Session):
 class Stop(Session):
     name = "stop"
     args = ["stop", "-q", "--max-delete", "100000", "s"]
+
+    def resume(self):
+        code, out = self.run(self.args)
+        if code not in (0, 3) and "is stopped" not in out:
+            raise Failed("stop again: exit %d: %s" % (code, out))
 
 
 class Recover(Session):
