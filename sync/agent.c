@@ -260,6 +260,15 @@ reply_scan(struct agent *a, struct sb_error *err)
 	return r < 0 ? r : sb_wire_send_proof(a->w, err);
 }
 
+/* Whose bytes do not travel in the stream, and so are not hashed on the way. */
+static bool
+not_streamed(const char *path, const struct sb_entry *e, void *arg)
+{
+	(void)path;
+	(void)arg;
+	return !e->size || e->link;
+}
+
 /* BEGIN, then RULES: open, recover, scan, tell. */
 static int
 begin(struct agent *a, const uint8_t *p, size_t len, struct sb_error *err)
@@ -291,6 +300,8 @@ begin(struct agent *a, const uint8_t *p, size_t len, struct sb_error *err)
 	so.lazy_below = a->begin.flags & SB_BEGIN_LAZY ? 1u << 20 : 0;
 	so.jobs = a->begin.jobs > 64 ? 64 : a->begin.jobs;
 	r = sb_replica_scan(a->rep, &so, err);
+	if (r == 0 && a->rep->scan.unhashed)
+		r = sb_scan_hash_rest(a->rep->rootfd, &so, &a->rep->scan, not_streamed, NULL, err);
 	if (r < 0)
 		return sb_wrap(err, r, "scan %s", a->begin.root);
 	if (a->rep->scan.hashed_files)
