@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -19,6 +20,8 @@
 #include <bin/sbhostd/hostd.h>
 #include <rpc/host.h>
 #include <sb/version.h>
+
+#define DESCRIPTORS 65536
 
 static const struct sb_cmd hostd_cmd = {
 	.name = "",
@@ -246,9 +249,24 @@ complain(const struct sb_error *err)
 	return err->code == SB_E_USAGE ? 2 : 1;
 }
 
+/* A connection, a call and a child's pipes are descriptors each: take all that is allowed, within reason. */
+static void
+raise_descriptors(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) < 0)
+		return;
+	if (l.rlim_cur < DESCRIPTORS && l.rlim_cur < l.rlim_max) {
+		l.rlim_cur = l.rlim_max < DESCRIPTORS ? l.rlim_max : DESCRIPTORS;
+		(void)setrlimit(RLIMIT_NOFILE, &l);
+	}
+}
+
 static void
 set_up_process(struct hostd *d)
 {
+	raise_descriptors();
 	d->log = (struct sb_log){ .fn = d->config.log_format == HOSTD_LOG_JSON ? log_json : log_text,
 		.level = (enum sb_log_level)d->config.log_level };
 	(void)signal(SIGPIPE, SIG_IGN);

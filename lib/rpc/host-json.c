@@ -9,6 +9,8 @@
 #include <rpc/base64.h>
 #include <rpc/host-int.h>
 
+#define EXACT_MAX (INT64_C(1) << 53)
+
 void
 sb_rpc_host_put(json_t *obj, const char *key, const char *text)
 {
@@ -17,10 +19,18 @@ sb_rpc_host_put(json_t *obj, const char *key, const char *text)
 	(void)json_object_set_new_nocheck(obj, key, sb_rpc_json_text(text, strlen(text)));
 }
 
+/* Beyond what a double holds exactly a number would be changed or refused by JavaScript: there it is text. */
 void
 sb_rpc_host_put_int(json_t *obj, const char *key, int64_t v)
 {
-	(void)json_object_set_new_nocheck(obj, key, json_integer(v));
+	char text[24];
+
+	if (v >= -EXACT_MAX && v <= EXACT_MAX) {
+		(void)json_object_set_new_nocheck(obj, key, json_integer(v));
+		return;
+	}
+	(void)snprintf(text, sizeof text, "%lld", (long long)v);
+	(void)json_object_set_new_nocheck(obj, key, json_string_nocheck(text));
 }
 
 static void

@@ -13,8 +13,10 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/host-event.c \
 	%D%/host-json.c \
 	%D%/host-metrics.c \
+	%D%/host-process.c \
 	%D%/host-session.c \
 	%D%/host-snapshot.c \
+	%D%/host-tool.c \
 	%D%/idem.c %D%/idem.h \
 	%D%/json.c \
 	%D%/listen.c \
