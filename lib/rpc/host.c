@@ -41,11 +41,11 @@ static const struct sb_rpc_method methods[] = {
 	{ "KillProcess", SB_RPC_SCOPED, false, sb_rpc_host_kill_process },
 	{ "GetProcessStatus", SB_RPC_READ | SB_RPC_SCOPED, false, sb_rpc_host_get_process_status },
 	{ "ListProcesses", SB_RPC_READ | SB_RPC_SCOPED, false, sb_rpc_host_list_processes },
-	{ "StreamProcessLogs", SB_RPC_SCOPED, true, sb_rpc_host_stream_process_logs },
+	{ "StreamProcessLogs", SB_RPC_SCOPED | SB_RPC_ENDLESS, true, sb_rpc_host_stream_process_logs },
 	{ "HealthCheck", SB_RPC_READ | SB_RPC_ANY_ROLE, false, sb_rpc_host_health_check },
 	{ "GetCapabilities", SB_RPC_READ | SB_RPC_ANY_ROLE, false, sb_rpc_host_get_capabilities },
 	{ "ListBases", SB_RPC_READ, false, sb_rpc_host_list_bases },
-	{ "StreamEvents", SB_RPC_SCOPED, true, sb_rpc_host_stream_events },
+	{ "StreamEvents", SB_RPC_SCOPED | SB_RPC_ENDLESS, true, sb_rpc_host_stream_events },
 	{ "IssueSessionToken", 0, false, sb_rpc_host_issue_session_token },
 };
 

@@ -55,8 +55,8 @@ void sb_rpc_watch_remove(struct sb_rpc_watch *w, struct sb_rpc_conn *c);
 void sb_rpc_watch_phase(struct sb_rpc_watch *w, struct sb_rpc_conn *c, enum sb_rpc_phase p, sb_deadline due);
 /* The call that a hang-up or the deadline cancels; NULL: none any more. */
 void sb_rpc_watch_call(struct sb_rpc_watch *w, struct sb_rpc_conn *c, struct sb_rpc_call *call);
-/* Cancels every running call; `streams_only` leaves the unary ones. */
-void sb_rpc_watch_abort(struct sb_rpc_watch *w, bool streams_only, int why);
+/* Cancels every running call; `endless_only` leaves those that end by themselves. */
+void sb_rpc_watch_abort(struct sb_rpc_watch *w, bool endless_only, int why);
 
 struct sb_rpc_server {
 	struct sb_rpc_server_opts o; /* no strings */

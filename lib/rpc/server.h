@@ -34,6 +34,8 @@ struct sb_rpc_call;
 #define SB_RPC_ANY_ROLE 4u
 /* Tried on the I/O thread first, without a thread switch; must not wait there, see SB_RPC_LATER. Unary only. */
 #define SB_RPC_INLINE 8u
+/* A stream that goes on until somebody ends it: a stop of the server does not wait for it. */
+#define SB_RPC_ENDLESS 16u
 
 /* What an inline method returns, having done nothing, when it would have to wait: it is called again on a thread. */
 #define SB_RPC_LATER 1
@@ -106,7 +108,7 @@ struct sb_rpc_server *sb_rpc_server_start(const struct sb_rpc_server_opts *opts,
 /* The port of listener `i` (0 for a unix socket): tests listen on port 0. */
 unsigned sb_rpc_server_port(const struct sb_rpc_server *s, size_t i);
 /*
- * Takes no more connections and calls (SB_E_SHUTTING_DOWN); ends streams; waits for running calls, at most `grace_ms` and
+ * Takes no more connections and calls (SB_E_SHUTTING_DOWN); ends endless streams; waits for running calls, at most `grace_ms` and
  * not after `hurry` (may be NULL) was requested, then cancels them and waits for them. Answers under way are
  * written. Removes unix sockets.
  */

@@ -281,7 +281,7 @@ sb_rpc_watch_call(struct sb_rpc_watch *w, struct sb_rpc_conn *c, struct sb_rpc_c
 }
 
 void
-sb_rpc_watch_abort(struct sb_rpc_watch *w, bool streams_only, int why)
+sb_rpc_watch_abort(struct sb_rpc_watch *w, bool endless_only, int why)
 {
 	(void)pthread_mutex_lock(&w->mu);
 	for (size_t i = 0; i < w->n; i++) {
@@ -290,7 +290,8 @@ sb_rpc_watch_abort(struct sb_rpc_watch *w, bool streams_only, int why)
 		if (!c)
 			continue;
 		(void)pthread_mutex_lock(&c->mu);
-		if (c->call && (!streams_only || (c->call->method && c->call->method->stream)))
+		if (c->call &&
+			(!endless_only || (c->call->method && (c->call->method->flags & SB_RPC_ENDLESS))))
 			sb_rpc_call_abort(c->call, why, false);
 		(void)pthread_mutex_unlock(&c->mu);
 	}

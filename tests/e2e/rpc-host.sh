@@ -101,11 +101,51 @@ must_fail "an issued one, for another" 1 env SANDBOX_AUTH_TOKEN="$issued" "$sbct
 "$sbctl" host destroy two
 is "tokens stay out of the log" "$(grep -c -e "$agent" -e "$issued" -e admin-token "$host_log")" 0
 
+# --- commands and processes -------------------------------------------------------------------------------------------
+is "exec prints what the command prints" "$("$sbctl" host exec one 'echo out; echo err >&2' 2>"$scratch/err")/$(cat "$scratch/err")" out/err
+must_fail "exec ends as the command ends" 7 "$sbctl" host exec one 'exit 7'
+is "exec hands words on as they are" "$("$sbctl" host exec one printf '%s|' 'a b' "it's" '$HOME' -x)" "a b|it's|\$HOME|-x|"
+is "a repeated call runs once" "$("$sbctl" host exec --call-id c1 one 'echo x >>n; wc -l <n' >/dev/null
+	"$sbctl" host exec --call-id c1 --json one 'echo x >>n; wc -l <n' | json 'o["Response"]["Replayed"]'
+	"$sbctl" host exec one 'wc -l <n')" "True
+1"
+is "tool prints the answer" "$("$sbctl" host tool --params '{"cmd":"echo tool"}' one bash | grep -c tool)" 1
+must_fail "an unknown tool" 1 "$sbctl" host tool one nonsense
+must_fail "a command that takes too long" 1 "$sbctl" host exec -t 300ms one 'sleep 100'
+process=$("$sbctl" host launch --env GREETING=hi one /bin/sh -c 'echo "$GREETING"; echo bad >&2; until [ -e end ]; do sleep 0.02; done; exit 3')
+is "ps shows the process" "$("$sbctl" host ps one | awk 'NR > 1 { print $1, $2 }')" "$process running"
+"$sbctl" host exec one 'touch end'
+is "logs --follow until the end" "$("$sbctl" host logs --follow one "$process" 2>"$scratch/err")/$(cat "$scratch/err")" hi/bad
+is "logs of one stream" "$("$sbctl" host logs --stream stderr one "$process" 2>&1)" bad
+process_status() { "$sbctl" host status --json one "$1" | json '[o["Status"], o["ExitCode"]]'; }
+is "status tells how it ended" "$(wait_for 10 sh -c "$sbctl host status one $process | grep -q exited"; process_status "$process")" "['exited', 3]"
+process=$("$sbctl" host launch one /bin/sleep 1000)
+check "kill" "$sbctl" host kill --signal 9 one "$process"
+is "and it is dead" "$(wait_for 10 sh -c "$sbctl host status one $process | grep -q exited"; process_status "$process")" "['exited', 137]"
+check "label" "$sbctl" host label one team=b x=y
+is "get shows the labels" "$("$sbctl" host get --json one | json 'o["Session"]["Labels"]')" "{'team': 'b', 'x': 'y'}"
+"$sbctl" host label one team=a >/dev/null
+check "pause" "$sbctl" host pause one
+must_fail "no command in a paused session" 1 "$sbctl" host exec one true
+check "resume" "$sbctl" host resume one
+check "capabilities" "$sbctl" host capabilities
+is "bases" "$("$sbctl" host bases)" img
+
 # --- signals: nothing is lost ---------------------------------------------------------------------------------------
 "$sbctl" host events >"$scratch/events" 2>&1 &
 events=$!
 wait_for 10 grep -q stream.started "$scratch/events"
-stop_host
+"$sbctl" host exec one 'touch running; until [ -e finish ]; do sleep 0.02; done; echo finished' >"$scratch/late" 2>&1 &
+late=$!
+wait_for 10 test -e "$scratch/sessions/one/running"
+kill "$host_pid"
+wait_for 10 sh -c "! $sbctl host health"
+touch "$scratch/sessions/one/finish"
+wait "$host_pid"
+host_status=$?
+host_pid=
+wait "$late"
+is "what runs may finish, and its answer arrives" "$?/$(cat "$scratch/late")" 0/finished
 is "TERM ends it with 0" "$host_status" 0
 wait "$events"
 is "and ends streams in order" "$(tail -n 1 "$scratch/events")" "sbctl: sandbox: shutting down"

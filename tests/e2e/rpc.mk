@@ -1,7 +1,8 @@
 # sbhostd driven by the Connect client of npm.
 E2E_RPC = \
 	%D%/rpc-node.sh \
-	%D%/rpc-node-zfs.sh
+	%D%/rpc-node-zfs.sh \
+	%D%/rpc-sbctl-zfs.sh
 
 TESTS += $(E2E_RPC)
 dist_check_SCRIPTS += $(E2E_RPC)

@@ -165,7 +165,7 @@ static const struct sb_rpc_method toy_methods[] = {
 	{ "Big", SB_RPC_READ, false, toy_big },
 	{ "Count", 0, true, toy_count },
 	{ "Flood", 0, true, toy_flood },
-	{ "Tail", 0, true, toy_wait },
+	{ "Tail", SB_RPC_ENDLESS, true, toy_wait },
 };
 
 #define TOY_ADMIN "admin-token-0123456789"

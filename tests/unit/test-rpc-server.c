@@ -234,6 +234,16 @@ struct waiter {
 	pthread_t thread;
 };
 
+static int
+ignore_message(const char *json, size_t len, void *arg, struct sb_error *err)
+{
+	(void)json;
+	(void)len;
+	(void)arg;
+	(void)err;
+	return 0;
+}
+
 static void *
 wait_thread(void *arg)
 {
@@ -242,7 +252,10 @@ wait_thread(void *arg)
 	char *out = NULL;
 	size_t len;
 
-	w->r = sb_rpc_client_call(c, w->method, NULL, &w->wait, &out, &len, &w->err);
+	if (strcmp(w->method, "Tail") == 0)
+		w->r = sb_rpc_client_stream(c, w->method, NULL, &w->wait, ignore_message, NULL, &w->err);
+	else
+		w->r = sb_rpc_client_call(c, w->method, NULL, &w->wait, &out, &len, &w->err);
 	free(out);
 	sb_rpc_client_free(c);
 	return NULL;
@@ -488,18 +501,21 @@ static void
 stopping_lets_calls_end_and_ends_streams(void **state)
 {
 	struct rig *r = rig_new(NULL);
-	struct waiter nap, tail;
+	struct waiter nap, endless, tail;
 	struct stat st;
 
 	(void)state;
 	start_waiter(&nap, r, "Nap", NULL, SB_NEVER);
-	start_waiter(&tail, r, "Wait", NULL, SB_NEVER);
-	rig_until(&r->toy.waiting, 2);
+	start_waiter(&endless, r, "Wait", NULL, SB_NEVER);
+	start_waiter(&tail, r, "Tail", NULL, SB_NEVER);
+	rig_until(&r->toy.waiting, 3);
 	sb_rpc_server_stop(r->server, 600, NULL);
 	assert_int_equal(atomic_load(&r->toy.waiting), 0);
 	(void)pthread_join(nap.thread, NULL);
+	(void)pthread_join(endless.thread, NULL);
 	(void)pthread_join(tail.thread, NULL);
 	assert_ok(nap.r, &nap.err);
+	assert_fails(endless.r, SB_E_SHUTTING_DOWN, &endless.err);
 	assert_fails(tail.r, SB_E_SHUTTING_DOWN, &tail.err);
 	assert_int_equal(stat(r->socket, &st), -1);
 	rig_free(r);

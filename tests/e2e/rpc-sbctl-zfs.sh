@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The snapshot verbs of sbctl host against sbhostd on a real pool: change, snapshot, rm -rf, rollback, fork.
+. "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
+. "${SB_TOP_SRCDIR:-.}/tests/lib/rpc.sh"
+. "${SB_TOP_SRCDIR:-.}/tests/lib/zfs.sh"
+need python3
+zfs_pool 256M
+start_host_for zfs --keep-turn-snapshots 3
+
+in_one() { "$sbctl" host exec one "$@"; }
+check "create" "$sbctl" host create --id one --base img@initial --quota 64M
+is "turn" "$("$sbctl" host turn one)" turn-0001
+check "a change" in_one 'echo new >added; rm hello; echo more >>dir/deep'
+is "diff until now" "$("$sbctl" host diff one turn-0001 | awk '{ print $1, $2 }' | grep -v ' dir$')" "added added
+modified dir/deep
+removed hello"
+is "snapshot" "$("$sbctl" host snapshot one mine)" mine
+is "diff of two" "$("$sbctl" host diff one turn-0001 mine | wc -l)" "$("$sbctl" host diff one turn-0001 | wc -l)"
+check "hold" "$sbctl" host hold one mine keep
+must_fail "a held one is not deleted" 1 "$sbctl" host rm-snapshot one mine
+must_fail "nor rolled over" 1 "$sbctl" host rollback one turn-0001
+check "release" "$sbctl" host release one mine keep
+is "snapshots" "$("$sbctl" host snapshots one | awk 'NR > 1 { print $1, $2 }' | tr '\n' ' ')" "turn-0001 turn mine named "
+check "rm -rf" in_one 'rm -rf -- * .[!.]*; ls -A | wc -l'
+check "rollback" "$sbctl" host rollback one mine
+is "everything is back" "$(in_one 'cat added dir/deep')" "new
+deep
+more"
+check "fork" "$sbctl" host fork --snapshot turn-0001 --id two --label of=one one
+is "the fork has the older content" "$("$sbctl" host exec two cat hello)" hello
+"$sbctl" host exec two 'echo two >hello'
+is "and goes its own way" "$("$sbctl" host exec two cat hello)/$(in_one 'ls hello 2>&1 | wc -l')" two/1
+is "turns are numbered on" "$("$sbctl" host turn one; "$sbctl" host turn one; "$sbctl" host turn one)" "turn-0002
+turn-0003
+turn-0004"
+is "old turns are dropped, those with forks stay" "$("$sbctl" host snapshots one | awk '$2 == "turn" { print $1 }' | tr '\n' ' ')" \
+	"turn-0001 turn-0002 turn-0003 turn-0004 "
+check "destroy the fork" "$sbctl" host destroy two
+check "rm-snapshot" "$sbctl" host rm-snapshot one mine
+check "destroy" "$sbctl" host destroy --force one
+stop_host
+is "the host ends in order" "$host_status" 0
+is "no dataset is left" "$(zfs list -H -r -t filesystem -o name "$pool/sessions" | grep -c /sessions/)" 0
+finish
