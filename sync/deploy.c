@@ -5,24 +5,19 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include <base/file.h>
 #include <base/str.h>
 
 #include "digest.h"
+#include "marker.h"
 #include "remote.h"
 #include "ssh-hash.h"
 #include "transport.h"
 
-/* Bytes before our line: messages of the day and the like. */
-#define NOISE_MAX (64u << 10)
-#define LINE_MAX_LEN 512
 #define AGENT_MAX (64u << 20)
 
 /* One attempt. */
@@ -30,157 +25,11 @@ struct deploy {
 	struct sb_remote *remote;
 	const struct sb_deploy_opts *o;
 	struct sb_deploy_info info;
-	struct sb_transport *t;
+	struct sb_marker m; /* owns its transport */
 	struct sb_buf agent; /* the program */
 	char digest[33];
-	char mark[48]; /* "sbsync:NONCE:" */
-	char line[LINE_MAX_LEN];
-	char noise[160]; /* the beginning of what came before, escaped */
 	struct sb_error *err;
 };
-
-/* Waits until `fd` is ready; cancel and deadline are errors. */
-static int
-wait_fd(struct deploy *d, int fd, short events)
-{
-	struct pollfd p[2] = { { .fd = fd, .events = events },
-		{ .fd = sb_cancel_fd(d->o->cancel), .events = POLLIN } };
-	int r = sb_check_alive(d->o->cancel, d->o->deadline, "starting the agent", d->err);
-
-	if (r < 0)
-		return r;
-	if (poll(p, 2, sb_deadline_poll_ms(d->o->deadline)) < 0 && errno != EINTR)
-		return sb_fail_errno(d->err, "poll");
-	return 0;
-}
-
-/*
- * What the ended command tells: the connection's error, or its exit code with the noise, which holds the shell's
- * complaint when there is no sh.
- */
-static int
-explain_end(struct deploy *d)
-{
-	const char *name = sb_remote_name(d->remote);
-	struct sb_exit e;
-	int r;
-
-	(void)d->t->ops->close_write(d->t, NULL);
-	r = d->t->ops->wait(d->t, sb_deadline_min(d->o->deadline, sb_deadline_in(10000)), &e, d->err);
-	if (r < 0)
-		return r;
-	return sb_fail(d->err, SB_E_UNSUPPORTED,
-		"%s: the far shell did not start the agent (exit %d): %.120s%s%.120s; is this a log-in that may run commands?",
-		name, e.code, d->noise, *d->noise && *e.stderr_tail ? " / " : "", e.stderr_tail);
-}
-
-/* How many bytes of `data` belong to noise and our line; 0: not whole yet. Fills `line`. */
-static size_t
-find_line(struct deploy *d, const char *data, size_t len)
-{
-	const char *at = memmem(data, len, d->mark, strlen(d->mark));
-	const char *end;
-	size_t n;
-
-	if (!at)
-		return 0;
-	at += strlen(d->mark);
-	end = memchr(at, '\n', len - (size_t)(at - data));
-	if (!end)
-		return 0;
-	n = (size_t)(end - at);
-	if (n >= sizeof d->line)
-		n = sizeof d->line - 1;
-	memcpy(d->line, at, n);
-	d->line[n] = '\0';
-	return (size_t)(end + 1 - data);
-}
-
-/* Takes exactly `len` bytes out of the stream. */
-static int
-discard(struct deploy *d, size_t len)
-{
-	char buf[4096];
-
-	while (len > 0) {
-		ssize_t n = recv(d->t->rfd, buf, len < sizeof buf ? len : sizeof buf, 0);
-
-		if (n <= 0)
-			return sb_fail_errno(d->err, "read from the far side");
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
-/*
- * Reads up to the next line of the script, and not a byte further: the bytes are looked at before they are taken (all
- * transports are sockets). Returns 0 with `line` set.
- */
-static int
-await_line(struct deploy *d)
-{
-	static const char nothing[] = "";
-	sb_autofree char *seen = malloc(NOISE_MAX + LINE_MAX_LEN);
-	size_t kept = 0; /* noise taken already, of which the end may be part of the mark */
-
-	if (!seen)
-		return sb_fail(d->err, SB_E_NOMEM, "out of memory");
-	for (;;) {
-		ssize_t n = recv(d->t->rfd, seen + kept, NOISE_MAX + LINE_MAX_LEN - kept,
-			MSG_PEEK | MSG_DONTWAIT);
-		size_t taken;
-		int r;
-
-		if (n == 0)
-			return explain_end(d);
-		if (n < 0 && errno != EAGAIN && errno != EINTR)
-			return sb_fail_errno(d->err, "read from the far side");
-		if (n > 0) {
-			taken = find_line(d, seen, kept + (size_t)n);
-			if (taken > 0)
-				return discard(d, taken - kept);
-			kept += (size_t)n;
-			(void)sb_escape(kept ? seen : nothing, kept < 120 ? kept : 120, d->noise,
-				sizeof d->noise);
-			if (kept >= NOISE_MAX)
-				return sb_fail(d->err, SB_E_PROTO,
-					"%s: the log-in shell prints more than %u bytes before it runs a command: %s",
-					sb_remote_name(d->remote), NOISE_MAX, d->noise);
-			r = discard(d, (size_t)n);
-			if (r < 0)
-				return r;
-			continue;
-		}
-		r = wait_fd(d, d->t->rfd, POLLIN);
-		if (r < 0)
-			return r;
-	}
-}
-
-static int
-send_all(struct deploy *d, const void *data, size_t len)
-{
-	const uint8_t *p = data;
-
-	while (len > 0) {
-		ssize_t n = send(d->t->wfd, p, len < 65536 ? len : 65536, MSG_DONTWAIT | MSG_NOSIGNAL);
-		int r;
-
-		if (n > 0) {
-			p += n;
-			len -= (size_t)n;
-			continue;
-		}
-		if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
-			return explain_end(d);
-		if (n < 0 && errno != EAGAIN && errno != EINTR)
-			return sb_fail_errno(d->err, "send the agent");
-		r = wait_fd(d, d->t->wfd, POLLOUT);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
 
 static la_ssize_t
 take_packed(struct archive *a, void *arg, const void *data, size_t len)
@@ -235,9 +84,9 @@ upload(struct deploy *d, bool gzip)
 	(void)snprintf(head, sizeof head, "%s %zu %u %zu %s\n", body == &packed ? "gzip" : "raw", body->len,
 		sb_deploy_cksum(d->agent.data, d->agent.len), d->agent.len,
 		sb_str_hex(sum, sizeof sum, hex));
-	r = send_all(d, head, strlen(head));
+	r = sb_marker_send(&d->m, head, strlen(head), d->err);
 	if (r >= 0)
-		r = send_all(d, body->data, body->len);
+		r = sb_marker_send(&d->m, body->data, body->len, d->err);
 	if (r < 0)
 		return r;
 	d->info.uploaded = true;
@@ -293,39 +142,35 @@ static int
 start(struct deploy *d)
 {
 	sb_auto(sb_buf) struct sb_buf command;
-	uint8_t random[12];
-	char nonce[2 * sizeof random + 1];
 	int r;
 
 	sb_buf_init(&command, 64u << 10);
-	r = sb_random(random, sizeof random, d->err);
+	r = sb_marker_init(&d->m, d->err);
 	if (r < 0)
 		return r;
-	(void)sb_str_hex(random, sizeof random, nonce);
-	(void)snprintf(d->mark, sizeof d->mark, "sbsync:%s:", nonce);
-	sb_deploy_command(nonce, d->digest, d->o->argv, &command);
+	sb_deploy_command(d->m.nonce, d->digest, d->o->argv, &command);
 	r = sb_buf_check(&command, "the command for the far side", d->err);
 	if (r < 0)
 		return r;
-	sb_transport_free(d->t);
-	d->t = sb_remote_exec(d->remote, (char *)command.data, d->err);
-	if (!d->t)
+	sb_transport_free(d->m.t);
+	d->m.t = sb_remote_exec(d->remote, (char *)command.data, d->err);
+	if (!d->m.t)
 		return d->err->code;
-	return await_line(d);
+	return sb_marker_next(&d->m, d->err);
 }
 
 /* Takes "absent MACHINE SYSTEM gzip|raw" apart; true when gzip is there. */
 static bool
 note_machine(struct deploy *d)
 {
-	const char *p = d->line + strlen("absent ");
+	const char *p = d->m.line + strlen("absent ");
 	size_t n = strcspn(p, " ");
 
 	(void)sb_escape(p, n, d->info.machine, sizeof d->info.machine);
 	p += n + strspn(p + n, " ");
 	n = strcspn(p, " ");
 	(void)sb_escape(p, n, d->info.system, sizeof d->info.system);
-	return sb_str_ends(d->line, " gzip");
+	return sb_str_ends(d->m.line, " gzip");
 }
 
 /* The agent at hand is for another kind of machine: look for the right one and begin again with it. 1: begin again. */
@@ -358,30 +203,30 @@ run(struct deploy *d)
 	int r;
 
 	r = start(d);
-	if (r >= 0 && sb_str_starts(d->line, "absent ")) {
+	if (r >= 0 && sb_str_starts(d->m.line, "absent ")) {
 		gzip = note_machine(d);
 		r = check_machine(d);
 		if (r > 0) {
-			(void)send_all(d, "abort\n", 6);
+			(void)sb_marker_send(&d->m, "abort\n", 6, d->err);
 			r = start(d);
-			if (r >= 0 && sb_str_starts(d->line, "absent "))
+			if (r >= 0 && sb_str_starts(d->m.line, "absent "))
 				gzip = note_machine(d);
 		}
 	}
-	if (r >= 0 && sb_str_starts(d->line, "absent ")) {
+	if (r >= 0 && sb_str_starts(d->m.line, "absent ")) {
 		if (d->o->no_upload)
 			return sb_fail(d->err, SB_E_NOTFOUND, "%s: the agent is not there",
 				sb_remote_name(d->remote));
 		r = upload(d, gzip);
 		if (r >= 0)
-			r = await_line(d);
+			r = sb_marker_next(&d->m, d->err);
 	}
 	if (r < 0)
 		return r;
-	if (strcmp(d->line, "ready") == 0)
+	if (strcmp(d->m.line, "ready") == 0)
 		return 0;
-	if (sb_str_starts(d->line, "failed "))
-		return explain_failed(d, d->line + strlen("failed "));
+	if (sb_str_starts(d->m.line, "failed "))
+		return explain_failed(d, d->m.line + strlen("failed "));
 	return sb_fail(d->err, SB_E_PROTO, "%s: the far side answers nonsense", sb_remote_name(d->remote));
 }
 
@@ -391,11 +236,13 @@ sb_deploy_open(struct sb_remote *r, const struct sb_deploy_opts *opts, struct sb
 {
 	struct sb_deploy_opts o = SB_DEPLOY_OPTS_INIT;
 	struct sb_error why = { 0 };
-	struct deploy d = { .remote = r, .o = &o, .err = &why };
+	struct deploy d = { .remote = r, .o = &o, .err = &why, .m.name = sb_remote_name(r) };
 	sb_autofree char *found = NULL;
 	int rc = 0;
 
 	memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
+	d.m.cancel = o.cancel;
+	d.m.deadline = o.deadline;
 	sb_buf_init(&d.agent, 0);
 	if (!o.agent) {
 		found = sb_deploy_find(NULL, &why);
@@ -409,11 +256,11 @@ sb_deploy_open(struct sb_remote *r, const struct sb_deploy_opts *opts, struct sb
 	if (info)
 		*info = d.info;
 	if (rc < 0) {
-		sb_transport_free(d.t);
+		sb_transport_free(d.m.t);
 		if (err)
 			*err = why;
 		return rc;
 	}
-	*out = d.t;
+	*out = d.m.t;
 	return 0;
 }

@@ -5,6 +5,7 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/deploy-script.c \
 	%D%/doctor.c %D%/doctor.h \
 	%D%/endpoint.c %D%/endpoint.h \
+	%D%/marker.c %D%/marker.h \
 	%D%/remote.c %D%/remote.h \
 	%D%/ssh.c %D%/ssh.h \
 	%D%/ssh-agent.c %D%/ssh-agent.h \
