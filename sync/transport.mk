@@ -1,5 +1,9 @@
 # Reaching the other side: endpoints, transports, SSH, deployment of the agent.
 sync_libsbsync_core_la_SOURCES += \
+	%D%/agentless.h \
+	%D%/agentless-fetch.c \
+	%D%/agentless-list.c \
+	%D%/agentless-push.c \
 	%D%/deploy.c %D%/deploy.h \
 	%D%/deploy-find.c \
 	%D%/deploy-script.c \

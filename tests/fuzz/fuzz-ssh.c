@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The texts SSH set-up reads: known_hosts lines, the output of `ssh -G`, base64. The first byte chooses. A key found in
- * known_hosts begins with the type its line names, and checking it again finds it.
+ * The texts SSH set-up reads: known_hosts lines, the output of `ssh -G`, base64, listings of far trees. The first byte chooses. A key found
+ * in known_hosts begins with the type its line names, and checking it again finds it. An accepted listing is sorted and has paths beneath its root only.
  */
 #include <string.h>
 
+#include <agentless.h>
 #include <base/cleanup.h>
+#include <base/path.h>
 #include <ssh-config.h>
 #include <ssh-hash.h>
 #include <ssh-known.h>
@@ -52,15 +54,32 @@ base64(const char *text, size_t len)
 	FUZZ_CHECK(strlen(sb_ssh_hash_base64(raw, (size_t)n, back)) == len);
 }
 
+static void
+listing(const char *form, const char *text, size_t len)
+{
+	sb_auto(sb_far_list) struct sb_far_list l = { 0 };
+
+	if (sb_far_list_parse(form, text, len, &l, NULL) < 0)
+		return;
+	FUZZ_CHECK(l.n > 0 && l.v[0].path[0] == '\0' && l.v[0].type == 'd');
+	for (size_t i = 0; i < l.n; i++) {
+		FUZZ_CHECK(sb_path_check(l.v[i].path, strlen(l.v[i].path), NULL) == 0);
+		FUZZ_CHECK(sb_far_list_find(&l, l.v[i].path) == &l.v[i]);
+		FUZZ_CHECK((l.v[i].type == 'l') == (l.v[i].target != NULL));
+	}
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	if (len == 0)
 		return 0;
-	switch (data[0] % 3) {
+	switch (data[0] % 5) {
 	case 0: known_hosts((const char *)data + 1, len - 1); break;
 	case 1: config((const char *)data + 1, len - 1); break;
 	case 2: base64((const char *)data + 1, len - 1); break;
+	case 3: listing("printf", (const char *)data + 1, len - 1); break;
+	case 4: listing("stat", (const char *)data + 1, len - 1); break;
 	}
 	return 0;
 }
