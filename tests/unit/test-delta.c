@@ -13,6 +13,7 @@
 #include <sync/delta.h>
 
 #include "tests/lib/tmpdir.h"
+#include "tests/lib/unit.h"
 
 #define N(a) (sizeof(a) / sizeof(a)[0])
 
@@ -394,7 +395,7 @@ memory_is_limited(void **state)
 {
 	(void)state;
 	if (SANITIZED)
-		skip(); /* a sanitizer has its memory reserved before the limit */
+		skip_because("a sanitizer has its memory reserved before the limit");
 	run_out_of_memory();
 }
 

@@ -43,8 +43,7 @@ static struct lab lab;
 #define NEED(l) \
 	do { \
 		if ((l)->none) { \
-			print_message("# skip: %s\n", (l)->why); \
-			skip(); \
+			skip_because("%s", (l)->why); \
 		} \
 	} while (0)
 
@@ -457,8 +456,7 @@ nothing_executable(void **state)
 	}
 	(void)unsetenv("SSHD_SETUP");
 	if (l.none) {
-		print_message("# skip: %s\n", l.why);
-		skip();
+		skip_because("%s", l.why);
 	}
 }
 
@@ -501,8 +499,7 @@ foreign_directory_is_not_used(void **state)
 	assert_int_equal(lab_start(&l, "start", "sbtester", lines), 0);
 	(void)unsetenv("SSHD_SETUP");
 	if (l.none) {
-		print_message("# skip: %s\n", l.why);
-		skip();
+		skip_because("%s", l.why);
 	}
 	r = open_lab(&l);
 	assert_true(deploys(&l, r));

@@ -13,6 +13,7 @@
 #include <base/file.h>
 
 #include "tests/lib/tmpdir.h"
+#include "tests/lib/unit.h"
 
 #define CHILD_SKIP 77
 
@@ -178,8 +179,7 @@ full_disk_leaves_the_old_file(void **state)
 	assert_int_equal(mkdirat(t->fd, "mnt", 0755), 0);
 	r = run_child(replace_without_space, t);
 	if (r == CHILD_SKIP) {
-		print_message("cannot mount a tmpfs here (needs root)\n");
-		skip();
+		skip_because("cannot mount a tmpfs here (needs root)");
 	}
 	assert_int_equal(r, 0);
 }

@@ -569,8 +569,7 @@ same_answers_as_git(void **state)
 	(void)state;
 	if (!have_git()) {
 		free(r);
-		print_message("# skipped: no git to compare with\n");
-		skip();
+		skip_because("no git to compare with");
 	}
 	assert_non_null(r);
 	rng = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;

@@ -7,6 +7,7 @@
 #include <sync/pack.h>
 
 #include "tests/lib/blocks.h"
+#include "tests/lib/unit.h"
 
 /* Bytes that depend on the seed: text-like (shrinks) or noise (does not). */
 static uint8_t *
@@ -161,7 +162,7 @@ static void
 names_are_bytes_in_any_locale(void **state)
 {
 	if (!setlocale(LC_ALL, "C.UTF-8"))
-		skip();
+		skip_because("no locale C.UTF-8");
 	names_and_sizes_round_trip(state);
 	(void)setlocale(LC_ALL, "C");
 }
@@ -284,7 +285,7 @@ any_tar_reads_the_stream(void **state)
 
 	(void)state;
 	if (!have_tar())
-		skip();
+		skip_because("no tar");
 	sb_buf_init(&out, 1 << 16);
 	sb_buf_init(&want, 1 << 16);
 	sb_buf_init(&said, 1 << 16);

@@ -12,6 +12,7 @@
 #include <base/cleanup.h>
 
 #include "tests/lib/tmpdir.h"
+#include "tests/lib/unit.h"
 
 #define CHILD_SKIP 77
 
@@ -175,8 +176,7 @@ check_in_child(int (*fn)(const struct tmpdir *t), const struct tmpdir *t)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	if (WEXITSTATUS(status) == CHILD_SKIP) {
-		print_message("not allowed here (needs root)\n");
-		skip();
+		skip_because("not allowed here (needs root)");
 	}
 	assert_int_equal(WEXITSTATUS(status), 0);
 }

@@ -13,6 +13,7 @@
 #include <base/cleanup.h>
 
 #include "tests/lib/tmpdir.h"
+#include "tests/lib/unit.h"
 
 /* Every test that resolves paths runs with openat2 and again with the walk. */
 static int
@@ -242,7 +243,7 @@ magic_links_are_refused(void **state)
 
 	(void)state;
 	if (proc < 0)
-		skip();
+		skip_because("no /proc");
 	for (size_t i = 0; i + 1 < sizeof magic / sizeof magic[0]; i++)
 		assert_fails(sb_path_open(proc, magic[i], O_RDONLY, 0, &err), SB_E_ESCAPE, &err);
 	assert_fails(sb_path_open(proc, magic[6], O_RDONLY, 0, &err), SB_E_NOTFOUND, &err);
@@ -496,7 +497,7 @@ falls_back_where_openat2_is_not_allowed(void **state)
 	make_link(t, "a", "l");
 	r = in_child(works_with_enosys, t);
 	if (r == CHILD_SKIP)
-		skip();
+		skip_because("no seccomp filter can be set here");
 	assert_int_equal(r, 0);
 	assert_int_equal(in_child(works_with_eperm, t), 0);
 }

@@ -110,8 +110,7 @@ hashed_names_as_ssh_keygen_makes_them(void **state)
 	assert_ok(sb_file_replace(AT_FDCWD, file, plain, strlen(plain), 0600, &err), &err);
 	so.search_path = true;
 	if (sb_run(argv, &so, NULL, 0, NULL, NULL, NULL, sb_deadline_in(20000), &err) != 0) {
-		print_message("# skip: no ssh-keygen\n");
-		skip();
+		skip_because("no ssh-keygen");
 	}
 	assert_ok(sb_file_read(AT_FDCWD, file, 10000, &b, &err), &err);
 	assert_null(strstr((char *)b.data, "box"));
@@ -315,8 +314,7 @@ with_the_ssh_program(void **state)
 		assert_ok(sb_ssh_config_load(&q, NULL, sb_deadline_in(20000), &c, &err), &err);
 		if (!c.have_program) {
 			(void)unlink(file);
-			print_message("# skip: no ssh program\n");
-			skip();
+			skip_because("no ssh program");
 		}
 		assert_string_equal(c.host, "long.example");
 		assert_string_equal(c.user, "them");
@@ -412,9 +410,8 @@ key_files(void **state)
 			file, i >= 6 && i % 3 ? "-m" : NULL, "PEM", NULL };
 
 		if (sb_run(argv, &so, NULL, 0, NULL, NULL, NULL, sb_deadline_in(60000), &err) != 0) {
-			print_message("# skip: no ssh-keygen\n");
 			(void)rmdir(dir);
-			skip();
+			skip_because("no ssh-keygen");
 		}
 		assert_ok(sb_ssh_key_inspect(file, &k, &err), &err);
 		assert_int_equal(k.encrypted, i / 3 % 2);

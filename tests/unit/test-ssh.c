@@ -28,8 +28,7 @@ static char no_sshd_why[300];
 #define NEED_SSHD() \
 	do { \
 		if (no_sshd) { \
-			print_message("# skip: %s\n", no_sshd_why); \
-			skip(); \
+			skip_because("%s", no_sshd_why); \
 		} \
 	} while (0)
 
