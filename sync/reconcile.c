@@ -235,6 +235,25 @@ name_free(const struct work *w, const char *path)
 	return !sb_manifest_find(w->local, path) && !sb_manifest_find(w->runtime, path) && !sb_manifest_find(w->base, path);
 }
 
+static bool
+holds(const struct work *w, const struct sb_manifest *m, const char *path, const struct sb_entry *r)
+{
+	const struct sb_entry *e = sb_manifest_find(m, path);
+
+	return e && (r->type == SB_ENTRY_DIR ? deep_equal(w, e, r) : sb_entry_same_content(e, r));
+}
+
+/*
+ * Is this very version saved under that name already, and will it stay there? Both sides have it, or it is new here: any other
+ * may be edited or deleted by the other side's word in this same run.
+ */
+static bool
+is_saved(const struct work *w, const char *name, const struct sb_entry *r)
+{
+	return holds(w, w->local, name, r) &&
+		(holds(w, w->runtime, name, r) || (!sb_manifest_find(w->base, name) && !sb_manifest_find(w->runtime, name)));
+}
+
 /*
  * A name beside `path` for the runtime's version: NAME.runtime-conflict-LABEL[-N]. One that holds this very version already is
  * taken again: `*reused` is set and nothing needs saving.
@@ -251,7 +270,6 @@ beside(struct work *w, const char *path, const struct sb_entry *r, bool *reused)
 	for (unsigned n = 1; n < 1000000; n++) {
 		char num[16] = "";
 		char *s;
-		const struct sb_entry *l;
 
 		if (n > 1)
 			(void)snprintf(num, sizeof num, "-%u", n);
@@ -260,8 +278,7 @@ beside(struct work *w, const char *path, const struct sb_entry *r, bool *reused)
 			(void)oom(w);
 			return NULL;
 		}
-		l = sb_manifest_find(w->local, s);
-		if (l && (r->type == SB_ENTRY_DIR ? deep_equal(w, l, r) : sb_entry_same_content(l, r))) {
+		if (is_saved(w, s, r)) {
 			*reused = true;
 			return s;
 		}
@@ -335,10 +352,28 @@ take(struct work *w, enum sb_direction d, const char *path, const struct sb_entr
 	return r;
 }
 
+static enum sb_policy
+policy_at(const struct work *w, const char *path)
+{
+	return w->o->policy_of ? w->o->policy_of(path, w->o->arg) : w->o->policy;
+}
+
+/* The mode of whoever changed it; of the local side when both did, unless the runtime's is asked for. */
+static uint16_t
+merged_mode(const struct work *w, const char *path, const struct sb_entry *b, const struct sb_entry *l,
+	const struct sb_entry *r)
+{
+	if (b && same_mode(w, b, l))
+		return r->mode;
+	if (b && same_mode(w, b, r))
+		return l->mode;
+	return policy_at(w, path) == SB_POLICY_RUNTIME ? r->mode : l->mode;
+}
+
 static int
 resolve(struct work *w, const char *path, const struct three *t, enum sb_conflict_kind kind)
 {
-	enum sb_policy p = w->o->policy_of ? w->o->policy_of(path, w->o->arg) : w->o->policy;
+	enum sb_policy p = policy_at(w, path);
 
 	if (p == SB_POLICY_LOCAL)
 		return take(w, SB_TO_RUNTIME, path, t->l, t->r, w->local);
@@ -385,11 +420,8 @@ merge_leaves(struct work *w, const char *path, const struct three *t)
 	if (lc && rc && !same)
 		return resolve(w, path, t, l->type == r->type ? SB_CONFLICT_EDIT : SB_CONFLICT_TYPE);
 	to_l = to_r = lc && !same ? *l : *r;
-	if (l->type == SB_ENTRY_FILE && r->type == SB_ENTRY_FILE) {
-		bool lm = !b || b->type != SB_ENTRY_FILE || !same_mode(w, b, l);
-
-		to_l.mode = to_r.mode = lm ? l->mode : r->mode;
-	}
+	if (l->type == SB_ENTRY_FILE && r->type == SB_ENTRY_FILE)
+		to_l.mode = to_r.mode = merged_mode(w, path, b && b->type == SB_ENTRY_FILE ? b : NULL, l, r);
 	if (same)
 		to_l.mtime = to_r.mtime = b && l->mtime == b->mtime ? r->mtime : b && r->mtime == b->mtime ? l->mtime :
 			l->mtime > r->mtime ? l->mtime : r->mtime;
@@ -450,7 +482,7 @@ merge_dirs(struct work *w, const char *path, const struct three *t)
 	if (sb_digest_eq(&l->digest, &r->digest) && equal(w, l, r))
 		return 0;
 	if (*path) {
-		to.mode = b && same_mode(w, b, l) ? r->mode : l->mode;
+		to.mode = merged_mode(w, path, b, l, r);
 		to.mtime = b && l->mtime == b->mtime ? r->mtime : b && r->mtime == b->mtime ? l->mtime :
 			l->mtime > r->mtime ? l->mtime : r->mtime;
 		if (!equal(w, &to, l))

@@ -22,6 +22,7 @@ EXTRA_DIST += tests/lib/lint.py
 include tests/unit/local.mk
 include tests/unit/scan.mk
 include tests/unit/base.mk
+include tests/unit/session.mk
 include tests/unit/ignore.mk
 include tests/bench/local.mk
 include tests/unit/host.mk
