@@ -13,8 +13,11 @@ pkgconfig_DATA += %D%/libsandbox.pc
 
 sbinclude_HEADERS += \
 	%D%/sb/host.h %D%/sb/host-snapshot.h %D%/sb/host-exec.h \
+	%D%/sb/launcher.h %D%/sb/profile.h %D%/sb/provider.h %D%/sb/registry.h \
 	%D%/sb/rpc.h \
+	%D%/sb/sandbox.h %D%/sb/state.h %D%/sb/toolhost.h \
 	%D%/sb/version.h
 
+include lib/provider/local.mk
 include lib/host/local.mk
 include lib/rpc/local.mk

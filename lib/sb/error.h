@@ -69,7 +69,18 @@
 	X(-119, STORAGE, "sandbox: storage command failed") \
 	X(-120, HOLD_NOT_FOUND, "sandbox: hold not found") \
 	X(-121, TOOL_UNKNOWN, "sandbox: unknown tool") \
-	X(-122, RUNTIME, "sandbox: container runtime failed")
+	X(-122, RUNTIME, "sandbox: container runtime failed") \
+	X(-131, PROVIDER_NULL, "sandbox: provider is null or incomplete") \
+	X(-132, BACKEND_INVALID, "sandbox: invalid provider backend") \
+	X(-133, PROVIDER_MISSING, "sandbox: provider not registered") \
+	X(-134, PROVIDER_EXISTS, "sandbox: provider already registered") \
+	X(-135, SANDBOX_NOT_FOUND, "sandbox: remote sandbox not found") \
+	X(-136, TERMINAL_NOT_FOUND, "sandbox: terminal not found") \
+	X(-137, UNSYNCED, "sandbox: work is not synced back") \
+	X(-138, HOOK_DENIED, "sandbox: refused by a hook") \
+	X(-139, PROFILE_NOT_FOUND, "sandbox: profile not found") \
+	X(-140, SECRET, "sandbox: secret cannot be resolved") \
+	X(-141, NETWORK_POLICY, "sandbox: network policy cannot be enforced")
 
 enum sb_code {
 	SB_OK = 0,

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <sb/registry.h>
+
+#include <provider/provider.h>
+
+typedef struct sb_provider *(*make_fn)(const struct sb_builtin_opts *o, struct sb_error *err);
+
+/* A line for each provider of this library. */
+static const make_fn makers[] = {
+	NULL,
+};
+
+struct sb_registry *
+sb_registry_builtin(const struct sb_builtin_opts *o, struct sb_error *err)
+{
+	static const struct sb_builtin_opts defaults = SB_BUILTIN_OPTS_INIT;
+	struct sb_registry *r = sb_registry_new(NULL, 0, err);
+
+	for (size_t i = 0; r && makers[i]; i++) {
+		struct sb_provider *p = makers[i](o ? o : &defaults, err);
+
+		if (!p || sb_registry_add(r, p, false, err) < 0) {
+			sb_provider_free(p);
+			sb_registry_free(r);
+			return NULL;
+		}
+	}
+	return r;
+}

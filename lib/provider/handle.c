@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <sb/launcher.h>
+#include <sb/toolhost.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+int
+sb_launcher_launch(struct sb_launcher *l, const struct sb_launch_spec *spec, const struct sb_call *call,
+	struct sb_handle **out, struct sb_error *err)
+{
+	int r = sb_call_check(call, "launch", err);
+
+	if (r < 0)
+		return r;
+	if (!(spec->argv && spec->argv[0]) && !(spec->command && spec->command[0]))
+		return sb_fail(err, SB_E_INVAL, "launch: no command is given");
+	return l->ops->launch(l, spec, call, out, err);
+}
+
+void
+sb_launcher_free(struct sb_launcher *l)
+{
+	if (l)
+		l->ops->free(l);
+}
+
+int64_t
+sb_handle_pid(const struct sb_handle *h)
+{
+	return h ? h->ops->pid(h) : 0;
+}
+
+const char *
+sb_handle_cwd(const struct sb_handle *h)
+{
+	return h ? h->ops->cwd(h) : "";
+}
+
+int
+sb_handle_stdin(const struct sb_handle *h)
+{
+	return h ? h->ops->stdin_fd(h) : -1;
+}
+
+int
+sb_handle_stdout(const struct sb_handle *h)
+{
+	return h ? h->ops->stdout_fd(h) : -1;
+}
+
+int
+sb_handle_close_stdin(struct sb_handle *h, struct sb_error *err)
+{
+	return h ? h->ops->close_stdin(h, err) : 0;
+}
+
+char *
+sb_handle_stderr_tail(const struct sb_handle *h)
+{
+	return h ? h->ops->stderr_tail(h) : strdup("");
+}
+
+int
+sb_handle_done_fd(const struct sb_handle *h)
+{
+	return h ? h->ops->done_fd(h) : -1;
+}
+
+int
+sb_handle_wait(struct sb_handle *h, const struct sb_call *call, struct sb_ended *out, struct sb_error *err)
+{
+	if (h)
+		return h->ops->wait(h, call, out, err);
+	*out = (struct sb_ended){ 0 };
+	return 0;
+}
+
+int
+sb_handle_stop(struct sb_handle *h, const struct sb_call *call, struct sb_error *err)
+{
+	return h ? h->ops->stop(h, call, err) : 0;
+}
+
+int
+sb_handle_signal(struct sb_handle *h, int sig, struct sb_error *err)
+{
+	return h ? h->ops->signal(h, sig, err) : 0;
+}
+
+int
+sb_handle_resize(struct sb_handle *h, unsigned short rows, unsigned short cols, struct sb_error *err)
+{
+	return h ? h->ops->resize(h, rows, cols, err) : 0;
+}
+
+void
+sb_handle_free(struct sb_handle *h)
+{
+	if (h)
+		h->ops->free(h);
+}
+
+void
+sb_tool_host_free(struct sb_tool_host *t)
+{
+	if (t)
+		t->ops->free(t);
+}
+
+void
+sb_terminal_output_free(struct sb_terminal_output *o)
+{
+	free(o->text);
+	*o = (struct sb_terminal_output){ 0 };
+}
