@@ -379,6 +379,13 @@ queue_empty(struct sb_recv *r, const struct item *it, struct sb_error *err)
 	return recv_pool_add(r, &j, err);
 }
 
+static void
+drop_item(struct item *it)
+{
+	free(it->path);
+	free(it->staged);
+}
+
 /* Starts the content of a file on its way into the stage; `it` is owned by a list afterwards, or freed. */
 static int
 start_content(struct sb_recv *r, const struct sb_change *ch, const struct sb_step *st, struct item *it,
@@ -390,16 +397,17 @@ start_content(struct sb_recv *r, const struct sb_change *ch, const struct sb_ste
 	case SB_METHOD_DATA: return recv_items_add(&r->items, it, err);
 	case SB_METHOD_MAKE: {
 		n = queue_empty(r, it, err);
-		free(it->path);
-		free(it->staged);
+		drop_item(it);
 		return n;
 	}
 	case SB_METHOD_CLONE: {
 		const struct sb_entry *src = sb_manifest_find(r->rep->scan.manifest, st->from);
 
 		/* Only what the scan saw may be read: a peer cannot name files outside the synced set. */
-		if (!src || src->type != SB_ENTRY_FILE || src->size != it->size)
+		if (!src || src->type != SB_ENTRY_FILE || src->size != it->size) {
+			drop_item(it);
 			return sb_fail(err, SB_E_PROTO, "the plan copies from a file that is not there");
+		}
 		n = recv_items_add(&r->risky, it, err);
 		return n < 0 ? n : queue_clone(r, it, r->rep->rootfd, st->from, err);
 	}
@@ -411,9 +419,13 @@ start_content(struct sb_recv *r, const struct sb_change *ch, const struct sb_ste
 			n = recv_items_add(&r->risky, it, err);
 			return n < 0 ? n : queue_clone(r, it, r->stage->fd, l->path, err);
 		}
+		if (n < 0) {
+			drop_item(it);
+			return n;
+		}
 		if (n == 1)
 			recv_rec(r, it->rec)->state = REC_BAD;
-		return n < 0 ? n : recv_items_add(&r->risky, it, err);
+		return recv_items_add(&r->risky, it, err);
 	}
 }
 
@@ -442,8 +454,7 @@ plan_file(struct sb_recv *r, const struct sb_change *ch, const struct sb_step *s
 	if (n == 0)
 		n = add_op(r, ch, SB_OP_FILE, no, old, it.rec + 1, err);
 	if (n < 0) {
-		free(it.staged);
-		free(it.path);
+		drop_item(&it);
 		return n;
 	}
 	if (in_tree(r, ch->path))
