@@ -20,6 +20,10 @@ struct sb_link {
 	struct sb_wire *w;
 	bool greeted; /* WELCOME has been read */
 	struct sb_hello peer;
+	/* Set and used by conn.c. */
+	struct sb_conn *conn;
+	struct sb_conn_live *live;
+	uint64_t up, down, turns; /* bytes on the wire and answers waited for before this sync */
 };
 
 /* Takes over `t` (also on failure); sends the greeting without waiting for the answer. */

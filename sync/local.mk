@@ -37,11 +37,13 @@ sync_libsbsync_core_la_SOURCES += \
 sync_libsbsync_core_la_SOURCES += \
 	%D%/agent.c %D%/agent.h %D%/agent-stdio.c \
 	%D%/commit.c %D%/commit.h %D%/commit-ops.c %D%/commit-ops.h \
+	%D%/conn.c %D%/conn-int.h \
 	%D%/connect.c %D%/connect.h \
 	%D%/guard.c %D%/guard.h \
 	%D%/hash.c %D%/hash.h \
 	%D%/inflow.c %D%/inflow.h \
 	%D%/journal.c \
+	%D%/limit.c %D%/limit.h \
 	%D%/link.c %D%/link.h \
 	%D%/mirror.c %D%/mirror-int.h %D%/mirror-pull.c %D%/mirror-push.c \
 	%D%/plan.c %D%/plan.h \
@@ -67,6 +69,7 @@ pkgconfig_DATA += %D%/libsbsync.pc
 
 sbsyncincludedir = $(includedir)/sbsync
 sbsyncinclude_HEADERS = \
+	%D%/sbsync/conn.h \
 	%D%/sbsync/session.h \
 	%D%/sbsync/sync.h \
 	%D%/sbsync/version.h

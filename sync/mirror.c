@@ -16,6 +16,7 @@
 #include <base/str.h>
 #include <sync/connect.h>
 #include <sync/endpoint.h>
+#include <sync/limit.h>
 
 void
 mirror_phase(struct mirror *m, enum sb_phase p)
@@ -276,14 +277,8 @@ run(struct mirror *m, const struct sb_endpoint *src, const struct sb_endpoint *d
 		r = sb_result_skipped(m->res, m->remote.skipped, m->remote.n_skipped, err);
 	if (r == 0)
 		r = push ? mirror_push(m, err) : mirror_pull(m, err);
-	if (r == 0)
-		r = sb_link_close(m->link, err);
-	else if (m->link)
-		r = sb_link_explain(m->link, r, err);
-	if (m->link)
-		m->link->t->ops->wire_bytes(m->link->t, &m->res->bytes_wire_up, &m->res->bytes_wire_down);
-	if (m->link && !m->res->bytes_wire_up)
-		sb_wire_counts(m->link->w, &m->res->bytes_wire_up, &m->res->bytes_wire_down);
+	r = sb_connect_end(m->link, r, m->res, err);
+	m->link = NULL;
 	mirror_phase(m, SB_PHASE_DONE);
 	return r;
 }
@@ -366,7 +361,9 @@ int
 sb_sync_mirror(const char *src, const char *dst, const struct sb_sync_opts *opts, struct sb_sync_result *out,
 	struct sb_error *err)
 {
-	struct mirror m = { .o = opts, .res = out, .near_name = src, .far_name = dst };
+	struct sb_sync_opts o = *opts;
+	struct sb_limit limit;
+	struct mirror m = { .o = &o, .res = out, .near_name = src, .far_name = dst };
 	sb_auto(sb_endpoint) struct sb_endpoint from = { 0 }, to = { 0 };
 	struct sb_error own = { 0 };
 	int64_t start = sb_now_ms();
@@ -377,6 +374,10 @@ sb_sync_mirror(const char *src, const char *dst, const struct sb_sync_opts *opts
 	m.phase_start = start;
 	if (!err)
 		err = &own;
+	r = sb_limit_start(&limit, opts->cancel, opts->timeout_ms, err);
+	if (r < 0)
+		return r;
+	o.cancel = sb_limit_cancel(&limit);
 	r = sb_endpoint_parse(src, &from, err);
 	if (r == 0 && from.kind != SB_ENDPOINT_LOCAL) {
 		m.near_name = dst;
@@ -388,16 +389,15 @@ sb_sync_mirror(const char *src, const char *dst, const struct sb_sync_opts *opts
 		r = check_paths(&from, &to, err);
 	if (r == 0) {
 		m.rules = sb_rules_new(err);
-		r = m.rules ? mirror_add_rules(opts, m.rules, err) : SB_E_NOMEM;
+		r = m.rules ? mirror_add_rules(&o, m.rules, err) : SB_E_NOMEM;
 	}
 	if (r == 0)
 		r = run(&m, &from, &to, err);
 	free(m.source);
 	sb_plan_free(&m.plan);
 	sb_peer_free(&m.remote);
-	sb_link_free(m.link);
 	sb_replica_free(m.local);
 	sb_rules_free(m.rules);
 	out->duration_ms = sb_now_ms() - start;
-	return r;
+	return sb_limit_end(&limit, r, err);
 }

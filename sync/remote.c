@@ -97,6 +97,7 @@ connect_libssh2(const struct sb_remote_opts *o, const struct sb_ssh_config *conf
 	}
 	so.bwlimit = o->bwlimit;
 	so.cancel = o->cancel;
+	so.cancel_connect_only = o->cancel_connect_only;
 	so.log = o->log;
 	return sb_ssh_connect(&so, d, err);
 }
@@ -181,16 +182,26 @@ sb_remote_open(const struct sb_remote_opts *opts, sb_deadline d, struct sb_error
 	return sb_steal(&r);
 }
 
-struct sb_transport *
-sb_remote_exec(struct sb_remote *r, const char *command, struct sb_error *err)
+static struct sb_transport *
+exec_program(struct sb_remote *r, const char *command, bool split, struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist argv = { 0 };
 
-	if (r->ssh)
-		return sb_ssh_exec(r->ssh, command, err);
 	if (sb_ssh_config_argv(&r->query, r->rsh, r->batch, command, &argv, err) < 0)
 		return NULL;
-	return sb_transport_rsh((const char *const *)argv.v, r->name, err);
+	return sb_transport_rsh((const char *const *)argv.v, r->name, split, err);
+}
+
+struct sb_transport *
+sb_remote_exec(struct sb_remote *r, const char *command, struct sb_error *err)
+{
+	return r->ssh ? sb_ssh_exec(r->ssh, command, err) : exec_program(r, command, false, err);
+}
+
+struct sb_transport *
+sb_remote_exec_split(struct sb_remote *r, const char *command, struct sb_error *err)
+{
+	return r->ssh ? sb_ssh_exec_split(r->ssh, command, err) : exec_program(r, command, true, err);
 }
 
 int
@@ -217,74 +228,4 @@ sb_remote_wire_bytes(const struct sb_remote *r, uint64_t *up, uint64_t *down)
 	*up = *down = 0;
 	if (r->ssh)
 		sb_ssh_wire_bytes(r->ssh, up, down);
-}
-
-struct owner {
-	struct sb_transport base;
-	struct sb_transport *inner;
-	struct sb_remote *remote;
-};
-
-static int
-owner_close_write(struct sb_transport *t, struct sb_error *err)
-{
-	struct owner *o = (struct owner *)t;
-
-	return o->inner->ops->close_write(o->inner, err);
-}
-
-static int
-owner_wait(struct sb_transport *t, sb_deadline d, struct sb_exit *out, struct sb_error *err)
-{
-	struct owner *o = (struct owner *)t;
-
-	return o->inner->ops->wait(o->inner, d, out, err);
-}
-
-static void
-owner_cancel(struct sb_transport *t)
-{
-	struct owner *o = (struct owner *)t;
-
-	o->inner->ops->cancel(o->inner);
-}
-
-static void
-owner_wire_bytes(const struct sb_transport *t, uint64_t *up, uint64_t *down)
-{
-	const struct owner *o = (const struct owner *)t;
-
-	o->inner->ops->wire_bytes(o->inner, up, down);
-}
-
-static void
-owner_free(struct sb_transport *t)
-{
-	struct owner *o = (struct owner *)t;
-
-	sb_transport_free(o->inner);
-	sb_remote_free(o->remote);
-	free(o);
-}
-
-static const struct sb_transport_ops owner_ops[] = {
-	{ "ssh", owner_close_write, owner_wait, owner_cancel, owner_wire_bytes, owner_free },
-	{ "rsh", owner_close_write, owner_wait, owner_cancel, owner_wire_bytes, owner_free },
-};
-
-struct sb_transport *
-sb_remote_own(struct sb_remote *r, struct sb_transport *t, struct sb_error *err)
-{
-	struct owner *o = calloc(1, sizeof *o);
-
-	if (!o) {
-		sb_transport_free(t);
-		sb_remote_free(r);
-		sb_fail(err, SB_E_NOMEM, "out of memory");
-		return NULL;
-	}
-	o->base = (struct sb_transport){ .ops = &owner_ops[r->ssh ? 0 : 1], .rfd = t->rfd, .wfd = t->wfd };
-	o->inner = t;
-	o->remote = r;
-	return &o->base;
 }

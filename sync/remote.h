@@ -42,6 +42,7 @@ struct sb_remote_opts {
 	int stall_ms;                  /* 0: the default */
 	uint64_t bwlimit;              /* not applied by the ssh program; logged then */
 	const struct sb_cancel *cancel;
+	bool cancel_connect_only;      /* see struct sb_ssh_opts */
 	struct sb_log log;
 };
 #define SB_REMOTE_OPTS_INIT { .size = sizeof(struct sb_remote_opts) }
@@ -52,9 +53,8 @@ SB_CLEANUP_PTR(sb_remote, sb_remote_free)
 
 /* Runs a command line; see sb_ssh_exec. The transport is freed before the remote. */
 struct sb_transport *sb_remote_exec(struct sb_remote *r, const char *command, struct sb_error *err);
-
-/* A transport that frees `r` after itself, for a connection made for one command. Takes both over, also on failure (NULL). */
-struct sb_transport *sb_remote_own(struct sb_remote *r, struct sb_transport *t, struct sb_error *err);
+/* The same with the command's stderr at `efd`, which must be read. */
+struct sb_transport *sb_remote_exec_split(struct sb_remote *r, const char *command, struct sb_error *err);
 
 /* 0 while commands can be run, else why the connection ended. */
 int sb_remote_check(struct sb_remote *r, struct sb_error *err);
@@ -66,8 +66,9 @@ void sb_remote_wire_bytes(const struct sb_remote *r, uint64_t *up, uint64_t *dow
 
 /*
  * The ssh program (or what stands for it) as a transport: a child process whose exit code 255 is turned into the
- * connection error its stderr tells. `name` is the host, for messages. In transport-rsh.c.
+ * connection error its stderr tells. `name` is the host, for messages; `split`: its stderr is at efd. In transport-rsh.c.
  */
-struct sb_transport *sb_transport_rsh(const char *const *argv, const char *name, struct sb_error *err);
+struct sb_transport *sb_transport_rsh(const char *const *argv, const char *name, bool split,
+	struct sb_error *err);
 
 #endif

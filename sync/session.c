@@ -17,6 +17,7 @@
 #include <base/str.h>
 #include <sync/connect.h>
 #include <sync/endpoint.h>
+#include <sync/limit.h>
 #include <sync/mirror-int.h>
 #include <sync/result.h>
 #include <sync/session-run.h>
@@ -104,14 +105,21 @@ use_way(const struct sb_session *s, struct sb_sync_opts *o)
 	o->rsh = o->rsh ? o->rsh : s->rsh;
 }
 
-/* All pairs over one connection; ends at the first that fails. */
+/* All pairs over one connection, within one time limit; ends at the first that fails. */
 static int
 run_pairs(struct session_run *run, struct sb_error *err)
 {
 	sb_auto(sb_endpoint) struct sb_endpoint there = { 0 };
+	struct sb_sync_opts o = *run->o;
+	struct sb_limit limit;
 	int64_t start = sb_now_ms();
-	int r = sb_endpoint_parse(run->s->pairs[0].remote, &there, err);
+	int r = sb_limit_start(&limit, o.cancel, o.timeout_ms, err);
 
+	if (r < 0)
+		return r;
+	o.cancel = sb_limit_cancel(&limit);
+	run->o = &o;
+	r = sb_endpoint_parse(run->s->pairs[0].remote, &there, err);
 	if (r == 0) {
 		run->link = sb_connect(&there, run->o, err);
 		r = run->link ? 0 : err ? err->code : SB_E_CONNECT;
@@ -119,16 +127,11 @@ run_pairs(struct session_run *run, struct sb_error *err)
 	run->res->phases_ms[SB_PHASE_CONNECT] += sb_now_ms() - start;
 	for (size_t k = 0; r == 0 && k < run->s->n_pairs; k++)
 		r = session_run_pair(run, k, err);
-	if (run->link) {
-		r = r == 0 ? sb_link_close(run->link, err) : sb_link_explain(run->link, r, err);
-		run->link->t->ops->wire_bytes(run->link->t, &run->res->bytes_wire_up, &run->res->bytes_wire_down);
-		if (!run->res->bytes_wire_up)
-			sb_wire_counts(run->link->w, &run->res->bytes_wire_up, &run->res->bytes_wire_down);
-	}
-	sb_link_free(run->link);
+	r = sb_connect_end(run->link, r, run->res, err);
 	run->link = NULL;
+	run->o = NULL;
 	run->res->duration_ms = sb_now_ms() - start;
-	return r;
+	return sb_limit_end(&limit, r, err);
 }
 
 static const char *const reasons[] = { "turn", "stop", "crash", "push" };

@@ -20,6 +20,7 @@
 #define WINDOW (4u << 20)
 #define PACKET 32768
 #define BUFFER (256u << 10)
+#define ERR_BUFFER (32u << 10)
 /* Encrypted bytes that may wait for the socket before a channel stops adding to them. */
 #define WIRE_HIGH (512u << 10)
 /* Rounds of one direction in one step, so that no channel and no direction starves the others. */
@@ -36,6 +37,8 @@ finish(struct sb_ssh_channel *ch, int code, const char *text)
 	sb_tail_end(&ch->tail);
 	(void)shutdown(ch->in_fd, SHUT_RDWR);
 	(void)shutdown(ch->out_fd, SHUT_RDWR);
+	if (ch->err_fd >= 0)
+		(void)shutdown(ch->err_fd, SHUT_RDWR);
 	(void)pthread_mutex_lock(&c->mu);
 	if (!ch->done) {
 		ch->done = true;
@@ -144,36 +147,62 @@ start_command(struct sb_ssh_channel *ch)
 
 /* Hands buffered bytes to the reader. False when he is gone. */
 static bool
-flush_out(struct sb_ssh_channel *ch)
+flush_to(int fd, const uint8_t *buf, size_t *head, size_t *len)
 {
-	while (ch->out_len > 0) {
-		ssize_t n = send(ch->out_fd, ch->out + ch->out_head, ch->out_len,
-			MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (*len > 0) {
+		ssize_t n = send(fd, buf + *head, *len, MSG_DONTWAIT | MSG_NOSIGNAL);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return errno == EAGAIN;
-		ch->out_head += (size_t)n;
-		ch->out_len -= (size_t)n;
+		*head += (size_t)n;
+		*len -= (size_t)n;
 	}
 	return true;
 }
 
 static bool
-pull(struct sb_ssh_channel *ch)
+pull_stderr(struct sb_ssh_channel *ch)
 {
 	bool moved = false;
 	char text[4096];
 	ssize_t n;
 
 	for (int i = 0; i < ROUNDS && ch->state == CHANNEL_RUNNING; i++) {
-		if (!flush_out(ch)) {
+		if (ch->err_fd >= 0 && !flush_to(ch->err_fd, ch->err, &ch->err_head, &ch->err_len)) {
+			/* Its reader is gone: from here on only the tail is kept. */
+			sb_cleanup_close_(&ch->err_fd);
+			ch->err_fd = -1;
+			ch->err_len = 0;
+		}
+		if (ch->err_len > 0)
+			break;
+		n = libssh2_channel_read_stderr(ch->ch, ch->err ? (char *)ch->err : text,
+			ch->err ? ERR_BUFFER : sizeof text);
+		if (n <= 0)
+			break;
+		sb_tail_add(&ch->tail, ch->err ? (char *)ch->err : text, (size_t)n);
+		ch->err_head = 0;
+		ch->err_len = ch->err_fd >= 0 ? (size_t)n : 0;
+		moved = true;
+	}
+	return moved;
+}
+
+static bool
+pull(struct sb_ssh_channel *ch)
+{
+	bool moved = false;
+	ssize_t n;
+
+	for (int i = 0; i < ROUNDS && ch->state == CHANNEL_RUNNING; i++) {
+		if (!flush_to(ch->out_fd, ch->out, &ch->out_head, &ch->out_len)) {
 			finish(ch, SB_E_CANCELED, "nobody reads the command's output any more");
 			return true;
 		}
 		if (ch->out_len > 0)
-			return moved;
+			break;
 		n = libssh2_channel_read(ch->ch, (char *)ch->out, BUFFER);
 		if (n == LIBSSH2_ERROR_EAGAIN || n == 0)
 			break;
@@ -185,14 +214,7 @@ pull(struct sb_ssh_channel *ch)
 		ch->out_len = (size_t)n;
 		moved = true;
 	}
-	for (int i = 0; i < ROUNDS && ch->state == CHANNEL_RUNNING; i++) {
-		n = libssh2_channel_read_stderr(ch->ch, text, sizeof text);
-		if (n <= 0)
-			break;
-		sb_tail_add(&ch->tail, text, (size_t)n);
-		moved = true;
-	}
-	return moved;
+	return pull_stderr(ch) || moved;
 }
 
 static void
@@ -290,9 +312,11 @@ check_end(struct sb_ssh_channel *ch)
 	int rc;
 
 	if (!ch->out_shut) {
-		if (ch->out_len > 0 || libssh2_channel_eof(ch->ch) != 1)
+		if (ch->out_len > 0 || ch->err_len > 0 || libssh2_channel_eof(ch->ch) != 1)
 			return false;
 		(void)shutdown(ch->out_fd, SHUT_WR);
+		if (ch->err_fd >= 0)
+			(void)shutdown(ch->err_fd, SHUT_WR);
 		ch->out_shut = true;
 	}
 	rc = libssh2_channel_wait_closed(ch->ch);
@@ -400,6 +424,8 @@ channel_cancel(struct sb_transport *t)
 
 	(void)shutdown(t->rfd, SHUT_RDWR);
 	(void)shutdown(t->wfd, SHUT_RDWR);
+	if (t->efd >= 0)
+		(void)shutdown(t->efd, SHUT_RDWR);
 	(void)pthread_mutex_lock(&c->mu);
 	ch->cancel = true;
 	if (!ch->done) {
@@ -428,6 +454,8 @@ channel_free(struct sb_transport *t)
 
 	(void)close(t->rfd);
 	(void)close(t->wfd);
+	if (t->efd >= 0)
+		(void)close(t->efd);
 	(void)pthread_mutex_lock(&c->mu);
 	ch->released = true;
 	(void)pthread_mutex_unlock(&c->mu);
@@ -450,10 +478,13 @@ sb_ssh_channel_destroy(struct sb_ssh_channel *ch)
 		(void)close(ch->in_fd);
 	if (ch->out_fd >= 0)
 		(void)close(ch->out_fd);
+	if (ch->err_fd >= 0)
+		(void)close(ch->err_fd);
 	sb_tail_destroy(&ch->tail);
 	free(ch->command);
 	free(ch->in);
 	free(ch->out);
+	free(ch->err);
 	free(ch);
 }
 
@@ -473,8 +504,30 @@ make_pair(int *ours, int *theirs, struct sb_error *err)
 	return 0;
 }
 
-struct sb_transport *
-sb_ssh_exec(struct sb_ssh *c, const char *command, struct sb_error *err)
+/* Puts a channel that is ready on the list the pump looks at. */
+static int
+announce(struct sb_ssh *c, struct sb_ssh_channel *ch, struct sb_error *err)
+{
+	int r = 0;
+
+	(void)pthread_mutex_lock(&c->mu);
+	if (c->broken) {
+		r = c->why.code;
+		if (err)
+			*err = c->why;
+	} else if (c->n_channels >= SB_SSH_CHANNELS_MAX) {
+		r = sb_fail(err, SB_E_LIMIT, "%s: more than %d commands at once", c->name, SB_SSH_CHANNELS_MAX);
+	} else {
+		c->n_channels++;
+		ch->next = c->arrivals;
+		c->arrivals = ch;
+	}
+	(void)pthread_mutex_unlock(&c->mu);
+	return r;
+}
+
+static struct sb_transport *
+exec_new(struct sb_ssh *c, const char *command, bool split, struct sb_error *err)
 {
 	struct sb_ssh_channel *ch = calloc(1, sizeof *ch);
 	int r;
@@ -484,39 +537,42 @@ sb_ssh_exec(struct sb_ssh *c, const char *command, struct sb_error *err)
 		return NULL;
 	}
 	sb_tail_init(&ch->tail);
-	ch->base = (struct sb_transport){ .ops = &channel_ops, .rfd = -1, .wfd = -1 };
+	ch->base = (struct sb_transport){ .ops = &channel_ops, .rfd = -1, .wfd = -1, .efd = -1 };
 	ch->conn = c;
-	ch->in_fd = ch->out_fd = -1;
+	ch->in_fd = ch->out_fd = ch->err_fd = -1;
 	ch->command = strdup(command);
 	ch->in = malloc(BUFFER);
 	ch->out = malloc(BUFFER);
-	r = ch->command && ch->in && ch->out ? 0 : sb_fail(err, SB_E_NOMEM, "out of memory");
+	ch->err = split ? malloc(ERR_BUFFER) : NULL;
+	r = ch->command && ch->in && ch->out && (ch->err || !split) ? 0 :
+		sb_fail(err, SB_E_NOMEM, "out of memory");
 	if (r == 0)
 		r = make_pair(&ch->in_fd, &ch->base.wfd, err);
 	if (r == 0)
 		r = make_pair(&ch->out_fd, &ch->base.rfd, err);
-	if (r == 0) {
-		(void)pthread_mutex_lock(&c->mu);
-		if (c->broken) {
-			r = c->why.code;
-			if (err)
-				*err = c->why;
-		} else if (c->n_channels >= SB_SSH_CHANNELS_MAX) {
-			r = sb_fail(err, SB_E_LIMIT, "%s: more than %d commands at once", c->name,
-				SB_SSH_CHANNELS_MAX);
-		} else {
-			c->n_channels++;
-			ch->next = c->arrivals;
-			c->arrivals = ch;
-		}
-		(void)pthread_mutex_unlock(&c->mu);
-	}
+	if (r == 0 && split)
+		r = make_pair(&ch->err_fd, &ch->base.efd, err);
+	if (r == 0)
+		r = announce(c, ch, err);
 	if (r < 0) {
 		sb_cleanup_close_(&ch->base.rfd);
 		sb_cleanup_close_(&ch->base.wfd);
+		sb_cleanup_close_(&ch->base.efd);
 		sb_ssh_channel_destroy(ch);
 		return NULL;
 	}
 	sb_ssh_pump_wake(c);
 	return &ch->base;
+}
+
+struct sb_transport *
+sb_ssh_exec(struct sb_ssh *c, const char *command, struct sb_error *err)
+{
+	return exec_new(c, command, false, err);
+}
+
+struct sb_transport *
+sb_ssh_exec_split(struct sb_ssh *c, const char *command, struct sb_error *err)
+{
+	return exec_new(c, command, true, err);
 }

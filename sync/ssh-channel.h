@@ -26,10 +26,11 @@ struct sb_ssh_channel {
 	bool starting; /* the exec request is not answered yet */
 	int in_fd;     /* what the user of the transport wrote */
 	int out_fd;    /* what he reads */
+	int err_fd;    /* what he reads of stderr; -1: only the tail is kept */
 	bool in_ready, in_eof, eof_sent;
 	bool out_shut;
-	uint8_t *in, *out;
-	size_t in_head, in_len, out_head, out_len;
+	uint8_t *in, *out, *err;
+	size_t in_head, in_len, out_head, out_len, err_head, err_len;
 	struct sb_tail tail;
 
 	/* Guarded by conn->mu. */

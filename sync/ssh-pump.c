@@ -179,6 +179,7 @@ check_life(struct sb_ssh *c)
 }
 
 #define FIXED 3
+#define POLLED (FIXED + 3 * SB_SSH_CHANNELS_MAX)
 
 /* Lowers `delay` to the time at which a refused channel asks again. */
 static int
@@ -196,15 +197,15 @@ retry_delay(const struct sb_ssh *c, int delay)
 static void
 wait_for_events(struct sb_ssh *c, int delay)
 {
-	struct pollfd p[FIXED + 2 * SB_SSH_CHANNELS_MAX];
-	struct sb_ssh_channel *who[FIXED + 2 * SB_SSH_CHANNELS_MAX] = { NULL };
+	struct pollfd p[POLLED];
+	struct sb_ssh_channel *who[POLLED] = { NULL };
 	size_t n = FIXED;
 	uint64_t count;
 
 	p[0] = (struct pollfd){ .fd = c->wire.fd, .events = sb_ssh_wire_events(&c->wire, &delay) };
 	p[1] = (struct pollfd){ .fd = c->wake_fd, .events = POLLIN };
 	p[2] = (struct pollfd){ .fd = sb_cancel_fd(c->cancel), .events = POLLIN };
-	for (struct sb_ssh_channel *ch = c->channels; ch && n + 2 <= FIXED + 2 * SB_SSH_CHANNELS_MAX; ch = ch->next) {
+	for (struct sb_ssh_channel *ch = c->channels; ch && n + 3 <= POLLED; ch = ch->next) {
 		if (ch->state != CHANNEL_RUNNING)
 			continue;
 		if (ch->in_len == 0 && !ch->in_eof && !ch->in_ready) {
@@ -213,6 +214,8 @@ wait_for_events(struct sb_ssh *c, int delay)
 		}
 		if (ch->out_len > 0)
 			p[n++] = (struct pollfd){ .fd = ch->out_fd, .events = POLLOUT };
+		if (ch->err_len > 0)
+			p[n++] = (struct pollfd){ .fd = ch->err_fd, .events = POLLOUT };
 	}
 	if (poll(p, n, delay) < 0)
 		return;

@@ -536,6 +536,8 @@ sb_ssh_connect(const struct sb_ssh_opts *opts, sb_deadline d, struct sb_error *e
 	r = session_start(c, &o, d, &why);
 	if (r >= 0)
 		r = sb_ssh_auth(c, &o, &why);
+	if (o.cancel_connect_only)
+		c->cancel = NULL;
 	if (r >= 0)
 		r = sb_ssh_pump_start(c, &why);
 	if (r < 0) {

@@ -65,6 +65,7 @@ struct sb_ssh_opts {
 	int alive_ms;            /* silence after which the server is asked for a sign of life */
 	uint64_t bwlimit;        /* bytes a second each way, 0: none */
 	const struct sb_cancel *cancel; /* ends the connection, now or later; outlives it */
+	bool cancel_connect_only; /* `cancel` is forgotten once it is connected */
 	struct sb_log log;
 };
 #define SB_SSH_OPTS_INIT \
@@ -88,6 +89,8 @@ SB_CLEANUP_PTR(sb_ssh, sb_ssh_free)
  * wire_bytes of the transport counts the whole connection.
  */
 struct sb_transport *sb_ssh_exec(struct sb_ssh *c, const char *command, struct sb_error *err);
+/* The same with the command's stderr at `efd`, which must be read: it shares the channel's window with stdout. */
+struct sb_transport *sb_ssh_exec_split(struct sb_ssh *c, const char *command, struct sb_error *err);
 
 /* 0 while the connection works, else the error that ended it. */
 int sb_ssh_check(struct sb_ssh *c, struct sb_error *err);

@@ -37,9 +37,26 @@ struct child_transport {
 	pthread_t thread;
 	bool thread_runs;
 	int stop_fd; /* eventfd: the stderr thread ends */
+	int tee;     /* where the thread copies stderr to; -1: nowhere */
 	struct sb_cancel *cancel;
 	bool ended;
 };
+
+/* Waits for the reader, as a pipe would; one who closed his end is done with it. */
+static void
+copy_stderr(struct child_transport *c, const char *p, size_t len)
+{
+	while (len && c->tee >= 0) {
+		ssize_t n = send(c->tee, p, len, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return;
+		p += n;
+		len -= (size_t)n;
+	}
+}
 
 static void *
 drain_stderr(void *arg)
@@ -58,12 +75,16 @@ drain_stderr(void *arg)
 			n = read(c->child.errfd, buf, sizeof buf);
 			if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
 				break;
-			if (n > 0)
+			if (n > 0) {
 				sb_tail_add(&c->tail, buf, (size_t)n);
+				copy_stderr(c, buf, (size_t)n);
+			}
 		} else if (p[1].revents) {
 			break;
 		}
 	}
+	if (c->tee >= 0)
+		(void)shutdown(c->tee, SHUT_WR);
 	sb_tail_end(&c->tail);
 	return NULL;
 }
@@ -105,6 +126,8 @@ child_cancel(struct sb_transport *t)
 	sb_cancel_request(c->cancel);
 	(void)shutdown(t->rfd, SHUT_RDWR);
 	(void)shutdown(t->wfd, SHUT_RDWR);
+	if (t->efd >= 0)
+		(void)shutdown(t->efd, SHUT_RDWR);
 	/* By descriptor, so that a number reused after the child was reaped is never hit. */
 	if (c->child.pidfd >= 0)
 		(void)syscall(SYS_pidfd_send_signal, c->child.pidfd, SIGTERM, NULL, 0);
@@ -127,6 +150,8 @@ child_free(struct sb_transport *t)
 		(void)close(t->rfd);
 	if (t->wfd >= 0)
 		(void)close(t->wfd);
+	if (t->efd >= 0)
+		(void)close(t->efd);
 	if (c->thread_runs) {
 		(void)!write(c->stop_fd, &one, sizeof one);
 		(void)pthread_join(c->thread, NULL);
@@ -135,6 +160,8 @@ child_free(struct sb_transport *t)
 		sb_child_stop(&c->child, 500);
 	if (c->stop_fd >= 0)
 		(void)close(c->stop_fd);
+	if (c->tee >= 0)
+		(void)close(c->tee);
 	sb_cancel_free(c->cancel);
 	sb_tail_destroy(&c->tail);
 	free(c);
@@ -164,7 +191,7 @@ socket_pair(int sv[2], struct sb_error *err)
 }
 
 static int
-start(struct child_transport *c, const char *const *argv, struct sb_error *err)
+start(struct child_transport *c, const char *const *argv, bool split, struct sb_error *err)
 {
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
 	sb_autoclose int child_in = -1;
@@ -182,6 +209,13 @@ start(struct child_transport *c, const char *const *argv, struct sb_error *err)
 		return r;
 	c->base.rfd = sv[0];
 	child_out = sv[1];
+	if (split) {
+		r = socket_pair(sv, err);
+		if (r < 0)
+			return r;
+		c->base.efd = sv[0];
+		c->tee = sv[1];
+	}
 	c->stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (c->stop_fd < 0)
 		return sb_fail_errno(err, "make an event descriptor");
@@ -207,8 +241,8 @@ start(struct child_transport *c, const char *const *argv, struct sb_error *err)
 	return 0;
 }
 
-struct sb_transport *
-sb_transport_child(const char *const *argv, struct sb_error *err)
+static struct sb_transport *
+child_new(const char *const *argv, bool split, struct sb_error *err)
 {
 	struct child_transport *c = calloc(1, sizeof *c);
 
@@ -217,13 +251,25 @@ sb_transport_child(const char *const *argv, struct sb_error *err)
 		return NULL;
 	}
 	c->base.ops = &child_ops;
-	c->base.rfd = c->base.wfd = c->stop_fd = -1;
+	c->base.rfd = c->base.wfd = c->base.efd = c->stop_fd = c->tee = -1;
 	sb_tail_init(&c->tail);
-	if (start(c, argv, err) < 0) {
+	if (start(c, argv, split, err) < 0) {
 		child_free(&c->base);
 		return NULL;
 	}
 	return &c->base;
+}
+
+struct sb_transport *
+sb_transport_child(const char *const *argv, struct sb_error *err)
+{
+	return child_new(argv, false, err);
+}
+
+struct sb_transport *
+sb_transport_child_split(const char *const *argv, struct sb_error *err)
+{
+	return child_new(argv, true, err);
 }
 
 struct fds_transport {
@@ -288,6 +334,6 @@ sb_transport_fds(int rfd, int wfd, struct sb_error *err)
 		sb_fail(err, SB_E_NOMEM, "out of memory");
 		return NULL;
 	}
-	f->base = (struct sb_transport){ .ops = &fds_ops, .rfd = rfd, .wfd = wfd };
+	f->base = (struct sb_transport){ .ops = &fds_ops, .rfd = rfd, .wfd = wfd, .efd = -1 };
 	return &f->base;
 }

@@ -104,7 +104,7 @@ static const struct sb_transport_ops rsh_ops = {
 };
 
 struct sb_transport *
-sb_transport_rsh(const char *const *argv, const char *name, struct sb_error *err)
+sb_transport_rsh(const char *const *argv, const char *name, bool split, struct sb_error *err)
 {
 	struct rsh_transport *r = calloc(1, sizeof *r);
 
@@ -113,11 +113,12 @@ sb_transport_rsh(const char *const *argv, const char *name, struct sb_error *err
 		return NULL;
 	}
 	(void)snprintf(r->name, sizeof r->name, "%s", name);
-	r->child = sb_transport_child(argv, err);
+	r->child = split ? sb_transport_child_split(argv, err) : sb_transport_child(argv, err);
 	if (!r->child) {
 		free(r);
 		return NULL;
 	}
-	r->base = (struct sb_transport){ .ops = &rsh_ops, .rfd = r->child->rfd, .wfd = r->child->wfd };
+	r->base = (struct sb_transport){ .ops = &rsh_ops, .rfd = r->child->rfd, .wfd = r->child->wfd,
+		.efd = r->child->efd };
 	return &r->base;
 }

@@ -41,6 +41,7 @@ struct sb_transport {
 	const struct sb_transport_ops *ops;
 	int rfd;
 	int wfd;
+	int efd; /* the far side's stderr, for who asked for it; -1: only its tail is kept */
 };
 
 static inline void
@@ -56,6 +57,8 @@ SB_CLEANUP_PTR(sb_transport, sb_transport_free)
  * as for every transport: a write to a peer that is gone is EPIPE then.
  */
 struct sb_transport *sb_transport_child(const char *const *argv, struct sb_error *err);
+/* The same with its stderr at `efd`, which must be read. */
+struct sb_transport *sb_transport_child_split(const char *const *argv, struct sb_error *err);
 
 /* The descriptors of an agent's own stdin and stdout: they stay the caller's, wait returns at once with no exit status. */
 struct sb_transport *sb_transport_fds(int rfd, int wfd, struct sb_error *err);

@@ -7,7 +7,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,6 +44,9 @@ struct sb_wire {
 	XXH3_state_t *in_hash;
 	uint64_t in_frames;
 	uint64_t in_bytes;
+	_Atomic uint64_t taken; /* bytes read from the transport */
+	_Atomic bool spoke;     /* sent something since the last frame came in */
+	uint64_t turns;
 
 	pthread_t pinger;
 	bool have_pinger;
@@ -49,14 +54,28 @@ struct sb_wire {
 	pthread_cond_t wake;
 };
 
+/* How much has come from the peer, read or not: it grows while the peer lives. */
+static uint64_t
+heard(struct sb_wire *w)
+{
+	int waiting = 0;
+
+	if (ioctl(w->t->rfd, FIONREAD, &waiting) < 0 || waiting < 0)
+		waiting = 0;
+	return atomic_load_explicit(&w->taken, memory_order_relaxed) + (uint64_t)waiting;
+}
+
 static int
 wait_ready(struct sb_wire *w, int fd, short events, struct sb_error *err)
 {
 	sb_deadline d = sb_deadline_in(w->o.stall_ms);
+	uint64_t before = heard(w);
 
 	if (events & POLLIN)
 		d = sb_deadline_min(d, w->give_up);
 	for (;;) {
+		uint64_t now;
+
 		struct pollfd p[2] = {
 			{ .fd = fd, .events = events },
 			{ .fd = sb_cancel_fd(w->o.cancel), .events = POLLIN },
@@ -70,9 +89,15 @@ wait_ready(struct sb_wire *w, int fd, short events, struct sb_error *err)
 			return sb_fail_errno(err, "poll");
 		if (n > 0 && p[0].revents)
 			return 0;
-		if (n == 0 && sb_deadline_passed(d))
+		if (n != 0 || !sb_deadline_passed(d))
+			continue;
+		/* A peer too busy to take what we send still says so. */
+		now = heard(w);
+		if (now == before || (events & POLLIN))
 			return sb_fail(err, SB_E_TIMEOUT, "no byte from the far side for %d s",
 				w->o.stall_ms / 1000);
+		before = now;
+		d = sb_deadline_in(w->o.stall_ms);
 	}
 }
 
@@ -165,6 +190,8 @@ send_locked(struct sb_wire *w, uint8_t type, const void *a, size_t a_len, const 
 		XXH3_128bits_update(w->out_hash, b, b_len);
 	w->out_frames++;
 	w->out_bytes += HEADER + len;
+	if (type != SB_MSG_PING)
+		w->spoke = true;
 	sb_buf_add(&w->out, head, sizeof head);
 	sb_buf_add(&w->out, a, a_len);
 	sb_buf_add(&w->out, b, b_len);
@@ -284,6 +311,7 @@ fill(struct sb_wire *w, size_t want, struct sb_error *err)
 		if (n == 0)
 			return sb_fail(err, SB_E_CLOSED, "the far side ended the connection early");
 		w->in_end += (size_t)n;
+		atomic_fetch_add_explicit(&w->taken, (uint64_t)n, memory_order_relaxed);
 	}
 	return 0;
 }
@@ -327,44 +355,91 @@ peer_error(const uint8_t *p, size_t len, struct sb_error *err)
 	return sb_fail(err, (int)code, "far side: %s", text);
 }
 
+/* The next frame of any type, checked and counted. */
+static int
+take_frame(struct sb_wire *w, const uint8_t **out, uint32_t *len, struct sb_error *err)
+{
+	const uint8_t *p;
+	uint32_t n;
+	int r = fill(w, HEADER, err);
+
+	if (r == 0 && sb_deadline_passed(w->give_up))
+		r = sb_fail(err, SB_E_TIMEOUT, "the far side does not come to an end");
+	if (r < 0)
+		return r;
+	p = w->in + w->in_start;
+	n = (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+	if (n > SB_WIRE_MAX_PAYLOAD)
+		return sb_fail(err, SB_E_PROTO, "the far side announced a frame of %u bytes", n);
+	r = fill(w, HEADER + (size_t)n, err);
+	if (r < 0)
+		return r;
+	p = w->in + w->in_start;
+	w->in_start += HEADER + (size_t)n;
+	if (p[4] == SB_MSG_PROOF) {
+		r = check_proof(w, p + HEADER, n, err);
+		if (r < 0)
+			return r;
+	}
+	XXH3_128bits_update(w->in_hash, p, HEADER + (size_t)n);
+	w->in_frames++;
+	w->in_bytes += HEADER + (uint64_t)n;
+	*out = p;
+	*len = n;
+	return 0;
+}
+
 int
 sb_wire_recv(struct sb_wire *w, uint8_t *type, const uint8_t **out, size_t *len, struct sb_error *err)
 {
-	for (;;) {
-		const uint8_t *p;
-		uint32_t n;
-		int r = fill(w, HEADER, err);
+	const uint8_t *p;
+	uint32_t n;
+	int r;
 
-		if (r == 0 && sb_deadline_passed(w->give_up))
-			r = sb_fail(err, SB_E_TIMEOUT, "the far side does not come to an end");
+	do {
+		r = take_frame(w, &p, &n, err);
 		if (r < 0)
 			return r;
-		p = w->in + w->in_start;
-		n = (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-		if (n > SB_WIRE_MAX_PAYLOAD)
-			return sb_fail(err, SB_E_PROTO, "the far side announced a frame of %u bytes", n);
-		r = fill(w, HEADER + (size_t)n, err);
+	} while (p[4] == SB_MSG_PING);
+	if (atomic_exchange(&w->spoke, false))
+		w->turns++;
+	if (p[4] == SB_MSG_ERROR)
+		return peer_error(p + HEADER, n, err);
+	*type = p[4];
+	*out = p + HEADER;
+	*len = n;
+	return 0;
+}
+
+int
+sb_wire_idle(struct sb_wire *w, struct sb_error *err)
+{
+	for (;;) {
+		struct pollfd p = { .fd = w->t->rfd, .events = POLLIN };
+		const uint8_t *frame;
+		uint32_t n;
+		int r;
+
+		if (w->in_start == w->in_end && poll(&p, 1, 0) <= 0)
+			return 0;
+		r = take_frame(w, &frame, &n, err);
 		if (r < 0)
 			return r;
-		p = w->in + w->in_start;
-		w->in_start += HEADER + (size_t)n;
-		if (p[4] == SB_MSG_PROOF) {
-			r = check_proof(w, p + HEADER, n, err);
-			if (r < 0)
-				return r;
-		}
-		XXH3_128bits_update(w->in_hash, p, HEADER + (size_t)n);
-		w->in_frames++;
-		w->in_bytes += HEADER + (uint64_t)n;
-		if (p[4] == SB_MSG_PING)
-			continue;
-		if (p[4] == SB_MSG_ERROR)
-			return peer_error(p + HEADER, n, err);
-		*type = p[4];
-		*out = p + HEADER;
-		*len = n;
-		return 0;
+		if (frame[4] == SB_MSG_ERROR)
+			return peer_error(frame + HEADER, n, err);
+		if (frame[4] != SB_MSG_PING)
+			return sb_fail(err, SB_E_PROTO, "the far side sent message %u unasked", frame[4]);
 	}
+}
+
+void
+sb_wire_renew(struct sb_wire *w, const struct sb_cancel *cancel, int stall_ms, uint64_t bwlimit)
+{
+	pthread_mutex_lock(&w->mu);
+	w->o.cancel = cancel;
+	w->o.stall_ms = stall_ms;
+	w->o.bwlimit = bwlimit;
+	pthread_mutex_unlock(&w->mu);
 }
 
 int
@@ -478,6 +553,12 @@ sb_wire_recv_blob(struct sb_wire *w, uint8_t type, const uint8_t *first, size_t 
 	}
 	sb_buf_grow(out, raw);
 	return 0;
+}
+
+uint64_t
+sb_wire_turns(const struct sb_wire *w)
+{
+	return w->turns;
 }
 
 void

@@ -26,7 +26,7 @@ struct sb_wire;
 struct sb_wire_opts {
 	size_t size;
 	const struct sb_cancel *cancel;
-	int stall_ms;     /* no byte for this long is a dead peer; 0: wait for ever */
+	int stall_ms;     /* no byte from it, and none taken by it, for this long is a dead peer; 0: wait for ever */
 	int ping_ms;      /* send PING when idle for this long; 0: never */
 	uint64_t bwlimit; /* bytes a second we send, 0: no limit */
 };
@@ -67,6 +67,16 @@ int sb_wire_send_blob(struct sb_wire *w, uint8_t type, const void *data, size_t 
 int sb_wire_recv_blob(struct sb_wire *w, uint8_t type, const uint8_t *first, size_t first_len, size_t max,
 	struct sb_buf *out, struct sb_error *err);
 
+/*
+ * For a wire that outlives one sync, between two of them: who may cancel, how long is too long, how fast. The cancel token must
+ * last until the next call.
+ */
+void sb_wire_renew(struct sb_wire *w, const struct sb_cancel *cancel, int stall_ms, uint64_t bwlimit);
+/* Takes the PINGs that came while nobody read. SB_E_CLOSED when the peer is gone, SB_E_PROTO when it said something else. */
+int sb_wire_idle(struct sb_wire *w, struct sb_error *err);
+
+/* How often an answer was waited for: frames went out, then one came in. */
+uint64_t sb_wire_turns(const struct sb_wire *w);
 /* Payload and header bytes so far. */
 void sb_wire_counts(const struct sb_wire *w, uint64_t *sent, uint64_t *received);
 

@@ -41,6 +41,8 @@ enum sb_sync_durability {
 
 #define SB_SYNC_LEVEL_AUTO (-1000)
 
+struct sb_conn;
+
 struct sb_sync_opts {
 	size_t size;
 	bool dry_run;             /* find out what would be done; change nothing */
@@ -72,6 +74,10 @@ struct sb_sync_opts {
 	struct sb_log log;
 	sb_progress_fn progress;
 	void *progress_arg;
+	bool token_login;         /* log in with the user name alone: no key, no or an empty password */
+	bool ask_password;        /* password and keyboard-interactive, asked for on the terminal */
+	bool never_ask;           /* not even for the passphrase of a key */
+	struct sb_conn *conn;     /* an open connection to that host (sbsync/conn.h), used and kept; NULL: one for this sync */
 };
 #define SB_SYNC_OPTS_INIT \
 	{ .size = sizeof(struct sb_sync_opts), .level = SB_SYNC_LEVEL_AUTO, .max_delete = -1, .stall_ms = 30000 }
@@ -105,6 +111,7 @@ struct sb_sync_result {
 	uint64_t bytes_transferred; /* content, before compression */
 	uint64_t bytes_wire_up;
 	uint64_t bytes_wire_down;
+	uint64_t round_trips;       /* times an answer of the agent was waited for; setting up a connection not counted */
 	uint64_t files_deleted;
 	uint64_t files_moved;
 	uint64_t files_delta;

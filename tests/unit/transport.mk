@@ -1,5 +1,6 @@
 check_PROGRAMS += \
 	%D%/test-agentless \
+	%D%/test-conn \
 	%D%/test-deploy \
 	%D%/test-endpoint \
 	%D%/test-ssh \
@@ -9,6 +10,7 @@ check_PROGRAMS += \
 
 TESTS += \
 	%D%/test-agentless \
+	%D%/test-conn \
 	%D%/test-deploy \
 	%D%/test-endpoint \
 	%D%/test-ssh \
@@ -20,6 +22,8 @@ tests_unit_test_endpoint_SOURCES = %D%/test-endpoint.c
 tests_unit_test_endpoint_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_agentless_SOURCES = %D%/test-agentless.c
 tests_unit_test_agentless_LDADD = $(UNIT_LDADD_SYNC)
+tests_unit_test_conn_SOURCES = %D%/test-conn.c tests/lib/sshd.c tests/lib/sshd.h
+tests_unit_test_conn_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_deploy_SOURCES = %D%/test-deploy.c tests/lib/sshd.c tests/lib/sshd.h tests/lib/relay.c tests/lib/relay.h
 tests_unit_test_deploy_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_ssh_bad_SOURCES = %D%/test-ssh-bad.c tests/lib/sshd.c tests/lib/sshd.h tests/lib/relay.c tests/lib/relay.h
