@@ -22,5 +22,5 @@ if STATIC_AGENT
 pkglibexec_PROGRAMS += sbsync-agent
 sbsync_agent_SOURCES = %D%/sbsync-agent/main.c
 sbsync_agent_LDFLAGS = $(AM_LDFLAGS) -all-static -Wl,--gc-sections -s
-sbsync_agent_LDADD = sync/libsbsync-core.la lib/base/libbase.la $(STATIC_AGENT_LIBS)
+sbsync_agent_LDADD = sync/libsbsync-core.la lib/tool/libtools.la lib/base/libbase.la $(STATIC_AGENT_LIBS)
 endif

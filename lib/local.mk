@@ -3,7 +3,7 @@ noinst_LTLIBRARIES += %D%/libsandbox-core.la
 lib_libsandbox_core_la_SOURCES = \
 	%D%/version.c
 
-lib_libsandbox_core_la_LIBADD = lib/base/libbase.la
+lib_libsandbox_core_la_LIBADD = lib/base/libbase.la lib/tool/libtools.la
 
 lib_LTLIBRARIES += libsandbox.la
 libsandbox_la_SOURCES =
@@ -19,5 +19,6 @@ sbinclude_HEADERS += \
 	%D%/sb/version.h
 
 include lib/provider/local.mk
+include lib/tool/local.mk
 include lib/host/local.mk
 include lib/rpc/local.mk

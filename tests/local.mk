@@ -27,6 +27,7 @@ include tests/unit/ignore.mk
 include tests/bench/local.mk
 include tests/unit/host.mk
 include tests/unit/rpc.mk
+include tests/unit/tool.mk
 include tests/fault/local.mk
 include tests/hostile/local.mk
 include tests/fuzz/local.mk

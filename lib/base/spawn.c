@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -34,6 +35,7 @@ enum step {
 	STEP_FDS,     /* putting descriptors 0-2 in place */
 	STEP_SIGNALS,
 	STEP_GROUP,
+	STEP_TTY,     /* the controlling terminal */
 	STEP_LIMITS,
 	STEP_PARENT,  /* PR_SET_PDEATHSIG */
 	STEP_CWD,
@@ -170,6 +172,8 @@ child_main(struct plan *p)
 		child_fail(p, STEP_FDS);
 	if (o->new_session ? setsid() < 0 : o->own_group && setpgid(0, 0) < 0)
 		child_fail(p, STEP_GROUP);
+	if (o->controlling_tty && ioctl(0, TIOCSCTTY, 0) < 0)
+		child_fail(p, STEP_TTY);
 	if (o->max_memory && child_limit(RLIMIT_AS, o->max_memory, o->max_memory) < 0)
 		child_fail(p, STEP_LIMITS);
 	/*
@@ -323,6 +327,7 @@ fail_report(const struct plan *p, const struct report *r, struct sb_error *err)
 		[STEP_FDS] = "descriptors",
 		[STEP_SIGNALS] = "signals",
 		[STEP_GROUP] = "process group",
+		[STEP_TTY] = "controlling terminal",
 		[STEP_LIMITS] = "limits",
 		[STEP_PARENT] = "tie to the parent",
 	};

@@ -27,6 +27,7 @@ struct sb_spawn_opts {
 	const char *cwd;         /* NULL: ours */
 	bool own_group;          /* a process group of its own (kill reaches the whole group) */
 	bool new_session;        /* setsid */
+	bool controlling_tty;    /* descriptor 0, a terminal, becomes the new session's own */
 	bool search_path;        /* look argv[0] up in our PATH (absolute entries only) */
 	uint64_t max_memory;     /* RLIMIT_AS in bytes, 0: unchanged */
 	unsigned max_cpu_s;      /* RLIMIT_CPU, 0: unchanged */
