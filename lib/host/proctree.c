@@ -17,6 +17,8 @@
 
 /* The mark is looked for in this much of an environment; the host puts it first. */
 #define ENVIRON_MAX 16384
+/* A signal is sent again to newcomers at most this often. */
+#define SIGNAL_ROUNDS 20
 
 struct stat_line {
 	char state;
@@ -155,7 +157,7 @@ look(struct table *t, pid_t pid, const char *mark, pid_t leader)
 		return;
 	}
 	m.ppid = st.ppid;
-	if (!((leader > 0 && st.session == leader) || has_mark(pid, mark))) {
+	if (!((leader > 0 && st.session == leader) || (mark && has_mark(pid, mark)))) {
 		if (m.pidfd >= 0)
 			(void)close(m.pidfd);
 		m.pidfd = -1;
@@ -194,13 +196,13 @@ close_over_children(struct table *t)
 }
 
 size_t
-sb_proctree_signal(const char *mark, pid_t leader, int sig)
+sb_proctree_visit(const char *mark, pid_t leader, sb_proctree_fn fn, void *arg)
 {
 	sb_autoclosedir DIR *d = opendir("/proc");
 	struct table t = { 0 };
 	struct dirent *e;
 	pid_t self = getpid();
-	size_t sent = 0;
+	size_t n = 0;
 
 	while (d && (e = readdir(d))) {
 		long pid = isdigit((unsigned char)e->d_name[0]) ? strtol(e->d_name, NULL, 10) : 0;
@@ -211,9 +213,61 @@ sb_proctree_signal(const char *mark, pid_t leader, int sig)
 	close_over_children(&t);
 	for (size_t i = 0; i < t.n; i++)
 		if (t.v[i].pidfd >= 0) {
-			sent += syscall(SYS_pidfd_send_signal, t.v[i].pidfd, sig, NULL, 0) == 0;
+			n += fn(t.v[i].pid, t.v[i].pidfd, arg);
 			(void)close(t.v[i].pidfd);
 		}
 	free(t.v);
+	return n;
+}
+
+/* Who got the signal already, so that a second look sends it only to those who were born meanwhile. */
+struct sending {
+	int sig;
+	struct {
+		pid_t pid;
+		int64_t start;
+	} *done;
+	size_t n, cap;
+	bool more;
+};
+
+static bool
+send_once(pid_t pid, int pidfd, void *arg)
+{
+	struct sending *s = arg;
+	int64_t start = sb_proctree_start_ticks(pid);
+
+	for (size_t i = 0; i < s->n; i++)
+		if (s->done[i].pid == pid && s->done[i].start == start)
+			return false;
+	if (s->n == s->cap) {
+		size_t cap = s->cap ? s->cap * 2 : 16;
+		void *v = reallocarray(s->done, cap, sizeof *s->done);
+
+		if (!v)
+			return false;
+		s->done = v;
+		s->cap = cap;
+	}
+	s->done[s->n].pid = pid;
+	s->done[s->n++].start = start;
+	s->more = true;
+	return syscall(SYS_pidfd_send_signal, pidfd, s->sig, NULL, 0) == 0;
+}
+
+size_t
+sb_proctree_signal(const char *mark, pid_t leader, int sig)
+{
+	struct sending s = { .sig = sig };
+	size_t sent = 0;
+
+	/* A child born while we looked is found by the next look: fork itself waits for a signal that is there already. */
+	for (int i = 0; i < SIGNAL_ROUNDS; i++) {
+		s.more = false;
+		sent += sb_proctree_visit(mark, leader, send_once, &s);
+		if (!s.more || sig == 0)
+			break;
+	}
+	free(s.done);
 	return sent;
 }

@@ -14,10 +14,14 @@
 #define SB_PROCTREE_MARK "SB_SANDBOX_MARK"
 
 /*
- * Sends `sig` to every process whose mark begins with `mark` ('*' in it stands for one component), to the members of the session of `leader` (0: none), and to the
- * children of all these. Sent through a pidfd that was opened before the look, so never to a stranger. Signal 0
- * only counts. Returns how many got it.
+ * Calls `fn` for every process whose mark begins with `mark` ('*' in it stands for one component; NULL: none), for the
+ * members of the session of `leader` (0: none), and for the children of all these. `pidfd` was opened before the look, so what
+ * goes through it never reaches a stranger. Returns for how many `fn` said true.
  */
+typedef bool (*sb_proctree_fn)(pid_t pid, int pidfd, void *arg);
+size_t sb_proctree_visit(const char *mark, pid_t leader, sb_proctree_fn fn, void *arg);
+
+/* Sends `sig` once to all these, also to those born meanwhile; 0 only counts. Returns how many got it. */
 size_t sb_proctree_signal(const char *mark, pid_t leader, int sig);
 
 /* When the process started, in clock ticks since boot; 0 when it is not there (or only a zombie). */

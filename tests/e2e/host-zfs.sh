@@ -33,12 +33,6 @@ relay test-host-snapshots
 relay test-host-races
 is "no dataset is left" "$(left)" 0
 
-# Known defect: after tools and processes were killed, zfs-fuse can call their dataset busy for good, although nobody
-# uses it; the host keeps the session as destroying and goes on trying.
 relay test-host-exec
-if [ "$(left)" = 0 ]; then
-	ok "no dataset of killed tools is left"
-else
-	skip "no dataset of killed tools is left" "zfs-fuse keeps $(left) of them busy (known defect)"
-fi
+is "no dataset of killed tools is left" "$(left)" 0
 finish
