@@ -152,6 +152,7 @@ build_launch(const struct host_args *a, struct sb_error *err)
 	put_text(o, "Binary", a->v[1]);
 	(void)json_object_set_new(o, "Args", list_json(&args));
 	(void)json_object_set_new(o, "ExposePort", json_integer(a->expose_port));
+	(void)json_object_set_new(o, "ReadyTimeout", json_integer(a->ready * 1000000));
 	return checked(o, host_put_pairs(o, "Env", &a->env, err));
 }
 
@@ -213,7 +214,7 @@ const struct host_verb host_verbs[] = {
 		build_of_snapshot, NULL, NULL },
 	{ "release", "SESSION SNAPSHOT TAG", "take a hold away", "", 3, 3, "ReleaseSnapshot", build_of_snapshot, NULL,
 		NULL },
-	{ "launch", "SESSION BINARY [ARG]...", "start a process that lives on", "env,expose-port", 2, -1,
+	{ "launch", "SESSION BINARY [ARG]...", "start a process that lives on", "env,expose-port,ready", 2, -1,
 		"LaunchProcess", build_launch, host_show_process, NULL },
 	{ "kill", "SESSION PROCESS", "signal a process", "signal", 2, 2, "KillProcess", build_process, NULL, NULL },
 	{ "status", "SESSION PROCESS", "is a process running", "", 2, 2, "GetProcessStatus", build_process,

@@ -44,6 +44,7 @@ static const struct sb_opt all_opts[] = {
 	{ 0, "limit", SB_OPT_INT, AT(limit), "N", "print at most so many", NULL, 1, 20000 },
 	{ 'e', "env", SB_OPT_LIST, AT(env), "KEY=VALUE", "variable of the process; may be repeated", NULL, 0, 0 },
 	{ 0, "expose-port", SB_OPT_INT, AT(expose_port), "PORT", "make this port of it reachable", NULL, 0, 65535 },
+	{ 0, "ready", SB_OPT_TIME, AT(ready), "TIME", "wait so long for the port to answer", NULL, 0, 600000 },
 	{ 0, "signal", SB_OPT_INT, AT(signal), "N", "signal to send (15)", NULL, 1, 64 },
 	{ 0, "follow", SB_OPT_FLAG, AT(follow), NULL, "go on until the process ends", NULL, 0, 0 },
 	{ 0, "stream", SB_OPT_STRING, AT(stream), "NAME", "stdout or stderr only", NULL, 0, 0 },

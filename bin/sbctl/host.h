@@ -18,7 +18,7 @@ struct host_args {
 	uint64_t quota;
 	struct sb_opt_list labels, states, env, kinds;
 	bool empty, force, measure, kill_tools, follow;
-	int64_t limit, signal, expose_port, ttl;
+	int64_t limit, signal, expose_port, ttl, ready;
 	const char **v; /* operands */
 	int n;
 };

@@ -41,6 +41,7 @@ sb_code_from_errno(int sys)
 	case ENOMEM: return SB_E_NOMEM;
 	case ENOSPC: return SB_E_NOSPACE;
 	case EDQUOT: return SB_E_NOSPACE;
+	case E2BIG: return SB_E_INVAL; /* what the caller gave is more than a command line holds */
 	case ENOENT: return SB_E_NOTFOUND;
 	case EEXIST: return SB_E_EXISTS;
 	case EACCES: return SB_E_DENIED;

@@ -192,6 +192,7 @@ proc_row(sqlite3_stmt *stmt, void *arg, struct sb_error *err)
 		.boot_id = text(stmt, 9),
 		.started_ns = sqlite3_column_int64(stmt, 10),
 		.ended_ns = sqlite3_column_int64(stmt, 11),
+		.port = (unsigned)sqlite3_column_int(stmt, 12) & 0xffff,
 	};
 
 	return l->fn(&row, l->arg, err);
@@ -205,6 +206,6 @@ sb_hostdb_proc_load(struct sb_hostdb *db, int64_t uid, sb_hostdb_proc_fn fn, voi
 
 	return sb_hostdb_query_(db,
 		"SELECT id, seq, binary, address, status, has_exit, exit_code, pid, start_ticks, boot_id,"
-		" started_ns, ended_ns FROM processes WHERE uid = ? ORDER BY seq",
+		" started_ns, ended_ns, port FROM processes WHERE uid = ? ORDER BY seq",
 		proc_row, &l, uid, err);
 }

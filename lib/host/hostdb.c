@@ -10,7 +10,8 @@
 
 #include <sqlite3.h>
 
-#define SCHEMA_VERSION 1
+#define SCHEMA_VERSION 2
+#define SET_VERSION "PRAGMA user_version=2"
 #define BUSY_MS 5000
 #define STMT_CACHE 48
 
@@ -52,6 +53,12 @@ static const char schema[] =
 	" status INTEGER NOT NULL, has_exit INTEGER NOT NULL, exit_code INTEGER NOT NULL,"
 	" pid INTEGER NOT NULL, start_ticks INTEGER NOT NULL, boot_id TEXT,"
 	" started_ns INTEGER NOT NULL, ended_ns INTEGER NOT NULL, PRIMARY KEY(uid, id)) STRICT;";
+
+/* What each version added to the one before it; the schema above is version 1. */
+static const char *const steps[SCHEMA_VERSION + 1] = {
+	[1] = schema,
+	[2] = "ALTER TABLE processes ADD COLUMN port INTEGER NOT NULL DEFAULT 0;",
+};
 
 static int
 db_fail(struct sb_hostdb *db, const char *what, struct sb_error *err)
@@ -225,14 +232,15 @@ migrate(struct sb_hostdb *db, struct sb_error *err)
 			(long long)version, SCHEMA_VERSION);
 	if (version == SCHEMA_VERSION)
 		return 0;
-	if (tables > 0)
+	if (version == 0 && tables > 0)
 		return sb_fail(err, SB_E_CORRUPT, "host database: the file belongs to another program");
 	r = begin(db, true, err);
 	if (r < 0)
 		return r;
-	r = exec(db, schema, err);
+	for (int64_t v = version + 1; v <= SCHEMA_VERSION && r == 0; v++)
+		r = exec(db, steps[v], err);
 	if (r == 0)
-		r = exec(db, "PRAGMA user_version=1", err);
+		r = exec(db, SET_VERSION, err);
 	return end(db, r, err);
 }
 
@@ -448,10 +456,11 @@ sb_hostdb_proc_put(struct sb_hostdb *db, const struct sb_hsess *s, const struct 
 		return r;
 	r = run(db,
 		"INSERT OR REPLACE INTO processes(uid, id, seq, binary, address, status, has_exit, exit_code,"
-		" pid, start_ticks, boot_id, started_ns, ended_ns) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		err, "isissiiiiisii", s->uid, p->id, (int64_t)p->seq, p->binary, p->address, (int64_t)p->status,
+		" pid, start_ticks, boot_id, started_ns, ended_ns, port)"
+		" VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		err, "isissiiiiisiii", s->uid, p->id, (int64_t)p->seq, p->binary, p->address, (int64_t)p->status,
 		(int64_t)p->has_exit, (int64_t)p->exit_code, p->pid, p->start_ticks, p->boot_id, p->started_ns,
-		p->ended_ns);
+		p->ended_ns, (int64_t)p->port);
 	if (r == 0)
 		r = run(db, "UPDATE sessions SET proc_seq = max(proc_seq, ?) WHERE uid = ?", err, "ii",
 			(int64_t)p->seq, s->uid);

@@ -50,6 +50,7 @@ struct sb_proc_row {
 	int exit_code;
 	int64_t pid, start_ticks, started_ns, ended_ns;
 	const char *boot_id;
+	unsigned port;
 };
 int sb_hostdb_proc_put(struct sb_hostdb *db, const struct sb_hsess *s, const struct sb_proc_row *row,
 	struct sb_error *err);

@@ -43,6 +43,7 @@ struct sb_host {
 	struct sb_storage_space space;
 	int64_t space_at; /* monotonic ms; 0: never */
 
+	atomic_uint proxies; /* that have not let go of the host yet */
 	atomic_ullong created, paused, resumed, destroyed, forked, adopted, recovered;
 	atomic_ullong snapshots, snapshots_deleted, rollbacks, turns, tools, tool_errors, launched;
 };

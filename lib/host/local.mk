@@ -18,8 +18,11 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/idcheck.c %D%/idcheck.h \
 	%D%/process.c %D%/process.h \
 	%D%/process-log.c \
+	%D%/process-port.c \
 	%D%/procmon.c \
 	%D%/proctree.c %D%/proctree.h \
+	%D%/proxy.c %D%/proxy.h \
+	%D%/reach.c %D%/reach.h \
 	%D%/reconcile.c \
 	%D%/recover.c \
 	%D%/runtime.h \

@@ -41,6 +41,7 @@ sb_proc_unref(struct sb_proc *p)
 	free(p->binary);
 	free(p->log[0]);
 	free(p->log[1]);
+	free(p->address);
 	free(p);
 }
 
@@ -78,13 +79,13 @@ sb_proc_find(struct sb_hsess *s, const char *id, struct sb_error *err)
 	return found;
 }
 
-/* With `mu` held, or before anybody else knows it. */
-static int
-put(struct sb_host *h, const struct sb_hsess *s, const struct sb_proc *p, struct sb_error *err)
+int
+sb_proc_put(struct sb_host *h, const struct sb_hsess *s, const struct sb_proc *p, struct sb_error *err)
 {
 	struct sb_proc_row row = { .id = p->id, .binary = p->binary, .seq = p->seq, .status = (int)p->status,
 		.has_exit = p->has_exit, .exit_code = p->exit_code, .pid = p->pid, .start_ticks = p->start_ticks,
-		.started_ns = p->started_ns, .ended_ns = p->ended_ns, .boot_id = p->boot_id };
+		.started_ns = p->started_ns, .ended_ns = p->ended_ns, .boot_id = p->boot_id, .port = p->port,
+		.address = p->address };
 
 	return sb_hostdb_proc_put(h->db, s, &row, err);
 }
@@ -157,7 +158,10 @@ restore_row(const struct sb_proc_row *row, void *arg, struct sb_error *err)
 	p = new_proc(r->h, r->s, row->id, row->seq, row->binary, err);
 	if (!p)
 		return SB_E_NOMEM;
-	p->status = row->status == SB_HOST_PROC_EXITED ? SB_HOST_PROC_EXITED : SB_HOST_PROC_RUNNING;
+	p->status = row->status == SB_HOST_PROC_EXITED || (row->status == SB_HOST_PROC_STARTING && row->port)
+		? (enum sb_host_process_status)row->status
+		: SB_HOST_PROC_RUNNING;
+	p->port = row->port;
 	p->has_exit = row->has_exit;
 	p->exit_code = row->exit_code;
 	p->pid = row->pid;
@@ -165,7 +169,7 @@ restore_row(const struct sb_proc_row *row, void *arg, struct sb_error *err)
 	p->started_ns = row->started_ns;
 	p->ended_ns = row->ended_ns;
 	(void)snprintf(p->boot_id, sizeof p->boot_id, "%s", row->boot_id ? row->boot_id : "");
-	if (keep(r->s, p, err) < 0) {
+	if ((row->address && !(p->address = strdup(row->address))) || keep(r->s, p, err) < 0) {
 		sb_proc_unref(p);
 		return SB_E_NOMEM;
 	}
@@ -198,7 +202,11 @@ sb_proc_restore(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 			continue;
 		if (find_again(p)) {
 			s->ran = true;
-			res = sb_procmon_watch(h, s, p, err);
+			if (p->port && sb_proc_port_open(h, s, p, err) < 0 && err)
+				sb_log(&h->o.log, SB_LOG_WARN, "host", "process %s of session %s: %s", p->id, s->id, err->msg);
+			res = p->proxy ? sb_proc_put(h, s, p, err) : 0;
+			if (res == 0)
+				res = sb_procmon_watch(h, s, p, err);
 			continue;
 		}
 		/* It ended while nobody looked, or the host died between its start and the note of it. */
@@ -207,7 +215,7 @@ sb_proc_restore(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 		p->exit_code = -1;
 		p->pid = 0;
 		p->ended_ns = sb_hostimpl_now_ns();
-		res = put(h, s, p, err);
+		res = sb_proc_put(h, s, p, err);
 	}
 	return res;
 }
@@ -317,7 +325,7 @@ check_launch(struct sb_host *h, const struct sb_host_launch *l, struct sb_error 
 		return sb_fail(err, SB_E_INVAL, "binary is longer than 4095 bytes");
 	if (l->expose_port < 0 || l->expose_port > 65535)
 		return sb_fail(err, SB_E_INVAL, "expose_port must be in range [0,65535]");
-	if (l->expose_port > 0 && !h->rt->ops->ports)
+	if (l->expose_port > 0 && !h->rt->ops->connect)
 		return sb_fail(err, SB_E_UNSUPPORTED, "expose_port: runtime %s has no ports of its own for a session",
 			h->rt->ops->name);
 	r = check_list(l->args, "args", false, err);
@@ -345,7 +353,7 @@ admit(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 
 /* The record first: whatever starts after it can be found again by its mark. */
 static struct sb_proc *
-announce(struct sb_host *h, struct sb_hsess *s, const char *binary, struct sb_error *err)
+announce(struct sb_host *h, struct sb_hsess *s, const struct sb_host_launch *l, struct sb_error *err)
 {
 	char id[SB_HOST_PROCESS_ID_MAX + 1];
 	struct sb_proc *p = NULL;
@@ -357,12 +365,13 @@ announce(struct sb_host *h, struct sb_hsess *s, const char *binary, struct sb_er
 		s->proc_seq++;
 		s->ran = true;
 		(void)snprintf(id, sizeof id, "proc-%.8s-%llu", s->id, (unsigned long long)s->proc_seq);
-		p = new_proc(h, s, id, s->proc_seq, binary, err);
+		p = new_proc(h, s, id, s->proc_seq, l->binary, err);
 	}
 	if (p) {
+		p->port = (unsigned)l->expose_port;
 		p->started_ns = sb_hostimpl_now_ns();
 		(void)sb_proctree_boot_id(p->boot_id);
-		r = put(h, s, p, err);
+		r = sb_proc_put(h, s, p, err);
 		if (r == 0)
 			r = keep(s, p, err);
 		if (r < 0) {
@@ -435,8 +444,8 @@ start(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p, const struct sb_
 	(void)pthread_mutex_lock(&s->mu);
 	p->pid = child.pid;
 	p->start_ticks = sb_proctree_start_ticks(child.pid);
-	p->status = SB_HOST_PROC_RUNNING;
-	r = put(h, s, p, err);
+	p->status = p->port ? SB_HOST_PROC_STARTING : SB_HOST_PROC_RUNNING;
+	r = sb_proc_put(h, s, p, err);
 	(void)pthread_mutex_unlock(&s->mu);
 	return r;
 }
@@ -455,9 +464,10 @@ describe(struct sb_hsess *s, const struct sb_proc *p, struct sb_host_process *ou
 	out->pid = sb_proc_running(p) ? p->pid : 0;
 	out->started_ns = p->started_ns;
 	out->ended_ns = p->ended_ns;
+	out->port = p->port;
+	out->address = strdup(p->address && sb_proc_running(p) ? p->address : "");
 	(void)pthread_mutex_unlock(&s->mu);
 	out->binary = strdup(p->binary);
-	out->address = strdup("");
 	for (int i = 0; i < 2; i++)
 		if (stat(p->log[i], &st) == 0)
 			out->log_size[i] = (uint64_t)st.st_size;
@@ -466,6 +476,37 @@ describe(struct sb_hsess *s, const struct sb_proc *p, struct sb_host_process *ou
 		return sb_fail(err, SB_E_NOMEM, "process");
 	}
 	return 0;
+}
+
+/* Undoes a launch that failed half-way. */
+static void
+give_up(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p)
+{
+	char mark[SB_PROC_MARK_MAX];
+
+	(void)h->rt->ops->signal(h->rt, s->id, sb_proc_mark(h, s, "p", p->seq, mark), 0, SIGKILL);
+	sb_proc_port_close(s, p);
+	(void)pthread_mutex_lock(&s->mu);
+	for (size_t i = s->n_procs; i-- > 0;)
+		if (s->procs[i] == p)
+			drop(h, s, i);
+	(void)pthread_mutex_unlock(&s->mu);
+}
+
+/* Without the slot: others may work on the session meanwhile. Out of time is not an error, `out` tells. */
+static int
+await_ready(struct sb_hsess *s, const struct sb_proc *p, int64_t ms, const struct sb_host_call *call,
+	struct sb_host_process *out, struct sb_error *err)
+{
+	sb_deadline d = sb_deadline_in(ms);
+	int r = 0;
+
+	(void)pthread_mutex_lock(&s->mu);
+	while (r == 0 && p->status == SB_HOST_PROC_STARTING && !s->gone && !sb_deadline_passed(d))
+		r = sb_hsess_wait(s, call, d, "the process to be ready", NULL);
+	(void)pthread_mutex_unlock(&s->mu);
+	sb_host_process_clear(out);
+	return describe(s, p, out, err);
 }
 
 int
@@ -484,8 +525,12 @@ sb_host_process_launch(struct sb_host *h, const struct sb_host_launch *launch, c
 		r = sb_hostimpl_op_start(h, l.session, SB_HOST_OP_LAUNCH, true, call, &s, err);
 	if (r < 0)
 		return r;
-	p = announce(h, s, l.binary, &why);
-	r = p ? start(h, s, p, &l, &why) : why.code;
+	p = announce(h, s, &l, &why);
+	r = p ? 0 : why.code;
+	if (r == 0 && p->port)
+		r = sb_proc_port_open(h, s, p, &why);
+	if (r == 0)
+		r = start(h, s, p, &l, &why);
 	if (r == 0)
 		r = sb_procmon_watch(h, s, p, &why);
 	if (r == 0)
@@ -494,17 +539,17 @@ sb_host_process_launch(struct sb_host *h, const struct sb_host_launch *launch, c
 		atomic_fetch_add(&h->launched, 1);
 		sb_event_note(h->events, "process.started", s->id, p->id, SB_HOST_ACTIVE);
 	} else if (p) {
-		char mark[SB_PROC_MARK_MAX];
-
-		(void)h->rt->ops->signal(h->rt, s->id, sb_proc_mark(h, s, "p", p->seq, mark), 0, SIGKILL);
-		(void)pthread_mutex_lock(&s->mu);
-		for (size_t i = s->n_procs; i-- > 0;)
-			if (s->procs[i] == p)
-				drop(h, s, i);
-		(void)pthread_mutex_unlock(&s->mu);
+		give_up(h, s, p);
 	}
 	if (r < 0 && err)
 		*err = why;
+	if (r == 0 && p->port && l.ready_timeout_ms > 0) {
+		(void)sb_hsess_ref(s);
+		(void)sb_hostimpl_op_done(h, s, 0);
+		r = await_ready(s, p, l.ready_timeout_ms, call, out, err);
+		sb_hsess_unref(s);
+		return r;
+	}
 	return sb_hostimpl_op_done(h, s, r);
 }
 

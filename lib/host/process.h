@@ -17,6 +17,7 @@ struct sb_proc {
 	char *binary;
 	char *log[2]; /* paths of stdout and stderr */
 	char boot_id[40];
+	unsigned port; /* that others may reach; 0: none */
 	int pidfd; /* -1: it was over before we looked */
 
 	/* Guarded by the session's `mu`. */
@@ -24,6 +25,8 @@ struct sb_proc {
 	bool has_exit;
 	int exit_code;
 	int64_t pid, start_ticks, started_ns, ended_ns;
+	char *address;          /* where its port is reached; NULL: it has none */
+	struct sb_proxy *proxy; /* while it runs */
 };
 
 struct sb_proc *sb_proc_ref(struct sb_proc *p);
@@ -50,6 +53,17 @@ int sb_proc_freeze(struct sb_host *h, struct sb_hsess *s, bool freeze, struct sb
 
 /* Removes what the processes of a destroyed session left on disk, and the runtime's part of it. */
 void sb_proc_forget(struct sb_host *h, struct sb_hsess *s);
+
+/*
+ * process-port.c: the way to its port from outside, at the host's advertised address. Opening sets `address`; nobody else works on the process
+ * then. The probe tells whether the port answers.
+ */
+int sb_proc_port_open(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p, struct sb_error *err);
+void sb_proc_port_close(struct sb_hsess *s, struct sb_proc *p);
+bool sb_proc_port_probe(struct sb_host *h, struct sb_hsess *s, const struct sb_proc *p);
+
+/* Writes the row, with `mu` held or before anybody else knows it. */
+int sb_proc_put(struct sb_host *h, const struct sb_hsess *s, const struct sb_proc *p, struct sb_error *err);
 
 /* procmon.c: the thread that notices ends and keeps logs small; started when first needed. */
 int sb_procmon_watch(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p, struct sb_error *err);

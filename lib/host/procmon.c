@@ -16,6 +16,8 @@
 
 /* How often the sizes of logs are looked at. */
 #define LOG_LOOK_MS 1000
+/* How often a port that does not answer yet is tried. */
+#define READY_LOOK_MS 50
 #define LOG_BLOCK 4096u
 
 struct watch {
@@ -39,21 +41,41 @@ ended(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p)
 {
 	siginfo_t si = { 0 };
 	bool known = p->pidfd >= 0 && waitid(P_PIDFD, (id_t)p->pidfd, &si, WEXITED | WNOHANG) == 0 && si.si_pid != 0;
-	struct sb_proc_row row;
 
 	(void)pthread_mutex_lock(&s->mu);
 	p->status = SB_HOST_PROC_EXITED;
 	p->has_exit = known;
 	p->exit_code = !known ? -1 : si.si_code == CLD_EXITED ? si.si_status : 128 + si.si_status;
 	p->ended_ns = sb_hostimpl_now_ns();
-	row = (struct sb_proc_row){ .id = p->id, .binary = p->binary, .seq = p->seq, .status = (int)p->status,
-		.has_exit = p->has_exit, .exit_code = p->exit_code, .pid = p->pid, .start_ticks = p->start_ticks,
-		.started_ns = p->started_ns, .ended_ns = p->ended_ns, .boot_id = p->boot_id };
 	if (!s->gone)
-		(void)sb_hostdb_proc_put(h->db, s, &row, NULL);
+		(void)sb_proc_put(h, s, p, NULL);
 	sb_event_note(h->events, "process.exited", s->id, p->id, s->state);
 	(void)pthread_cond_broadcast(&s->cv);
 	(void)pthread_mutex_unlock(&s->mu);
+	sb_proc_port_close(s, p);
+}
+
+/* True while its port does not answer yet. */
+static bool
+not_ready(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p)
+{
+	bool starting;
+
+	(void)pthread_mutex_lock(&s->mu);
+	starting = p->status == SB_HOST_PROC_STARTING;
+	(void)pthread_mutex_unlock(&s->mu);
+	if (!starting || !p->port || !sb_proc_port_probe(h, s, p))
+		return starting && p->port;
+	(void)pthread_mutex_lock(&s->mu);
+	if (p->status == SB_HOST_PROC_STARTING) {
+		p->status = SB_HOST_PROC_RUNNING;
+		if (!s->gone)
+			(void)sb_proc_put(h, s, p, NULL);
+		sb_event_note(h->events, "process.ready", s->id, p->id, s->state);
+		(void)pthread_cond_broadcast(&s->cv);
+	}
+	(void)pthread_mutex_unlock(&s->mu);
+	return false;
 }
 
 /* The oldest part of a long log is given back to the disk; offsets in it stay what they were. */
@@ -122,7 +144,7 @@ monitor(void *arg)
 {
 	struct sb_proc_monitor *m = arg;
 	int64_t look_at = sb_now_ms() + LOG_LOOK_MS;
-	bool stop = false;
+	bool stop = false, waiting = false;
 
 	while (!stop) {
 		sb_autofree struct watch *v = NULL;
@@ -136,7 +158,7 @@ monitor(void *arg)
 			(void)usleep(100000);
 			continue;
 		}
-		(void)poll(fds, n + 1, n ? LOG_LOOK_MS : -1);
+		(void)poll(fds, n + 1, waiting ? READY_LOOK_MS : n ? LOG_LOOK_MS : -1);
 		if (fds[0].revents && read(m->wake, &drain, sizeof drain) < 0 && errno != EAGAIN)
 			break;
 		for (size_t i = 0; i < n; i++)
@@ -145,6 +167,9 @@ monitor(void *arg)
 				forget(m, &v[i]);
 				v[i].p = NULL;
 			}
+		waiting = false;
+		for (size_t i = 0; i < n; i++)
+			waiting |= v[i].p && not_ready(m->h, v[i].s, v[i].p);
 		sb_event_flush(m->h->events);
 		if (sb_now_ms() < look_at)
 			continue;
@@ -219,19 +244,16 @@ sb_procmon_watch(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p, struc
 	return r;
 }
 
-void
-sb_procmon_stop(struct sb_host *h)
+static void
+stop_monitor(struct sb_proc_monitor *m)
 {
-	struct sb_proc_monitor *m = h->monitor;
-
-	if (!m)
-		return;
 	(void)pthread_mutex_lock(&m->mu);
 	m->stop = true;
 	(void)pthread_mutex_unlock(&m->mu);
 	wake(m);
 	(void)pthread_join(m->thread, NULL);
 	for (size_t i = 0; i < m->n; i++) {
+		sb_proc_port_close(m->v[i].s, m->v[i].p);
 		sb_proc_unref(m->v[i].p);
 		sb_hsess_unref(m->v[i].s);
 	}
@@ -239,5 +261,16 @@ sb_procmon_stop(struct sb_host *h)
 	(void)pthread_mutex_destroy(&m->mu);
 	free(m->v);
 	free(m);
+}
+
+void
+sb_procmon_stop(struct sb_host *h)
+{
+	struct sb_proc_monitor *m = h->monitor;
+
+	if (m)
+		stop_monitor(m);
 	h->monitor = NULL;
+	while (atomic_load(&h->proxies) > 0)
+		(void)usleep(1000);
 }

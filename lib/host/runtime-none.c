@@ -8,6 +8,7 @@
 
 #include <base/str.h>
 #include <host/proctree.h>
+#include <host/reach.h>
 
 /* Stopping takes several rounds when processes fork meanwhile. */
 #define FREEZE_ROUNDS 20
@@ -86,6 +87,15 @@ none_freeze(struct sb_runtime *rt, const char *session, const char *mark, bool f
 		sb_code_text(SB_E_RUNTIME), session);
 }
 
+static int
+none_connect(struct sb_runtime *rt, const char *session, const char *mark, pid_t leader, unsigned port,
+	sb_deadline d, int *out_fd, struct sb_error *err)
+{
+	(void)rt;
+	(void)session;
+	return sb_reach_owned(mark, leader, port, d, out_fd, err);
+}
+
 static const struct sb_runtime_ops none_ops = {
 	.version = 1,
 	.name = "none",
@@ -93,6 +103,7 @@ static const struct sb_runtime_ops none_ops = {
 	.start = none_start,
 	.signal = none_signal,
 	.freeze = none_freeze,
+	.connect = none_connect,
 };
 
 struct sb_runtime *

@@ -25,7 +25,6 @@ struct sb_runtime_ops {
 	const char *name;
 	bool isolates;       /* keeps a command from the host and from other sessions */
 	bool network_policy; /* enforces one */
-	bool ports;          /* gives a session ports of its own */
 
 	void (*close)(struct sb_runtime *rt);
 
@@ -45,6 +44,13 @@ struct sb_runtime_ops {
 	/* Stops or continues everything in the session that carries `mark`. */
 	int (*freeze)(struct sb_runtime *rt, const char *session, const char *mark, bool freeze,
 		struct sb_error *err);
+
+	/*
+	 * Opens a TCP connection to `port` of the command's own network, and to nobody else's. SB_E_UNAVAILABLE when nothing
+	 * listens there (yet). NULL: a session has no ports of its own. See reach.h for how it can be done.
+	 */
+	int (*connect)(struct sb_runtime *rt, const char *session, const char *mark, pid_t leader, unsigned port,
+		sb_deadline d, int *out_fd, struct sb_error *err);
 
 	/* The session is gone: what the runtime kept for it goes too. May be NULL. */
 	void (*forget)(struct sb_runtime *rt, const char *session);

@@ -8,7 +8,8 @@
 #include <rpc/host-int.h>
 
 #define ARGS_MAX 1024
-#define ARG_LEN_MAX 131072
+#define ARG_LEN_MAX 131071 /* what Linux takes, without the NUL */
+#define READY_MAX_NS (INT64_C(600) * 1000000000)
 #define ENV_MAX 1024
 #define BINARY_MAX 4096
 #define LOG_PIECE 32768
@@ -33,6 +34,7 @@ sb_rpc_host_launch_process(struct sb_rpc_call *call, const json_t *in, json_t **
 	sb_rpc_field_list(&f, "Args", ARGS_MAX, ARG_LEN_MAX, &args);
 	sb_rpc_field_env(&f, "Env", ENV_MAX, ARG_LEN_MAX, &env);
 	l.expose_port = (int)sb_rpc_field_int(&f, "ExposePort", 0, 65535);
+	l.ready_timeout_ms = (sb_rpc_field_int(&f, "ReadyTimeout", 0, READY_MAX_NS) + 999999) / 1000000;
 	sb_rpc_host_resources(&f, &l.res);
 	l.args = (const char *const *)args.v;
 	l.env = (const char *const *)env.v;
@@ -106,6 +108,7 @@ process_json(const struct sb_host_process *p)
 	sb_rpc_host_put(o, "Status", sb_host_process_status_name(p->status));
 	(void)json_object_set_new(o, "ExitCode", exit_json(p));
 	sb_rpc_host_put(o, "Address", p->address);
+	sb_rpc_host_put_int(o, "Port", (int64_t)p->port);
 	(void)json_object_set_new(o, "Started", sb_rpc_host_time_json(p->started_ns));
 	(void)json_object_set_new(o, "Ended", sb_rpc_host_time_json(p->ended_ns));
 	sb_rpc_host_put_int(o, "StdoutBytes", (int64_t)p->log_size[0]);

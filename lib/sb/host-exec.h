@@ -62,7 +62,8 @@ struct sb_host_process {
 	int64_t pid;          /* on the host; 0 once gone */
 	int64_t started_ns, ended_ns; /* Unix time; 0: not yet */
 	char *binary;
-	char *address;        /* where its port is reached, or "" */
+	unsigned port;        /* that it exposes; 0: none */
+	char *address;        /* where its port is reached while it runs, or "" */
 	uint64_t log_size[2]; /* bytes written so far to stdout, stderr */
 };
 SB_API void sb_host_process_clear(struct sb_host_process *p);
@@ -74,8 +75,14 @@ struct sb_host_launch {
 	const char *binary;
 	const char *const *args; /* without argv[0]; NULL-terminated or NULL */
 	const char *const *env;  /* "KEY=value", NULL-terminated or NULL */
-	int expose_port;         /* 0: none. The runtime `none` cannot confine a port: SB_E_UNSUPPORTED */
+	/*
+	 * 0: none. Else a port that the process will listen on (at its loopback address); others reach it at `address` of the
+	 * process, and only it, also when another session uses the same number. The process is STARTING until the port
+	 * answers. SB_E_UNSUPPORTED where the runtime cannot tell one session's port from another's.
+	 */
+	int expose_port;
 	struct sb_host_resources res;
+	int64_t ready_timeout_ms; /* with a port: wait at most this long for it to answer; `status` tells. 0: do not wait */
 };
 #define SB_HOST_LAUNCH_INIT { .size = sizeof(struct sb_host_launch) }
 

@@ -65,7 +65,7 @@ struct sb_host_event {
 	int64_t time_ns;    /* Unix time */
 	const char *kind;   /* "session.created", "session.state", "session.destroyed", "session.forked",
 	                       "snapshot.created", "snapshot.deleted", "session.rolled_back", "tool.done",
-	                       "process.started", "process.exited", "health" */
+	                       "process.started", "process.ready", "process.exited", "health" */
 	const char *session; /* NULL for "health" */
 	const char *subject; /* snapshot name, process id, tool call id, other session; may be NULL */
 	enum sb_host_state state; /* of the session after it */

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/socket.h>
 
 #include <sb/host-exec.h>
 
@@ -89,6 +94,16 @@ bad_calls_are_refused(void **state)
 	assert_fails(bash(f, "{\"cmd\":", &r, &f->err), SB_E_INVAL, &f->err);
 	assert_fails(bash(f, "{\"cmd\":7}", &r, &f->err), SB_E_INVAL, &f->err);
 	assert_fails(bash(f, "{\"cmd\":\"true\",\"timeout_ms\":-1}", &r, &f->err), SB_E_INVAL, &f->err);
+	{
+		/* More than a command line holds. */
+		size_t n = 300000;
+		char *big = malloc(n + 100);
+
+		assert_non_null(big);
+		(void)snprintf(big, n + 100, "{\"cmd\":\"%0*d\"}", (int)n, 0);
+		assert_fails(bash(f, big, &r, &f->err), SB_E_INVAL, &f->err);
+		free(big);
+	}
 	q.session = "one";
 	q.tool = "no_such_tool";
 	assert_fails(sb_host_tool_execute(f->h, &q, NULL, &r, &f->err), SB_E_TOOL_UNKNOWN, &f->err);
@@ -395,8 +410,6 @@ bad_launches_are_refused(void **state)
 	l.binary = "true";
 	l.expose_port = 70000;
 	assert_fails(sb_host_process_launch(f->h, &l, NULL, &p, &f->err), SB_E_INVAL, &f->err);
-	l.expose_port = 80;
-	assert_fails(sb_host_process_launch(f->h, &l, NULL, &p, &f->err), SB_E_UNSUPPORTED, &f->err);
 	l.expose_port = 0;
 	l.env = env;
 	assert_fails(sb_host_process_launch(f->h, &l, NULL, &p, &f->err), SB_E_INVAL, &f->err);
@@ -475,8 +488,201 @@ processes_outlive_the_host(void **state)
 	sb_host_process_clear(&p);
 }
 
-int
-main(void)
+/* Processes whose working directory is the session's. */
+static unsigned
+living_in(const char *dir)
+{
+	char path[300], cwd[1024];
+	struct dirent *e;
+	unsigned n = 0;
+	DIR *d = opendir("/proc");
+
+	assert_non_null(d);
+	while ((e = readdir(d))) {
+		ssize_t len;
+
+		(void)snprintf(path, sizeof path, "/proc/%s/cwd", e->d_name);
+		len = readlink(path, cwd, sizeof cwd - 1);
+		if (len > 0) {
+			cwd[len] = '\0';
+			n += strcmp(cwd, dir) == 0;
+		}
+	}
+	(void)closedir(d);
+	return n;
+}
+
+/* Children that are being born while the signal is sent get it as well. */
+static void
+a_kill_leaves_nothing(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_process p;
+	char dir[1024];
+
+	new_session(f, "one");
+	(void)snprintf(dir, sizeof dir, "%s", hostfix_path(f, "one", ""));
+	dir[strlen(dir) - 1] = '\0';
+	for (int i = 0; i < 15; i++) {
+		launch(f, "sleep 300 & sleep 300 & wait", &p);
+		assert_ok(sb_host_process_kill(f->h, "one", p.id, SIGTERM, &f->err), &f->err);
+		assert_int_equal(finished(f, p.id).exit_code, 128 + SIGTERM);
+		sb_host_process_clear(&p);
+	}
+	for (int i = 0; i < 500 && living_in(dir) > 0; i++)
+		(void)usleep(10000);
+	assert_int_equal(living_in(dir), 0);
+}
+
+/* A socket that listens at the loopback address; its port. */
+static int
+listener(unsigned *port)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof a;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int on = 1;
+
+	assert_true(fd >= 0);
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
+	assert_int_equal(listen(fd, 5), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+	*port = ntohs(a.sin_port);
+	return fd;
+}
+
+/* This program as a server: gives back what it is sent until the client's end, then says so. */
+static int
+echo_server(unsigned port)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	int on = 1;
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof a) < 0 || listen(fd, 5) < 0)
+		return 1;
+	for (;;) {
+		int c = accept(fd, NULL, NULL);
+		char buf[4096];
+		ssize_t n;
+
+		while ((n = read(c, buf, sizeof buf)) > 0)
+			if (write(c, buf, (size_t)n) != n)
+				break;
+		(void)!write(c, "end\n", 4);
+		(void)close(c);
+	}
+}
+
+/* Connects to "127.0.0.1:PORT", sends `text` and its end, gives what comes back; NULL: no connection. */
+static const char *
+talk(const char *address, const char *text, char *buf, size_t size)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct timeval limit = { .tv_sec = 20 };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	size_t got = 0;
+	ssize_t n;
+
+	a.sin_port = htons((uint16_t)strtoul(strchr(address, ':') + 1, NULL, 10));
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+	if (connect(fd, (struct sockaddr *)&a, sizeof a) < 0) {
+		(void)close(fd);
+		return NULL;
+	}
+	(void)send(fd, text, strlen(text), MSG_NOSIGNAL);
+	(void)shutdown(fd, SHUT_WR);
+	while (got < size - 1 && (n = read(fd, buf + got, size - 1 - got)) > 0)
+		got += (size_t)n;
+	buf[got] = '\0';
+	(void)close(fd);
+	return buf;
+}
+
+static void
+serve_in(struct hostfix *f, unsigned port, struct sb_host_process *out)
+{
+	struct sb_host_launch l = SB_HOST_LAUNCH_INIT;
+	char self[1024], number[16];
+	const char *args[] = { "echo-server", number, NULL };
+	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+
+	assert_true(n > 0);
+	self[n] = '\0';
+	(void)snprintf(number, sizeof number, "%u", port);
+	l.session = "one";
+	l.binary = self;
+	l.args = args;
+	l.expose_port = (int)port;
+	l.ready_timeout_ms = 20000;
+	assert_ok(sb_host_process_launch(f->h, &l, NULL, out, &f->err), &f->err);
+}
+
+static void
+a_port_is_reached_at_its_address(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_process p, q;
+	char buf[200];
+	unsigned port;
+
+	new_session(f, "one");
+	(void)close(listener(&port));
+	serve_in(f, port, &p);
+	assert_int_equal(p.status, SB_HOST_PROC_RUNNING);
+	assert_int_equal(p.port, port);
+	assert_int_equal(strncmp(p.address, "127.0.0.1:", 10), 0);
+	/* The answer comes after the client has ended its direction. */
+	assert_string_equal(talk(p.address, "hello", buf, sizeof buf), "helloend\n");
+	/* A new host finds it again, at the same address. */
+	hostfix_reopen(f);
+	assert_ok(sb_host_process_get(f->h, "one", p.id, &q, &f->err), &f->err);
+	assert_string_equal(q.address, p.address);
+	assert_string_equal(talk(q.address, "again", buf, sizeof buf), "againend\n");
+	sb_host_process_clear(&q);
+	assert_ok(sb_host_process_kill(f->h, "one", p.id, SIGKILL, &f->err), &f->err);
+	(void)finished(f, p.id);
+	for (int i = 0; i < 500 && talk(p.address, "x", buf, sizeof buf); i++)
+		(void)usleep(10000);
+	assert_null(talk(p.address, "x", buf, sizeof buf));
+	sb_host_process_clear(&p);
+}
+
+/* Somebody else listens under the number: nothing is handed to them. */
+static void
+a_foreign_port_is_not_exposed(void **state)
+{
+	struct hostfix *f = *state;
+	const char *args[] = { "300", NULL };
+	struct sb_host_launch l = SB_HOST_LAUNCH_INIT;
+	struct sb_host_process p;
+	char buf[200];
+	unsigned port;
+	int fd = listener(&port);
+
+	new_session(f, "one");
+	l.session = "one";
+	l.binary = "sleep";
+	l.args = args;
+	l.expose_port = (int)port;
+	l.ready_timeout_ms = 300;
+	assert_ok(sb_host_process_launch(f->h, &l, NULL, &p, &f->err), &f->err);
+	assert_int_equal(p.status, SB_HOST_PROC_STARTING);
+	assert_string_equal(talk(p.address, "secret", buf, sizeof buf), "");
+	/* Not even a connection arrived. */
+	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(accept(fd, NULL, NULL), -1);
+	assert_int_equal(errno, EAGAIN);
+	(void)close(fd);
+	sb_host_process_clear(&p);
+	assert_ok(sb_host_session_destroy(f->h, "one", false, NULL, &f->err), &f->err);
+}
+
+static int
+run_all(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, hostfix_setup, hostfix_teardown)
 	const struct CMUnitTest tests[] = {
@@ -492,10 +698,21 @@ main(void)
 		T(a_tool_call_leaves_a_snapshot),
 		T(canceled_calls_end),
 		T(processes_run_and_are_known),
+		T(a_kill_leaves_nothing),
+		T(a_port_is_reached_at_its_address),
+		T(a_foreign_port_is_not_exposed),
 		T(bad_launches_are_refused),
 		T(pause_freezes_processes),
 		T(processes_outlive_the_host),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int
+main(int argc, char **argv)
+{
+	if (argc == 3 && strcmp(argv[1], "echo-server") == 0)
+		return echo_server((unsigned)strtoul(argv[2], NULL, 10));
+	return run_all();
 }

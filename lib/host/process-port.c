@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <host/process.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <host/hostimpl.h>
+#include <host/proxy.h>
+
+/* One look whether the port answers yet. */
+#define PROBE_MS 250
+
+/* What a proxy needs of its process; it may outlive the process by a moment, never the host. */
+struct dial {
+	struct sb_host *h;
+	struct sb_hsess *s;
+	struct sb_proc *p;
+};
+
+static int
+connect_to(struct sb_host *h, struct sb_hsess *s, const struct sb_proc *p, sb_deadline d, int *out_fd,
+	struct sb_error *err)
+{
+	char mark[SB_PROC_MARK_MAX];
+	pid_t pid = 0;
+
+	(void)pthread_mutex_lock(&s->mu);
+	if (sb_proc_running(p) && !s->gone)
+		pid = (pid_t)p->pid;
+	(void)pthread_mutex_unlock(&s->mu);
+	if (pid == 0)
+		return sb_fail(err, SB_E_UNAVAILABLE, "process %s is not running", p->id);
+	return h->rt->ops->connect(h->rt, s->id, sb_proc_mark(h, s, "p", p->seq, mark), pid, p->port, d, out_fd, err);
+}
+
+static int
+dial(void *arg, sb_deadline d, int *out_fd, struct sb_error *err)
+{
+	const struct dial *t = arg;
+
+	return connect_to(t->h, t->s, t->p, d, out_fd, err);
+}
+
+static void
+release(void *arg)
+{
+	struct dial *t = arg;
+	struct sb_host *h = t->h;
+
+	sb_proc_unref(t->p);
+	sb_hsess_unref(t->s);
+	free(t);
+	atomic_fetch_sub(&h->proxies, 1);
+}
+
+/* "127.0.0.1:40001", "[::1]:40001". */
+static char *
+address_of(const char *host, unsigned port)
+{
+	return strchr(host, ':') ? sb_str_printf("[%s]:%u", host, port) : sb_str_printf("%s:%u", host, port);
+}
+
+int
+sb_proc_port_open(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p, struct sb_error *err)
+{
+	const char *host = h->o.advertise_addr;
+	const char *colon = p->address ? strrchr(p->address, ':') : NULL;
+	unsigned before = colon ? (unsigned)strtoul(colon + 1, NULL, 10) : 0;
+	struct dial *t = calloc(1, sizeof *t);
+	struct sb_proxy_target to = { dial, release, t };
+	char *address;
+
+	if (!t)
+		return sb_fail(err, SB_E_NOMEM, "port of process %s", p->id);
+	*t = (struct dial){ h, sb_hsess_ref(s), sb_proc_ref(p) };
+	atomic_fetch_add(&h->proxies, 1);
+	/* After a restart of the host: where it was, if that is still free. */
+	if (before > 0 && before <= 65535)
+		p->proxy = sb_proxy_open(host, before, &to, NULL);
+	if (!p->proxy)
+		p->proxy = sb_proxy_open(host, 0, &to, err);
+	if (!p->proxy) {
+		release(t);
+		return err ? sb_wrap(err, err->code, "set up the port proxy") : SB_E_SYS;
+	}
+	address = address_of(host, sb_proxy_port(p->proxy));
+	if (!address) {
+		sb_proc_port_close(s, p);
+		return sb_fail(err, SB_E_NOMEM, "port of process %s", p->id);
+	}
+	(void)pthread_mutex_lock(&s->mu);
+	free(p->address);
+	p->address = address;
+	(void)pthread_mutex_unlock(&s->mu);
+	return 0;
+}
+
+void
+sb_proc_port_close(struct sb_hsess *s, struct sb_proc *p)
+{
+	struct sb_proxy *proxy;
+
+	(void)pthread_mutex_lock(&s->mu);
+	proxy = p->proxy;
+	p->proxy = NULL;
+	(void)pthread_mutex_unlock(&s->mu);
+	sb_proxy_stop(proxy);
+}
+
+bool
+sb_proc_port_probe(struct sb_host *h, struct sb_hsess *s, const struct sb_proc *p)
+{
+	int fd = -1;
+
+	if (connect_to(h, s, p, sb_deadline_in(PROBE_MS), &fd, NULL) < 0)
+		return false;
+	(void)close(fd);
+	return true;
+}
