@@ -19,6 +19,7 @@ struct mirror {
 	struct sb_rules *rules; /* final ones, after the local scan */
 	struct sb_digest rules_digest;
 	bool no_delta;
+	bool near;   /* the far side is a directory of this machine */
 	bool frozen; /* the rules are those of the session: ignore files are not read again */
 	struct sb_peer remote;
 	struct sb_plan plan;

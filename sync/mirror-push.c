@@ -154,6 +154,9 @@ send_all(struct mirror *m, const struct sigs *sigs, struct sb_error *err)
 	int r = 0;
 
 	o.level = m->o->level;
+	o.open = m->near;
+	if (m->near && o.level == SB_PACK_LEVEL_AUTO)
+		o.level = 0;
 	o.no_delta = m->no_delta;
 	o.store = m->no_delta ? NULL : sb_replica_store(m->local);
 	o.progress = on_progress;

@@ -263,7 +263,8 @@ run(struct mirror *m, const struct sb_endpoint *src, const struct sb_endpoint *d
 	b.flags = (push ? SB_BEGIN_CREATE : 0) | (push && !m->o->dry_run ? 0 : SB_BEGIN_READONLY) |
 		(m->o->checksum ? SB_BEGIN_CHECKSUM : 0) | (m->o->cross_mounts ? SB_BEGIN_CROSS : 0);
 	/* Between two directories of one machine nothing is gained by finding out what changed inside a file. */
-	m->no_delta = m->o->no_delta || (there->kind == SB_ENDPOINT_LOCAL && !m->o->always_delta);
+	m->near = there->kind == SB_ENDPOINT_LOCAL;
+	m->no_delta = m->o->no_delta || (m->near && !m->o->always_delta);
 	r = mirror_open_local(m, here->path, b.pair, !push, push || m->o->dry_run, err);
 	if (r == 0)
 		m->link = sb_connect(there, m->o, err);

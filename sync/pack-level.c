@@ -14,11 +14,13 @@
  *   1. Blocks are stored now. Begin to compress when the link is the bottleneck and
  *      slower, per raw byte, than one thread compresses.
  *   2. The link could carry the raw bytes in half of the time, or faster than one
- *      thread compresses them: store.
+ *      thread compresses them: store. Not where the stream is encrypted below us: that
+ *      costs 4 to 10 ns a byte on each side, the fastest levels 3 to 4 on one.
  *   3. The link is the bottleneck and the next step would still leave the processors
- *      room: one step up.
+ *      room: one step up. Room is what nobody uses: others may need them more, not least
+ *      a receiver on the same machine that is what makes the link slow.
  *   4. The processors are the bottleneck: one step down, not below the fastest
- *      compression.
+ *      compression; when it is others who use them, not below the first level.
  *
  * Rule 2 waits until more went out than the buffers below us may have swallowed (a socket
  * takes megabytes at memory speed however slow its link is), so short streams stay at the
@@ -61,6 +63,7 @@ enum {
 #define WINDOW_NS 10000000ull /* a window of WINDOW_BLOCKS lasts at least this long */
 #define WINDOW_NS_MAX 250000000ull /* and is closed after this, on slow links */
 #define PRIME_BYTES (4ull << 20)   /* what buffers below `out` may hold */
+#define IDLE_MIN 0.15              /* of a processor: less is none */
 #define WORK_NS_GUESS 4.0          /* level 1 on one thread, before it was measured */
 
 static void
@@ -77,7 +80,7 @@ sb_pack_level_init(struct sb_pack_level *l, int level, size_t block_size, unsign
 {
 	unsigned step = STEP_FIRST;
 
-	*l = (struct sb_pack_level){.jobs = jobs, .work_ns = WORK_NS_GUESS};
+	*l = (struct sb_pack_level){.jobs = jobs, .work_ns = WORK_NS_GUESS, .win.idle = -1};
 	if (block_size) {
 		l->fixed_block = true;
 		l->block_size =
@@ -111,12 +114,17 @@ decide(struct sb_pack_level *l, double passed)
 	if (wire > 0.95 * raw)
 		return;
 	l->work_ns = (double)l->win.work_ns / raw;
-	if (l->sent >= PRIME_BYTES &&
+	if (!l->sealed && l->sent >= PRIME_BYTES &&
 	        (link * raw / wire < 0.5 || link_ns < 0.8 * l->work_ns)) {
 		enter_step(l, STEP_STORE);
+	} else if (l->win.idle >= 0 && l->win.idle < IDLE_MIN && l->step > STEP_FIRST) {
+		enter_step(l, l->step - 1);
 	} else if (link >= 0.6) {
-		if (l->step < STEP_LAST &&
-		        work * ladder[l->step + 1].cost / ladder[l->step].cost < 0.75)
+		double more = ladder[l->step < STEP_LAST ? l->step + 1 : STEP_LAST].cost /
+		              ladder[l->step].cost;
+
+		if (l->step < STEP_LAST && work * more < 0.75 &&
+		        (l->win.idle < 0 || work * l->jobs * (more - 1) < 0.8 * l->win.idle))
 			enter_step(l, l->step + 1);
 	} else if (work > 0.85 && l->step > STEP_FASTEST) {
 		enter_step(l, l->step - 1);
@@ -137,6 +145,8 @@ sb_pack_level_note(struct sb_pack_level *l, const struct sb_pack_sample *s)
 	l->win.out_ns += s->end_ns - s->begin_ns;
 	l->win.work_ns += s->work_ns;
 	l->win.blocks++;
+	if (s->idle >= 0)
+		l->win.idle = s->idle;
 	l->sent += s->wire;
 	passed = s->end_ns - l->win.start_ns;
 	if (passed < WINDOW_NS || l->win.blocks < WINDOW_BLOCKS_MIN)
@@ -147,4 +157,10 @@ sb_pack_level_note(struct sb_pack_level *l, const struct sb_pack_sample *s)
 	l->win.start_ns = s->end_ns;
 	l->win.raw = l->win.wire = l->win.out_ns = l->win.work_ns = 0;
 	l->win.blocks = 0;
+}
+
+bool
+sb_pack_level_link_bound(const struct sb_pack_level *l)
+{
+	return l->fixed ? l->level > 0 : l->step > STEP_FIRST;
 }

@@ -16,6 +16,7 @@ struct sb_pack_level {
 
 	bool fixed;        /* the level was asked for */
 	bool fixed_block;
+	bool sealed;       /* set after init: compressible blocks are never stored */
 	unsigned jobs;
 	unsigned step;     /* index into the ladder */
 	uint64_t sent;     /* wire bytes since the beginning */
@@ -24,6 +25,7 @@ struct sb_pack_level {
 		uint64_t start_ns; /* 0: the next measurement begins it */
 		uint64_t raw, wire, out_ns, work_ns;
 		unsigned blocks;
+		double idle; /* the last one known */
 	} win;
 };
 
@@ -32,10 +34,13 @@ struct sb_pack_sample {
 	uint64_t begin_ns, end_ns; /* of the call of `out` */
 	uint64_t raw, wire;
 	uint64_t work_ns;
+	double idle; /* processors of this machine that had nothing to do lately; negative: not known */
 };
 
 /* `level` and `block_size` as in struct sb_packw_opts. */
 void sb_pack_level_init(struct sb_pack_level *l, int level, size_t block_size, unsigned jobs);
 void sb_pack_level_note(struct sb_pack_level *l, const struct sb_pack_sample *s);
+/* Is the link what we wait for? A level that was asked for says so by itself. */
+bool sb_pack_level_link_bound(const struct sb_pack_level *l);
 
 #endif

@@ -17,7 +17,9 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -70,6 +72,9 @@ struct sb_pack_pipe {
 	bool stop;           /* threads end now */
 	bool incompressible; /* the last block was stored because it did not shrink */
 	struct sb_pack_level level;
+	/* The emitter's: what /proc/stat said last, and when. */
+	uint64_t stat_ns, stat_idle;
+	double idle;
 	struct sb_error error; /* code 0 while all is well */
 
 	pthread_t workers[JOBS_MAX];
@@ -215,6 +220,41 @@ worker_main(void *arg)
 
 /* ---- sending ---- */
 
+#define STAT_NS 100000000ull
+
+/* Ticks all processors together spent idle since the system started; 0 when it cannot be told. */
+static uint64_t
+idle_ticks(void)
+{
+	char buf[512];
+	ssize_t n;
+	sb_autoclose int fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
+	unsigned long long idle = 0;
+
+	n = fd < 0 ? -1 : read(fd, buf, sizeof buf - 1);
+	if (n <= 0)
+		return 0;
+	buf[n] = 0;
+	return sscanf(buf, "cpu %*u %*u %*u %llu", &idle) == 1 ? idle : 0;
+}
+
+/* How many processors had nothing to do since the last look; looked at now and then. Only from the emitter. */
+static double
+idle_processors(struct sb_pack_pipe *p, uint64_t now)
+{
+	uint64_t ticks;
+
+	if (p->stat_ns && now - p->stat_ns < STAT_NS)
+		return p->idle;
+	ticks = idle_ticks();
+	if (p->stat_idle && ticks >= p->stat_idle)
+		p->idle = (double)(ticks - p->stat_idle) / (double)sysconf(_SC_CLK_TCK) /
+		          ((double)(now - p->stat_ns) / 1e9);
+	p->stat_idle = ticks;
+	p->stat_ns = now;
+	return p->idle;
+}
+
 /* With `mu` held; it is given up during the call of `out`. */
 static void
 send_block(struct sb_pack_pipe *p, struct block *b)
@@ -234,6 +274,7 @@ send_block(struct sb_pack_pipe *p, struct block *b)
 		r = p->opts.out(SB_PACK_STORED, b->raw_len, b->raw, b->raw_len,
 		        p->opts.arg, &error);
 	s.end_ns = now_ns();
+	s.idle = idle_processors(p, s.end_ns);
 	pthread_mutex_lock(&p->mu);
 	if (r < 0) {
 		error.code = r;
@@ -439,6 +480,7 @@ sb_pack_pipe_new(const struct sb_packw_opts *opts, struct sb_error *err)
 		return NULL;
 	}
 	p->opts = *opts;
+	p->idle = -1;
 	p->jobs = choose_jobs(opts->jobs);
 	p->n_blocks = 2 * (size_t)p->jobs + 2;
 	p->blocks = calloc(p->n_blocks, sizeof *p->blocks);
@@ -448,6 +490,7 @@ sb_pack_pipe_new(const struct sb_packw_opts *opts, struct sb_error *err)
 		return NULL;
 	}
 	sb_pack_level_init(&p->level, opts->level, opts->block_size, p->jobs);
+	p->level.sealed = opts->sealed;
 	(void)pthread_mutex_init(&p->mu, NULL);
 	(void)pthread_condattr_init(&attr);
 	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -456,6 +499,17 @@ sb_pack_pipe_new(const struct sb_packw_opts *opts, struct sb_error *err)
 	(void)pthread_cond_init(&p->ready, NULL);
 	(void)pthread_condattr_destroy(&attr);
 	return p;
+}
+
+bool
+sb_pack_pipe_link_bound(struct sb_pack_pipe *p)
+{
+	bool bound;
+
+	pthread_mutex_lock(&p->mu);
+	bound = sb_pack_level_link_bound(&p->level);
+	pthread_mutex_unlock(&p->mu);
+	return bound;
 }
 
 void

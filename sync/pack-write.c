@@ -299,6 +299,12 @@ sb_packw_finish(struct sb_packw *w, struct sb_error *err)
 	return 0;
 }
 
+bool
+sb_packw_link_bound(struct sb_packw *w)
+{
+	return sb_pack_pipe_link_bound(w->pipe);
+}
+
 void
 sb_packw_free(struct sb_packw *w)
 {

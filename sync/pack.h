@@ -48,6 +48,7 @@ struct sb_packw_opts {
 	int level;          /* SB_PACK_LEVEL_AUTO, 0 (store everything) or 1..19 */
 	size_t block_size;  /* raw bytes a block; 0: chosen (grows when the link is slow) */
 	unsigned jobs;      /* compression threads; 0: by processors, at most 4 */
+	bool sealed;        /* `out` leads to encryption, which costs more than the fastest level: AUTO stores nothing that shrinks */
 	sb_pack_out_fn out; /* called in stream order from one thread of the writer; may block (back-pressure) */
 	void *arg;
 	const struct sb_cancel *cancel;
@@ -67,6 +68,8 @@ int sb_packw_begin(struct sb_packw *w, const struct sb_pack_entry *e, struct sb_
 int sb_packw_data(struct sb_packw *w, const void *data, size_t len, struct sb_error *err);
 int sb_packw_end(struct sb_packw *w, struct sb_error *err);
 int sb_packw_finish(struct sb_packw *w, struct sb_error *err);
+/* Does the stream wait for its link (rather than for files or processors)? Known after a few blocks. */
+bool sb_packw_link_bound(struct sb_packw *w);
 void sb_packw_free(struct sb_packw *w);
 SB_CLEANUP_PTR(sb_packw, sb_packw_free)
 

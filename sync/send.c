@@ -19,6 +19,8 @@
 #define SMALL (1u << 20)
 #define CHUNK (256u << 10)
 #define ROWS_FLUSH 4096u
+/* So much of a stream is kept in the store in any case. */
+#define KEEP_ALWAYS (16u << 20)
 
 struct sb_sender {
 	struct sb_replica *rep;
@@ -122,6 +124,7 @@ ready(struct sb_sender *s, struct sb_error *err)
 	if (s->pack)
 		return 0;
 	o.level = s->o.level;
+	o.sealed = !s->o.open;
 	o.out = put_block;
 	o.arg = s;
 	o.cancel = s->rep->cancel;
@@ -251,6 +254,20 @@ try_delta(struct sb_sender *s, const struct sb_want *w, const struct sb_entry *e
 	return r < 0 ? r : 1;
 }
 
+/*
+ * Keeps what was sent, so that its next version can go as a patch. Patches save bytes, and keeping a whole tree costs as much as
+ * compressing it: over a link that is no bottleneck only small streams and files that were kept before are worth it.
+ */
+static void
+keep(struct sb_sender *s, const struct sb_want *w, const struct sb_digest *d)
+{
+	if (!s->o.store)
+		return;
+	if (s->stats.bytes < KEEP_ALWAYS || sb_packw_link_bound(s->pack) ||
+		(sb_digest_known(&w->base) && sb_store_has(s->o.store, &w->base)))
+		(void)sb_store_add(s->o.store, d, s->data.data, s->data.len, NULL);
+}
+
 /* A file small enough for memory: read, check, hash, send. */
 static int
 send_small(struct sb_sender *s, const struct sb_want *w, struct sb_entry *e, int fd, struct sb_error *err)
@@ -280,8 +297,7 @@ send_small(struct sb_sender *s, const struct sb_want *w, struct sb_entry *e, int
 		r = emit(s, &pe, s->data.data, s->data.len, err);
 	if (r < 0)
 		return r;
-	if (s->o.store)
-		(void)sb_store_add(s->o.store, &d, s->data.data, s->data.len, NULL);
+	keep(s, w, &d);
 	return add_row(s, SB_SENT_OK, told ? NULL : &d, err);
 }
 

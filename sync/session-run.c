@@ -369,6 +369,7 @@ exchange(struct pair_run *x, struct sb_error *err)
 		(run->o->dry_run ? SB_BEGIN_READONLY : 0) | (run->o->checksum ? SB_BEGIN_CHECKSUM : 0) |
 		(run->o->cross_mounts ? SB_BEGIN_CROSS : 0);
 	x->m.no_delta = run->o->no_delta;
+	x->m.near = there.kind == SB_ENDPOINT_LOCAL;
 	r = mirror_open_local(&x->m, x->p->local, b.pair, false, run->o->dry_run, err);
 	if (r == 0)
 		r = mirror_scan_both(&x->m, &b, true, err);

@@ -15,6 +15,7 @@ struct model {
 	double link, source;
 	double speed1; /* level 1, one thread */
 	bool incompressible;
+	double idle;   /* processors nobody uses, 0: not known */
 	double buffer; /* bytes a socket takes at once, whatever the link */
 };
 
@@ -53,7 +54,8 @@ run_model(struct sb_pack_level *l, const struct model *m, double mbytes)
 		double pace;
 		struct sb_pack_sample s = {.raw = (uint64_t)raw,
 		        .wire = (uint64_t)wire,
-		        .work_ns = (uint64_t)work};
+		        .work_ns = (uint64_t)work,
+		        .idle = m->idle > 0 ? m->idle : -1};
 
 		if (m->incompressible)
 			work *= 0.1;
@@ -113,6 +115,21 @@ fast_link_ends_up_stored(void **state)
 }
 
 static void
+sealed_stream_is_never_stored(void **state)
+{
+	struct sb_pack_level l;
+	struct model loopback = {.link = 400, .source = 100, .speed1 = 250};
+
+	(void)state;
+	sb_pack_level_init(&l, SB_PACK_LEVEL_AUTO, 0, 2);
+	l.sealed = true;
+	for (int i = 0; i < 40; i++) {
+		assert_int_not_equal(run_model(&l, &loopback, 10), 0);
+		assert_false(sb_pack_level_link_bound(&l));
+	}
+}
+
+static void
 slow_link_climbs_as_far_as_processors_allow(void **state)
 {
 	struct sb_pack_level l;
@@ -124,12 +141,27 @@ slow_link_climbs_as_far_as_processors_allow(void **state)
 	sb_pack_level_init(&l, SB_PACK_LEVEL_AUTO, 0, 2);
 	assert_int_equal(run_model(&l, &dsl, 200), 12);
 	assert_true(l.block_size >= 1 << 20);
+	assert_true(sb_pack_level_link_bound(&l));
 	sb_pack_level_init(&l, SB_PACK_LEVEL_AUTO, 0, 2);
 	level = run_model(&l, &gigabit, 500);
 	assert_in_range(level, 1, 3);
 	/* and it does not swing */
 	for (int i = 0; i < 50; i++)
 		assert_int_equal(run_model(&l, &gigabit, 20), level);
+}
+
+static void
+busy_machine_does_not_climb(void **state)
+{
+	struct sb_pack_level l;
+	struct model busy = {.link = 20, .source = 1000, .speed1 = 250, .idle = 0.01};
+	struct model free = {.link = 20, .source = 1000, .speed1 = 250, .idle = 1.5};
+
+	(void)state;
+	sb_pack_level_init(&l, SB_PACK_LEVEL_AUTO, 0, 2);
+	assert_int_equal(run_model(&l, &busy, 200), 1);
+	assert_true(run_model(&l, &free, 200) > 3);
+	assert_int_equal(run_model(&l, &busy, 200), 1);
 }
 
 static void
@@ -178,7 +210,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(fixed_levels_stay),
 	        cmocka_unit_test(fast_link_ends_up_stored),
+	        cmocka_unit_test(sealed_stream_is_never_stored),
 	        cmocka_unit_test(slow_link_climbs_as_far_as_processors_allow),
+	        cmocka_unit_test(busy_machine_does_not_climb),
 	        cmocka_unit_test(buffers_below_do_not_fool_it),
 	        cmocka_unit_test(follows_a_link_that_changes),
 	        cmocka_unit_test(incompressible_data_changes_nothing),
