@@ -402,10 +402,9 @@ sb_conn_link_bytes(const struct sb_link *l, uint64_t *up, uint64_t *down)
 		sb_wire_counts(l->w, up, down);
 }
 
-struct sb_conn_exec *
-sb_conn_exec(struct sb_conn *c, const char *command, const struct sb_cancel *cancel, struct sb_error *err)
+static struct sb_conn_exec *
+exec_new(struct sb_conn *c, struct sb_error *err)
 {
-	const char *const argv[] = { "/bin/sh", "-c", command, NULL };
 	struct sb_conn_exec *x = calloc(1, sizeof *x);
 
 	if (!x) {
@@ -416,6 +415,53 @@ sb_conn_exec(struct sb_conn *c, const char *command, const struct sb_cancel *can
 	(void)pthread_mutex_lock(&c->mu);
 	c->users++;
 	(void)pthread_mutex_unlock(&c->mu);
+	return x;
+}
+
+struct sb_conn_exec *
+sb_conn_exec_agent(struct sb_conn *c, const char *verb, const struct sb_cancel *cancel, sb_deadline d,
+	struct sb_error *err)
+{
+	const char *const argv[] = { verb, NULL };
+	struct sb_deploy_opts po = SB_DEPLOY_OPTS_INIT;
+	struct sb_conn_exec *x = NULL;
+	struct sb_limit limit;
+	struct sb_error own = { 0 };
+	int r;
+
+	err = err ? err : &own;
+	if (c->to.kind == SB_ENDPOINT_LOCAL) {
+		sb_fail(err, SB_E_UNSUPPORTED, "%s: no agent is sent to the machine we are on", c->name);
+		return NULL;
+	}
+	r = sb_check_alive(cancel, d, "start the agent", err);
+	if (r < 0 || sb_limit_start(&limit, cancel, d == SB_NEVER ? 0 : d - sb_now_ms(), err) < 0)
+		return NULL;
+	x = exec_new(c, err);
+	if (x)
+		x->live = live_get(c, sb_limit_cancel(&limit), err);
+	if (x && x->live) {
+		po.argv = argv;
+		po.split = true;
+		po.cancel = sb_limit_cancel(&limit);
+		po.log = c->log;
+		(void)sb_deploy_open(x->live->remote, &po, NULL, &x->t, err);
+	}
+	(void)sb_limit_end(&limit, x && x->t ? 0 : err->code, err);
+	if (x && x->t)
+		return x;
+	sb_conn_exec_free(x);
+	return NULL;
+}
+
+struct sb_conn_exec *
+sb_conn_exec(struct sb_conn *c, const char *command, const struct sb_cancel *cancel, struct sb_error *err)
+{
+	const char *const argv[] = { "/bin/sh", "-c", command, NULL };
+	struct sb_conn_exec *x = exec_new(c, err);
+
+	if (!x)
+		return NULL;
 	if (c->to.kind == SB_ENDPOINT_LOCAL) {
 		x->t = sb_transport_child_split(argv, err);
 	} else {

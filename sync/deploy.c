@@ -153,7 +153,8 @@ start(struct deploy *d)
 	if (r < 0)
 		return r;
 	sb_transport_free(d->m.t);
-	d->m.t = sb_remote_exec(d->remote, (char *)command.data, d->err);
+	d->m.t = d->o->split ? sb_remote_exec_split(d->remote, (char *)command.data, d->err)
+			     : sb_remote_exec(d->remote, (char *)command.data, d->err);
 	if (!d->m.t)
 		return d->err->code;
 	return sb_marker_next(&d->m, d->err);

@@ -34,6 +34,7 @@ struct sb_deploy_opts {
 	const char *agent;       /* the program; NULL: found by sb_deploy_find */
 	const char *const *argv; /* its arguments, NULL-terminated; paths better travel in the stream: shells differ in quoting */
 	bool no_upload;          /* only use what is there */
+	bool split;              /* the transport has the agent's stderr apart, at efd */
 	sb_deadline deadline;
 	const struct sb_cancel *cancel;
 	struct sb_log log;

@@ -2,10 +2,21 @@
 lib_libsandbox_core_la_SOURCES += \
 	%D%/builtin.c \
 	%D%/handle.c \
+	%D%/handle-far.c \
+	%D%/launch-spec.c \
+	%D%/launcher-local.c %D%/launchers.h \
+	%D%/marks.c %D%/marks.h \
+	%D%/permission.c \
+	%D%/prepare.c \
 	%D%/profile.c \
 	%D%/provider.c %D%/provider.h \
+	%D%/provider-local.c \
 	%D%/registry.c \
 	%D%/state.c \
 	%D%/state-json.c %D%/state-json.h \
 	%D%/texts.c \
+	%D%/toolbox.h \
+	%D%/toolbox-far.c \
+	%D%/toolbox-near.c \
+	%D%/toolhost.c \
 	%D%/words.c

@@ -61,6 +61,13 @@ SB_API struct sb_conn_exec *sb_conn_exec(struct sb_conn *c, const char *command,
 	struct sb_error *err);
 
 /*
+ * Starts the agent program over there, sent along when it is not there, with `verb` as its argument: its streams begin where the program's
+ * do, but for stderr, which may begin with words of the log-in shell. SB_E_UNSUPPORTED for a local endpoint, and where it cannot run.
+ */
+SB_API struct sb_conn_exec *sb_conn_exec_agent(struct sb_conn *c, const char *verb, const struct sb_cancel *cancel,
+	sb_deadline d, struct sb_error *err);
+
+/*
  * Descriptors to write its stdin and to read its stdout and stderr, blocking sockets that end with the command. Read both, or it
  * stops. A program that writes must ignore SIGPIPE (or use send with MSG_NOSIGNAL).
  */

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <provider/provider.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <provider/launchers.h>
+#include <provider/toolbox.h>
+
+/* The runtime is this machine and the local root itself: there is nothing to move and nothing to take away. */
+
+static int
+local_capabilities(struct sb_provider *p, const struct sb_profile *profile, struct sb_capabilities *out,
+	struct sb_error *err)
+{
+	(void)p;
+	(void)profile;
+	(void)err;
+	*out = (struct sb_capabilities)SB_CAPABILITIES_INIT;
+	out->embedded = true;
+	out->streaming = true;
+	out->tty = true;
+	return 0;
+}
+
+/* What is launched unless told otherwise. */
+static int
+fill_launch(const struct sb_prepare_request *req, struct sb_prepared *out, struct sb_error *err)
+{
+	int r = sb_prepared_launch(req, out, err);
+
+	if (r < 0)
+		return r;
+	out->launcher = sb_launcher_local_new(out->state.runtime_root, err);
+	return out->launcher ? 0 : SB_E_NOMEM;
+}
+
+static int
+local_prepare(struct sb_provider *p, const struct sb_prepare_request *req, const struct sb_call *call,
+	struct sb_prepared *out, struct sb_error *err)
+{
+	sb_auto(sb_prepared) struct sb_prepared made = { 0 };
+	struct sb_toolbox *box;
+	struct sb_error own = { 0 };
+	int r;
+
+	(void)p;
+	(void)call;
+	err = err ? err : &own;
+	r = sb_provider_check_request(req, SB_BACKEND_LOCAL, false, err);
+	if (r == 0)
+		r = sb_state_from_request(req, &made.state, err);
+	if (r == 0)
+		r = sb_texts_copy(req->local_dirs, &made.state.runtime_dirs, err);
+	if (r < 0)
+		return r;
+	made.state.runtime_root = strdup(req->local_root);
+	if (!made.state.runtime_root)
+		return sb_fail(err, SB_E_NOMEM, "out of memory");
+	made.state.prepared_at = time(NULL);
+	r = fill_launch(req, &made, err);
+	if (r < 0)
+		return r;
+	box = sb_toolbox_near(made.state.runtime_root, (const char *const *)made.state.runtime_dirs, err);
+	made.tools = box ? sb_toolhost_new(box, req->permissions, err) : NULL;
+	if (!made.tools)
+		return err->code;
+	*out = made;
+	made = (struct sb_prepared){ 0 };
+	return 0;
+}
+
+static int
+local_sync(struct sb_provider *p, const struct sb_state *s, const struct sb_provider_sync *o, const struct sb_call *call,
+	struct sb_sync_result *out, struct sb_error *err)
+{
+	(void)p;
+	(void)o;
+	memset(out, 0, sizeof *out);
+	(void)s;
+	return sb_call_check(call, "sync", err);
+}
+
+static int
+local_sync_to(struct sb_provider *p, const struct sb_state *s, const struct sb_provider_sync *o,
+	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err)
+{
+	int r = local_sync(p, s, o, call, out, err);
+
+	out->direction = sb_way_name(SB_WAY_TO_RUNTIME);
+	out->reason = sb_when_name(o->reason);
+	return r;
+}
+
+static int
+local_sync_from(struct sb_provider *p, const struct sb_state *s, const struct sb_provider_sync *o,
+	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err)
+{
+	int r = local_sync(p, s, o, call, out, err);
+
+	out->direction = sb_way_name(SB_WAY_FROM_RUNTIME);
+	out->reason = sb_when_name(o->reason);
+	return r;
+}
+
+/* The user's own directory is never ours to remove. */
+static int
+local_destroy(struct sb_provider *p, const struct sb_state *s, bool discard, const struct sb_call *call,
+	struct sb_error *err)
+{
+	(void)p;
+	(void)s;
+	(void)discard;
+	return sb_call_check(call, "destroy", err);
+}
+
+static void
+local_free(struct sb_provider *p)
+{
+	free(p);
+}
+
+static const struct sb_provider_ops local_ops = {
+	.version = SB_PROVIDER_VERSION,
+	.name = "this machine, in the directory itself; no isolation, no copies",
+	.backend = SB_BACKEND_LOCAL,
+	.capabilities = local_capabilities,
+	.prepare = local_prepare,
+	.sync_to_runtime = local_sync_to,
+	.sync_from_runtime = local_sync_from,
+	.destroy = local_destroy,
+	.free = local_free,
+};
+
+struct sb_provider *
+sb_provider_local_new(const struct sb_builtin_opts *o, struct sb_error *err)
+{
+	struct sb_provider *p = calloc(1, sizeof *p);
+
+	(void)o;
+	if (!p) {
+		sb_fail(err, SB_E_NOMEM, "out of memory");
+		return NULL;
+	}
+	p->ops = &local_ops;
+	return p;
+}
