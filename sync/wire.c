@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,6 +23,7 @@
 #define READ_AHEAD (256u << 10)
 #define BLOB_PIECE (512u << 10)
 #define HEADER 5
+#define BUSY_STALLS 120 /* how many stalls' time a far side may be busy */
 
 struct sb_wire {
 	struct sb_transport *t;
@@ -39,6 +41,7 @@ struct sb_wire {
 	int64_t tokens_ms;
 
 	sb_deadline give_up; /* for receiving, whatever comes */
+	sb_deadline busy;    /* for the next frame that is not a PING */
 	uint8_t *in;
 	size_t in_start, in_end, in_cap;
 	XXH3_state_t *in_hash;
@@ -65,12 +68,30 @@ heard(struct sb_wire *w)
 	return atomic_load_explicit(&w->taken, memory_order_relaxed) + (uint64_t)waiting;
 }
 
+/* How long a far side may be alive without getting on. */
+static sb_deadline
+busy_until(const struct sb_wire *w)
+{
+	int ms = w->o.busy_ms;
+
+	if (!ms && w->o.stall_ms > 0)
+		ms = w->o.stall_ms > INT_MAX / BUSY_STALLS ? INT_MAX : w->o.stall_ms * BUSY_STALLS;
+	return ms > 0 ? sb_deadline_in(ms) : SB_NEVER;
+}
+
+static int
+no_news(struct sb_error *err)
+{
+	return sb_fail(err, SB_E_TIMEOUT, "the far side gave signs of life for long, and nothing else");
+}
+
 static int
 wait_ready(struct sb_wire *w, int fd, short events, struct sb_error *err)
 {
-	sb_deadline d = sb_deadline_in(w->o.stall_ms);
+	sb_deadline d = sb_deadline_in(w->o.stall_ms), busy = events & POLLIN ? w->busy : busy_until(w);
 	uint64_t before = heard(w);
 
+	d = sb_deadline_min(d, busy);
 	if (events & POLLIN)
 		d = sb_deadline_min(d, w->give_up);
 	for (;;) {
@@ -91,13 +112,15 @@ wait_ready(struct sb_wire *w, int fd, short events, struct sb_error *err)
 			return 0;
 		if (n != 0 || !sb_deadline_passed(d))
 			continue;
+		if (sb_deadline_passed(busy))
+			return no_news(err);
 		/* A peer too busy to take what we send still says so. */
 		now = heard(w);
 		if (now == before || (events & POLLIN))
 			return sb_fail(err, SB_E_TIMEOUT, "no byte from the far side for %d s",
 				w->o.stall_ms / 1000);
 		before = now;
-		d = sb_deadline_in(w->o.stall_ms);
+		d = sb_deadline_min(sb_deadline_in(w->o.stall_ms), busy);
 	}
 }
 
@@ -365,6 +388,8 @@ take_frame(struct sb_wire *w, const uint8_t **out, uint32_t *len, struct sb_erro
 
 	if (r == 0 && sb_deadline_passed(w->give_up))
 		r = sb_fail(err, SB_E_TIMEOUT, "the far side does not come to an end");
+	if (r == 0 && sb_deadline_passed(w->busy))
+		r = no_news(err);
 	if (r < 0)
 		return r;
 	p = w->in + w->in_start;
@@ -396,6 +421,7 @@ sb_wire_recv(struct sb_wire *w, uint8_t *type, const uint8_t **out, size_t *len,
 	uint32_t n;
 	int r;
 
+	w->busy = busy_until(w);
 	do {
 		r = take_frame(w, &p, &n, err);
 		if (r < 0)
@@ -414,6 +440,7 @@ sb_wire_recv(struct sb_wire *w, uint8_t *type, const uint8_t **out, size_t *len,
 int
 sb_wire_idle(struct sb_wire *w, struct sb_error *err)
 {
+	w->busy = busy_until(w);
 	for (;;) {
 		struct pollfd p = { .fd = w->t->rfd, .events = POLLIN };
 		const uint8_t *frame;
@@ -527,6 +554,8 @@ sb_wire_recv_blob(struct sb_wire *w, uint8_t type, const uint8_t *first, size_t 
 		last = p[0];
 		sb_buf_add(&z, p + 1, len - 1);
 		r = sb_buf_check(&z, "blob from the far side", err);
+		if (r == SB_E_FULL)
+			return sb_fail(err, SB_E_LIMIT, "the far side sent a blob of more than %zu bytes", max);
 		if (r < 0)
 			return r;
 		if (!last) {
@@ -635,7 +664,7 @@ sb_wire_new(struct sb_transport *t, const struct sb_wire_opts *opts, struct sb_e
 	}
 	w->t = t;
 	w->o = *opts;
-	w->give_up = SB_NEVER;
+	w->give_up = w->busy = SB_NEVER;
 	w->tokens_ms = w->last_sent_ms = sb_now_ms();
 	/* So that cancel and the stall deadline reach a blocked read or write. */
 	(void)fcntl(t->rfd, F_SETFL, fcntl(t->rfd, F_GETFL) | O_NONBLOCK);
