@@ -16,22 +16,27 @@ struct comp {
 
 #define MAX_COMPS 64
 
+/* The component at `path`, and where the next one begins. */
+static struct comp
+next_comp(const char **path)
+{
+	size_t len = strcspn(*path, "/");
+	struct comp c = { *path, len };
+
+	while (c.len > 1 && (c.p[c.len - 1] == '.' || c.p[c.len - 1] == ' '))
+		c.len--;
+	*path += len;
+	*path += **path == '/';
+	return c;
+}
+
 static size_t
 split(const char *path, struct comp *out)
 {
 	size_t n = 0;
 
-	while (*path && n < MAX_COMPS) {
-		size_t len = strcspn(path, "/");
-
-		out[n].p = path;
-		out[n].len = len;
-		while (out[n].len > 1 && (path[out[n].len - 1] == '.' || path[out[n].len - 1] == ' '))
-			out[n].len--;
-		n++;
-		path += len;
-		path += *path == '/';
-	}
+	while (*path && n < MAX_COMPS)
+		out[n++] = next_comp(&path);
 	return n;
 }
 
@@ -79,11 +84,13 @@ git_obeys(const struct comp *c, size_t n)
 	if (is(&c[0], "hooks") || is(&c[0], "config") || is(&c[0], "config.worktree") || is(&c[0], "commondir") ||
 		is(&c[0], "gitdir") || is(&c[0], "fsmonitor--daemon"))
 		return true;
-	if (n >= 2 && is(&c[0], "info") && (is(&c[1], "attributes") || is(&c[1], "sparse-checkout.lock")))
-		return is(&c[1], "attributes");
+	if (n >= 2 && is(&c[0], "info") && is(&c[1], "attributes"))
+		return true;
 	if (n >= 3 && is(&c[0], "objects") && is(&c[1], "info") && (is(&c[2], "alternates") || is(&c[2], "http-alternates")))
 		return true;
-	/* A submodule's or a worktree's own git directory, at whatever depth its name has. */
+	/* A submodule's or a worktree's own git directory, at whatever depth its name has; too deep to look is no. */
+	if ((is(&c[0], "modules") || is(&c[0], "worktrees")) && n == MAX_COMPS)
+		return true;
 	if (is(&c[0], "modules") || is(&c[0], "worktrees"))
 		for (size_t i = 1; i < n; i++)
 			if (is(&c[i], "config") || is(&c[i], "config.worktree") || is(&c[i], "hooks") || is(&c[i], "commondir") ||
@@ -93,42 +100,57 @@ git_obeys(const struct comp *c, size_t n)
 }
 
 static bool
-runs_by_itself(const struct comp *c, size_t n)
+is_one_of(const struct comp *c, const char *const *names, size_t n)
 {
-	static const char *const anywhere[] = { ".envrc", "Makefile", "GNUmakefile", "package.json", ".npmrc", ".yarnrc", ".yarnrc.yml",
-		".pnpmfile.cjs", ".pre-commit-config.yaml", "conftest.py", "build.rs", ".gitmodules", ".gitattributes", "setup.py",
-		"lefthook.yml", ".mcp.json", ".justfile", "justfile", "Rakefile", ".bashrc", ".profile", ".zshrc" };
-	static const char *const dirs[] = { ".husky", ".githooks", ".devcontainer", ".idea", ".vscode", ".cursor", ".claude" };
-	const struct comp *leaf = &c[n - 1];
-
-	for (size_t i = 0; i < sizeof anywhere / sizeof anywhere[0]; i++)
-		if (is(leaf, anywhere[i]))
+	for (size_t i = 0; i < n; i++)
+		if (is(c, names[i]))
 			return true;
-	for (size_t i = 0; i + 1 < n; i++)
-		for (size_t k = 0; k < sizeof dirs / sizeof dirs[0]; k++)
-			if (is(&c[i], dirs[k]))
-				return true;
-	return n >= 2 && is(&c[n - 2], ".cargo") && (is(leaf, "config.toml") || is(leaf, "config"));
+	return false;
+}
+
+static bool
+is_tool_file(const struct comp *dir, const struct comp *leaf)
+{
+	static const char *const names[] = { ".envrc", "Makefile", "GNUmakefile", "package.json", ".npmrc", ".yarnrc", ".yarnrc.yml",
+		".pnpmfile.cjs", ".pre-commit-config.yaml", "conftest.py", "build.rs", ".gitmodules", ".gitattributes", "setup.py",
+		"lefthook.yml", ".mcp.json", ".justfile", "justfile", "Rakefile", ".bashrc", ".profile", ".zshrc", ".gitconfig",
+		"CLAUDE.md", "AGENTS.md", "GEMINI.md", ".cursorrules" };
+
+	return is_one_of(leaf, names, sizeof names / sizeof names[0]) ||
+		(is(dir, ".cargo") && (is(leaf, "config.toml") || is(leaf, "config")));
+}
+
+static bool
+is_tool_dir(const struct comp *c)
+{
+	static const char *const names[] = { ".husky", ".githooks", ".devcontainer", ".idea", ".vscode", ".cursor", ".claude" };
+
+	return is_one_of(c, names, sizeof names / sizeof names[0]);
 }
 
 enum sb_guard
-sb_guard_path(const char *path, bool switches)
+sb_guard_path(const char *path, bool redirects)
 {
-	struct comp c[MAX_COMPS];
-	size_t n = split(path, c);
+	struct comp dir = { "", 0 }, leaf = { "", 0 };
+	bool told = false;
 
-	for (size_t i = 0; i < n; i++) {
-		if (!is_git(&c[i]))
+	while (*path) {
+		struct comp c[MAX_COMPS];
+
+		told = told || is_tool_dir(&leaf);
+		dir = leaf;
+		leaf = next_comp(&path);
+		if (!is_git(&leaf))
 			continue;
 		/* Another spelling of .git is never an honest name. */
-		if (c[i].len != 4 || strncmp(c[i].p, ".git", 4) != 0 || c[i].p[4] == '.' || c[i].p[4] == ' ')
+		if (leaf.len != 4 || strncmp(leaf.p, ".git", 4) != 0 || leaf.p[4] == '.' || leaf.p[4] == ' ')
 			return SB_GUARD_GIT;
-		if (i + 1 == n)
-			return switches ? SB_GUARD_GIT : SB_GUARD_NONE;
-		if (git_obeys(c + i + 1, n - i - 1))
+		if (!*path)
+			return redirects ? SB_GUARD_GIT : SB_GUARD_NONE;
+		if (git_obeys(c, split(path, c)))
 			return SB_GUARD_GIT;
 	}
-	return n && runs_by_itself(c, n) ? SB_GUARD_AUTOEXEC : SB_GUARD_NONE;
+	return told || is_tool_file(&dir, &leaf) ? SB_GUARD_AUTOEXEC : SB_GUARD_NONE;
 }
 
 bool

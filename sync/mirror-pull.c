@@ -46,8 +46,8 @@ guard_diff(struct mirror *m, struct sb_diff *d, struct sb_error *err)
 	for (size_t i = 0; i < d->n && r == 0; i++) {
 		struct sb_change *c = &d->v[i];
 		const struct sb_entry *old = sb_manifest_find(m->local->scan.manifest, c->path);
-		bool switches = old && (c->del || old->type != c->entry.type);
-		enum sb_guard g = sb_guard_path(c->path, switches);
+		bool redirects = sb_guard_redirects(old ? old->type : 0, c->del ? 0 : c->entry.type);
+		enum sb_guard g = sb_guard_path(c->path, redirects);
 
 		if (g == SB_GUARD_GIT && !m->o->trust_git_config) {
 			r = sb_result_note(&m->res->conflicts, c->path, NULL,

@@ -190,11 +190,12 @@ join(struct work *w, const char *dir, const char *name)
 
 static int set_aside(struct work *w, const char *path, const struct sb_entry *r);
 
-/* May this path be taken from the sandbox? */
+/* May this new entry be taken from the sandbox? */
 static bool
-allowed(const struct work *w, enum sb_direction d, const char *path)
+allowed(const struct work *w, enum sb_direction d, const char *path, const struct sb_entry *e)
 {
-	return d != SB_FROM_RUNTIME || w->aside || w->o->trust_git_config || sb_guard_path(path, false) != SB_GUARD_GIT;
+	return d != SB_FROM_RUNTIME || w->aside || w->o->trust_git_config ||
+		sb_guard_path(path, sb_guard_redirects(0, e->type)) != SB_GUARD_GIT;
 }
 
 /* The entry with all that is beneath it; `path` may be another than its own. */
@@ -203,7 +204,7 @@ put_tree(struct work *w, enum sb_direction d, const char *path, const struct sb_
 {
 	int r;
 
-	if ((w->o->direction & d) && !allowed(w, d, path))
+	if ((w->o->direction & d) && !allowed(w, d, path, e))
 		return set_aside(w, path, e);
 	r = put(w, d, path, e, from);
 	if (r < 0 || e->type != SB_ENTRY_DIR)
@@ -386,7 +387,7 @@ resolve(struct work *w, const char *path, const struct three *t, enum sb_conflic
 static int
 guarded(struct work *w, const char *path, const struct three *t)
 {
-	bool switches = t->l && t->r && t->l->type != t->r->type;
+	bool redirects = sb_guard_redirects(t->l ? t->l->type : 0, t->r ? t->r->type : 0);
 	int r = 0;
 
 	if (!(w->o->direction & SB_FROM_RUNTIME) || deep_equal(w, t->b, t->r) || deep_equal(w, t->l, t->r))
@@ -394,7 +395,7 @@ guarded(struct work *w, const char *path, const struct three *t)
 	/* Two directories are looked into; what matters is what is in them. */
 	if (t->l && t->r && t->l->type == SB_ENTRY_DIR && t->r->type == SB_ENTRY_DIR)
 		return 0;
-	if (!w->o->trust_git_config && sb_guard_path(path, switches || (t->l && !t->r)) == SB_GUARD_GIT) {
+	if (!w->o->trust_git_config && sb_guard_path(path, redirects) == SB_GUARD_GIT) {
 		r = set_aside(w, path, t->r);
 		return r < 0 ? r : 1;
 	}

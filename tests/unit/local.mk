@@ -28,3 +28,4 @@ tests_unit_test_nomem_SOURCES = %D%/test-nomem.c tests/lib/nomem.c tests/lib/nom
 tests_unit_test_nomem_LDFLAGS = $(NOMEM_WRAP)
 tests_unit_test_nomem_LDADD = $(UNIT_LDADD_BASE)
 include tests/unit/codec.mk
+include tests/unit/engine.mk

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* What a sandbox may not put in place, and what it may but is told: attack groups 5, 8 and 28. */
+#include "config.h"
+
+#include <string.h>
+
+#include <sync/guard.h>
+
+#include "tests/lib/unit.h"
+
+#define N(a) (sizeof(a) / sizeof(a)[0])
+
+static void
+expect(const char *path, bool redirects, enum sb_guard want)
+{
+	enum sb_guard got = sb_guard_path(path, redirects);
+
+	if (got != want)
+		fail_msg("%s: %d, want %d", path, (int)got, (int)want);
+}
+
+static void
+what_git_runs_or_obeys_is_refused(void **state)
+{
+	static const char *const paths[] = {".git/config", ".git/config.worktree", ".git/hooks", ".git/hooks/pre-commit",
+	        ".git/hooks/sub/x", ".git/info/attributes", ".git/objects/info/alternates", ".git/objects/info/http-alternates",
+	        ".git/commondir", ".git/gitdir", ".git/modules/x/config", ".git/modules/a/b/c/hooks/post-checkout",
+	        ".git/modules/x/info/attributes", ".git/worktrees/w/gitdir", ".git/worktrees/w/commondir",
+	        ".git/worktrees/w/config.worktree", "sub/.git/config", "a/b/.git/hooks/x", ".git/HOOKS/x", ".git/Config",
+	        ".git/config.", ".git/hooks /x"};
+
+	(void)state;
+	for (size_t i = 0; i < N(paths); i++)
+		expect(paths[i], false, SB_GUARD_GIT);
+}
+
+static void
+other_spellings_of_git_are_refused(void **state)
+{
+	static const char *const paths[] = {".GIT", ".Git/x", ".git./config", ".git /config", "git~1", "GIT~1/HEAD", ".g\xe2\x80\x8cit/x",
+	        ".git\xe2\x80\x8d", "\xef\xbb\xbf.git/objects/aa", "a/.gIt/refs"};
+
+	(void)state;
+	for (size_t i = 0; i < N(paths); i++)
+		expect(paths[i], false, SB_GUARD_GIT);
+}
+
+static void
+data_of_git_passes(void **state)
+{
+	static const char *const paths[] = {".git/HEAD", ".git/index", ".git/refs/heads/config", ".git/refs/heads/hooks",
+	        ".git/objects/aa/bb", ".git/packed-refs", ".git/logs/HEAD", ".git/info/exclude", "hooks/pre-commit", "config", "git/config",
+	        ".gitx/config", ".gitignore", "src/git~2/x", ".git/modules/x/HEAD", ".git/worktrees/w/HEAD"};
+
+	(void)state;
+	for (size_t i = 0; i < N(paths); i++)
+		expect(paths[i], false, SB_GUARD_NONE);
+}
+
+static void
+only_a_directory_may_be_called_git(void **state)
+{
+	(void)state;
+	assert_false(sb_guard_redirects(0, SB_ENTRY_DIR));
+	assert_false(sb_guard_redirects(SB_ENTRY_DIR, SB_ENTRY_DIR));
+	assert_true(sb_guard_redirects(0, SB_ENTRY_FILE));
+	assert_true(sb_guard_redirects(0, SB_ENTRY_LINK));
+	assert_true(sb_guard_redirects(SB_ENTRY_FILE, SB_ENTRY_FILE));
+	assert_true(sb_guard_redirects(SB_ENTRY_FILE, SB_ENTRY_DIR));
+	assert_true(sb_guard_redirects(SB_ENTRY_DIR, 0));
+	expect(".git", false, SB_GUARD_NONE);
+	expect(".git", true, SB_GUARD_GIT);
+	expect("sub/deeper/.git", true, SB_GUARD_GIT);
+}
+
+/* However deep it lies. */
+static void
+depth_hides_nothing(void **state)
+{
+	char path[1024];
+
+	(void)state;
+	for (size_t depth = 60; depth < 70; depth++) {
+		static const char *const ends[] = {".git/hooks/x", ".git/config", ".git/modules/a/b/config", ".GIT/x"};
+
+		for (size_t i = 0; i < N(ends); i++) {
+			for (size_t k = 0; k < depth; k++)
+				memcpy(path + 2 * k, "d/", 2);
+			memcpy(path + 2 * depth, ends[i], strlen(ends[i]) + 1);
+			expect(path, false, SB_GUARD_GIT);
+		}
+		memcpy(path + 2 * depth, ".vscode/tasks.json", 19);
+		expect(path, false, SB_GUARD_AUTOEXEC);
+		memcpy(path + 2 * depth, "x", 2);
+		expect(path, false, SB_GUARD_NONE);
+	}
+	memcpy(path, ".git/modules/", 13);
+	for (size_t k = 0; k < 200; k++)
+		memcpy(path + 13 + 2 * k, "d/", 2);
+	memcpy(path + 13 + 400, "config", 7);
+	expect(path, false, SB_GUARD_GIT);
+}
+
+static void
+what_tools_run_is_told(void **state)
+{
+	static const char *const paths[] = {".envrc", "sub/.envrc", "Makefile", "package.json", "x/package.json", ".npmrc", ".yarnrc.yml",
+	        ".pre-commit-config.yaml", "conftest.py", "build.rs", ".gitmodules", ".gitattributes", ".husky/_/x", ".githooks/pre-push",
+	        ".vscode/tasks.json", ".vscode/settings.json", ".idea/workspace.xml", ".devcontainer/devcontainer.json",
+	        ".cargo/config.toml", "a/.cargo/config", ".mcp.json", "CLAUDE.md", "AGENTS.md", ".claude/settings.json"};
+
+	(void)state;
+	for (size_t i = 0; i < N(paths); i++)
+		expect(paths[i], false, SB_GUARD_AUTOEXEC);
+	expect("cargo/config.toml", false, SB_GUARD_NONE);
+	expect("makefile.txt", false, SB_GUARD_NONE);
+	expect("", false, SB_GUARD_NONE);
+}
+
+static void
+links_that_lead_out_are_known(void **state)
+{
+	(void)state;
+	assert_true(sb_guard_escapes("l", "/etc/passwd"));
+	assert_true(sb_guard_escapes("l", "../x"));
+	assert_true(sb_guard_escapes("a/l", "../../x"));
+	assert_true(sb_guard_escapes("a/l", "b/../../../x"));
+	assert_true(sb_guard_escapes("l", "/proc/self/root"));
+	assert_false(sb_guard_escapes("a/l", "../x"));
+	assert_false(sb_guard_escapes("l", "a/../b"));
+	assert_false(sb_guard_escapes("l", "l"));
+	assert_false(sb_guard_escapes("l", ""));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(what_git_runs_or_obeys_is_refused),
+	        cmocka_unit_test(other_spellings_of_git_are_refused),
+	        cmocka_unit_test(data_of_git_passes),
+	        cmocka_unit_test(only_a_directory_may_be_called_git),
+	        cmocka_unit_test(depth_hides_nothing),
+	        cmocka_unit_test(what_tools_run_is_told),
+	        cmocka_unit_test(links_that_lead_out_are_known),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
