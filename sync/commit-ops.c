@@ -173,6 +173,19 @@ no_parent(struct sb_committer *c, struct sb_op *op, int code, struct sb_error *e
 	return code;
 }
 
+/* chmod of a directory; what has become a symlink meanwhile is not followed. */
+static void
+chmod_dir(int fd, const char *name, mode_t mode)
+{
+	sb_autoclose int f = openat(fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	char proc[32];
+
+	if (f < 0)
+		return;
+	(void)snprintf(proc, sizeof proc, "/proc/self/fd/%d", f);
+	(void)chmod(proc, mode);
+}
+
 /* rename; where a directory of ours lacks write permission it is given for the moment (DIRMETA sets it right). */
 static int
 rename_at(int fromfd, const char *from, int tofd, const char *to, unsigned flags)
@@ -188,7 +201,7 @@ rename_at(int fromfd, const char *from, int tofd, const char *to, unsigned flags
 	if (fstat(tofd, &st) == 0)
 		(void)fchmod(tofd, (st.st_mode & 07777) | 0700);
 	if (fstatat(fromfd, from, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
-		(void)fchmodat(fromfd, from, (st.st_mode & 07777) | 0700, 0);
+		chmod_dir(fromfd, from, (st.st_mode & 07777) | 0700);
 	errno = EACCES;
 	return renameat2(fromfd, from, tofd, to, flags);
 }

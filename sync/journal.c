@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <base/path.h>
+#include <sync/scan.h>
 
 /*
  * The journal of a commit:
@@ -135,6 +136,24 @@ path_text(struct sb_cursor *c, bool may_be_empty)
 	return s;
 }
 
+static bool
+in_stage(const char *path)
+{
+	size_t n = sizeof SB_STAGE_NAME - 1;
+
+	return strncmp(path, SB_STAGE_NAME, n) == 0 && (!path[n] || path[n] == '/');
+}
+
+/* The digest says that nothing was lost, not that we wrote it: a tree from elsewhere may bring a journal along. */
+static bool
+is_possible(const struct sb_op *o, const char *path, const char *from)
+{
+	bool two = o->kind == SB_OP_MOVE || o->kind == SB_OP_LINK;
+
+	return o->kind >= SB_OP_TREE && o->kind <= SB_OP_DIRMETA && o->type <= SB_ENTRY_LINK &&
+		o->old.type <= SB_ENTRY_LINK && o->mode <= 07777 && two == (*from != 0) && !in_stage(path) && !in_stage(from);
+}
+
 static int
 decode_op(struct sb_cursor *c, struct sb_ops *out, struct sb_error *err)
 {
@@ -164,7 +183,7 @@ decode_op(struct sb_cursor *c, struct sb_ops *out, struct sb_error *err)
 		if (d)
 			memcpy(o.old.digest.b, d, sizeof o.old.digest.b);
 	}
-	if (c->bad || o.kind < SB_OP_TREE || o.kind > SB_OP_DIRMETA || o.old.type > SB_ENTRY_LINK)
+	if (c->bad || !is_possible(&o, path, from))
 		return sb_fail(err, SB_E_CORRUPT, "the journal is damaged");
 	op = sb_ops_add(out, o.kind, path, *from ? from : NULL, err);
 	if (!op)

@@ -274,8 +274,10 @@ sb_plan_piece_decode(const uint8_t *p, size_t len, const struct sb_manifest_limi
 		if (s->method == SB_METHOD_CLONE || s->method == SB_METHOD_MOVE) {
 			sb_autofree char *from = take_path(&c);
 
-			if (!from || !*from)
+			if (!from || !*from) {
+				c.bad = true;
 				break;
+			}
 			s->from = (char *)out->strings.data + out->strings.len;
 			sb_buf_add(&out->strings, from, strlen(from) + 1);
 		}

@@ -180,7 +180,7 @@ range(struct sb_recv *r, struct item *it, struct sb_packr *in, const struct sb_p
 
 	if (!full)
 		return sb_fail(err, SB_E_NOMEM, "receive: out of memory");
-	if (!l || l->size != e->offset || strncmp(l->path, SB_STAGE_NEW "/", 4) == 0)
+	if (!l || l->size != e->offset || e->offset > it->size || strncmp(l->path, SB_STAGE_NEW "/", 4) == 0)
 		return sb_fail(err, SB_E_PROTO, "the far side continues a file that was not begun");
 	if (renameat(r->stage->fd, l->path, r->stage->fd, full) < 0)
 		return sb_fail_errno(err, "take up %s again", it->path);

@@ -125,6 +125,7 @@ struct sb_recv {
 	uint16_t root_mode;
 	int64_t root_mtime;
 	char *last_parent; /* known to exist in `added` */
+	char *last_path;   /* of the last plan piece */
 };
 
 struct rec *recv_rec(struct sb_recv *r, uint32_t n);

@@ -124,6 +124,7 @@ sb_recv_free(struct sb_recv *r)
 	sb_stage_free(r->stage);
 	free(r->tree);
 	free(r->last_parent);
+	free(r->last_path);
 	free(r);
 }
 
@@ -657,10 +658,34 @@ plan_one(struct sb_recv *r, const struct sb_plan_piece *p, size_t i, struct sb_e
 	return plan_file(r, ch, st, old, err);
 }
 
+/* Pre-order, as within a piece: a path comes before what is beneath it, '/' before every other byte. */
+static bool
+comes_before(const char *a, const char *b)
+{
+	while (*a && *a == *b)
+		a++, b++;
+	if (!*a || !*b)
+		return !*a && *b;
+	return *a == '/' || (*b != '/' && (uint8_t)*a < (uint8_t)*b);
+}
+
 int
 sb_recv_plan(struct sb_recv *r, const struct sb_plan_piece *piece, struct sb_error *err)
 {
-	for (size_t i = 0; i < piece->diff.n; i++) {
+	size_t count = piece->diff.n;
+	char *last;
+
+	if (!count)
+		return 0;
+	/* One difference in pieces: no path comes twice, or what an earlier piece made could be made anew as something else. */
+	if (r->last_path && !comes_before(r->last_path, piece->diff.v[0].path))
+		return sb_fail(err, SB_E_PROTO, "the plan comes back to %s", piece->diff.v[0].path);
+	last = strdup(piece->diff.v[count - 1].path);
+	if (!last)
+		return sb_fail(err, SB_E_NOMEM, "receive: out of memory");
+	free(r->last_path);
+	r->last_path = last;
+	for (size_t i = 0; i < count; i++) {
 		int n = plan_one(r, piece, i, err);
 
 		if (n < 0)

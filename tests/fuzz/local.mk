@@ -39,6 +39,16 @@ tests_fuzz_fuzz_patch_LDADD = $(FUZZ_LDADD_SYNC)
 tests_fuzz_fuzz_store_SOURCES = %D%/fuzz-store.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_store_LDADD = $(FUZZ_LDADD_SYNC)
 
+FUZZERS_ALL += %D%/fuzz-journal %D%/fuzz-proto %D%/fuzz-receive %D%/fuzz-wire
+tests_fuzz_fuzz_journal_SOURCES = %D%/fuzz-journal.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_journal_LDADD = $(FUZZ_LDADD_SYNC)
+tests_fuzz_fuzz_proto_SOURCES = %D%/fuzz-proto.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_proto_LDADD = $(FUZZ_LDADD_SYNC)
+tests_fuzz_fuzz_receive_SOURCES = %D%/fuzz-receive.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_receive_LDADD = $(FUZZ_LDADD_SYNC)
+tests_fuzz_fuzz_wire_SOURCES = %D%/fuzz-wire.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_wire_LDADD = $(FUZZ_LDADD_SYNC)
+
 FUZZERS_ALL += %D%/fuzz-endpoint %D%/fuzz-ssh
 tests_fuzz_fuzz_endpoint_SOURCES = %D%/fuzz-endpoint.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_endpoint_LDADD = $(FUZZ_LDADD_SYNC)
