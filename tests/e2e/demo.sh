@@ -6,7 +6,7 @@
 
 # zfs-fuse is one daemon for all tests of the machine: hold it while the demo uses it.
 pool=
-if [ "$(id -u)" = 0 ] && command -v zpool >/dev/null && [ -c /dev/fuse ] && exec 9>"$zfs_lock"; then
+if [ "$(id -u)" = 0 ] && command -v zpool >/dev/null && [ -c /dev/fuse ] && exec 9>>"$zfs_lock" 8>>"$zfs_lock.start"; then
 	flock -x 9
 	at_exit zfs_down
 	if ! zpool list >/dev/null 2>&1 && command -v zfs-fuse >/dev/null; then
