@@ -15,10 +15,11 @@ sbinclude_HEADERS += \
 	%D%/sb/host.h %D%/sb/host-snapshot.h %D%/sb/host-exec.h \
 	%D%/sb/launcher.h %D%/sb/profile.h %D%/sb/provider.h %D%/sb/registry.h \
 	%D%/sb/rpc.h \
-	%D%/sb/sandbox.h %D%/sb/state.h %D%/sb/toolhost.h \
+	%D%/sb/sandbox.h %D%/sb/session.h %D%/sb/state.h %D%/sb/toolhost.h \
 	%D%/sb/version.h
 
 include lib/provider/local.mk
 include lib/tool/local.mk
+include lib/session/local.mk
 include lib/host/local.mk
 include lib/rpc/local.mk

@@ -25,6 +25,7 @@ include tests/unit/base.mk
 include tests/unit/session.mk
 include tests/unit/ignore.mk
 include tests/bench/local.mk
+include tests/unit/sandbox.mk
 include tests/unit/host.mk
 include tests/unit/rpc.mk
 include tests/unit/tool.mk

@@ -9,6 +9,8 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/permission.c \
 	%D%/prepare.c \
 	%D%/profile.c \
+	%D%/profiles.c %D%/profiles.h \
+	%D%/profiles-field.c \
 	%D%/provider.c %D%/provider.h \
 	%D%/provider-local.c \
 	%D%/registry.c \

@@ -46,6 +46,39 @@ SB_API int sb_profile_copy(const struct sb_profile *p, struct sb_profile *out, s
 SB_API int sb_profile_default(enum sb_backend backend, const char *name, struct sb_profile *out,
 	struct sb_error *err);
 
+/*
+ * Profiles on disk: the user's file ($XDG_CONFIG_HOME/sandbox/config.yaml) and a project's (.sandbox.yaml). The project's comes with
+ * the workspace and is not trusted: what would run or read something here (hooks, secret_env, dirs, some options) is a mistake in it.
+ */
+struct sb_profiles;
+struct sb_registry;
+
+typedef void (*sb_mistake_fn)(const char *file, size_t line, const char *text, void *arg);
+
+struct sb_profiles_opts {
+	size_t size;
+	const char *user_file;   /* NULL: the default, which need not exist; "": none */
+	const char *project_dir; /* NULL: none */
+	struct sb_registry *registry; /* knows the options of each backend; NULL: they are not checked */
+	sb_mistake_fn on_mistake; /* hears of each mistake, with the allowed values; may be NULL */
+	void *mistake_arg;
+};
+#define SB_PROFILES_OPTS_INIT { .size = sizeof(struct sb_profiles_opts) }
+
+/* NULL with the first mistake as "FILE:LINE: ..." in `err` when there is any. */
+SB_API struct sb_profiles *sb_profiles_load(const struct sb_profiles_opts *o, struct sb_error *err);
+SB_API void sb_profiles_free(struct sb_profiles *ps);
+/* What the project's file names, else what defaults.sandbox names, else NULL. */
+SB_API const char *sb_profiles_chosen(const struct sb_profiles *ps);
+/*
+ * A profile by name; NULL: the chosen one, else the built-in "local". The project's exclude and include are added. SB_E_PROFILE_NOT_FOUND names those
+ * there are; SB_E_STATE when the project has sandboxes disabled and one is named.
+ */
+SB_API int sb_profiles_get(const struct sb_profiles *ps, const char *name, struct sb_profile *out, struct sb_error *err);
+SB_API size_t sb_profiles_count(const struct sb_profiles *ps);
+/* Borrowed. `file` and `line` (may be NULL) get where it stands. */
+SB_API const struct sb_profile *sb_profiles_at(const struct sb_profiles *ps, size_t i, const char **file, size_t *line);
+
 /* Does a variable of this name look as if it held a secret? */
 SB_API bool sb_env_looks_secret(const char *name);
 /* A letter or '_', then letters, digits and '_'. */

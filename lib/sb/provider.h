@@ -90,6 +90,7 @@ struct sb_provider_option {
 	/* NULL: any. False: not a value of it. */
 	bool (*check)(const char *text);
 	bool required;
+	bool user_only; /* runs or reads something here: not taken from a file that came with a project */
 };
 
 struct sb_provider;

@@ -21,6 +21,10 @@ tests_fuzz_fuzz_ignore_LDADD = $(FUZZ_LDADD_SYNC)
 tests_fuzz_fuzz_rpc_SOURCES = %D%/fuzz-rpc.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_rpc_LDADD = $(FUZZ_LDADD_SANDBOX)
 
+FUZZERS_ALL += %D%/fuzz-state
+tests_fuzz_fuzz_state_SOURCES = %D%/fuzz-state.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_state_LDADD = $(FUZZ_LDADD_SANDBOX)
+
 FUZZERS_ALL += %D%/fuzz-diff %D%/fuzz-manifest
 tests_fuzz_fuzz_diff_SOURCES = %D%/fuzz-diff.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_diff_LDADD = $(FUZZ_LDADD_SYNC)

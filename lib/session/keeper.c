@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <session/keeper.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/file.h>
+#include <base/str.h>
+
+/* The store that libsbsync uses too. */
+static char *
+default_dir(void)
+{
+	const char *own = getenv("SBSYNC_STATE_DIR"), *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+
+	if (own && own[0])
+		return strdup(own);
+	if (xdg && xdg[0] == '/')
+		return sb_str_printf("%s/sbsync", xdg);
+	return home && home[0] == '/' ? sb_str_printf("%s/.local/state/sbsync", home) : NULL;
+}
+
+struct sb_keeper *
+sb_keeper_new(const struct sb_keeper_opts *o, struct sb_error *err)
+{
+	struct sb_keeper *k = calloc(1, sizeof *k);
+
+	if (!k) {
+		(void)sb_fail(err, SB_E_NOMEM, "keeper: out of memory");
+		return NULL;
+	}
+	k->registry = o->registry;
+	k->on_event = o->on_event;
+	k->event_arg = o->event_arg;
+	k->hooks = o->hooks;
+	k->n_hooks = o->n_hooks;
+	k->log = o->log;
+	k->state_dir = o->state_dir ? strdup(o->state_dir) : default_dir();
+	k->dir = k->state_dir ? sb_str_printf("%s/sandboxes", k->state_dir) : NULL;
+	if (!k->dir) {
+		(void)sb_fail(err, SB_E_INVAL, "there is no place for the state of sandboxes: set HOME, XDG_STATE_HOME or SBSYNC_STATE_DIR");
+		sb_keeper_free(k);
+		return NULL;
+	}
+	if (sb_file_mkdirs(k->dir, 0700, err) < 0) {
+		(void)sb_wrap(err, err ? err->code : SB_E_SYS, "state of sandboxes");
+		sb_keeper_free(k);
+		return NULL;
+	}
+	return k;
+}
+
+void
+sb_keeper_free(struct sb_keeper *k)
+{
+	if (!k)
+		return;
+	free(k->dir);
+	free(k->state_dir);
+	free(k);
+}

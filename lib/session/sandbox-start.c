@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <session/keeper.h>
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <base/str.h>
+
+static int
+set_text(char **to, const char *from, struct sb_error *err)
+{
+	char *copy = from ? strdup(from) : NULL;
+
+	if (from && !copy)
+		return sb_fail(err, SB_E_NOMEM, "sandbox: out of memory");
+	free(*to);
+	*to = copy;
+	return 0;
+}
+
+/* Adds an absolute directory that lies outside all others. */
+static int
+add_dir(struct sb_state *s, const char *dir, struct sb_error *err)
+{
+	sb_autofree char *real = realpath(dir, NULL);
+	struct stat st;
+	size_t n;
+
+	if (!real || stat(real, &st) < 0)
+		return sb_fail_errno(err, "%s", dir);
+	if (!S_ISDIR(st.st_mode))
+		return sb_fail(err, SB_E_INVAL, "%s is not a directory", dir);
+	n = strlen(real);
+	for (size_t i = 0;; i++) {
+		const char *other = i == 0 ? s->local_root : s->local_dirs ? s->local_dirs[i - 1] : NULL;
+		size_t m = other ? strlen(other) : 0;
+
+		if (!other)
+			break;
+		if ((strncmp(real, other, m) == 0 && (!real[m] || real[m] == '/' || m == 1)) ||
+			(strncmp(other, real, n) == 0 && (!other[n] || other[n] == '/' || n == 1)))
+			return sb_fail(err, SB_E_INVAL, "%s and %s lie inside each other", real, other);
+	}
+	if (s->local_root)
+		return sb_texts_add(&s->local_dirs, real, err);
+	s->local_root = sb_steal(&real);
+	return 0;
+}
+
+/* Exclude patterns: the profile's, its exceptions, then the caller's. */
+static int
+gather_excludes(struct sb_state *s, const struct sb_start_opts *o, struct sb_error *err)
+{
+	const struct sb_profile *p = o->profile;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && p->exclude && p->exclude[i]; i++)
+		r = sb_texts_add(&s->excludes, p->exclude[i], err);
+	for (size_t i = 0; r == 0 && p->include && p->include[i]; i++) {
+		sb_autofree char *not = sb_str_printf("!%s", p->include[i]);
+
+		r = not ? sb_texts_add(&s->excludes, not, err) : sb_fail(err, SB_E_NOMEM, "sandbox: out of memory");
+	}
+	for (size_t i = 0; r == 0 && o->excludes && o->excludes[i]; i++)
+		r = sb_texts_add(&s->excludes, o->excludes[i], err);
+	return r;
+}
+
+/* What the caller asked for, into the state. What an earlier session left there (instance, provider's state) stays. */
+static int
+describe(struct sb_sandbox *sb, const struct sb_start_opts *o, struct sb_error *err)
+{
+	struct sb_state *s = &sb->state;
+	const struct sb_profile *p = o->profile;
+	int r;
+
+	sb_texts_free(s->local_dirs);
+	sb_texts_free(s->excludes);
+	sb_texts_free(s->options);
+	free(s->local_root);
+	s->local_root = NULL;
+	s->local_dirs = s->excludes = s->options = NULL;
+	s->backend = p->backend;
+	s->sync_mode = p->sync_mode;
+	s->persist = p->persist;
+	s->destroy_on_stop = p->destroy_on_stop && !o->keep;
+	s->permissions = p->permissions;
+	s->created_at = s->created_at ? s->created_at : time(NULL);
+	s->ended_at = 0;
+	s->exit_code = -1;
+	r = set_text(&s->profile, p->name, err);
+	if (r == 0)
+		r = set_text(&s->session_id, o->session_id ? o->session_id : s->sandbox_id, err);
+	if (r == 0)
+		r = set_text(&s->workspace_id, o->workspace_id, err);
+	if (r == 0)
+		r = set_text(&s->last_error, NULL, err);
+	if (r == 0)
+		r = sb_texts_copy((const char *const *)p->options, &s->options, err);
+	if (r == 0)
+		r = add_dir(s, o->local_root, err);
+	for (size_t i = 0; r == 0 && p->dirs && p->dirs[i]; i++)
+		r = add_dir(s, p->dirs[i], err);
+	for (size_t i = 0; r == 0 && o->local_dirs && o->local_dirs[i]; i++)
+		r = add_dir(s, o->local_dirs[i], err);
+	return r < 0 ? r : gather_excludes(s, o, err);
+}
+
+/* Every required option of the provider is there, none that it does not know. */
+static int
+check_options(const struct sb_provider *p, const struct sb_profile *profile, struct sb_error *err)
+{
+	const struct sb_provider_option *o = p->ops->options;
+	const char *const *have = (const char *const *)profile->options;
+
+	for (; o && o->name; o++)
+		if (o->required && !sb_texts_get(have, o->name))
+			return sb_fail(err, SB_E_INVAL, "backend %s needs %s=%s (%s): in the profile, or by --set %s=%s",
+				sb_backend_name(p->ops->backend), o->name, o->value, o->help, o->name, o->value);
+	for (size_t i = 0; have && have[i]; i++) {
+		size_t n = strcspn(have[i], "=");
+
+		for (o = p->ops->options; o && o->name; o++)
+			if (strlen(o->name) == n && strncmp(o->name, have[i], n) == 0)
+				break;
+		if (!o || !o->name)
+			return sb_fail(err, SB_E_INVAL, "backend %s has no option \"%.*s\": see sbctl providers",
+				sb_backend_name(p->ops->backend), (int)n, have[i]);
+		if (o->check && !o->check(have[i] + n + 1))
+			return sb_fail(err, SB_E_INVAL, "option %s of backend %s: \"%s\" is not %s", o->name,
+				sb_backend_name(p->ops->backend), have[i] + n + 1, o->value);
+	}
+	return 0;
+}
+
+/* One on record may be started again once its work is here. */
+static int
+make_way(struct sb_sandbox *sb, const struct sb_call *call, struct sb_error *err)
+{
+	struct sb_state *s = &sb->state;
+	sb_auto(sb_sync_result) struct sb_sync_result res = { 0 };
+	int r;
+
+	if (sb_state_owned(s) && s->owner_pid != getpid())
+		return sb_fail(err, SB_E_LOCKED, "process %lld works with sandbox %s: stop that first", (long long)s->owner_pid,
+			s->sandbox_id);
+	if (s->life == SB_LIFE_ACTIVE || s->life == SB_LIFE_STOPPING || s->life == SB_LIFE_UNSYNCED) {
+		struct sb_provider_sync o = SB_PROVIDER_SYNC_INIT;
+
+		o.reason = SB_WHEN_CRASH;
+		r = sb_record_save(sb, s->life == SB_LIFE_STOPPING ? s->life : SB_LIFE_STOPPING, err);
+		if (r == 0)
+			r = sb_sandbox_sync_held(sb, SB_WAY_FROM_RUNTIME, &o, call, &res, err);
+		if (r < 0) {
+			(void)sb_record_save(sb, SB_LIFE_UNSYNCED, NULL);
+			return sb_wrap(err, SB_E_UNSYNCED, "sandbox %s holds work that is not synced back", s->sandbox_id);
+		}
+		r = sb_record_save(sb, SB_LIFE_STOPPED, err);
+		if (r < 0)
+			return r;
+	}
+	if (s->life == SB_LIFE_DESTROYED) {
+		/* What it was is gone: the next one is made anew. */
+		free(s->instance_id);
+		free(s->provider_state);
+		s->instance_id = s->provider_state = NULL;
+		s->prepared_at = s->last_sync_at = 0;
+	}
+	return 0;
+}
+
+static int
+enter(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb_call *call, struct sb_error *err)
+{
+	char id[SB_SANDBOX_ID_MAX + 1];
+	int r = sb_profile_copy(o->profile, &sb->profile, err);
+
+	sb->provider = r < 0 ? NULL : sb_registry_get(sb->k->registry, o->profile->backend, err);
+	if (!sb->provider)
+		return r < 0 ? r : SB_E_PROVIDER_MISSING;
+	r = check_options(sb->provider, o->profile, err);
+	if (r == 0 && o->sandbox_id)
+		(void)snprintf(id, sizeof id, "%s", o->sandbox_id);
+	else if (r == 0)
+		r = sb_sandbox_id_new(id, err);
+	if (r == 0 && o->sandbox_id && !sb_sandbox_id_ok(o->sandbox_id))
+		r = sb_fail(err, SB_E_INVAL, "\"%s\" is not a sandbox id: use at most 64 letters, digits, '-', '_' and '.'", o->sandbox_id);
+	if (r == 0)
+		r = set_text(&sb->state.sandbox_id, id, err);
+	if (r < 0)
+		return r;
+	sb_record_prune(sb->k);
+	sb->dirfd = sb_record_open(sb->k, id, true, err);
+	if (sb->dirfd < 0)
+		return sb->dirfd;
+	r = sb_record_lock(sb, 0, err);
+	if (r == 0)
+		r = make_way(sb, call, err);
+	sb->fresh = !sb->state.instance_id;
+	if (r == 0)
+		r = describe(sb, o, err);
+	return r;
+}
+
+/* What the provider told goes into the record; what it left out stays. */
+static int
+take_prepared(struct sb_sandbox *sb, struct sb_error *err)
+{
+	struct sb_state *s = &sb->state, *p = &sb->prepared.state;
+	int r = sb_state_check(p, err);
+
+	if (r == 0 && strcmp(p->sandbox_id, s->sandbox_id) != 0)
+		r = sb_fail(err, SB_E_IDENTITY, "the provider prepared %s instead of %s", p->sandbox_id, s->sandbox_id);
+	if (r == 0 && (!sb->prepared.launcher || !sb->prepared.tools))
+		r = sb_fail(err, SB_E_PROVIDER_NULL, "the provider gave no %s", sb->prepared.launcher ? "tool host" : "launcher");
+	if (r == 0)
+		r = set_text(&s->instance_id, p->instance_id ? p->instance_id : s->instance_id, err);
+	if (r == 0)
+		r = set_text(&s->runtime_root, p->runtime_root, err);
+	if (r == 0)
+		r = set_text(&s->provider_state, p->provider_state, err);
+	if (r < 0)
+		return r;
+	sb_texts_free(s->runtime_dirs);
+	s->runtime_dirs = NULL;
+	s->access_expires_at = p->access_expires_at;
+	s->prepared_at = p->prepared_at ? p->prepared_at : time(NULL);
+	return sb_texts_copy((const char *const *)p->runtime_dirs, &s->runtime_dirs, err);
+}
+
+static int
+add_answer(struct sb_sandbox *sb, const struct sb_hook_answer *a, struct sb_error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && a->exclude && a->exclude[i]; i++)
+		r = sb_texts_add(&sb->state.excludes, a->exclude[i], err);
+	for (size_t i = 0; r == 0 && a->env && a->env[i]; i++)
+		r = sb_texts_add(&sb->env, a->env[i], err);
+	return r;
+}
+
+static int
+prepare(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb_call *call, struct sb_error *err)
+{
+	struct sb_call within = sb_call_within(call, sb->profile.prepare_timeout_ms);
+	struct sb_prepare_request req = SB_PREPARE_REQUEST_INIT;
+	struct sb_hook_info info = { .event = "prepare", .state = &sb->state };
+	sb_auto(sb_hook_answer) struct sb_hook_answer said = { 0 };
+	struct event_span e;
+	int r = sb_sandbox_hook(sb, &info, call, &said, err);
+
+	if (r == 0)
+		r = add_answer(sb, &said, err);
+	if (r < 0)
+		return r;
+	req.sandbox_id = sb->state.sandbox_id;
+	req.session_id = sb->state.session_id;
+	req.workspace_id = sb->state.workspace_id;
+	req.instance_id = sb->state.instance_id;
+	req.local_root = sb->state.local_root;
+	req.local_dirs = (const char *const *)sb->state.local_dirs;
+	req.profile = &sb->profile;
+	req.excludes = (const char *const *)sb->state.excludes;
+	req.agent_command = o->agent_command;
+	req.agent_env = o->agent_env;
+	req.permissions = sb->profile.permissions;
+	req.provider_state = sb->state.provider_state;
+	e = sb_sandbox_event_begin(sb, "prepare", NULL, NULL);
+	r = sb_provider_prepare(sb->provider, &req, &within, &sb->prepared, err);
+	if (r == 0)
+		r = take_prepared(sb, err);
+	return sb_sandbox_event_end(&e, r, err, NULL);
+}
+
+static int
+start_held(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb_call *call, struct sb_sync_result *synced,
+	struct sb_error *err)
+{
+	struct sb_provider_sync so = SB_PROVIDER_SYNC_INIT;
+	struct sb_hook_info info = { .event = "ready", .state = &sb->state };
+	struct sb_call within = sb_call_within(call, sb->profile.sync_timeout_ms);
+	sb_auto(sb_hook_answer) struct sb_hook_answer said = { 0 };
+	int r;
+
+	sb_record_own(&sb->state, true);
+	/* On record before anybody is asked: a crash from here on leaves something to look for. */
+	r = sb_record_save(sb, SB_LIFE_CREATING, err);
+	if (r == 0)
+		r = prepare(sb, o, call, err);
+	if (r == 0)
+		r = sb_record_save(sb, SB_LIFE_PREPARED, err);
+	if (r == 0) {
+		so.reason = SB_WHEN_START;
+		r = sb_sandbox_sync_held(sb, SB_WAY_TO_RUNTIME, &so, &within, synced, err);
+	}
+	if (r == 0)
+		r = sb_sandbox_hook(sb, &info, call, &said, err);
+	if (r == 0)
+		r = add_answer(sb, &said, err);
+	/* Active before anything can run there. */
+	return r < 0 ? r : sb_record_save(sb, SB_LIFE_ACTIVE, err);
+}
+
+/* Nothing ran: what this start made holds nothing but copies and may go. */
+static void
+take_back(struct sb_sandbox *sb, const struct sb_error *why)
+{
+	struct sb_call within = sb_call_within(NULL, 10000);
+	struct sb_error err = { 0 };
+	struct event_span e;
+	enum sb_life life = sb->state.life;
+
+	free(sb->state.last_error);
+	sb->state.last_error = strdup(why->msg);
+	sb_record_own(&sb->state, false);
+	sb_prepared_free(&sb->prepared);
+	if (sb->fresh && (life == SB_LIFE_CREATING || life == SB_LIFE_PREPARED)) {
+		e = sb_sandbox_event_begin(sb, "destroy", NULL, NULL);
+		if (sb_sandbox_event_end(&e, sb_provider_destroy(sb->provider, &sb->state, true, &within, &err), &err, NULL) == 0) {
+			sb->state.ended_at = time(NULL);
+			life = SB_LIFE_DESTROYED;
+		}
+	} else if (life == SB_LIFE_PREPARED) {
+		life = SB_LIFE_STOPPED;
+	}
+	if (life != sb->state.life || life == SB_LIFE_CREATING)
+		(void)sb_record_save(sb, life, NULL);
+}
+
+int
+sb_sandbox_start(struct sb_keeper *k, const struct sb_start_opts *o, const struct sb_call *call, struct sb_sandbox **out,
+	struct sb_sync_result *synced, struct sb_error *err)
+{
+	sb_auto(sb_sandbox) struct sb_sandbox *sb = sb_sandbox_new(k, err);
+	sb_auto(sb_sync_result) struct sb_sync_result own = { 0 };
+	struct sb_error why = { 0 };
+	int r;
+
+	if (synced)
+		memset(synced, 0, sizeof *synced);
+	if (!sb)
+		return SB_E_NOMEM;
+	if (!err)
+		err = &why;
+	r = sb_call_check(call, "start", err);
+	if (r == 0)
+		r = enter(sb, o, call, err);
+	if (r < 0)
+		return r;
+	r = start_held(sb, o, call, &own, err);
+	if (r < 0)
+		take_back(sb, err);
+	sb_record_unlock(sb);
+	if (r < 0)
+		return r;
+	if (synced) {
+		*synced = own;
+		memset(&own, 0, sizeof own);
+	}
+	*out = sb_steal(&sb);
+	return 0;
+}

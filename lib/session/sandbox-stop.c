@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <session/keeper.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Work that is not here yet may be over there. */
+static bool
+holds_work(enum sb_life l)
+{
+	return l == SB_LIFE_ACTIVE || l == SB_LIFE_STOPPING || l == SB_LIFE_UNSYNCED;
+}
+
+static int
+fail_unsynced(struct sb_sandbox *sb, int code, struct sb_error *err)
+{
+	sb_sandbox_event(sb, "sandbox.unsynced", code, err ? err->msg : NULL, -1);
+	sb_record_own(&sb->state, false);
+	(void)sb_record_save(sb, SB_LIFE_UNSYNCED, NULL);
+	return sb_wrap(err, code, "sandbox %s is kept, its work is not synced back yet (sbctl recover %s tries again)",
+		sb->state.sandbox_id, sb->state.sandbox_id);
+}
+
+static int
+sync_back(struct sb_sandbox *sb, enum sb_when reason, const struct sb_stop_opts *o, const struct sb_call *call,
+	struct sb_sync_result *out, struct sb_error *err)
+{
+	struct sb_call within = sb_call_within(call, sb->profile.sync_timeout_ms);
+	struct sb_provider_sync so = SB_PROVIDER_SYNC_INIT;
+	int r = sb->state.life == SB_LIFE_STOPPING ? 0 : sb_record_save(sb, SB_LIFE_STOPPING, err);
+
+	if (r < 0)
+		return r;
+	so.reason = reason;
+	so.trust_git_config = o->trust_git_config;
+	so.max_delete = o->max_delete;
+	r = sb_sandbox_sync_held(sb, SB_WAY_FROM_RUNTIME, &so, &within, out, err);
+	if (r < 0)
+		return fail_unsynced(sb, r, err);
+	/* Safe from here on, whatever happens below. */
+	return sb_record_save(sb, SB_LIFE_STOPPED, err);
+}
+
+int
+sb_sandbox_end_held(struct sb_sandbox *sb, bool discard, const struct sb_call *call, struct sb_error *err)
+{
+	struct sb_call within = sb_call_within(call, sb->profile.destroy_timeout_ms);
+	struct event_span e = sb_sandbox_event_begin(sb, "destroy", NULL, NULL);
+	enum sb_life life;
+	int r;
+
+	/* Terminals and the kept connection go first. */
+	sb_prepared_free(&sb->prepared);
+	r = sb_sandbox_event_end(&e, sb_provider_destroy(sb->provider, &sb->state, discard, &within, err), err, NULL);
+	free(sb->state.last_error);
+	sb->state.last_error = r < 0 && err ? strdup(err->msg) : NULL;
+	life = r < 0 ? sb->state.life : sb->state.persist == SB_PERSIST_TRANSIENT ? SB_LIFE_DESTROYED : SB_LIFE_STOPPED;
+	sb->state.ended_at = time(NULL);
+	sb_record_own(&sb->state, false);
+	if (r < 0) {
+		(void)sb_record_save(sb, life, NULL);
+		return sb_wrap(err, r, "sandbox %s could not be taken away", sb->state.sandbox_id);
+	}
+	return sb_record_save(sb, life, err);
+}
+
+/* A hook may keep what policy would end. */
+static bool
+may_end(struct sb_sandbox *sb, const struct sb_call *call)
+{
+	struct sb_hook_info info = { .event = "stop", .state = &sb->state, .will_destroy = sb->state.destroy_on_stop };
+	sb_auto(sb_hook_answer) struct sb_hook_answer said = { 0 };
+	struct sb_error err = { 0 };
+
+	if (sb_sandbox_hook(sb, &info, call, &said, &err) == 0)
+		return sb->state.destroy_on_stop;
+	sb_log(&sb->k->log, SB_LOG_WARN, "session", "sandbox %s is kept: %s", sb->state.sandbox_id, err.msg);
+	sb->state.destroy_on_stop = false;
+	return false;
+}
+
+int
+sb_sandbox_stop_held(struct sb_sandbox *sb, enum sb_when reason, const struct sb_stop_opts *o, const struct sb_call *call,
+	struct sb_sync_result *out, struct sb_error *err)
+{
+	int r = 0;
+
+	if (sb->state.life == SB_LIFE_DESTROYED)
+		return 0;
+	if (holds_work(sb->state.life))
+		r = sync_back(sb, reason, o, call, out, err);
+	if (r == 0 && o->snapshot) {
+		struct event_span e = sb_sandbox_event_begin(sb, "snapshot", NULL, NULL);
+
+		r = sb_sandbox_event_end(&e, sb_provider_snapshot(sb->provider, &sb->state, o->snapshot, call, err), err, NULL);
+	}
+	if (r < 0)
+		return r;
+	sb_sandbox_event(sb, "sandbox.stopped", 0, NULL, -1);
+	if (may_end(sb, call))
+		return sb_sandbox_end_held(sb, false, call, err);
+	sb_prepared_free(&sb->prepared);
+	sb->state.ended_at = time(NULL);
+	sb_record_own(&sb->state, false);
+	return sb_record_save(sb, SB_LIFE_STOPPED, err);
+}
+
+int
+sb_sandbox_stop(struct sb_sandbox *sb, const struct sb_stop_opts *o, const struct sb_call *call,
+	struct sb_sync_result *out, struct sb_error *err)
+{
+	static const struct sb_stop_opts defaults = SB_STOP_OPTS_INIT;
+	struct sb_error own = { 0 };
+	int code = sb->state.exit_code, r;
+
+	memset(out, 0, sizeof *out);
+	if (!err)
+		err = &own;
+	o = o ? o : &defaults;
+	r = sb_record_lock(sb, RECORD_LOCK_MS, err);
+	if (r < 0)
+		return r;
+	if (code >= 0)
+		sb->state.exit_code = code;
+	r = sb_sandbox_stop_held(sb, o->crashed || atomic_load(&sb->failed) ? SB_WHEN_CRASH : SB_WHEN_STOP, o, call, out, err);
+	sb_record_unlock(sb);
+	return r;
+}
+
+int
+sb_sandbox_destroy(struct sb_sandbox *sb, bool discard, const struct sb_call *call, struct sb_sync_result *out,
+	struct sb_error *err)
+{
+	static const struct sb_stop_opts defaults = SB_STOP_OPTS_INIT;
+	struct sb_error own = { 0 };
+	int r;
+
+	memset(out, 0, sizeof *out);
+	if (!err)
+		err = &own;
+	r = sb_record_lock(sb, RECORD_LOCK_MS, err);
+	if (r < 0)
+		return r;
+	if (sb->state.life == SB_LIFE_DESTROYED) {
+		sb_record_unlock(sb);
+		return 0;
+	}
+	/* Whatever its policy was: the caller wants it gone. */
+	sb->state.persist = SB_PERSIST_TRANSIENT;
+	sb->state.destroy_on_stop = true;
+	if (holds_work(sb->state.life) && !discard)
+		r = sync_back(sb, SB_WHEN_STOP, &defaults, call, out, err);
+	if (r == 0 && discard && sb->state.life == SB_LIFE_ACTIVE)
+		r = sb_record_save(sb, SB_LIFE_STOPPING, err);
+	if (r == 0)
+		r = sb_sandbox_end_held(sb, discard, call, err);
+	sb_record_unlock(sb);
+	return r;
+}

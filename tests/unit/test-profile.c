@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/* Profiles: files, mistakes with their lines, defaults, secrets by reference. */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <provider/profiles.h>
+#include <provider/provider.h>
+
+#include "tests/lib/tmpdir.h"
+
+SB_CLEANUP_PTR(sb_profiles, sb_profiles_free)
+
+static char told[8192];
+
+static void
+tell(const char *file, size_t line, const char *text, void *arg)
+{
+	size_t n = strlen(told);
+
+	(void)arg;
+	(void)snprintf(told + n, sizeof told - n, "%s:%zu: %s\n", strrchr(file, '/') + 1, line, text);
+}
+
+static struct sb_profiles *
+load(const struct tmpdir *t, const char *user, const char *project, struct sb_error *err)
+{
+	struct sb_profiles_opts o = SB_PROFILES_OPTS_INIT;
+	char path[300];
+
+	(void)snprintf(path, sizeof path, "%s/config.yaml", t->path);
+	tmpdir_file(t, "config.yaml", user);
+	if (project)
+		tmpdir_file(t, ".sandbox.yaml", project);
+	o.user_file = path;
+	o.project_dir = project ? t->path : NULL;
+	o.on_mistake = tell;
+	told[0] = '\0';
+	return sb_profiles_load(&o, err);
+}
+
+static void
+defaults_follow_the_backend(void **state)
+{
+	sb_auto(sb_profiles) struct sb_profiles *ps = NULL;
+	sb_auto(sb_profile) struct sb_profile p = { 0 };
+	sb_auto(sb_profile) struct sb_profile q = { 0 };
+	sb_auto(sb_profile) struct sb_profile l = { 0 };
+	struct sb_error err = { 0 };
+
+	ps = load(*state, "defaults: {sandbox: box}\n"
+			  "profiles:\n"
+			  "  box: {backend: ssh, ssh: {host: h, port: 22}, env: {A: '1', B_TOKEN_FILE: /x}, exclude: ['*.o'], include: [keep.o]}\n"
+			  "  mine: {backend: local, persistence: reuse, timeouts: {sync: 5m}}\n",
+		"exclude: [node_modules]\n", &err);
+	if (!ps)
+		fail_msg("%s", err.msg);
+	assert_ok(sb_profiles_get(ps, NULL, &p, &err), &err);
+	assert_string_equal(p.name, "box");
+	assert_int_equal(p.sync_mode, SB_SYNC_MODE_SESSION);
+	assert_int_equal(p.persist, SB_PERSIST_TRANSIENT);
+	assert_true(p.destroy_on_stop);
+	assert_string_equal(sb_texts_get((const char *const *)p.options, "port"), "22");
+	assert_string_equal(sb_texts_get((const char *const *)p.env, "A"), "1");
+	assert_string_equal(p.exclude[1], "node_modules");
+	assert_string_equal(p.include[0], "keep.o");
+	assert_ok(sb_profiles_get(ps, "mine", &q, &err), &err);
+	assert_int_equal(q.sync_mode, SB_SYNC_MODE_NONE);
+	assert_false(q.destroy_on_stop);
+	assert_int_equal(q.sync_timeout_ms, 300000);
+	assert_ok(sb_profiles_get(ps, "local", &l, &err), &err);
+	assert_false(l.destroy_on_stop);
+	assert_fails(sb_profiles_get(ps, "boks", &l, &err), SB_E_PROFILE_NOT_FOUND, &err);
+	assert_non_null(strstr(err.msg, "local, box, mine"));
+}
+
+static void
+every_mistake_is_told_with_its_line(void **state)
+{
+	static const char *const expect[] = {
+		"config.yaml:3: backend: backend \"shh\" is not known: use local, ssh",
+		"config.yaml:4: sync_mode: sync mode \"always\" is not known: use none,",
+		"config.yaml:5: env: API_TOKEN looks like a secret",
+		"config.yaml:6: secret_env: KEY must be a reference: env:NAME or file:/PATH",
+		"config.yaml:7: network has no \"allow\": use allow_public_ingress",
+		"config.yaml:8: a profile has no \"excludes\": use backend,",
+		"config.yaml:9: destroy_on_stop is \"maybe\": use true or false",
+		"config.yaml:10: hooks has no \"start\": use prepare,",
+		"config.yaml:11: timeouts has no \"all\"",
+		"config.yaml:12: include must be a list",
+		"config.yaml:14: profile two has no backend",
+		"config.yaml:15: there is no \"profile\" here: use defaults, profiles",
+	};
+	struct sb_error err = { 0 };
+	sb_auto(sb_profiles) struct sb_profiles *ps = load(*state, "profiles:\n"
+		"  one:\n"
+		"    backend: shh\n"
+		"    sync_mode: always\n"
+		"    env: {API_TOKEN: x}\n"
+		"    secret_env: {KEY: hunter2}\n"
+		"    network: {allow: true}\n"
+		"    excludes: [a]\n"
+		"    destroy_on_stop: maybe\n"
+		"    hooks: {start: [x]}\n"
+		"    timeouts: {all: 3s}\n"
+		"    include: x\n"
+		"  two:\n"
+		"    persistence: reuse\n"
+		"profile: {}\n",
+		NULL, &err);
+
+	assert_null(ps);
+	assert_int_equal(err.code, SB_E_INVAL);
+	assert_non_null(strstr(err.msg, "config.yaml:3: "));
+	for (size_t i = 0; i < sizeof expect / sizeof expect[0]; i++)
+		if (!strstr(told, expect[i]))
+			fail_msg("\"%s\" is not in:\n%s", expect[i], told);
+	assert_null(strstr(told, "hunter2"));
+}
+
+static void
+mistakes_of_form_too(void **state)
+{
+	static const char *const bad[] = { "profiles: ]", "- a\n", "profiles: {a: {backend: ssh, backend: ssh}}", "profiles: {'a b': {backend: ssh}}",
+		"defaults: {sandbox: none-such}", "profiles: {a: {backend: ssh, local: {}}}", "profiles: {a: {backend: [ssh]}}" };
+	struct sb_error err = { 0 };
+
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		sb_auto(sb_profiles) struct sb_profiles *ps = load(*state, bad[i], NULL, &err);
+
+		if (ps || !strstr(told, "config.yaml:1: "))
+			fail_msg("%s: %s", bad[i], told);
+	}
+}
+
+static void
+a_project_cannot_run_or_read_things_here(void **state)
+{
+	struct sb_error err = { 0 };
+	sb_auto(sb_profiles) struct sb_profiles *ps = load(*state, "profiles: {mine: {backend: local}}\n",
+		"sandbox: theirs\n"
+		"profiles:\n"
+		"  theirs:\n"
+		"    backend: local\n"
+		"    hooks: {ready: [sh, -c, evil]}\n"
+		"    secret_env: {A: env:HOME}\n"
+		"    dirs: [/etc]\n"
+		"  mine: {backend: local}\n",
+		&err);
+	static const char *const lines[] = { ".sandbox.yaml:5: hooks", ".sandbox.yaml:6: secret_env", ".sandbox.yaml:7: dirs",
+		".sandbox.yaml:8: profile mine is defined already" };
+
+	assert_null(ps);
+	for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+		if (!strstr(told, lines[i]))
+			fail_msg("\"%s\" is not in:\n%s", lines[i], told);
+}
+
+static void
+a_project_chooses_or_disables(void **state)
+{
+	static const char user[] = "defaults: {sandbox: a}\nprofiles: {a: {backend: ssh}, b: {backend: fly}}\n";
+	struct sb_error err = { 0 };
+	sb_auto(sb_profiles) struct sb_profiles *ps = load(*state, user, "sandbox: b\n", &err);
+	sb_auto(sb_profiles) struct sb_profiles *off = NULL;
+	sb_auto(sb_profile) struct sb_profile p = { 0 };
+	sb_auto(sb_profile) struct sb_profile q = { 0 };
+
+	assert_non_null(ps);
+	assert_string_equal(sb_profiles_chosen(ps), "b");
+	off = load(*state, user, "disabled: true\n", &err);
+	assert_non_null(off);
+	assert_ok(sb_profiles_get(off, NULL, &p, &err), &err);
+	assert_int_equal(p.backend, SB_BACKEND_LOCAL);
+	assert_fails(sb_profiles_get(off, "a", &q, &err), SB_E_STATE, &err);
+}
+
+static void
+secrets_come_by_reference_only(void **state)
+{
+	const struct tmpdir *t = *state;
+	sb_autofree char *file = NULL;
+	const char *refs[3] = { NULL };
+	char **v = NULL;
+	struct sb_error err = { 0 };
+
+	tmpdir_file(t, "key", "s3cr3t\n");
+	assert_true(asprintf(&file, "Z=file:%s/key", t->path) > 0);
+	refs[0] = file;
+	refs[1] = "A=env:SB_TEST_SECRET";
+	(void)unsetenv("SB_TEST_SECRET");
+	assert_fails(sb_secrets_resolve(refs, &v, &err), SB_E_SECRET, &err);
+	assert_non_null(strstr(err.msg, "env:SB_TEST_SECRET"));
+	(void)setenv("SB_TEST_SECRET", "other", 1);
+	assert_ok(sb_secrets_resolve(refs, &v, &err), &err);
+	assert_string_equal(v[0], "A=other");
+	assert_string_equal(v[1], "Z=s3cr3t");
+	assert_null(v[2]);
+	sb_secrets_free(v);
+	refs[0] = "A=s3cr3t";
+	refs[1] = NULL;
+	assert_fails(sb_secrets_resolve(refs, &v, &err), SB_E_SECRET, &err);
+	assert_null(strstr(err.msg, "s3cr3t"));
+}
+
+static void
+names_that_look_secret(void **state)
+{
+	(void)state;
+	assert_true(sb_env_looks_secret("GITHUB_TOKEN"));
+	assert_true(sb_env_looks_secret("my_api_key"));
+	assert_false(sb_env_looks_secret("TOKEN_FILE"));
+	assert_false(sb_env_looks_secret("PATH"));
+	assert_true(sb_env_name_ok("_a1"));
+	assert_false(sb_env_name_ok("1a"));
+	assert_false(sb_env_name_ok("a-b"));
+	assert_false(sb_env_name_ok(""));
+}
+
+int
+main(void)
+{
+#define ON_DISK(f) cmocka_unit_test_setup_teardown(f, tmpdir_setup, tmpdir_teardown)
+	const struct CMUnitTest tests[] = {
+		ON_DISK(defaults_follow_the_backend),
+		ON_DISK(every_mistake_is_told_with_its_line),
+		ON_DISK(mistakes_of_form_too),
+		ON_DISK(a_project_cannot_run_or_read_things_here),
+		ON_DISK(a_project_chooses_or_disables),
+		ON_DISK(secrets_come_by_reference_only),
+		cmocka_unit_test(names_that_look_secret),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
