@@ -5,6 +5,7 @@ include bin/sbhostd/local.mk
 bin_PROGRAMS += sbsync
 sbsync_SOURCES = \
 	%D%/sbsync/cmd-agent.c \
+	%D%/sbsync/cmd-doctor.c \
 	%D%/sbsync/cmd-mirror.c \
 	%D%/sbsync/cmd-session.c \
 	%D%/sbsync/cmd-sessions.c \

@@ -3,10 +3,18 @@
 
 #include <sync/connect.h>
 
+#include <poll.h>
+
 #include <sync/conn-int.h>
+#include <sync/result.h>
+
+/* The pause before an attempt doubles from the first to the longest; this many in vain are enough without --timeout. */
+#define PAUSE_MIN_MS 100
+#define PAUSE_MAX_MS 15000
+#define FAILURES_MAX 10
 
 struct sb_link *
-sb_connect(const struct sb_endpoint *e, const struct sb_sync_opts *o, struct sb_error *err)
+sb_connect(const struct sb_endpoint *e, const struct sb_sync_opts *o, struct sb_retry *t, struct sb_error *err)
 {
 	struct sb_conn *c = o->conn;
 	struct sb_link *l;
@@ -24,11 +32,13 @@ sb_connect(const struct sb_endpoint *e, const struct sb_sync_opts *o, struct sb_
 	l = sb_conn_take(c, o, err);
 	if (!l && !o->conn)
 		sb_conn_free(c);
+	t->lost = !l;
+	t->connected |= l != NULL;
 	return l;
 }
 
 int
-sb_connect_end(struct sb_link *l, int code, struct sb_sync_result *res, struct sb_error *err)
+sb_connect_end(struct sb_link *l, int code, struct sb_sync_result *res, struct sb_retry *t, struct sb_error *err)
 {
 	struct sb_conn *c = l ? l->conn : NULL;
 	uint64_t up, down;
@@ -49,9 +59,67 @@ sb_connect_end(struct sb_link *l, int code, struct sb_sync_result *res, struct s
 	sb_conn_link_bytes(l, &up, &down);
 	res->bytes_wire_up += up - l->up;
 	res->bytes_wire_down += down - l->down;
+	t->lost = l->lost;
 	res->round_trips += sb_wire_turns(l->w) - l->turns;
 	sb_conn_give(l, code == 0);
 	if (!keep)
 		sb_conn_free(c);
 	return code;
+}
+
+void
+sb_retry_progress(struct sb_retry *t, uint64_t there)
+{
+	t->moved = there > t->best;
+	if (t->moved)
+		t->best = there;
+}
+
+/* A log-in that was refused will be refused again; a connection that broke may come back. */
+static bool
+makes_sense(const struct sb_retry *t, int code)
+{
+	if (code == SB_E_LOCKED)
+		return t->was_lost;
+	if (!t->lost)
+		return false;
+	switch (code) {
+	case SB_E_CLOSED:
+		return true;
+	case SB_E_CONNECT:
+	case SB_E_TIMEOUT:
+	case SB_E_PROTO:
+	case SB_E_SYS:
+	case SB_E_UNAVAILABLE:
+		return t->connected;
+	default:
+		return false;
+	}
+}
+
+bool
+sb_retry_again(struct sb_retry *t, int code, const struct sb_sync_opts *o, const struct sb_error *err,
+	struct sb_sync_result *res)
+{
+	struct pollfd p = { .fd = sb_cancel_fd(o->cancel), .events = POLLIN };
+	int64_t pause;
+
+	if (!makes_sense(t, code) || sb_cancel_requested(o->cancel))
+		return false;
+	t->failures = t->moved ? 0 : t->failures + 1;
+	t->moved = false;
+	t->was_lost |= t->lost;
+	if (t->failures > FAILURES_MAX && !o->timeout_ms)
+		return false;
+	pause = t->failures > 8 ? PAUSE_MAX_MS : PAUSE_MIN_MS << t->failures;
+	if (pause > PAUSE_MAX_MS)
+		pause = PAUSE_MAX_MS;
+	sb_log(&o->log, SB_LOG_WARN, "connect", "%s; going on in %lld.%lld s", err->msg, (long long)pause / 1000,
+		(long long)pause / 100 % 10);
+	(void)poll(&p, 1, (int)pause);
+	if (sb_cancel_requested(o->cancel))
+		return false;
+	sb_result_restart(res);
+	res->reconnects++;
+	return true;
 }

@@ -14,7 +14,7 @@
  * The nonce is an argument, so an echo of this text does not look like an answer.
  */
 static const char script[] =
-	"n=$1; D=$2; shift 2; umask 077; t=; "
+	"n=$1; D=$2; shift 2; t=; "
 	"m() { printf \"\\nsbsync:%s:%s\\n\" \"$n\" \"$*\"; }; "
 	"runs() { case $(\"$1\" --version 2>/dev/null </dev/null) in sbsync*) return 0;; esac; return 1; }; "
 	/* The usual case first, with as few processes as can be. */
@@ -30,8 +30,8 @@ static const char script[] =
 	"case $o in d????[-]??[-]*) set -- $o; [ \"$3\" = \"$u\" ];; *) return 1;; esac; }; "
 	"there() { f=$d/agent-$D; [ -f \"$f\" ] && [ -x \"$f\" ] && own && runs \"$f\"; }; "
 	"if each there; then m ready; exec \"$f\" \"$@\"; fi; "
-	/* Where can we write, and execute what we wrote? */
-	"w=write; clean() { [ -z \"$t\" ] || rm -f \"$t\"; }; trap clean 0 1 2 13 15; "
+	/* Where can we write, and execute what we wrote? The agent itself gets the user's umask back. */
+	"U=$(umask); umask 077; w=write; clean() { [ -z \"$t\" ] || rm -f \"$t\"; }; trap clean 0 1 2 13 15; "
 	"fits() { mkdir -p \"$d\" 2>/dev/null && own || return 1; t=$d/.new-$n; "
 	"{ printf \"#\\041/bin/sh\\necho sbsync\\n\" >\"$t\"; } 2>/dev/null && chmod 700 \"$t\" || return 1; "
 	"w=exec; runs \"$t\" && return 0; rm -f \"$t\"; return 1; }; "
@@ -44,7 +44,7 @@ static const char script[] =
 	"if printf x | head -c 1 >/dev/null 2>&1; then take() { head -c \"$1\"; }; "
 	"else take() { dd bs=1 count=\"$1\" 2>/dev/null; }; fi; "
 	"unpack() { if [ \"$c\" = gzip ]; then take \"$k\" | gzip -dc; else take \"$k\"; fi; }; "
-	"if [ $w = memory ]; then m ready; exec python3 -c \"$0\" \"$c\" \"$k\" \"agent-$D\" /proc/self/fd/ "
+	"if [ $w = memory ]; then m ready; umask $U; exec python3 -c \"$0\" \"$c\" \"$k\" \"agent-$D\" /proc/self/fd/ "
 	"\"$@\"; fi; "
 	"whole() { if command -v sha256sum >/dev/null 2>&1; then v=$(sha256sum <\"$t\"); case $v in \"$h\"*) return 0;; esac; "
 	"elif command -v cksum >/dev/null 2>&1; then v=$(cksum <\"$t\"); case \"$v \" in \"$s $z \"*) return 0;; esac; "
@@ -55,7 +55,7 @@ static const char script[] =
 	"f=$d/agent-$D; mv -f \"$t\" \"$f\" || { m failed write; exit 1; }; t=; "
 	"find \"$d\" -name \"agent-*\" -mtime +7 -exec rm -f {} \\; 2>/dev/null; "
 	"find \"$d\" -name \".new-*\" -mtime +1 -exec rm -f {} \\; 2>/dev/null; "
-	"trap - 0 1 2 13 15; m ready; exec \"$f\" \"$@\"";
+	"trap - 0 1 2 13 15; umask $U; m ready; exec \"$f\" \"$@\"";
 
 /*
  * The memory way, as $0 of the script: reads the upload exactly and executes it from a memfd. The answer "ready" is given before,

@@ -54,9 +54,10 @@ sb_link_explain(struct sb_link *l, int code, struct sb_error *err)
 		return code;
 	(void)l->t->ops->close_write(l->t, NULL);
 	if (l->t->ops->wait(l->t, sb_deadline_in(1000), &ex, &e) < 0) {
-		if (e.code != SB_E_TIMEOUT)
-			return sb_wrap(err, code, "%.200s", e.msg);
-		return code;
+		if (e.code == SB_E_TIMEOUT || e.code == SB_E_CANCELED)
+			return code;
+		l->lost = true;
+		return sb_wrap(err, code, "%.200s", e.msg);
 	}
 	memcpy(old, err->msg, sizeof old);
 	if (ex.stderr_tail[0])

@@ -23,6 +23,7 @@ struct sb_link {
 	/* Set and used by conn.c. */
 	struct sb_conn *conn;
 	struct sb_conn_live *live;
+	bool lost; /* the connection broke, found out by sb_link_explain */
 	uint64_t up, down, turns; /* bytes on the wire and answers waited for before this sync */
 };
 

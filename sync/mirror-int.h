@@ -3,6 +3,7 @@
 #define SBSYNC_MIRROR_INT_H
 
 #include <sbsync/sync.h>
+#include <sync/connect.h>
 #include <sync/link.h>
 #include <sync/plan.h>
 #include <sync/reconcile.h>
@@ -15,6 +16,7 @@ struct mirror {
 	const struct sb_sync_opts *o;
 	struct sb_sync_result *res;
 	struct sb_link *link;
+	struct sb_retry *retry;
 	struct sb_replica *local;
 	struct sb_rules *rules; /* final ones, after the local scan */
 	struct sb_digest rules_digest;

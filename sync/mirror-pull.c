@@ -282,6 +282,8 @@ mirror_pull(struct mirror *m, struct sb_error *err)
 	}
 	r = sb_stage_find(m->local->readonly ? -1 : m->local->rootfd, m->o->cancel, &stage, err);
 	if (r == 0)
+		sb_retry_progress(m->retry, stage->n_left);
+	if (r == 0)
 		r = sb_manifest_walk(m->remote.manifest, mask_entry, &mask);
 	if (r == 0)
 		r = sb_manifest_finish(m->remote.manifest, err);

@@ -269,7 +269,8 @@ int
 mirror_hash_rest(struct mirror *m, struct sb_error *err)
 {
 	struct sb_scan_opts so = SB_SCAN_OPTS_INIT;
-	bool all = m->remote.reply.count > 0;
+	/* What an interrupted run left is found by its digest. */
+	bool all = m->remote.reply.count > 0 || m->remote.n_have;
 	int r;
 
 	if (!m->local->scan.unhashed)

@@ -267,7 +267,7 @@ run(struct mirror *m, const struct sb_endpoint *src, const struct sb_endpoint *d
 	m->no_delta = m->o->no_delta || (m->near && !m->o->always_delta);
 	r = mirror_open_local(m, here->path, b.pair, !push, push || m->o->dry_run, err);
 	if (r == 0)
-		m->link = sb_connect(there, m->o, err);
+		m->link = sb_connect(there, m->o, m->retry, err);
 	if (r == 0 && !m->link)
 		r = err ? err->code : SB_E_CONNECT;
 	if (r == 0)
@@ -276,9 +276,14 @@ run(struct mirror *m, const struct sb_endpoint *src, const struct sb_endpoint *d
 		r = sb_result_skipped(m->res, m->local->scan.skipped, m->local->scan.n_skipped, err);
 	if (r == 0)
 		r = sb_result_skipped(m->res, m->remote.skipped, m->remote.n_skipped, err);
+	if (r == 0 && push)
+		sb_retry_progress(m->retry, m->remote.n_have);
 	if (r == 0)
 		r = push ? mirror_push(m, err) : mirror_pull(m, err);
-	r = sb_connect_end(m->link, r, m->res, err);
+	/* What was read is not read again by the next attempt. */
+	if (r < 0 && m->local && m->local->scan.manifest && m->local->scan.hashed_files)
+		sb_replica_save_cache(m->local, m->local->scan.manifest);
+	r = sb_connect_end(m->link, r, m->res, m->retry, err);
 	m->link = NULL;
 	mirror_phase(m, SB_PHASE_DONE);
 	return r;
@@ -358,13 +363,32 @@ check_paths(struct sb_endpoint *src, struct sb_endpoint *dst, struct sb_error *e
 	return 0;
 }
 
+static int
+attempt(const struct sb_endpoint *from, const struct sb_endpoint *to, struct mirror m, struct sb_error *err)
+{
+	int r;
+
+	m.phase_start = sb_now_ms();
+	m.rules = sb_rules_new(err);
+	r = m.rules ? mirror_add_rules(m.o, m.rules, err) : SB_E_NOMEM;
+	if (r == 0)
+		r = run(&m, from, to, err);
+	free(m.source);
+	sb_plan_free(&m.plan);
+	sb_peer_free(&m.remote);
+	sb_replica_free(m.local);
+	sb_rules_free(m.rules);
+	return r;
+}
+
 int
 sb_sync_mirror(const char *src, const char *dst, const struct sb_sync_opts *opts, struct sb_sync_result *out,
 	struct sb_error *err)
 {
 	struct sb_sync_opts o = *opts;
 	struct sb_limit limit;
-	struct mirror m = { .o = &o, .res = out, .near_name = src, .far_name = dst };
+	struct sb_retry retry = { 0 };
+	struct mirror m = { .o = &o, .retry = &retry, .res = out, .near_name = src, .far_name = dst };
 	sb_auto(sb_endpoint) struct sb_endpoint from = { 0 }, to = { 0 };
 	struct sb_error own = { 0 };
 	int64_t start = sb_now_ms();
@@ -372,7 +396,6 @@ sb_sync_mirror(const char *src, const char *dst, const struct sb_sync_opts *opts
 
 	memset(out, 0, sizeof *out);
 	out->reason = "mirror";
-	m.phase_start = start;
 	if (!err)
 		err = &own;
 	r = sb_limit_start(&limit, opts->cancel, opts->timeout_ms, err);
@@ -389,16 +412,10 @@ sb_sync_mirror(const char *src, const char *dst, const struct sb_sync_opts *opts
 	if (r == 0)
 		r = check_paths(&from, &to, err);
 	if (r == 0) {
-		m.rules = sb_rules_new(err);
-		r = m.rules ? mirror_add_rules(&o, m.rules, err) : SB_E_NOMEM;
+		do
+			r = attempt(&from, &to, m, err);
+		while (r < 0 && sb_retry_again(&retry, r, &o, err, out));
 	}
-	if (r == 0)
-		r = run(&m, &from, &to, err);
-	free(m.source);
-	sb_plan_free(&m.plan);
-	sb_peer_free(&m.remote);
-	sb_replica_free(m.local);
-	sb_rules_free(m.rules);
 	out->duration_ms = sb_now_ms() - start;
 	return sb_limit_end(&limit, r, err);
 }

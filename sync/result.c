@@ -138,3 +138,80 @@ sb_result_skipped(struct sb_sync_result *res, const struct sb_skipped *v, size_t
 			sb_skip_reason_text(v[i].reason), err);
 	return r;
 }
+
+void
+sb_result_restart(struct sb_sync_result *res)
+{
+	struct sb_sync_result kept = {
+		.direction = res->direction,
+		.reason = res->reason,
+		.bytes_transferred = res->bytes_transferred,
+		.bytes_wire_up = res->bytes_wire_up,
+		.bytes_wire_down = res->bytes_wire_down,
+		.round_trips = res->round_trips,
+		.reconnects = res->reconnects,
+	};
+
+	memcpy(kept.phases_ms, res->phases_ms, sizeof kept.phases_ms);
+	sb_sync_result_free(res);
+	*res = kept;
+}
+
+static int
+notes_move(struct sb_sync_notes *to, struct sb_sync_notes *from, struct sb_error *err)
+{
+	struct sb_sync_note *v;
+
+	if (!from->n)
+		return 0;
+	v = realloc(to->v, (to->n + from->n) * sizeof *v);
+	if (!v)
+		return sb_fail(err, SB_E_NOMEM, "result: out of memory");
+	memcpy(v + to->n, from->v, from->n * sizeof *v);
+	to->v = v;
+	to->n += from->n;
+	to->cap = to->n;
+	from->n = 0;
+	return 0;
+}
+
+int
+sb_result_add(struct sb_sync_result *res, struct sb_sync_result *part, struct sb_error *err)
+{
+	struct sb_sync_change *v;
+	int r;
+
+	res->files_synced += part->files_synced;
+	res->bytes_transferred += part->bytes_transferred;
+	res->bytes_wire_up += part->bytes_wire_up;
+	res->bytes_wire_down += part->bytes_wire_down;
+	res->round_trips += part->round_trips;
+	res->reconnects += part->reconnects;
+	res->files_deleted += part->files_deleted;
+	res->files_moved += part->files_moved;
+	res->files_delta += part->files_delta;
+	res->entries += part->entries;
+	for (int i = 0; i < SB_PHASE_DONE; i++)
+		res->phases_ms[i] += part->phases_ms[i];
+	r = notes_move(&res->conflicts, &part->conflicts, err);
+	if (r == 0)
+		r = notes_move(&res->skipped, &part->skipped, err);
+	if (r == 0)
+		r = notes_move(&res->errors, &part->errors, err);
+	if (r == 0)
+		r = notes_move(&res->auto_exec, &part->auto_exec, err);
+	if (r == 0)
+		r = notes_move(&res->escaping_links, &part->escaping_links, err);
+	if (r == 0 && part->n_changes) {
+		v = realloc(res->changes, (res->n_changes + part->n_changes) * sizeof *v);
+		r = v ? 0 : sb_fail(err, SB_E_NOMEM, "result: out of memory");
+		if (v) {
+			memcpy(v + res->n_changes, part->changes, part->n_changes * sizeof *v);
+			res->changes = v;
+			res->n_changes += part->n_changes;
+			part->n_changes = 0;
+		}
+	}
+	sb_sync_result_free(part);
+	return r;
+}

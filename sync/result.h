@@ -15,6 +15,10 @@ int sb_result_changes(struct sb_sync_result *res, const struct sb_plan *p, const
 	const char *side, struct sb_error *err);
 /* What a commit did and what it left alone. */
 int sb_result_commit(struct sb_sync_result *res, const struct sb_commit_result *c, struct sb_error *err);
+/* Before the sync is tried again: what moved and how long it took stays, what was found out goes. */
+void sb_result_restart(struct sb_sync_result *res);
+/* Adds a part to the whole and empties it. */
+int sb_result_add(struct sb_sync_result *res, struct sb_sync_result *part, struct sb_error *err);
 int sb_result_skipped(struct sb_sync_result *res, const struct sb_skipped *v, size_t n, struct sb_error *err);
 
 #endif

@@ -172,6 +172,7 @@ make_plans(struct pair_run *x, struct sb_error *err)
 
 	if (r < 0)
 		return r;
+	sb_retry_progress(x->run->retry, x->m.remote.n_have + x->stage->n_left);
 	x->peer_next = sb_manifest_copy(x->m.remote.manifest, err);
 	if (!x->peer_next)
 		return err ? err->code : SB_E_NOMEM;
@@ -429,6 +430,7 @@ session_run_pair(struct session_run *run, size_t k, struct sb_error *err)
 	x.m.o = run->o;
 	x.m.res = run->res;
 	x.m.link = run->link;
+	x.m.retry = run->retry;
 	x.m.near_name = x.p->local;
 	x.m.far_name = x.p->remote;
 	x.m.phase_start = sb_now_ms();

@@ -14,8 +14,10 @@ struct session_run {
 	enum sb_direction direction;
 	enum sb_session_conflict policy;
 	bool first; /* start: the sandbox's identity is written, the rules are frozen */
-	struct sb_sync_result *res;
+	struct sb_sync_result *res;   /* of the pair being synced */
+	struct sb_sync_result *whole; /* of those that are done */
 	struct sb_link *link;
+	struct sb_retry *retry;
 };
 
 /* Syncs one pair of the session over the run's link. */

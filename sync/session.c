@@ -105,30 +105,62 @@ use_way(const struct sb_session *s, struct sb_sync_opts *o)
 	o->rsh = o->rsh ? o->rsh : s->rsh;
 }
 
+/* One attempt at the pairs that are not done yet. What a done one brought stays when a later one is tried again. */
+static int
+try_pairs(struct session_run *run, const struct sb_endpoint *there, struct sb_retry *retry, size_t *done, struct sb_error *err)
+{
+	int64_t start = sb_now_ms();
+	int r;
+
+	run->link = sb_connect(there, run->o, retry, err);
+	r = run->link ? 0 : err->code;
+	run->retry = retry;
+	run->res->phases_ms[SB_PHASE_CONNECT] += sb_now_ms() - start;
+	while (r == 0 && *done < run->s->n_pairs) {
+		r = session_run_pair(run, *done, err);
+		if (r == 0) {
+			(*done)++;
+			r = sb_result_add(run->whole, run->res, err);
+		}
+	}
+	r = sb_connect_end(run->link, r, run->res, retry, err);
+	run->link = NULL;
+	return r;
+}
+
 /* All pairs over one connection, within one time limit; ends at the first that fails. */
 static int
 run_pairs(struct session_run *run, struct sb_error *err)
 {
 	sb_auto(sb_endpoint) struct sb_endpoint there = { 0 };
 	struct sb_sync_opts o = *run->o;
+	struct sb_sync_result part = { 0 }, *res = run->res;
+	struct sb_retry retry = { 0 };
+	struct sb_error own = { 0 };
 	struct sb_limit limit;
 	int64_t start = sb_now_ms();
-	int r = sb_limit_start(&limit, o.cancel, o.timeout_ms, err);
+	size_t done = 0;
+	int r;
+
+	if (!err)
+		err = &own;
+	r = sb_limit_start(&limit, o.cancel, o.timeout_ms, err);
 
 	if (r < 0)
 		return r;
 	o.cancel = sb_limit_cancel(&limit);
 	run->o = &o;
+	run->res = &part;
+	run->whole = res;
 	r = sb_endpoint_parse(run->s->pairs[0].remote, &there, err);
 	if (r == 0) {
-		run->link = sb_connect(&there, run->o, err);
-		r = run->link ? 0 : err ? err->code : SB_E_CONNECT;
+		do
+			r = try_pairs(run, &there, &retry, &done, err);
+		while (r < 0 && sb_retry_again(&retry, r, &o, err, &part));
 	}
-	run->res->phases_ms[SB_PHASE_CONNECT] += sb_now_ms() - start;
-	for (size_t k = 0; r == 0 && k < run->s->n_pairs; k++)
-		r = session_run_pair(run, k, err);
-	r = sb_connect_end(run->link, r, run->res, err);
-	run->link = NULL;
+	if (sb_result_add(res, &part, r == 0 ? err : NULL) < 0 && r == 0)
+		r = SB_E_NOMEM;
+	run->res = res;
 	run->o = NULL;
 	run->res->duration_ms = sb_now_ms() - start;
 	return sb_limit_end(&limit, r, err);

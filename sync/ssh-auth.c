@@ -63,6 +63,9 @@ verdict(struct auth *a, int rc)
 	default:
 		break;
 	}
+	/* A server that has had enough says so or hangs up; a reset is the network's. */
+	if (sb_ssh_conn_dead(a->c) && a->c->wire.sys && !a->c->farewell[0])
+		return sb_fail(a->err, SB_E_CLOSED, "log-in: %s", sb_ssh_conn_why(a->c, why, sizeof why));
 	if (sb_ssh_conn_dead(a->c))
 		return sb_fail(a->err, SB_E_AUTH,
 			"log-in: %s (tried %s); too many keys? name one with -i and IdentitiesOnly",

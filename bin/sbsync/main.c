@@ -21,6 +21,7 @@ static const struct sb_cmd *const commands[] = {
 	&cmd_conflicts,
 	&cmd_log,
 	&cmd_rm,
+	&cmd_doctor,
 	&cmd_agent,
 	NULL,
 };

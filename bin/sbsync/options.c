@@ -15,6 +15,16 @@ static const char *const durability_names[] = { "default", "none", "barrier", "f
 
 #define AT(field) offsetof(struct sync_args, field)
 
+/* The way to another machine. */
+#define SSH \
+	{ 'p', "port", SB_OPT_INT, AT(port), "PORT", "SSH port", NULL, 1, 65535 }, \
+	{ 'i', "identity", SB_OPT_STRING, AT(identity), "FILE", "SSH private key", NULL, 0, 0 }, \
+	{ 'F', "ssh-config", SB_OPT_STRING, AT(ssh_config), "FILE", "SSH configuration file", NULL, 0, 0 }, \
+	{ 0, "known-hosts", SB_OPT_STRING, AT(known_hosts), "FILE", "file of known host keys", NULL, 0, 0 }, \
+	{ 0, "accept-new-host-key", SB_OPT_FLAG, AT(accept_new), NULL, "trust a host that is not known yet", NULL, 0, 0 }, \
+	{ 0, "ask-password", SB_OPT_FLAG, AT(ask_password), NULL, "log in with a password, asked for on the terminal", NULL, 0, 0 }, \
+	{ 0, "rsh", SB_OPT_STRING, AT(rsh), "COMMAND", "remote shell instead of the built-in SSH", NULL, 0, 0 }
+
 /* What every sync takes; one list for parsing and for --help. */
 #define COMMON \
 	{ 'n', "dry-run", SB_OPT_FLAG, AT(dry_run), NULL, "show what would be done, change nothing", NULL, 0, 0 }, \
@@ -32,12 +42,7 @@ static const char *const durability_names[] = { "default", "none", "barrier", "f
 	{ 0, "bwlimit", SB_OPT_SIZE, AT(bwlimit), "RATE", "send at most RATE bytes a second (10M)", NULL, 0, 0 }, \
 	{ 0, "timeout", SB_OPT_TIME, AT(timeout), "TIME", "give up after TIME (90s, 10m)", NULL, 0, 0 }, \
 	{ 0, "jobs", SB_OPT_INT, AT(jobs), "N", "threads for scanning and writing", NULL, 1, 64 }, \
-	{ 'p', "port", SB_OPT_INT, AT(port), "PORT", "SSH port", NULL, 1, 65535 }, \
-	{ 'i', "identity", SB_OPT_STRING, AT(identity), "FILE", "SSH private key", NULL, 0, 0 }, \
-	{ 'F', "ssh-config", SB_OPT_STRING, AT(ssh_config), "FILE", "SSH configuration file", NULL, 0, 0 }, \
-	{ 0, "known-hosts", SB_OPT_STRING, AT(known_hosts), "FILE", "file of known host keys", NULL, 0, 0 }, \
-	{ 0, "accept-new-host-key", SB_OPT_FLAG, AT(accept_new), NULL, "trust a host that is not known yet", NULL, 0, 0 }, \
-	{ 0, "rsh", SB_OPT_STRING, AT(rsh), "COMMAND", "remote shell instead of the built-in SSH", NULL, 0, 0 }, \
+	SSH, \
 	{ 0, "json", SB_OPT_FLAG, AT(json), NULL, "print the result as one JSON object", NULL, 0, 0 }, \
 	{ 0, "progress", SB_OPT_CHOICE, AT(progress), "WHEN", "auto (on a terminal), always, never", when_names, 0, 0 }, \
 	{ 0, "stats", SB_OPT_FLAG, AT(stats), NULL, "print counts, bytes and times", NULL, 0, 0 }, \
@@ -66,6 +71,16 @@ const struct sb_opt recover_options[] = {
 	{ 0, "all", SB_OPT_FLAG, AT(all), NULL, "every session", NULL, 0, 0 },
 	{ 0, "now", SB_OPT_FLAG, AT(now), NULL, "also those whose next try is later", NULL, 0, 0 },
 	COMMON,
+	END,
+};
+
+const struct sb_opt doctor_options[] = {
+	SSH,
+	{ 0, "timeout", SB_OPT_TIME, AT(timeout), "TIME", "give up after TIME (90s, 10m)", NULL, 0, 0 },
+	{ 0, "json", SB_OPT_FLAG, AT(json), NULL, "print JSON", NULL, 0, 0 },
+	{ 'q', "quiet", SB_OPT_FLAG, AT(quiet), NULL, "print what is wrong only", NULL, 0, 0 },
+	{ 'v', "verbose", SB_OPT_COUNT, AT(verbose), NULL, "say more; twice: even more", NULL, 0, 0 },
+	{ 'h', "help", SB_OPT_FLAG, AT(help), NULL, "show this help", NULL, 0, 0 },
 	END,
 };
 
@@ -149,6 +164,7 @@ sync_args_apply(const struct sync_args *a, struct sb_sync_opts *o)
 	o->ssh_config = a->ssh_config;
 	o->known_hosts = a->known_hosts;
 	o->accept_new_host_key = a->accept_new;
+	o->ask_password = a->ask_password;
 	o->cancel = signals_cancel();
 	return r;
 }

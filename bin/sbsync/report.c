@@ -83,6 +83,7 @@ print_json(const struct sync_args *a, int code, const struct sb_error *err, cons
 	json_object_set_new(o, "bytes_wire_up", json_integer((json_int_t)res->bytes_wire_up));
 	json_object_set_new(o, "bytes_wire_down", json_integer((json_int_t)res->bytes_wire_down));
 	json_object_set_new(o, "round_trips", json_integer((json_int_t)res->round_trips));
+	json_object_set_new(o, "reconnects", json_integer((json_int_t)res->reconnects));
 	json_object_set_new(o, "files_deleted", json_integer((json_int_t)res->files_deleted));
 	json_object_set_new(o, "files_moved", json_integer((json_int_t)res->files_moved));
 	json_object_set_new(o, "files_delta", json_integer((json_int_t)res->files_delta));

@@ -21,7 +21,7 @@ enum {
 struct sync_args {
 	struct sb_opt_list exclude;
 	struct sb_opt_list exclude_from;
-	bool dry_run, json, quiet, checksum, gitignore, stats, trust_git, no_escaping, accept_new, cross, help;
+	bool dry_run, json, quiet, checksum, gitignore, stats, trust_git, no_escaping, accept_new, ask_password, cross, help;
 	int verbose;
 	int progress;   /* index into auto, always, never */
 	const char *compress;
@@ -47,6 +47,7 @@ extern const struct sb_opt session_options[];
 extern const struct sb_opt start_options[];
 extern const struct sb_opt recover_options[];
 extern const struct sb_opt list_options[];
+extern const struct sb_opt doctor_options[];
 
 extern const struct sb_cmd cmd_mirror;
 extern const struct sb_cmd cmd_diff;
@@ -59,6 +60,7 @@ extern const struct sb_cmd cmd_ls;
 extern const struct sb_cmd cmd_conflicts;
 extern const struct sb_cmd cmd_log;
 extern const struct sb_cmd cmd_rm;
+extern const struct sb_cmd cmd_doctor;
 extern const struct sb_cmd cmd_agent;
 
 /* The mirror verb's work, also for `diff SRC DST`. */

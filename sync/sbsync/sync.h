@@ -59,7 +59,7 @@ struct sb_sync_opts {
 	int64_t max_delete;       /* negative: half of a tree with more than 100 entries */
 	enum sb_sync_durability durability;
 	unsigned jobs;            /* threads for scanning and writing; 0: by processors */
-	int64_t timeout_ms;       /* for the whole sync; 0: none */
+	int64_t timeout_ms;       /* for the whole sync, with all its attempts; 0: none, lost connections are made anew for about a minute */
 	int stall_ms;             /* a far side without a byte for this long is dead */
 	uint64_t bwlimit;         /* bytes a second; 0: none */
 	const char *state_dir;    /* NULL: the default */
@@ -112,6 +112,7 @@ struct sb_sync_result {
 	uint64_t bytes_wire_up;
 	uint64_t bytes_wire_down;
 	uint64_t round_trips;       /* times an answer of the agent was waited for; setting up a connection not counted */
+	uint64_t reconnects;        /* times the connection was lost and made anew */
 	uint64_t files_deleted;
 	uint64_t files_moved;
 	uint64_t files_delta;

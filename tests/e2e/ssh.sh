@@ -71,7 +71,20 @@ assert r['bytes_wire_up'] > 2000 and r['bytes_wire_down'] > 2000, r"
 	check "and nothing is written there" test ! -e "$dir/no"
 	check "the way out is named" sh -c "printf '%s' \"\$0\" | grep -q -e --accept-new-host-key" "$output"
 	must_fail "a key that may not log in is refused" 1 "$sbsync" mirror --known-hosts "$dir/known_hosts" -F /dev/null -i "$dir/other" -p "$port" tree "$there:$dir/no"
-	must_fail "nobody listens there" 1 "$sbsync" mirror $opts -p 1 tree "$there:$dir/no"
+	"$sbsync" doctor --json $opts -p "$port" "$there:$dir/far/deep" >json 2>&1
+	check "doctor finds nothing wrong" python3 -c "
+import json
+r = json.load(open('json'))
+assert r['result'] == 'ok' and [c['check'] for c in r['checks']] == ['name', 'host key', 'log-in', 'agent', 'write access', 'free space', 'clock'], r
+assert all(c['state'] in ('good', 'warning') for c in r['checks']), r"
+	must_fail "doctor names a host key that is not known" 1 "$sbsync" doctor --known-hosts /dev/null -F /dev/null -i "$dir/id_ed25519" -p "$port" "$there:x"
+	check "with the way out, and tries nothing behind it" sh -c "printf '%s' \"\$0\" | grep -q '^bad *host key .*--accept-new-host-key' &&
+		printf '%s' \"\$0\" | grep -q '^skipped *log-in'" "$output"
+	must_fail "doctor names a path that cannot be written" 1 "$sbsync" doctor $opts -p "$port" "$there:/proc/1/x"
+	check "and which" sh -c "printf '%s' \"\$0\" | grep -q '^bad *write access .*/proc/1'" "$output"
+	must_fail "doctor wants another machine" 2 "$sbsync" doctor ./here
+	check "doctor of this machine" "$sbsync" doctor
+	must_fail "nobody listens on port 1" 1 "$sbsync" mirror $opts -p 1 tree "$there:$dir/no"
 	check "host, port and user are named" sh -c "printf '%s' \"\$0\" | grep -q '$there port 1'" "$output"
 else
 	[ $? = 77 ] || not_ok "sshd starts" "$why"

@@ -29,6 +29,8 @@ struct chunk {
 struct way {
 	int from, to;
 	int64_t cut, stall, corrupt;
+	int64_t cut_both; /* in both ways together */
+	struct way *other;
 	int64_t seen;
 	size_t held;
 	bool ended, shut;
@@ -89,7 +91,8 @@ take(struct way *w, int delay)
 		w->ended = true;
 		w->shut = true;
 	}
-	if (w->cut >= 0 && w->seen + n >= w->cut) {
+	if ((w->cut >= 0 && w->seen + n >= w->cut) ||
+		(w->cut_both && w->seen + w->other->seen + n >= w->cut_both)) {
 		free(c);
 		return false;
 	}
@@ -224,14 +227,10 @@ serve(void *arg)
 	(void)pthread_mutex_lock(&p->mu);
 	random_cut = p->cuts_left > 0;
 	if (random_cut) {
-		int64_t at;
-
 		p->seed = p->seed * 1103515245u + 12345u;
-		at = (int64_t)(p->seed >> 1) % p->o.cut_max + 1;
-		if (p->seed & 0x10000)
-			up.cut = at;
-		else
-			down.cut = at;
+		up.cut_both = down.cut_both = (int64_t)(p->seed >> 1) % p->o.cut_max + 1;
+		up.other = &down;
+		down.other = &up;
 	}
 	(void)pthread_mutex_unlock(&p->mu);
 	if (p->o.delay_ms > 0) {

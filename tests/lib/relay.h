@@ -15,7 +15,7 @@ struct relay_opts {
 	int64_t stall_up, stall_down;     /* nothing passes behind this byte, the connection stays open */
 	int64_t corrupt_up, corrupt_down; /* one bit of this byte is flipped */
 	int delay_ms;                     /* one way; connecting costs two of them */
-	int cuts;                         /* so many connections are cut at a random byte, in either direction ... */
+	int cuts;                         /* so many connections are cut at a random byte, counted in both directions ... */
 	int64_t cut_max;                  /* ... below this one; later connections pass */
 	unsigned seed;
 };
