@@ -8,6 +8,7 @@ sbsync_SOURCES = \
 	%D%/sbsync/cmd-doctor.c \
 	%D%/sbsync/cmd-mirror.c \
 	%D%/sbsync/cmd-session.c \
+	%D%/sbsync/cmd-session-local.c \
 	%D%/sbsync/cmd-sessions.c \
 	%D%/sbsync/main.c \
 	%D%/sbsync/options.c \

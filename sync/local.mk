@@ -45,6 +45,7 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/journal.c \
 	%D%/limit.c %D%/limit.h \
 	%D%/link.c %D%/link.h \
+	%D%/merge.c %D%/merge.h \
 	%D%/mirror.c %D%/mirror-int.h %D%/mirror-pull.c %D%/mirror-push.c \
 	%D%/plan.c %D%/plan.h \
 	%D%/proto.c %D%/proto.h \
@@ -55,6 +56,10 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/result.c %D%/result.h \
 	%D%/send.c %D%/send.h \
 	%D%/session.c %D%/session-run.c %D%/session-run.h \
+	%D%/session-conflicts.c %D%/session-conflicts.h \
+	%D%/session-local.c %D%/session-local.h %D%/session-policy.c \
+	%D%/session-resolve.c %D%/session-resolve.h \
+	%D%/session-undo.c %D%/session-undo.h %D%/session-undo-run.c \
 	%D%/session-store.c %D%/session-store.h \
 	%D%/stage.c %D%/stage.h \
 	%D%/wire.c %D%/wire.h

@@ -21,6 +21,7 @@ struct mirror {
 	struct sb_rules *rules; /* final ones, after the local scan */
 	struct sb_digest rules_digest;
 	bool no_delta;
+	bool keep_all; /* sent content goes into the base store, however fast the link is */
 	bool near;   /* the far side is a directory of this machine */
 	bool frozen; /* the rules are those of the session: ignore files are not read again */
 	struct sb_peer remote;

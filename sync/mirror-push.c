@@ -154,6 +154,7 @@ send_all(struct mirror *m, const struct sigs *sigs, struct sb_error *err)
 	int r = 0;
 
 	o.level = m->o->level;
+	o.keep_all = m->keep_all;
 	o.open = m->near;
 	if (m->near && o.level == SB_PACK_LEVEL_AUTO)
 		o.level = 0;

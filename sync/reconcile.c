@@ -266,7 +266,7 @@ beside(struct work *w, const char *path, const struct sb_entry *r, bool *reused)
 	size_t dir = leaf ? (size_t)(leaf + 1 - path) : 0, keep;
 
 	leaf = path + dir;
-	keep = strlen(leaf) + strlen(w->o->label) + 24 > 255 ? 255 - 24 - strlen(w->o->label) : strlen(leaf);
+	keep = strlen(leaf) + strlen(w->o->label) + 26 > 255 ? 255 - 26 - strlen(w->o->label) : strlen(leaf);
 	*reused = false;
 	for (unsigned n = 1; n < 1000000; n++) {
 		char num[16] = "";
@@ -274,7 +274,7 @@ beside(struct work *w, const char *path, const struct sb_entry *r, bool *reused)
 
 		if (n > 1)
 			(void)snprintf(num, sizeof num, "-%u", n);
-		s = sb_str_printf("%.*s%.*s.runtime-conflict-%s%s", (int)dir, path, (int)keep, leaf, w->o->label, num);
+		s = sb_str_printf("%.*s%.*s.%s-%s%s", (int)dir, path, (int)keep, leaf, w->o->word, w->o->label, num);
 		if (!s) {
 			(void)oom(w);
 			return NULL;

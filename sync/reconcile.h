@@ -52,6 +52,7 @@ struct sb_reconcile_opts {
 	enum sb_policy (*policy_of)(const char *path, void *arg); /* by path; NULL: `policy` for all */
 	void *arg;
 	const char *label;       /* the SESSION in NAME.runtime-conflict-SESSION */
+	const char *word;        /* the word in between */
 	uint16_t mode_mask;      /* mode bits that the local side takes from the runtime; others count as equal */
 	bool trust_git_config;
 	bool no_escaping_links;
@@ -59,7 +60,8 @@ struct sb_reconcile_opts {
 	size_t n_unseen[2];
 };
 #define SB_RECONCILE_OPTS_INIT \
-	{ .size = sizeof(struct sb_reconcile_opts), .direction = SB_BOTH_WAYS, .label = "session", .mode_mask = 07777 }
+	{ .size = sizeof(struct sb_reconcile_opts), .direction = SB_BOTH_WAYS, .label = "session", .word = "runtime-conflict", \
+		.mode_mask = 07777 }
 
 struct sb_reconciled {
 	struct sb_diff local;   /* to do here */

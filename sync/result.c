@@ -25,6 +25,7 @@ sb_sync_result_free(struct sb_sync_result *r)
 	notes_free(&r->errors);
 	notes_free(&r->auto_exec);
 	notes_free(&r->escaping_links);
+	notes_free(&r->merged);
 	for (size_t i = 0; i < r->n_changes; i++) {
 		free(r->changes[i].path);
 		free(r->changes[i].from);
@@ -202,6 +203,8 @@ sb_result_add(struct sb_sync_result *res, struct sb_sync_result *part, struct sb
 		r = notes_move(&res->auto_exec, &part->auto_exec, err);
 	if (r == 0)
 		r = notes_move(&res->escaping_links, &part->escaping_links, err);
+	if (r == 0)
+		r = notes_move(&res->merged, &part->merged, err);
 	if (r == 0 && part->n_changes) {
 		v = realloc(res->changes, (res->n_changes + part->n_changes) * sizeof *v);
 		r = v ? 0 : sb_fail(err, SB_E_NOMEM, "result: out of memory");

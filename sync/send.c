@@ -263,7 +263,7 @@ keep(struct sb_sender *s, const struct sb_want *w, const struct sb_digest *d)
 {
 	if (!s->o.store)
 		return;
-	if (s->stats.bytes < KEEP_ALWAYS || sb_packw_link_bound(s->pack) ||
+	if (s->o.keep_all || s->stats.bytes < KEEP_ALWAYS || sb_packw_link_bound(s->pack) ||
 		(sb_digest_known(&w->base) && sb_store_has(s->o.store, &w->base)))
 		(void)sb_store_add(s->o.store, d, s->data.data, s->data.len, NULL);
 }

@@ -21,6 +21,7 @@ struct sb_sender_opts {
 	size_t size;
 	int level;        /* compression, as sb_packw_opts.level */
 	bool no_delta;    /* never patch, never delta */
+	bool keep_all;    /* all of it goes into the store: a later merge needs it */
 	bool open;        /* the way to the receiver is not encrypted: a pipe of this machine */
 	struct sb_store *store; /* last-synced bytes: used as patch bases, filled with what is sent; may be NULL */
 	void (*progress)(uint64_t files, uint64_t bytes, void *arg);

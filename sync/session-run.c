@@ -14,6 +14,9 @@
 #include <sync/endpoint.h>
 #include <sync/guard.h>
 #include <sync/mirror-int.h>
+#include <sync/session-conflicts.h>
+#include <sync/session-resolve.h>
+#include <sync/session-undo.h>
 
 /* One pair being synced. */
 struct pair_run {
@@ -28,6 +31,9 @@ struct pair_run {
 	struct sb_manifest *peer_next; /* the runtime's tree as it will be */
 	struct sb_stage *stage;
 	struct sb_strlist left; /* paths that were left alone: their base entry stays */
+	struct sb_diff forward; /* a copy of what is done here, for undo */
+	size_t k;
+	size_t n_conflicts; /* in the result before this pair */
 };
 
 static int
@@ -69,8 +75,10 @@ load_base(struct pair_run *x, struct sb_error *err)
 	x->base = sb_manifest_load(x->run->dirfd, x->base_name, &e);
 	if (x->base)
 		return 0;
+	if (e.code == SB_E_VERSION)
+		return sb_fail(err, e.code, "the base of session '%s' was made by a newer sbsync: use that one", x->run->s->name);
 	/* A base that is there but cannot be read now is no reason to see conflicts everywhere. */
-	if (e.code != SB_E_NOTFOUND && e.code != SB_E_CORRUPT && e.code != SB_E_VERSION) {
+	if (e.code != SB_E_NOTFOUND && e.code != SB_E_CORRUPT) {
 		if (err)
 			*err = e;
 		return e.code;
@@ -88,9 +96,18 @@ check_identity(const struct pair_run *x, struct sb_error *err)
 
 	if (x->run->first || memcmp(x->m.remote.reply.identity, s->identity, 16) == 0)
 		return 0;
-	return sb_fail(err, SB_E_IDENTITY, "%s is not the sandbox this session was started with: it is %s; nothing was changed; to push "
-		"there anew: sbsync rm --discard %s && sbsync start %s %s", x->p->remote,
-		x->m.remote.reply.flags & SB_SCAN_MISSING ? "gone" : "another one, or was emptied", s->name, x->p->local, x->p->remote);
+	return sb_fail(err, SB_E_IDENTITY, "%s is not the sandbox this session was started with: it is %s; nothing was changed. To push "
+		"there anew: sbsync rm --discard --yes %s && sbsync start --name %s %s %s", x->p->remote,
+		x->m.remote.reply.flags & SB_SCAN_MISSING ? "gone" : "another one, or was emptied", s->name, s->name, x->p->local,
+		x->p->remote);
+}
+
+/* The command that is under way, for messages that tell how to go on. */
+static const char *
+verb(const struct session_run *run)
+{
+	return run->direction == SB_BOTH_WAYS ? "sync" : run->direction == SB_TO_RUNTIME ? "start" :
+		run->whole && run->whole->reason && strcmp(run->whole->reason, "crash") == 0 ? "recover" : "stop";
 }
 
 /* An emptied side must not read as "everything was deleted". */
@@ -102,20 +119,11 @@ check_emptied(const struct pair_run *x, struct sb_error *err)
 
 	if (base < 2 || (x->run->o->max_delete >= 0 && (uint64_t)x->run->o->max_delete >= base))
 		return 0;
-	if (from && !r && l)
-		return sb_fail(err, SB_E_BRAKE, "%s is empty, %llu entries were there at the last sync; nothing was changed; if that is meant: "
-			"--max-delete %llu", x->p->remote, (unsigned long long)base, (unsigned long long)base);
-	if (to && !l && r)
-		return sb_fail(err, SB_E_BRAKE, "%s is empty, %llu entries were there at the last sync; nothing was changed; if that is meant: "
-			"--max-delete %llu", x->p->local, (unsigned long long)base, (unsigned long long)base);
+	if ((from && !r && l) || (to && !l && r))
+		return sb_fail(err, SB_E_BRAKE, "%s was emptied: %llu entries were there at the last sync; nothing was changed. If that is "
+			"meant: sbsync %s --max-delete %llu %s", from && !r && l ? x->p->remote : x->p->local, (unsigned long long)base,
+			verb(x->run), (unsigned long long)base, x->run->s->name);
 	return 0;
-}
-
-static enum sb_policy
-policy_of(enum sb_session_conflict c)
-{
-	return c == SB_SESSION_TAKE_LOCAL ? SB_POLICY_LOCAL : c == SB_SESSION_TAKE_RUNTIME ? SB_POLICY_RUNTIME :
-		SB_POLICY_KEEP_BOTH;
 }
 
 static int
@@ -151,7 +159,8 @@ reconcile(struct pair_run *x, struct sb_error *err)
 	int r;
 
 	o.direction = x->run->direction;
-	o.policy = policy_of(x->run->policy);
+	o.policy_of = session_policy_at;
+	o.arg = (void *)x->run->policies;
 	o.label = x->run->s->name;
 	o.mode_mask = mirror_mode_mask();
 	o.trust_git_config = x->run->o->trust_git_config;
@@ -164,6 +173,34 @@ reconcile(struct pair_run *x, struct sb_error *err)
 	return r < 0 ? r : tell_changes(x, err);
 }
 
+/* The plan takes the difference over, and may leave out what moves as a whole. */
+static int
+copy_diff(const struct sb_diff *from, struct sb_diff *to, struct sb_error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < from->n; i++) {
+		const struct sb_change *c = &from->v[i];
+
+		r = sb_diff_add(to, c->path, c->del, c->del ? NULL : &c->entry, c->target, c->leader, err);
+	}
+	return r;
+}
+
+/* The brake's words, with the command that goes on. */
+static int
+brake(const struct pair_run *x, struct sb_error *err)
+{
+	uint64_t l = x->m.local->scan.manifest->count, r = x->m.remote.manifest->count;
+	char old[SB_ERROR_MSG_MAX];
+
+	if (!err || x->run->first)
+		return SB_E_BRAKE;
+	memcpy(old, err->msg, sizeof old);
+	return sb_fail(err, SB_E_BRAKE, "%.*s; nothing was changed. If that is meant: sbsync %s --max-delete %llu %s",
+		(int)strcspn(old, ";"), old, verb(x->run), (unsigned long long)(l > r ? l : r), x->run->s->name);
+}
+
 /* Plans for both sides, with their brakes, before anything is touched. */
 static int
 make_plans(struct pair_run *x, struct sb_error *err)
@@ -173,6 +210,10 @@ make_plans(struct pair_run *x, struct sb_error *err)
 	if (r < 0)
 		return r;
 	sb_retry_progress(x->run->retry, x->m.remote.n_have + x->stage->n_left);
+	if (!x->run->o->dry_run)
+		r = copy_diff(&x->rec.local, &x->forward, err);
+	if (r < 0)
+		return r;
 	x->peer_next = sb_manifest_copy(x->m.remote.manifest, err);
 	if (!x->peer_next)
 		return err ? err->code : SB_E_NOMEM;
@@ -185,7 +226,7 @@ make_plans(struct pair_run *x, struct sb_error *err)
 		r = mirror_plan_push(&x->m, &x->rec.runtime, err);
 	x->runtime_plan = x->m.plan;
 	memset(&x->m.plan, 0, sizeof x->m.plan);
-	return r;
+	return r == SB_E_BRAKE ? brake(x, err) : r;
 }
 
 static int
@@ -223,11 +264,15 @@ pull(struct pair_run *x, struct sb_error *err)
 
 	if (!x->local_plan.diff.n)
 		return 0;
+	r = session_undo_prepare(x->run->dirfd, x->k, x->run->stamp, x->m.local, &x->forward, err);
+	if (r < 0)
+		return r;
 	x->m.plan = x->local_plan;
 	memset(&x->local_plan, 0, sizeof x->local_plan);
 	x->m.rec = &x->rec;
 	x->m.keep = true;
 	r = mirror_receive_plan(&x->m, sb_steal(&x->stage), &res, err);
+	session_undo_settle(x->run->dirfd, x->k, r == 0);
 	x->m.rec = NULL;
 	sb_plan_free(&x->m.plan);
 	if (r == 0)
@@ -330,27 +375,65 @@ record_base(struct pair_run *x, struct sb_error *err)
 	return r;
 }
 
-/* The list that `sbsync conflicts` reads: time, root, path, saved name; tab-separated, escaped. */
+/* A note of this pair that is one no more. */
 static void
-log_conflicts(struct pair_run *x)
+drop_note(struct pair_run *x, const char *path)
 {
-	sb_autoclose int fd = openat(x->run->dirfd, "conflicts", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-	sb_auto(sb_buf) struct sb_buf b = { 0 };
+	struct sb_sync_notes *l = &x->run->res->conflicts;
 
-	sb_buf_init(&b, 16u << 20);
-	for (size_t i = 0; fd >= 0 && i < x->rec.n_conflicts; i++) {
+	for (size_t i = x->n_conflicts; i < l->n; i++)
+		if (strcmp(l->v[i].path, path) == 0) {
+			free(l->v[i].path);
+			free(l->v[i].saved_as);
+			memmove(&l->v[i], &l->v[i + 1], (l->n - i - 1) * sizeof *l->v);
+			l->n--;
+			return;
+		}
+}
+
+/* The conflicts that may be merged, now that both versions are here. */
+static size_t
+mergeable(struct pair_run *x, struct session_row *rows)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < x->rec.n_conflicts; i++) {
 		const struct sb_conflict *c = &x->rec.conflicts[i];
+		const struct sb_entry *b = sb_manifest_find(x->base, c->path);
 
-		if (!c->saved_as)
+		if (c->kind != SB_CONFLICT_EDIT || !c->saved_as || !b || b->type != SB_ENTRY_FILE ||
+			session_policy_at(c->path, (void *)x->run->policies) != SB_POLICY_MERGE)
 			continue;
-		sb_buf_addf(&b, "%lld", (long long)time(NULL));
-		sb_buf_add(&b, "", 1);
-		sb_buf_add(&b, x->p->local, strlen(x->p->local) + 1);
-		sb_buf_add(&b, c->path, strlen(c->path) + 1);
-		sb_buf_add(&b, c->saved_as, strlen(c->saved_as) + 1);
+		rows[n++] = (struct session_row){ .path = c->path, .saved_as = c->saved_as, .base = b->digest,
+			.base_mode = b->mode };
 	}
-	if (fd >= 0 && b.len && !b.failed)
-		(void)sb_file_write_all(fd, b.data, b.len, NULL);
+	return n;
+}
+
+/* --conflict merge: both versions are kept first, then those that merge cleanly become one. Returns how many did. */
+static int
+merge_conflicts(struct pair_run *x, struct sb_error *err)
+{
+	struct session_local l = { .s = x->run->s, .o = x->run->o, .dirfd = x->run->dirfd, .pair = x->k, .stamp = x->run->stamp,
+		.rep = x->m.local, .res = x->run->res };
+	sb_autofree struct session_row *rows = calloc(x->rec.n_conflicts + 1, sizeof *rows);
+	sb_autofree bool *done = calloc(x->rec.n_conflicts + 1, sizeof *done);
+	size_t n;
+	int r, count = 0;
+
+	if (!(x->run->direction & SB_FROM_RUNTIME) || !x->rec.n_conflicts)
+		return 0;
+	if (!rows || !done)
+		return sb_fail(err, SB_E_NOMEM, "merge: out of memory");
+	n = mergeable(x, rows);
+	r = n ? session_resolve_rows(&l, rows, n, SB_TAKE_MERGED, done, err) : 0;
+	for (size_t i = 0; r >= 0 && i < n; i++)
+		if (done[i]) {
+			drop_note(x, rows[i].path);
+			count++;
+			r = sb_result_note(&x->run->res->merged, rows[i].path, NULL, "merged", err);
+		}
+	return r < 0 ? r : count;
 }
 
 static int
@@ -371,6 +454,7 @@ exchange(struct pair_run *x, struct sb_error *err)
 		(run->o->cross_mounts ? SB_BEGIN_CROSS : 0);
 	x->m.no_delta = run->o->no_delta;
 	x->m.near = there.kind == SB_ENDPOINT_LOCAL;
+	x->m.keep_all = session_policies_merge(run->policies);
 	r = mirror_open_local(&x->m, x->p->local, b.pair, false, run->o->dry_run, err);
 	if (r == 0)
 		r = mirror_scan_both(&x->m, &b, true, err);
@@ -381,6 +465,23 @@ exchange(struct pair_run *x, struct sb_error *err)
 	return r;
 }
 
+/* A list without its end is no list: what it lacks was not deleted. */
+static int
+incomplete(const struct pair_run *x, int code, struct sb_error *err)
+{
+	char old[SB_ERROR_MSG_MAX];
+
+	if (!err)
+		return code;
+	code = sb_link_explain(x->m.link, code, err);
+	memcpy(old, err->msg, sizeof old);
+	if (x->run->first)
+		return sb_fail(err, code, "the scan of %s is incomplete: %.300s; nothing was changed. To go on: sbsync start --name %s %s %s",
+			x->p->remote, old, x->run->s->name, x->p->local, x->p->remote);
+	return sb_fail(err, code, "the scan of %s is incomplete: %.300s; nothing was changed. To go on: sbsync %s %s", x->p->remote, old,
+		verb(x->run), x->run->s->name);
+}
+
 static int
 run_pair(struct pair_run *x, struct sb_error *err)
 {
@@ -388,6 +489,8 @@ run_pair(struct pair_run *x, struct sb_error *err)
 
 	if (r == 0)
 		r = exchange(x, err);
+	if (r == SB_E_CLOSED || r == SB_E_PROTO || r == SB_E_TIMEOUT || r == SB_E_CORRUPT || r == SB_E_PEER)
+		r = incomplete(x, r, err);
 	if (r == 0)
 		r = check_identity(x, err);
 	if (r == 0)
@@ -417,14 +520,14 @@ run_pair(struct pair_run *x, struct sb_error *err)
 		r = record_base(x, err);
 	if (r == 0)
 		sb_replica_save_cache(x->m.local, x->m.local->scan.manifest);
-	log_conflicts(x);
-	return r;
+	session_conflicts_add(x->run->dirfd, x->p->local, &x->rec, x->base);
+	return r < 0 ? r : merge_conflicts(x, err);
 }
 
-int
-session_run_pair(struct session_run *run, size_t k, struct sb_error *err)
+static int
+run_once(struct session_run *run, size_t k, struct sb_error *err)
 {
-	struct pair_run x = { .run = run, .p = &run->s->pairs[k] };
+	struct pair_run x = { .run = run, .p = &run->s->pairs[k], .k = k, .n_conflicts = run->res->conflicts.n };
 	int r;
 
 	x.m.o = run->o;
@@ -446,9 +549,21 @@ session_run_pair(struct session_run *run, size_t k, struct sb_error *err)
 	sb_manifest_free(x.peer_next);
 	sb_stage_free(x.stage);
 	sb_strlist_free(&x.left);
+	sb_diff_free(&x.forward);
 	sb_peer_free(&x.m.remote);
 	sb_replica_free(x.m.local);
 	sb_rules_free(x.m.rules);
 	free(x.m.source);
 	return r;
+}
+
+int
+session_run_pair(struct session_run *run, size_t k, struct sb_error *err)
+{
+	int r = run_once(run, k, err);
+
+	/* What was merged here has to go there. */
+	if (r > 0 && (run->direction & SB_TO_RUNTIME))
+		r = run_once(run, k, err);
+	return r < 0 ? r : 0;
 }

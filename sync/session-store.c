@@ -18,14 +18,16 @@
 #include <base/str.h>
 #include <sync/digest.h>
 #include <sync/replica.h>
+#include <sync/session-conflicts.h>
 
 /*
  * A session's file: lines of "key value", values with the bytes below 0x21, '\' and 0x7f and above as \xNN; the first line names format and
  * version, the last is the XXH3-128 of all before it. Unknown keys are refused only with a newer version.
  */
-#define FORMAT "sbsync-session 1"
+#define SESSION_VERSION 2 /* 1: no conflict rules, four fields in the list of conflicts */
 #define FILE_NAME "session"
 #define FILE_MAX (1u << 20)
+#define BEAT_NAME "heartbeat"
 
 /* Optional texts. */
 static const struct {
@@ -56,6 +58,9 @@ sb_session_free(struct sb_session *s)
 		free(s->pairs[i].remote);
 	}
 	free(s->pairs);
+	for (size_t i = 0; i < s->n_rules; i++)
+		free(s->rules[i].pattern);
+	free(s->rules);
 	free(s->last_error);
 	free(s->identity_file);
 	free(s->ssh_config);
@@ -70,6 +75,9 @@ sb_session_list_free(struct sb_session_list *l)
 	for (size_t i = 0; i < l->n; i++)
 		sb_session_free(&l->v[i]);
 	free(l->v);
+	for (size_t i = 0; i < l->n_bad; i++)
+		free(l->bad[i]);
+	free(l->bad);
 	memset(l, 0, sizeof *l);
 }
 
@@ -138,7 +146,25 @@ sb_session_proc_start(int64_t pid)
 bool
 sb_session_owned(const struct sb_session *s)
 {
-	return s->owner_pid && sb_session_proc_start(s->owner_pid) == s->owner_start;
+	if (s->owner_pid)
+		return sb_session_proc_start(s->owner_pid) == s->owner_start;
+	/* A clock that was set back must not keep it alive for ever. */
+	return s->heartbeat && s->heartbeat + SB_SESSION_HEARTBEAT_S > time(NULL) && s->heartbeat <= time(NULL) + 60;
+}
+
+int
+sb_session_beat(const struct sb_session *s, const char *state_dir, struct sb_error *err)
+{
+	sb_autofree char *dir = sb_session_dir(state_dir, err);
+	sb_autoclose int fd = dir ? sb_session_open_dir(dir, s->name, false, err) : -1;
+	sb_autoclose int beat = -1;
+
+	if (fd < 0)
+		return err ? err->code : SB_E_SYS;
+	beat = openat(fd, BEAT_NAME, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (beat < 0 || futimens(beat, NULL) < 0)
+		return sb_fail_errno(err, "heartbeat of session '%s'", s->name);
+	return 0;
 }
 
 static void
@@ -163,7 +189,7 @@ sb_session_save(int dirfd, const struct sb_session *s, struct sb_error *err)
 	int r;
 
 	sb_buf_init(&b, FILE_MAX);
-	sb_buf_add_str(&b, FORMAT "\n");
+	sb_buf_addf(&b, "sbsync-session %d\n", SESSION_VERSION);
 	add_text(&b, "name", s->name);
 	add_text(&b, "state", sb_session_state_name(s->state));
 	add_text(&b, "identity", sb_str_hex(s->identity, 16, hex));
@@ -176,6 +202,11 @@ sb_session_save(int dirfd, const struct sb_session *s, struct sb_error *err)
 		add_text(&b, "remote", s->pairs[i].remote);
 	}
 	sb_buf_addf(&b, "port %lld\n", (long long)s->port);
+	add_text(&b, "conflict", sb_session_conflict_name(s->conflict));
+	for (size_t i = 0; i < s->n_rules; i++) {
+		add_text(&b, "rule", s->rules[i].pattern);
+		add_text(&b, "rule_how", sb_session_conflict_name(s->rules[i].how));
+	}
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
 		char *v = *(char *const *)((const char *)s + texts[i].at);
 
@@ -231,11 +262,44 @@ add_pair(struct sb_session *s, struct sb_error *err)
 	return 0;
 }
 
+int
+sb_session_add_rule(struct sb_session *s, const char *pattern, enum sb_session_conflict how, struct sb_error *err)
+{
+	struct sb_session_rule *v = realloc(s->rules, (s->n_rules + 1) * sizeof *v);
+
+	if (!v)
+		return sb_fail(err, SB_E_NOMEM, "session: out of memory");
+	s->rules = v;
+	v[s->n_rules].how = how;
+	v[s->n_rules].pattern = strdup(pattern);
+	if (!v[s->n_rules].pattern)
+		return sb_fail(err, SB_E_NOMEM, "session: out of memory");
+	s->n_rules++;
+	return 0;
+}
+
+/* conflict, rule, rule_how; 1: it was another key. */
+static int
+take_conflict(struct sb_session *s, const char *key, char *value, struct sb_error *err)
+{
+	if (strcmp(key, "rule") == 0)
+		return plain(value) ? sb_session_add_rule(s, value, SB_SESSION_KEEP_BOTH, err) : SB_E_CORRUPT;
+	if (strcmp(key, "rule_how") == 0)
+		return s->n_rules && sb_session_conflict_of(value, &s->rules[s->n_rules - 1].how) ? 0 : SB_E_CORRUPT;
+	if (strcmp(key, "conflict") == 0)
+		return sb_session_conflict_of(value, &s->conflict) ? 0 : SB_E_CORRUPT;
+	return 1;
+}
+
 static int
 take_line(struct sb_session *s, const char *key, char *value, struct sb_error *err)
 {
 	struct sb_session_pair *pair = s->n_pairs ? &s->pairs[s->n_pairs - 1] : NULL;
 	char **text = NULL;
+	int r = take_conflict(s, key, value, err);
+
+	if (r <= 0)
+		return r;
 
 	if (strcmp(key, "name") == 0)
 		text = &s->name;
@@ -286,9 +350,10 @@ parse(char *text, size_t len, const char *name, struct sb_session *out, struct s
 	struct sb_digest d;
 	int version = 0;
 
-	if (sscanf(text, "sbsync-session %d", &version) == 1 && version > 1)
-		return sb_fail(err, SB_E_VERSION, "session '%s' was made by a newer sbsync (format %d): use that one", name, version);
-	if (!sum || version != 1)
+	if (sscanf(text, "sbsync-session %d", &version) == 1 && version > SESSION_VERSION)
+		return sb_fail(err, SB_E_VERSION, "session '%s' was made by a newer sbsync (format %d, this one knows %d): use that one", name,
+			version, SESSION_VERSION);
+	if (!sum || version < 1)
 		return sb_fail(err, SB_E_CORRUPT, "the file of session '%s' is damaged", name);
 	d = sb_digest_of(text, (size_t)(sum + 1 - text));
 	sum[37] = 0;
@@ -307,9 +372,9 @@ parse(char *text, size_t len, const char *name, struct sb_session *out, struct s
 	for (size_t i = 0; i < out->n_pairs; i++)
 		if (!out->pairs[i].local || !out->pairs[i].remote)
 			return sb_fail(err, SB_E_CORRUPT, "the file of session '%s' is damaged", name);
-	if (!out->name || !out->n_pairs)
+	if (!out->name || !out->n_pairs || strcmp(out->name, name) != 0)
 		return sb_fail(err, SB_E_CORRUPT, "the file of session '%s' is damaged", name);
-	return 0;
+	return version;
 }
 
 static int
@@ -317,6 +382,7 @@ load_named(const char *dir, const char *name, struct sb_session *out, struct sb_
 {
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 	sb_autoclose int fd = sb_session_open_dir(dir, name, false, err);
+	struct stat st;
 	int r;
 
 	if (fd < 0)
@@ -327,9 +393,47 @@ load_named(const char *dir, const char *name, struct sb_session *out, struct sb_
 		return sb_fail(err, r, "there is no session '%s'; 'sbsync ls' lists them", name);
 	if (r == 0)
 		r = parse((char *)b.data, b.len, name, out, err);
-	if (r < 0)
+	if (r < 0) {
 		sb_session_free(out);
+		return r;
+	}
+	if (fstatat(fd, BEAT_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		out->heartbeat = st.st_mtime;
 	return r;
+}
+
+int
+sb_session_upgrade(int dirfd, const char *name, struct sb_error *err)
+{
+	sb_auto(sb_buf) struct sb_buf b = { 0 };
+	sb_auto(sb_session) struct sb_session s = { 0 };
+	int r = sb_file_read(dirfd, FILE_NAME, FILE_MAX, &b, err);
+
+	if (r < 0)
+		return r == SB_E_NOTFOUND ? 0 : r;
+	r = parse((char *)b.data, b.len, name, &s, err);
+	if (r < 0 || r == SESSION_VERSION)
+		return r < 0 ? r : 0;
+	/* Its own file is last: until then all of it is done again. */
+	r = session_conflicts_upgrade(dirfd, err);
+	return r < 0 ? r : sb_session_save(dirfd, &s, err);
+}
+
+static int
+add_bad(struct sb_session_list *l, const char *line, struct sb_error *err)
+{
+	char **v = realloc(l->bad, (l->n_bad + 1) * sizeof *v);
+
+	if (v) {
+		l->bad = v;
+		v[l->n_bad] = strdup(line);
+	}
+	if (!v || !v[l->n_bad]) {
+		sb_session_list_free(l);
+		return sb_fail(err, SB_E_NOMEM, "sessions: out of memory");
+	}
+	l->n_bad++;
+	return 0;
 }
 
 int
@@ -346,10 +450,19 @@ sb_session_load_all(const char *state_dir, struct sb_session_list *out, struct s
 	if (!d)
 		return errno == ENOENT ? 0 : sb_fail_errno(err, "open %s", path);
 	while ((e = readdir(d))) {
+		struct sb_error why = { 0 };
 		struct sb_session s;
+		int r;
 
-		if (!sb_session_name_ok(e->d_name) || load_named(dir, e->d_name, &s, NULL) < 0)
+		if (!sb_session_name_ok(e->d_name))
 			continue;
+		r = load_named(dir, e->d_name, &s, &why);
+		if (r < 0) {
+			/* A folder without its file is one that is being made or removed. */
+			if (r != SB_E_NOTFOUND && add_bad(out, why.msg, err) < 0)
+				return SB_E_NOMEM;
+			continue;
+		}
 		if (out->n == out->cap) {
 			size_t cap = out->cap ? out->cap * 2 : 16;
 			struct sb_session *v = realloc(out->v, cap * sizeof *v);
@@ -386,8 +499,10 @@ sb_session_load(const char *state_dir, const char *name, const char *inside, str
 
 	if (!dir)
 		return err ? err->code : SB_E_NOMEM;
-	if (name)
-		return load_named(dir, name, out, err);
+	if (name) {
+		r = load_named(dir, name, out, err);
+		return r < 0 ? r : 0;
+	}
 	if (!realpath(inside ? inside : ".", real))
 		return sb_fail_errno(err, "current directory");
 	r = sb_session_load_all(dir, &all, err);

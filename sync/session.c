@@ -26,14 +26,8 @@
 #define BACKOFF_MIN 60   /* s, after the first failed recovery */
 #define BACKOFF_MAX 3600
 
-/* An open session: its folder, locked. */
-struct held {
-	int dirfd;
-	int lockfd;
-};
-
-static void
-let_go(struct held *h)
+void
+session_let_go(struct session_held *h)
 {
 	if (h->lockfd >= 0)
 		(void)close(h->lockfd);
@@ -42,8 +36,8 @@ let_go(struct held *h)
 	h->dirfd = h->lockfd = -1;
 }
 
-static int
-hold(const char *state_dir, const char *name, bool create, struct held *h, struct sb_error *err)
+int
+session_hold(const char *state_dir, const char *name, bool create, struct session_held *h, struct sb_error *err)
 {
 	sb_autofree char *dir = sb_session_dir(state_dir, err);
 	int r;
@@ -58,9 +52,20 @@ hold(const char *state_dir, const char *name, bool create, struct held *h, struc
 	r = h->lockfd < 0 ? sb_fail_errno(err, "lock of session '%s'", name) : sb_file_lock(h->lockfd, 0, err);
 	if (r == SB_E_LOCKED)
 		sb_fail(err, r, "another process works on session '%s': wait for it or stop it", name);
+	if (r == 0)
+		r = sb_session_upgrade(h->dirfd, name, err);
 	if (r < 0)
-		let_go(h);
+		session_let_go(h);
 	return r;
+}
+
+uint64_t
+session_stamp(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 static int
@@ -197,12 +202,13 @@ note_outcome(struct sb_session *s, enum sb_session_reason reason, int code, cons
 }
 
 static int
-sync_held(struct held *h, struct sb_session *s, enum sb_session_reason reason, const struct sb_sync_opts *opts,
+sync_held(struct session_held *h, struct sb_session *s, enum sb_session_reason reason, const struct sb_sync_opts *opts,
 	enum sb_session_conflict policy, struct sb_sync_result *res, struct sb_error *err)
 {
 	struct sb_sync_opts o = *opts;
-	struct session_run run = { .s = s, .dirfd = h->dirfd, .o = &o, .direction = direction_of(reason), .policy = policy,
-		.res = res };
+	struct session_policies policies = { 0 };
+	struct session_run run = { .s = s, .dirfd = h->dirfd, .o = &o, .direction = direction_of(reason), .policies = &policies,
+		.stamp = session_stamp(), .res = res };
 	struct sb_error own = { 0 };
 	int r, saved;
 
@@ -220,7 +226,12 @@ sync_held(struct held *h, struct sb_session *s, enum sb_session_reason reason, c
 	if (reason == SB_REASON_PUSH && s->state == SB_SESSION_UNSYNCED)
 		return sb_fail(err, SB_E_STATE, "session '%s' has not been synced back yet: sbsync sync %s", s->name, s->name);
 	use_way(s, &o);
-	r = run_pairs(&run, err);
+	if (reason != SB_REASON_CRASH && !opts->dry_run)
+		(void)sb_session_beat(s, opts->state_dir, NULL);
+	r = session_policies_make(s, policy, &policies, err);
+	if (r == 0)
+		r = run_pairs(&run, err);
+	session_policies_free(&policies);
 	if (opts->dry_run)
 		return r;
 	note_outcome(s, reason, r, err);
@@ -233,9 +244,9 @@ int
 sb_session_sync(struct sb_session *s, enum sb_session_reason reason, const struct sb_sync_opts *opts,
 	enum sb_session_conflict policy, struct sb_sync_result *res, struct sb_error *err)
 {
-	struct held h;
+	struct session_held h;
 	struct sb_session now;
-	int r = hold(opts->state_dir, s->name, false, &h, err);
+	int r = session_hold(opts->state_dir, s->name, false, &h, err);
 
 	memset(res, 0, sizeof *res);
 	if (r < 0)
@@ -247,7 +258,7 @@ sb_session_sync(struct sb_session *s, enum sb_session_reason reason, const struc
 		*s = now;
 		r = sync_held(&h, s, reason, opts, policy, res, err);
 	}
-	let_go(&h);
+	session_let_go(&h);
 	return r;
 }
 
@@ -308,6 +319,21 @@ add_also(struct sb_session *s, const char *text, struct sb_error *err)
 	return add_pair(s, local, remote, err);
 }
 
+/* "PATTERN=HOW". */
+static int
+add_rule(struct sb_session *s, const char *text, struct sb_error *err)
+{
+	const char *eq = strrchr(text, '=');
+	sb_autofree char *pattern = eq ? strndup(text, (size_t)(eq - text)) : NULL;
+	enum sb_session_conflict how;
+
+	if (eq && !pattern)
+		return sb_fail(err, SB_E_NOMEM, "session: out of memory");
+	if (!eq || eq == text || !sb_session_conflict_of(eq + 1, &how))
+		return sb_fail(err, SB_E_USAGE, "'%s' is no conflict rule: write PATTERN=both, =local, =runtime or =merge", text);
+	return sb_session_add_rule(s, pattern, how, err);
+}
+
 static int
 make_name(struct sb_session *s, const char *wanted, struct sb_error *err)
 {
@@ -361,7 +387,7 @@ describe(const char *local, const char *remote, const struct sb_session_start *h
 	if (r == 0)
 		r = sb_random(s->identity, sizeof s->identity, err);
 	s->created = time(NULL);
-	s->owner_pid = how->owner_pid ? how->owner_pid : getppid();
+	s->owner_pid = how->owner_pid == SB_SESSION_NO_OWNER ? 0 : how->owner_pid ? how->owner_pid : getppid();
 	s->owner_start = sb_session_proc_start(s->owner_pid);
 	s->state = SB_SESSION_STARTING;
 	return r;
@@ -400,23 +426,31 @@ sb_session_start(const char *local, const char *remote, const struct sb_session_
 	enum sb_session_conflict policy, struct sb_session *out, struct sb_sync_result *res, struct sb_error *err)
 {
 	sb_auto(sb_session) struct sb_session s = { 0 };
-	struct held h = { -1, -1 };
-	struct session_run run = { .s = &s, .o = opts, .direction = SB_TO_RUNTIME, .policy = policy, .first = true, .res = res };
+	struct session_held h = { -1, -1 };
+	struct session_policies policies = { 0 };
+	struct session_run run = { .s = &s, .o = opts, .direction = SB_TO_RUNTIME, .policies = &policies, .first = true,
+		.stamp = session_stamp(), .res = res };
 	int r;
 
 	memset(res, 0, sizeof *res);
 	res->direction = "to_runtime";
 	res->reason = "start";
 	r = describe(local, remote, how, &s, err);
+	s.conflict = policy == SB_SESSION_AS_STARTED ? SB_SESSION_KEEP_BOTH : policy;
+	for (size_t i = 0; r == 0 && how->conflict_rules && how->conflict_rules[i]; i++)
+		r = add_rule(&s, how->conflict_rules[i], err);
+	if (r == 0)
+		r = session_policies_make(&s, policy, &policies, err);
 	if (r == 0)
 		r = keep_way(&s, opts, err);
 	if (r == 0)
 		r = take_name(&s, opts, how->name, err);
 	if (r == 0)
-		r = hold(opts->state_dir, s.name, true, &h, err);
+		r = session_hold(opts->state_dir, s.name, true, &h, err);
 	if (r == 0)
 		r = sb_session_save(h.dirfd, &s, err);
 	if (r == 0) {
+		(void)sb_session_beat(&s, opts->state_dir, NULL);
 		run.dirfd = h.dirfd;
 		r = run_pairs(&run, err);
 		set_error(&s, r, err);
@@ -428,7 +462,8 @@ sb_session_start(const char *local, const char *remote, const struct sb_session_
 			r = err ? err->code : SB_E_SYS;
 		sb_session_log(h.dirfd, "start", r, err, res);
 	}
-	let_go(&h);
+	session_let_go(&h);
+	session_policies_free(&policies);
 	if (r == 0 && out) {
 		*out = s;
 		memset(&s, 0, sizeof s);
@@ -452,7 +487,7 @@ recover_one(struct sb_session *s, bool now, const struct sb_sync_opts *opts, sb_
 {
 	struct sb_sync_result res = { 0 };
 	struct sb_error err = { 0 };
-	struct held h;
+	struct session_held h;
 	const char *why = not_due(s, now);
 	int r = 0;
 
@@ -460,18 +495,56 @@ recover_one(struct sb_session *s, bool now, const struct sb_sync_opts *opts, sb_
 		fn(s, why, &res, &err, arg);
 		return 0;
 	}
-	r = hold(opts->state_dir, s->name, false, &h, &err);
+	r = session_hold(opts->state_dir, s->name, false, &h, &err);
 	if (r == SB_E_LOCKED) {
 		fn(s, "busy", &res, &err, arg);
 		return 0;
 	}
 	if (r == 0) {
-		r = sync_held(&h, s, SB_REASON_CRASH, opts, SB_SESSION_KEEP_BOTH, &res, &err);
-		let_go(&h);
+		struct sb_session fresh = { 0 };
+
+		/* Whoever held it a moment ago may have done the work. */
+		r = sb_session_load(opts->state_dir, s->name, NULL, &fresh, &err);
+		if (r == 0) {
+			sb_session_free(s);
+			*s = fresh;
+			why = not_due(s, now);
+		}
+		if (r < 0 || why) {
+			session_let_go(&h);
+			fn(s, r < 0 ? "failed" : why, &res, &err, arg);
+			return r < 0 ? 1 : 0;
+		}
+		r = sync_held(&h, s, SB_REASON_CRASH, opts, SB_SESSION_AS_STARTED, &res, &err);
+		session_let_go(&h);
 	}
 	fn(s, r < 0 ? "failed" : "done", &res, &err, arg);
 	sb_sync_result_free(&res);
 	return r < 0 ? 1 : 0;
+}
+
+/* Timers may start a recovery while a long one is under way: the second has nothing to do. */
+static int
+lock_recovery(const char *state_dir, struct sb_error *err)
+{
+	sb_autofree char *dir = sb_session_dir(state_dir, err);
+	sb_autofree char *path = dir ? sb_str_printf("%s/recover.lock", dir) : NULL;
+	int fd, r;
+
+	if (!path)
+		return err && err->code ? err->code : SB_E_NOMEM;
+	r = sb_file_mkdirs(dir, 0700, err);
+	if (r < 0)
+		return r;
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return sb_fail_errno(err, "open %s", path);
+	r = sb_file_lock(fd, 0, err);
+	if (r < 0) {
+		(void)close(fd);
+		return r == SB_E_LOCKED ? sb_fail(err, r, "another recovery of all sessions is under way") : r;
+	}
+	return fd;
 }
 
 int
@@ -479,6 +552,7 @@ sb_session_recover(const char *name, bool now, const struct sb_sync_opts *opts, 
 	struct sb_error *err)
 {
 	sb_auto(sb_session_list) struct sb_session_list all = { 0 };
+	sb_autoclose int lock = -1;
 	int r, failed = 0;
 
 	if (name) {
@@ -488,10 +562,19 @@ sb_session_recover(const char *name, bool now, const struct sb_sync_opts *opts, 
 		r = sb_session_load(opts->state_dir, name, NULL, &all.v[0], err);
 		all.n = r == 0;
 	} else {
-		r = sb_session_load_all(opts->state_dir, &all, err);
+		lock = lock_recovery(opts->state_dir, err);
+		r = lock < 0 ? lock : sb_session_load_all(opts->state_dir, &all, err);
 	}
 	if (r < 0)
 		return r;
+	for (size_t i = 0; i < all.n_bad; i++) {
+		struct sb_sync_result none = { 0 };
+		struct sb_error why = { 0 };
+
+		(void)sb_fail(&why, SB_E_CORRUPT, "%s", all.bad[i]);
+		fn(NULL, "failed", &none, &why, arg);
+		failed++;
+	}
 	for (size_t i = 0; i < all.n; i++) {
 		r = sb_check_alive(opts->cancel, SB_NEVER, "recover", err);
 		if (r < 0)
@@ -508,7 +591,7 @@ sb_session_remove(struct sb_session *s, const char *state_dir, bool discard, str
 	sb_autofree char *sessions = dir ? sb_str_printf("%s/sessions", dir) : NULL;
 	sb_autofree char *pairs = dir ? sb_str_printf("%s/pairs", dir) : NULL;
 	sb_autoclose int fd = -1, pfd = -1;
-	struct held h;
+	struct session_held h;
 	int r;
 
 	if (!sessions || !pairs)
@@ -516,7 +599,7 @@ sb_session_remove(struct sb_session *s, const char *state_dir, bool discard, str
 	if (s->state != SB_SESSION_STOPPED && !discard)
 		return sb_fail(err, SB_E_STATE, "session '%s' is %s: 'sbsync stop %s' brings its work back first; --discard forgets it (what changed in "
 			"%s since the last sync stays only there)", s->name, sb_session_state_name(s->state), s->name, s->pairs[0].remote);
-	r = hold(state_dir, s->name, false, &h, err);
+	r = session_hold(state_dir, s->name, false, &h, err);
 	if (r < 0)
 		return r;
 	fd = open(sessions, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -528,48 +611,8 @@ sb_session_remove(struct sb_session *s, const char *state_dir, bool discard, str
 		(void)sb_path_remove_tree(pfd, name, NULL);
 	}
 	r = fd < 0 ? sb_fail_errno(err, "open %s", sessions) : sb_path_remove_tree(fd, s->name, err);
-	let_go(&h);
+	session_let_go(&h);
 	return r;
-}
-
-int
-sb_session_conflicts(const struct sb_session *s, struct sb_sync_notes *out, struct sb_error *err)
-{
-	sb_autofree char *dir = sb_session_dir(NULL, err);
-	sb_autoclose int fd = dir ? sb_session_open_dir(dir, s->name, false, err) : -1;
-	sb_auto(sb_buf) struct sb_buf b = { 0 };
-	const char *p, *end;
-	int r;
-
-	memset(out, 0, sizeof *out);
-	if (fd < 0)
-		return err ? err->code : SB_E_SYS;
-	r = sb_file_read(fd, "conflicts", 64u << 20, &b, err);
-	if (r == SB_E_NOTFOUND)
-		return 0;
-	if (r < 0)
-		return r;
-	end = (char *)b.data + b.len;
-	for (p = (char *)b.data; p < end;) {
-		const char *f[4];
-		sb_autofree char *full = NULL, *shown = NULL;
-		struct stat st;
-
-		for (int i = 0; i < 4; i++) {
-			f[i] = p < end ? p : "";
-			p += strlen(f[i]) + 1;
-		}
-		full = sb_str_printf("%s/%s", f[1], f[3]);
-		shown = sb_str_printf("%s/%s", f[1], f[2]);
-		if (!full || !shown)
-			return sb_fail(err, SB_E_NOMEM, "conflicts: out of memory");
-		if (lstat(full, &st) < 0)
-			continue; /* resolved: the saved version is gone */
-		r = sb_result_note(out, shown, full, "the sandbox's version is saved beside it", err);
-		if (r < 0)
-			return r;
-	}
-	return 0;
 }
 
 int

@@ -34,7 +34,8 @@ run_start(void *values, int argc, char **argv)
 		return r;
 	how.name = a->name;
 	how.also = terminated(&a->also);
-	how.owner_pid = a->owner;
+	how.conflict_rules = terminated(&a->conflict_rules);
+	how.owner_pid = a->owner < 0 ? 0 : a->owner ? a->owner : SB_SESSION_NO_OWNER;
 	o.log = stderr_log(a);
 	p = progress_new(a, &o);
 	r = sb_session_start(argv[0], argv[1], &how, &o, (enum sb_session_conflict)a->conflict, &s, &res, &err);
@@ -45,6 +46,7 @@ run_start(void *values, int argc, char **argv)
 	sb_sync_result_free(&res);
 	sb_session_free(&s);
 	free((void *)how.also);
+	free((void *)how.conflict_rules);
 	free_opts(&o);
 	return r;
 }

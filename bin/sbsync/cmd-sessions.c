@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,25 +20,47 @@ struct recovery {
 	json_t *rows;
 };
 
+static char *
+when(int64_t t, char *out, size_t size)
+{
+	time_t tt = (time_t)t;
+	struct tm tm;
+
+	if (!t || !localtime_r(&tt, &tm) || !strftime(out, size, "%Y-%m-%d %H:%M:%S", &tm))
+		(void)snprintf(out, size, "never");
+	return out;
+}
+
+/* One line, or one object, for each session. */
 static void
 tell_recovery(const struct sb_session *s, const char *result, const struct sb_sync_result *res, const struct sb_error *err,
 	void *arg)
 {
 	struct recovery *r = arg;
-	bool failed = strcmp(result, "failed") == 0, done = strcmp(result, "done") == 0;
+	bool failed = strcmp(result, "failed") == 0, done = strcmp(result, "done") == 0, nothing = strcmp(result, "nothing") == 0;
+	char t[32];
 
 	if (r->rows) {
-		json_array_append_new(r->rows, json_pack("{s:s, s:s, s:s?, s:I, s:I, s:I}", "session", s->name, "result", result, "error",
-			failed ? err->msg : NULL, "files_synced", (json_int_t)res->files_synced, "files_deleted",
-			(json_int_t)res->files_deleted, "conflicts", (json_int_t)res->conflicts.n));
+		json_array_append_new(r->rows, json_pack("{s:s?, s:s, s:s?, s:s?, s:I, s:I, s:I, s:I}", "session", s ? s->name : NULL, "result",
+			result, "state", s ? sb_session_state_name(s->state) : NULL, "error", failed ? err->msg : NULL, "files_synced",
+			(json_int_t)res->files_synced, "files_deleted", (json_int_t)res->files_deleted, "conflicts",
+			(json_int_t)res->conflicts.n, "next_try", (json_int_t)(s ? s->next_try : 0)));
 		return;
 	}
-	if (failed)
-		complain("%s: %s; it stays %s and is tried again", s->name, err->msg, sb_session_state_name(s->state));
-	else if (done && !r->a->quiet)
+	if (!s)
+		complain("%s", err->msg);
+	else if (failed)
+		complain("%s: %s; it stays %s, next try at %s", s->name, err->msg, sb_session_state_name(s->state),
+			when(s->next_try, t, sizeof t));
+	else if (r->a->quiet)
+		return;
+	else if (done)
 		(void)printf("%s: synced back, %llu files, %llu deleted, %zu conflicts\n", s->name, (unsigned long long)res->files_synced,
 			(unsigned long long)res->files_deleted, res->conflicts.n);
-	else if (!done && r->a->verbose)
+	else if (strcmp(result, "later") == 0)
+		(void)printf("%s: %s, next try at %s: %s\n", s->name, sb_session_state_name(s->state), when(s->next_try, t, sizeof t),
+			s->last_error ? s->last_error : "");
+	else if (!nothing || r->a->verbose)
 		(void)printf("%s: %s\n", s->name, result);
 }
 
@@ -65,20 +86,10 @@ run_recover(void *values, int argc, char **argv)
 		(void)fputc('\n', stdout);
 		json_decref(r.rows);
 	}
-	if (n < 0)
+	/* A timer need not hear that the run before it is still at work. */
+	if (n < 0 && !(n == SB_E_LOCKED && a->quiet))
 		complain("%s", err.msg);
 	return n < 0 ? exit_code(n) : n > 0 ? EXIT_FAILED : EXIT_DONE;
-}
-
-static char *
-when(int64_t t, char *out, size_t size)
-{
-	time_t tt = (time_t)t;
-	struct tm tm;
-
-	if (!t || !localtime_r(&tt, &tm) || !strftime(out, size, "%Y-%m-%d %H:%M:%S", &tm))
-		(void)snprintf(out, size, "never");
-	return out;
 }
 
 static json_t *
@@ -88,9 +99,11 @@ session_json(const struct sb_session *s)
 
 	for (size_t i = 0; i < s->n_pairs; i++)
 		json_array_append_new(pairs, json_pack("{s:s, s:s}", "local", s->pairs[i].local, "remote", s->pairs[i].remote));
-	return json_pack("{s:s, s:s, s:o, s:I, s:I, s:b, s:s?}", "name", s->name, "state", sb_session_state_name(s->state), "pairs",
-		pairs, "created", (json_int_t)s->created, "last_sync", (json_int_t)s->last_sync, "owned", sb_session_owned(s), "last_error",
-		s->last_error);
+	return json_pack("{s:s, s:s, s:o, s:I, s:I, s:b, s:I, s:s, s:I, s:I, s:s?}", "name", s->name, "state",
+		sb_session_state_name(s->state), "pairs", pairs, "created", (json_int_t)s->created, "last_sync",
+		(json_int_t)s->last_sync, "owned", sb_session_owned(s), "heartbeat", (json_int_t)s->heartbeat, "conflict",
+		sb_session_conflict_name(s->conflict), "failures", (json_int_t)s->failures, "next_try", (json_int_t)s->next_try,
+		"last_error", s->last_error);
 }
 
 static int
@@ -127,8 +140,13 @@ run_ls(void *values, int argc, char **argv)
 				when(l.v[i].last_sync, t, sizeof t),
 				sb_escape(l.v[i].pairs[0].local, strlen(l.v[i].pairs[0].local), at, sizeof at), l.v[i].pairs[0].remote);
 	}
+	for (size_t i = 0; i < l.n_bad; i++)
+		complain("%s", l.bad[i]);
+	r = l.n_bad ? EXIT_FAILED : EXIT_DONE;
 	sb_session_list_free(&l);
-	return rows ? print_json(rows) : EXIT_DONE;
+	if (rows)
+		(void)print_json(rows);
+	return r;
 }
 
 static int
@@ -171,7 +189,7 @@ static int
 run_conflicts(void *values, int argc, char **argv)
 {
 	struct sync_args *a = values;
-	struct sb_sync_result res = { 0 };
+	struct sb_session_saved_list l = { 0 };
 	struct sb_session s = { 0 };
 	struct sb_error err = { 0 };
 	json_t *rows = a->json ? json_array() : NULL;
@@ -179,27 +197,26 @@ run_conflicts(void *values, int argc, char **argv)
 
 	if (r)
 		return r;
-	r = sb_session_conflicts(&s, &res.conflicts, &err);
+	r = sb_session_conflicts(&s, NULL, &l, &err);
 	if (r < 0)
 		complain("%s", err.msg);
-	for (size_t i = 0; r == 0 && i < res.conflicts.n; i++) {
-		const struct sb_sync_note *n = &res.conflicts.v[i];
-		char path[4096], as[4096], t[32];
-		struct stat st = { 0 };
+	for (size_t i = 0; i < l.n; i++) {
+		const struct sb_session_saved *c = &l.v[i];
+		char root[4096], path[4096], as[4096], t[32];
 
-		(void)lstat(n->saved_as, &st);
-		sb_escape(n->path, strlen(n->path), path, sizeof path);
-		sb_escape(n->saved_as, strlen(n->saved_as), as, sizeof as);
+		sb_escape(c->root, strlen(c->root), root, sizeof root);
+		sb_escape(c->path, strlen(c->path), path, sizeof path);
+		sb_escape(c->saved_as, strlen(c->saved_as), as, sizeof as);
 		if (rows)
-			json_array_append_new(rows, json_pack("{s:s, s:s, s:I, s:I}", "path", path, "saved_as", as, "size",
-				(json_int_t)st.st_size, "mtime", (json_int_t)st.st_mtime));
+			json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:I, s:I, s:s}", "root", root, "path", path, "saved_as", as, "size",
+				(json_int_t)c->size, "time", (json_int_t)c->when, "why", c->why));
 		else
-			(void)printf("%s\n  the sandbox's version: %s (%lld bytes, %s)\n", path, as, (long long)st.st_size,
-				when(st.st_mtime, t, sizeof t));
+			(void)printf("%s/%s: %s, %s\n  the other version: %s (%llu bytes)\n", root, path, when(c->when, t, sizeof t), c->why, as,
+				(unsigned long long)c->size);
 	}
 	if (rows)
 		(void)print_json(rows);
-	sb_sync_result_free(&res);
+	sb_session_saved_free(&l);
 	sb_session_free(&s);
 	return r < 0 ? exit_code(r) : EXIT_DONE;
 }
@@ -227,6 +244,51 @@ run_log(void *values, int argc, char **argv)
 	return fd < 0 ? exit_code(fd) : EXIT_DONE;
 }
 
+#define LOST_SHOWN 10
+
+/* What only the sandbox has: found out there, if it can be reached. */
+static void
+tell_loss(struct sb_session *s)
+{
+	struct sb_sync_opts o = SB_SYNC_OPTS_INIT;
+	struct sb_sync_result res = { 0 };
+	struct sb_error err = { 0 };
+	char t[32], path[4096];
+
+	o.dry_run = true;
+	o.max_delete = INT64_MAX;
+	o.cancel = signals_cancel();
+	if (sb_session_sync(s, SB_REASON_STOP, &o, SB_SESSION_AS_STARTED, &res, &err) < 0) {
+		(void)fprintf(stderr, "%s cannot be asked what it has: %s\nWhatever changed there since %s stays only there.\n",
+			s->pairs[0].remote, err.msg, when(s->last_sync, t, sizeof t));
+	} else if (!res.n_changes && !res.conflicts.n) {
+		(void)fprintf(stderr, "Nothing changed in %s since the last sync.\n", s->pairs[0].remote);
+	} else {
+		(void)fprintf(stderr, "%zu changes in %s were not synced back and stay only there:\n", res.n_changes, s->pairs[0].remote);
+		for (size_t i = 0; i < res.n_changes && i < LOST_SHOWN; i++)
+			(void)fprintf(stderr, "  %-7s %s\n", res.changes[i].what,
+				sb_escape(res.changes[i].path, strlen(res.changes[i].path), path, sizeof path));
+		if (res.n_changes > LOST_SHOWN)
+			(void)fprintf(stderr, "  and %zu more ('sbsync diff %s' lists them)\n", res.n_changes - LOST_SHOWN, s->name);
+	}
+	sb_sync_result_free(&res);
+}
+
+/* Is it meant? */
+static bool
+ask_discard(struct sb_session *s)
+{
+	char answer[16] = "";
+
+	tell_loss(s);
+	if (!isatty(STDIN_FILENO)) {
+		complain("nobody is there to ask: 'sbsync rm --discard --yes %s' forgets the session", s->name);
+		return false;
+	}
+	(void)fprintf(stderr, "Forget session '%s'? [y/N] ", s->name);
+	return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
 static int
 run_rm(void *values, int argc, char **argv)
 {
@@ -237,15 +299,9 @@ run_rm(void *values, int argc, char **argv)
 
 	if (r)
 		return r;
-	if (a->discard && s.state != SB_SESSION_STOPPED && isatty(STDIN_FILENO)) {
-		char answer[16] = "";
-
-		(void)fprintf(stderr, "What changed in %s since the last sync stays only there. Forget session '%s'? [y/N] ",
-			s.pairs[0].remote, s.name);
-		if (!fgets(answer, sizeof answer, stdin) || (answer[0] != 'y' && answer[0] != 'Y')) {
-			sb_session_free(&s);
-			return EXIT_FAILED;
-		}
+	if (a->discard && s.state != SB_SESSION_STOPPED && !a->yes && !ask_discard(&s)) {
+		sb_session_free(&s);
+		return EXIT_FAILED;
 	}
 	r = sb_session_remove(&s, NULL, a->discard, &err);
 	if (r < 0)
@@ -273,5 +329,5 @@ const struct sb_cmd cmd_conflicts = { .name = "conflicts", .args = "[SESSION]", 
 	.opts = list_options, .min_args = 0, .max_args = 1, .run = run_conflicts };
 const struct sb_cmd cmd_log = { .name = "log", .args = "[SESSION]", .help = "show what the session's syncs did",
 	.opts = list_options, .min_args = 0, .max_args = 1, .run = run_log };
-const struct sb_cmd cmd_rm = { .name = "rm", .args = "[SESSION]", .help = "forget a session", .opts = list_options,
+const struct sb_cmd cmd_rm = { .name = "rm", .args = "[SESSION]", .help = "forget a session", .opts = rm_options,
 	.min_args = 0, .max_args = 1, .run = run_rm };

@@ -19,6 +19,8 @@ static const struct sb_cmd *const commands[] = {
 	&cmd_status,
 	&cmd_ls,
 	&cmd_conflicts,
+	&cmd_resolve,
+	&cmd_undo,
 	&cmd_log,
 	&cmd_rm,
 	&cmd_doctor,

@@ -10,7 +10,8 @@
 
 static const char *const when_names[] = { "auto", "always", "never", NULL };
 static const char *const delta_names[] = { "auto", "off", "always", NULL };
-static const char *const conflict_names[] = { "both", "local", "runtime", NULL };
+static const char *const conflict_names[] = { "both", "local", "runtime", "merge", NULL };
+static const char *const take_names[] = { "local", "runtime", "merged", NULL };
 static const char *const durability_names[] = { "default", "none", "barrier", "full", NULL };
 
 #define AT(field) offsetof(struct sync_args, field)
@@ -52,7 +53,7 @@ static const char *const durability_names[] = { "default", "none", "barrier", "f
 
 #define END { 0, NULL, SB_OPT_FLAG, 0, NULL, NULL, NULL, 0, 0 }
 #define CONFLICT \
-	{ 0, "conflict", SB_OPT_CHOICE, AT(conflict), "HOW", "when both sides changed a file: both (keep both), local, runtime", conflict_names, 0, 0 }
+	{ 0, "conflict", SB_OPT_CHOICE, AT(conflict), "HOW", "when both sides changed a file: both (keep both), local, runtime, merge", conflict_names, 0, 0 }
 
 const struct sb_opt sync_options[] = { COMMON, END };
 
@@ -61,7 +62,8 @@ const struct sb_opt session_options[] = { CONFLICT, COMMON, END };
 const struct sb_opt start_options[] = {
 	{ 0, "name", SB_OPT_STRING, AT(name), "NAME", "name of the session (default: the directory's)", NULL, 0, 0 },
 	{ 0, "also", SB_OPT_LIST, AT(also), "LOCAL:PATH", "a further pair of directories, same host; repeatable", NULL, 0, 0 },
-	{ 0, "owner", SB_OPT_INT, AT(owner), "PID", "process whose end makes recovery sync back (default: the caller)", NULL, 1, INT64_MAX },
+	{ 0, "owner", SB_OPT_INT, AT(owner), "PID", "process whose end makes recovery sync back (default: the caller); 0: none", NULL, 0, INT64_MAX },
+	{ 0, "conflict-rule", SB_OPT_LIST, AT(conflict_rules), "PATTERN=HOW", "--conflict for the paths that match, for the whole session; repeatable", NULL, 0, 0 },
 	CONFLICT,
 	COMMON,
 	END,
@@ -84,11 +86,28 @@ const struct sb_opt doctor_options[] = {
 	END,
 };
 
-const struct sb_opt list_options[] = {
-	{ 0, "discard", SB_OPT_FLAG, AT(discard), NULL, "forget a session that was not synced back (rm)", NULL, 0, 0 },
-	{ 0, "json", SB_OPT_FLAG, AT(json), NULL, "print JSON", NULL, 0, 0 },
-	{ 'h', "help", SB_OPT_FLAG, AT(help), NULL, "show this help", NULL, 0, 0 },
-	END,
+#define JSON { 0, "json", SB_OPT_FLAG, AT(json), NULL, "print JSON", NULL, 0, 0 }
+#define HELP { 'h', "help", SB_OPT_FLAG, AT(help), NULL, "show this help", NULL, 0, 0 }
+#define SAY \
+	{ 'q', "quiet", SB_OPT_FLAG, AT(quiet), NULL, "print errors only", NULL, 0, 0 }, \
+	{ 'v', "verbose", SB_OPT_COUNT, AT(verbose), NULL, "say more; twice: even more", NULL, 0, 0 }
+#define DRY { 'n', "dry-run", SB_OPT_FLAG, AT(dry_run), NULL, "show what would be done, change nothing", NULL, 0, 0 }
+
+const struct sb_opt list_options[] = { JSON, HELP, END };
+
+const struct sb_opt rm_options[] = {
+	{ 0, "discard", SB_OPT_FLAG, AT(discard), NULL, "forget a session that was not synced back, after asking", NULL, 0, 0 },
+	{ 0, "yes", SB_OPT_FLAG, AT(yes), NULL, "do not ask", NULL, 0, 0 },
+	JSON, HELP, END,
+};
+
+const struct sb_opt undo_options[] = { DRY, JSON, SAY, HELP, END };
+
+const struct sb_opt resolve_options[] = {
+	{ 0, "take", SB_OPT_CHOICE, AT(take), "WHICH", "local, runtime, or merged (where it merges cleanly)", take_names, 0, 0 },
+	{ 0, "all", SB_OPT_FLAG, AT(all), NULL, "every conflict of the session", NULL, 0, 0 },
+	{ 0, "name", SB_OPT_STRING, AT(name), "SESSION", "the session (default: that of the current directory)", NULL, 0, 0 },
+	DRY, JSON, SAY, HELP, END,
 };
 
 void
@@ -96,6 +115,9 @@ sync_args_init(struct sync_args *a)
 {
 	memset(a, 0, sizeof *a);
 	a->max_delete = -1;
+	a->conflict = -1;
+	a->take = -1;
+	a->owner = -1;
 }
 
 void
@@ -104,6 +126,7 @@ sync_args_free(struct sync_args *a)
 	sb_opt_list_free(&a->exclude);
 	sb_opt_list_free(&a->exclude_from);
 	sb_opt_list_free(&a->also);
+	sb_opt_list_free(&a->conflict_rules);
 }
 
 static int

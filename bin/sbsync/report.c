@@ -17,6 +17,7 @@ exit_code(int code)
 	case 0: return EXIT_DONE;
 	case SB_E_USAGE: return EXIT_USAGE;
 	case SB_E_LOCKED: return EXIT_LOCKED;
+	case SB_E_IDENTITY:
 	case SB_E_BRAKE: return EXIT_BRAKE;
 	default: return EXIT_FAILED;
 	}
@@ -88,6 +89,7 @@ print_json(const struct sync_args *a, int code, const struct sb_error *err, cons
 	json_object_set_new(o, "files_moved", json_integer((json_int_t)res->files_moved));
 	json_object_set_new(o, "files_delta", json_integer((json_int_t)res->files_delta));
 	json_object_set_new(o, "conflicts", notes_json(&res->conflicts, true));
+	json_object_set_new(o, "merged", notes_json(&res->merged, false));
 	json_object_set_new(o, "skipped", notes_json(&res->skipped, false));
 	json_object_set_new(o, "auto_exec", notes_json(&res->auto_exec, false));
 	json_object_set_new(o, "escaping_links", notes_json(&res->escaping_links, false));
@@ -170,6 +172,7 @@ report(const struct sync_args *a, int code, const struct sb_error *err, const st
 		print_notes(&res->conflicts, "conflict");
 		print_notes(&res->errors, "error");
 		if (!a->quiet) {
+			print_notes(&res->merged, "decided");
 			print_notes(&res->skipped, "skipped");
 			print_notes(&res->auto_exec, "note");
 			print_notes(&res->escaping_links, "note");

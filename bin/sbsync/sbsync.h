@@ -37,8 +37,11 @@ struct sync_args {
 	const char *name;
 	struct sb_opt_list also;
 	int64_t owner;
-	int conflict; /* both, local, runtime */
-	bool all, now, discard;
+	int conflict; /* both, local, runtime, merge; -1: as the session was started */
+	struct sb_opt_list conflict_rules;
+	int take;     /* local, runtime, merged; -1: not said */
+	bool all, now, discard, yes;
+	int64_t every; /* ms */
 };
 
 /* The options that sync verbs share; one table, used for parsing and for --help. */
@@ -48,6 +51,9 @@ extern const struct sb_opt start_options[];
 extern const struct sb_opt recover_options[];
 extern const struct sb_opt list_options[];
 extern const struct sb_opt doctor_options[];
+extern const struct sb_opt rm_options[];
+extern const struct sb_opt resolve_options[];
+extern const struct sb_opt undo_options[];
 
 extern const struct sb_cmd cmd_mirror;
 extern const struct sb_cmd cmd_diff;
@@ -61,6 +67,8 @@ extern const struct sb_cmd cmd_conflicts;
 extern const struct sb_cmd cmd_log;
 extern const struct sb_cmd cmd_rm;
 extern const struct sb_cmd cmd_doctor;
+extern const struct sb_cmd cmd_resolve;
+extern const struct sb_cmd cmd_undo;
 extern const struct sb_cmd cmd_agent;
 
 /* The mirror verb's work, also for `diff SRC DST`. */

@@ -20,10 +20,19 @@ enum sb_session_state {
 	SB_SESSION_STOPPED,
 };
 
+/* What becomes of a path that both sides changed. */
 enum sb_session_conflict {
+	SB_SESSION_AS_STARTED = -1, /* what the session was started with */
 	SB_SESSION_KEEP_BOTH,
 	SB_SESSION_TAKE_LOCAL,
 	SB_SESSION_TAKE_RUNTIME,
+	SB_SESSION_MERGE, /* texts that merge cleanly with what both had are merged; else both are kept */
+};
+
+/* For the paths that match (gitignore syntax); of several, the last one counts. */
+struct sb_session_rule {
+	char *pattern;
+	enum sb_session_conflict how;
 };
 
 struct sb_session_pair {
@@ -44,6 +53,10 @@ struct sb_session {
 	uint64_t owner_start; /* start time of that process, in clock ticks since boot */
 	uint32_t failures; /* recoveries in a row that failed */
 	int64_t next_try;  /* not before */
+	int64_t heartbeat; /* when the owner was last heard of; 0: never */
+	enum sb_session_conflict conflict;
+	struct sb_session_rule *rules;
+	size_t n_rules;
 	char *last_error;  /* of the last sync; NULL: it went well */
 	/* How to reach the other side, as given at the start; used where a later call does not say otherwise. */
 	int64_t port;
@@ -54,6 +67,8 @@ struct sb_session_list {
 	struct sb_session *v;
 	size_t n;
 	size_t cap;
+	char **bad; /* a line about each session that cannot be read: damaged, or of a newer version */
+	size_t n_bad;
 };
 
 SB_API void sb_session_free(struct sb_session *s);
@@ -65,15 +80,22 @@ SB_API int sb_session_load(const char *state_dir, const char *name, const char *
 	struct sb_error *err);
 SB_API int sb_session_load_all(const char *state_dir, struct sb_session_list *out, struct sb_error *err);
 
-/* Is the process that owns it alive? */
+/*
+ * Is its owner alive? The process, if it has one; else (`owner_pid` 0: it runs elsewhere) whether it was heard of in the last
+ * SB_SESSION_HEARTBEAT_S seconds. Every sync counts as a sign of life; an owner that syncs less often calls sb_session_beat.
+ */
+#define SB_SESSION_HEARTBEAT_S 120
 SB_API bool sb_session_owned(const struct sb_session *s);
+SB_API int sb_session_beat(const struct sb_session *s, const char *state_dir, struct sb_error *err);
 
 struct sb_session_start {
 	size_t size;
 	const char *name;      /* NULL: made from the local directory's name */
 	const char *const *also; /* further pairs "LOCAL:REMOTE-PATH", NULL-terminated; may be NULL */
-	int64_t owner_pid;     /* 0: the parent process */
+	int64_t owner_pid;     /* 0: the parent process; SB_SESSION_NO_OWNER: none, its heartbeat counts */
+	const char *const *conflict_rules; /* "PATTERN=both|local|runtime|merge", NULL-terminated; may be NULL */
 };
+#define SB_SESSION_NO_OWNER (-1)
 #define SB_SESSION_START_INIT { .size = sizeof(struct sb_session_start) }
 
 /*
@@ -95,13 +117,19 @@ enum sb_session_reason {
 SB_API int sb_session_sync(struct sb_session *s, enum sb_session_reason reason, const struct sb_sync_opts *opts,
 	enum sb_session_conflict policy, struct sb_sync_result *res, struct sb_error *err);
 
+/* "both", "local", "runtime", "merge"; false: none of them. */
+SB_API bool sb_session_conflict_of(const char *name, enum sb_session_conflict *out);
+SB_API const char *sb_session_conflict_name(enum sb_session_conflict c);
+
 /* One session's outcome of a recovery. `result` is "done", "nothing", "owned", "later", "busy" or "failed". */
+/* `s` is NULL for a session that cannot be read. */
 typedef void (*sb_recover_fn)(const struct sb_session *s, const char *result, const struct sb_sync_result *res,
 	const struct sb_error *err, void *arg);
 
 /*
  * Finishes what crashes interrupted: every open session whose owner is gone is synced back (reason crash); those that cannot be
- * reached are tried again next time, less and less often (`now`: at once). Returns how many failed.
+ * reached are tried again next time, less and less often (`now`: at once). Returns how many failed. SB_E_LOCKED when `name` is
+ * NULL and another such call is under way.
  */
 SB_API int sb_session_recover(const char *name, bool now, const struct sb_sync_opts *opts, sb_recover_fn fn, void *arg,
 	struct sb_error *err);
@@ -109,8 +137,45 @@ SB_API int sb_session_recover(const char *name, bool now, const struct sb_sync_o
 /* Forgets a session and its state here. An open one only with `discard`. Touches neither tree. */
 SB_API int sb_session_remove(struct sb_session *s, const char *state_dir, bool discard, struct sb_error *err);
 
-/* The saved versions that still exist beside their files. */
-SB_API int sb_session_conflicts(const struct sb_session *s, struct sb_sync_notes *out, struct sb_error *err);
+/* A version that lost its place in a conflict and is still there beside it. */
+struct sb_session_saved {
+	char *root;     /* local root */
+	char *path;     /* in it */
+	char *saved_as; /* in it */
+	int64_t when;
+	uint64_t size;
+	const char *why;
+	uint8_t base[16]; /* digest of what both sides had before; zero: not known */
+	uint16_t base_mode;
+};
+
+struct sb_session_saved_list {
+	struct sb_session_saved *v;
+	size_t n;
+};
+SB_API void sb_session_saved_free(struct sb_session_saved_list *l);
+SB_API int sb_session_conflicts(const struct sb_session *s, const char *state_dir, struct sb_session_saved_list *out,
+	struct sb_error *err);
+
+enum sb_session_take {
+	SB_TAKE_LOCAL,   /* what is in place stays */
+	SB_TAKE_RUNTIME, /* the saved version takes the place */
+	SB_TAKE_MERGED,  /* the clean merge of both, where there is one */
+};
+
+/*
+ * Decides conflicts on the local side (the next sync carries it over): the one at `path` (absolute; the file or its saved version), or
+ * all (NULL). `res->merged` lists what was decided, `res->conflicts` what could not be. SB_E_NOTFOUND when `path` is no conflict.
+ */
+SB_API int sb_session_resolve(struct sb_session *s, const char *path, enum sb_session_take take,
+	const struct sb_sync_opts *opts, struct sb_sync_result *res, struct sb_error *err);
+
+/*
+ * Takes the local side back to what it was before the last run that changed it (sync, stop, recover, resolve, undo: so a second call undoes
+ * the first). What was edited since stays and is a conflict, with the old version beside it. SB_E_NOTFOUND: there is nothing to undo.
+ */
+SB_API int sb_session_undo(struct sb_session *s, const struct sb_sync_opts *opts, struct sb_sync_result *res,
+	struct sb_error *err);
 
 /* Opens the session's log for reading: lines of JSON. Returns a descriptor. */
 SB_API int sb_session_log_fd(const struct sb_session *s, struct sb_error *err);

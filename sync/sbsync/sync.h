@@ -122,6 +122,7 @@ struct sb_sync_result {
 	struct sb_sync_notes errors;
 	struct sb_sync_notes auto_exec;      /* came through, but run by themselves */
 	struct sb_sync_notes escaping_links;
+	struct sb_sync_notes merged; /* conflicts that were decided; `saved_as` is gone */
 	struct sb_sync_change *changes;      /* dry run only */
 	size_t n_changes;
 	int64_t duration_ms;

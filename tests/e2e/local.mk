@@ -9,7 +9,8 @@ E2E = \
 	%D%/rpc-host.sh \
 	%D%/ssh.sh \
 	%D%/ssh-cuts.sh \
-	%D%/session.sh
+	%D%/session.sh \
+	%D%/session-conflicts.sh
 
 TESTS += $(E2E)
 

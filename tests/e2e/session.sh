@@ -106,7 +106,7 @@ git init -q box/sub && git -C box/sub config core.fsmonitor /bin/evil
 check "a new repository comes without its configuration" test -d ws/sub/.git/objects -a ! -e ws/sub/.git/config -a -e ws/sub/.git/config.runtime-conflict-two
 check "and without hooks" test ! -e ws/sub/.git/hooks
 mv box kept && mkdir box
-must_fail "an emptied sandbox is noticed" 1 "$sbsync" sync two
+must_fail "an emptied sandbox is noticed" 5 "$sbsync" sync two
 check "by its identity" sh -c "printf '%s' \"$output\" | grep -q 'not the sandbox'"
 check "and nothing was deleted" test -e ws/e/mode
 rmdir box && mv kept box && find box -mindepth 1 -delete
@@ -114,6 +114,8 @@ must_fail "an emptied root stops at the brake" 5 "$sbsync" stop two
 check "nothing was deleted here either" test -e ws/e/mode
 is "the session waits" "$("$sbsync" status --json two | grep -o '"state":"[a-z]*"')" '"state":"unsynced"'
 must_fail "an open session is not forgotten" 1 "$sbsync" rm two
-check "unless it is meant" "$sbsync" rm --discard two
+must_fail "not even to be discarded, unless someone says yes" 1 "$sbsync" rm --discard two
+check "and is told what would stay there" sh -c "printf '%s' \"$output\" | grep -q 'were not synced back\|cannot be asked'"
+check "unless it is meant" "$sbsync" rm --discard --yes two
 must_fail "a session that is not there" 1 "$sbsync" status two
 finish

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/* The three-way rules on real trees, through the real engine with a real agent; and undo of each sync. */
+#include "config.h"
+
+#include "tests/lib/unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <sbsync/session.h>
+
+#include "tests/lib/model.h"
+#include "tests/lib/tmpdir.h"
+
+#define ROUNDS 30 /* SESSION_ROUNDS overrides */
+#define EPOCH 1000000000
+
+/* One pair of roots with a session between them. */
+struct bed {
+	struct tmpdir dir;
+	char ws[300], box[300], state[300], sbsync[600];
+	const char *agent[3];
+	struct sb_sync_opts o;
+	struct sb_session s;
+};
+
+static int
+remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+	(void)st;
+	(void)kind;
+	return at->level ? remove(path) : 0;
+}
+
+static void
+set_time(const char *path, uint32_t t)
+{
+	struct timespec ts[2] = { { .tv_sec = EPOCH + t }, { .tv_sec = EPOCH + t } };
+
+	assert_int_equal(utimensat(AT_FDCWD, path, ts, AT_SYMLINK_NOFOLLOW), 0);
+}
+
+static void
+write_tree(const char *root, const struct model_list *l)
+{
+	char path[512], text[32];
+
+	assert_int_equal(nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+	for (size_t i = 0; i < l->n; i++) {
+		const struct model_node *n = &l->v[i].n;
+		FILE *f;
+
+		(void)snprintf(path, sizeof path, "%s/%s", root, l->v[i].path);
+		(void)snprintf(text, sizeof text, "to-%u", n->content);
+		if (n->type == MODEL_DIR) {
+			assert_int_equal(mkdir(path, n->mode), 0);
+			continue;
+		}
+		if (n->type == MODEL_LINK) {
+			assert_int_equal(symlink(text, path), 0);
+		} else {
+			f = fopen(path, "w");
+			assert_non_null(f);
+			assert_true(fputs(text, f) >= 0);
+			assert_int_equal(fclose(f), 0);
+			assert_int_equal(chmod(path, n->mode), 0);
+		}
+		set_time(path, n->mtime);
+	}
+}
+
+static struct model_list *reading;
+static size_t reading_root;
+
+static int
+read_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+	struct model_row *r = &reading->v[reading->n];
+	char text[64] = "";
+
+	(void)kind;
+	if (!at->level)
+		return 0;
+	reading->n++;
+	(void)snprintf(r->path, sizeof r->path, "%s", path + reading_root + 1);
+	r->n = (struct model_node){ .type = S_ISDIR(st->st_mode) ? MODEL_DIR : S_ISLNK(st->st_mode) ? MODEL_LINK : MODEL_FILE,
+		.mode = st->st_mode & 07777, .mtime = (uint32_t)(st->st_mtime - EPOCH) };
+	if (S_ISLNK(st->st_mode)) {
+		assert_true(readlink(path, text, sizeof text - 1) > 0);
+	} else if (S_ISREG(st->st_mode)) {
+		FILE *f = fopen(path, "r");
+
+		assert_non_null(f);
+		assert_non_null(fgets(text, sizeof text, f));
+		(void)fclose(f);
+	}
+	if (r->n.type != MODEL_DIR)
+		r->n.content = (uint32_t)strtoul(text + 3, NULL, 10);
+	return 0;
+}
+
+static int
+by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct model_row *)a)->path, ((const struct model_row *)b)->path);
+}
+
+static void
+read_tree(const char *root, struct model_list *out)
+{
+	reading = out;
+	reading_root = strlen(root);
+	out->n = 0;
+	assert_int_equal(nftw(root, read_one, 16, FTW_PHYS), 0);
+	qsort(out->v, out->n, sizeof out->v[0], by_path);
+}
+
+static void
+must_be(const char *root, const struct model_list *want, const char *what, uint64_t seed)
+{
+	struct model_list got;
+	char why[512];
+
+	read_tree(root, &got);
+	if (model_differ(&got, want, false, why, sizeof why))
+		fail_msg("seed %llu: %s: %s", (unsigned long long)seed, what, why);
+}
+
+static void
+sync_now(struct bed *b, enum sb_session_reason reason, size_t *conflicts, uint64_t seed)
+{
+	struct sb_sync_result res = { 0 };
+	struct sb_error err = { 0 };
+	int r = sb_session_sync(&b->s, reason, &b->o, SB_SESSION_AS_STARTED, &res, &err);
+
+	if (r < 0)
+		fail_msg("seed %llu: reason %d: %s", (unsigned long long)seed, reason, err.msg);
+	*conflicts = res.conflicts.n;
+	sb_sync_result_free(&res);
+}
+
+static void
+undo_now(struct bed *b, uint64_t seed)
+{
+	struct sb_sync_result res = { 0 };
+	struct sb_error err = { 0 };
+	int r = sb_session_undo(&b->s, &b->o, &res, &err);
+
+	if (r < 0 || res.errors.n || res.conflicts.n)
+		fail_msg("seed %llu: undo: %s, %zu errors, %zu conflicts", (unsigned long long)seed, err.msg, res.errors.n, res.conflicts.n);
+	sb_sync_result_free(&res);
+}
+
+static bool
+same(const struct model_list *a, const struct model_list *b)
+{
+	char why[512];
+
+	return !model_differ(a, b, false, why, sizeof why);
+}
+
+static void
+one_round(struct bed *b, uint64_t seed)
+{
+	static const enum sb_session_reason reasons[] = { 0, SB_REASON_PUSH, SB_REASON_CRASH, SB_REASON_TURN };
+	struct model_tree t[3];
+	struct model_list l[3];
+	struct model_result want;
+	uint64_t rnd = seed;
+	int direction = MODEL_TO + (int)model_below(&rnd, 3);
+	size_t conflicts;
+
+	model_make(&t[0], &rnd);
+	t[1] = t[2] = t[0];
+	model_edit(&t[1], 8, &rnd);
+	model_edit(&t[2], 8, &rnd);
+	for (int i = 0; i < 3; i++)
+		model_list_of(&t[i], &l[i]);
+	write_tree(b->ws, &l[0]);
+	write_tree(b->box, &l[0]);
+	sync_now(b, SB_REASON_TURN, &conflicts, seed);
+	assert_int_equal(conflicts, 0);
+	write_tree(b->ws, &l[1]);
+	write_tree(b->box, &l[2]);
+	model_run(&t[0], &t[1], &t[2], direction, MODEL_KEEP_BOTH, &want);
+	sync_now(b, reasons[direction], &conflicts, seed);
+	must_be(b->ws, &want.local, "local", seed);
+	must_be(b->box, &want.runtime, "runtime", seed);
+	assert_int_equal(conflicts, want.n_conflicts);
+	if (!(direction & MODEL_FROM) || same(&want.local, &l[1]))
+		return;
+	undo_now(b, seed);
+	must_be(b->ws, &l[1], "undone", seed);
+	undo_now(b, seed);
+	must_be(b->ws, &want.local, "undo undone", seed);
+}
+
+static int
+setup(void **state)
+{
+	const char *top = getenv("SB_TOP_BUILDDIR");
+	struct bed *b = calloc(1, sizeof *b);
+	struct sb_session_start how = SB_SESSION_START_INIT;
+	struct sb_sync_result res = { 0 };
+	struct sb_error err = { 0 };
+	int r;
+
+	if (!b)
+		return -1;
+	*state = b;
+	tmpdir_make(&b->dir);
+	(void)snprintf(b->ws, sizeof b->ws, "%s/ws", b->dir.path);
+	(void)snprintf(b->box, sizeof b->box, "%s/box", b->dir.path);
+	(void)snprintf(b->state, sizeof b->state, "%s/state", b->dir.path);
+	(void)snprintf(b->sbsync, sizeof b->sbsync, "%s/sbsync", top ? top : ".");
+	/* The agent keeps its state there too. */
+	(void)setenv("SBSYNC_STATE_DIR", b->state, 1);
+	(void)umask(022);
+	if (mkdir(b->ws, 0755) < 0)
+		return -1;
+	b->agent[0] = b->sbsync;
+	b->agent[1] = "agent";
+	b->o = (struct sb_sync_opts)SB_SYNC_OPTS_INIT;
+	b->o.agent = b->agent;
+	b->o.state_dir = b->state;
+	b->o.max_delete = 1000000;
+	b->o.durability = SB_SYNC_DURABLE_NONE;
+	how.name = MODEL_LABEL;
+	r = sb_session_start(b->ws, b->box, &how, &b->o, SB_SESSION_KEEP_BOTH, &b->s, &res, &err);
+	if (r < 0)
+		print_message("# %s\n", err.msg);
+	sb_sync_result_free(&res);
+	return r;
+}
+
+static int
+teardown(void **state)
+{
+	struct bed *b = *state;
+
+	sb_session_free(&b->s);
+	tmpdir_remove(&b->dir);
+	free(b);
+	return 0;
+}
+
+static void
+real_trees_follow_the_table(void **state)
+{
+	const char *n = getenv("SESSION_ROUNDS");
+	uint64_t rounds = n ? strtoul(n, NULL, 10) : ROUNDS;
+
+	for (uint64_t seed = 1; seed <= rounds; seed++)
+		one_round(*state, seed * 1000003);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(real_trees_follow_the_table, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("session-model", tests, NULL, NULL);
+}
