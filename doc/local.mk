@@ -8,3 +8,8 @@ EXTRA_DIST += \
 	%D%/BENCHMARKS.md \
 	%D%/HACKING.md
 dist_doc_DATA += %D%/sandbox.proto
+
+# The example of the library, with its public headers and exported symbols only; tests/e2e/example.sh runs it.
+check_PROGRAMS += %D%/example
+doc_example_SOURCES = %D%/example.c
+doc_example_LDADD = libsandbox.la libsbsync.la

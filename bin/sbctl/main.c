@@ -8,6 +8,18 @@
 #include <sb/version.h>
 
 const struct sb_cmd *const sbctl_cmds[] = {
+	&sbctl_run,
+	&sbctl_ls,
+	&sbctl_show,
+	&sbctl_exec,
+	&sbctl_shell,
+	&sbctl_sync,
+	&sbctl_stop,
+	&sbctl_destroy,
+	&sbctl_recover,
+	&sbctl_events,
+	&sbctl_providers,
+	&sbctl_profile,
 	&sbctl_host,
 	NULL,
 };

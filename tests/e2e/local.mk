@@ -1,12 +1,14 @@
 E2E = \
 	%D%/demo.sh \
 	%D%/bench.sh \
+	%D%/example.sh \
 	%D%/host-crash.sh \
 	%D%/host-zfs.sh \
 	%D%/install.sh \
 	%D%/mirror.sh \
 	%D%/quickstart.sh \
 	%D%/rpc-host.sh \
+	%D%/sbctl-run.sh \
 	%D%/ssh.sh \
 	%D%/ssh-cuts.sh \
 	%D%/session.sh \

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <bin/sbctl/box.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <base/file.h>
+
+#define CHUNK 65536
+#define DRAIN_MS 200 /* for output of what the command left running behind it */
+
+/* A command with this process's input and output. */
+struct attached {
+	struct sb_handle *h;
+	bool tty;
+	struct termios before;
+	int quit; /* ends the thread that reads our input */
+	int sigfd;
+	bool out_gone; /* nobody reads our output any more */
+	int stopping;  /* a stop was asked for */
+};
+
+/* Our input into the command's, until either ends. */
+static void *
+feed(void *arg)
+{
+	struct attached *t = arg;
+	char *buf = malloc(CHUNK);
+
+	while (buf) {
+		struct pollfd p[2] = { { STDIN_FILENO, POLLIN, 0 }, { t->quit, POLLIN, 0 } };
+		ssize_t n;
+		int to;
+
+		if (poll(p, 2, -1) < 0 && errno != EINTR)
+			break;
+		if (p[1].revents)
+			break;
+		if (!p[0].revents)
+			continue;
+		n = read(STDIN_FILENO, buf, CHUNK);
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		to = sb_handle_stdin(t->h);
+		if (n <= 0 || to < 0) {
+			(void)sb_handle_close_stdin(t->h, NULL);
+			break;
+		}
+		for (ssize_t done = 0; done < n;) {
+			ssize_t w = sb_file_write_nosig(to, buf + done, (size_t)(n - done));
+
+			if (w < 0 && errno == EINTR)
+				continue;
+			if (w <= 0) {
+				free(buf);
+				return NULL;
+			}
+			done += w;
+		}
+	}
+	free(buf);
+	return NULL;
+}
+
+static void
+raw_terminal(struct attached *t)
+{
+	struct termios raw;
+
+	if (!t->tty || tcgetattr(STDIN_FILENO, &t->before) < 0)
+		return;
+	raw = t->before;
+	cfmakeraw(&raw);
+	(void)tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
+}
+
+static void
+cooked_terminal(const struct attached *t)
+{
+	if (t->tty)
+		(void)tcsetattr(STDIN_FILENO, TCSADRAIN, &t->before);
+}
+
+static void
+ask_stop(struct attached *t)
+{
+	struct sb_call call = sb_call_within(NULL, 1);
+
+	/* The stop goes on by itself; its end shows at done_fd. */
+	t->stopping++;
+	(void)sb_handle_stop(t->h, t->stopping > 1 ? &call : NULL, NULL);
+}
+
+static void
+on_signal(struct attached *t, int sig)
+{
+	struct winsize w;
+
+	if (sig == SIGWINCH) {
+		if (t->tty && ioctl(STDIN_FILENO, TIOCGWINSZ, &w) == 0)
+			(void)sb_handle_resize(t->h, w.ws_row, w.ws_col, NULL);
+		return;
+	}
+	/* A first Ctrl-C is the command's to answer, as on a terminal of its own. */
+	if ((sig == SIGINT || sig == SIGQUIT) && !t->stopping++) {
+		(void)sb_handle_signal(t->h, sig, NULL);
+		return;
+	}
+	ask_stop(t);
+}
+
+/* One piece of output; false at its end. */
+static bool
+pass_output(struct attached *t, char *buf)
+{
+	ssize_t n = read(sb_handle_stdout(t->h), buf, CHUNK);
+
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return true;
+	if (n <= 0)
+		return false;
+	if (!t->out_gone && sb_file_write_all(STDOUT_FILENO, buf, (size_t)n, NULL) < 0) {
+		/* As a shell's pipe: whoever reads us is gone, so the command should go. */
+		t->out_gone = true;
+		(void)sb_handle_signal(t->h, SIGPIPE, NULL);
+	}
+	return true;
+}
+
+static int
+pump(struct attached *t, struct sb_error *err)
+{
+	sb_autofree char *buf = malloc(CHUNK);
+	bool open = true, done = false;
+
+	if (!buf)
+		return sb_fail(err, SB_E_NOMEM, "out of memory");
+	while (open || !done) {
+		struct pollfd p[3] = { { open ? sb_handle_stdout(t->h) : -1, POLLIN, 0 },
+			{ done ? -1 : sb_handle_done_fd(t->h), POLLIN, 0 }, { t->sigfd, POLLIN, 0 } };
+		int n = poll(p, 3, done ? DRAIN_MS : -1), sig;
+
+		if (n < 0 && errno != EINTR)
+			return sb_fail_errno(err, "poll");
+		if (n == 0)
+			break;
+		if (n < 0)
+			continue;
+		while (p[2].revents && (sig = box_signals_take(t->sigfd)))
+			on_signal(t, sig);
+		if (p[0].revents)
+			open = pass_output(t, buf);
+		if (p[1].revents)
+			done = true;
+	}
+	return 0;
+}
+
+static int
+attend(struct attached *t, struct sb_ended *end, struct sb_error *err)
+{
+	pthread_t feeder;
+	uint64_t one = 1;
+	int r;
+
+	t->quit = eventfd(0, EFD_CLOEXEC);
+	if (t->quit < 0)
+		return sb_fail_errno(err, "eventfd");
+	raw_terminal(t);
+	if (pthread_create(&feeder, NULL, feed, t) != 0) {
+		cooked_terminal(t);
+		(void)close(t->quit);
+		return sb_fail(err, SB_E_SYS, "a thread could not be started");
+	}
+	r = pump(t, err);
+	if (write(t->quit, &one, sizeof one) < 0)
+		(void)sb_handle_close_stdin(t->h, NULL);
+	(void)pthread_join(feeder, NULL);
+	cooked_terminal(t);
+	(void)close(t->quit);
+	return r < 0 ? r : sb_handle_wait(t->h, NULL, end, err);
+}
+
+int
+box_attach(struct box *b, struct sb_sandbox *sb, const char *const *argv, int sigfd, struct sb_error *err)
+{
+	struct sb_launch_spec spec = SB_LAUNCH_SPEC_INIT;
+	struct attached t = { .sigfd = sigfd };
+	struct sb_ended end = { 0 };
+	struct winsize w;
+	char **env = NULL;
+	const char *term = getenv("TERM");
+	int r = 0;
+
+	t.tty = !b->a.no_tty && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+	spec.argv = argv;
+	spec.tty = t.tty;
+	spec.stderr_fd = STDERR_FILENO;
+	if (t.tty && ioctl(STDIN_FILENO, TIOCGWINSZ, &w) == 0) {
+		spec.rows = w.ws_row;
+		spec.cols = w.ws_col;
+	}
+	if (t.tty && term)
+		r = sb_texts_set(&env, "TERM", term, err);
+	for (size_t i = 0; r == 0 && i < b->a.env.n; i++)
+		r = sb_texts_add(&env, b->a.env.v[i], err);
+	spec.env = (const char *const *)env;
+	if (r == 0)
+		r = sb_sandbox_launch(sb, &spec, &b->call, &t.h, err);
+	sb_texts_free(env);
+	if (r < 0)
+		return r;
+	box_signals_cancel(NULL);
+	r = attend(&t, &end, err);
+	sb_handle_free(t.h);
+	if (r == 0 && end.lost)
+		(void)fprintf(stderr, "sbctl: the connection to the sandbox was lost while the command ran\n");
+	return r < 0 ? r : end.code;
+}

@@ -1,0 +1,33 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The example program of the library prepares, syncs, launches, syncs back and destroys.
+. "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
+
+src=${SB_TOP_SRCDIR:-.}
+build=${SB_TOP_BUILDDIR:-.}
+export SBSYNC_STATE_DIR="$scratch/state"
+mkdir "$scratch/ws" && cd "$scratch/ws" || exit 1
+if [ ! -x "$build/sbsync-agent" ] && [ -z "${SBSYNC_AGENT:-}" ]; then
+	SBSYNC_AGENT=$build/sbsync
+	export SBSYNC_AGENT
+fi
+is "it is at most 40 lines" "$(awk 'END { print NR <= 40 }' "$src/doc/example.c")" 1
+is "on this machine" "$("$build/doc/example" local 2>&1)" "exit 0, 0 files back, destroyed"
+is "its command ran" "$(cat greeting)" "hello"
+must_fail "a backend that is not there" 1 "$build/doc/example" vm
+
+if ! command -v ssh-keygen >/dev/null || ! "$build/sbctl" providers | grep -q '^ssh '; then
+	skip "over SSH" "no ssh here"
+elif ! why=$(sh "$src/tests/lib/sshd.sh" start "$scratch/server" \
+	'SetEnv XDG_CACHE_HOME=@DIR@/cache SBSYNC_STATE_DIR=@DIR@/state XDG_STATE_HOME=@DIR@/state TMPDIR=@DIR@/tmp HOME=@DIR@/home'); then
+	skip "over SSH" "$why"
+else
+	dir=$scratch/server
+	at_exit "sh $src/tests/lib/sshd.sh stop $dir"
+	mkdir -p "$dir/home" "$dir/tmp"
+	is "over SSH" "$("$build/doc/example" ssh host=127.0.0.1 user="$(cat "$dir/user")" port="$(cat "$dir/port")" config=/dev/null \
+		identity="$dir/id_ed25519" known_hosts="$dir/known_hosts" 2>&1)" "exit 0, 1 files back, destroyed"
+	is "its work came back" "$(cat greeting)" "hello
+hello"
+fi
+finish

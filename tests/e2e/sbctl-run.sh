@@ -1,0 +1,171 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# sbctl: a command in a sandbox and back, its verbs, its profiles. On this machine and over SSH.
+. "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
+need python3 ssh ssh-keygen
+
+src=${SB_TOP_SRCDIR:-.}
+build=${SB_TOP_BUILDDIR:-.}
+sbctl=$build/sbctl
+export SBSYNC_STATE_DIR="$scratch/state" XDG_CONFIG_HOME="$scratch/config"
+cd "$scratch" || exit 1
+mkdir -p ws config/sandbox
+if [ ! -x "$build/sbsync-agent" ] && [ -z "${SBSYNC_AGENT:-}" ]; then
+	SBSYNC_AGENT=$build/sbsync
+	export SBSYNC_AGENT
+fi
+
+# On this machine: the same directory, so only launching and the record count.
+cd ws || exit 1
+out=$(echo in | "$sbctl" run -q -b local -e A=b -- sh -c 'cat; echo "$A"; echo err >&2; exit 7' 2>../err)
+is "the command's status is passed on" $? 7
+is "its input and output are ours" "$out" "in
+b"
+is "its stderr is ours" "$(cat ../err)" "err"
+is "it got its own words only" "$("$sbctl" run -q -b local -- sh -c 'echo $# "$@"' x 1 '2 3')" "2 1 2 3"
+"$sbctl" run -q -b local -- sh -c 'kill -9 $$' 2>/dev/null
+is "a signal is 128 + n" $? 137
+must_fail "a command that is not there" 1 "$sbctl" run -b local -- /no/such/program
+must_fail "an unknown backend names the others" 2 "$sbctl" run -b lokal -- true
+check "... all of them" sh -c 'case "$1" in *"use local, ssh, host"*) ;; *) exit 1 ;; esac' - "$output"
+must_fail "profile and backend exclude each other" 2 "$sbctl" run -b local -P x -- true
+must_fail "an option that the backend lacks" 1 "$sbctl" run -b local -s colour=red -- true
+must_fail "no command" 2 "$sbctl" run -b local
+is "nothing is left to look after" "$("$sbctl" ls)" "no sandboxes"
+is "what is gone is on record" "$("$sbctl" ls -a --json | python3 -c 'import json,sys; print({x["state"] for x in json.load(sys.stdin)})')" \
+	"{'destroyed'}"
+check "events tell what happened" sh -c '"$1" events --json | grep -q "sandbox.transport.disconnect.*\"exit_code\":7"' - "$sbctl"
+must_fail "a sandbox that is not there" 1 "$sbctl" show none-such
+
+# Profiles.
+cat >"$scratch/config/sandbox/config.yaml" <<'END'
+profiles:
+  here: {backend: local, env: {HELLO: there}, secret_env: {KEY: "env:SB_E2E_SECRET"}}
+END
+echo 'sandbox: here' >.sandbox.yaml
+is "the project's profile is taken" "$(SB_E2E_SECRET=s3cr3t-x "$sbctl" run -q -- sh -c 'echo $HELLO $KEY')" "there s3cr3t-x"
+check "no secret is on disk" sh -c '! grep -rq s3cr3t-x "$1"' - "$scratch/state"
+must_fail "a secret that is not there stops it" 1 "$sbctl" run -- true
+check "a right file has no mistakes" "$sbctl" profile check
+cat >>"$scratch/config/sandbox/config.yaml" <<'END'
+  bad: {backend: docker, persistence: always, colour: red}
+END
+must_fail "mistakes are told" 1 "$sbctl" profile check
+is "... each with its line and the words allowed" "$(echo "$output" | sed "s|^$scratch/config/sandbox/||; s/: use .*/: use .../")" \
+	'config.yaml:3: persistence: persistence "always" is not known: use ...
+config.yaml:3: a profile has no "colour": use ...'
+must_fail "no run with mistakes" 1 "$sbctl" run -- true
+rm "$scratch/config/sandbox/config.yaml" .sandbox.yaml
+cd "$scratch" || exit 1
+
+# Over SSH.
+if ! "$sbctl" providers | grep -q '^ssh '; then
+	skip "runs over SSH" "the ssh backend is not built in"
+	finish
+	exit
+fi
+dir=$scratch/server
+if ! why=$(sh "$src/tests/lib/sshd.sh" start "$dir" \
+	'SetEnv XDG_CACHE_HOME=@DIR@/cache SBSYNC_STATE_DIR=@DIR@/state XDG_STATE_HOME=@DIR@/state TMPDIR=@DIR@/tmp HOME=@DIR@/home'); then
+	skip "runs over SSH" "$why"
+	finish
+	exit
+fi
+at_exit "sh $src/tests/lib/sshd.sh stop $dir"
+mkdir -p "$dir/tmp" "$dir/home"
+cat >"$scratch/config/sandbox/config.yaml" <<END
+profiles:
+  box:
+    backend: ssh
+    ssh: {host: 127.0.0.1, user: $(cat "$dir/user"), port: $(cat "$dir/port"), identity: $dir/id_ed25519, config: /dev/null,
+      known_hosts: $dir/known_hosts}
+    exclude: ["*.o", build]
+    include: [keep.o]
+    secret_env: {KEY: "env:SB_E2E_SECRET"}
+END
+export SB_E2E_SECRET=s3cr3t-y
+cd ws || exit 1
+echo one >one && echo two >two && echo x >skip.o && echo y >keep.o && mkdir -p sub ../also && echo z >../also/z
+out=$("$sbctl" run -P box -d ../also -- sh -c 'pwd; cat one; ls; echo changed >>one; rm two; echo new >sub/new; echo "$KEY" | tr a-z A-Z; exit 5' 2>../err)
+is "over SSH the status is passed on" $? 5
+is "it runs in the copy, without what is excluded" "$(echo "$out" | tail -n +2)" "one
+keep.o
+one
+sub
+two
+S3CR3T-Y"
+check "not in the original" test "$(echo "$out" | head -n 1)" != "$(pwd)"
+is "changes come back" "$(cat one)" "one
+changed"
+check "deletions come back" test ! -e two
+check "new files come back" test -e sub/new
+check "what is excluded stays" test -e skip.o
+check "the summary tells" grep -q "2 files .* synced, 1 deleted" ../err
+check "no secret is on disk, here or there" sh -c '! grep -rq s3cr3t-y "$1" "$2"' - "$scratch/state" "$dir"
+is "nothing is left to look after" "$("$sbctl" ls)" "no sandboxes"
+
+# Kept, used again, stopped from elsewhere.
+check "a kept sandbox" "$sbctl" run -q -P box -k --id kept -- sh -c 'echo first >first'
+is "is stopped" "$("$sbctl" ls --json | python3 -c 'import json,sys; print([(x["sandbox_id"], x["state"]) for x in json.load(sys.stdin)])')" \
+	"[('kept', 'stopped')]"
+echo here >here
+is "exec syncs in first" "$("$sbctl" exec -q kept sh -c 'cat here; echo second >second')" "here"
+check "... and back afterwards" test -e second
+check "sync on demand" "$sbctl" sync -q kept
+check "dry run" "$sbctl" sync -n kept
+"$sbctl" run -q -P box -k --id long -- sh -c 'echo work >work; touch started; exec sleep 1000' &
+pid=$!
+at_exit 'kill $pid 2>/dev/null'
+running()
+{
+	"$sbctl" sync -q long && test -e started
+}
+wait_for 20 running
+must_fail "one that is used is not destroyed" 4 "$sbctl" destroy long
+check "stop from elsewhere" "$sbctl" stop -q long
+wait "$pid"
+check "brings the work" test -e work
+check "destroy" "$sbctl" destroy -q long
+check "destroy twice" "$sbctl" destroy -q long
+check "destroy the other" "$sbctl" destroy -q kept
+
+# Both sides change.
+"$sbctl" run -q -P box -k --id both -- sh -c 'echo runtime >one'
+echo local >one
+out=$("$sbctl" exec both sh -c 'echo runtime2 >one' 2>&1)
+echo "$out" | diag
+"$sbctl" run -q -P box --id clash -- sh -c 'echo theirs >one; touch ready; while [ -e ready ]; do sleep 0.1; done' &
+pid=$!
+clash_ready()
+{
+	"$sbctl" sync -q clash && test -e ready
+}
+wait_for 20 clash_ready
+echo ours-again >sub/new
+rm ready
+running_on()
+{
+	"$sbctl" sync -q clash
+}
+wait_for 20 running_on
+wait "$pid"
+is "an edit here goes on living" "$(cat sub/new)" "ours-again"
+"$sbctl" destroy -q both
+
+# A lost server: the sandbox is kept and comes back with recover.
+"$sbctl" run -q -P box --id lost -- sh -c 'echo precious >precious; touch up; exec sleep 1000' 2>../err &
+pid=$!
+lost_up()
+{
+	"$sbctl" sync -q lost && test -e up
+}
+wait_for 20 lost_up
+"$sbctl" exec -q lost sh -c 'echo later >later'
+kill -9 $pid
+wait "$pid" 2>/dev/null
+is "after kill -9 it is still on record" "$("$sbctl" show --json lost | python3 -c 'import json,sys; print(json.load(sys.stdin)["state"])')" active
+check "sbsync recover finds it too" sh -c '"$1" recover --all --json | grep -q "\"lost\""' - "$build/sbsync"
+check "its work is here" test -e later
+check "sbctl recover ends it" "$sbctl" recover
+is "nothing is left" "$("$sbctl" ls)" "no sandboxes"
+finish
