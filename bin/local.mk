@@ -1,5 +1,6 @@
 # The commands: sbsync, sbctl, sbhostd.
 
+include bin/sb-box/local.mk
 include bin/sbctl/local.mk
 include bin/sbhostd/local.mk
 bin_PROGRAMS += sbsync

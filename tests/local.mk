@@ -13,7 +13,8 @@ AM_TESTS_ENVIRONMENT = CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; 
 	SB_CPPFLAGS='$(subst ','\'',$(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) $(CPPFLAGS))'; export SB_CPPFLAGS; \
 	SB_CFLAGS='$(SB_CFLAGS)'; export SB_CFLAGS; \
 	CC='$(CC)'; export CC; \
-	SB_TOP_BUILDDIR='$(abs_top_builddir)'; export SB_TOP_BUILDDIR;
+	SB_TOP_BUILDDIR='$(abs_top_builddir)'; export SB_TOP_BUILDDIR; \
+	SB_BOX='$(abs_top_builddir)/sb-box'; export SB_BOX;
 
 TESTS += tests/lint.sh tests/headers.sh tests/clang.sh
 dist_check_SCRIPTS += tests/lint.sh tests/headers.sh tests/clang.sh

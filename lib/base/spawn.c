@@ -39,12 +39,7 @@ enum step {
 	STEP_LIMITS,
 	STEP_PARENT,  /* PR_SET_PDEATHSIG */
 	STEP_CWD,
-	STEP_EXEC,
-};
-
-struct report {
-	enum step step;
-	int sys;
+	STEP_EXEC = SB_SPAWN_REPORT_EXEC,
 };
 
 /*
@@ -65,7 +60,7 @@ struct plan {
 static void __attribute__((noreturn))
 child_fail(const struct plan *p, enum step step)
 {
-	struct report r = { .step = step, .sys = errno };
+	struct sb_spawn_report r = { .step = (int)step, .sys = errno };
 	ssize_t n;
 
 	do
@@ -103,11 +98,13 @@ child_fds(struct plan *p)
 			return -1;
 		}
 	}
-	if (p->report != 3) {
-		if (dup3(p->report, 3, O_CLOEXEC) < 0)
+	if (p->report != SB_SPAWN_REPORT_FD) {
+		if (dup3(p->report, SB_SPAWN_REPORT_FD, O_CLOEXEC) < 0)
 			return -1;
-		p->report = 3;
+		p->report = SB_SPAWN_REPORT_FD;
 	}
+	if (p->o->leads && fcntl(p->report, F_SETFD, 0) < 0)
+		return -1;
 	if (syscall(SYS_close_range, 4u, ~0u, 0u) < 0)
 		for (int fd = 4; fd < p->fd_limit; fd++)
 			(void)close(fd);
@@ -321,7 +318,7 @@ fork_child(struct plan *p)
 }
 
 static int
-fail_report(const struct plan *p, const struct report *r, struct sb_error *err)
+fail_report(const struct plan *p, const struct sb_spawn_report *r, struct sb_error *err)
 {
 	static const char *const what[] = {
 		[STEP_FDS] = "descriptors",
@@ -335,7 +332,7 @@ fail_report(const struct plan *p, const struct report *r, struct sb_error *err)
 
 	(void)sb_escape(p->argv[0], strlen(p->argv[0]), name, sizeof name);
 	errno = r->sys;
-	if (r->step == STEP_EXEC)
+	if (r->step < 0 || r->step >= STEP_EXEC)
 		return sb_fail_errno(err, "start %s", name);
 	if (r->step == STEP_CWD) {
 		char cwd[256];
@@ -350,7 +347,7 @@ fail_report(const struct plan *p, const struct report *r, struct sb_error *err)
 static int
 start(struct plan *p, int report_fd, int *write_end, pid_t *out, struct sb_error *err)
 {
-	struct report r;
+	struct sb_spawn_report r;
 	pid_t pid = fork_child(p);
 	ssize_t n;
 

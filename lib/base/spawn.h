@@ -32,9 +32,21 @@ struct sb_spawn_opts {
 	uint64_t max_memory;     /* RLIMIT_AS in bytes, 0: unchanged */
 	unsigned max_cpu_s;      /* RLIMIT_CPU, 0: unchanged */
 	bool die_with_parent;    /* SIGKILL when the thread that started it ends */
+	bool leads;              /* the program leads to another: it started when the report below is closed */
 };
 #define SB_SPAWN_OPTS_INIT \
 	{ .size = sizeof(struct sb_spawn_opts), .fds = { -1, -1, -1 }, .own_group = true }
+
+/*
+ * What a program started with `leads` gets as descriptor SB_SPAWN_REPORT_FD: it closes it (by exec, say) once what it leads to
+ * runs, or writes an errno first. Until then sb_spawn waits.
+ */
+#define SB_SPAWN_REPORT_FD 3
+struct sb_spawn_report {
+	int step; /* SB_SPAWN_REPORT_EXEC */
+	int sys;
+};
+#define SB_SPAWN_REPORT_EXEC 6
 
 /*
  * A running or ended child. `in` is what it reads (we write), `out` and `errfd` what it writes; -1 when not

@@ -175,6 +175,8 @@ sb_host_capabilities(const struct sb_host *h, struct sb_host_capabilities *out)
 		.tier_routing = h->rt->ops->isolates,
 		.isolation = h->rt->ops->isolates,
 		.network_policy = h->rt->ops->network_policy,
+		.ports = h->rt->ops->connect != NULL,
+		.isolation_level = h->rt->ops->isolation,
 	};
 }
 

@@ -138,13 +138,30 @@ sb_hostimpl_create(struct sb_host *h, const struct sb_host_create_opts *o,
 	struct sb_error *err)
 {
 	sb_auto(sb_hsess) struct sb_hsess *s = NULL;
+	struct sb_host_create_opts picked;
 	struct sb_error why = { 0 };
+	struct sb_runtime *rt;
 	char *mountpoint = NULL;
 	int r;
 
 	if (from->src.quota && !h->st->ops->quota)
 		return sb_fail(err, SB_E_UNSUPPORTED, "quota: storage %s cannot enforce one", h->st->ops->name);
-	s = new_session(o, from, &why);
+	if (from->parent) {
+		/* A fork stays where its origin is, unless it asks for something else. */
+		picked = *o;
+		if (picked.runtime == SB_HOST_RUNTIME_AUTO)
+			picked.runtime = from->parent->rt->ops->kind;
+		if (picked.network == SB_HOST_NET_DEFAULT)
+			picked.network = from->parent->network;
+		o = &picked;
+	}
+	rt = sb_hostimpl_runtime_for(h, o, &why);
+	s = rt ? new_session(o, from, &why) : NULL;
+	if (s) {
+		s->rt = rt;
+		s->runtime = rt->ops->kind;
+		s->network = o->network;
+	}
 	if (!s) {
 		if (err)
 			*err = why;

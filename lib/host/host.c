@@ -214,8 +214,10 @@ check_opts(const struct sb_host_opts *o, struct sb_error *err)
 		return sb_fail(err, SB_E_INVAL, "the host needs an absolute state directory");
 	if (o->storage != SB_HOST_ZFS && o->storage != SB_HOST_LOCAL_DISK)
 		return sb_fail(err, SB_E_INVAL, "unknown storage_backend %d", (int)o->storage);
-	if (o->runtime != SB_HOST_RUNTIME_NONE)
-		return sb_fail(err, SB_E_UNSUPPORTED, "container_runtime %d is not available", (int)o->runtime);
+	if ((unsigned)o->runtime > SB_HOST_RUNTIME_AUTO)
+		return sb_fail(err, SB_E_INVAL, "unknown container_runtime %d", (int)o->runtime);
+	if ((unsigned)o->default_network > SB_HOST_NET_HOST)
+		return sb_fail(err, SB_E_INVAL, "unknown default_network %d", (int)o->default_network);
 	if (!(o->warn_at > 0 && o->warn_at <= o->critical_at && o->critical_at <= 1))
 		return sb_fail(err, SB_E_INVAL, "space thresholds %g and %g: need 0 < warn <= critical <= 1",
 			o->warn_at, o->critical_at);
@@ -237,7 +239,8 @@ copy_opts(struct sb_host *h, const struct sb_host_opts *opts, struct sb_error *e
 	struct sb_host_opts o = SB_HOST_OPTS_INIT;
 	const char **str[] = { &h->o.state_dir, &h->o.pool, &h->o.bases_dataset, &h->o.sessions_dataset,
 		&h->o.sessions_root_dir, &h->o.bases_dir, &h->o.zfs_path, &h->o.zpool_path,
-		&h->o.advertise_addr, &h->o.snapshot_prefix, &h->o.default_base };
+		&h->o.advertise_addr, &h->o.snapshot_prefix, &h->o.default_base, &h->o.rootfs, &h->o.box_path,
+		&h->o.bwrap_path, &h->o.runsc_path, &h->o.runsc_platform, &h->o.sandbox_netns };
 
 	memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
 	o.size = sizeof o;
@@ -320,8 +323,7 @@ host_free(struct sb_host *h)
 	sb_hostdb_close(h->db);
 	if (h->st)
 		h->st->ops->close(h->st);
-	if (h->rt)
-		h->rt->ops->close(h->rt);
+	sb_hostimpl_runtimes_close(h);
 	sb_event_free(h->events);
 	if (h->lock_fd >= 0)
 		(void)close(h->lock_fd);
@@ -331,6 +333,7 @@ host_free(struct sb_host *h)
 	(void)pthread_cond_destroy(&h->cv);
 	(void)pthread_mutex_destroy(&h->mu);
 	(void)pthread_mutex_destroy(&h->space_mu);
+	(void)pthread_mutex_destroy(&h->rt_mu);
 	free(h);
 }
 
@@ -352,6 +355,7 @@ host_new(struct sb_error *err)
 	h->started_ms = sb_now_ms();
 	(void)pthread_mutex_init(&h->mu, NULL);
 	(void)pthread_mutex_init(&h->space_mu, NULL);
+	(void)pthread_mutex_init(&h->rt_mu, NULL);
 	(void)pthread_condattr_init(&attr);
 	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	(void)pthread_cond_init(&h->cv, &attr);
@@ -372,10 +376,16 @@ sb_host_open(const struct sb_host_opts *opts, struct sb_error *err)
 		h->events = sb_event_new(h->o.on_event, h->o.event_arg, &why);
 		h->st = h->o.storage == SB_HOST_ZFS ? sb_storage_zfs_open(&h->o, h->ops_fd, &why)
 						    : sb_storage_local_open(&h->o, &why);
-		h->rt = h->st ? sb_runtime_none_open(&why) : NULL;
+		if (h->st) {
+			const struct sb_runtime_opts o = { .host = &h->o, .key = h->key };
+
+			h->rt = sb_runtime_open(h->o.runtime, &o, &why);
+		}
 		if (!h->st || !h->events || !h->rt)
 			r = why.code;
 	}
+	if (r == 0)
+		r = sb_runtime_network_check(h->rt, &h->o, h->o.default_network, &why);
 	if (r == 0)
 		r = sb_hostimpl_recover(h, &why);
 	if (r < 0) {

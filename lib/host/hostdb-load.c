@@ -80,6 +80,10 @@ session_row(sqlite3_stmt *stmt, void *arg, struct sb_error *err)
 	s->snap_seq = (uint64_t)sqlite3_column_int64(stmt, 13);
 	s->proc_seq = (uint64_t)sqlite3_column_int64(stmt, 14);
 	s->created_ns = sqlite3_column_int64(stmt, 15);
+	if (!text(stmt, 16) || !sb_host_runtime_from(text(stmt, 16), &s->runtime))
+		s->runtime = SB_HOST_RUNTIME_AUTO;
+	if (text(stmt, 17) && !sb_host_network_from(text(stmt, 17), &s->network))
+		return sb_fail(err, SB_E_CORRUPT, "host database: session %s has an unknown network", id);
 	if ((r = take(stmt, 4, &s->mountpoint, err)) < 0 || (r = take(stmt, 5, &s->base, err)) < 0 ||
 		(r = take(stmt, 7, &s->parent_id, err)) < 0 || (r = take(stmt, 8, &s->parent_snap, err)) < 0 ||
 		(r = take(stmt, 9, &s->why, err)) < 0 || (r = take(stmt, 10, &s->rollback_to, err)) < 0)
@@ -155,7 +159,7 @@ sb_hostdb_load(struct sb_hostdb *db, sb_hostdb_session_fn fn, void *arg, struct 
 	struct load l = { .db = db };
 	int r = sb_hostdb_query_(db,
 		"SELECT uid, id, state, resume, mountpoint, base, parent_uid, parent_id, parent_snap, why,"
-		" rollback_to, turn, quota, snap_seq, proc_seq, created_ns FROM sessions WHERE uid > ? ORDER BY uid",
+		" rollback_to, turn, quota, snap_seq, proc_seq, created_ns, runtime, network FROM sessions WHERE uid > ? ORDER BY uid",
 		session_row, &l, 0, err);
 
 	for (size_t i = 0; i < l.n; i++) {

@@ -10,8 +10,8 @@
 
 #include <sqlite3.h>
 
-#define SCHEMA_VERSION 2
-#define SET_VERSION "PRAGMA user_version=2"
+#define SCHEMA_VERSION 3
+#define SET_VERSION "PRAGMA user_version=3"
 #define BUSY_MS 5000
 #define STMT_CACHE 48
 
@@ -58,6 +58,7 @@ static const char schema[] =
 static const char *const steps[SCHEMA_VERSION + 1] = {
 	[1] = schema,
 	[2] = "ALTER TABLE processes ADD COLUMN port INTEGER NOT NULL DEFAULT 0;",
+	[3] = "ALTER TABLE sessions ADD COLUMN runtime TEXT; ALTER TABLE sessions ADD COLUMN network TEXT;",
 };
 
 static int
@@ -311,9 +312,10 @@ sb_hostdb_session_insert(struct sb_hostdb *db, struct sb_hsess *s, struct sb_err
 		return r;
 	r = run(db,
 		"INSERT INTO sessions(id, state, mountpoint, base, parent_uid, parent_id, parent_snap, turn,"
-		" quota, created_ns) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		&why, "ssssissiii", s->id, sb_host_state_name(s->state), s->mountpoint, s->base, s->parent_uid,
-		s->parent_id, s->parent_snap, (int64_t)s->turn, (int64_t)s->quota, s->created_ns);
+		" quota, created_ns, runtime, network) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		&why, "ssssissiiiss", s->id, sb_host_state_name(s->state), s->mountpoint, s->base, s->parent_uid,
+		s->parent_id, s->parent_snap, (int64_t)s->turn, (int64_t)s->quota, s->created_ns,
+		sb_host_runtime_name(s->runtime), sb_host_network_name(s->network));
 	if (r == SB_E_EXISTS)
 		r = sb_fail(err, SB_E_SESSION_EXISTS, "%s: %s", sb_code_text(SB_E_SESSION_EXISTS), s->id);
 	else if (r < 0 && err)

@@ -22,7 +22,9 @@ struct sb_host {
 	struct sb_strlist strings;
 	struct sb_hostdb *db;
 	struct sb_storage *st;
-	struct sb_runtime *rt;
+	struct sb_runtime *rt; /* the default */
+	struct sb_runtime *rts[SB_HOST_RUNTIME_AUTO]; /* by kind, opened when first asked for; guarded by `rt_mu` */
+	pthread_mutex_t rt_mu;
 	char key[40]; /* names this host in the marks of processes: the same after a restart */
 	int lock_fd; /* one host a state directory */
 	int ops_fd;  /* shared by our helper processes: see sb_storage_zfs_open */
@@ -127,6 +129,12 @@ int sb_hostimpl_reap(struct sb_host *h, struct sb_hsess *s, struct sb_error *err
 void sb_hostimpl_poke(struct sb_host *h);
 int sb_hostimpl_worker_start(struct sb_host *h, struct sb_error *err);
 void sb_hostimpl_worker_stop(struct sb_host *h);
+
+/* The runtime of that kind, opened when it is not yet; AUTO: the default. */
+struct sb_runtime *sb_hostimpl_runtime(struct sb_host *h, enum sb_host_runtime kind, struct sb_error *err);
+/* What a session with these options would run in, or why it may not: kind and network are checked. */
+struct sb_runtime *sb_hostimpl_runtime_for(struct sb_host *h, const struct sb_host_create_opts *o, struct sb_error *err);
+void sb_hostimpl_runtimes_close(struct sb_host *h);
 
 /* Unix time. */
 int64_t sb_hostimpl_now_ns(void);

@@ -279,7 +279,8 @@ int
 sb_hsess_describe(const struct sb_hsess *s, struct sb_host_session *out, struct sb_error *err)
 {
 	struct sb_host_session o = { .state = s->state, .turn_count = s->turn, .created_ns = s->created_ns,
-		.quota = s->quota, .space_used = s->space_used, .active_tools = s->active_tools };
+		.quota = s->quota, .space_used = s->space_used, .active_tools = s->active_tools,
+		.runtime = s->runtime, .network = s->network };
 
 	memcpy(o.id, s->id, sizeof o.id);
 	o.mountpoint = strdup(s->mountpoint ? s->mountpoint : "");

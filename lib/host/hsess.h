@@ -37,6 +37,7 @@ struct sb_snap {
 };
 
 struct sb_proc;
+struct sb_runtime;
 
 /* A running tool call, on the stack of its thread. */
 struct sb_toolrun {
@@ -54,6 +55,9 @@ struct sb_hsess {
 	atomic_uint refs;
 	char id[SB_HOST_ID_MAX + 1];
 	int64_t uid; /* of its row; never reused, unlike the id */
+	struct sb_runtime *rt;        /* what runs its commands; the host's. Set once, before anybody else sees it */
+	enum sb_host_runtime runtime; /* its kind, as recorded */
+	enum sb_host_network network;
 
 	pthread_mutex_t mu; /* guards all below */
 	pthread_cond_t cv;  /* slot, tool count, state, gate */

@@ -1,5 +1,6 @@
 # lib/host: the sandbox host. Part of libsandbox.
 lib_libsandbox_core_la_SOURCES += \
+	%D%/boxfilter.c %D%/boxfilter.h \
 	%D%/changes.c %D%/changes.h \
 	%D%/event.c \
 	%D%/health.c \
@@ -10,6 +11,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/host-op.c \
 	%D%/host-pause.c \
 	%D%/host-rollback.c \
+	%D%/host-runtime.c \
 	%D%/host-session.c \
 	%D%/host-snapshot.c \
 	%D%/hostdb.c %D%/hostdb.h \
@@ -25,8 +27,15 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/reach.c %D%/reach.h \
 	%D%/reconcile.c \
 	%D%/recover.c \
-	%D%/runtime.h \
+	%D%/runtime.c %D%/runtime.h \
+	%D%/runtime-box.c %D%/runtime-box.h \
+	%D%/runtime-bwrap.c \
+	%D%/runtime-cgroup.c %D%/runtime-cgroup.h \
+	%D%/runtime-dial.c \
+	%D%/runtime-gvisor.c \
 	%D%/runtime-none.c \
+	%D%/runtime-oci.c %D%/runtime-oci.h \
+	%D%/runtime-root.c \
 	%D%/state.c %D%/state.h \
 	%D%/storage.h \
 	%D%/storage-local.c \

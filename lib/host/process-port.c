@@ -12,7 +12,7 @@
 #include <host/proxy.h>
 
 /* One look whether the port answers yet. */
-#define PROBE_MS 250
+#define PROBE_MS 1500
 
 /* What a proxy needs of its process; it may outlive the process by a moment, never the host. */
 struct dial {
@@ -34,7 +34,7 @@ connect_to(struct sb_host *h, struct sb_hsess *s, const struct sb_proc *p, sb_de
 	(void)pthread_mutex_unlock(&s->mu);
 	if (pid == 0)
 		return sb_fail(err, SB_E_UNAVAILABLE, "process %s is not running", p->id);
-	return h->rt->ops->connect(h->rt, s->id, sb_proc_mark(h, s, "p", p->seq, mark), pid, p->port, d, out_fd, err);
+	return s->rt->ops->connect(s->rt, s->id, sb_proc_mark(h, s, "p", p->seq, mark), pid, p->port, d, out_fd, err);
 }
 
 static int

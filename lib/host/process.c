@@ -210,7 +210,7 @@ sb_proc_restore(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 			continue;
 		}
 		/* It ended while nobody looked, or the host died between its start and the note of it. */
-		(void)h->rt->ops->signal(h->rt, s->id, sb_proc_mark(h, s, "p", p->seq, mark), 0, SIGKILL);
+		(void)s->rt->ops->signal(s->rt, s->id, sb_proc_mark(h, s, "p", p->seq, mark), 0, SIGKILL);
 		p->status = SB_HOST_PROC_EXITED;
 		p->exit_code = -1;
 		p->pid = 0;
@@ -244,7 +244,7 @@ wait_ended(struct sb_hsess *s, int64_t ms)
 void
 sb_proc_kill_all(struct sb_host *h, struct sb_hsess *s, int grace_ms)
 {
-	const struct sb_runtime_ops *ops = h->rt->ops;
+	const struct sb_runtime_ops *ops = s->rt->ops;
 	sb_deadline d = sb_deadline_in(GONE_MS);
 	char mark[SB_PROC_MARK_MAX];
 	bool ran, running;
@@ -254,15 +254,15 @@ sb_proc_kill_all(struct sb_host *h, struct sb_hsess *s, int grace_ms)
 	running = any_running(s);
 	s->ran = false;
 	(void)pthread_mutex_unlock(&s->mu);
-	if (!ran)
+	if (!ran && !(ops->holds && ops->holds(s->rt, s->id)))
 		return;
 	(void)sb_proc_mark(h, s, NULL, 0, mark);
 	if (running && grace_ms > 0) {
-		(void)ops->signal(h->rt, s->id, mark, 0, SIGTERM);
-		(void)ops->signal(h->rt, s->id, mark, 0, SIGCONT);
+		(void)ops->signal(s->rt, s->id, mark, 0, SIGTERM);
+		(void)ops->signal(s->rt, s->id, mark, 0, SIGCONT);
 		wait_ended(s, grace_ms);
 	}
-	while (ops->signal(h->rt, s->id, mark, 0, SIGKILL) > 0 && !sb_deadline_passed(d))
+	while (ops->signal(s->rt, s->id, mark, 0, SIGKILL) > 0 && !sb_deadline_passed(d))
 		(void)usleep(2000);
 	wait_ended(s, GONE_MS);
 }
@@ -276,9 +276,9 @@ sb_proc_freeze(struct sb_host *h, struct sb_hsess *s, bool freeze, struct sb_err
 	(void)pthread_mutex_lock(&s->mu);
 	ran = s->ran;
 	(void)pthread_mutex_unlock(&s->mu);
-	if (!ran)
+	if (!ran && !(s->rt->ops->holds && s->rt->ops->holds(s->rt, s->id)))
 		return 0;
-	return h->rt->ops->freeze(h->rt, s->id, sb_proc_mark(h, s, NULL, 0, mark), freeze, err);
+	return s->rt->ops->freeze(s->rt, s->id, sb_proc_mark(h, s, NULL, 0, mark), freeze, err);
 }
 
 void
@@ -291,8 +291,8 @@ sb_proc_forget(struct sb_host *h, struct sb_hsess *s)
 	(void)snprintf(name, sizeof name, "%lld", (long long)s->uid);
 	if (dir >= 0)
 		(void)sb_path_remove_tree(dir, name, NULL);
-	if (h->rt->ops->forget)
-		h->rt->ops->forget(h->rt, s->id);
+	if (s->rt->ops->forget)
+		s->rt->ops->forget(s->rt, s->id);
 }
 
 static int
@@ -410,7 +410,8 @@ start(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p, const struct sb_
 {
 	sb_autofree const char **argv = NULL;
 	struct sb_spawn_opts io = SB_SPAWN_OPTS_INIT;
-	struct sb_runtime_cmd cmd = { .session = s->id, .workspace = s->mountpoint, .env = l->env, .res = l->res };
+	struct sb_runtime_cmd cmd = { .session = s->id, .workspace = s->mountpoint, .env = l->env, .res = l->res,
+		.network = s->network ? s->network : h->o.default_network, .leave = true, .outlive = true };
 	sb_autoclose int out = -1;
 	sb_autoclose int errfd = -1;
 	char mark[SB_PROC_MARK_MAX];
@@ -437,7 +438,7 @@ start(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p, const struct sb_
 	io.io[1] = io.io[2] = SB_SPAWN_FD;
 	io.fds[1] = out;
 	io.fds[2] = errfd;
-	r = h->rt->ops->start(h->rt, &cmd, &io, &child, err);
+	r = s->rt->ops->start(s->rt, &cmd, &io, &child, err);
 	if (r < 0)
 		return sb_wrap(err, r, "launch process");
 	p->pidfd = child.pidfd >= 0 ? child.pidfd : (int)syscall(SYS_pidfd_open, child.pid, 0);
@@ -484,7 +485,7 @@ give_up(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p)
 {
 	char mark[SB_PROC_MARK_MAX];
 
-	(void)h->rt->ops->signal(h->rt, s->id, sb_proc_mark(h, s, "p", p->seq, mark), 0, SIGKILL);
+	(void)s->rt->ops->signal(s->rt, s->id, sb_proc_mark(h, s, "p", p->seq, mark), 0, SIGKILL);
 	sb_proc_port_close(s, p);
 	(void)pthread_mutex_lock(&s->mu);
 	for (size_t i = s->n_procs; i-- > 0;)
@@ -573,7 +574,7 @@ sb_host_process_kill(struct sb_host *h, const char *id, const char *process, int
 			pid = (pid_t)p->pid;
 		(void)pthread_mutex_unlock(&s->mu);
 		if (pid > 0)
-			(void)h->rt->ops->signal(h->rt, id, sb_proc_mark(h, s, "p", p->seq, mark), pid,
+			(void)s->rt->ops->signal(s->rt, id, sb_proc_mark(h, s, "p", p->seq, mark), pid,
 				sig ? sig : SIGTERM);
 	}
 	sb_hostimpl_end(h);

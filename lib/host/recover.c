@@ -85,8 +85,14 @@ lookup(struct founds *f, const char *id)
 static int
 keep_session(struct sb_hsess *s, void *arg, struct sb_error *err)
 {
-	int r = sb_hostimpl_map_add(arg, s, err);
+	int r;
 
+	s->rt = sb_hostimpl_runtime(arg, s->runtime, err);
+	r = s->rt ? sb_hostimpl_map_add(arg, s, err) : err ? err->code : SB_E_RUNTIME;
+	if (s->rt)
+		s->runtime = s->rt->ops->kind;
+	else
+		(void)sb_wrap(err, r, "session %s", s->id);
 	sb_hsess_unref(s);
 	return r;
 }
@@ -203,6 +209,8 @@ adopt(struct sb_host *h, const struct found *f, struct sb_error *err)
 	if (!s)
 		return SB_E_NOMEM;
 	s->state = SB_HOST_PAUSED;
+	s->rt = h->rt;
+	s->runtime = h->rt->ops->kind;
 	s->created_ns = f->created_s * NS;
 	s->quota = f->quota;
 	s->space_used = f->used;
@@ -263,16 +271,27 @@ drop_unused_fork_snaps(struct sb_host *h, struct sb_hsess *s)
 		}
 }
 
-/* Tool calls do not outlive their host; what they started may have. */
+static bool
+known(const char *session, void *arg)
+{
+	struct sb_hsess *s = sb_hostimpl_find(arg, session, NULL);
+
+	sb_hsess_unref(s);
+	return s != NULL;
+}
+
+/* Tool calls do not outlive their host; what they started may have, and so may what nobody knows any more. */
 static void
-kill_tools(struct sb_host *h)
+kill_left_overs(struct sb_host *h, struct sb_runtime *rt)
 {
 	char mark[SB_PROC_MARK_MAX];
 	sb_deadline d = sb_deadline_in(GONE_MS);
 
 	(void)snprintf(mark, sizeof mark, "%s/*/t", h->key);
-	while (h->rt->ops->signal(h->rt, NULL, mark, 0, SIGKILL) > 0 && !sb_deadline_passed(d))
+	while (rt->ops->signal(rt, NULL, mark, 0, SIGKILL) > 0 && !sb_deadline_passed(d))
 		(void)usleep(2000);
+	if (rt->ops->sweep)
+		rt->ops->sweep(rt, known, h);
 }
 
 int
@@ -283,7 +302,10 @@ sb_hostimpl_recover(struct sb_host *h, struct sb_error *err)
 	size_t n = 0;
 	int r = sb_hostdb_load(h->db, keep_session, h, err);
 
-	kill_tools(h);
+	kill_left_overs(h, h->rt);
+	for (int i = 0; i < SB_HOST_RUNTIME_AUTO; i++)
+		if (h->rts[i])
+			kill_left_overs(h, h->rts[i]);
 	if (r == 0)
 		r = h->st->ops->list(h->st, NULL, on_entry, &all, err);
 	if (all.n)

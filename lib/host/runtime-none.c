@@ -19,32 +19,16 @@ none_close(struct sb_runtime *rt)
 	free(rt);
 }
 
-/* The mark comes first, where it is found soonest; the caller's entries win over ours. */
-static int
-build_env(const struct sb_runtime_cmd *cmd, struct sb_strlist *env, struct sb_error *err)
-{
-	static const char *const fixed[] = {
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "TERM=xterm-256color"
-	};
-	int r = sb_strlist_addf(env, err, "%s=%s", SB_PROCTREE_MARK, cmd->mark);
-
-	for (size_t i = 0; cmd->env && cmd->env[i] && r == 0; i++)
-		if (!sb_str_starts(cmd->env[i], SB_PROCTREE_MARK "="))
-			r = sb_strlist_add(env, cmd->env[i], err);
-	for (size_t i = 0; i < sizeof fixed / sizeof fixed[0] && r == 0; i++)
-		r = sb_strlist_add(env, fixed[i], err);
-	if (r == 0)
-		r = sb_strlist_addf(env, err, "HOME=%s", cmd->workspace);
-	return r;
-}
-
 static int
 none_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd, const struct sb_spawn_opts *io,
 	struct sb_child *out, struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist env = { 0 };
+	sb_autofree char *home = sb_str_printf("HOME=%s", cmd->workspace);
+	const char *const fixed[] = { "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"LANG=C.UTF-8", "TERM=xterm-256color", home, NULL };
 	struct sb_spawn_opts o = *io;
-	int r = build_env(cmd, &env, err);
+	int r = home ? sb_runtime_env(cmd, fixed, &env, err) : sb_fail(err, SB_E_NOMEM, "start a command");
 
 	(void)rt;
 	if (r < 0)
@@ -54,6 +38,7 @@ none_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd, const struct
 	o.new_session = true;
 	o.search_path = true;
 	o.max_memory = cmd->res.mem_mb << 20;
+	o.die_with_parent = !cmd->outlive;
 	return sb_spawn(cmd->argv, &o, out, err);
 }
 
@@ -99,6 +84,9 @@ none_connect(struct sb_runtime *rt, const char *session, const char *mark, pid_t
 static const struct sb_runtime_ops none_ops = {
 	.version = 1,
 	.name = "none",
+	.kind = SB_HOST_RUNTIME_NONE,
+	.isolation = "none",
+	.networks = 1u << SB_HOST_NET_HOST,
 	.close = none_close,
 	.start = none_start,
 	.signal = none_signal,

@@ -74,6 +74,8 @@ bash_text(const struct sb_toolrun_out *run, int64_t ms, struct sb_buf *text)
 		sb_buf_add_str(text, "(output truncated)\n");
 	if (run->timed_out)
 		sb_buf_add_str(text, "(timed out)\n");
+	if (run->oom)
+		sb_buf_add_str(text, "(out of memory: the kernel killed a process)\n");
 	sb_buf_addf(text, "Exit code: %d\nDuration: %lldms", run->exit_code, (long long)ms);
 }
 
@@ -85,7 +87,7 @@ bash_run(struct call *c, struct sb_host_tool_result *out, struct sb_error *err)
 	int64_t ms = t ? (int64_t)json_number_value(t) : BASH_TIMEOUT_MS;
 	uint64_t max = c->req->res.max_output ? c->req->res.max_output : BASH_OUTPUT_MAX;
 	struct sb_toolrun_opts o = { .h = c->h, .s = c->s, .workspace = c->workspace, .argv = argv, .mark = c->mark,
-		.res = c->req->res, .deadline = sb_deadline_min(c->deadline, sb_deadline_in(ms)), .call = c->call,
+		.res = c->req->res, .deadline = c->deadline, .timeout_ms = ms, .call = c->call,
 		.kill = c->run.kill, .progress = c->req->progress, .arg = c->req->arg,
 		.max_output = max < TEXT_MAX / 4 ? (size_t)max : TEXT_MAX / 4 };
 	sb_auto(sb_toolrun_out) struct sb_toolrun_out run = { 0 };
@@ -108,7 +110,8 @@ bash_run(struct call *c, struct sb_host_tool_result *out, struct sb_error *err)
 	out->is_error = run.exit_code != 0;
 	out->timed_out = run.timed_out;
 	out->truncated = run.truncated;
-	out->tier = c->h->rt->ops->isolates ? 2 : 1;
+	out->oom = run.oom;
+	out->tier = c->s->rt->ops->isolates ? 2 : 1;
 	return 0;
 }
 

@@ -52,17 +52,17 @@ kill_tree(const struct sb_toolrun_opts *o, pid_t leader)
 {
 	sb_deadline d = sb_deadline_in(GONE_MS);
 
-	while (o->h->rt->ops->signal(o->h->rt, o->s->id, o->mark, leader, SIGKILL) > 0 && !sb_deadline_passed(d))
+	while (o->s->rt->ops->signal(o->s->rt, o->s->id, o->mark, leader, SIGKILL) > 0 && !sb_deadline_passed(d))
 		(void)usleep(2000);
 }
 
 enum end { END_NOT, END_EXIT, END_TIMEOUT, END_CANCELED };
 
 static enum end
-turn(const struct sb_toolrun_opts *o, struct sb_child *c, struct sb_toolrun_out *out)
+turn(const struct sb_toolrun_opts *o, sb_deadline limit, struct sb_child *c, struct sb_toolrun_out *out)
 {
 	const struct sb_cancel *cancel = o->call ? o->call->cancel : NULL;
-	sb_deadline d = o->call ? sb_deadline_min(o->deadline, o->call->deadline) : o->deadline;
+	sb_deadline d = o->call ? sb_deadline_min(limit, o->call->deadline) : limit;
 	struct pollfd p[] = {
 		{ .fd = c->out, .events = POLLIN },
 		{ .fd = c->errfd, .events = POLLIN },
@@ -83,7 +83,7 @@ turn(const struct sb_toolrun_opts *o, struct sb_child *c, struct sb_toolrun_out 
 	/* Its own pipes first: what it wrote before it ended is there to be read. */
 	if (p[2].revents && !p[0].revents && !p[1].revents)
 		return END_EXIT;
-	return sb_deadline_passed(o->deadline) ? END_TIMEOUT : END_NOT;
+	return sb_deadline_passed(limit) ? END_TIMEOUT : END_NOT;
 }
 
 int
@@ -91,28 +91,32 @@ sb_toolrun_exec(const struct sb_toolrun_opts *o, struct sb_toolrun_out *out, str
 {
 	struct sb_spawn_opts io = SB_SPAWN_OPTS_INIT;
 	struct sb_runtime_cmd cmd = { .session = o->s->id, .workspace = o->workspace, .argv = o->argv,
-		.mark = o->mark, .res = o->res };
+		.mark = o->mark, .res = o->res, .network = o->s->network ? o->s->network : o->h->o.default_network };
+	const struct sb_runtime_ops *ops = o->s->rt->ops;
+	uint64_t ooms = ops->ooms ? ops->ooms(o->s->rt, o->s->id) : 0;
 	struct sb_child c;
 	enum end e = END_NOT;
+	sb_deadline limit;
 	int r;
 
 	*out = (struct sb_toolrun_out){ 0 };
 	sb_buf_init(&out->out, o->max_output);
 	sb_buf_init(&out->errs, o->max_output);
 	io.io[1] = io.io[2] = SB_SPAWN_PIPE;
-	io.die_with_parent = true;
-	r = o->h->rt->ops->start(o->h->rt, &cmd, &io, &c, err);
+	r = o->s->rt->ops->start(o->s->rt, &cmd, &io, &c, err);
 	if (r < 0)
 		return r;
 	(void)fcntl(c.out, F_SETFL, O_NONBLOCK);
 	(void)fcntl(c.errfd, F_SETFL, O_NONBLOCK);
+	limit = o->timeout_ms ? sb_deadline_min(o->deadline, sb_deadline_in(o->timeout_ms)) : o->deadline;
 	while (e == END_NOT)
-		e = turn(o, &c, out);
+		e = turn(o, limit, &c, out);
 	/* The group lives on when something was left in the background. */
 	if (e != END_EXIT || kill(-c.pid, 0) == 0)
 		kill_tree(o, c.pid);
 	sb_child_stop(&c, 0);
 	out->timed_out = e == END_TIMEOUT;
+	out->oom = ops->ooms && ops->ooms(o->s->rt, o->s->id) > ooms;
 	out->exit_code = e == END_TIMEOUT ? TIMEOUT_CODE : sb_child_exit_code(&c);
 	if (e != END_CANCELED)
 		return 0;

@@ -8,7 +8,7 @@
 /* A command of a tool call, run to its end in the session's runtime. */
 struct sb_toolrun_out {
 	struct sb_buf out, errs; /* what was kept of the streams */
-	bool truncated, timed_out;
+	bool truncated, timed_out, oom;
 	int exit_code;
 };
 
@@ -19,7 +19,8 @@ struct sb_toolrun_opts {
 	const char *const *argv;
 	const char *mark;
 	struct sb_host_resources res;
-	sb_deadline deadline;               /* of the command: passing it is a result */
+	sb_deadline deadline;               /* of the call: passing it is a result */
+	int64_t timeout_ms;                 /* of the command from its start on, the same; 0: none */
 	const struct sb_host_call *call;    /* of the caller: its end is an error */
 	const struct sb_cancel *kill;       /* of the session: its end is an error */
 	sb_host_progress_fn progress;

@@ -73,7 +73,15 @@ struct sb_host_event {
 typedef void (*sb_host_event_fn)(const struct sb_host_event *ev, void *arg);
 
 enum sb_host_storage { SB_HOST_ZFS, SB_HOST_LOCAL_DISK };
-enum sb_host_runtime { SB_HOST_RUNTIME_NONE, SB_HOST_RUNTIME_BWRAP, SB_HOST_RUNTIME_GVISOR };
+/* In order of isolation. AUTO is the best of those that work here. */
+enum sb_host_runtime { SB_HOST_RUNTIME_NONE, SB_HOST_RUNTIME_BWRAP, SB_HOST_RUNTIME_GVISOR, SB_HOST_RUNTIME_AUTO };
+/* What a session may reach: nothing but its own loopback; the network namespace the operator prepared; all the host can. */
+enum sb_host_network { SB_HOST_NET_DEFAULT, SB_HOST_NET_NONE, SB_HOST_NET_SANDBOX, SB_HOST_NET_HOST };
+SB_API const char *sb_host_runtime_name(enum sb_host_runtime r);
+SB_API const char *sb_host_network_name(enum sb_host_network n);
+/* False for a name that is none; "" is SB_HOST_NET_DEFAULT. */
+SB_API bool sb_host_runtime_from(const char *name, enum sb_host_runtime *out);
+SB_API bool sb_host_network_from(const char *name, enum sb_host_network *out);
 /* What to do with a dataset or directory in the sessions' place that the database does not know. */
 enum sb_host_orphans { SB_HOST_ORPHANS_ADOPT, SB_HOST_ORPHANS_REPORT, SB_HOST_ORPHANS_DESTROY };
 
@@ -107,13 +115,22 @@ struct sb_host_opts {
 	struct sb_log log;
 	sb_host_event_fn on_event;      /* may be NULL */
 	void *event_arg;
+	const char *rootfs;             /* of sandboxes, read-only; NULL: this machine's own /usr */
+	const char *box_path, *bwrap_path, *runsc_path; /* NULL: looked up */
+	const char *runsc_platform;     /* NULL: the first that a probe finds working */
+	const char *sandbox_netns;      /* a prepared network namespace, for sessions with SB_HOST_NET_SANDBOX */
+	bool allow_host_network;        /* sessions of an isolating runtime may ask for it */
+	enum sb_host_network default_network; /* when a create names none. DEFAULT: none where the runtime isolates */
+	double session_cpus;            /* limits of everything in a sandbox together; 0: none */
+	uint64_t session_mem_mb, session_pids, session_tmp_mb;
 };
 #define SB_HOST_OPTS_INIT \
 	{ .size = sizeof(struct sb_host_opts), .storage = SB_HOST_ZFS, .runtime = SB_HOST_RUNTIME_NONE, \
 		.advertise_addr = "127.0.0.1", .snapshot_prefix = "turn", .warn_at = 0.85, .critical_at = 0.95, \
 		.tool_timeout_ms = 300000, .drain_timeout_ms = 30000, .shutdown_timeout_ms = 30000, \
 		.health_interval_ms = 30000, .storage_timeout_ms = 30000, .transfer_timeout_ms = 600000, \
-		.max_tools = 64, .max_processes = 64, .max_log_bytes = 16 << 20 }
+		.max_tools = 64, .max_processes = 64, .max_log_bytes = 16 << 20, \
+		.session_mem_mb = 4096, .session_pids = 1024, .session_tmp_mb = 512 }
 
 /*
  * Opens the host: checks the options, opens the database (SB_E_LOCKED when another process has it,
@@ -149,6 +166,8 @@ struct sb_host_session {
 	uint64_t space_used;     /* as last measured */
 	unsigned active_tools;
 	unsigned processes;      /* running */
+	enum sb_host_runtime runtime;
+	enum sb_host_network network; /* as asked; DEFAULT: the host's */
 };
 SB_API void sb_host_session_clear(struct sb_host_session *s);
 
@@ -160,8 +179,15 @@ struct sb_host_create_opts {
 	uint64_t quota;   /* 0: default_quota. local-disk cannot: SB_E_UNSUPPORTED */
 	const struct sb_host_label *labels;
 	size_t n_labels;
+	/*
+	 * What runs its commands; AUTO: the host's. One that isolates less than the host's is SB_E_DENIED, one that does not
+	 * work here SB_E_UNSUPPORTED.
+	 */
+	enum sb_host_runtime runtime;
+	/* A network the runtime cannot enforce refuses the session: SB_E_UNSUPPORTED; or the operator: SB_E_DENIED. */
+	enum sb_host_network network;
 };
-#define SB_HOST_CREATE_OPTS_INIT { .size = sizeof(struct sb_host_create_opts) }
+#define SB_HOST_CREATE_OPTS_INIT { .size = sizeof(struct sb_host_create_opts), .runtime = SB_HOST_RUNTIME_AUTO }
 
 /*
  * Makes a session. Also SB_E_MAX_SESSIONS, SB_E_SESSION_EXISTS, SB_E_BASE_NOT_FOUND, SB_E_POOL_FULL (admission),
@@ -221,6 +247,8 @@ struct sb_host_capabilities {
 	bool pause, streaming_progress, tier_routing;
 	bool isolation;                /* false: the runtime isolates nothing */
 	bool network_policy;           /* a network policy would be enforced */
+	bool ports;                    /* a session has ports of its own that can be exposed */
+	const char *isolation_level;   /* "none", "namespaces", "kernel" */
 };
 SB_API void sb_host_capabilities(const struct sb_host *h, struct sb_host_capabilities *out);
 

@@ -48,13 +48,15 @@ void
 hostfix_prepare(struct hostfix *f)
 {
 	static atomic_uint n;
-	const char *pool = getenv("SB_TEST_POOL");
+	const char *pool = getenv("SB_TEST_POOL"), *runtime = getenv("SB_TEST_RUNTIME");
 
 	tmpdir_make(&f->t);
 	f->zfs = hostfix_is_zfs();
 	f->o = (struct sb_host_opts)SB_HOST_OPTS_INIT;
 	(void)snprintf(f->state_dir, sizeof f->state_dir, "%s/state", f->t.path);
 	f->o.state_dir = f->state_dir;
+	if (runtime && *runtime && !sb_host_runtime_from(runtime, &f->o.runtime))
+		fail_msg("SB_TEST_RUNTIME=%s is no runtime", runtime);
 	if (f->zfs) {
 		f->o.storage = SB_HOST_ZFS;
 		f->o.pool = pool;
@@ -103,11 +105,26 @@ hostfix_setup(void **state)
 	return 0;
 }
 
+/* What a session runs in outlives the host; only the end of the session ends it. */
+static void
+end_sandboxes(struct hostfix *f)
+{
+	struct sb_host_session *v = NULL;
+	size_t n = 0;
+
+	if (!f->h || f->o.runtime == SB_HOST_RUNTIME_NONE || sb_host_session_list(f->h, NULL, &v, &n, NULL) < 0)
+		return;
+	for (size_t i = 0; i < n; i++)
+		(void)sb_host_session_destroy(f->h, v[i].id, true, NULL, NULL);
+	sb_host_sessions_free(v, n);
+}
+
 int
 hostfix_teardown(void **state)
 {
 	struct hostfix *f = *state;
 
+	end_sandboxes(f);
 	sb_host_close(f->h);
 	if (f->zfs) {
 		/* A dataset that was just in use says it is busy for a moment. */

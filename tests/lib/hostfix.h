@@ -11,7 +11,7 @@
 
 /*
  * A host to test with: on ZFS when SB_TEST_POOL names a pool (with `POOL/bases/img@initial`, see tests/lib/zfs.sh),
- * else on local-disk with the same base image. Every test has its own sessions and state.
+ * else on local-disk with the same base image; in the runtime SB_TEST_RUNTIME names, else none. Every test has its own sessions and state.
  */
 struct hostfix {
 	struct tmpdir t;

@@ -1,0 +1,16 @@
+# The helper that runs inside sandboxes and leads into them; static, so that it works in any root file system.
+pkglibexec_PROGRAMS += sb-box
+sb_box_SOURCES = \
+	%D%/box.h \
+	%D%/dial.c \
+	%D%/enter.c \
+	%D%/main.c \
+	%D%/run.c \
+	%D%/shim.c \
+	%D%/tree.c \
+	lib/host/boxfilter.c lib/host/boxfilter.h
+sb_box_CFLAGS = $(AM_CFLAGS)
+if !SANITIZED
+sb_box_LDFLAGS = $(AM_LDFLAGS) -all-static -Wl,--gc-sections
+endif
+sb_box_LDADD =

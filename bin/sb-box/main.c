@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "box.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <base/spawn.h>
+
+int
+box_fail(const char *what)
+{
+	(void)fprintf(stderr, "sb-box: %s: %s\n", what, strerror(errno));
+	return BOX_FAILED;
+}
+
+/* All there is to do for the first process: be there, and bury the dead. It cannot be killed from inside. */
+int
+box_main_init(int argc, char **argv)
+{
+	sigset_t child;
+
+	(void)argc;
+	(void)argv;
+	(void)sigemptyset(&child);
+	(void)sigaddset(&child, SIGCHLD);
+	(void)sigprocmask(SIG_BLOCK, &child, NULL);
+	for (;;) {
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+		(void)sigwaitinfo(&child, NULL);
+	}
+}
+
+int
+box_main_signal(int argc, char **argv)
+{
+	if (argc != 3)
+		return BOX_FAILED;
+	(void)printf("%zu\n", box_signal(argv[1], 0, (int)strtol(argv[2], NULL, 10)));
+	return 0;
+}
+
+int
+box_join_net(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int r = fd >= 0 ? setns(fd, CLONE_NEWNET) : -1;
+
+	if (fd >= 0)
+		(void)close(fd);
+	return r;
+}
+
+int
+box_main_place(int argc, char **argv)
+{
+	int c;
+
+	while ((c = getopt(argc, argv, "+g:N:")) == 'g' || c == 'N') {
+		char path[4096];
+		int fd;
+
+		if (c == 'N') {
+			if (box_join_net(optarg) < 0)
+				return box_fail(optarg);
+			continue;
+		}
+		(void)snprintf(path, sizeof path, "%s/cgroup.procs", optarg);
+		fd = open(path, O_WRONLY | O_CLOEXEC);
+		if (fd < 0 || write(fd, "0", 1) != 1)
+			return box_fail(path);
+		(void)close(fd);
+	}
+	if (c != -1 || optind >= argc)
+		return BOX_FAILED;
+	(void)execvp(argv[optind], argv + optind);
+	return box_fail(argv[optind]);
+}
+
+static const struct {
+	const char *name;
+	int (*main)(int argc, char **argv);
+} commands[] = {
+	{ "run", box_main_run },
+	{ "enter", box_main_enter },
+	{ "init", box_main_init },
+	{ "dial", box_main_dial },
+	{ "shim", box_main_shim },
+	{ "signal", box_main_signal },
+	{ "place", box_main_place },
+};
+
+int
+main(int argc, char **argv)
+{
+	/* Where nobody waits for a report, its descriptor must not be taken for something else. */
+	if (fcntl(SB_SPAWN_REPORT_FD, F_GETFD) < 0) {
+		int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+		if (null >= 0 && null != SB_SPAWN_REPORT_FD) {
+			(void)dup3(null, SB_SPAWN_REPORT_FD, O_CLOEXEC);
+			(void)close(null);
+		}
+	}
+	for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof commands[0]; i++)
+		if (strcmp(argv[1], commands[i].name) == 0)
+			return commands[i].main(argc - 1, argv + 1);
+	(void)fprintf(stderr, "sb-box: started by the sandbox host, not by hand\n");
+	return BOX_FAILED;
+}

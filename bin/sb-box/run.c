@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "box.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <base/spawn.h>
+
+#define FILES_MAX 65536
+/* What was killed and is not gone after so many rounds of 2 ms is left to the sandbox's own end. */
+#define KILL_ROUNDS 1500
+
+/* Who started us with `leads` reads this; nobody else has that descriptor open. */
+static void
+box_report(int sys)
+{
+	const struct sb_spawn_report r = { SB_SPAWN_REPORT_EXEC, sys };
+
+	if (write(SB_SPAWN_REPORT_FD, &r, sizeof r) < 0)
+		errno = sys;
+	errno = sys;
+}
+
+static void
+on_child(int sig)
+{
+	(void)sig;
+}
+
+static void
+limit(int what, rlim_t value)
+{
+	struct rlimit r;
+
+	if (getrlimit((__rlimit_resource_t)what, &r) == 0 && value < r.rlim_max) {
+		r.rlim_cur = r.rlim_max = value;
+		(void)setrlimit((__rlimit_resource_t)what, &r);
+	}
+}
+
+/* In the child: a session of its own, with the terminal if its input is one, then the program. */
+static void __attribute__((noreturn))
+child(const struct box_job *j, const sigset_t *mask)
+{
+	int code;
+
+	(void)setsid();
+	if (isatty(0))
+		(void)ioctl(0, TIOCSCTTY, 0);
+	if (j->null_stdin) {
+		int null = open("/dev/null", O_RDONLY);
+
+		if (null > 0) {
+			(void)dup2(null, 0);
+			(void)close(null);
+		}
+	}
+	limit(RLIMIT_CORE, 0);
+	limit(RLIMIT_NOFILE, FILES_MAX);
+	if (j->max_memory)
+		limit(RLIMIT_AS, (rlim_t)j->max_memory);
+	(void)signal(SIGCHLD, SIG_DFL);
+	(void)signal(SIGPIPE, SIG_DFL);
+	(void)sigprocmask(SIG_SETMASK, mask, NULL);
+	if (j->cwd && chdir(j->cwd) < 0)
+		_exit(box_fail(j->cwd));
+	(void)execvp(j->argv[0], j->argv);
+	code = errno == ENOENT || errno == ENOTDIR ? BOX_NOTFOUND : BOX_NOEXEC;
+	box_report(errno);
+	(void)box_fail(j->argv[0]);
+	_exit(code);
+}
+
+/* Until no child is left: orphans of the command come to us where the kernel knows subreapers, else by their mark. */
+static void
+end_rest(bool reaper)
+{
+	const struct timespec nap = { .tv_nsec = 2000000 };
+	const char *mark = reaper ? NULL : getenv("SB_SANDBOX_MARK");
+
+	for (int i = 0; i < KILL_ROUNDS; i++) {
+		pid_t got;
+
+		while ((got = waitpid(-1, NULL, WNOHANG)) > 0)
+			;
+		if (got < 0 && reaper)
+			return;
+		if (box_signal(mark, getpid(), SIGKILL) == 0 && got < 0)
+			return;
+		(void)nanosleep(&nap, NULL);
+	}
+}
+
+/* The command's wait status, or -1 when the lifeline ended first. */
+static int
+await(const struct box_job *j, pid_t pid)
+{
+	sigset_t none;
+	int status;
+
+	(void)sigemptyset(&none);
+	for (;;) {
+		struct pollfd p = { .fd = j->lifeline, .events = POLLIN };
+		pid_t got = waitpid(-1, &status, WNOHANG);
+
+		if (got == pid)
+			return status;
+		if (got > 0)
+			continue;
+		if (got < 0 && errno == ECHILD)
+			return -1;
+		/* Only SIGCHLD is let in, and only here. */
+		(void)sigfillset(&none);
+		(void)sigdelset(&none, SIGCHLD);
+		if (ppoll(&p, 1, NULL, &none) > 0) {
+			char c;
+
+			if (read(j->lifeline, &c, 1) <= 0)
+				return -1;
+		}
+	}
+}
+
+int
+box_supervise(const struct box_job *j)
+{
+	bool reaper = prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
+	struct sigaction sa = { .sa_handler = on_child };
+	sigset_t all, unblocked;
+	int status;
+	pid_t pid;
+
+	(void)sigemptyset(&unblocked);
+	(void)sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, NULL);
+	(void)sigaction(SIGCHLD, &sa, NULL);
+	pid = fork();
+	if (pid < 0)
+		return box_fail("fork");
+	if (pid == 0)
+		child(j, &unblocked);
+	(void)close(SB_SPAWN_REPORT_FD);
+	status = await(j, pid);
+	if (status < 0 || !j->leave)
+		end_rest(reaper);
+	if (status < 0)
+		return 128 + SIGKILL;
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int
+box_main_run(int argc, char **argv)
+{
+	struct box_job j = { .lifeline = -1 };
+	int c;
+
+	while ((c = getopt(argc, argv, "+lkm:C:")) != -1)
+		switch (c) {
+		case 'l':
+			j.lifeline = fcntl(0, F_DUPFD_CLOEXEC, SB_SPAWN_REPORT_FD + 1);
+			j.null_stdin = true;
+			break;
+		case 'k': j.leave = true; break;
+		case 'm': j.max_memory = strtoull(optarg, NULL, 10); break;
+		case 'C': j.cwd = optarg; break;
+		default: return BOX_FAILED;
+		}
+	if (optind >= argc)
+		return BOX_FAILED;
+	j.argv = argv + optind;
+	return box_supervise(&j);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <host/hostimpl.h>
+
+struct sb_runtime *
+sb_hostimpl_runtime(struct sb_host *h, enum sb_host_runtime kind, struct sb_error *err)
+{
+	const struct sb_runtime_opts o = { .host = &h->o, .key = h->key };
+	struct sb_runtime *rt;
+
+	if (kind == SB_HOST_RUNTIME_AUTO || (h->rt && h->rt->ops->kind == kind))
+		return h->rt;
+	(void)pthread_mutex_lock(&h->rt_mu);
+	rt = h->rts[kind];
+	if (!rt)
+		rt = h->rts[kind] = sb_runtime_open(kind, &o, err);
+	(void)pthread_mutex_unlock(&h->rt_mu);
+	return rt;
+}
+
+struct sb_runtime *
+sb_hostimpl_runtime_for(struct sb_host *h, const struct sb_host_create_opts *o, struct sb_error *err)
+{
+	enum sb_host_network net = o->network ? o->network : h->o.default_network;
+	struct sb_runtime *rt;
+
+	if ((unsigned)o->runtime > SB_HOST_RUNTIME_AUTO || (unsigned)o->network > SB_HOST_NET_HOST) {
+		(void)sb_fail(err, SB_E_INVAL, "runtime %d or network %d is not one", (int)o->runtime, (int)o->network);
+		return NULL;
+	}
+	if (o->runtime != SB_HOST_RUNTIME_AUTO && o->runtime < h->rt->ops->kind) {
+		(void)sb_fail(err, SB_E_DENIED, "runtime %s isolates less than this host's %s", sb_host_runtime_name(o->runtime),
+			h->rt->ops->name);
+		return NULL;
+	}
+	rt = sb_hostimpl_runtime(h, o->runtime, err);
+	return rt && sb_runtime_network_check(rt, &h->o, net, err) == 0 ? rt : NULL;
+}
+
+void
+sb_hostimpl_runtimes_close(struct sb_host *h)
+{
+	for (int i = 0; i < SB_HOST_RUNTIME_AUTO; i++)
+		if (h->rts[i])
+			h->rts[i]->ops->close(h->rts[i]);
+	if (h->rt)
+		h->rt->ops->close(h->rt);
+}

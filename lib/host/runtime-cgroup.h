@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SB_HOST_RUNTIME_CGROUP_H
+#define SB_HOST_RUNTIME_CGROUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sb/cancel.h>
+#include <sb/error.h>
+
+/*
+ * A control group below the host's own, in version 2 or in the hierarchies of version 1. What the machine does not offer is left
+ * out, and the struct says what is there: a host without any works, with fewer limits.
+ */
+enum { SB_CGROUP_MEMORY, SB_CGROUP_PIDS, SB_CGROUP_CPU, SB_CGROUP_FREEZER, SB_CGROUP_KINDS };
+
+struct sb_cgroup {
+	bool v2;
+	char *dir[SB_CGROUP_KINDS]; /* NULL: not there. With version 2 all are the same directory */
+};
+
+struct sb_cgroup_limits {
+	uint64_t memory; /* bytes; 0: no limit, as below */
+	uint64_t pids;
+	double cpus;
+};
+
+/* Where groups can be made: NULL-filled when nowhere. */
+void sb_cgroup_probe(struct sb_cgroup *out);
+/* Makes (or finds again) the group `name` below `at`. Never fails; what could not be made is NULL. */
+void sb_cgroup_make(const struct sb_cgroup *at, const char *name, const struct sb_cgroup_limits *l,
+	struct sb_cgroup *out);
+/* Names in `at` that begin with `prefix`, told once each. */
+void sb_cgroup_each(const struct sb_cgroup *at, const char *prefix, void (*fn)(const char *name, void *arg), void *arg);
+void sb_cgroup_clear(struct sb_cgroup *g);
+
+/* Stops or continues everything in it; waits until it has. SB_E_UNSUPPORTED without a freezer. */
+int sb_cgroup_freeze(const struct sb_cgroup *g, bool freeze, sb_deadline d, struct sb_error *err);
+/* Processes that were killed for want of memory so far. */
+uint64_t sb_cgroup_ooms(const struct sb_cgroup *g);
+/* Kills what is in it and removes it. False when something stays. */
+bool sb_cgroup_remove(const struct sb_cgroup *g, sb_deadline d);
+
+#endif
