@@ -12,14 +12,13 @@
 
 #include <base/file.h>
 #include <base/path.h>
-#include <host/treecopy.h>
 
 /* Of this machine's own root, when no other was given; and of its /etc what programs need and nobody minds. */
 static const char *const own_root[] = { "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", NULL };
-static const char *const own_etc[] = { "alternatives", "bash.bashrc", "ca-certificates", "debian_version", "fonts", "gai.conf",
-	"java", "java-17-openjdk", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types", "os-release",
-	"pki", "profile", "profile.d", "protocols", "python3", "resolv.conf", "services", "ssl/certs", "ssl/openssl.cnf",
-	"terminfo", "timezone", NULL };
+static const char *const own_etc[] = { "bash.bashrc", "debian_version", "gai.conf", "ld.so.cache", "localtime", "mime.types",
+	"os-release", "profile", "protocols", "resolv.conf", "services", "ssl/openssl.cnf", "timezone", NULL };
+/* The same, of directories, which are bound instead of copied. */
+static const char *const own_etc_dirs[] = { "alternatives", "fonts", "java-17-openjdk", "pki", "ssl/certs", "terminfo", NULL };
 /* Made by us in every root. */
 static const char *const own_dirs[] = { "dev", "proc", "sys", "run", "tmp", "home", "workspace", "var", "etc", ".sb", NULL };
 
@@ -84,12 +83,6 @@ copy_etc(const char *name, const char *to)
 			(void)copy_file(src, to, 0644, NULL);
 	} else if (S_ISREG(st.st_mode)) {
 		(void)copy_file(src, to, 0644, NULL);
-	} else if (S_ISDIR(st.st_mode) && sb_file_mkdirs(to, 0755, NULL) == 0) {
-		sb_autoclose int a = open(src, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		sb_autoclose int b = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-		if (a >= 0 && b >= 0)
-			(void)sb_treecopy(a, b, NULL, NULL);
 	}
 }
 
@@ -104,6 +97,11 @@ make_etc(const struct sb_rtboxes *b, struct sb_error *err)
 
 		if (to)
 			copy_etc(own_etc[i], to);
+	}
+	for (size_t i = 0; own_etc_dirs[i] && r == 0; i++) {
+		sb_autofree char *to = sb_str_printf("%s/%s", b->etc, own_etc_dirs[i]);
+
+		r = to ? sb_file_mkdirs(to, 0755, err) : sb_fail(err, SB_E_NOMEM, "root of sandboxes");
 	}
 	for (size_t i = 0; i < sizeof made_etc / sizeof made_etc[0] && r == 0; i++) {
 		sb_autofree char *to = sb_str_printf("%s/%s", b->etc, made_etc[i].name);
@@ -240,6 +238,13 @@ sb_rtbox_root_binds(const struct sb_rtboxes *b, struct sb_rtbox_root *out, struc
 	}
 	if (r == 0 && !b->o->rootfs)
 		r = add_bind(out, b->etc, "etc", err);
+	for (size_t i = 0; own_etc_dirs[i] && r == 0 && !b->o->rootfs; i++) {
+		sb_autofree char *from = sb_str_printf("/etc/%s", own_etc_dirs[i]);
+		struct stat st;
+
+		if (from && stat(from, &st) == 0 && S_ISDIR(st.st_mode))
+			r = add_bind(out, from, from + 1, err);
+	}
 	if (r < 0)
 		sb_rtbox_root_free(out);
 	return r;

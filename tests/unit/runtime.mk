@@ -1,0 +1,16 @@
+# The runtimes of the host: the same programs, compiled once for each.
+RUNTIME_TESTS = \
+	%D%/test-runtime-none \
+	%D%/test-runtime-bwrap \
+	%D%/test-runtime-gvisor
+check_PROGRAMS += $(RUNTIME_TESTS)
+TESTS += $(RUNTIME_TESTS)
+tests_unit_test_runtime_none_SOURCES = %D%/test-runtime.c $(HOSTFIX)
+tests_unit_test_runtime_none_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_RUNTIME='"none"'
+tests_unit_test_runtime_none_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_runtime_bwrap_SOURCES = %D%/test-runtime.c $(HOSTFIX)
+tests_unit_test_runtime_bwrap_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_RUNTIME='"bwrap"'
+tests_unit_test_runtime_bwrap_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_runtime_gvisor_SOURCES = %D%/test-runtime.c $(HOSTFIX)
+tests_unit_test_runtime_gvisor_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_RUNTIME='"gvisor"'
+tests_unit_test_runtime_gvisor_LDADD = $(UNIT_LDADD_SANDBOX)
