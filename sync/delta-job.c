@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -108,7 +107,7 @@ run(struct pump *p, rs_job_t *job, const char *what, struct sb_error *err)
 }
 
 static int
-run_job(const struct sb_delta_io *io, rs_job_t *job, const char *what, bool all_input,
+run_job(const struct sb_delta_io *io, rs_job_t *job, const char *what,
         struct sb_error *err)
 {
 	sb_autofree char *in = malloc(IN_LEN);
@@ -121,12 +120,6 @@ run_job(const struct sb_delta_io *io, rs_job_t *job, const char *what, bool all_
 		r = sb_fail(err, SB_E_NOMEM, "%s: out of memory", what);
 	else
 		r = run(&p, job, what, err);
-	if (r >= 0 && all_input) {
-		r = fill(&p, err);
-		if (r >= 0 && (p.b.avail_in || !p.b.eof_in))
-			r = sb_fail(
-			        err, SB_E_CORRUPT, "%s: something behind its end", what);
-	}
 	(void)rs_job_free(job);
 	return r;
 }
@@ -151,7 +144,7 @@ sb_delta_job_sign(const struct sb_delta_io *io, uint64_t size, struct sb_error *
 	if (strong_len < SB_DELTA_SUM_MIN)
 		strong_len = SB_DELTA_SUM_MIN;
 	job = rs_sig_begin(block_len, strong_len, magic);
-	return run_job(io, job, "signature", false, err);
+	return run_job(io, job, "signature", err);
 }
 
 static int
@@ -177,44 +170,8 @@ sb_delta_job_make(const struct sb_delta_io *io, const void *sig, size_t sig_len,
 	rs_trace_to(be_silent);
 	r = load_signature(sig, sig_len, &sums, err);
 	if (r >= 0)
-		r = run_job(io, rs_delta_begin(sums), "delta", false, err);
+		r = run_job(io, rs_delta_begin(sums), "delta", err);
 	if (sums)
 		rs_free_sumset(sums);
 	return r;
-}
-
-struct basis {
-	int fd;
-	uint64_t size;
-};
-
-static rs_result
-copy_from_basis(void *opaque, rs_long_t pos, size_t *len, void **buf)
-{
-	const struct basis *b = opaque;
-	size_t done = 0;
-
-	if (pos < 0 || (uint64_t)pos > b->size || *len > b->size - (uint64_t)pos)
-		return RS_CORRUPT;
-	while (done < *len) {
-		ssize_t n = pread(b->fd, (char *)*buf + done, *len - done,
-		        (off_t)pos + (off_t)done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return RS_IO_ERROR;
-		done += (size_t)n;
-	}
-	return RS_DONE;
-}
-
-int
-sb_delta_job_apply(const struct sb_delta_io *io, int basis_fd, uint64_t basis_size,
-        struct sb_error *err)
-{
-	struct basis b = {basis_fd, basis_size};
-
-	rs_trace_to(be_silent);
-	return run_job(io, rs_patch_begin(copy_from_basis, &b), "delta", true, err);
 }

@@ -39,8 +39,4 @@ int sb_delta_job_sign(const struct sb_delta_io *io, uint64_t size, struct sb_err
 int sb_delta_job_make(const struct sb_delta_io *io, const void *sig, size_t sig_len,
         struct sb_error *err);
 
-/* What the delta read makes of the basis. Copies from outside of it are SB_E_CORRUPT. */
-int sb_delta_job_apply(const struct sb_delta_io *io, int basis_fd, uint64_t basis_size,
-        struct sb_error *err);
-
 #endif

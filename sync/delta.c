@@ -251,27 +251,3 @@ sb_delta_make(const void *sig, size_t sig_len, int new_fd,
 
 	return r < 0 ? r : sb_delta_child_run(&o, err);
 }
-
-static int
-apply_in_child(const struct sb_delta_io *io, int fd, void *arg, struct sb_error *err)
-{
-	return sb_delta_job_apply(io, fd, *(const uint64_t *)arg, err);
-}
-
-int
-sb_delta_apply(int basis_fd, uint64_t basis_size, sb_delta_source_fn src, void *src_arg,
-        const struct sb_delta_budget *budget, sb_delta_sink_fn sink, void *arg,
-        const struct sb_cancel *cancel, struct sb_error *err)
-{
-	struct sb_delta_child_opts o = {.task = apply_in_child,
-	        .task_arg = &basis_size,
-	        .fd = basis_fd,
-	        .src = src,
-	        .src_arg = src_arg,
-	        .sink = sink,
-	        .sink_arg = arg,
-	        .budget = budget,
-	        .cancel = cancel};
-
-	return sb_delta_child_run(&o, err);
-}

@@ -16,6 +16,8 @@ sync_libsbsync_core_la_SOURCES = \
 # The codec: data stream, patches, deltas, base store.
 sync_libsbsync_core_la_SOURCES += \
 	%D%/delta.c %D%/delta.h \
+	%D%/delta-apply.c \
+	%D%/delta-recipe.c %D%/delta-recipe.h \
 	%D%/delta-child.c %D%/delta-child.h \
 	%D%/delta-job.c %D%/delta-job.h \
 	%D%/digest.h \

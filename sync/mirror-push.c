@@ -3,10 +3,13 @@
 
 #include <sync/mirror-int.h>
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/path.h>
 #include <sync/delta.h>
+#include <sync/delta-recipe.h>
 #include <sync/send.h>
 
 #define PIECE 4096u
@@ -34,6 +37,7 @@ static int
 request_sigs(struct mirror *m, struct sigs *s, struct sb_error *err)
 {
 	struct sb_store *store = m->no_delta ? NULL : sb_replica_store(m->local);
+	int recipes = m->no_delta ? -1 : sb_replica_recipes(m->local);
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 	struct sb_cursor c;
 	const uint8_t *p;
@@ -48,6 +52,8 @@ request_sigs(struct mirror *m, struct sigs *s, struct sb_error *err)
 			continue;
 		old = sb_manifest_find(m->remote.manifest, ch->path);
 		if (!old || old->type != SB_ENTRY_FILE || old->size < SIG_MIN || (store && sb_store_has(store, &old->digest)))
+			continue;
+		if (ch->entry.size > SB_RECIPE_MIN_SIZE && recipes >= 0 && sb_recipe_has(recipes, &old->digest))
 			continue;
 		r = sb_strlist_add(&s->paths, ch->path, err);
 	}
@@ -160,6 +166,7 @@ send_all(struct mirror *m, const struct sigs *sigs, struct sb_error *err)
 		o.level = 0;
 	o.no_delta = m->no_delta;
 	o.store = m->no_delta ? NULL : sb_replica_store(m->local);
+	o.recipes = m->no_delta ? -1 : sb_replica_recipes(m->local);
 	o.progress = on_progress;
 	o.arg = m;
 	s = sb_sender_new(m->local, m->link->w, &o, err);
@@ -220,6 +227,30 @@ send_commit(struct mirror *m, struct sb_error *err)
 	return r < 0 ? r : sb_wire_send_proof(m->link->w, err);
 }
 
+/* Remembers the large files that were sent, while the far side puts them together. */
+static void
+keep_recipes(struct mirror *m)
+{
+	int recipes = m->no_delta ? -1 : sb_replica_recipes(m->local);
+
+	for (size_t i = 0; recipes >= 0 && i < m->plan.diff.n; i++) {
+		const struct sb_change *ch = &m->plan.diff.v[i];
+		const struct sb_entry *e, *old;
+		sb_autoclose int fd = -1;
+
+		if (m->plan.steps[i].method != SB_METHOD_DATA || ch->entry.size <= SB_RECIPE_MIN_SIZE || mirror_source(m, ch->path))
+			continue;
+		e = sb_manifest_find(m->local->scan.manifest, ch->path);
+		if (!e || e->type != SB_ENTRY_FILE || !sb_digest_known(&e->digest) || sb_recipe_has(recipes, &e->digest))
+			continue;
+		old = sb_manifest_find(m->remote.manifest, ch->path);
+		fd = sb_path_open(m->local->rootfd, ch->path, O_RDONLY | O_NONBLOCK, 0, NULL);
+		if (fd >= 0)
+			(void)sb_recipe_keep(recipes, &e->digest, fd, e->size,
+				old && old->type == SB_ENTRY_FILE ? &old->digest : NULL, m->o->cancel, NULL);
+	}
+}
+
 /* COMMIT until RESULT; each NEED is served. */
 static int
 finish(struct mirror *m, struct sb_commit_result *res, struct sb_error *err)
@@ -236,6 +267,8 @@ finish(struct mirror *m, struct sb_commit_result *res, struct sb_error *err)
 		r = send_commit(m, err);
 		if (r < 0)
 			return mirror_send_failed(m, r, err);
+		if (round == 0)
+			keep_recipes(m);
 		r = sb_wire_recv(m->link->w, &type, &p, &len, err);
 		if (r < 0)
 			return r;

@@ -63,6 +63,7 @@ enum {
 #define WINDOW_NS 10000000ull /* a window of WINDOW_BLOCKS lasts at least this long */
 #define WINDOW_NS_MAX 250000000ull /* and is closed after this, on slow links */
 #define PRIME_BYTES (4ull << 20)   /* what buffers below `out` may hold */
+#define SLOW_RATE 0.016            /* bytes a ns: more than 100 Mbit/s, much less than a disk */
 #define IDLE_MIN 0.15              /* of a processor: less is none */
 #define WORK_NS_GUESS 4.0          /* level 1 on one thread, before it was measured */
 
@@ -106,6 +107,7 @@ decide(struct sb_pack_level *l, double passed)
 	double work = (double)l->win.work_ns / (passed * l->jobs);
 	double link_ns = (double)l->win.out_ns / wire;
 
+	l->slow = link >= 0.6 && wire / passed < SLOW_RATE;
 	if (l->step == STEP_STORE) {
 		if (link >= 0.6 && link_ns > 1.25 * l->work_ns)
 			enter_step(l, STEP_FIRST);
@@ -162,5 +164,5 @@ sb_pack_level_note(struct sb_pack_level *l, const struct sb_pack_sample *s)
 bool
 sb_pack_level_link_bound(const struct sb_pack_level *l)
 {
-	return l->fixed ? l->level > 0 : l->step > STEP_FIRST;
+	return l->fixed ? l->level > 0 : l->slow;
 }

@@ -16,6 +16,7 @@ struct sb_pack_level {
 
 	bool fixed;        /* the level was asked for */
 	bool fixed_block;
+	bool slow;         /* in the last window the link was the bottleneck and carried less than SLOW_RATE */
 	bool sealed;       /* set after init: compressible blocks are never stored */
 	unsigned jobs;
 	unsigned step;     /* index into the ladder */
@@ -40,7 +41,7 @@ struct sb_pack_sample {
 /* `level` and `block_size` as in struct sb_packw_opts. */
 void sb_pack_level_init(struct sb_pack_level *l, int level, size_t block_size, unsigned jobs);
 void sb_pack_level_note(struct sb_pack_level *l, const struct sb_pack_sample *s);
-/* Is the link what we wait for? A level that was asked for says so by itself. */
+/* Is the link slow, and what we wait for? A level that was asked for says so by itself. */
 bool sb_pack_level_link_bound(const struct sb_pack_level *l);
 
 #endif

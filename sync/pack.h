@@ -68,7 +68,7 @@ int sb_packw_begin(struct sb_packw *w, const struct sb_pack_entry *e, struct sb_
 int sb_packw_data(struct sb_packw *w, const void *data, size_t len, struct sb_error *err);
 int sb_packw_end(struct sb_packw *w, struct sb_error *err);
 int sb_packw_finish(struct sb_packw *w, struct sb_error *err);
-/* Does the stream wait for its link (rather than for files or processors)? Known after a few blocks. */
+/* Does the stream wait for a slow link (rather than for files or processors)? Known after a few blocks. */
 bool sb_packw_link_bound(struct sb_packw *w);
 void sb_packw_free(struct sb_packw *w);
 SB_CLEANUP_PTR(sb_packw, sb_packw_free)

@@ -123,7 +123,7 @@ sb_replica_open(const struct sb_replica_opts *opts, struct sb_error *err)
 		sb_fail(err, SB_E_NOMEM, "replica: out of memory");
 		return NULL;
 	}
-	r->rootfd = r->statefd = -1;
+	r->rootfd = r->statefd = r->recipefd = -1;
 	r->create = opts->create;
 	r->readonly = opts->readonly;
 	r->cancel = opts->cancel;
@@ -156,6 +156,8 @@ sb_replica_free(struct sb_replica *r)
 		(void)close(r->rootfd);
 	if (r->statefd >= 0)
 		(void)close(r->statefd);
+	if (r->recipefd >= 0)
+		(void)close(r->recipefd);
 	free(r->root);
 	free(r);
 }
@@ -241,4 +243,14 @@ sb_replica_store(struct sb_replica *r)
 	if (!r->store)
 		sb_log(&r->log, SB_LOG_WARN, "store", "no base store: %s", e.msg);
 	return r->store;
+}
+
+int
+sb_replica_recipes(struct sb_replica *r)
+{
+	if (r->recipefd >= 0 || r->statefd < 0)
+		return r->recipefd;
+	if (mkdirat(r->statefd, "recipes", 0700) == 0 || errno == EEXIST)
+		r->recipefd = openat(r->statefd, "recipes", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	return r->recipefd;
 }

@@ -43,6 +43,7 @@ struct sb_replica {
 	struct sb_digest base_rules; /* digest of the rules it was made with */
 	struct sb_scan scan;       /* scan.manifest is NULL before sb_replica_scan */
 	struct sb_store *store;    /* NULL when none is kept */
+	int recipefd;              /* -1 before sb_replica_recipes, or when none are kept */
 };
 
 /*
@@ -68,6 +69,9 @@ int sb_replica_save_base(struct sb_replica *r, struct sb_manifest *m, const stru
 
 /* Opens the base store of this side on first use; NULL without state or when it cannot be opened (logged). */
 struct sb_store *sb_replica_store(struct sb_replica *r);
+
+/* The folder of recipes of large files (delta-recipe.h), made on first use; -1 without state. */
+int sb_replica_recipes(struct sb_replica *r);
 
 /* $SBSYNC_STATE_DIR, $XDG_STATE_HOME/sbsync or ~/.local/state/sbsync. NULL when none of them is set. */
 char *sb_state_dir(struct sb_error *err);

@@ -14,6 +14,7 @@
 #include <base/path.h>
 #include <base/str.h>
 #include <sync/delta.h>
+#include <sync/delta-recipe.h>
 #include <sync/hash.h>
 
 #define SMALL (1u << 20)
@@ -226,18 +227,53 @@ spool(const void *data, size_t len, void *arg, struct sb_error *err)
 	return sb_buf_check(sp->to, "delta", err);
 }
 
+/* Sends what is in s->patch as a delta. */
+static int
+emit_delta(struct sb_sender *s, const struct sb_want *w, const struct sb_entry *e, struct sb_error *err)
+{
+	struct sb_pack_entry pe = { .path = w->path, .kind = SB_PACK_DELTA, .file_size = e->size, .base = w->base };
+	int r;
+
+	pe.size = s->patch.len;
+	r = emit(s, &pe, s->patch.data, s->patch.len, err);
+	if (r == 0)
+		s->stats.patches++;
+	return r < 0 ? r : 1;
+}
+
+static uint64_t
+delta_max(const struct sb_sender *s, const struct sb_entry *e)
+{
+	return e->size / 2 < s->patch.max ? e->size / 2 : s->patch.max;
+}
+
+/* Tries a delta by what we remember of the receiver's copy: 1 when it was sent. */
+static int
+try_recipe(struct sb_sender *s, const struct sb_want *w, const struct sb_entry *e, int fd, struct sb_error *err)
+{
+	int r;
+
+	if (s->o.no_delta || w->whole || s->o.recipes < 0 || !sb_digest_known(&w->base) ||
+		!sb_recipe_has(s->o.recipes, &w->base))
+		return 0;
+	sb_buf_reset(&s->patch);
+	r = sb_recipe_delta(s->o.recipes, &w->base, fd, e->size, delta_max(s, e), &s->patch, s->rep->cancel, NULL);
+	if (r == SB_E_CANCELED)
+		return sb_fail(err, r, "canceled");
+	return r < 0 ? 0 : emit_delta(s, w, e, err);
+}
+
 /* Tries a librsync delta against the receiver's signature: 1 when it was sent. */
 static int
 try_delta(struct sb_sender *s, const struct sb_want *w, const struct sb_entry *e, int fd, struct sb_error *err)
 {
-	struct sb_pack_entry pe = { .path = w->path, .kind = SB_PACK_DELTA, .file_size = e->size, .base = w->base };
 	struct sb_delta_budget b = SB_DELTA_BUDGET_INIT;
 	struct spool sp = { &s->patch };
 	int r;
 
 	if (s->o.no_delta || w->whole || !w->sig || sb_delta_check_sig(w->sig, w->sig_len, w->base_size, NULL) < 0)
 		return 0;
-	b.max_out = e->size / 2 < s->patch.max ? e->size / 2 : s->patch.max;
+	b.max_out = delta_max(s, e);
 	b.max_ms = 2000 + (unsigned)(e->size >> 16); /* a sixteenth of a second a MiB more than it should ever take */
 	sb_buf_reset(&s->patch);
 	if (lseek(fd, 0, SEEK_SET) < 0)
@@ -245,13 +281,7 @@ try_delta(struct sb_sender *s, const struct sb_want *w, const struct sb_entry *e
 	r = sb_delta_make(w->sig, w->sig_len, fd, &b, spool, &sp, s->rep->cancel, NULL);
 	if (r == SB_E_CANCELED)
 		return sb_fail(err, r, "canceled");
-	if (r < 0)
-		return 0;
-	pe.size = s->patch.len;
-	r = emit(s, &pe, s->patch.data, s->patch.len, err);
-	if (r == 0)
-		s->stats.patches++;
-	return r < 0 ? r : 1;
+	return r < 0 ? 0 : emit_delta(s, w, e, err);
 }
 
 /*
@@ -431,8 +461,10 @@ send_large(struct sb_sender *s, const struct sb_want *w, struct sb_entry *e, int
 	struct sb_pack_entry pe = { .path = w->path, .kind = SB_PACK_WHOLE, .size = e->size, .file_size = e->size };
 	uint64_t from = resume_at(w, e, fd), holes = from ? 0 : sparse_size(fd, e, st);
 	bool torn = false;
-	int r = from || holes ? 0 : try_delta(s, w, e, fd, err);
+	int r = from || holes ? 0 : try_recipe(s, w, e, fd, err);
 
+	if (r == 0 && !from && !holes)
+		r = try_delta(s, w, e, fd, err);
 	if (r == 0) {
 		r = ready(s, err);
 		if (from) {

@@ -23,11 +23,12 @@ struct sb_sender_opts {
 	bool no_delta;    /* never patch, never delta */
 	bool keep_all;    /* all of it goes into the store: a later merge needs it */
 	bool open;        /* the way to the receiver is not encrypted: a pipe of this machine */
+	int recipes;      /* folder of recipes of what the receiver has, -1: none */
 	struct sb_store *store; /* last-synced bytes: used as patch bases, filled with what is sent; may be NULL */
 	void (*progress)(uint64_t files, uint64_t bytes, void *arg);
 	void *arg;
 };
-#define SB_SENDER_OPTS_INIT { .size = sizeof(struct sb_sender_opts), .level = SB_PACK_LEVEL_AUTO }
+#define SB_SENDER_OPTS_INIT { .size = sizeof(struct sb_sender_opts), .level = SB_PACK_LEVEL_AUTO, .recipes = -1 }
 
 struct sb_sender *sb_sender_new(struct sb_replica *rep, struct sb_wire *w, const struct sb_sender_opts *opts,
 	struct sb_error *err);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include <base/buf.h>
-#include <delta-job.h>
+#include <sync/delta.h>
 
 #include "fuzz.h"
 
@@ -23,16 +23,13 @@ struct bytes {
 };
 
 static ssize_t
-give(void *to, size_t len, void *arg, struct sb_error *err)
+give(const void **out, void *arg, struct sb_error *err)
 {
 	struct bytes *b = arg;
-	size_t n = b->len < len ? b->len : len;
+	size_t n = b->len < 1000 ? b->len : 1000;
 
 	(void)err;
-	if (n > 1000)
-		n = 1000;
-	if (n)
-		memcpy(to, b->p, n);
+	*out = b->p;
 	b->p += n;
 	b->len -= n;
 	return (ssize_t)n;
@@ -54,8 +51,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct sb_cursor c;
 	struct bytes delta;
 	size_t basis_len, total = 0;
-	struct sb_delta_io io = {
-	        .read = give, .read_arg = &delta, .write = count, .write_arg = &total};
+	struct sb_delta_budget budget = SB_DELTA_BUDGET_INIT;
 	const uint8_t *basis;
 	int fd, r;
 
@@ -69,7 +65,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	fd = memfd_create("basis", MFD_CLOEXEC);
 	FUZZ_CHECK(fd >= 0 && pwrite(fd, basis, basis_len, 0) == (ssize_t)basis_len);
 	delta = (struct bytes){c.p, sb_cursor_left(&c)};
-	r = sb_delta_job_apply(&io, fd, basis_len, NULL);
+	r = sb_delta_apply(
+	        fd, basis_len, give, &delta, &budget, count, &total, NULL, NULL);
 	FUZZ_CHECK(r == 0 || r == SB_E_CORRUPT || r == SB_E_LIMIT);
 	(void)close(fd);
 	return 0;

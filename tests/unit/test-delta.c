@@ -10,6 +10,8 @@
 
 #include <librsync.h>
 
+#include <base/str.h>
+#include <sync/delta-recipe.h>
 #include <sync/delta.h>
 
 #include "tests/lib/tmpdir.h"
@@ -647,6 +649,125 @@ cancel_ends_it(void **state)
 	sb_cancel_free(c.cancel);
 }
 
+/* ---- recipes ---- */
+
+/* keep(old) -> delta to new -> old + delta = new. Gives the delta's length. */
+static size_t
+recipe_trip(const uint8_t *old, size_t old_len, const uint8_t *new, size_t new_len)
+{
+	struct sb_error err = {0};
+	struct tmpdir dir;
+	struct sb_digest was = sb_digest_of(old, old_len), is = sb_digest_of(new, new_len);
+	sb_autoclose int a = file_with(old, old_len);
+	sb_autoclose int b = file_with(new, new_len);
+	sb_auto(sb_buf) struct sb_buf delta, back;
+
+	tmpdir_make(&dir);
+	sb_buf_init(&delta, 1 << 28);
+	assert_false(sb_recipe_has(dir.fd, &was));
+	assert_int_equal(
+	        sb_recipe_delta(dir.fd, &was, b, new_len, SIZE_MAX, &delta, NULL, &err),
+	        SB_E_NOTFOUND);
+	assert_int_equal(delta.len, 0);
+	assert_ok(sb_recipe_keep(dir.fd, &was, a, old_len, NULL, NULL, &err), &err);
+	assert_true(sb_recipe_has(dir.fd, &was));
+	assert_ok(
+	        sb_recipe_delta(dir.fd, &was, b, new_len, SIZE_MAX, &delta, NULL, &err),
+	        &err);
+	assert_ok(apply(a, old_len, delta.data, delta.len, new_len, &back, &err), &err);
+	assert_int_equal(back.len, new_len);
+	if (new_len)
+		assert_memory_equal(back.data, new, new_len);
+	/* the next one takes its place */
+	assert_ok(sb_recipe_keep(dir.fd, &is, b, new_len, &was, NULL, &err), &err);
+	assert_true(sb_recipe_has(dir.fd, &is));
+	assert_int_equal(sb_recipe_has(dir.fd, &was), sb_digest_eq(&is, &was));
+	tmpdir_remove(&dir);
+	return delta.len;
+}
+
+static void
+recipes_give_the_new_file(void **state)
+{
+	size_t len = 3 << 20, n;
+	sb_autofree uint8_t *old = malloc(len), *new = malloc(2 * len);
+
+	(void)state;
+	noise(old, len, 1);
+	memcpy(new, old, len);
+	assert_true(recipe_trip(old, len, new, len) < 64);
+	/* lengths that are no multiple of a block, and next to nothing */
+	assert_true(recipe_trip(old, len - 777, new, len - 777) < 64);
+	(void)recipe_trip(old, len - 777, new, len);
+	(void)recipe_trip(old, len, new, len - 1);
+	(void)recipe_trip(old, 10, new, 3000);
+	(void)recipe_trip(old, 3000, new, 10);
+	(void)recipe_trip(old, 3000, new, 0);
+	/* inserts and deletions here and there, one of them at the very beginning */
+	n = 0;
+	for (size_t at = 0, k = 0; at < len; k++) {
+		size_t keep = k ? 90000 + 1000 * k : 0;
+
+		keep = keep < len - at ? keep : len - at;
+		memcpy(new + n, old + at, keep);
+		n += keep;
+		at += keep + (k % 3 == 1 && at + keep + 500 < len ? 500 : 0);
+		noise(new + n, 20 + k, 100 + (unsigned)k);
+		n += 20 + k;
+	}
+	assert_true(recipe_trip(old, len - 100, new, n) < 30 * 4096);
+	/* halves swapped */
+	memcpy(new, old + len / 2, len / 2);
+	memcpy(new + len / 2, old, len / 2);
+	assert_true(recipe_trip(old, len, new, len) < 256);
+	/* nothing in common, and all the same */
+	noise(new, len, 2);
+	assert_true(recipe_trip(old, len, new, len) > len);
+	memset(old, 0, len);
+	memset(new, 0, 2 * len);
+	assert_true(recipe_trip(old, len, new, 2 * len) < 2 * len / 2048 * 17 + 4096);
+}
+
+static void
+recipes_are_not_believed(void **state)
+{
+	struct sb_error err = {0};
+	struct tmpdir dir;
+	size_t len = 200000;
+	sb_autofree uint8_t *old = malloc(len);
+	sb_auto(sb_buf) struct sb_buf delta;
+	struct sb_digest d, other = {{1}};
+	sb_autoclose int fd = -1, file = -1;
+	char name[33];
+
+	(void)state;
+	tmpdir_make(&dir);
+	noise(old, len, 3);
+	d = sb_digest_of(old, len);
+	fd = file_with(old, len);
+	sb_buf_init(&delta, 1 << 20);
+	/* content that is not what was said, or ends early */
+	assert_int_equal(
+	        sb_recipe_keep(dir.fd, &other, fd, len, NULL, NULL, &err), SB_E_STATE);
+	assert_int_equal(
+	        sb_recipe_keep(dir.fd, &d, fd, len + 1, NULL, NULL, &err), SB_E_STATE);
+	assert_false(sb_recipe_has(dir.fd, &d));
+	/* a limit */
+	assert_ok(sb_recipe_keep(dir.fd, &d, fd, len, NULL, NULL, &err), &err);
+	old[5000] ^= 1;
+	(void)close(fd);
+	fd = file_with(old, len);
+	assert_int_equal(sb_recipe_delta(dir.fd, &d, fd, len, 100, &delta, NULL, &err), SB_E_LIMIT);
+	/* a damaged one */
+	file = openat(dir.fd, sb_str_hex(d.b, 16, name), O_RDWR);
+	assert_true(file >= 0);
+	assert_int_equal(pwrite(file, "x", 1, 100), 1);
+	assert_int_equal(sb_recipe_delta(dir.fd, &d, fd, len, len, &delta, NULL, &err), SB_E_NOTFOUND);
+	assert_int_equal(ftruncate(file, 3), 0);
+	assert_int_equal(sb_recipe_delta(dir.fd, &d, fd, len, len, &delta, NULL, &err), SB_E_NOTFOUND);
+	tmpdir_remove(&dir);
+}
+
 int
 main(void)
 {
@@ -664,6 +785,8 @@ main(void)
 	        cmocka_unit_test(amplification_and_endless_deltas_end),
 	        cmocka_unit_test(failures_of_callbacks_pass_through),
 	        cmocka_unit_test(cancel_ends_it),
+	        cmocka_unit_test(recipes_give_the_new_file),
+	        cmocka_unit_test(recipes_are_not_believed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
