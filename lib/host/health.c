@@ -9,6 +9,8 @@
 
 /* A space figure this old still decides about a new session. */
 #define SPACE_FRESH_MS 1000
+/* One this old does while the storage was far from full: asking the pool takes as long as making the session. */
+#define SPACE_CALM_MS 10000
 /* A plain directory is refused new sessions only when its disk is really full. */
 #define LOCAL_MIN_FREE (64u << 20)
 
@@ -38,8 +40,10 @@ int
 sb_hostimpl_admit(struct sb_host *h, struct sb_error *err)
 {
 	struct sb_storage_space s;
-	int r = space(h, SPACE_FRESH_MS, &s, err);
+	int r = space(h, SPACE_CALM_MS, &s, err);
 
+	if (r == 0 && (s.capacity >= h->o.warn_at || (s.state[0] && strcmp(s.state, "ONLINE") != 0)))
+		r = space(h, SPACE_FRESH_MS, &s, err);
 	if (r < 0)
 		return sb_wrap(err, r, "space for a new session");
 	if (h->st->ops->snapshots) {

@@ -71,7 +71,10 @@ new_session(const struct sb_host_create_opts *o, const struct sb_hostimpl_origin
 	return r < 0 ? NULL : sb_steal(&s);
 }
 
-/* Into the map and the database: from here on the session exists, whatever happens to us. */
+/*
+ * Into the map and the database: from here on the session exists, whatever happens to us. Whoever wants this session waits
+ * for the database by its own lock; those who want another do not.
+ */
 static int
 register_session(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 {
@@ -84,12 +87,22 @@ register_session(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 		r = sb_fail(err, SB_E_MAX_SESSIONS, "%s", sb_code_text(SB_E_MAX_SESSIONS));
 	if (r == 0)
 		r = sb_hostimpl_map_add(h, s, err);
-	if (r == 0) {
-		r = sb_hostdb_session_insert(h->db, s, err);
-		if (r < 0)
-			sb_hostimpl_map_remove(h, s);
-	}
+	if (r == 0)
+		(void)pthread_mutex_lock(&s->mu);
 	(void)pthread_mutex_unlock(&h->mu);
+	if (r < 0)
+		return r;
+	r = sb_hostdb_session_insert(h->db, s, err);
+	if (r < 0) {
+		s->gone = true;
+		(void)pthread_cond_broadcast(&s->cv);
+	}
+	(void)pthread_mutex_unlock(&s->mu);
+	if (r < 0) {
+		(void)pthread_mutex_lock(&h->mu);
+		sb_hostimpl_map_remove(h, s);
+		(void)pthread_mutex_unlock(&h->mu);
+	}
 	return r;
 }
 

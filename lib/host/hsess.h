@@ -54,7 +54,7 @@ struct sb_hsess {
 	struct sb_hsess *next; /* hash chain, guarded by the host */
 	atomic_uint refs;
 	char id[SB_HOST_ID_MAX + 1];
-	int64_t uid; /* of its row; never reused, unlike the id */
+	_Atomic int64_t uid; /* of its row; never reused, unlike the id */
 	struct sb_runtime *rt;        /* what runs its commands; the host's. Set once, before anybody else sees it */
 	enum sb_host_runtime runtime; /* its kind, as recorded */
 	enum sb_host_network network;

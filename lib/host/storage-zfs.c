@@ -501,8 +501,9 @@ fill(struct sb_storage_zfs *s, const struct sb_host_opts *o, int lock_fd, struct
 		return r;
 	(void)sb_str_hex(rnd, sizeof rnd, s->instance);
 	s->st.ops = &zfs_ops;
-	s->z.zfs = strdup(o->zfs_path ? o->zfs_path : "zfs");
-	s->z.zpool = strdup(o->zpool_path ? o->zpool_path : "zpool");
+	s->z.zfs = o->sudo ? strdup(o->zfs_path ? o->zfs_path : "zfs") : sb_zfs_find(o->zfs_path ? o->zfs_path : "zfs");
+	s->z.zpool = o->sudo ? strdup(o->zpool_path ? o->zpool_path : "zpool")
+			     : sb_zfs_find(o->zpool_path ? o->zpool_path : "zpool");
 	s->z.sudo = o->sudo;
 	s->z.lock_fd = lock_fd;
 	s->z.timeout_ms = o->storage_timeout_ms;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <base/spawn.h>
 
@@ -196,6 +197,26 @@ sb_zfs_stream(const struct sb_zfs *z, const char *const *args, int in, int out, 
 	r = sb_run(argv, &o, NULL, 0, NULL, &errs, call ? call->cancel : NULL,
 		call ? sb_deadline_min(d, call->deadline) : d, err);
 	return judge(z, false, args, r, &errs, err);
+}
+
+char *
+sb_zfs_find(const char *name)
+{
+	const char *path = getenv("PATH");
+
+	path = path && *path ? path : "/usr/sbin:/sbin:/usr/bin:/bin";
+	while (!strchr(name, '/') && *path) {
+		size_t len = strcspn(path, ":");
+		sb_autofree char *file = NULL;
+
+		/* Relative entries would depend on where the host happens to run. */
+		if (*path == '/')
+			file = sb_str_printf("%.*s/%s", (int)len, path, name);
+		if (file && access(file, X_OK) == 0)
+			return sb_steal(&file);
+		path += len + (path[len] == ':');
+	}
+	return strdup(name);
 }
 
 int

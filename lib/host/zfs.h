@@ -20,6 +20,9 @@ struct sb_zfs {
 	struct sb_storage_counters *counters;
 };
 
+/* The file a bare program name stands for, looked up once instead of at every start; the name itself when it is nowhere. */
+char *sb_zfs_find(const char *name);
+
 /* Looks once what the programs can do. SB_E_UNSUPPORTED when they are not there, SB_E_UNAVAILABLE when ZFS is not running. */
 int sb_zfs_probe(struct sb_zfs *z, struct sb_error *err);
 

@@ -106,14 +106,20 @@ def ratios():
     times = {(k, w): [] for k in ("snapshot", "rollback", "fork") for w in ("rpc", "bare")}
     for i in range(rounds):
         n = "n%04d" % i
-        times["snapshot", "rpc"].append(timed(call, "CreateSnapshot", SessionID="ours", Name=n))
-        times["snapshot", "bare"].append(timed(run, "zfs", "snapshot", bare + "@" + n))
-        times["fork", "rpc"].append(timed(call, "Fork", SessionID="ours", SnapshotID=n, NewSessionID="f" + n))
-        times["fork", "bare"].append(timed(run, "zfs", "clone", bare + "@" + n, pool + "/f" + n))
+
+        def pair(kind, rpc, cmd):
+            """Each goes first in every other round: what is second finds the pool's last write just done."""
+            for who, fn in (("rpc", rpc), ("bare", cmd))[::1 if i % 2 else -1]:
+                times[kind, who].append(timed(fn))
+
+        pair("snapshot", lambda: call("CreateSnapshot", SessionID="ours", Name=n),
+             lambda: run("zfs", "snapshot", bare + "@" + n))
+        pair("fork", lambda: call("Fork", SessionID="ours", SnapshotID=n, NewSessionID="f" + n),
+             lambda: run("zfs", "clone", bare + "@" + n, pool + "/f" + n))
         call("DestroySession", SessionID="f" + n)
         destroy(pool + "/f" + n)
-        times["rollback", "rpc"].append(timed(call, "RollbackSession", SessionID="ours", SnapshotID=n))
-        times["rollback", "bare"].append(timed(run, "zfs", "rollback", "-r", bare + "@" + n))
+        pair("rollback", lambda: call("RollbackSession", SessionID="ours", SnapshotID=n),
+             lambda: run("zfs", "rollback", "-r", bare + "@" + n))
     call("DestroySession", SessionID="ours")
     destroy("-r", bare)
     for kind in ("snapshot", "rollback", "fork"):

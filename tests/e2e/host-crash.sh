@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # kill -9 of a host at work, at random moments: no acknowledged session, snapshot, hold or byte is lost, nothing is left
-# over, every state is legal. SB_CRASH_LOCAL and SB_CRASH_ZFS are the numbers of rounds, SB_CRASH_SEED the seed.
+# over, every state is legal. SB_CRASH_LOCAL and SB_CRASH_ZFS are the numbers of rounds, SB_CRASH_SEED the seed,
+# SB_CRASH_SLOTS the number of sessions for each of four threads.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 . "${SB_TOP_SRCDIR:-.}/tests/lib/zfs.sh"
 

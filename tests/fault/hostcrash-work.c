@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <sb/host-exec.h>
+
 #include "tests/fault/hostcrash.h"
 
 struct worker {
@@ -117,7 +119,7 @@ make(struct worker *w, const char *id)
 
 	o.id = id;
 	o.base = w->c->base;
-	(void)snprintf(from, sizeof from, "t%d-%d", w->n, rand_r(&w->seed) % CRASH_SLOTS);
+	(void)snprintf(from, sizeof from, "t%d-%d", w->n, rand_r(&w->seed) % (int)w->c->slots);
 	if (strcmp(from, id) != 0 && rand_r(&w->seed) % 2)
 		pick(w, from, snap);
 	if (snap[0]) {
@@ -181,6 +183,51 @@ on_snapshot(struct worker *w, const char *id, int what)
 	}
 }
 
+/* A tool that is likely to be running when we die. */
+static void
+tool(struct worker *w, const char *id)
+{
+	struct sb_host_tool_request q = SB_HOST_TOOL_REQUEST_INIT;
+	struct sb_host_tool_result r;
+	struct sb_error err = { 0 };
+	char params[600];
+
+	(void)snprintf(params, sizeof params, "{\"cmd\":\"export %s=%s; sleep 0.0%d & sleep 0.0%d; wait\"}", CRASH_ENV,
+		w->c->dir, rand_r(&w->seed) % 10, rand_r(&w->seed) % 10);
+	q.session = id;
+	q.tool = "bash";
+	q.params = params;
+	if (sb_host_tool_execute(w->h, &q, NULL, &r, &err) == 0)
+		sb_host_tool_result_clear(&r);
+	else if (err.code != SB_E_SESSION_PAUSED && err.code != SB_E_INVALID_STATE)
+		say(w, "x tool %s %d %s\n", id, err.code, err.msg);
+}
+
+static void
+process(struct worker *w, const struct sb_host_session *s)
+{
+	const char *const args[] = { "1000", NULL };
+	char var[500];
+	const char *const env[] = { var, NULL };
+	struct sb_host_launch l = SB_HOST_LAUNCH_INIT;
+	struct sb_host_process p, *v;
+	struct sb_error err = { 0 };
+	size_t n;
+
+	(void)snprintf(var, sizeof var, "%s=%s", CRASH_ENV, w->c->dir);
+	l.session = s->id;
+	l.binary = "sleep";
+	l.args = args;
+	l.env = env;
+	if (s->processes < 2 && sb_host_process_launch(w->h, &l, NULL, &p, &err) == 0) {
+		sb_host_process_clear(&p);
+	} else if (sb_host_process_list(w->h, s->id, &v, &n, &err) == 0) {
+		if (n > 0)
+			(void)sb_host_process_kill(w->h, s->id, v[rand_r(&w->seed) % n].id, 0, &err);
+		sb_host_processes_free(v, n);
+	}
+}
+
 static void
 step(struct worker *w)
 {
@@ -189,12 +236,12 @@ step(struct worker *w)
 	char id[16];
 	int r;
 
-	(void)snprintf(id, sizeof id, "t%d-%d", w->n, rand_r(&w->seed) % CRASH_SLOTS);
+	(void)snprintf(id, sizeof id, "t%d-%d", w->n, rand_r(&w->seed) % (int)w->c->slots);
 	if (sb_host_session_get(w->h, id, false, &s, &err) < 0) {
 		make(w, id);
 		return;
 	}
-	switch (rand_r(&w->seed) % 12) {
+	switch (rand_r(&w->seed) % 14) {
 	case 0:
 		say(w, "b destroy %s\n", id);
 		r = sb_host_session_destroy(w->h, id, rand_r(&w->seed) % 2 == 0, NULL, &err);
@@ -215,6 +262,8 @@ step(struct worker *w)
 	case 7: on_snapshot(w, id, rand_r(&w->seed) % 2 ? 0 : 3); break;
 	case 8: on_snapshot(w, id, 1); break;
 	case 9: on_snapshot(w, id, 2); break;
+	case 10: tool(w, id); break;
+	case 11: process(w, &s); break;
 	default: write_value(w, &s); break;
 	}
 	sb_host_session_clear(&s);

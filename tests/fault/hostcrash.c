@@ -28,6 +28,9 @@ void
 crash_init(struct crash *c, const char *dir, const char *pool)
 {
 	*c = (struct crash){ .dir = dir, .pool = pool, .o = SB_HOST_OPTS_INIT };
+	c->slots = getenv("SB_CRASH_SLOTS") ? (unsigned)strtoul(getenv("SB_CRASH_SLOTS"), NULL, 10) : 3;
+	if (c->slots < 1 || c->slots > CRASH_SLOTS)
+		c->slots = CRASH_SLOTS;
 	(void)snprintf(c->state_dir, sizeof c->state_dir, "%s/state", dir);
 	(void)snprintf(c->log, sizeof c->log, "%s/log", dir);
 	c->o.state_dir = c->state_dir;
@@ -105,6 +108,89 @@ check_storage(struct crash *c, struct sb_host *h)
 	return false;
 }
 
+/* Processes on this machine that a session of ours started. */
+static size_t
+count_processes(const struct crash *c)
+{
+	char want[500], path[300], env[4096];
+	DIR *d = opendir("/proc");
+	struct dirent *e;
+	size_t n = 0;
+
+	(void)snprintf(want, sizeof want, "%s=%s", CRASH_ENV, c->dir);
+	while (d && (e = readdir(d))) {
+		ssize_t len = 0;
+		int fd;
+
+		(void)snprintf(path, sizeof path, "/proc/%s/environ", e->d_name);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		len = read(fd, env, sizeof env - 1);
+		(void)close(fd);
+		env[len > 0 ? len : 0] = '\0';
+		for (char *p = env; len > 0 && p < env + len; p += strlen(p) + 1)
+			n += strcmp(p, want) == 0;
+	}
+	if (d)
+		(void)closedir(d);
+	return n;
+}
+
+/* Every process that lives is one the host knows, and the other way round. */
+static bool
+check_processes(struct crash *c, struct sb_host *h)
+{
+	struct sb_error err = { 0 };
+	struct sb_host_session *v;
+	size_t n, known = 0, there = 0;
+
+	for (int i = 0; i < 100; i++) {
+		known = 0;
+		if (sb_host_session_list(h, NULL, &v, &n, &err) < 0)
+			return false;
+		for (size_t k = 0; k < n; k++)
+			known += v[k].processes;
+		sb_host_sessions_free(v, n);
+		there = count_processes(c);
+		if (known == there)
+			return true;
+		(void)usleep(100000);
+	}
+	printf("# the host knows %zu processes, %zu are there\n", known, there);
+	return false;
+}
+
+/* After the last round: everything can be destroyed, and then nothing is left. */
+static bool
+check_end(struct crash *c)
+{
+	struct sb_error err = { 0 };
+	struct sb_host *h = sb_host_open(&c->o, &err);
+	struct sb_host_session *v;
+	size_t n, sessions, leftovers = 1;
+	bool good = h && sb_host_start(h, &err) == 0 && sb_host_session_list(h, NULL, &v, &n, &err) == 0;
+
+	printf("# %zu sessions at the end\n", good ? n : 0);
+	for (size_t i = 0; good && i < n; i++)
+		if (sb_host_session_destroy(h, v[i].id, true, NULL, &err) < 0) {
+			printf("# destroy %s: %s\n", v[i].id, err.msg);
+			good = false;
+		}
+	if (good)
+		sb_host_sessions_free(v, n);
+	for (int i = 0; good && i < 100 && leftovers > 0; i++) {
+		count(c, &sessions, &leftovers);
+		leftovers += sessions + count_processes(c);
+		if (leftovers > 0)
+			(void)usleep(100000);
+	}
+	if (leftovers > 0)
+		printf("# %zu things are left over\n", leftovers);
+	sb_host_close(h);
+	return good && leftovers == 0;
+}
+
 /* What was being destroyed is gone soon, although the storage may have been busy at the start. */
 static bool
 wait_destroyed(struct sb_host *h)
@@ -157,7 +243,7 @@ round_of(struct crash *c, const char *self, unsigned seed)
 	}
 	if (sb_host_start(h, &err) < 0)
 		good = false;
-	good &= wait_destroyed(h) && crash_check(c, h, seed) && check_storage(c, h);
+	good &= wait_destroyed(h) && crash_check(c, h, seed) && check_storage(c, h) && check_processes(c, h);
 	sb_host_close(h);
 	return good;
 }
@@ -189,6 +275,8 @@ main(int argc, char **argv)
 		}
 	}
 	printf("# %lu operations acknowledged\n", crash_acked());
+	if (!check_end(&c))
+		return 1;
 	/* A child that never got to work would prove nothing. */
 	return crash_acked() >= rounds ? 0 : 1;
 }

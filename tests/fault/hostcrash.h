@@ -13,11 +13,13 @@
  * acknowledged to a log; the parent kills it at a random moment, opens the host itself and compares.
  */
 #define CRASH_THREADS 4
-#define CRASH_SLOTS 3 /* sessions a thread owns: t<thread>-<slot> */
+#define CRASH_SLOTS 13 /* sessions a thread may own: t<thread>-<slot> */
+#define CRASH_ENV "SB_CRASH_DIR" /* is in the environment of everything that runs in a session */
 #define CRASH_KEEP 5  /* turn snapshots kept */
 
 struct crash {
 	const char *dir;  /* state, log */
+	unsigned slots;   /* sessions a thread owns, SB_CRASH_SLOTS of the environment or 3 */
 	const char *pool; /* NULL: local-disk */
 	char state_dir[400], sessions[400], bases[400], log[400];
 	const char *base;

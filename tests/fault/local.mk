@@ -18,4 +18,10 @@ fault: sbsync %D%/shim.la
 # The host under kill -9, run by tests/e2e/host-crash.sh.
 check_PROGRAMS += %D%/hostcrash
 tests_fault_hostcrash_SOURCES = %D%/hostcrash.c %D%/hostcrash.h %D%/hostcrash-check.c %D%/hostcrash-work.c
+# Two hundred kills on each storage, with fifty sessions.
+CRASHES = 200
+.PHONY: fault-host
+fault-host: all %D%/hostcrash
+	SB_TOP_SRCDIR='$(abs_top_srcdir)' SB_TOP_BUILDDIR='$(abs_top_builddir)' SB_CRASH_SLOTS=13 \
+		SB_CRASH_LOCAL=$(CRASHES) SB_CRASH_ZFS=$(CRASHES) $(SHELL) $(top_srcdir)/tests/e2e/host-crash.sh
 tests_fault_hostcrash_LDADD = lib/libsandbox-core.la sync/libsbsync-core.la $(SANDBOX_LIBS) $(SYNC_LIBS) $(SSH2_LIBS)
