@@ -16,7 +16,8 @@
 #include <base/file.h>
 
 #define CHUNK 65536
-#define DRAIN_MS 200 /* for output of what the command left running behind it */
+#define DRAIN_MS 200    /* for output of what the command left running behind it */
+#define PATIENCE_MS 2000 /* for a command to answer a signal that ends us */
 
 /* A command with this process's input and output. */
 struct attached {
@@ -27,6 +28,7 @@ struct attached {
 	int sigfd;
 	bool out_gone; /* nobody reads our output any more */
 	int stopping;  /* a stop was asked for */
+	sb_deadline stop_at; /* patience ends */
 };
 
 /* Our input into the command's, until either ends. */
@@ -110,9 +112,11 @@ on_signal(struct attached *t, int sig)
 			(void)sb_handle_resize(t->h, w.ws_row, w.ws_col, NULL);
 		return;
 	}
-	/* A first Ctrl-C is the command's to answer, as on a terminal of its own. */
-	if ((sig == SIGINT || sig == SIGQUIT) && !t->stopping++) {
+	/* A first signal is the command's to answer, as on a terminal of its own; Ctrl-C may mean something to it. */
+	if (!t->stopping++) {
 		(void)sb_handle_signal(t->h, sig, NULL);
+		if (sig == SIGTERM || sig == SIGHUP)
+			t->stop_at = sb_deadline_in(PATIENCE_MS);
 		return;
 	}
 	ask_stop(t);
@@ -147,13 +151,17 @@ pump(struct attached *t, struct sb_error *err)
 	while (open || !done) {
 		struct pollfd p[3] = { { open ? sb_handle_stdout(t->h) : -1, POLLIN, 0 },
 			{ done ? -1 : sb_handle_done_fd(t->h), POLLIN, 0 }, { t->sigfd, POLLIN, 0 } };
-		int n = poll(p, 3, done ? DRAIN_MS : -1), sig;
+		int n = poll(p, 3, done ? DRAIN_MS : sb_deadline_poll_ms(t->stop_at)), sig;
 
 		if (n < 0 && errno != EINTR)
 			return sb_fail_errno(err, "poll");
-		if (n == 0)
+		if (!done && sb_deadline_passed(t->stop_at)) {
+			t->stop_at = SB_NEVER;
+			ask_stop(t);
+		} else if (n == 0) {
 			break;
-		if (n < 0)
+		}
+		if (n <= 0)
 			continue;
 		while (p[2].revents && (sig = box_signals_take(t->sigfd)))
 			on_signal(t, sig);
@@ -194,7 +202,7 @@ int
 box_attach(struct box *b, struct sb_sandbox *sb, const char *const *argv, int sigfd, struct sb_error *err)
 {
 	struct sb_launch_spec spec = SB_LAUNCH_SPEC_INIT;
-	struct attached t = { .sigfd = sigfd };
+	struct attached t = { .sigfd = sigfd, .stop_at = SB_NEVER };
 	struct sb_ended end = { 0 };
 	struct winsize w;
 	char **env = NULL;

@@ -79,11 +79,14 @@ sync_verb(struct box *b, struct sb_error *err)
 
 /* Asks the process that works with it to stop, and waits until it has. */
 static int
-stop_owner(struct box *b, const char *id, struct sb_state *s, struct sb_error *err)
+stop_owner(struct box *b, struct sb_state *s, struct sb_error *err)
 {
 	sb_deadline d = sb_deadline_min(b->call.deadline, sb_deadline_in(STOP_WAIT_MS));
+	sb_autofree char *id = strdup(s->sandbox_id);
 	int r;
 
+	if (!id)
+		return sb_fail(err, SB_E_NOMEM, "out of memory");
 	if (kill((pid_t)s->owner_pid, SIGTERM) < 0 && errno != ESRCH)
 		return sb_fail_errno(err, "process %lld, which works with sandbox %s", (long long)s->owner_pid, id);
 	while (sb_state_owned(s)) {
@@ -112,7 +115,7 @@ stop_verb(struct box *b, struct sb_error *err)
 	int r = id ? sb_keeper_load(b->keeper, id, &s, err) : err->code;
 
 	if (r == 0 && sb_state_owned(&s))
-		r = stop_owner(b, s.sandbox_id, &s, err);
+		r = stop_owner(b, &s, err);
 	if (r == 0)
 		r = sb_sandbox_open(b->keeper, s.sandbox_id, &sb, err);
 	if (r < 0)

@@ -84,7 +84,7 @@ recover_held(struct sb_sandbox *sb, const struct sb_call *call, struct sb_sync_r
 	case SB_LIFE_STOPPED:
 		/* Its end by policy was interrupted or failed. */
 		if (sb->state.destroy_on_stop && sb->state.persist == SB_PERSIST_TRANSIENT)
-			return sb_sandbox_end_held(sb, false, call, err);
+			return sb_sandbox_stop_held(sb, SB_WHEN_CRASH, &defaults, call, res, err);
 		break;
 	default:
 		break;

@@ -67,6 +67,20 @@ sb_sandbox_end_held(struct sb_sandbox *sb, bool discard, const struct sb_call *c
 	return sb_record_save(sb, life, err);
 }
 
+/* The provider looks once more: when something changed since the sync back, there is another one, and then the end. */
+static int
+end_safely(struct sb_sandbox *sb, const struct sb_stop_opts *o, const struct sb_call *call, struct sb_sync_result *out,
+	struct sb_error *err)
+{
+	int r = sb_sandbox_end_held(sb, false, call, err);
+
+	if (r != SB_E_UNSYNCED || sb->state.life != SB_LIFE_STOPPED)
+		return r;
+	sb_sync_result_free(out);
+	r = sync_back(sb, SB_WHEN_STOP, o, call, out, err);
+	return r < 0 ? r : sb_sandbox_end_held(sb, false, call, err);
+}
+
 /* A hook may keep what policy would end. */
 static bool
 may_end(struct sb_sandbox *sb, const struct sb_call *call)
@@ -101,7 +115,7 @@ sb_sandbox_stop_held(struct sb_sandbox *sb, enum sb_when reason, const struct sb
 		return r;
 	sb_sandbox_event(sb, "sandbox.stopped", 0, NULL, -1);
 	if (may_end(sb, call))
-		return sb_sandbox_end_held(sb, false, call, err);
+		return end_safely(sb, o, call, out, err);
 	sb_prepared_free(&sb->prepared);
 	sb->state.ended_at = time(NULL);
 	sb_record_own(&sb->state, false);
@@ -156,7 +170,7 @@ sb_sandbox_destroy(struct sb_sandbox *sb, bool discard, const struct sb_call *ca
 	if (r == 0 && discard && sb->state.life == SB_LIFE_ACTIVE)
 		r = sb_record_save(sb, SB_LIFE_STOPPING, err);
 	if (r == 0)
-		r = sb_sandbox_end_held(sb, discard, call, err);
+		r = discard ? sb_sandbox_end_held(sb, true, call, err) : end_safely(sb, &defaults, call, out, err);
 	sb_record_unlock(sb);
 	return r;
 }

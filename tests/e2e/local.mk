@@ -8,6 +8,7 @@ E2E = \
 	%D%/mirror.sh \
 	%D%/quickstart.sh \
 	%D%/rpc-host.sh \
+	%D%/sbctl-kill.sh \
 	%D%/sbctl-run.sh \
 	%D%/ssh.sh \
 	%D%/ssh-cuts.sh \

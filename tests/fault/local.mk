@@ -25,3 +25,9 @@ fault-host: all %D%/hostcrash
 	SB_TOP_SRCDIR='$(abs_top_srcdir)' SB_TOP_BUILDDIR='$(abs_top_builddir)' SB_CRASH_SLOTS=13 \
 		SB_CRASH_LOCAL=$(CRASHES) SB_CRASH_ZFS=$(CRASHES) $(SHELL) $(top_srcdir)/tests/e2e/host-crash.sh
 tests_fault_hostcrash_LDADD = lib/libsandbox-core.la sync/libsbsync-core.la $(SANDBOX_LIBS) $(SYNC_LIBS) $(SSH2_LIBS)
+
+# `sbctl run` over SSH under kill -9, run by tests/e2e/sbctl-kill.sh; here 200 times.
+EXTRA_DIST += %D%/runkill.py
+.PHONY: check-kill
+check-kill:
+	SB_KILL_ROUNDS=200 $(MAKE) check TEST_TIMEOUT=3600 TESTS=tests/e2e/sbctl-kill.sh
