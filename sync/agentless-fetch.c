@@ -40,7 +40,10 @@ struct fetch {
 	struct sb_far_list before;
 	const struct sb_far_entry **need; /* into `now`, sorted */
 	bool *got;
+	int64_t *times; /* of directories, as they shall be in the end; of the first round only */
+	bool first;
 	size_t n_need;
+	bool coarse; /* times are whole seconds over there: those here, which are finer, stay */
 	struct sb_agentless_stats *stats;
 	struct sb_error *err;
 	/* The tar stream. */
@@ -67,7 +70,8 @@ shadow_has(struct fetch *f, const struct sb_far_entry *e)
 
 	return sb_path_stat(f->rootfd, e->path, &st, NULL) >= 0 && S_ISREG(st.st_mode) &&
 		(uint64_t)st.st_size == e->size &&
-		(int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec == e->mtime;
+		(f->coarse ? (int64_t)st.st_mtim.tv_sec == e->mtime / 1000000000 :
+			     (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec == e->mtime);
 }
 
 static bool
@@ -118,6 +122,20 @@ open_dirs(struct fetch *f)
 	}
 }
 
+/* A directory whose time did not change over there keeps the one it has here, whatever is done in it. */
+static void
+note_time(struct fetch *f, size_t i)
+{
+	const struct sb_far_entry *e = &f->now.v[i], *old = sb_far_list_find(&f->before, e->path);
+	struct stat st;
+
+	if (!f->times || !f->first)
+		return;
+	f->times[i] = e->mtime;
+	if (old && old->type == 'd' && old->mtime == e->mtime && sb_path_stat(f->rootfd, e->path, &st, NULL) >= 0)
+		f->times[i] = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+}
+
 /* Directories and links as listed; files that have to be fetched are noted. */
 static int
 prepare(struct fetch *f)
@@ -146,6 +164,8 @@ prepare(struct fetch *f)
 
 		if (e->type == 'd')
 			r = sb_path_mkdirs(f->rootfd, e->path, 0700, f->err);
+		if (r >= 0 && e->type == 'd')
+			note_time(f, i);
 		else if (e->type == 'l')
 			r = make_link(f, e);
 		else if (e->type == 'o')
@@ -388,6 +408,10 @@ finish_dirs(struct fetch *f)
 
 		if (e->type != 'd')
 			continue;
+		if (f->first && f->times) {
+			times[1].tv_sec = f->times[i] / 1000000000;
+			times[1].tv_nsec = f->times[i] < 0 ? 0 : f->times[i] % 1000000000;
+		}
 		fd = sb_path_open(f->rootfd, e->path, O_RDONLY | O_DIRECTORY, 0, NULL);
 		if (fd >= 0) {
 			(void)fchmod(fd, e->mode & 0777);
@@ -419,6 +443,9 @@ fetch_round(struct fetch *f)
 		return r;
 	if (f->now.absent)
 		return sb_fail(f->err, SB_E_NOTFOUND, "%s: %s is not there", f->m.name, f->a->root);
+	f->coarse = f->now.coarse || !f->now.gnu_tar;
+	if (f->first)
+		f->times = calloc(f->now.n + 1, sizeof *f->times);
 	r = prepare(f);
 	if (r >= 0)
 		r = write_names(f);
@@ -448,6 +475,7 @@ fetch_all(struct fetch *f, const char *record)
 
 	for (int round = 0; round < ROUNDS; round++) {
 		memset(f->err, 0, sizeof *f->err);
+		f->first = round == 0;
 		r = fetch_round(f);
 		if (f->now.n > 0 && f->need) {
 			struct sb_error why = { 0 };
@@ -501,6 +529,7 @@ sb_agentless_fetch(const struct sb_agentless *a, const char *shadow, const char 
 	sb_far_list_free(&f->before);
 	sb_buf_free(&f->names);
 	free(f->need);
+	free(f->times);
 	free(f->got);
 	if (f->rootfd >= 0)
 		(void)close(f->rootfd);

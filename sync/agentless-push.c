@@ -30,6 +30,8 @@ static const char stage_script[] =
 	"mkdir -p \"$2\" && cd \"$2\" || { m failed; exit 0; }; "
 	"find . -maxdepth 1 -name \"" SB_AGENTLESS_STAGE "*\" -mtime +1 -exec rm -rf {} + 2>/dev/null; "
 	"s=" SB_AGENTLESS_STAGE "$n; umask 077; mkdir \"$s\" || { m failed; exit 0; }; "
+	/* Not every tar -p gives the modes of the archive whatever the umask; the stage itself lets nobody in. */
+	"umask 0; "
 	"m tar; tar -xpof - -C \"$s\"; m done $?";
 
 struct push {
@@ -281,26 +283,44 @@ write_opening(struct push *p)
 	p->changes = 0;
 }
 
-/* What is in the way of something of another type (`in_way`), or what is to go. With a directory goes all beneath it. */
+/* Is there a directory above this path that becomes something else? */
+static bool
+beneath_replaced(const struct push *p, const char *path)
+{
+	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+		sb_autofree char *dir = strndup(path, (size_t)(slash - path));
+		const struct sb_far_entry *h = dir ? sb_far_list_find(&p->here, dir) : NULL;
+
+		if (h && h->type != 'd')
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What is in the way of something of another type (`in_way`), or what is to go: files by name, then directories from the deepest up and only
+ * when they are empty, because what is excluded or special in them stays.
+ */
 static void
 write_removals(struct push *p, bool in_way)
 {
-	for (size_t i = 1; i < p->far.n; i++) {
-		const struct sb_far_entry *e = &p->far.v[i], *h = sb_far_list_find(&p->here, e->path);
-		size_t len = strlen(e->path);
+	for (int dirs = 0; dirs < 2; dirs++) {
+		for (size_t i = p->far.n; i-- > 1;) {
+			const struct sb_far_entry *e = &p->far.v[i], *h = sb_far_list_find(&p->here, e->path);
+			bool replaced = (h && h->type != e->type) || (!h && beneath_replaced(p, e->path));
 
-		bool replaced = h && h->type != e->type;
-
-		/* Special files stay unless something takes their place. */
-		if (!replaced && (in_way || h || e->type == 'o'))
-			continue;
-		if (replaced == in_way)
-			add_arg(p, "rm -rf --", "", ".", e->path);
-		while (i + 1 < p->far.n && strncmp(p->far.v[i + 1].path, e->path, len) == 0 &&
-			p->far.v[i + 1].path[len] == '/')
-			i++;
+			if ((e->type == 'd') != dirs || (h && !replaced) || replaced != in_way)
+				continue;
+			/* Special files stay unless something takes their place. */
+			if (e->type == 'o' && !h)
+				continue;
+			if (dirs)
+				add_arg(p, "rmdir --", " 2>/dev/null || :", ".", e->path);
+			else
+				add_arg(p, "rm -f --", "", ".", e->path);
+		}
+		end_command(p);
 	}
-	end_command(p);
 }
 
 static void
@@ -353,9 +373,9 @@ write_modes(struct push *p)
 
 		if (e->type != 'd' && (e->type != 'f' || !same(p, e, f)))
 			continue;
-		if (f && f->type == e->type && f->mode == e->mode && !is_closed(f))
+		if (f && f->type == e->type && (f->mode & 0777) == (e->mode & 0777) && !is_closed(f))
 			continue;
-		p->changes += !f || f->mode != e->mode;
+		p->changes += !f || (f->mode & 0777) != (e->mode & 0777);
 		full = sb_str_printf("./%s", e->path);
 		if (!full) {
 			p->text.failed = SB_E_NOMEM;
@@ -421,7 +441,8 @@ verify(struct push *p, const char *record)
 				sb_escape(e->path, strlen(e->path), shown, sizeof shown));
 	}
 	for (size_t i = 0; i < now.n; i++)
-		if (now.v[i].type != 'o' && !sb_far_list_find(&p->here, now.v[i].path))
+		/* A directory may have stayed because of what is excluded in it. */
+		if (!strchr("do", now.v[i].type) && !sb_far_list_find(&p->here, now.v[i].path))
 			return sb_fail(p->err, SB_E_CHANGED, "%s: %s appeared there meanwhile", p->m.name,
 				sb_escape(now.v[i].path, strlen(now.v[i].path), shown, sizeof shown));
 	return sb_agentless_save(record, &now, p->err);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <base/str.h>
+#include <sync/agentless-shadow.h>
 #include <sync/conn-int.h>
 #include <sync/deploy.h>
 #include <sync/limit.h>
@@ -316,20 +317,44 @@ start_remote(struct sb_conn_live *live, const struct sb_sync_opts *o, struct sb_
 	return sb_deploy_open(live->remote, &po, NULL, &t, err) < 0 ? NULL : t;
 }
 
+/* No agent can run there: one in this process serves what was brought here, and says so. */
+static struct sb_transport *
+start_shadow(struct sb_conn_live *live, const struct sb_sync_opts *o, struct sb_shadow **shadow, struct sb_error *err)
+{
+	struct sb_transport *t;
+
+	sb_log(&o->log, SB_LOG_INFO, "connect", "%s; going on without an agent there, with sh, find and tar", err->msg);
+	*shadow = sb_shadow_new(live->remote, o, err);
+	if (!*shadow)
+		return NULL;
+	t = sb_transport_thread(o->state_dir, &o->log, err);
+	if (!t) {
+		sb_shadow_free(*shadow);
+		*shadow = NULL;
+	}
+	return t;
+}
+
 static struct sb_link *
 start_agent(struct sb_conn *c, const struct sb_sync_opts *o, struct sb_error *err)
 {
 	struct sb_wire_opts wo = SB_WIRE_OPTS_INIT;
 	struct sb_conn_live *live = NULL;
+	struct sb_shadow *shadow = NULL;
+	struct sb_error own = { 0 };
 	struct sb_transport *t;
 	struct sb_link *l;
 
+	if (!err)
+		err = &own;
 	if (c->to.kind != SB_ENDPOINT_LOCAL) {
 		live = live_get(c, o->cancel, err);
 		if (!live)
 			return NULL;
 	}
 	t = live ? start_remote(live, o, err) : start_child(c, err);
+	if (!t && live && (err->code == SB_E_UNSUPPORTED || err->code == SB_E_NOTFOUND))
+		t = start_shadow(live, o, &shadow, err);
 	wo.cancel = o->cancel;
 	wo.stall_ms = o->stall_ms;
 	/* With libssh2 the connection itself is slowed down, both ways. */
@@ -338,8 +363,10 @@ start_agent(struct sb_conn *c, const struct sb_sync_opts *o, struct sb_error *er
 	if (l) {
 		l->conn = c;
 		l->live = live;
+		l->shadow = shadow;
 		return l;
 	}
+	sb_shadow_free(shadow);
 	(void)pthread_mutex_lock(&c->mu);
 	live_release(c, live);
 	(void)pthread_mutex_unlock(&c->mu);
@@ -367,6 +394,8 @@ sb_conn_take(struct sb_conn *c, const struct sb_sync_opts *o, struct sb_error *e
 			l->live && !sb_remote_is_program(l->live->remote) ? 0 : o->bwlimit);
 		sb_conn_link_bytes(l, &l->up, &l->down);
 		l->turns = sb_wire_turns(l->w);
+		if (l->shadow)
+			sb_shadow_renew(l->shadow, o);
 		return l;
 	}
 	l = start_agent(c, o, err);
@@ -387,6 +416,8 @@ sb_conn_give(struct sb_link *l, bool reuse)
 	c->users--;
 	if (reuse && c->keep && !c->idle) {
 		sb_wire_renew(l->w, NULL, c->stall_ms, 0);
+		if (l->shadow)
+			sb_shadow_renew(l->shadow, NULL);
 		c->idle = l;
 		l = NULL;
 	}
@@ -397,7 +428,10 @@ sb_conn_give(struct sb_link *l, bool reuse)
 void
 sb_conn_link_bytes(const struct sb_link *l, uint64_t *up, uint64_t *down)
 {
-	l->t->ops->wire_bytes(l->t, up, down);
+	*up = *down = 0;
+	if (l->live)
+		sb_remote_wire_bytes(l->live->remote, up, down);
+	/* Without a socket of ours to count at: what goes to the agent and comes from it. */
 	if (!*up)
 		sb_wire_counts(l->w, up, down);
 }

@@ -12,6 +12,8 @@
 #define PAUSE_MIN_MS 100
 #define PAUSE_MAX_MS 15000
 #define FAILURES_MAX 10
+/* A server that hangs up before anything worked is not waited for as long. */
+#define FIRST_FAILURES_MAX 4
 
 struct sb_link *
 sb_connect(const struct sb_endpoint *e, const struct sb_sync_opts *o, struct sb_retry *t, struct sb_error *err)
@@ -109,7 +111,7 @@ sb_retry_again(struct sb_retry *t, int code, const struct sb_sync_opts *o, const
 	t->failures = t->moved ? 0 : t->failures + 1;
 	t->moved = false;
 	t->was_lost |= t->lost;
-	if (t->failures > FAILURES_MAX && !o->timeout_ms)
+	if (t->failures > (t->connected ? FAILURES_MAX : FIRST_FAILURES_MAX) && !o->timeout_ms)
 		return false;
 	pause = t->failures > 8 ? PAUSE_MAX_MS : PAUSE_MIN_MS << t->failures;
 	if (pause > PAUSE_MAX_MS)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sync/agentless-shadow.h>
+
 #define NOISE_MAX (64u << 10)
 
 struct sb_link *
@@ -40,6 +42,7 @@ sb_link_free(struct sb_link *l)
 		return;
 	sb_wire_free(l->w);
 	sb_transport_free(l->t);
+	sb_shadow_free(l->shadow);
 	free(l);
 }
 
@@ -105,6 +108,18 @@ sb_link_close(struct sb_link *l, struct sb_error *err)
 	return r;
 }
 
+int
+sb_link_before_commit(struct sb_link *l, struct sb_error *err)
+{
+	return l->shadow ? sb_shadow_before(l->shadow, err) : 0;
+}
+
+int
+sb_link_after_commit(struct sb_link *l, struct sb_error *err)
+{
+	return l->shadow ? sb_shadow_after(l->shadow, err) : 0;
+}
+
 void
 sb_peer_free(struct sb_peer *r)
 {
@@ -120,11 +135,18 @@ int
 sb_peer_begin(struct sb_link *l, const struct sb_begin *begin, const struct sb_rules *rules, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf b = { 0 }, enc = { 0 };
+	struct sb_begin at = *begin;
+	struct sb_error own = { 0 };
 	int r;
 
+	if (l->shadow) {
+		at.root = (char *)(uintptr_t)sb_shadow_begin(l->shadow, begin, rules, err ? err : &own);
+		if (!at.root)
+			return err ? err->code : own.code;
+	}
 	sb_buf_init(&b, 1u << 20);
 	sb_buf_init(&enc, 16u << 20);
-	sb_begin_encode(begin, &b);
+	sb_begin_encode(&at, &b);
 	r = sb_buf_check(&b, "BEGIN", err);
 	if (r == 0)
 		r = sb_rules_encode(rules, &enc, err);

@@ -23,6 +23,7 @@ struct sb_link {
 	/* Set and used by conn.c. */
 	struct sb_conn *conn;
 	struct sb_conn_live *live;
+	struct sb_shadow *shadow; /* no agent runs there: see agentless-shadow.h; NULL: one does */
 	bool lost; /* the connection broke, found out by sb_link_explain */
 	uint64_t up, down, turns; /* bytes on the wire and answers waited for before this sync */
 };
@@ -48,6 +49,10 @@ struct sb_peer {
 };
 void sb_peer_free(struct sb_peer *r);
 SB_CLEANUP_VALUE(sb_peer, sb_peer_free)
+
+/* Around COMMIT, when the agent's tree is not the far one yet. */
+int sb_link_before_commit(struct sb_link *l, struct sb_error *err);
+int sb_link_after_commit(struct sb_link *l, struct sb_error *err);
 
 /* Sends BEGIN and RULES, flushed; waits for nothing. */
 int sb_peer_begin(struct sb_link *l, const struct sb_begin *b, const struct sb_rules *rules, struct sb_error *err);

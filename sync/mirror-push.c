@@ -351,7 +351,11 @@ mirror_send_plan(struct mirror *m, struct sb_commit_result *res, struct sb_error
 	if (r < 0)
 		return r;
 	mirror_phase(m, SB_PHASE_COMMIT);
-	r = finish(m, res, err);
+	r = sb_link_before_commit(m->link, err);
+	if (r == 0)
+		r = finish(m, res, err);
+	if (r == 0)
+		r = sb_link_after_commit(m->link, err);
 	return r < 0 ? r : sb_result_commit(m->res, res, err);
 }
 

@@ -60,6 +60,10 @@ struct sb_transport *sb_transport_child(const char *const *argv, struct sb_error
 /* The same with its stderr at `efd`, which must be read. */
 struct sb_transport *sb_transport_child_split(const char *const *argv, struct sb_error *err);
 
+/* An agent in a thread of this process; see sb_agent_serve. In transport-thread.c. */
+struct sb_log;
+struct sb_transport *sb_transport_thread(const char *state_dir, const struct sb_log *log, struct sb_error *err);
+
 /* The descriptors of an agent's own stdin and stdout: they stay the caller's, wait returns at once with no exit status. */
 struct sb_transport *sb_transport_fds(int rfd, int wfd, struct sb_error *err);
 

@@ -4,6 +4,7 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/agentless-fetch.c \
 	%D%/agentless-list.c \
 	%D%/agentless-push.c \
+	%D%/agentless-shadow.c %D%/agentless-shadow.h \
 	%D%/deploy.c %D%/deploy.h \
 	%D%/deploy-find.c \
 	%D%/deploy-script.c \
@@ -26,7 +27,8 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/ssh-wire.c %D%/ssh-wire.h \
 	%D%/transport-child.c %D%/transport.h \
 	%D%/transport-rsh.c \
-	%D%/transport-tail.c %D%/transport-tail.h
+	%D%/transport-tail.c %D%/transport-tail.h \
+	%D%/transport-thread.c
 
 # Where the agent program is looked for.
 AM_CPPFLAGS += -DSB_PKGLIBEXECDIR='"$(pkglibexecdir)"'

@@ -11,6 +11,7 @@ E2E = \
 	%D%/sbctl-kill.sh \
 	%D%/sbctl-run.sh \
 	%D%/ssh.sh \
+	%D%/ssh-agentless.sh \
 	%D%/ssh-cuts.sh \
 	%D%/session.sh \
 	%D%/session-conflicts.sh
