@@ -43,6 +43,12 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/storage-zfs-list.c \
 	%D%/storage-zfs-stream.c \
 	%D%/tool.c \
+	%D%/tool-file.c \
+	%D%/tool-git.c \
+	%D%/tool-pattern.c \
+	%D%/tool-search.c \
+	%D%/tool-walk.c %D%/tool-walk.h \
+	%D%/toolcall.c %D%/toolcall.h \
 	%D%/toolrun.c %D%/toolrun.h \
 	%D%/treecopy.c %D%/treecopy.h \
 	%D%/worker.c \

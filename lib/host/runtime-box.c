@@ -217,6 +217,7 @@ sb_rtbox_end(struct sb_rtboxes *b, struct sb_rtbox *box)
 {
 	const struct timespec nap = { .tv_nsec = 2000000 };
 	sb_deadline d = sb_deadline_in(GONE_MS);
+	bool all_dead = false;
 
 	if (box->frozen)
 		(void)sb_cgroup_freeze(&box->group, false, sb_deadline_in(1000), NULL);
@@ -227,13 +228,14 @@ sb_rtbox_end(struct sb_rtboxes *b, struct sb_rtbox *box)
 	while (box->outer && waitpid(box->outer, NULL, WNOHANG) == 0 && !sb_deadline_passed(d))
 		(void)nanosleep(&nap, NULL);
 	box->outer = 0;
-	if (b->kind->destroy)
-		b->kind->destroy(b, box);
 	if (box->group.dir[0] || box->group.dir[SB_CGROUP_FREEZER]) {
-		if (!sb_cgroup_remove(&box->group, d))
+		all_dead = sb_cgroup_remove(&box->group, d);
+		if (!all_dead)
 			sb_log(&b->o->log, SB_LOG_WARN, "runtime", "session %s: its control group stays busy", box->session);
 		sb_cgroup_clear(&box->group);
 	}
+	if (b->kind->destroy)
+		b->kind->destroy(b, box, all_dead);
 	if (box->pidfd >= 0)
 		(void)close(box->pidfd);
 	box->pidfd = -1;

@@ -42,8 +42,8 @@ struct sb_rtbox {
 struct sb_rtbox_kind {
 	/* Makes the box: gives its process. With `mu` held, group made. */
 	int (*create)(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd, pid_t *out, struct sb_error *err);
-	/* Ends what is left of it after its process was killed. With `mu` held. May be NULL. */
-	void (*destroy)(struct sb_rtboxes *b, struct sb_rtbox *box);
+	/* Ends what is left of it after its process was killed; `all_dead`: only files are. With `mu` held. May be NULL. */
+	void (*destroy)(struct sb_rtboxes *b, struct sb_rtbox *box, bool all_dead);
 };
 
 struct sb_rtboxes {

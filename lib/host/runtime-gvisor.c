@@ -3,6 +3,7 @@
 
 #include <host/runtime-box.h>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -109,12 +110,23 @@ gvisor_create(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtim
 	return r < 0 || *out > 1 ? r : sb_fail(err, SB_E_RUNTIME, "runsc run: no process");
 }
 
+/*
+ * `runsc delete` takes seconds to notice that a sandbox is dead. Where a control group has shown that nothing of it is left, only the
+ * files remain that runsc remembers it by.
+ */
 static void
-gvisor_destroy(struct sb_rtboxes *b, struct sb_rtbox *box)
+gvisor_destroy(struct sb_rtboxes *b, struct sb_rtbox *box, bool all_dead)
 {
 	const char *const verb[] = { "delete", "--force", box->name, NULL };
+	sb_autofree char *root = sb_str_printf("%s/runsc", b->o->state_dir);
+	sb_autoclosedir DIR *d = root && all_dead ? opendir(root) : NULL;
+	struct dirent *e;
 
-	(void)runsc(b, box, verb, NULL, EXEC_MS, NULL);
+	if (!all_dead)
+		(void)runsc(b, box, verb, NULL, EXEC_MS, NULL);
+	while (d && (e = readdir(d)))
+		if (sb_str_starts(e->d_name, box->name))
+			(void)unlinkat(dirfd(d), e->d_name, 0);
 }
 
 /* `runsc exec` of `argv` with the environment of `cmd`; the process is told by a file, as arguments are seen by everybody. */

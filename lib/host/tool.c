@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/toolrun.h>
+#include <host/toolcall.h>
 
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -11,33 +10,12 @@
 
 #define BASH_TIMEOUT_MS 120000
 #define BASH_OUTPUT_MAX (256u << 10)
-#define TEXT_MAX (16u << 20)
 #define CALL_ID_MAX 256
 #define CALL_NAME_MAX 64 /* of a call id in a snapshot name */
 
-/* One tool call under way. */
-struct call {
-	struct sb_host *h;
-	struct sb_hsess *s;
-	const struct sb_host_tool_request *req;
-	const struct sb_host_call *call;
-	json_t *params;
-	char *workspace;
-	char mark[SB_PROC_MARK_MAX];
-	struct sb_toolrun run;
-	sb_deadline deadline;
-};
-
-struct tool {
-	const char *name;
-	/* Checks before anything is admitted; the tool itself. */
-	int (*check)(const struct call *c, struct sb_error *err);
-	int (*run)(struct call *c, struct sb_host_tool_result *out, struct sb_error *err);
-};
-
 /* The command: `cmd`, or `command` as the other generation of tools has it. */
 static const char *
-bash_cmd(const struct call *c)
+bash_cmd(const struct sb_toolcall *c)
 {
 	const char *cmd = json_string_value(json_object_get(c->params, "cmd"));
 
@@ -45,7 +23,7 @@ bash_cmd(const struct call *c)
 }
 
 static int
-bash_check(const struct call *c, struct sb_error *err)
+bash_check(const struct sb_toolcall *c, struct sb_error *err)
 {
 	const json_t *t = json_object_get(c->params, "timeout_ms");
 
@@ -80,57 +58,47 @@ bash_text(const struct sb_toolrun_out *run, int64_t ms, struct sb_buf *text)
 }
 
 static int
-bash_run(struct call *c, struct sb_host_tool_result *out, struct sb_error *err)
+bash_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
 {
 	const char *const argv[] = { access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh", "-c", bash_cmd(c), NULL };
 	const json_t *t = json_object_get(c->params, "timeout_ms");
 	int64_t ms = t ? (int64_t)json_number_value(t) : BASH_TIMEOUT_MS;
 	uint64_t max = c->req->res.max_output ? c->req->res.max_output : BASH_OUTPUT_MAX;
-	struct sb_toolrun_opts o = { .h = c->h, .s = c->s, .workspace = c->workspace, .argv = argv, .mark = c->mark,
-		.res = c->req->res, .deadline = c->deadline, .timeout_ms = ms, .call = c->call,
-		.kill = c->run.kill, .progress = c->req->progress, .arg = c->req->arg,
-		.max_output = max < TEXT_MAX / 4 ? (size_t)max : TEXT_MAX / 4 };
 	sb_auto(sb_toolrun_out) struct sb_toolrun_out run = { 0 };
 	sb_auto(sb_buf) struct sb_buf text;
 	int64_t start = sb_now_ms();
-	int r = sb_toolrun_exec(&o, &run, err);
+	int r = sb_toolcall_exec(c, argv, NULL, ms, max < SB_TOOL_TEXT_MAX / 4 ? (size_t)max : SB_TOOL_TEXT_MAX / 4, &run, err);
 
-	sb_buf_init(&text, TEXT_MAX);
+	sb_buf_init(&text, SB_TOOL_TEXT_MAX);
 	if (r < 0)
 		return r;
 	bash_text(&run, sb_now_ms() - start, &text);
-	r = sb_buf_check(&text, "output", err);
-	if (r < 0)
-		return r;
-	out->text = (char *)sb_buf_detach(&text, &out->text_len);
-	if (!out->text)
-		return sb_fail(err, SB_E_NOMEM, "output");
-	out->has_exit = true;
-	out->exit_code = run.exit_code;
-	out->is_error = run.exit_code != 0;
-	out->timed_out = run.timed_out;
-	out->truncated = run.truncated;
-	out->oom = run.oom;
-	out->tier = c->s->rt->ops->isolates ? 2 : 1;
-	return 0;
+	r = sb_toolcall_result(out, &text, false, err);
+	if (r == 0)
+		sb_toolcall_flags(c, &run, out);
+	return r;
 }
 
-static const struct tool tools[] = {
-	{ "bash", bash_check, bash_run },
+static const struct sb_tool shells[] = {
+	{ "bash", "shell", bash_check, bash_run },
+	{ NULL, NULL, NULL, NULL },
 };
 
-static const struct tool *
+static const struct sb_tool *
 find_tool(const char *name)
 {
-	for (size_t i = 0; i < sizeof tools / sizeof tools[0]; i++)
-		if (strcmp(tools[i].name, name) == 0)
-			return &tools[i];
+	static const struct sb_tool *const tables[] = { shells, sb_tool_files, sb_tool_search, sb_tool_gits };
+
+	for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
+		for (const struct sb_tool *t = tables[i]; t->name; t++)
+			if (strcmp(t->name, name) == 0 || (t->alias && strcmp(t->alias, name) == 0))
+				return t;
 	return NULL;
 }
 
 /* In through the gate: the session is active and counts us until we leave. */
 static int
-admit(struct call *c, struct sb_error *err)
+admit(struct sb_toolcall *c, struct sb_error *err)
 {
 	struct sb_hsess *s = c->s;
 	int r;
@@ -165,7 +133,7 @@ admit(struct call *c, struct sb_error *err)
 
 /* Out again. A call that was killed tells what for. */
 static int
-leave(struct call *c, int r, struct sb_error *err)
+leave(struct sb_toolcall *c, int r, struct sb_error *err)
 {
 	struct sb_hsess *s = c->s;
 	struct sb_toolrun **p = &s->tools;
@@ -212,7 +180,7 @@ snapshot_name(struct sb_hsess *s, const char *call_id, char *out, size_t size)
 
 /* After a call that did its work; a failure is told, not hidden, and does not undo the call. */
 static void
-take_snapshot(struct call *c, struct sb_host_tool_result *out)
+take_snapshot(struct sb_toolcall *c, struct sb_host_tool_result *out)
 {
 	struct sb_error why = { 0 };
 	char name[SB_HOST_NAME_MAX + 1];
@@ -235,7 +203,7 @@ take_snapshot(struct call *c, struct sb_host_tool_result *out)
 }
 
 static int
-execute(struct call *c, const struct tool *tool, struct sb_host_tool_result *out, struct sb_error *err)
+execute(struct sb_toolcall *c, const struct sb_tool *tool, struct sb_host_tool_result *out, struct sb_error *err)
 {
 	int64_t start = sb_hostimpl_now_ns();
 	int r = admit(c, err);
@@ -257,7 +225,7 @@ execute(struct call *c, const struct tool *tool, struct sb_host_tool_result *out
 }
 
 static int
-parse(struct call *c, const struct tool **tool, struct sb_error *err)
+parse(struct sb_toolcall *c, const struct sb_tool **tool, struct sb_error *err)
 {
 	const struct sb_host_tool_request *q = c->req;
 	json_error_t je;
@@ -272,7 +240,7 @@ parse(struct call *c, const struct tool **tool, struct sb_error *err)
 	c->params = json_loads(q->params ? q->params : "{}", JSON_REJECT_DUPLICATES, &je);
 	if (!c->params || !json_is_object(c->params))
 		return sb_fail(err, SB_E_INVAL, "params of %s: %s", q->tool, c->params ? "not an object" : je.text);
-	return (*tool)->check(c, err);
+	return (*tool)->check ? (*tool)->check(c, err) : 0;
 }
 
 int
@@ -280,8 +248,8 @@ sb_host_tool_execute(struct sb_host *h, const struct sb_host_tool_request *reque
 	const struct sb_host_call *call, struct sb_host_tool_result *out, struct sb_error *err)
 {
 	struct sb_host_tool_request q = SB_HOST_TOOL_REQUEST_INIT;
-	struct call c = { .h = h, .req = &q, .call = call };
-	const struct tool *tool = NULL;
+	struct sb_toolcall c = { .h = h, .req = &q, .call = call };
+	const struct sb_tool *tool = NULL;
 	struct sb_error why = { 0 };
 	int64_t ms;
 	int r = sb_hostimpl_begin(h, true, &why);

@@ -90,7 +90,7 @@ int
 sb_toolrun_exec(const struct sb_toolrun_opts *o, struct sb_toolrun_out *out, struct sb_error *err)
 {
 	struct sb_spawn_opts io = SB_SPAWN_OPTS_INIT;
-	struct sb_runtime_cmd cmd = { .session = o->s->id, .workspace = o->workspace, .argv = o->argv,
+	struct sb_runtime_cmd cmd = { .session = o->s->id, .workspace = o->workspace, .argv = o->argv, .env = o->env,
 		.mark = o->mark, .res = o->res, .network = o->s->network ? o->s->network : o->h->o.default_network };
 	const struct sb_runtime_ops *ops = o->s->rt->ops;
 	uint64_t ooms = ops->ooms ? ops->ooms(o->s->rt, o->s->id) : 0;

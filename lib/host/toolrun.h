@@ -17,6 +17,7 @@ struct sb_toolrun_opts {
 	struct sb_hsess *s;
 	const char *workspace;
 	const char *const *argv;
+	const char *const *env;             /* on top of the runtime's own; may be NULL */
 	const char *mark;
 	struct sb_host_resources res;
 	sb_deadline deadline;               /* of the call: passing it is a result */

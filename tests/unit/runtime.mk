@@ -2,7 +2,8 @@
 RUNTIME_TESTS = \
 	%D%/test-runtime-none \
 	%D%/test-runtime-bwrap \
-	%D%/test-runtime-gvisor
+	%D%/test-runtime-gvisor \
+	%D%/test-tool
 check_PROGRAMS += $(RUNTIME_TESTS)
 TESTS += $(RUNTIME_TESTS)
 tests_unit_test_runtime_none_SOURCES = %D%/test-runtime.c $(HOSTFIX)
@@ -14,3 +15,5 @@ tests_unit_test_runtime_bwrap_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_runtime_gvisor_SOURCES = %D%/test-runtime.c $(HOSTFIX)
 tests_unit_test_runtime_gvisor_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_RUNTIME='"gvisor"'
 tests_unit_test_runtime_gvisor_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_tool_SOURCES = %D%/test-tool.c $(HOSTFIX)
+tests_unit_test_tool_LDADD = $(UNIT_LDADD_SANDBOX)
