@@ -3,6 +3,7 @@
 include bin/sb-box/local.mk
 include bin/sbctl/local.mk
 include bin/sbhostd/local.mk
+include bin/sbprovider-check/local.mk
 bin_PROGRAMS += sbsync
 sbsync_SOURCES = \
 	%D%/sbsync/cmd-agent.c \

@@ -1,6 +1,7 @@
 dist_man_MANS += \
 	%D%/sbctl.1 \
 	%D%/sbhostd.8 \
+	%D%/sbprovider-check.1 \
 	%D%/sbsync.1 \
 	%D%/sbsync-protocol.5
 EXTRA_DIST += \

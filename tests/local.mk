@@ -35,6 +35,7 @@ include tests/fault/local.mk
 include tests/hostile/local.mk
 include tests/fuzz/local.mk
 include tests/e2e/local.mk
+include tests/provider/local.mk
 include tests/e2e/rpc.mk
 
 # The same tests in a build of their own: gcc with ASan and UBSan, gcc with TSan, clang.

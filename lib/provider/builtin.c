@@ -10,6 +10,7 @@ typedef struct sb_provider *(*make_fn)(const struct sb_builtin_opts *o, struct s
 /* A line for each provider of this library. */
 static const make_fn makers[] = {
 	sb_provider_local_new,
+	sb_provider_ssh_new,
 	NULL,
 };
 

@@ -6,6 +6,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/launch-spec.c \
 	%D%/launcher-local.c %D%/launchers.h \
 	%D%/marks.c %D%/marks.h \
+	%D%/pairs.c %D%/pairs.h \
 	%D%/permission.c \
 	%D%/prepare.c \
 	%D%/profile.c \
@@ -13,7 +14,10 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/profiles-field.c \
 	%D%/provider.c %D%/provider.h \
 	%D%/provider-local.c \
+	%D%/provider-ssh.c \
 	%D%/registry.c \
+	%D%/sshbox.c %D%/sshbox.h \
+	%D%/sshbox-way.c \
 	%D%/state.c \
 	%D%/state-json.c %D%/state-json.h \
 	%D%/texts.c \

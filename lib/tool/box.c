@@ -343,7 +343,7 @@ sb_box_prepare(const struct sb_box_wish *w, struct sb_box *out, struct sb_error 
 	if (r < 0)
 		return r;
 	r = read_record(dir, &box, &why);
-	if (r == 0 && !is_meant(&box, w->instance))
+	if (r == 0 && !is_meant(&box, w->instance) && !w->may_create)
 		return not_found(w->id, err);
 	if (r == SB_E_NOTFOUND) {
 		if (!w->may_create && w->instance && *w->instance) {

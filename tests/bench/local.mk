@@ -45,3 +45,12 @@ tests_bench_bench_rpc_SOURCES = %D%/bench-rpc.c
 bench-host: all %D%/bench-rpc
 	@for s in local-disk zfs; do SB_TOP_SRCDIR='$(abs_top_srcdir)' SB_TOP_BUILDDIR='$(abs_top_builddir)' \
 		$(SHELL) $(top_srcdir)/tests/bench/host.sh $$s || exit 1; done
+
+# Round trips through launchers: `make bench-launch`.
+EXTRA_PROGRAMS += %D%/bench-launch
+EXTRA_DIST += %D%/launch.sh
+tests_bench_bench_launch_SOURCES = %D%/bench-launch.c
+tests_bench_bench_launch_LDADD = lib/libsandbox-core.la sync/libsbsync-core.la $(SANDBOX_LIBS) $(SYNC_LIBS) $(SSH2_LIBS)
+.PHONY: bench-launch
+bench-launch: all %D%/bench-launch
+	@SB_TOP_SRCDIR='$(abs_top_srcdir)' SB_TOP_BUILDDIR='$(abs_top_builddir)' $(SHELL) $(top_srcdir)/tests/bench/launch.sh

@@ -1,0 +1,9 @@
+# lib/conform: the conformance suite of providers. Part of libsandbox.
+lib_libsandbox_core_la_SOURCES += \
+	%D%/conform.c %D%/conform-int.h \
+	%D%/conform-box.c \
+	%D%/conform-launch.c \
+	%D%/conform-life.c \
+	%D%/conform-limits.c \
+	%D%/conform-sync.c \
+	%D%/conform-tools.c

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <provider/provider.h>
+
+#include <jansson.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <base/str.h>
+#include <provider/pairs.h>
+#include <provider/sshbox.h>
+
+#define STATE_TEXT "{\"version\":1}"
+/* Connections that nobody uses are kept up to this number: a stop is followed by a sync and a destroy. */
+#define IDLE_MAX 4
+
+/* The connection of one sandbox. */
+struct entry {
+	struct entry *next;
+	char *id;
+	struct sb_sshbox *box;
+	unsigned users; /* calls under way */
+};
+
+struct ssh_provider {
+	struct sb_provider base;
+	char *state_dir;
+	pthread_mutex_t mu;
+	struct entry *entries; /* latest first */
+};
+
+static void
+entry_free(struct entry *e)
+{
+	sb_sshbox_unref(e->box);
+	free(e->id);
+	free(e);
+}
+
+/* Closes what nobody uses beyond the number that is kept. With the lock held; what to free comes back. */
+static struct entry *
+trim(struct ssh_provider *p)
+{
+	struct entry **at = &p->entries, *gone = NULL;
+	unsigned idle = 0;
+
+	while (*at) {
+		struct entry *e = *at;
+
+		if (!e->users && ++idle > IDLE_MAX) {
+			*at = e->next;
+			e->next = gone;
+			gone = e;
+		} else {
+			at = &e->next;
+		}
+	}
+	return gone;
+}
+
+/* The sandbox's connection, for one call. */
+static struct entry *
+enter(struct ssh_provider *p, const char *id, const char *const *options, struct sb_error *err)
+{
+	struct entry *e;
+
+	(void)pthread_mutex_lock(&p->mu);
+	for (e = p->entries; e && strcmp(e->id, id) != 0; e = e->next)
+		;
+	if (!e) {
+		e = calloc(1, sizeof *e);
+		if (e)
+			e->id = strdup(id);
+		if (e && e->id)
+			e->box = sb_sshbox_new(options, p->state_dir, err);
+		if (e && e->box) {
+			e->next = p->entries;
+			p->entries = e;
+		} else if (e) {
+			if (!e->id)
+				sb_fail(err, SB_E_NOMEM, "out of memory");
+			entry_free(e);
+			e = NULL;
+		} else {
+			sb_fail(err, SB_E_NOMEM, "out of memory");
+		}
+	}
+	if (e)
+		e->users++;
+	(void)pthread_mutex_unlock(&p->mu);
+	return e;
+}
+
+static void
+leave(struct ssh_provider *p, struct entry *e)
+{
+	struct entry *gone;
+
+	(void)pthread_mutex_lock(&p->mu);
+	e->users--;
+	gone = trim(p);
+	(void)pthread_mutex_unlock(&p->mu);
+	while (gone) {
+		struct entry *next = gone->next;
+
+		entry_free(gone);
+		gone = next;
+	}
+}
+
+/* The sandbox is gone: its connection goes too, once no call uses it. */
+static void
+drop(struct ssh_provider *p, const char *id)
+{
+	struct entry **at, *gone = NULL;
+
+	(void)pthread_mutex_lock(&p->mu);
+	for (at = &p->entries; *at; at = &(*at)->next)
+		if (strcmp((*at)->id, id) == 0 && !(*at)->users) {
+			gone = *at;
+			*at = gone->next;
+			break;
+		}
+	(void)pthread_mutex_unlock(&p->mu);
+	if (gone)
+		entry_free(gone);
+}
+
+static int
+check_state(const struct sb_state *s, struct sb_error *err)
+{
+	json_t *j;
+	bool ok;
+
+	if (s->backend != SB_BACKEND_SSH)
+		return sb_fail(err, SB_E_BACKEND_INVALID, "sandbox %s is of backend %s, not of ssh", s->sandbox_id,
+			sb_backend_name(s->backend));
+	if (!s->provider_state)
+		return 0;
+	j = json_loads(s->provider_state, 0, NULL);
+	ok = json_integer_value(json_object_get(j, "version")) == 1;
+	json_decref(j);
+	return ok ? 0 : sb_fail(err, SB_E_VERSION, "sandbox %s was made by another version of the ssh provider", s->sandbox_id);
+}
+
+static int
+ssh_capabilities(struct sb_provider *p, const struct sb_profile *profile, struct sb_capabilities *out,
+	struct sb_error *err)
+{
+	(void)p;
+	(void)profile;
+	(void)err;
+	*out = (struct sb_capabilities)SB_CAPABILITIES_INIT;
+	out->remote = true;
+	out->syncs = true;
+	out->find = true;
+	out->streaming = true;
+	out->tty = true;
+	out->isolation = "machine";
+	return 0;
+}
+
+static int
+make_labels(const char *sandbox_id, const char *session_id, char ***out, struct sb_error *err)
+{
+	int r = sb_texts_set(out, SB_LABEL_SANDBOX, sandbox_id, err);
+
+	return r < 0 || !session_id ? r : sb_texts_set(out, SB_LABEL_SESSION, session_id, err);
+}
+
+/* What the far side says about the sandbox, into the state. */
+static int
+fill_state(const struct sb_box *box, struct sb_state *s, struct sb_error *err)
+{
+	int r;
+
+	free(s->instance_id);
+	free(s->runtime_root);
+	free(s->provider_state);
+	sb_texts_free(s->runtime_dirs);
+	s->runtime_dirs = NULL;
+	s->instance_id = strdup(box->instance);
+	s->runtime_root = strdup(box->root);
+	s->provider_state = strdup(STATE_TEXT);
+	r = sb_texts_copy((const char *const *)box->dirs.v, &s->runtime_dirs, err);
+	if (r == 0 && (!s->instance_id || !s->runtime_root || !s->provider_state))
+		r = sb_fail(err, SB_E_NOMEM, "out of memory");
+	/* Made once, with as many directories as there were then. */
+	if (r == 0 && sb_texts_count((const char *const *)s->local_dirs) != box->dirs.n)
+		r = sb_fail(err, SB_E_INVAL, "sandbox %s was made with %zu further directories, now there are %zu: destroy it first",
+			s->sandbox_id, box->dirs.n, sb_texts_count((const char *const *)s->local_dirs));
+	return r;
+}
+
+static int
+prepare_in(struct sb_sshbox *b, const struct sb_prepare_request *req, const struct sb_call *call,
+	struct sb_prepared *made, struct sb_error *err)
+{
+	struct sb_box_wish w = { .id = req->sandbox_id, .instance = req->instance_id, .root = req->profile->runtime_root,
+		.names = req->local_dirs, .may_create = req->may_create };
+	sb_auto(sb_box) struct sb_box box = { 0 };
+	char **labels = NULL;
+	int r = make_labels(req->sandbox_id, req->session_id, &labels, err);
+
+	w.labels = (const char *const *)labels;
+	if (r == 0)
+		r = sb_sshbox_prepare(b, &w, call, &box, err);
+	sb_texts_free(labels);
+	if (r == 0)
+		r = fill_state(&box, &made->state, err);
+	if (r == 0)
+		r = sb_sshbox_roots(b, box.root, (const char *const *)box.dirs.v, err);
+	if (r == 0)
+		r = sb_prepared_launch(req, made, err);
+	if (r < 0)
+		return r;
+	made->state.prepared_at = time(NULL);
+	made->launcher = sb_sshbox_launcher(b, box.root, err);
+	made->tools = made->launcher ? sb_sshbox_tools(b, req->permissions, err) : NULL;
+	return made->tools ? 0 : SB_E_NOMEM;
+}
+
+static int
+ssh_prepare(struct sb_provider *base, const struct sb_prepare_request *req, const struct sb_call *call,
+	struct sb_prepared *out, struct sb_error *err)
+{
+	struct ssh_provider *p = (struct ssh_provider *)base;
+	sb_auto(sb_prepared) struct sb_prepared made = { 0 };
+	struct sb_sync_opts way = SB_SYNC_OPTS_INIT;
+	struct sb_error own = { 0 };
+	struct entry *e;
+	int r;
+
+	err = err ? err : &own;
+	r = sb_provider_check_request(req, SB_BACKEND_SSH, false, err);
+	if (r == 0)
+		r = sb_sshbox_way((const char *const *)req->profile->options, &way, err);
+	if (r == 0)
+		r = sb_state_from_request(req, &made.state, err);
+	if (r == 0)
+		r = check_state(&made.state, err);
+	if (r < 0)
+		return r;
+	e = enter(p, req->sandbox_id, (const char *const *)req->profile->options, err);
+	if (!e)
+		return err->code;
+	r = prepare_in(e->box, req, call, &made, err);
+	leave(p, e);
+	if (r < 0)
+		return r;
+	*out = made;
+	made = (struct sb_prepared){ 0 };
+	return 0;
+}
+
+/* What libsbsync needs for this sandbox; `remote` is to be freed. */
+static int
+make_pairs(struct ssh_provider *p, struct entry *e, const struct sb_state *s, const struct sb_call *call,
+	struct sb_sync_opts *way, char **remote, struct sb_pairs *out, struct sb_error *err)
+{
+	int r = sb_sshbox_way((const char *const *)s->options, way, err);
+
+	if (r < 0)
+		return r;
+	way->conn = sb_sshbox_conn(e->box, call, err);
+	if (!way->conn)
+		return err->code;
+	way->state_dir = p->state_dir;
+	*remote = sb_sshbox_endpoint((const char *const *)s->options, s->runtime_root, err);
+	if (!*remote)
+		return err->code;
+	*out = (struct sb_pairs){ .state = s, .remote = *remote, .way = way };
+	return 0;
+}
+
+static int
+ssh_sync(struct sb_provider *base, const struct sb_state *s, enum sb_way dir, const struct sb_provider_sync *o,
+	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err)
+{
+	struct ssh_provider *p = (struct ssh_provider *)base;
+	struct sb_sync_opts way = SB_SYNC_OPTS_INIT;
+	sb_autofree char *remote = NULL;
+	struct sb_error own = { 0 };
+	struct sb_pairs pairs;
+	struct entry *e;
+	int r;
+
+	err = err ? err : &own;
+	memset(out, 0, sizeof *out);
+	out->direction = sb_way_name(dir);
+	out->reason = sb_when_name(o->reason);
+	r = check_state(s, err);
+	if (r < 0 || s->sync_mode == SB_SYNC_MODE_NONE)
+		return r;
+	e = enter(p, s->sandbox_id, (const char *const *)s->options, err);
+	if (!e)
+		return err->code;
+	r = make_pairs(p, e, s, call, &way, &remote, &pairs, err);
+	if (r == 0)
+		r = sb_pairs_sync(&pairs, dir, o, call, out, err);
+	leave(p, e);
+	return r;
+}
+
+static int
+ssh_sync_to(struct sb_provider *p, const struct sb_state *s, const struct sb_provider_sync *o,
+	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err)
+{
+	return ssh_sync(p, s, SB_WAY_TO_RUNTIME, o, call, out, err);
+}
+
+static int
+ssh_sync_from(struct sb_provider *p, const struct sb_state *s, const struct sb_provider_sync *o,
+	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err)
+{
+	return ssh_sync(p, s, SB_WAY_FROM_RUNTIME, o, call, out, err);
+}
+
+static int
+destroy_in(struct ssh_provider *p, struct entry *e, const struct sb_state *s, bool discard, const struct sb_call *call,
+	struct sb_error *err)
+{
+	struct sb_sync_opts way = SB_SYNC_OPTS_INIT;
+	sb_autofree char *remote = NULL;
+	sb_auto(sb_box) struct sb_box box = { 0 };
+	struct sb_pairs pairs;
+	int r = sb_sshbox_find(e->box, s->sandbox_id, s->instance_id, NULL, call, &box, err);
+
+	if (r == 0 && !discard) {
+		r = make_pairs(p, e, s, call, &way, &remote, &pairs, err);
+		if (r == 0)
+			r = sb_pairs_check_back(&pairs, call, err);
+	}
+	if (r == 0)
+		r = sb_sshbox_destroy(e->box, s->sandbox_id, s->instance_id, call, err);
+	if (r == SB_E_SANDBOX_NOT_FOUND)
+		r = 0;
+	return r < 0 ? r : sb_pairs_forget(s, p->state_dir, err);
+}
+
+static int
+ssh_destroy(struct sb_provider *base, const struct sb_state *s, bool discard, const struct sb_call *call,
+	struct sb_error *err)
+{
+	struct ssh_provider *p = (struct ssh_provider *)base;
+	struct sb_error own = { 0 };
+	struct entry *e;
+	int r;
+
+	err = err ? err : &own;
+	r = check_state(s, err);
+	/* What the record forbids needs no connection. */
+	if (r == 0 && !discard)
+		r = sb_pairs_check_record(s, p->state_dir, err);
+	if (r < 0 || s->persist != SB_PERSIST_TRANSIENT)
+		return r;
+	e = enter(p, s->sandbox_id, (const char *const *)s->options, err);
+	if (!e)
+		return err->code;
+	r = destroy_in(p, e, s, discard, call, err);
+	leave(p, e);
+	if (r == 0)
+		drop(p, s->sandbox_id);
+	return r;
+}
+
+/* The state of a sandbox that was found. */
+static int
+found_state(const struct sb_find_request *req, const struct sb_box *box, struct sb_state *out, struct sb_error *err)
+{
+	struct sb_prepare_request like = SB_PREPARE_REQUEST_INIT;
+	sb_auto(sb_state) struct sb_state s = SB_STATE_INIT;
+	int r;
+
+	like.sandbox_id = req->sandbox_id;
+	like.session_id = req->session_id;
+	like.workspace_id = req->workspace_id;
+	like.local_root = req->local_root;
+	like.local_dirs = req->local_dirs;
+	like.profile = req->profile;
+	like.permissions = req->profile->permissions;
+	r = sb_state_from_request(&like, &s, err);
+	if (r == 0)
+		r = fill_state(box, &s, err);
+	if (r < 0)
+		return r;
+	s.life = SB_LIFE_FOUND;
+	*out = s;
+	s = (struct sb_state)SB_STATE_INIT;
+	return 0;
+}
+
+static int
+ssh_find(struct sb_provider *base, const struct sb_find_request *req, const struct sb_call *call, struct sb_state *out,
+	struct sb_error *err)
+{
+	struct ssh_provider *p = (struct ssh_provider *)base;
+	sb_auto(sb_box) struct sb_box box = { 0 };
+	struct sb_sync_opts way = SB_SYNC_OPTS_INIT;
+	struct sb_error own = { 0 };
+	struct entry *e;
+	int r;
+
+	err = err ? err : &own;
+	if (!req->profile || req->profile->backend != SB_BACKEND_SSH)
+		return sb_fail(err, SB_E_BACKEND_INVALID, "find: the profile is not one of backend ssh");
+	r = sb_sshbox_way((const char *const *)req->profile->options, &way, err);
+	if (r < 0)
+		return r;
+	e = enter(p, req->sandbox_id, (const char *const *)req->profile->options, err);
+	if (!e)
+		return err->code;
+	r = sb_sshbox_find(e->box, req->sandbox_id, req->instance_id, req->labels, call, &box, err);
+	leave(p, e);
+	return r < 0 ? r : found_state(req, &box, out, err);
+}
+
+static void
+ssh_free(struct sb_provider *base)
+{
+	struct ssh_provider *p = (struct ssh_provider *)base;
+
+	while (p->entries) {
+		struct entry *next = p->entries->next;
+
+		entry_free(p->entries);
+		p->entries = next;
+	}
+	(void)pthread_mutex_destroy(&p->mu);
+	free(p->state_dir);
+	free(p);
+}
+
+static const struct sb_provider_ops ssh_ops = {
+	.version = SB_PROVIDER_VERSION,
+	.name = "a machine reached by SSH",
+	.backend = SB_BACKEND_SSH,
+	.options = sb_sshbox_options,
+	.capabilities = ssh_capabilities,
+	.prepare = ssh_prepare,
+	.sync_to_runtime = ssh_sync_to,
+	.sync_from_runtime = ssh_sync_from,
+	.destroy = ssh_destroy,
+	.find = ssh_find,
+	.free = ssh_free,
+};
+
+struct sb_provider *
+sb_provider_ssh_new(const struct sb_builtin_opts *o, struct sb_error *err)
+{
+	struct ssh_provider *p = calloc(1, sizeof *p);
+
+	if (p && o->state_dir)
+		p->state_dir = strdup(o->state_dir);
+	if (!p || (o->state_dir && !p->state_dir)) {
+		free(p);
+		sb_fail(err, SB_E_NOMEM, "out of memory");
+		return NULL;
+	}
+	p->base.ops = &ssh_ops;
+	(void)pthread_mutex_init(&p->mu, NULL);
+	return &p->base;
+}

@@ -1,0 +1,17 @@
+# lib/base is in both libraries: its second copy is left out of the module.
+# The conformance suite against the providers, and against one that is broken in each of its points.
+check_LTLIBRARIES += %D%/fake.la
+tests_provider_fake_la_SOURCES = %D%/fake.c %D%/fake-parts.c %D%/fake.h
+tests_provider_fake_la_LIBADD = lib/libsandbox-core.la sync/libsbsync-core.la $(SANDBOX_LIBS) $(SYNC_LIBS) $(SSH2_LIBS)
+tests_provider_fake_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,--allow-multiple-definition -rpath $(abs_builddir)
+PROVIDER_TESTS = \
+	%D%/faults.sh \
+	%D%/local.sh \
+	%D%/ssh.sh
+TESTS += $(PROVIDER_TESTS)
+dist_check_SCRIPTS += $(PROVIDER_TESTS)
+
+# The agent with shared libraries, for builds that have no static one.
+check_PROGRAMS += %D%/agent
+tests_provider_agent_SOURCES = bin/sbsync-agent/main.c
+tests_provider_agent_LDADD = sync/libsbsync-core.la lib/tool/libtools.la $(SYNC_LIBS) $(SSH2_LIBS)
