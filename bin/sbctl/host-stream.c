@@ -3,6 +3,7 @@
 
 #include <bin/sbctl/host.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,23 +125,52 @@ add_quoted(struct sb_buf *b, const char *word)
 	sb_buf_add_char(b, '\'');
 }
 
+/* A single word is a line of shell; several are a command with its arguments. */
+static int
+command_line(const struct host_args *a, struct sb_buf *cmd, struct sb_error *err)
+{
+	sb_buf_init(cmd, 4 << 20);
+	if (a->n == 2)
+		sb_buf_add_str(cmd, a->v[1]);
+	for (int i = 1; a->n > 2 && i < a->n; i++) {
+		if (i > 1)
+			sb_buf_add_char(cmd, ' ');
+		add_quoted(cmd, a->v[i]);
+	}
+	return sb_buf_check(cmd, "command", err);
+}
+
+/* Our streams are the command's; only a signal ends it early. */
+int
+host_run_attach(struct host_run *r, struct sb_error *err)
+{
+	static const int fds[3] = { 0, 1, 2 };
+	struct sb_rpc_wait wait = { r->wait.cancel, SB_NEVER };
+	json_t *in = host_session_request(&r->args);
+	sb_autofree char *text = NULL;
+	sb_auto(sb_buf) struct sb_buf cmd;
+	int code = command_line(&r->args, &cmd, err);
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	if (code == 0)
+		code = host_put_pairs(in, "Env", &r->args.env, err);
+	if (code == 0) {
+		(void)json_object_set_new(in, "Command", json_string((const char *)cmd.data));
+		text = json_dumps(in, JSON_COMPACT);
+		code = text ? sb_rpc_attach(&r->how, text, fds, &wait, &r->status, err)
+			    : sb_fail(err, SB_E_USAGE, "arguments must be UTF-8");
+	}
+	json_decref(in);
+	return code;
+}
+
 int
 host_run_exec(struct host_run *r, struct sb_error *err)
 {
 	json_t *in = host_session_request(&r->args);
 	sb_auto(sb_buf) struct sb_buf cmd;
-	int code;
+	int code = command_line(&r->args, &cmd, err);
 
-	sb_buf_init(&cmd, 4 << 20);
-	/* A single word is a line of shell; several are a command with its arguments. */
-	if (r->args.n == 2)
-		sb_buf_add_str(&cmd, r->args.v[1]);
-	for (int i = 1; r->args.n > 2 && i < r->args.n; i++) {
-		if (i > 1)
-			sb_buf_add_char(&cmd, ' ');
-		add_quoted(&cmd, r->args.v[i]);
-	}
-	code = sb_buf_check(&cmd, "command", err);
 	if (code < 0) {
 		json_decref(in);
 		return code;

@@ -196,6 +196,8 @@ const struct host_verb host_verbs[] = {
 		build_fork, host_show_session, NULL },
 	{ "exec", "SESSION COMMAND [ARG]...", "run a command in the session (tool bash)", "call-id", 2, -1,
 		"ExecuteToolStream", NULL, NULL, host_run_exec },
+	{ "attach", "SESSION COMMAND [ARG]...", "run a command with our stdin, stdout and stderr", "env", 2, -1, "Attach",
+		NULL, NULL, host_run_attach },
 	{ "tool", "SESSION TOOL", "run a tool and print what it says", "params,call-id", 2, 2, "ExecuteToolStream",
 		NULL, NULL, host_run_tool },
 	{ "turn", "SESSION", "end a turn: take its snapshot", "", 1, 1, "TurnComplete", build_session,

@@ -132,29 +132,26 @@ host_put_pairs(json_t *o, const char *key, const struct sb_opt_list *l, struct s
 	return 0;
 }
 
-static struct sb_rpc_client *
-connect_host(const struct host_args *a, struct sb_error *err)
+/* The token file goes to `token`, which must live as long as `o` is used. */
+static int
+how_to_connect(const struct host_args *a, struct sb_buf *token, struct sb_rpc_client_opts *o, struct sb_error *err)
 {
-	struct sb_rpc_client_opts o = SB_RPC_CLIENT_OPTS_INIT;
-	sb_auto(sb_buf) struct sb_buf token = { 0 };
 	const char *env = getenv("SANDBOX_HOST");
-	struct sb_rpc_client *c;
 
-	o.address = a->host ? a->host : env && env[0] ? env : DEFAULT_HOST;
-	o.ca_file = a->ca_file;
-	o.token = getenv("SANDBOX_AUTH_TOKEN");
+	o->address = a->host ? a->host : env && env[0] ? env : DEFAULT_HOST;
+	o->ca_file = a->ca_file;
+	o->token = getenv("SANDBOX_AUTH_TOKEN");
 	if (a->token_file) {
-		if (sb_file_read(AT_FDCWD, a->token_file, TOKEN_MAX, &token, err) < 0)
-			return NULL;
-		token.data[strcspn((const char *)token.data, "\r\n")] = '\0';
-		o.token = (const char *)token.data;
+		int r = sb_file_read(AT_FDCWD, a->token_file, TOKEN_MAX, token, err);
+
+		if (r < 0)
+			return r;
+		token->data[strcspn((const char *)token->data, "\r\n")] = '\0';
+		o->token = (const char *)token->data;
 	}
-	if (o.token && !o.token[0])
-		o.token = NULL;
-	c = sb_rpc_client_new(&o, err);
-	if (token.len > 0)
-		explicit_bzero(token.data, token.len);
-	return c;
+	if (o->token && !o->token[0])
+		o->token = NULL;
+	return 0;
 }
 
 static int
@@ -209,20 +206,25 @@ catch_signals(void)
 static int
 run_verb(struct host_run *r)
 {
+	sb_auto(sb_buf) struct sb_buf token = { 0 };
 	struct sb_error err = { 0 };
 	int code = 0;
 
+	r->how = (struct sb_rpc_client_opts)SB_RPC_CLIENT_OPTS_INIT;
 	interrupt = sb_cancel_new(&err);
 	if (interrupt) {
 		catch_signals();
 		r->wait = (struct sb_rpc_wait){ interrupt, sb_deadline_in(r->args.timeout) };
-		r->client = connect_host(&r->args, &err);
+		if (how_to_connect(&r->args, &token, &r->how, &err) == 0)
+			r->client = sb_rpc_client_new(&r->how, &err);
 	}
 	if (r->client)
 		code = r->verb->run ? r->verb->run(r, &err) : call_unary(r, &err);
 	else
 		code = err.code;
 	sb_rpc_client_free(r->client);
+	if (token.len > 0)
+		explicit_bzero(token.data, token.len);
 	if (code < 0)
 		return sbctl_complain(&err);
 	return fflush(stdout) == 0 ? r->status : 1;

@@ -30,6 +30,7 @@ struct host_run {
 	const struct host_verb *verb;
 	struct host_args args;
 	struct sb_rpc_client *client;
+	struct sb_rpc_client_opts how; /* it was made with; valid while the verb runs */
 	struct sb_rpc_wait wait;
 	int status; /* exit status of a command that was run over there */
 };
@@ -66,6 +67,7 @@ int host_run_exec(struct host_run *r, struct sb_error *err);
 int host_run_tool(struct host_run *r, struct sb_error *err);
 int host_run_logs(struct host_run *r, struct sb_error *err);
 int host_run_events(struct host_run *r, struct sb_error *err);
+int host_run_attach(struct host_run *r, struct sb_error *err);
 
 /* {"SessionID": first operand}, {"key": {"K": "V", ...}} from K=V texts. */
 json_t *host_session_request(const struct host_args *a);

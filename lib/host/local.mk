@@ -1,5 +1,6 @@
 # lib/host: the sandbox host. Part of libsandbox.
 lib_libsandbox_core_la_SOURCES += \
+	%D%/attach.c \
 	%D%/boxfilter.c %D%/boxfilter.h \
 	%D%/changes.c %D%/changes.h \
 	%D%/event.c \

@@ -136,8 +136,8 @@ drop_body(struct sb_rpc_call *c)
 }
 
 /* Turns the handler's error into the answer; a cancel has its own reason. */
-static void
-fail_call(struct sb_rpc_call *c, struct sb_error *err)
+void
+sb_rpc_call_fail(struct sb_rpc_call *c, struct sb_error *err)
 {
 	char field[SB_RPC_FIELD_MAX];
 	int why;
@@ -181,14 +181,14 @@ run_method(struct sb_rpc_call *c, json_t **out)
 	}
 	if (err.code >= 0)
 		err.code = r;
-	fail_call(c, &err);
+	sb_rpc_call_fail(c, &err);
 	json_decref(*out);
 	*out = NULL;
 	return r;
 }
 
-static void
-count_end(struct sb_rpc_call *c)
+void
+sb_rpc_call_count_end(struct sb_rpc_call *c)
 {
 	struct sb_rpc_server *s = c->server;
 	int64_t us = now_us() - c->start_us;
@@ -213,7 +213,7 @@ leave(struct sb_rpc_call *c)
 static void
 finish_unary(struct sb_rpc_call *c)
 {
-	count_end(c);
+	sb_rpc_call_count_end(c);
 	(void)pthread_mutex_lock(&c->mu);
 	c->finished = true;
 	sb_rpc_call_resume(c);
@@ -281,7 +281,7 @@ work_stream(void *arg)
 	(void)run_method(c, &out);
 	json_decref(out);
 	sb_rpc_stream_end(c);
-	count_end(c);
+	sb_rpc_call_count_end(c);
 	leave(c);
 }
 
@@ -330,7 +330,7 @@ start_unary(struct sb_rpc_call *c)
 	if (sb_rpc_pool_run(c->server->calls, work_unary, c, &err) == 0)
 		return MHD_YES;
 	sb_rpc_metrics_add(c->server->metrics, SB_RPC_GAUGE_REFUSED, 1);
-	fail_call(c, &err);
+	sb_rpc_call_fail(c, &err);
 	sb_rpc_reply_failure(c);
 	finish_unary(c);
 	return MHD_YES;
@@ -343,15 +343,15 @@ start_stream(struct sb_rpc_call *c)
 
 	atomic_fetch_add(&c->refs, 1);
 	if (sb_rpc_stream_open(c, &err) < 0) {
-		count_end(c);
+		sb_rpc_call_count_end(c);
 		leave(c);
 		return MHD_NO;
 	}
 	if (sb_rpc_pool_run(c->server->streams, work_stream, c, &err) < 0) {
 		sb_rpc_metrics_add(c->server->metrics, SB_RPC_GAUGE_REFUSED, 1);
-		fail_call(c, &err);
+		sb_rpc_call_fail(c, &err);
 		sb_rpc_stream_end(c);
-		count_end(c);
+		sb_rpc_call_count_end(c);
 		leave(c);
 	}
 	return MHD_queue_response(c->mc, (unsigned)c->status, c->response);
@@ -368,7 +368,7 @@ try_inline(struct sb_rpc_call *c)
 		c->inlined = false;
 		return false;
 	}
-	count_end(c);
+	sb_rpc_call_count_end(c);
 	atomic_fetch_sub(&c->server->running, 1);
 	return true;
 }
@@ -398,10 +398,18 @@ dispatch(struct sb_rpc_call *c)
 	c->cancel = sb_cancel_new(NULL);
 	if (!c->cancel) {
 		sb_rpc_failure_set(&c->failure, SB_RPC_RESOURCE_EXHAUSTED, "out of descriptors or memory");
-		count_end(c);
+		sb_rpc_call_count_end(c);
 		atomic_fetch_sub(&s->running, 1);
 		c->index = s->service->n;
 		return answer_now(c);
+	}
+	if (c->method && c->method->upgrade) {
+		if (sb_rpc_upgrade_start(c) == MHD_YES)
+			return MHD_queue_response(c->mc, (unsigned)c->status, c->response);
+		sb_rpc_call_count_end(c);
+		atomic_fetch_sub(&s->running, 1);
+		sb_rpc_reply_failure(c);
+		return queue_response(c);
 	}
 	sb_rpc_watch_call(s->watch, c->conn, c);
 	sb_rpc_watch_phase(s->watch, c->conn, SB_RPC_PHASE_CALL, c->deadline);

@@ -58,4 +58,7 @@ json_t *sb_rpc_host_wrap(const char *key, json_t *v);
 /* Bytes as base64 text. */
 json_t *sb_rpc_host_bytes_json(const void *data, size_t len);
 
+/* Attach: a command over the upgraded connection. */
+int sb_rpc_host_attach_run(struct sb_rpc_call *call, const json_t *in, int sock, struct sb_error *err);
+
 #endif

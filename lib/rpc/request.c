@@ -162,6 +162,10 @@ open_method(struct sb_rpc_call *c, const char *verb)
 		refuse(c, SB_RPC_UNIMPLEMENTED, 405, "this method is called by POST");
 		return;
 	}
+	if (c->method->upgrade && !sb_rpc_upgrade_wanted(c)) {
+		refuse(c, SB_RPC_INVALID_ARGUMENT, 426, "this method is called by GET with Upgrade: sb-attach");
+		return;
+	}
 	c->streaming = c->method->stream;
 	if (!c->is_get && !is_type(type, c->streaming ? "application/connect+json" : "application/json")) {
 		refuse(c, SB_RPC_UNKNOWN, 415, "");

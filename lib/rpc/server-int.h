@@ -132,6 +132,14 @@ void sb_rpc_call_unref(struct sb_rpc_call *c);
 /* Wakes the connection; with `mu` held. */
 void sb_rpc_call_resume(struct sb_rpc_call *c);
 
+/* Metrics and log of a call's end; `err` becomes the call's failure. */
+void sb_rpc_call_count_end(struct sb_rpc_call *c);
+void sb_rpc_call_fail(struct sb_rpc_call *c, struct sb_error *err);
+
+/* upgrade.c: a method that takes the connection over. MHD_NO: `failure` is set. */
+bool sb_rpc_upgrade_wanted(struct sb_rpc_call *c);
+enum MHD_Result sb_rpc_upgrade_start(struct sb_rpc_call *c);
+
 /* request.c: what the header says. Fills the call, or its failure. */
 void sb_rpc_request_open(struct sb_rpc_call *c, const char *url, const char *method);
 /* The message: decompressed, parsed, checked against who calls. NULL: `failure` is set. */

@@ -82,7 +82,7 @@ read_pem(const char *path, struct sb_buf *out, struct sb_error *err)
 static int
 start_daemon(struct sb_rpc_listener *l, const struct sb_rpc_server_opts *o, struct sb_error *err)
 {
-	unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+	unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE | MHD_USE_ERROR_LOG;
 	sb_auto(sb_buf) struct sb_buf cert = { 0 }, key = { 0 };
 	struct MHD_OptionItem tls[] = {
 		{ MHD_OPTION_END, 0, NULL },

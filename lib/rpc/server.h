@@ -49,6 +49,8 @@ struct sb_rpc_method {
 	unsigned flags;
 	bool stream;
 	int (*run)(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err);
+	/* Instead of `run`: takes the connection over once it is upgraded (frame.h), on a thread of its own. With SB_RPC_READ. */
+	int (*upgrade)(struct sb_rpc_call *call, const json_t *in, int sock, struct sb_error *err);
 };
 
 struct sb_rpc_service {

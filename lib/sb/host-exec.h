@@ -49,6 +49,24 @@ SB_API void sb_host_tool_result_clear(struct sb_host_tool_result *r);
 SB_API int sb_host_tool_execute(struct sb_host *h, const struct sb_host_tool_request *req,
 	const struct sb_host_call *call, struct sb_host_tool_result *out, struct sb_error *err);
 
+/*
+ * A command whose standard descriptors are the caller's, byte for byte: for a program that talks to one inside (a sync agent,
+ * a shell). Blocks until it ends and gives its exit code (128+n for a signal); it ends with everything it started when `call` does. It
+ * is not a tool: it needs an ACTIVE session to start, a pause freezes it, rollback and destroy kill it.
+ */
+struct sb_host_attach {
+	size_t size;
+	const char *session;
+	const char *const *argv; /* NULL-terminated */
+	const char *const *env;  /* "KEY=value", NULL-terminated or NULL */
+	int fds[3];              /* pipes or sockets; they stay the caller's */
+	void (*started)(void *arg); /* it runs: the caller's copies of `fds` may go; may be NULL */
+	void *arg;
+};
+#define SB_HOST_ATTACH_INIT { .size = sizeof(struct sb_host_attach), .fds = { -1, -1, -1 } }
+SB_API int sb_host_attach(struct sb_host *h, const struct sb_host_attach *a, const struct sb_host_call *call,
+	int *out_code, struct sb_error *err);
+
 #define SB_HOST_PROCESS_ID_MAX 63
 
 enum sb_host_process_status { SB_HOST_PROC_STARTING, SB_HOST_PROC_RUNNING, SB_HOST_PROC_EXITED };

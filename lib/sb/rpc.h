@@ -54,4 +54,12 @@ typedef int (*sb_rpc_message_fn)(const char *json, size_t len, void *arg, struct
 SB_API int sb_rpc_client_stream(struct sb_rpc_client *c, const char *method, const char *json,
 	const struct sb_rpc_wait *wait, sb_rpc_message_fn fn, void *arg, struct sb_error *err);
 
+/*
+ * Runs a command in a session with `fds` (stdin, stdout, stderr) as its streams, byte for byte, until it ends; `json` is
+ * {"SessionID","Command","Env"}, the command a line of shell. Of `opts`, all but max_message counts. The command is killed when this
+ * ends first. SIGPIPE must be ignored. Gives the exit code, 128+n for a signal.
+ */
+SB_API int sb_rpc_attach(const struct sb_rpc_client_opts *opts, const char *json, const int fds[3],
+	const struct sb_rpc_wait *wait, int *out_code, struct sb_error *err);
+
 #endif

@@ -1,5 +1,6 @@
 # sbhostd driven by the Connect client of npm.
 E2E_RPC = \
+	%D%/rpc-attach.sh \
 	%D%/rpc-node.sh \
 	%D%/rpc-node-zfs.sh \
 	%D%/rpc-sbctl-zfs.sh

@@ -156,16 +156,16 @@ toy_metrics(void *arg, struct sb_buf *out)
 }
 
 static const struct sb_rpc_method toy_methods[] = {
-	{ "Echo", SB_RPC_READ | SB_RPC_SCOPED, false, toy_echo },
-	{ "Fast", SB_RPC_READ | SB_RPC_INLINE | SB_RPC_ANY_ROLE, false, toy_echo },
-	{ "Maybe", SB_RPC_INLINE, false, toy_maybe },
-	{ "Wait", SB_RPC_SCOPED, false, toy_wait },
-	{ "Nap", 0, false, toy_nap },
-	{ "Fail", 0, false, toy_fail },
-	{ "Big", SB_RPC_READ, false, toy_big },
-	{ "Count", 0, true, toy_count },
-	{ "Flood", 0, true, toy_flood },
-	{ "Tail", SB_RPC_ENDLESS, true, toy_wait },
+	{ "Echo", SB_RPC_READ | SB_RPC_SCOPED, false, toy_echo, NULL },
+	{ "Fast", SB_RPC_READ | SB_RPC_INLINE | SB_RPC_ANY_ROLE, false, toy_echo, NULL },
+	{ "Maybe", SB_RPC_INLINE, false, toy_maybe, NULL },
+	{ "Wait", SB_RPC_SCOPED, false, toy_wait, NULL },
+	{ "Nap", 0, false, toy_nap, NULL },
+	{ "Fail", 0, false, toy_fail, NULL },
+	{ "Big", SB_RPC_READ, false, toy_big, NULL },
+	{ "Count", 0, true, toy_count, NULL },
+	{ "Flood", 0, true, toy_flood, NULL },
+	{ "Tail", SB_RPC_ENDLESS, true, toy_wait, NULL },
 };
 
 #define TOY_ADMIN "admin-token-0123456789"

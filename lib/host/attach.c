@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <host/hostimpl.h>
+
+/* How long what was killed may take to be gone. */
+#define GONE_MS 3000
+
+static int
+check(const struct sb_host_attach *a, struct sb_error *err)
+{
+	if (!a->session || !*a->session)
+		return sb_fail(err, SB_E_INVAL, "session_id is required");
+	if (!a->argv || !a->argv[0] || !*a->argv[0])
+		return sb_fail(err, SB_E_INVAL, "command is required");
+	for (int i = 0; i < 3; i++)
+		if (a->fds[i] < 0)
+			return sb_fail(err, SB_E_INVAL, "descriptor %d is missing", i);
+	return 0;
+}
+
+/* Until the command ended or the caller is done with it. */
+static int
+wait_end(struct sb_child *c, const struct sb_host_call *call, struct sb_error *err)
+{
+	const struct sb_cancel *cancel = call ? call->cancel : NULL;
+	sb_deadline d = call ? call->deadline : SB_NEVER;
+
+	return sb_child_wait(c, cancel, d, err);
+}
+
+static int
+run(struct sb_host *h, struct sb_hsess *s, const struct sb_host_attach *a, const struct sb_host_call *call,
+	int *out_code, struct sb_error *err)
+{
+	struct sb_spawn_opts io = SB_SPAWN_OPTS_INIT;
+	struct sb_runtime_cmd cmd = { .session = s->id, .argv = a->argv, .env = a->env,
+		.network = s->network ? s->network : h->o.default_network };
+	sb_autofree char *workspace = NULL;
+	char mark[SB_PROC_MARK_MAX];
+	sb_deadline gone;
+	struct sb_child c;
+	int r = 0;
+
+	(void)pthread_mutex_lock(&s->mu);
+	r = s->gone ? sb_fail(err, SB_E_SESSION_NOT_FOUND, "%s: %s", sb_code_text(SB_E_SESSION_NOT_FOUND), s->id)
+		    : sb_host_state_admit(SB_HOST_OP_TOOL, s->state, s->id, err);
+	if (r == 0 && !(workspace = strdup(s->mountpoint)))
+		r = sb_fail(err, SB_E_NOMEM, "attach");
+	if (r == 0) {
+		s->ran = true;
+		(void)sb_proc_mark(h, s, "a", ++s->proc_seq, mark);
+	}
+	(void)pthread_mutex_unlock(&s->mu);
+	if (r < 0)
+		return r;
+	cmd.workspace = workspace;
+	cmd.mark = mark;
+	for (int i = 0; i < 3; i++) {
+		io.io[i] = SB_SPAWN_FD;
+		io.fds[i] = a->fds[i];
+	}
+	io.die_with_parent = true;
+	r = s->rt->ops->start(s->rt, &cmd, &io, &c, err);
+	if (r < 0)
+		return r;
+	if (a->started)
+		a->started(a->arg);
+	r = wait_end(&c, call, err);
+	gone = sb_deadline_in(GONE_MS);
+	while (s->rt->ops->signal(s->rt, s->id, mark, c.pid, SIGKILL) > 0 && !sb_deadline_passed(gone))
+		(void)usleep(2000);
+	sb_child_stop(&c, 0);
+	if (r == 0)
+		*out_code = sb_child_exit_code(&c);
+	return r;
+}
+
+int
+sb_host_attach(struct sb_host *h, const struct sb_host_attach *given, const struct sb_host_call *call, int *out_code,
+	struct sb_error *err)
+{
+	struct sb_host_attach a = SB_HOST_ATTACH_INIT;
+	sb_auto(sb_hsess) struct sb_hsess *s = NULL;
+	struct sb_error why = { 0 };
+	int r;
+
+	memcpy(&a, given, given->size < sizeof a ? given->size : sizeof a);
+	r = check(&a, &why);
+	if (r == 0)
+		r = sb_hostimpl_begin(h, true, &why);
+	if (r == 0) {
+		s = sb_hostimpl_find(h, a.session, &why);
+		r = s ? run(h, s, &a, call, out_code, &why) : why.code;
+		sb_hostimpl_end(h);
+	}
+	if (r < 0 && err)
+		*err = why;
+	return r;
+}
