@@ -11,11 +11,13 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <zstd.h>
 
+#include <base/file.h>
 #include <sb/log.h>
 #include <sync/proto.h>
 
@@ -145,6 +147,15 @@ throttle(struct sb_wire *w, size_t len)
 	}
 }
 
+/* Without SIGPIPE, which would end a program that links the library when its peer dies. */
+static ssize_t
+write_some(int fd, const uint8_t *p, size_t len)
+{
+	ssize_t n = send(fd, p, len, MSG_NOSIGNAL);
+
+	return n < 0 && errno == ENOTSOCK ? sb_file_write_nosig(fd, p, len) : n;
+}
+
 static int
 write_out(struct sb_wire *w, const uint8_t *p, size_t len, struct sb_error *err)
 {
@@ -153,7 +164,7 @@ write_out(struct sb_wire *w, const uint8_t *p, size_t len, struct sb_error *err)
 		ssize_t n;
 
 		throttle(w, piece);
-		n = write(w->t->wfd, p, piece);
+		n = write_some(w->t->wfd, p, piece);
 		if (n < 0 && errno == EAGAIN) {
 			int r = wait_ready(w, w->t->wfd, POLLOUT, err);
 

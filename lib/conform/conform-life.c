@@ -370,7 +370,6 @@ static int
 step_reattach(struct conform *c, const char *file, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf text = { 0 };
-	sb_auto(sb_prepared) struct sb_prepared none = { 0 };
 	struct box b = { .c = c };
 	int r = sb_file_read(AT_FDCWD, file, SB_STATE_MAX, &text, err);
 

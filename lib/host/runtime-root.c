@@ -185,7 +185,7 @@ sb_rtbox_root_make(struct sb_rtboxes *b, struct sb_error *err)
 	for (size_t i = 0; own_dirs[i] && r == 0; i++)
 		r = make_dir(b, own_dirs[i], err);
 	if (r == 0)
-		r = make_dir(b, SB_BOX_HOME + 1, err);
+		r = make_dir(b, &SB_BOX_HOME[1], err);
 	if (r == 0)
 		r = make_entries(b, err);
 	if (r == 0 && !b->o->rootfs)

@@ -7,8 +7,10 @@ src=${SB_TOP_SRCDIR:-.}
 build=${SB_TOP_BUILDDIR:-.}
 export SBSYNC_STATE_DIR="$scratch/state"
 mkdir "$scratch/ws" && cd "$scratch/ws" || exit 1
-if [ ! -x "$build/sbsync-agent" ] && [ -z "${SBSYNC_AGENT:-}" ]; then
-	SBSYNC_AGENT=$build/sbsync
+# The agent is looked for beside the program, which here is in a folder of its own.
+if [ -z "${SBSYNC_AGENT:-}" ]; then
+	SBSYNC_AGENT=$build/sbsync-agent
+	[ -x "$SBSYNC_AGENT" ] || SBSYNC_AGENT=$build/sbsync
 	export SBSYNC_AGENT
 fi
 is "it is at most 40 lines" "$(awk 'END { print NR <= 40 }' "$src/doc/example.c")" 1

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* The second has the case of the first, the last is where a saved version of the first goes. */
-static const char *const tops[MODEL_TOPS] = { "A", "a", "a.runtime-conflict-" MODEL_LABEL, "b" };
+static const char *const tops[MODEL_TOPS] = { "A", "a", ("a.runtime-conflict-" MODEL_LABEL), "b" };
 static const char *const mids[MODEL_MIDS] = { "X", "x", "y" };
 static const char *const lows[MODEL_LOWS] = { "p", "q" };
 

@@ -273,7 +273,6 @@ static void
 orphans_are_collected(void **state)
 {
 	struct hostfix *f = *state;
-	sb_autofree char *db = NULL;
 	char path[400];
 
 	NEED_RUNTIME(f);
