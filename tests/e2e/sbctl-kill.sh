@@ -18,7 +18,7 @@ why=$(sh "$src/tests/lib/sshd.sh" start "$dir" \
 	skip_all "$why"
 at_exit "sh $src/tests/lib/sshd.sh stop $dir"
 mkdir -p "$dir/tmp" "$dir/home"
-rounds=${SB_KILL_ROUNDS:-8}
+rounds=${SB_KILL_ROUNDS:-6}
 seed=${SB_KILL_SEED:-$$}
 echo "# seed $seed"
 check "killed $rounds times, nothing is lost" python3 "$src/tests/fault/runkill.py" "$build/sbctl" "$dir" "$scratch/rounds" "$rounds" "$seed"

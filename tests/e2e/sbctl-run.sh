@@ -125,6 +125,22 @@ must_fail "one that is used is not destroyed" 4 "$sbctl" destroy long
 check "stop from elsewhere" "$sbctl" stop -q long
 wait "$pid"
 check "brings the work" test -e work
+for sig in INT:130 HUP:129 TERM:143; do
+	code=${sig#*:} sig=${sig%:*}
+	rm -f started work
+	"$sbctl" run -q -P box --id "by-$sig" -- sh -c 'echo work >work; touch started; exec sleep 1000' &
+	pid=$!
+	running_sig()
+	{
+		"$sbctl" sync -q "by-$sig" && test -e started
+	}
+	wait_for 20 running_sig
+	rm -f work
+	kill -s "$sig" "$pid"
+	wait "$pid"
+	is "$sig ends the command" $? "$code"
+	check "... its work is back and an edit here stays" test ! -e work -a -e started
+done
 check "destroy" "$sbctl" destroy -q long
 check "destroy twice" "$sbctl" destroy -q long
 check "destroy the other" "$sbctl" destroy -q kept
