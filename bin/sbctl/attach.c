@@ -227,6 +227,7 @@ box_attach(struct box *b, struct sb_sandbox *sb, const char *const *argv, int si
 	sb_texts_free(env);
 	if (r < 0)
 		return r;
+	box_progress_end();
 	box_signals_cancel(NULL);
 	r = attend(&t, &end, err);
 	sb_handle_free(t.h);

@@ -175,7 +175,9 @@ box_main(const struct sb_cmd *cmd, int argc, char **argv, box_fn fn)
 			r = box_signals_open(&err) < 0 ? err.code : 0;
 		if (r == 0) {
 			box_signals_cancel(b.cancel);
+			box_progress_begin(&b);
 			r = fn(&b, &err);
+			box_progress_end();
 			box_signals_cancel(NULL);
 		}
 	}

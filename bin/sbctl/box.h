@@ -63,7 +63,9 @@ void box_signals_cancel(struct sb_cancel *c);
 /* attach.c: runs argv in the sandbox with this terminal (or these pipes) attached. The command's status or an error. */
 int box_attach(struct box *b, struct sb_sandbox *sb, const char *const *argv, int sigfd, struct sb_error *err);
 
-/* report.c */
+/* report.c. Progress is a line on a terminal; its end comes before anything else is printed. */
+void box_progress_begin(struct box *b);
+void box_progress_end(void);
 void box_report_sync(const struct box *b, const struct sb_state *s, const struct sb_sync_result *r, int code,
 	const struct sb_error *err, FILE *f);
 void box_print_state(const struct box *b, const struct sb_state *s);

@@ -3,10 +3,12 @@
 
 #include <bin/sbctl/box.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -19,6 +21,57 @@ static const char *
 safe(const char *s, char *buf)
 {
 	return sb_escape(s ? s : "", s ? strlen(s) : 0, buf, SHOWN);
+}
+
+#define PROGRESS_AFTER_MS 700 /* short syncs need no line */
+#define PROGRESS_EVERY_MS 100
+
+/* One line on stderr. Calls come from any thread of a sync. */
+static struct {
+	pthread_mutex_t mu;
+	int64_t started, drawn;
+	bool shown;
+} line = { .mu = PTHREAD_MUTEX_INITIALIZER };
+
+static void
+on_progress(const struct sb_progress *p, void *arg)
+{
+	int64_t now = sb_now_ms();
+	char size[24];
+
+	(void)arg;
+	(void)pthread_mutex_lock(&line.mu);
+	if (!line.started)
+		line.started = now;
+	if (now - line.started >= PROGRESS_AFTER_MS && now - line.drawn >= PROGRESS_EVERY_MS) {
+		line.drawn = now;
+		line.shown = true;
+		(void)fprintf(stderr, "\r%s: %llu files, %s", sb_phase_name(p->phase), (unsigned long long)p->files,
+			unit_bytes(p->bytes, size, sizeof size));
+		if (p->bytes_total)
+			(void)fprintf(stderr, " of %s", unit_bytes(p->bytes_total, size, sizeof size));
+		(void)fputs("\033[K", stderr);
+		(void)fflush(stderr);
+	}
+	(void)pthread_mutex_unlock(&line.mu);
+}
+
+void
+box_progress_begin(struct box *b)
+{
+	if (!b->a.quiet && !b->a.json && isatty(STDERR_FILENO))
+		b->call.progress = on_progress;
+}
+
+void
+box_progress_end(void)
+{
+	(void)pthread_mutex_lock(&line.mu);
+	if (line.shown)
+		(void)fputs("\r\033[K", stderr);
+	line.shown = false;
+	line.started = 0;
+	(void)pthread_mutex_unlock(&line.mu);
 }
 
 static json_t *
@@ -75,6 +128,7 @@ box_report_sync(const struct box *b, const struct sb_state *s, const struct sb_s
 {
 	char size[24], path[SHOWN], as[SHOWN];
 
+	box_progress_end();
 	if (b->a.json) {
 		sync_json(s, r, code, err, f);
 		return;

@@ -235,6 +235,40 @@ const struct sb_cmd sbctl_run = {
 	.run = run_main,
 };
 
+/* Environment, secrets and hooks are not on record: they come from the profile again, where it still is the same. */
+static int
+find_profile(struct box *b, struct sb_sandbox *sb, struct sb_error *err)
+{
+	struct sb_profiles_opts o = SB_PROFILES_OPTS_INIT;
+	const struct sb_state *s = &sb->state;
+	sb_auto(sb_profiles) struct sb_profiles *ps = NULL;
+	struct sb_profile p = { 0 };
+	struct sb_error why = { 0 };
+
+	o.project_dir = s->local_root;
+	o.registry = b->registry;
+	ps = sb_profiles_load(&o, &why);
+	if (!ps || !s->profile || sb_profiles_get(ps, s->profile, &p, &why) < 0)
+		return 0;
+	if (p.backend != s->backend) {
+		sb_profile_free(&p);
+		return 0;
+	}
+	/* What was said on the command line of the run, and what is fixed since the start. */
+	sb_texts_free(p.options);
+	sb_texts_free(p.include);
+	sb_texts_free(p.exclude);
+	sb_texts_free(p.dirs);
+	p.options = p.include = p.exclude = p.dirs = NULL;
+	p.sync_mode = s->sync_mode;
+	p.persist = s->persist;
+	p.destroy_on_stop = s->destroy_on_stop;
+	p.permissions = s->permissions;
+	sb_profile_free(&sb->profile);
+	sb->profile = p;
+	return sb_texts_copy((const char *const *)s->options, &sb->profile.options, err);
+}
+
 /* Runs argv in a sandbox that is on record. One that nobody works with is woken up for it and synced afterwards. */
 static int
 exec_in(struct box *b, const char *id, const char *const *argv, struct sb_error *err)
@@ -252,6 +286,9 @@ exec_in(struct box *b, const char *id, const char *const *argv, struct sb_error 
 	s = sb_sandbox_state(sb);
 	if (s->life == SB_LIFE_DESTROYED)
 		return sb_fail(err, SB_E_STATE, "sandbox %s is gone", s->sandbox_id);
+	r = find_profile(b, sb, err);
+	if (r < 0)
+		return r;
 	if (s->life == SB_LIFE_ACTIVE && sb_state_owned(s))
 		return box_attach(b, sb, argv, sigfd, err);
 	r = sb_profile_copy(&sb->profile, &p, err);

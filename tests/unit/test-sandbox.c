@@ -2,6 +2,7 @@
 /* The life of a sandbox, over a provider that writes down what it is asked and fails where it is told to. */
 #include "config.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +17,12 @@
 
 #include "tests/lib/tmpdir.h"
 
-static char asked[4096];   /* what the provider was asked, in order */
-static const char *fail_at; /* the request that fails */
-static bool exists;         /* the sandbox is there */
-static char last_env[256];
-static char last_excludes[256];
+/* Each thread has a provider's memory of its own. */
+static _Thread_local char asked[4096];   /* what the provider was asked, in order */
+static _Thread_local const char *fail_at; /* the request that fails */
+static _Thread_local bool exists;         /* the sandbox is there */
+static _Thread_local char last_env[256];
+static _Thread_local char last_excludes[256];
 
 static int
 ask(const char *what, struct sb_error *err)
@@ -699,6 +701,64 @@ bad_requests_are_named(void **state)
 	assert_non_null(strstr(err.msg, "colour"));
 }
 
+struct runner {
+	struct world *w;
+	int number;
+	char wrong[256];
+};
+
+/* A few lives of one sandbox; the keeper is shared. */
+static void *
+live(void *arg)
+{
+	struct runner *x = arg;
+	char id[32];
+
+	(void)snprintf(id, sizeof id, "t%d", x->number);
+	for (int i = 0; i < 5 && !x->wrong[0]; i++) {
+		struct sb_sandbox *sb = NULL;
+		struct sb_error err = { 0 };
+		int r;
+
+		asked[0] = '\0';
+		r = start(x->w, id, &sb, &err);
+		if (r == 0)
+			r = run(sb, x->number % 2 ? "1" : "0", &err);
+		if (r >= 0)
+			r = stop(sb, &err);
+		if (r < 0)
+			(void)snprintf(x->wrong, sizeof x->wrong, "%.200s", err.msg);
+		else if (strcmp(asked, x->number % 2 ? "prepare to:start from:crash destroy " : "prepare to:start from:stop destroy ") != 0)
+			(void)snprintf(x->wrong, sizeof x->wrong, "%.200s", asked);
+		sb_sandbox_free(sb);
+	}
+	return NULL;
+}
+
+static void
+sandboxes_do_not_disturb_each_other(void **state)
+{
+	struct world *w = *state;
+	struct runner x[8];
+	pthread_t t[8];
+	struct sb_keeper_opts o = SB_KEEPER_OPTS_INIT;
+	struct sb_error err = { 0 };
+
+	/* Without the listener, which writes into one text. */
+	o.registry = w->registry;
+	o.state_dir = w->tmp.path;
+	sb_keeper_free(w->k);
+	w->k = sb_keeper_new(&o, &err);
+	for (int i = 0; i < 8; i++) {
+		x[i] = (struct runner){ .w = w, .number = i };
+		assert_int_equal(pthread_create(&t[i], NULL, live, &x[i]), 0);
+	}
+	for (int i = 0; i < 8; i++) {
+		assert_int_equal(pthread_join(t[i], NULL), 0);
+		assert_string_equal(x[i].wrong, "");
+	}
+}
+
 int
 main(void)
 {
@@ -718,6 +778,7 @@ main(void)
 		TEST(secrets_reach_the_child_alone),
 		TEST(cancelled_calls_do_nothing),
 		TEST(bad_requests_are_named),
+		TEST(sandboxes_do_not_disturb_each_other),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
