@@ -334,7 +334,8 @@ destroy_in(struct ssh_provider *p, struct entry *e, const struct sb_state *s, bo
 		if (r == 0)
 			r = sb_pairs_check_back(&pairs, call, err);
 	}
-	if (r == 0)
+	/* One that is not there may be one whose removal was cut: it goes on. */
+	if (r == 0 || r == SB_E_SANDBOX_NOT_FOUND)
 		r = sb_sshbox_destroy(e->box, s->sandbox_id, s->instance_id, call, err);
 	if (r == SB_E_SANDBOX_NOT_FOUND)
 		r = 0;

@@ -36,11 +36,11 @@ const struct sb_provider_option sb_sshbox_options[] = {
 	{ .name = "host", .value = "HOST", .help = "machine, as ssh knows it", .check = is_host, .required = true },
 	{ .name = "user", .value = "USER", .help = "log in as", .check = is_user },
 	{ .name = "port", .value = "PORT", .help = "of the SSH server", .check = is_port },
-	{ .name = "identity", .value = "FILE", .help = "private key" },
-	{ .name = "config", .value = "FILE", .help = "ssh configuration instead of the user's" },
-	{ .name = "known_hosts", .value = "FILE", .help = "host keys instead of the user's" },
-	{ .name = "rsh", .value = "COMMAND", .help = "remote shell instead of the built-in SSH" },
-	{ .name = "accept_new_host_key", .value = "yes|no", .help = "trust a host on first use", .choices = yes_no },
+	{ .name = "identity", .value = "FILE", .help = "private key", .user_only = true },
+	{ .name = "config", .value = "FILE", .help = "ssh configuration instead of the user's", .user_only = true },
+	{ .name = "known_hosts", .value = "FILE", .help = "host keys instead of the user's", .user_only = true },
+	{ .name = "rsh", .value = "COMMAND", .help = "remote shell instead of the built-in SSH", .user_only = true },
+	{ .name = "accept_new_host_key", .value = "yes|no", .help = "trust a host on first use", .choices = yes_no, .user_only = true },
 	{ .name = NULL },
 };
 

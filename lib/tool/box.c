@@ -21,6 +21,7 @@
 #define RECORD "record"
 #define RECORD_MAX (1u << 20)
 #define RECORD_HEAD "sandbox 1"
+#define DOOMED "doomed"
 #define NAME_KEPT 40 /* bytes of a directory's name that are kept */
 
 void
@@ -319,6 +320,34 @@ make_dirs(const struct sb_box *box, struct sb_error *err)
 	return r;
 }
 
+/*
+ * A removal that was interrupted leaves half a tree, which must never read as "all of that was deleted": from this mark on, which
+ * comes before the first file goes, the sandbox is not there for anybody but the next destroy.
+ */
+static bool
+is_doomed(int dir)
+{
+	return faccessat(dir, DOOMED, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static int
+finish_doomed(int base_fd, int *dir, const char *base, const char *id, struct sb_error *err)
+{
+	int r;
+
+	if (!is_doomed(*dir))
+		return 0;
+	r = sb_box_destroy(id, NULL, err);
+	if (r < 0)
+		return r;
+	(void)close(*dir);
+	*dir = -1;
+	if (mkdirat(base_fd, id, 0700) < 0 && errno != EEXIST)
+		return sb_fail_errno(err, "%s/%s", base, id);
+	*dir = openat(base_fd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return *dir < 0 ? sb_fail_errno(err, "%s/%s", base, id) : 0;
+}
+
 int
 sb_box_prepare(const struct sb_box_wish *w, struct sb_box *out, struct sb_error *err)
 {
@@ -338,6 +367,9 @@ sb_box_prepare(const struct sb_box_wish *w, struct sb_box *out, struct sb_error 
 	dir = openat(base_fd, w->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
 		return sb_fail_errno(err, "%s/%s", base, w->id);
+	r = finish_doomed(base_fd, &dir, base, w->id, err);
+	if (r < 0)
+		return r;
 	lock = openat(dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	r = lock < 0 ? sb_fail_errno(err, "%s/%s/lock", base, w->id) : sb_file_lock(lock, 10000, err);
 	if (r < 0)
@@ -393,7 +425,7 @@ sb_box_find(const char *id, const char *instance, const char *const *labels, str
 	if (dir < 0)
 		return base_fd == SB_E_NOTFOUND || (base_fd >= 0 && errno == ENOENT) ? not_found(id, err)
 										      : sb_fail_errno(err, "sandbox '%s'", id);
-	r = read_record(dir, &box, &why);
+	r = is_doomed(dir) ? SB_E_NOTFOUND : read_record(dir, &box, &why);
 	if (r < 0)
 		return r == SB_E_NOTFOUND ? not_found(id, err) : sb_fail(err, r, "sandbox '%s': %s", id, why.msg);
 	meant = is_meant(&box, instance);
@@ -444,34 +476,51 @@ remove_root(const struct sb_box *box, const char *base, struct sb_error *err)
 	return slash[1] ? sb_path_remove_tree(fd, slash + 1, err) : sb_fail(err, SB_E_INVAL, "the root of a sandbox is '/'");
 }
 
+/* Everything of the sandbox; the record last: until then it can be found and destroyed again. */
+static int
+remove_all(int base_fd, int dir, const char *base, const struct sb_box *box, const char *id, struct sb_error *err)
+{
+	int r = sb_file_replace(dir, DOOMED, "", 0, 0600, err);
+
+	if (r == 0)
+		r = remove_root(box, base, err);
+	if (r == 0)
+		r = sb_path_remove_tree(dir, "root", err);
+	if (r == 0)
+		r = sb_path_remove_tree(dir, "dirs", err);
+	return r < 0 ? r : sb_path_remove_tree(base_fd, id, err);
+}
+
 int
 sb_box_destroy(const char *id, const char *instance, struct sb_error *err)
 {
 	sb_auto(sb_box) struct sb_box box = { 0 };
 	sb_autofree char *base = NULL;
-	sb_autoclose int base_fd = -1, dir = -1;
+	sb_autoclose int base_fd = -1, dir = -1, lock = -1;
 	struct sb_error why = { 0 };
-	int r = sb_box_find(id, instance, NULL, &box, &why);
+	int r = check_id(id, err);
 
-	if (r == SB_E_SANDBOX_NOT_FOUND)
-		return 0;
-	if (r < 0) {
-		if (err)
-			*err = why;
-		return r;
-	}
-	base_fd = open_base(false, &base, err);
-	if (base_fd < 0)
-		return base_fd;
-	r = remove_root(&box, base, err);
 	if (r < 0)
 		return r;
-	dir = openat(base_fd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	base_fd = open_base(false, &base, &why);
+	if (base_fd >= 0)
+		dir = openat(base_fd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
+		return base_fd == SB_E_NOTFOUND || (base_fd >= 0 && errno == ENOENT) ? 0 : sb_fail_errno(err, "sandbox '%s'", id);
+	/* One of a connection that was cut may still be at it. */
+	lock = openat(dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (lock < 0)
 		return errno == ENOENT ? 0 : sb_fail_errno(err, "sandbox '%s'", id);
-	/* The record last: until then it can be found and destroyed again. */
-	r = sb_path_remove_tree(dir, "root", err);
-	if (r == 0)
-		r = sb_path_remove_tree(dir, "dirs", err);
-	return r < 0 ? r : sb_path_remove_tree(base_fd, id, err);
+	r = sb_file_lock(lock, 10000, err);
+	if (r < 0)
+		return r;
+	r = read_record(dir, &box, &why);
+	/* Without a record there is nothing but the folder: it was never made, or is all but gone. */
+	if (r == SB_E_NOTFOUND)
+		return is_doomed(dir) ? sb_path_remove_tree(base_fd, id, err) : 0;
+	if (r < 0)
+		return sb_fail(err, r, "sandbox '%s': %s", id, why.msg);
+	if (!is_doomed(dir) && !is_meant(&box, instance))
+		return 0;
+	return remove_all(base_fd, dir, base, &box, id, err);
 }
