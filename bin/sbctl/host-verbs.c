@@ -54,6 +54,8 @@ build_create(const struct host_args *a, struct sb_error *err)
 	put_text(o, "BaseSnapshot", a->base);
 	(void)json_object_set_new(o, "Quota", json_integer((json_int_t)a->quota));
 	(void)json_object_set_new(o, "Empty", json_boolean(a->empty));
+	put_text(o, "Runtime", a->runtime);
+	put_text(o, "Network", a->network);
 	return checked(o, host_put_pairs(o, "Labels", &a->labels, err));
 }
 
@@ -182,7 +184,7 @@ const struct host_verb host_verbs[] = {
 		host_show_fields, NULL },
 	{ "capabilities", "", "what the host can do", "", 0, 0, "GetCapabilities", no_fields, host_show_fields, NULL },
 	{ "bases", "", "base images", "", 0, 0, "ListBases", no_fields, host_show_bases, NULL },
-	{ "create", "", "make a session and print it", "id,base,empty,quota,label", 0, 0, "CreateSession",
+	{ "create", "", "make a session and print it", "id,base,empty,quota,label,runtime,network", 0, 0, "CreateSession",
 		build_create, host_show_session, NULL },
 	{ "ls", "", "list sessions", "label,state,limit", 0, 0, "ListSessions", build_list, host_show_sessions, NULL },
 	{ "get", "SESSION", "print a session", "measure", 1, 1, "GetSession", build_get, host_show_session, NULL },

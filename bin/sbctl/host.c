@@ -32,6 +32,8 @@ static const struct sb_opt all_opts[] = {
 	{ 0, "id", SB_OPT_STRING, AT(id), "ID", "name of the new session", NULL, 0, 0 },
 	{ 'b', "base", SB_OPT_STRING, AT(base), "BASE", "base image to start from", NULL, 0, 0 },
 	{ 0, "empty", SB_OPT_FLAG, AT(empty), NULL, "start with an empty workspace", NULL, 0, 0 },
+	{ 0, "runtime", SB_OPT_STRING, AT(runtime), "NAME", "none, bwrap or gvisor, not weaker than the host's", NULL, 0, 0 },
+	{ 0, "network", SB_OPT_STRING, AT(network), "NAME", "none, sandbox or host", NULL, 0, 0 },
 	{ 'q', "quota", SB_OPT_SIZE, AT(quota), "SIZE", "limit of the workspace", NULL, 0, INT64_MAX },
 	{ 'L', "label", SB_OPT_LIST, AT(labels), "KEY=VALUE", "label; may be repeated", NULL, 0, 0 },
 	{ 0, "state", SB_OPT_LIST, AT(states), "STATE", "only in this state; may be repeated", NULL, 0, 0 },

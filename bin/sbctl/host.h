@@ -16,6 +16,7 @@ struct host_args {
 	bool json, help;
 	const char *id, *base, *snapshot, *params, *call_id, *stream;
 	uint64_t quota;
+	const char *runtime, *network;
 	struct sb_opt_list labels, states, env, kinds;
 	bool empty, force, measure, kill_tools, follow;
 	int64_t limit, signal, expose_port, ttl, ready;

@@ -22,9 +22,19 @@ hostd_config_host(const struct hostd_config *c, struct sb_host_opts *o)
 {
 	*o = (struct sb_host_opts)SB_HOST_OPTS_INIT;
 	o->storage = c->storage == 0 ? SB_HOST_ZFS : SB_HOST_LOCAL_DISK;
-	o->runtime = c->runtime == 2 ? SB_HOST_RUNTIME_GVISOR :
-		c->runtime == 1	     ? SB_HOST_RUNTIME_BWRAP :
-				       SB_HOST_RUNTIME_NONE;
+	o->runtime = (enum sb_host_runtime)c->runtime;
+	o->default_network = (enum sb_host_network)c->network;
+	o->rootfs = c->rootfs;
+	o->box_path = c->box_path;
+	o->bwrap_path = c->bwrap_path;
+	o->runsc_path = c->runsc_path;
+	o->runsc_platform = c->runsc_platform;
+	o->sandbox_netns = c->sandbox_netns;
+	o->allow_host_network = c->allow_host_network;
+	o->session_mem_mb = c->session_memory >> 20;
+	o->session_tmp_mb = c->session_tmp >> 20;
+	o->session_pids = (uint64_t)c->session_pids;
+	o->session_cpus = (double)c->session_cpus / 100;
 	o->orphans = c->orphans == 2 ? SB_HOST_ORPHANS_DESTROY :
 		c->orphans == 1	     ? SB_HOST_ORPHANS_REPORT :
 				       SB_HOST_ORPHANS_ADOPT;

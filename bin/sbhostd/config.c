@@ -11,7 +11,8 @@
 #include <strings.h>
 
 static const char *const storages[] = { "zfs", "local-disk", NULL };
-static const char *const runtimes[] = { "none", "bwrap", "gvisor", NULL };
+static const char *const runtimes[] = { "none", "bwrap", "gvisor", "auto", NULL };
+static const char *const networks[] = { "default", "none", "sandbox", "host", NULL };
 static const char *const orphan_ways[] = { "adopt", "report", "destroy", NULL };
 static const char *const levels[] = { "error", "warn", "info", "debug", "trace", NULL };
 static const char *const formats[] = { "json", "text", NULL };
@@ -34,7 +35,19 @@ const struct sb_opt hostd_opts[] = {
 		"key for session tokens (made in the state directory)", NULL, 0, 0 },
 	{ 0, "state-dir", SB_OPT_STRING, AT(state_dir), "DIR", "database and logs of processes", NULL, 0, 0 },
 	{ 0, "storage-backend", SB_OPT_CHOICE, AT(storage), "NAME", "zfs (default) or local-disk", storages, 0, 0 },
-	{ 0, "container-runtime", SB_OPT_CHOICE, AT(runtime), "NAME", "none (default), bwrap or gvisor", runtimes, 0, 0 },
+	{ 0, "container-runtime", SB_OPT_CHOICE, AT(runtime), "NAME", "none (default), bwrap, gvisor or auto", runtimes, 0, 0 },
+	{ 0, "rootfs", SB_OPT_STRING, AT(rootfs), "DIR", "root of sandboxes (this machine's /usr)", NULL, 0, 0 },
+	{ 0, "default-network", SB_OPT_CHOICE, AT(network), "NAME", "default, none, sandbox or host", networks, 0, 0 },
+	{ 0, "sandbox-netns", SB_OPT_STRING, AT(sandbox_netns), "FILE", "network namespace for network sandbox", NULL, 0, 0 },
+	{ 0, "allow-host-network", SB_OPT_FLAG, AT(allow_host_network), NULL, "sessions may ask for network host", NULL, 0, 0 },
+	{ 0, "session-memory", SB_OPT_SIZE, AT(session_memory), "SIZE", "of all in one sandbox (4G); 0: none", NULL, 0, INT64_MAX },
+	{ 0, "session-tmp", SB_OPT_SIZE, AT(session_tmp), "SIZE", "of its /tmp in memory (512M)", NULL, 0, INT64_MAX },
+	{ 0, "session-pids", SB_OPT_INT, AT(session_pids), "N", "processes in one sandbox (1024); 0: any", NULL, 0, 4194304 },
+	{ 0, "session-cpus", SB_OPT_INT, AT(session_cpus), "PERCENT", "100: one processor; 0: any (default)", NULL, 0, 25600 },
+	{ 0, "box-path", SB_OPT_STRING, AT(box_path), "FILE", "the helper sb-box", NULL, 0, 0 },
+	{ 0, "bwrap-path", SB_OPT_STRING, AT(bwrap_path), "FILE", "the bwrap command", NULL, 0, 0 },
+	{ 0, "runsc-path", SB_OPT_STRING, AT(runsc_path), "FILE", "the runsc command", NULL, 0, 0 },
+	{ 0, "runsc-platform", SB_OPT_STRING, AT(runsc_platform), "NAME", "of gVisor (what a probe finds)", NULL, 0, 0 },
 	{ 0, "pool", SB_OPT_STRING, AT(pool), "NAME", "zfs: the pool", NULL, 0, 0 },
 	{ 0, "bases-dataset", SB_OPT_STRING, AT(bases_dataset), "NAME", "zfs: where base images are", NULL, 0, 0 },
 	{ 0, "sessions-dataset", SB_OPT_STRING, AT(sessions_dataset), "NAME", "zfs: where sessions go", NULL, 0, 0 },
@@ -100,6 +113,9 @@ set_defaults(struct hostd_config *c)
 		.max_tools = h.max_tools,
 		.max_processes = h.max_processes,
 		.max_log_bytes = h.max_log_bytes,
+		.session_memory = h.session_mem_mb << 20,
+		.session_tmp = h.session_tmp_mb << 20,
+		.session_pids = (int64_t)h.session_pids,
 		.tool_timeout = h.tool_timeout_ms,
 		.drain_timeout = h.drain_timeout_ms,
 		.shutdown_timeout = h.shutdown_timeout_ms,

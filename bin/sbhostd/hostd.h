@@ -28,10 +28,13 @@ struct hostd_config {
 	const char *tls_cert, *tls_key;
 	const char *token_file, *token_key_file;
 	const char *state_dir;
-	int storage, runtime, orphans, log_level, log_format;
+	int storage, runtime, orphans, log_level, log_format, network;
 	const char *pool, *bases_dataset, *sessions_dataset, *sessions_root_dir, *bases_dir;
 	const char *default_base, *zfs_path, *zpool_path, *advertise_addr, *snapshot_prefix;
-	bool sudo, per_tool_snapshots, no_resume;
+	const char *rootfs, *box_path, *bwrap_path, *runsc_path, *runsc_platform, *sandbox_netns;
+	bool sudo, per_tool_snapshots, no_resume, allow_host_network;
+	int64_t session_cpus, session_pids;
+	uint64_t session_memory, session_tmp;
 	int64_t max_sessions, keep_turn, keep_named, keep_tool, warn_at, critical_at, max_tools, max_processes;
 	uint64_t default_quota, max_log_bytes, max_message;
 	int64_t tool_timeout, drain_timeout, shutdown_timeout, health_interval, storage_timeout,

@@ -247,7 +247,8 @@ sb_rtbox_end(struct sb_rtboxes *b, struct sb_rtbox *box)
 static int
 create(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd, struct sb_error *err)
 {
-	const struct sb_cgroup_limits l = { .memory = b->o->session_mem_mb << 20, .pids = b->o->session_pids,
+	const uint64_t pids = b->o->session_pids, each = b->kind->threads ? b->kind->threads : 1;
+	const struct sb_cgroup_limits l = { .memory = b->o->session_mem_mb << 20, .pids = pids ? pids * each + b->kind->own_threads : 0,
 		.cpus = b->o->session_cpus };
 	int r = 0;
 

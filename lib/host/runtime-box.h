@@ -44,6 +44,8 @@ struct sb_rtbox_kind {
 	int (*create)(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd, pid_t *out, struct sb_error *err);
 	/* Ends what is left of it after its process was killed; `all_dead`: only files are. With `mu` held. May be NULL. */
 	void (*destroy)(struct sb_rtboxes *b, struct sb_rtbox *box, bool all_dead);
+	/* Threads on the host that a process inside is, and that the box itself has; 0: one, none. */
+	unsigned threads, own_threads;
 };
 
 struct sb_rtboxes {

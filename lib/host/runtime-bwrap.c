@@ -65,6 +65,31 @@ add_groups(struct sb_strlist *l, const struct sb_cgroup *g, struct sb_error *err
 	return r;
 }
 
+/*
+ * User 0 of the host is who the kernel asks for in /proc/sys and its like, capabilities or not; bwrap leaves them writable when it
+ * runs as that user. What is left of /proc that tells of the machine is empty.
+ */
+static int
+add_proc_covers(struct sb_strlist *l, struct sb_error *err)
+{
+	static const char *const readonly[] = { "/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", NULL };
+	static const char *const empty[] = { "/proc/kcore", "/proc/kmsg", "/proc/keys", "/proc/timer_list", "/proc/sched_debug",
+		"/proc/latency_stats", "/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup", NULL };
+	static const char *const dirs[] = { "/proc/acpi", "/proc/scsi", "/proc/asound", NULL };
+	int r = 0;
+
+	for (size_t i = 0; readonly[i] && r == 0; i++)
+		if (access(readonly[i], F_OK) == 0)
+			r = add_all(l, (const char *[]){ "--ro-bind", readonly[i], readonly[i], NULL }, err);
+	for (size_t i = 0; empty[i] && r == 0; i++)
+		if (access(empty[i], F_OK) == 0)
+			r = add_all(l, (const char *[]){ "--ro-bind", "/dev/null", empty[i], NULL }, err);
+	for (size_t i = 0; dirs[i] && r == 0; i++)
+		if (access(dirs[i], F_OK) == 0)
+			r = add_all(l, (const char *[]){ "--tmpfs", dirs[i], "--remount-ro", dirs[i], NULL }, err);
+	return r;
+}
+
 static int
 add_mounts(struct sb_rtboxes *b, const struct sb_runtime_cmd *cmd, struct sb_strlist *l, struct sb_error *err)
 {
@@ -75,6 +100,8 @@ add_mounts(struct sb_rtboxes *b, const struct sb_runtime_cmd *cmd, struct sb_str
 	struct sb_rtbox_root root = { 0 };
 	int r = add_all(l, skeleton, err);
 
+	if (r == 0)
+		r = add_proc_covers(l, err);
 	if (r == 0)
 		r = sb_rtbox_root_binds(b, &root, err);
 	for (size_t i = 0; i < root.n && r == 0; i++)

@@ -134,7 +134,7 @@ static int
 exec_argv(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd, const struct sb_strlist *inner,
 	const char *file, struct sb_strlist *l, struct sb_error *err)
 {
-	int r = sb_oci_write_process(file, cmd, inner, err);
+	int r = sb_oci_write_process(file, cmd, inner, b->o->session_pids, err);
 
 	if (r == 0)
 		r = runsc_argv(b, box->network, l, err);
@@ -328,7 +328,9 @@ static const struct sb_runtime_ops gvisor_ops = {
 	.forget = sb_rtboxes_forget,
 	.sweep = sb_rtboxes_sweep,
 };
-static const struct sb_rtbox_kind gvisor_kind = { .create = gvisor_create, .destroy = gvisor_destroy };
+/* The kernel inside counts its processes itself; on the host each is a few threads, and the kernel needs some, too. */
+static const struct sb_rtbox_kind gvisor_kind = { .create = gvisor_create, .destroy = gvisor_destroy, .threads = 8,
+	.own_threads = 512 };
 
 /* A platform may hang instead of failing: each gets its time and no more. What works is remembered for the next start. */
 static int

@@ -33,17 +33,18 @@ complete(const json_t *array, size_t n)
 }
 
 static json_t *
-process_json(const char *cwd, json_t *args, json_t *env)
+process_json(const char *cwd, json_t *args, json_t *env, uint64_t pids)
 {
+	json_int_t n = pids ? (json_int_t)pids : 1 << 20;
 	json_t *sets = json_object();
 
 	for (int i = 0; i < 3; i++)
 		(void)json_object_set_new(sets, ((const char *[]){ "bounding", "effective", "permitted" })[i],
 			strings(caps, sizeof caps / sizeof caps[0]));
-	return json_pack("{s:b, s:{s:i, s:i}, s:o, s:o, s:s, s:o, s:[{s:s, s:i, s:i}, {s:s, s:i, s:i}], s:b}", "terminal", 0,
+	return json_pack("{s:b, s:{s:i, s:i}, s:o, s:o, s:s, s:o, s:[{s:s, s:i, s:i}, {s:s, s:i, s:i}, {s:s, s:I, s:I}], s:b}", "terminal", 0,
 		"user", "uid", 0, "gid", 0, "args", args, "env", env, "cwd", cwd, "capabilities", sets, "rlimits", "type",
-		"RLIMIT_NOFILE", "hard", FILES_MAX, "soft", FILES_MAX, "type", "RLIMIT_CORE", "hard", 0, "soft", 0,
-		"noNewPrivileges", 1);
+		"RLIMIT_NOFILE", "hard", FILES_MAX, "soft", FILES_MAX, "type", "RLIMIT_CORE", "hard", 0, "soft", 0, "type",
+		"RLIMIT_NPROC", "hard", n, "soft", n, "noNewPrivileges", 1);
 }
 
 static int
@@ -63,7 +64,7 @@ write_json(const char *path, json_t *o, struct sb_error *err)
 }
 
 int
-sb_oci_write_process(const char *path, const struct sb_runtime_cmd *cmd, const struct sb_strlist *argv,
+sb_oci_write_process(const char *path, const struct sb_runtime_cmd *cmd, const struct sb_strlist *argv, uint64_t pids,
 	struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist env = { 0 };
@@ -79,7 +80,7 @@ sb_oci_write_process(const char *path, const struct sb_runtime_cmd *cmd, const s
 		json_decref(vars);
 		return sb_fail(err, SB_E_INVAL, "arguments and environment in runtime gvisor must be UTF-8 text");
 	}
-	return write_json(path, process_json(SB_BOX_WORKSPACE, args, vars), err);
+	return write_json(path, process_json(SB_BOX_WORKSPACE, args, vars, pids), err);
 }
 
 static void
@@ -138,7 +139,7 @@ sb_oci_write(struct sb_rtboxes *b, const struct sb_rtbox *box, const struct sb_r
 	else if (cmd->network != SB_HOST_NET_HOST)
 		(void)json_array_append_new(ns, json_pack("{s:s}", "type", "network"));
 	o = json_pack("{s:s, s:{s:s, s:b}, s:s, s:o, s:o, s:{s:o}}", "ociVersion", "1.0.2", "root", "path", b->root, "readonly", 1,
-		"hostname", "sandbox", "process", process_json("/", strings(init, 2), strings(env, 1)), "mounts", mounts, "linux",
+		"hostname", "sandbox", "process", process_json("/", strings(init, 2), strings(env, 1), b->o->session_pids), "mounts", mounts, "linux",
 		"namespaces", ns);
 	return write_json(path, o, err);
 }

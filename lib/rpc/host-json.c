@@ -109,6 +109,8 @@ sb_rpc_host_session_json(const struct sb_host_session *s)
 	sb_rpc_host_put_int(o, "Quota", (int64_t)s->quota);
 	sb_rpc_host_put_int(o, "ActiveTools", s->active_tools);
 	sb_rpc_host_put_int(o, "Processes", s->processes);
+	sb_rpc_host_put(o, "Runtime", sb_host_runtime_name(s->runtime));
+	sb_rpc_host_put(o, "Network", sb_host_network_name(s->network));
 	return o;
 }
 
@@ -131,5 +133,7 @@ sb_rpc_host_capabilities_json(const struct sb_host *h)
 	put_bool(o, "NetworkPolicy", c.network_policy);
 	sb_rpc_host_put(o, "Storage", c.storage);
 	sb_rpc_host_put(o, "Runtime", c.runtime);
+	sb_rpc_host_put(o, "IsolationLevel", c.isolation_level);
+	put_bool(o, "Ports", c.ports);
 	return o;
 }

@@ -71,6 +71,19 @@ answer(struct sb_host_session *s, json_t **out)
 	return 0;
 }
 
+/* "" in either means the host's own. */
+static void
+runtime_fields(struct sb_rpc_fields *f, struct sb_host_create_opts *o)
+{
+	const char *runtime = sb_rpc_field_str(f, "Runtime", 32, 0);
+	const char *network = sb_rpc_field_str(f, "Network", 32, 0);
+
+	if (runtime && *runtime && !sb_host_runtime_from(runtime, &o->runtime))
+		sb_rpc_field_bad(f, "Runtime", "must be none, bwrap, gvisor or auto");
+	if (network && *network && !sb_host_network_from(network, &o->network))
+		sb_rpc_field_bad(f, "Network", "must be none, sandbox or host");
+}
+
 int
 sb_rpc_host_create_session(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
 {
@@ -88,6 +101,7 @@ sb_rpc_host_create_session(struct sb_rpc_call *call, const json_t *in, json_t **
 	o.id = sb_rpc_field_str(&f, "SessionID", SB_HOST_ID_MAX, 0);
 	o.quota = (uint64_t)sb_rpc_field_int(&f, "Quota", 0, INT64_MAX);
 	o.empty = sb_rpc_field_bool(&f, "Empty");
+	runtime_fields(&f, &o);
 	labels = sb_rpc_host_labels(&f, &map);
 	o.labels = labels;
 	o.n_labels = map.n;
@@ -275,6 +289,7 @@ sb_rpc_host_fork(struct sb_rpc_call *call, const json_t *in, json_t **out, struc
 	name = sb_rpc_field_str(&f, "SnapshotID", SB_HOST_NAME_MAX, 0);
 	o.id = sb_rpc_field_str(&f, "NewSessionID", SB_HOST_ID_MAX, 0);
 	o.quota = (uint64_t)sb_rpc_field_int(&f, "Quota", 0, INT64_MAX);
+	runtime_fields(&f, &o);
 	labels = sb_rpc_host_labels(&f, &map);
 	o.labels = labels;
 	o.n_labels = map.n;

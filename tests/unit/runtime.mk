@@ -3,6 +3,8 @@ RUNTIME_TESTS = \
 	%D%/test-runtime-none \
 	%D%/test-runtime-bwrap \
 	%D%/test-runtime-gvisor \
+	%D%/test-escape-bwrap \
+	%D%/test-escape-gvisor \
 	%D%/test-tool
 check_PROGRAMS += $(RUNTIME_TESTS)
 TESTS += $(RUNTIME_TESTS)
@@ -17,3 +19,9 @@ tests_unit_test_runtime_gvisor_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_RUNTIME='"gvisor
 tests_unit_test_runtime_gvisor_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_tool_SOURCES = %D%/test-tool.c $(HOSTFIX)
 tests_unit_test_tool_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_escape_bwrap_SOURCES = %D%/test-runtime-escape.c $(HOSTFIX)
+tests_unit_test_escape_bwrap_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_RUNTIME='"bwrap"'
+tests_unit_test_escape_bwrap_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_escape_gvisor_SOURCES = %D%/test-runtime-escape.c $(HOSTFIX)
+tests_unit_test_escape_gvisor_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_RUNTIME='"gvisor"'
+tests_unit_test_escape_gvisor_LDADD = $(UNIT_LDADD_SANDBOX)
