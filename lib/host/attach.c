@@ -41,14 +41,19 @@ run(struct sb_host *h, struct sb_hsess *s, const struct sb_host_attach *a, const
 	int *out_code, struct sb_error *err)
 {
 	struct sb_spawn_opts io = SB_SPAWN_OPTS_INIT;
-	struct sb_runtime_cmd cmd = { .session = s->id, .argv = a->argv, .env = a->env,
+	sb_auto(sb_strlist) struct sb_strlist env = { 0 };
+	struct sb_runtime_cmd cmd = { .session = s->id, .argv = a->argv,
 		.network = s->network ? s->network : h->o.default_network };
 	sb_autofree char *workspace = NULL;
 	char mark[SB_PROC_MARK_MAX];
 	sb_deadline gone;
 	struct sb_child c;
+	bool home = false;
 	int r = 0;
 
+	/* Its helper inside takes the end of the input for the end of the host. */
+	if (s->rt->ops->kind == SB_HOST_RUNTIME_GVISOR)
+		return sb_fail(err, SB_E_UNSUPPORTED, "attach: runtime gvisor gives a command no input of its own");
 	(void)pthread_mutex_lock(&s->mu);
 	r = s->gone ? sb_fail(err, SB_E_SESSION_NOT_FOUND, "%s: %s", sb_code_text(SB_E_SESSION_NOT_FOUND), s->id)
 		    : sb_host_state_admit(SB_HOST_OP_TOOL, s->state, s->id, err);
@@ -61,6 +66,16 @@ run(struct sb_host *h, struct sb_hsess *s, const struct sb_host_attach *a, const
 	(void)pthread_mutex_unlock(&s->mu);
 	if (r < 0)
 		return r;
+	/* What it keeps at home must last as long as the session. */
+	for (size_t i = 0; a->env && a->env[i] && r == 0; i++) {
+		home |= sb_str_starts(a->env[i], "HOME=");
+		r = sb_strlist_add(&env, a->env[i], err);
+	}
+	if (r == 0 && !home)
+		r = sb_strlist_addf(&env, err, "HOME=%s", s->rt->ops->workspace ? s->rt->ops->workspace : workspace);
+	if (r < 0)
+		return r;
+	cmd.env = (const char *const *)env.v;
 	cmd.workspace = workspace;
 	cmd.mark = mark;
 	for (int i = 0; i < 3; i++) {

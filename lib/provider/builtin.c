@@ -11,6 +11,7 @@ typedef struct sb_provider *(*make_fn)(const struct sb_builtin_opts *o, struct s
 static const make_fn makers[] = {
 	sb_provider_local_new,
 	sb_provider_ssh_new,
+	sb_provider_host_new,
 	NULL,
 };
 

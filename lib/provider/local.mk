@@ -3,6 +3,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/builtin.c \
 	%D%/handle.c \
 	%D%/handle-far.c \
+	%D%/hostlink.c %D%/hostlink.h \
 	%D%/launch-spec.c \
 	%D%/launcher-local.c %D%/launchers.h \
 	%D%/marks.c %D%/marks.h \
@@ -13,6 +14,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/profiles.c %D%/profiles.h \
 	%D%/profiles-field.c \
 	%D%/provider.c %D%/provider.h \
+	%D%/provider-host.c \
 	%D%/provider-local.c \
 	%D%/provider-ssh.c \
 	%D%/registry.c \

@@ -14,6 +14,7 @@ SB_CLEANUP_VALUE(sb_sync_result, sb_sync_result_free)
 /* The providers of this library: constructors take the options of sb_registry_builtin, copied. NULL with `err` set. */
 struct sb_provider *sb_provider_local_new(const struct sb_builtin_opts *o, struct sb_error *err);
 struct sb_provider *sb_provider_ssh_new(const struct sb_builtin_opts *o, struct sb_error *err);
+struct sb_provider *sb_provider_host_new(const struct sb_builtin_opts *o, struct sb_error *err);
 
 /*
  * What every provider checks of a request: its own backend, directories that are there, and a required network policy that it can

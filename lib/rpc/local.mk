@@ -6,6 +6,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/call.c \
 	%D%/client.c \
 	%D%/code.c %D%/code.h \
+	%D%/embed.c %D%/embed.h \
 	%D%/envelope.c %D%/envelope.h \
 	%D%/frame.c %D%/frame.h \
 	%D%/field.c %D%/field.h \

@@ -52,7 +52,8 @@ SB_API int sb_host_tool_execute(struct sb_host *h, const struct sb_host_tool_req
 /*
  * A command whose standard descriptors are the caller's, byte for byte: for a program that talks to one inside (a sync agent,
  * a shell). Blocks until it ends and gives its exit code (128+n for a signal); it ends with everything it started when `call` does. It
- * is not a tool: it needs an ACTIVE session to start, a pause freezes it, rollback and destroy kill it.
+ * is not a tool: it needs an ACTIVE session to start, a pause freezes it, rollback and destroy kill it. SB_E_UNSUPPORTED with the
+ * runtime gvisor.
  */
 struct sb_host_attach {
 	size_t size;

@@ -6,6 +6,7 @@ tests_provider_fake_la_LIBADD = lib/libsandbox-core.la sync/libsbsync-core.la $(
 tests_provider_fake_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,--allow-multiple-definition -rpath $(abs_builddir)
 PROVIDER_TESTS = \
 	%D%/faults.sh \
+	%D%/host.sh \
 	%D%/local.sh \
 	%D%/ssh.sh
 TESTS += $(PROVIDER_TESTS)

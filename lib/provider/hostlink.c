@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <provider/hostlink.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <base/buf.h>
+#include <base/file.h>
+#include <base/path.h>
+#include <base/str.h>
+#include <host/runtime.h>
+#include <provider/toolbox.h>
+#include <rpc/embed.h>
+#include <sb/rpc.h>
+
+#define SOCKET_PATH_MAX 100
+#define TOKEN_MAX 4096
+
+struct sb_hostlink {
+	char *address;
+	char *token_file, *ca_file;
+	struct sb_rpc_embed *embed; /* NULL: somebody else's host */
+};
+
+static bool
+is_url(const char *text)
+{
+	return sb_str_starts(text, "unix:/") || sb_str_starts(text, "http://") || sb_str_starts(text, "https://");
+}
+
+static const char *const runtimes[] = { "auto", "bwrap", "none", NULL };
+
+const struct sb_provider_option sb_hostlink_options[] = {
+	{ .name = "url", .value = "URL", .help = "a sandbox host (unix:PATH, http://, https://) instead of one in this process",
+		.check = is_url, .user_only = true },
+	{ .name = "token_file", .value = "FILE", .help = "bearer token for it", .user_only = true },
+	{ .name = "ca_file", .value = "FILE", .help = "authorities that https is checked with", .user_only = true },
+	{ .name = "base", .value = "BASE", .help = "base image of a remote host" },
+	{ .name = "runtime", .value = "NAME", .help = "what isolates, without url: the best there is by default",
+		.choices = runtimes, .user_only = true },
+	{ .name = NULL },
+};
+
+/* Where embedded hosts are: $SBSYNC_BOX_DIR/host, $XDG_STATE_HOME/sandboxes/host, or in the home directory. */
+static char *
+dir_of(const char *id, struct sb_error *err)
+{
+	const char *box = getenv("SBSYNC_BOX_DIR"), *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	char *dir = NULL;
+
+	if (box && *box == '/')
+		dir = sb_str_printf("%s/host/%s", box, id);
+	else if (xdg && *xdg == '/')
+		dir = sb_str_printf("%s/sandboxes/host/%s", xdg, id);
+	else if (home && *home == '/')
+		dir = sb_str_printf("%s/.local/state/sandboxes/host/%s", home, id);
+	else
+		(void)sb_fail(err, SB_E_INVAL, "backend host: no place for sandboxes, HOME is not set");
+	if (!dir && err && err->code == 0)
+		(void)sb_fail(err, SB_E_NOMEM, "out of memory");
+	return dir;
+}
+
+static enum sb_host_runtime
+runtime_of(const char *const *options)
+{
+	const char *name = sb_texts_get(options, "runtime");
+
+	return !name || strcmp(name, "auto") == 0 ? SB_HOST_RUNTIME_AUTO :
+		strcmp(name, "bwrap") == 0        ? SB_HOST_RUNTIME_BWRAP :
+						    SB_HOST_RUNTIME_NONE;
+}
+
+static bool bwrap_works;
+
+static void
+look_for_bwrap(void)
+{
+	struct sb_host_opts ho = SB_HOST_OPTS_INIT;
+	const struct sb_runtime_opts o = { .host = &ho, .key = "probe" };
+	char dir[] = "/tmp/sb-probe-XXXXXX";
+	sb_autoclose int tmp = -1;
+	struct sb_runtime *rt;
+
+	/* It gets a directory of its own, for nothing may be left of the look. */
+	if (!mkdtemp(dir))
+		return;
+	ho.state_dir = dir;
+	rt = sb_runtime_bwrap_open(&o, NULL);
+	bwrap_works = rt != NULL;
+	if (rt)
+		rt->ops->close(rt);
+	tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (tmp >= 0)
+		(void)sb_path_remove_tree(tmp, dir + strlen("/tmp/"), NULL);
+}
+
+/* The best that can give a command its own input: gvisor cannot. */
+static enum sb_host_runtime
+choose_runtime(const char *const *options)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	enum sb_host_runtime r = runtime_of(options);
+
+	if (r != SB_HOST_RUNTIME_AUTO)
+		return r;
+	(void)pthread_once(&once, look_for_bwrap);
+	return bwrap_works ? SB_HOST_RUNTIME_BWRAP : SB_HOST_RUNTIME_NONE;
+}
+
+static int
+embed(struct sb_hostlink *l, const char *id, const char *const *options, bool make, struct sb_error *err)
+{
+	struct sb_host_opts o = SB_HOST_OPTS_INIT;
+	sb_autofree char *dir = dir_of(id, err);
+	sb_autofree char *state = dir ? sb_str_printf("%s/state", dir) : NULL;
+	sb_autofree char *sessions = dir ? sb_str_printf("%s/sessions", dir) : NULL;
+	sb_autofree char *socket = dir ? sb_str_printf("%s/s", dir) : NULL;
+	struct stat st;
+	int r;
+
+	if (!dir)
+		return err->code;
+	if (!state || !sessions || !socket)
+		return sb_fail(err, SB_E_NOMEM, "out of memory");
+	if (!make && stat(dir, &st) < 0)
+		return sb_fail(err, SB_E_SANDBOX_NOT_FOUND, "%s: %s", sb_code_text(SB_E_SANDBOX_NOT_FOUND), id);
+	if (strlen(socket) > SOCKET_PATH_MAX)
+		return sb_fail(err, SB_E_INVAL, "backend host: %s is too long for a socket; set XDG_STATE_HOME to a shorter path", socket);
+	r = sb_file_mkdirs(dir, 0700, err);
+	if (r < 0)
+		return r;
+	o.storage = SB_HOST_LOCAL_DISK;
+	o.runtime = choose_runtime(options);
+	o.state_dir = state;
+	o.sessions_root_dir = sessions;
+	o.allow_host_network = true;
+	l->address = sb_str_printf("unix:%s", socket);
+	if (!l->address)
+		return sb_fail(err, SB_E_NOMEM, "out of memory");
+	l->embed = sb_rpc_embed_open(&o, socket, err);
+	/* Another process has it and answers. */
+	if (!l->embed && err->code != SB_E_LOCKED)
+		return err->code;
+	return 0;
+}
+
+struct sb_hostlink *
+sb_hostlink_open(const char *id, const char *const *options, bool make, struct sb_error *err)
+{
+	const char *url = sb_texts_get(options, "url"), *token = sb_texts_get(options, "token_file"),
+		   *ca = sb_texts_get(options, "ca_file");
+	struct sb_hostlink *l = calloc(1, sizeof *l);
+	struct sb_error why = { 0 };
+	int r = l ? 0 : sb_fail(&why, SB_E_NOMEM, "out of memory");
+
+	if (r == 0 && url) {
+		l->address = strdup(url);
+		l->token_file = token ? strdup(token) : NULL;
+		l->ca_file = ca ? strdup(ca) : NULL;
+		if (!l->address || (token && !l->token_file) || (ca && !l->ca_file))
+			r = sb_fail(&why, SB_E_NOMEM, "out of memory");
+	} else if (r == 0) {
+		r = embed(l, id, options, make, &why);
+	}
+	if (r < 0) {
+		sb_hostlink_free(l);
+		if (err)
+			*err = why;
+		return NULL;
+	}
+	return l;
+}
+
+void
+sb_hostlink_free(struct sb_hostlink *l)
+{
+	if (!l)
+		return;
+	sb_rpc_embed_close(l->embed);
+	free(l->address);
+	free(l->token_file);
+	free(l->ca_file);
+	free(l);
+}
+
+const char *
+sb_hostlink_address(const struct sb_hostlink *l)
+{
+	return l->address;
+}
+
+int
+sb_hostlink_call(struct sb_hostlink *l, const char *method, const char *json, const struct sb_call *call, char **out,
+	struct sb_error *err)
+{
+	struct sb_rpc_client_opts o = SB_RPC_CLIENT_OPTS_INIT;
+	struct sb_rpc_wait w = { sb_call_cancel(call), sb_call_deadline(call) };
+	sb_auto(sb_buf) struct sb_buf token = { 0 };
+	sb_autofree char *answer = NULL;
+	struct sb_rpc_client *c;
+	size_t len;
+	int r;
+
+	o.address = l->address;
+	o.ca_file = l->ca_file;
+	if (l->token_file) {
+		r = sb_file_read(AT_FDCWD, l->token_file, TOKEN_MAX, &token, err);
+		if (r < 0)
+			return r;
+		token.data[strcspn((const char *)token.data, "\r\n")] = '\0';
+		o.token = (const char *)token.data;
+	}
+	c = sb_rpc_client_new(&o, err);
+	if (token.len > 0)
+		explicit_bzero(token.data, token.len);
+	if (!c)
+		return SB_E_INVAL;
+	r = sb_rpc_client_call(c, method, json, &w, &answer, &len, err);
+	sb_rpc_client_free(c);
+	if (r == 0 && out)
+		*out = sb_steal(&answer);
+	return r;
+}
+
+/* A word as sbsync's --rsh takes it apart. */
+static void
+add_word(struct sb_buf *b, const char *word)
+{
+	sb_buf_add_str(b, " '");
+	for (; *word; word++) {
+		if (*word == '\'')
+			sb_buf_add_str(b, "'\\''");
+		else
+			sb_buf_add_char(b, *word);
+	}
+	sb_buf_add_char(b, '\'');
+}
+
+/* sbctl beside this program (which libtool may have put one level down), or the one on PATH. */
+static void
+add_program(struct sb_buf *b)
+{
+	char self[4096];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 16);
+
+	self[n > 0 ? n : 0] = '\0';
+	for (int level = 0; level < 2; level++) {
+		char *slash = strrchr(self, '/');
+
+		if (!slash || (level == 1 && strcmp(slash, "/.libs") != 0))
+			break;
+		memcpy(slash, "/sbctl", 7);
+		if (access(self, X_OK) == 0) {
+			add_word(b, self);
+			return;
+		}
+		*slash = '\0';
+	}
+	add_word(b, "sbctl");
+}
+
+char *
+sb_hostlink_rsh(const struct sb_hostlink *l, struct sb_error *err)
+{
+	sb_auto(sb_buf) struct sb_buf b;
+	size_t len;
+
+	sb_buf_init(&b, 65536);
+	add_program(&b);
+	sb_buf_add_str(&b, " host --host");
+	add_word(&b, l->address);
+	if (l->token_file) {
+		sb_buf_add_str(&b, " --token-file");
+		add_word(&b, l->token_file);
+	}
+	if (l->ca_file) {
+		sb_buf_add_str(&b, " --ca-file");
+		add_word(&b, l->ca_file);
+	}
+	sb_buf_add_str(&b, " attach");
+	if (sb_buf_check(&b, "remote shell", err) < 0)
+		return NULL;
+	sb_buf_consume(&b, 1);
+	return (char *)sb_buf_detach(&b, &len);
+}
+
+int
+sb_hostlink_remove(const char *id, const char *const *options, struct sb_error *err)
+{
+	sb_autofree char *dir = NULL;
+	sb_autoclose int parent = -1;
+	char *slash;
+	int r;
+
+	if (sb_texts_get(options, "url"))
+		return 0;
+	dir = dir_of(id, err);
+	if (!dir)
+		return err ? err->code : SB_E_INVAL;
+	slash = strrchr(dir, '/');
+	*slash = '\0';
+	parent = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (parent < 0)
+		return errno == ENOENT ? 0 : sb_fail_errno(err, "open %s", dir);
+	r = sb_path_remove_tree(parent, slash + 1, err);
+	return r == SB_E_NOTFOUND ? 0 : r;
+}
+
+const char *
+sb_hostlink_isolation(const char *const *options)
+{
+	if (sb_texts_get(options, "url"))
+		return "none";
+	return choose_runtime(options) == SB_HOST_RUNTIME_BWRAP ? "namespace" : "none";
+}

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <provider/provider.h>
+
+#include <jansson.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/str.h>
+#include <provider/hostlink.h>
+#include <provider/pairs.h>
+
+/*
+ * A session of a sandbox host, reached like a machine: the host runs commands in it over an upgraded connection, so everything the
+ * ssh provider does (agent, syncs, tools, launches) is done by it, with `sbctl host attach` as the remote shell. What is left for this file is
+ * the session itself, and the names of the two backends.
+ */
+#define STATE_TEXT "{\"version\":1}"
+#define ROOT "work" /* in the session's workspace, which is the home directory there */
+
+struct entry {
+	struct entry *next;
+	char *id;
+	struct sb_hostlink *link;
+};
+
+struct host_provider {
+	struct sb_provider base;
+	struct sb_provider *ssh;
+	char *state_dir;
+	pthread_mutex_t mu;
+	struct entry *entries; /* hosts that are open, until the provider goes or their sandbox does */
+};
+
+static void
+entry_free(struct entry *e)
+{
+	sb_hostlink_free(e->link);
+	free(e->id);
+	free(e);
+}
+
+/* The host of a sandbox. It stays open. */
+static struct sb_hostlink *
+link_of(struct host_provider *p, const char *id, const char *const *options, bool make, struct sb_error *err)
+{
+	struct sb_hostlink *l = NULL;
+	struct entry *e;
+
+	(void)pthread_mutex_lock(&p->mu);
+	for (e = p->entries; e && strcmp(e->id, id) != 0; e = e->next)
+		;
+	if (e) {
+		l = e->link;
+	} else if ((e = calloc(1, sizeof *e)) && (e->id = strdup(id))) {
+		l = e->link = sb_hostlink_open(id, options, make, err);
+		if (l) {
+			e->next = p->entries;
+			p->entries = e;
+		} else {
+			entry_free(e);
+		}
+	} else {
+		free(e);
+		(void)sb_fail(err, SB_E_NOMEM, "out of memory");
+	}
+	(void)pthread_mutex_unlock(&p->mu);
+	return l;
+}
+
+static void
+drop_link(struct host_provider *p, const char *id)
+{
+	struct entry **at, *gone = NULL;
+
+	(void)pthread_mutex_lock(&p->mu);
+	for (at = &p->entries; *at && !gone; at = *at ? &(*at)->next : at)
+		if (strcmp((*at)->id, id) == 0) {
+			gone = *at;
+			*at = gone->next;
+			break;
+		}
+	(void)pthread_mutex_unlock(&p->mu);
+	if (gone)
+		entry_free(gone);
+}
+
+/* The options the ssh provider gets: the session as its host. Free with sb_texts_free. */
+static int
+ssh_options(const struct sb_hostlink *l, const char *id, char ***out, struct sb_error *err)
+{
+	sb_autofree char *rsh = sb_hostlink_rsh(l, err);
+	int r = rsh ? sb_texts_set(out, "host", id, err) : SB_E_NOMEM;
+
+	return r < 0 ? r : sb_texts_set(out, "rsh", rsh, err);
+}
+
+static bool
+enforces(const struct sb_profile *p)
+{
+	return !p->network.allow_list && !p->network.deny_list &&
+		strcmp(sb_hostlink_isolation((const char *const *)p->options), "none") != 0;
+}
+
+static int
+host_capabilities(struct sb_provider *base, const struct sb_profile *profile, struct sb_capabilities *out,
+	struct sb_error *err)
+{
+	const char *const *options = profile ? (const char *const *)profile->options : NULL;
+
+	(void)base;
+	(void)err;
+	*out = (struct sb_capabilities)SB_CAPABILITIES_INIT;
+	out->remote = true;
+	out->syncs = true;
+	out->find = true;
+	out->streaming = true;
+	out->tty = true;
+	out->isolation = sb_hostlink_isolation(options);
+	out->enforces_network = profile ? enforces(profile) : strcmp(out->isolation, "none") != 0;
+	return 0;
+}
+
+static json_t *
+session_request(const char *id)
+{
+	return json_pack("{s:s}", "SessionID", id);
+}
+
+static int
+call_json(struct sb_hostlink *l, const char *method, json_t *in, const struct sb_call *call, struct sb_error *err)
+{
+	sb_autofree char *text = in ? json_dumps(in, JSON_COMPACT) : NULL;
+
+	json_decref(in);
+	return text ? sb_hostlink_call(l, method, text, call, NULL, err) : sb_fail(err, SB_E_NOMEM, "out of memory");
+}
+
+/* The session is there and active afterwards. */
+static int
+ensure_session(struct sb_hostlink *l, const struct sb_prepare_request *req, const struct sb_call *call, struct sb_error *err)
+{
+	const struct sb_profile *pr = req->profile;
+	const char *base = sb_texts_get((const char *const *)pr->options, "base");
+	struct sb_error why = { 0 };
+	json_t *in, *labels;
+	int r = call_json(l, "ResumeSession", session_request(req->sandbox_id), call, &why);
+
+	/* It is there: resumed, or it was not paused. */
+	if (r == 0 || r == SB_E_INVALID_STATE)
+		return 0;
+	if (r != SB_E_SESSION_NOT_FOUND) {
+		*err = why;
+		return r;
+	}
+	if (!req->may_create)
+		return sb_fail(err, SB_E_SANDBOX_NOT_FOUND, "%s: %s", sb_code_text(SB_E_SANDBOX_NOT_FOUND), req->sandbox_id);
+	in = session_request(req->sandbox_id);
+	labels = json_pack("{s:s}", SB_LABEL_SANDBOX, req->sandbox_id);
+	if (req->session_id)
+		(void)json_object_set_new(labels, SB_LABEL_SESSION, json_string(req->session_id));
+	(void)json_object_set_new(in, "Labels", labels);
+	if (base)
+		(void)json_object_set_new(in, "BaseSnapshot", json_string(base));
+	else
+		(void)json_object_set_new(in, "Empty", json_true());
+	if (pr->network.allow_outbound)
+		(void)json_object_set_new(in, "Network", json_string("host"));
+	r = call_json(l, "CreateSession", in, call, err);
+	return r == SB_E_SESSION_EXISTS ? 0 : r;
+}
+
+/* Back from the ssh provider: the backend is ours, and so are the options. */
+static int
+adopt(struct sb_state *s, const char *const *options, struct sb_error *err)
+{
+	char **copy = NULL;
+	int r = sb_texts_copy(options, &copy, err);
+
+	if (r < 0)
+		return r;
+	sb_texts_free(s->options);
+	s->options = copy;
+	s->backend = SB_BACKEND_HOST;
+	free(s->provider_state);
+	s->provider_state = strdup(STATE_TEXT);
+	return s->provider_state ? 0 : sb_fail(err, SB_E_NOMEM, "out of memory");
+}
+
+static int
+host_prepare(struct sb_provider *base, const struct sb_prepare_request *req, const struct sb_call *call,
+	struct sb_prepared *out, struct sb_error *err)
+{
+	struct host_provider *p = (struct host_provider *)base;
+	struct sb_prepare_request inner = *req;
+	struct sb_profile profile;
+	struct sb_error own = { 0 };
+	struct sb_hostlink *l;
+	char **options = NULL;
+	int r;
+
+	err = err ? err : &own;
+	r = sb_provider_check_request(req, SB_BACKEND_HOST, enforces(req->profile), err);
+	if (r < 0)
+		return r;
+	l = link_of(p, req->sandbox_id, (const char *const *)req->profile->options, req->may_create, err);
+	if (!l)
+		return err->code;
+	r = ensure_session(l, req, call, err);
+	if (r == 0)
+		r = ssh_options(l, req->sandbox_id, &options, err);
+	profile = *req->profile;
+	profile.backend = SB_BACKEND_SSH;
+	profile.options = options;
+	profile.network = (struct sb_network){ 0 };
+	if (!profile.runtime_root)
+		profile.runtime_root = (char *)(uintptr_t)ROOT;
+	inner.profile = &profile;
+	inner.provider_state = NULL;
+	if (r == 0)
+		r = sb_provider_prepare(p->ssh, &inner, call, out, err);
+	sb_texts_free(options);
+	if (r == 0) {
+		r = adopt(&out->state, (const char *const *)req->profile->options, err);
+		if (r < 0)
+			sb_prepared_free(out);
+	}
+	return r;
+}
+
+/* The state as the ssh provider wrote it; `options` is to be freed, the rest is borrowed. */
+static int
+as_ssh(struct host_provider *p, const struct sb_state *s, bool make, struct sb_state *out, char ***options,
+	struct sb_hostlink **link, struct sb_error *err)
+{
+	int r;
+
+	if (s->backend != SB_BACKEND_HOST)
+		return sb_fail(err, SB_E_BACKEND_INVALID, "sandbox %s is of backend %s, not of host", s->sandbox_id,
+			sb_backend_name(s->backend));
+	*link = link_of(p, s->sandbox_id, (const char *const *)s->options, make, err);
+	if (!*link)
+		return err->code;
+	r = ssh_options(*link, s->sandbox_id, options, err);
+	*out = *s;
+	out->backend = SB_BACKEND_SSH;
+	out->options = *options;
+	out->provider_state = NULL;
+	return r;
+}
+
+static int
+host_sync(struct sb_provider *base, const struct sb_state *s, enum sb_way way, const struct sb_provider_sync *o,
+	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err)
+{
+	struct host_provider *p = (struct host_provider *)base;
+	struct sb_error own = { 0 };
+	struct sb_hostlink *l;
+	char **options = NULL;
+	struct sb_state inner;
+	int r;
+
+	err = err ? err : &own;
+	memset(out, 0, sizeof *out);
+	out->direction = sb_way_name(way);
+	out->reason = sb_when_name(o->reason);
+	if (s->sync_mode == SB_SYNC_MODE_NONE)
+		return 0;
+	r = as_ssh(p, s, false, &inner, &options, &l, err);
+	if (r == 0)
+		r = sb_provider_sync(p->ssh, &inner, way, o, call, out, err);
+	sb_texts_free(options);
+	return r;
+}
+
+static int
+host_sync_to(struct sb_provider *p, const struct sb_state *s, const struct sb_provider_sync *o, const struct sb_call *call,
+	struct sb_sync_result *out, struct sb_error *err)
+{
+	return host_sync(p, s, SB_WAY_TO_RUNTIME, o, call, out, err);
+}
+
+static int
+host_sync_from(struct sb_provider *p, const struct sb_state *s, const struct sb_provider_sync *o,
+	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err)
+{
+	return host_sync(p, s, SB_WAY_FROM_RUNTIME, o, call, out, err);
+}
+
+/* The session and, of an embedded host, all of it. */
+static int
+remove_session(struct host_provider *p, struct sb_hostlink *l, const struct sb_state *s, const struct sb_call *call,
+	struct sb_error *err)
+{
+	json_t *in = session_request(s->sandbox_id);
+	int r;
+
+	(void)json_object_set_new(in, "Force", json_true());
+	r = call_json(l, "DestroySession", in, call, err);
+	if (r < 0 && r != SB_E_SESSION_NOT_FOUND)
+		return r;
+	drop_link(p, s->sandbox_id);
+	r = sb_hostlink_remove(s->sandbox_id, (const char *const *)s->options, err);
+	return r < 0 ? r : sb_pairs_forget(s, p->state_dir, err);
+}
+
+static int
+host_destroy(struct sb_provider *base, const struct sb_state *s, bool discard, const struct sb_call *call,
+	struct sb_error *err)
+{
+	struct host_provider *p = (struct host_provider *)base;
+	struct sb_error own = { 0 };
+	struct sb_hostlink *l = NULL;
+	char **options = NULL;
+	struct sb_state inner;
+	int r;
+
+	err = err ? err : &own;
+	r = discard ? 0 : sb_pairs_check_record(s, p->state_dir, err);
+	if (r < 0 || s->persist != SB_PERSIST_TRANSIENT)
+		return r;
+	r = as_ssh(p, s, false, &inner, &options, &l, err);
+	if (r == 0 && !discard) {
+		r = call_json(l, "GetSession", session_request(s->sandbox_id), call, err);
+		if (r == 0)
+			r = sb_provider_destroy(p->ssh, &inner, false, call, err);
+		else if (r == SB_E_SESSION_NOT_FOUND)
+			r = 0;
+	}
+	sb_texts_free(options);
+	/* Not there is success. */
+	if (r == SB_E_SANDBOX_NOT_FOUND)
+		return sb_pairs_forget(s, p->state_dir, err);
+	return r < 0 ? r : remove_session(p, l, s, call, err);
+}
+
+static int
+host_find(struct sb_provider *base, const struct sb_find_request *req, const struct sb_call *call, struct sb_state *out,
+	struct sb_error *err)
+{
+	struct host_provider *p = (struct host_provider *)base;
+	struct sb_find_request inner = *req;
+	struct sb_profile profile;
+	struct sb_error own = { 0 };
+	struct sb_hostlink *l;
+	char **options = NULL;
+	int r;
+
+	err = err ? err : &own;
+	if (!req->profile || req->profile->backend != SB_BACKEND_HOST)
+		return sb_fail(err, SB_E_BACKEND_INVALID, "find: the profile is not one of backend host");
+	l = link_of(p, req->sandbox_id, (const char *const *)req->profile->options, false, err);
+	if (!l)
+		return err->code;
+	r = call_json(l, "GetSession", session_request(req->sandbox_id), call, err);
+	if (r == SB_E_SESSION_NOT_FOUND)
+		return sb_fail(err, SB_E_SANDBOX_NOT_FOUND, "%s: %s", sb_code_text(SB_E_SANDBOX_NOT_FOUND), req->sandbox_id);
+	if (r == 0)
+		r = ssh_options(l, req->sandbox_id, &options, err);
+	profile = *req->profile;
+	profile.backend = SB_BACKEND_SSH;
+	profile.options = options;
+	inner.profile = &profile;
+	inner.provider_state = NULL;
+	if (r == 0)
+		r = sb_provider_find(p->ssh, &inner, call, out, err);
+	sb_texts_free(options);
+	if (r == 0) {
+		r = adopt(out, (const char *const *)req->profile->options, err);
+		if (r < 0)
+			sb_state_free(out);
+	}
+	return r;
+}
+
+static int
+host_snapshot(struct sb_provider *base, const struct sb_state *s, const char *name, const struct sb_call *call,
+	struct sb_error *err)
+{
+	struct host_provider *p = (struct host_provider *)base;
+	struct sb_error own = { 0 };
+	struct sb_hostlink *l = link_of(p, s->sandbox_id, (const char *const *)s->options, false, err ? err : &own);
+
+	if (!l)
+		return err ? err->code : own.code;
+	return call_json(l, "CreateSnapshot", json_pack("{s:s,s:s}", "SessionID", s->sandbox_id, "Name", name), call, err);
+}
+
+static void
+host_free(struct sb_provider *base)
+{
+	struct host_provider *p = (struct host_provider *)base;
+
+	/* Connections first, then what is at their other end. */
+	sb_provider_free(p->ssh);
+	while (p->entries) {
+		struct entry *next = p->entries->next;
+
+		entry_free(p->entries);
+		p->entries = next;
+	}
+	(void)pthread_mutex_destroy(&p->mu);
+	free(p->state_dir);
+	free(p);
+}
+
+static const struct sb_provider_ops host_ops = {
+	.version = SB_PROVIDER_VERSION,
+	.name = "a session of a sandbox host, in this process or elsewhere",
+	.backend = SB_BACKEND_HOST,
+	.options = sb_hostlink_options,
+	.capabilities = host_capabilities,
+	.prepare = host_prepare,
+	.sync_to_runtime = host_sync_to,
+	.sync_from_runtime = host_sync_from,
+	.destroy = host_destroy,
+	.find = host_find,
+	.snapshot = host_snapshot,
+	.free = host_free,
+};
+
+struct sb_provider *
+sb_provider_host_new(const struct sb_builtin_opts *o, struct sb_error *err)
+{
+	struct host_provider *p = calloc(1, sizeof *p);
+
+	if (p && o->state_dir)
+		p->state_dir = strdup(o->state_dir);
+	if (!p || (o->state_dir && !p->state_dir)) {
+		free(p);
+		(void)sb_fail(err, SB_E_NOMEM, "out of memory");
+		return NULL;
+	}
+	p->base.ops = &host_ops;
+	(void)pthread_mutex_init(&p->mu, NULL);
+	p->ssh = sb_provider_ssh_new(o, err);
+	if (!p->ssh) {
+		host_free(&p->base);
+		return NULL;
+	}
+	return &p->base;
+}
