@@ -304,69 +304,81 @@ start_child(struct sb_conn *c, struct sb_error *err)
 	return sb_transport_child(argv, err);
 }
 
-static struct sb_transport *
-start_remote(struct sb_conn_live *live, const struct sb_sync_opts *o, struct sb_error *err)
+/* The first flush of the link: the agent is started, or brought there, with these bytes behind the command. */
+static int
+start_remote(const void *first, size_t len, struct sb_transport **out, void *arg, struct sb_error *err)
 {
 	static const char *const argv[] = { "agent", NULL };
 	struct sb_deploy_opts po = SB_DEPLOY_OPTS_INIT;
-	struct sb_transport *t = NULL;
+	struct sb_link *l = arg;
+	int r;
 
 	po.argv = argv;
-	po.cancel = o->cancel;
-	po.log = o->log;
-	return sb_deploy_open(live->remote, &po, NULL, &t, err) < 0 ? NULL : t;
+	po.cancel = l->o->cancel;
+	po.log = l->o->log;
+	po.first = first;
+	po.first_len = len;
+	r = sb_deploy_open(l->live->remote, &po, NULL, &l->t, err);
+	*out = l->t;
+	return r;
 }
 
-/* No agent can run there: one in this process serves what was brought here, and says so. */
-static struct sb_transport *
-start_shadow(struct sb_conn_live *live, const struct sb_sync_opts *o, struct sb_shadow **shadow, struct sb_error *err)
+static void
+wire_opts(const struct sb_conn_live *live, const struct sb_sync_opts *o, struct sb_wire_opts *wo)
 {
-	struct sb_transport *t;
+	*wo = (struct sb_wire_opts)SB_WIRE_OPTS_INIT;
+	wo->cancel = o->cancel;
+	wo->stall_ms = o->stall_ms;
+	/* With libssh2 the connection itself is slowed down, both ways. */
+	wo->bwlimit = live && !sb_remote_is_program(live->remote) ? 0 : o->bwlimit;
+}
 
-	sb_log(&o->log, SB_LOG_INFO, "connect", "%s; going on without an agent there, with sh, find and tar", err->msg);
-	*shadow = sb_shadow_new(live->remote, o, err);
-	if (!*shadow)
-		return NULL;
-	t = sb_transport_thread(o->state_dir, &o->log, err);
-	if (!t) {
-		sb_shadow_free(*shadow);
-		*shadow = NULL;
-	}
-	return t;
+/* No agent can run there: one in this process serves what is brought here, and that is said. */
+static int
+start_shadow(struct sb_link *l, struct sb_error *err)
+{
+	struct sb_wire_opts wo;
+
+	sb_log(&l->o->log, SB_LOG_INFO, "connect", "%s; going on without an agent there, with sh, find and tar", err->msg);
+	memset(err, 0, sizeof *err);
+	l->shadow = sb_shadow_new(l->live->remote, l->o, err);
+	if (!l->shadow)
+		return err->code;
+	l->t = sb_transport_thread(l->o->state_dir, &l->o->log, err);
+	if (!l->t)
+		return err->code;
+	wire_opts(NULL, l->o, &wo);
+	wo.bwlimit = 0;
+	return sb_link_greet(l, &wo, err);
 }
 
 static struct sb_link *
 start_agent(struct sb_conn *c, const struct sb_sync_opts *o, struct sb_error *err)
 {
-	struct sb_wire_opts wo = SB_WIRE_OPTS_INIT;
 	struct sb_conn_live *live = NULL;
-	struct sb_shadow *shadow = NULL;
-	struct sb_error own = { 0 };
-	struct sb_transport *t;
-	struct sb_link *l;
+	struct sb_transport *t = NULL;
+	struct sb_link *l = NULL;
+	struct sb_wire_opts wo;
 
-	if (!err)
-		err = &own;
-	if (c->to.kind != SB_ENDPOINT_LOCAL) {
+	if (c->to.kind == SB_ENDPOINT_LOCAL) {
+		t = start_child(c, err);
+		if (!t)
+			return NULL;
+	} else {
 		live = live_get(c, o->cancel, err);
 		if (!live)
 			return NULL;
 	}
-	t = live ? start_remote(live, o, err) : start_child(c, err);
-	if (!t && live && (err->code == SB_E_UNSUPPORTED || err->code == SB_E_NOTFOUND))
-		t = start_shadow(live, o, &shadow, err);
-	wo.cancel = o->cancel;
-	wo.stall_ms = o->stall_ms;
-	/* With libssh2 the connection itself is slowed down, both ways. */
-	wo.bwlimit = live && !sb_remote_is_program(live->remote) ? 0 : o->bwlimit;
-	l = t ? sb_link_new(t, &wo, err) : NULL;
+	wire_opts(live, o, &wo);
+	wo.start = start_remote;
+	l = sb_link_new(t, &wo, err);
 	if (l) {
 		l->conn = c;
 		l->live = live;
-		l->shadow = shadow;
+		l->o = o;
+		l->fall_back = live ? start_shadow : NULL;
 		return l;
 	}
-	sb_shadow_free(shadow);
 	(void)pthread_mutex_lock(&c->mu);
 	live_release(c, live);
 	(void)pthread_mutex_unlock(&c->mu);
@@ -415,6 +427,7 @@ sb_conn_give(struct sb_link *l, bool reuse)
 	(void)pthread_mutex_lock(&c->mu);
 	c->users--;
 	if (reuse && c->keep && !c->idle) {
+		l->o = NULL;
 		sb_wire_renew(l->w, NULL, c->stall_ms, 0);
 		if (l->shadow)
 			sb_shadow_renew(l->shadow, NULL);

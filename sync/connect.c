@@ -35,7 +35,7 @@ sb_connect(const struct sb_endpoint *e, const struct sb_sync_opts *o, struct sb_
 	if (!l && !o->conn)
 		sb_conn_free(c);
 	t->lost = !l;
-	t->connected |= l != NULL;
+	t->connected |= l && l->t;
 	return l;
 }
 
@@ -62,6 +62,7 @@ sb_connect_end(struct sb_link *l, int code, struct sb_sync_result *res, struct s
 	res->bytes_wire_up += up - l->up;
 	res->bytes_wire_down += down - l->down;
 	t->lost = l->lost;
+	t->connected |= l->t != NULL;
 	res->round_trips += sb_wire_turns(l->w) - l->turns;
 	sb_conn_give(l, code == 0);
 	if (!keep)

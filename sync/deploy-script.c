@@ -7,14 +7,15 @@
 
 /*
  * What runs on the far side, in one line and without single quotes and exclamation marks, because the log-in shell that takes it
- * apart may be csh or fish. Arguments: nonce, digest, then the agent's. The answers are lines "sbsync:NONCE:WORD ...":
+ * apart may be csh or fish. Arguments: nonce, digest, how many bytes for the agent are on standard input already (dropped when an upload has to come
+ * first: they are sent again behind it), then the agent's. The answers are lines "sbsync:NONCE:WORD ...":
  *   ready                                  the agent's stream follows
  *   absent MACHINE SYSTEM gzip|raw         an upload is awaited: a line "gzip|raw LENGTH CRC SIZE SHA256", then LENGTH bytes
  *   failed write | exec | verify | run CODE TEXT
  * The nonce is an argument, so an echo of this text does not look like an answer.
  */
 static const char script[] =
-	"n=$1; D=$2; shift 2; t=; "
+	"n=$1; D=$2; P=$3; shift 3; t=; "
 	"m() { printf \"\\nsbsync:%s:%s\\n\" \"$n\" \"$*\"; }; "
 	"runs() { case $(\"$1\" --version 2>/dev/null </dev/null) in sbsync*) return 0;; esac; return 1; }; "
 	/* The usual case first, with as few processes as can be. */
@@ -37,12 +38,13 @@ static const char script[] =
 	"w=exec; runs \"$t\" && return 0; rm -f \"$t\"; return 1; }; "
 	"each fits || { t=; [ $w = exec ] && command -v python3 >/dev/null 2>&1 && w=memory; "
 	"[ $w = memory ] || { m failed $w; exit 1; }; }; "
-	"g=raw; command -v gzip >/dev/null 2>&1 && g=gzip; "
-	"m absent \"$(uname -m)\" \"$(uname -s)\" $g; "
-	"read c k s z h || exit 1; [ \"$c\" = abort ] && exit 0; "
 	/* Not every head takes -c. The sender waits for our answer, so reading ahead does no harm. */
 	"if printf x | head -c 1 >/dev/null 2>&1; then take() { head -c \"$1\"; }; "
 	"else take() { dd bs=1 count=\"$1\" 2>/dev/null; }; fi; "
+	"[ \"$P\" = 0 ] || take \"$P\" >/dev/null; "
+	"g=raw; command -v gzip >/dev/null 2>&1 && g=gzip; "
+	"m absent \"$(uname -m)\" \"$(uname -s)\" $g; "
+	"read c k s z h || exit 1; [ \"$c\" = abort ] && exit 0; "
 	"unpack() { if [ \"$c\" = gzip ]; then take \"$k\" | gzip -dc; else take \"$k\"; fi; }; "
 	"if [ $w = memory ]; then m ready; umask $U; exec python3 -c \"$0\" \"$c\" \"$k\" \"agent-$D\" /proc/self/fd/ "
 	"\"$@\"; fi; "
@@ -96,13 +98,13 @@ sb_deploy_quote(const char *word, struct sb_buf *out)
 }
 
 void
-sb_deploy_command(const char *nonce, const char *digest, const char *const *argv, struct sb_buf *out)
+sb_deploy_command(const char *nonce, const char *digest, size_t skip, const char *const *argv, struct sb_buf *out)
 {
 	sb_buf_add_str(out, "exec sh -c '");
 	sb_buf_add_str(out, script);
 	sb_buf_add_str(out, "' ");
 	sb_deploy_quote(memory, out);
-	sb_buf_addf(out, " %s %s", nonce, digest);
+	sb_buf_addf(out, " %s %s %zu", nonce, digest, skip);
 	for (; argv && *argv; argv++) {
 		sb_buf_add_char(out, ' ');
 		sb_deploy_quote(*argv, out);

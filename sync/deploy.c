@@ -148,7 +148,7 @@ start(struct deploy *d)
 	r = sb_marker_init(&d->m, d->err);
 	if (r < 0)
 		return r;
-	sb_deploy_command(d->m.nonce, d->digest, d->o->argv, &command);
+	sb_deploy_command(d->m.nonce, d->digest, d->o->first_len, d->o->argv, &command);
 	r = sb_buf_check(&command, "the command for the far side", d->err);
 	if (r < 0)
 		return r;
@@ -157,7 +157,8 @@ start(struct deploy *d)
 			     : sb_remote_exec(d->remote, (char *)command.data, d->err);
 	if (!d->m.t)
 		return d->err->code;
-	return sb_marker_next(&d->m, d->err);
+	r = sb_marker_send(&d->m, d->o->first, d->o->first_len, d->err);
+	return r < 0 ? r : sb_marker_next(&d->m, d->err);
 }
 
 /* Takes "absent MACHINE SYSTEM gzip|raw" apart; true when gzip is there. */
@@ -200,7 +201,7 @@ check_machine(struct deploy *d)
 static int
 run(struct deploy *d)
 {
-	bool gzip = false;
+	bool gzip = false, again = false;
 	int r;
 
 	r = start(d);
@@ -221,11 +222,12 @@ run(struct deploy *d)
 		r = upload(d, gzip);
 		if (r >= 0)
 			r = sb_marker_next(&d->m, d->err);
+		again = true;
 	}
 	if (r < 0)
 		return r;
 	if (strcmp(d->m.line, "ready") == 0)
-		return 0;
+		return again ? sb_marker_send(&d->m, d->o->first, d->o->first_len, d->err) : 0;
 	if (sb_str_starts(d->m.line, "failed "))
 		return explain_failed(d, d->m.line + strlen("failed "));
 	return sb_fail(d->err, SB_E_PROTO, "%s: the far side answers nonsense", sb_remote_name(d->remote));

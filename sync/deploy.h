@@ -34,6 +34,8 @@ struct sb_deploy_opts {
 	const char *agent;       /* the program; NULL: found by sb_deploy_find */
 	const char *const *argv; /* its arguments, NULL-terminated; paths better travel in the stream: shells differ in quoting */
 	bool no_upload;          /* only use what is there */
+	const void *first;       /* the first bytes for the agent: they follow the command at once, which saves a round trip */
+	size_t first_len;
 	bool split;              /* the transport has the agent's stderr apart, at efd */
 	sb_deadline deadline;
 	const struct sb_cancel *cancel;
@@ -67,8 +69,8 @@ const char *sb_deploy_machine_of(const void *data, size_t len);
 /* Can a machine that calls itself `machine` run it? Scripts ("" type) run anywhere. */
 bool sb_deploy_machine_runs(const char *machine, const char *type);
 
-/* The command line; `nonce` and `digest` are hex. Appends to `out`. */
-void sb_deploy_command(const char *nonce, const char *digest, const char *const *argv, struct sb_buf *out);
+/* The command line; `nonce` and `digest` are hex; `skip` bytes on its input are the agent's. Appends to `out`. */
+void sb_deploy_command(const char *nonce, const char *digest, size_t skip, const char *const *argv, struct sb_buf *out);
 /* Appends `word` quoted for a POSIX shell. */
 void sb_deploy_quote(const char *word, struct sb_buf *out);
 

@@ -10,13 +10,29 @@
 
 #define NOISE_MAX (64u << 10)
 
+int
+sb_link_greet(struct sb_link *l, const struct sb_wire_opts *opts, struct sb_error *err)
+{
+	struct sb_hello me = { .version = SB_PROTO_VERSION, .min_version = SB_PROTO_MIN, .software = "sbsync " PACKAGE_VERSION };
+	sb_auto(sb_buf) struct sb_buf b = { 0 };
+	struct sb_wire_opts o = *opts;
+	int r;
+
+	o.start_arg = l;
+	sb_wire_free(l->w);
+	l->w = sb_wire_new(l->t, &o, err);
+	if (!l->w)
+		return err ? err->code : SB_E_NOMEM;
+	sb_buf_init(&b, 1024);
+	sb_hello_encode(&me, &b);
+	r = sb_buf_check(&b, "greeting", err);
+	return r < 0 ? r : sb_wire_send(l->w, SB_MSG_HELLO, b.data, b.len, err);
+}
+
 struct sb_link *
 sb_link_new(struct sb_transport *t, const struct sb_wire_opts *opts, struct sb_error *err)
 {
-	struct sb_hello me = { .version = SB_PROTO_VERSION, .min_version = SB_PROTO_MIN, .software = "sbsync " PACKAGE_VERSION };
 	sb_auto(sb_link) struct sb_link *l = calloc(1, sizeof *l);
-	sb_auto(sb_buf) struct sb_buf b = { 0 };
-	int r;
 
 	if (!l) {
 		sb_transport_free(t);
@@ -24,15 +40,7 @@ sb_link_new(struct sb_transport *t, const struct sb_wire_opts *opts, struct sb_e
 		return NULL;
 	}
 	l->t = t;
-	l->w = sb_wire_new(t, opts, err);
-	if (!l->w)
-		return NULL;
-	sb_buf_init(&b, 1024);
-	sb_hello_encode(&me, &b);
-	r = sb_buf_check(&b, "greeting", err);
-	if (r == 0)
-		r = sb_wire_send(l->w, SB_MSG_HELLO, b.data, b.len, err);
-	return r < 0 ? NULL : sb_steal(&l);
+	return sb_link_greet(l, opts, err) < 0 ? NULL : sb_steal(&l);
 }
 
 void
@@ -53,6 +61,11 @@ sb_link_explain(struct sb_link *l, int code, struct sb_error *err)
 	struct sb_error e = { 0 };
 	char old[SB_ERROR_MSG_MAX];
 
+	/* Never started: that was a matter of the connection, or of the other machine. */
+	if (!l->t) {
+		l->lost = true;
+		return code;
+	}
 	if (!err || (code != SB_E_CLOSED && code != SB_E_TIMEOUT && code != SB_E_SYS && code != SB_E_PROTO))
 		return code;
 	(void)l->t->ops->close_write(l->t, NULL);
@@ -131,8 +144,8 @@ sb_peer_free(struct sb_peer *r)
 	memset(r, 0, sizeof *r);
 }
 
-int
-sb_peer_begin(struct sb_link *l, const struct sb_begin *begin, const struct sb_rules *rules, struct sb_error *err)
+static int
+send_begin(struct sb_link *l, const struct sb_begin *begin, const struct sb_rules *rules, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf b = { 0 }, enc = { 0 };
 	struct sb_begin at = *begin;
@@ -155,6 +168,22 @@ sb_peer_begin(struct sb_link *l, const struct sb_begin *begin, const struct sb_r
 	if (r == 0)
 		r = sb_wire_send_blob(l->w, SB_MSG_RULES, enc.data, enc.len, err);
 	return r < 0 ? r : sb_wire_flush(l->w, err);
+}
+
+int
+sb_peer_begin(struct sb_link *l, const struct sb_begin *begin, const struct sb_rules *rules, struct sb_error *err)
+{
+	struct sb_error why = { 0 };
+	int r = send_begin(l, begin, rules, &why);
+
+	if (!l->t && l->fall_back && (r == SB_E_UNSUPPORTED || r == SB_E_NOTFOUND)) {
+		r = l->fall_back(l, &why);
+		if (r == 0)
+			r = send_begin(l, begin, rules, &why);
+	}
+	if (r < 0 && err)
+		*err = why;
+	return r;
 }
 
 static int

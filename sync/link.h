@@ -23,13 +23,21 @@ struct sb_link {
 	/* Set and used by conn.c. */
 	struct sb_conn *conn;
 	struct sb_conn_live *live;
+	/* The agent cannot run there: puts a shadow in its place. Set with opts->start. */
+	int (*fall_back)(struct sb_link *l, struct sb_error *err);
+	const struct sb_sync_opts *o; /* while the agent is not started */
 	struct sb_shadow *shadow; /* no agent runs there: see agentless-shadow.h; NULL: one does */
 	bool lost; /* the connection broke, found out by sb_link_explain */
 	uint64_t up, down, turns; /* bytes on the wire and answers waited for before this sync */
 };
 
-/* Takes over `t` (also on failure); sends the greeting without waiting for the answer. */
+/*
+ * Takes over `t` (also on failure); queues the greeting. Without a transport (NULL) opts->start makes it when the first sync begins, with
+ * opts->start_arg replaced by the link; it sets l->t.
+ */
 struct sb_link *sb_link_new(struct sb_transport *t, const struct sb_wire_opts *opts, struct sb_error *err);
+/* A new wire over l->t (or none yet), with the greeting queued. */
+int sb_link_greet(struct sb_link *l, const struct sb_wire_opts *opts, struct sb_error *err);
 /* Says goodbye, checks the last proof, waits a moment for the far side to end. */
 int sb_link_close(struct sb_link *l, struct sb_error *err);
 void sb_link_free(struct sb_link *l);

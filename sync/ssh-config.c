@@ -402,7 +402,7 @@ overrule(const struct sb_ssh_query *q, struct sb_ssh_config *c, struct sb_error 
 	if (q->port)
 		c->port = q->port;
 	if (r >= 0 && !c->known_name)
-		r = set(&c->known_name, q->host, err);
+		r = set(&c->known_name, c->host ? c->host : q->host, err);
 	if (r >= 0 && q->known_hosts) {
 		sb_strlist_free(&c->known_hosts);
 		c->known_hosts = (struct sb_strlist){ 0 };

@@ -32,7 +32,7 @@ struct sb_ssh_config {
 	char *host;       /* to connect to */
 	char *user;
 	int port;
-	char *known_name;
+	char *known_name; /* HostKeyAlias, else the HostName, as ssh does */
 	struct sb_strlist known_hosts;
 	struct sb_strlist identities;
 	bool identities_only;

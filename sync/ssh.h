@@ -45,7 +45,7 @@ struct sb_ssh_opts {
 	const char *host;        /* name or address to connect to */
 	int port;
 	const char *user;
-	const char *known_name;  /* name to look up in known_hosts (HostKeyAlias, or what the user typed); NULL: host */
+	const char *known_name;  /* name to look up in known_hosts (HostKeyAlias); NULL: host */
 	int family;              /* AF_UNSPEC, AF_INET, AF_INET6 */
 	const char *const *known_hosts; /* files, the first takes new keys */
 	size_t n_known_hosts;

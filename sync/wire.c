@@ -184,6 +184,17 @@ write_out(struct sb_wire *w, const uint8_t *p, size_t len, struct sb_error *err)
 	return 0;
 }
 
+static int attach(struct sb_wire *w, struct sb_transport *t, struct sb_error *err);
+
+static int
+begin_locked(struct sb_wire *w)
+{
+	struct sb_transport *t = NULL;
+	int r = w->o.start(w->out.data, w->out.len, &t, w->o.start_arg, &w->why);
+
+	return r < 0 ? r : attach(w, t, &w->why);
+}
+
 static int
 flush_locked(struct sb_wire *w, struct sb_error *err)
 {
@@ -194,7 +205,7 @@ flush_locked(struct sb_wire *w, struct sb_error *err)
 			*err = w->why;
 		return w->failed;
 	}
-	r = write_out(w, w->out.data, w->out.len, &w->why);
+	r = w->t ? write_out(w, w->out.data, w->out.len, &w->why) : begin_locked(w);
 	if (r < 0) {
 		w->failed = r;
 		if (err)
@@ -492,7 +503,7 @@ sb_wire_last_words(struct sb_wire *w, int ms, struct sb_error *err)
 	pthread_mutex_lock(&w->mu);
 	failed = w->failed;
 	pthread_mutex_unlock(&w->mu);
-	if (!failed)
+	if (!failed || !w->t)
 		return 0;
 	w->give_up = sb_deadline_in(ms);
 	while ((r = sb_wire_recv(w, &type, &p, &len, &told)) == 0)
@@ -663,6 +674,27 @@ ping_loop(void *arg)
 	return NULL;
 }
 
+/* The transport is there: from now on both sides are told when the other is slow. */
+static int
+attach(struct sb_wire *w, struct sb_transport *t, struct sb_error *err)
+{
+	int e;
+
+	w->t = t;
+	/* So that cancel and the stall deadline reach a blocked read or write. */
+	(void)fcntl(t->rfd, F_SETFL, fcntl(t->rfd, F_GETFL) | O_NONBLOCK);
+	(void)fcntl(t->wfd, F_SETFL, fcntl(t->wfd, F_GETFL) | O_NONBLOCK);
+	if (w->o.ping_ms <= 0)
+		return 0;
+	e = pthread_create(&w->pinger, NULL, ping_loop, w);
+	if (e) {
+		errno = e;
+		return sb_fail_errno(err, "start a thread");
+	}
+	w->have_pinger = true;
+	return 0;
+}
+
 struct sb_wire *
 sb_wire_new(struct sb_transport *t, const struct sb_wire_opts *opts, struct sb_error *err)
 {
@@ -673,13 +705,9 @@ sb_wire_new(struct sb_transport *t, const struct sb_wire_opts *opts, struct sb_e
 		sb_fail(err, SB_E_NOMEM, "wire: out of memory");
 		return NULL;
 	}
-	w->t = t;
 	w->o = *opts;
 	w->give_up = w->busy = SB_NEVER;
 	w->tokens_ms = w->last_sent_ms = sb_now_ms();
-	/* So that cancel and the stall deadline reach a blocked read or write. */
-	(void)fcntl(t->rfd, F_SETFL, fcntl(t->rfd, F_GETFL) | O_NONBLOCK);
-	(void)fcntl(t->wfd, F_SETFL, fcntl(t->wfd, F_GETFL) | O_NONBLOCK);
 	sb_buf_init(&w->out, SB_WIRE_MAX_PAYLOAD + GATHER + HEADER);
 	pthread_mutex_init(&w->mu, NULL);
 	pthread_condattr_init(&attr);
@@ -695,16 +723,9 @@ sb_wire_new(struct sb_transport *t, const struct sb_wire_opts *opts, struct sb_e
 	}
 	XXH3_128bits_reset(w->out_hash);
 	XXH3_128bits_reset(w->in_hash);
-	if (w->o.ping_ms > 0) {
-		int e = pthread_create(&w->pinger, NULL, ping_loop, w);
-
-		if (e) {
-			errno = e;
-			sb_fail_errno(err, "start a thread");
-			sb_wire_free(w);
-			return NULL;
-		}
-		w->have_pinger = true;
+	if (t && attach(w, t, err) < 0) {
+		sb_wire_free(w);
+		return NULL;
 	}
 	return w;
 }

@@ -30,6 +30,12 @@ struct sb_wire_opts {
 	int busy_ms;      /* alive for this long, but no whole frame that is not a PING, and nothing taken: given up; 0: 120 times stall_ms */
 	int ping_ms;      /* send PING when idle for this long; 0: never */
 	uint64_t bwlimit; /* bytes a second we send, 0: no limit */
+	/*
+	 * For a wire made without a transport: called by the first flush with what is to be sent first; makes the transport and sees to it that
+	 * these bytes arrive.
+	 */
+	int (*start)(const void *first, size_t len, struct sb_transport **out, void *arg, struct sb_error *err);
+	void *start_arg;
 };
 #define SB_WIRE_OPTS_INIT { .size = sizeof(struct sb_wire_opts), .stall_ms = 30000, .ping_ms = 5000 }
 

@@ -37,6 +37,15 @@ tests_bench_floor_LDADD = $(XXHASH_LIBS) $(ZSTD_LIBS)
 tests_bench_meter_SOURCES = %D%/meter.c
 tests_bench_slowlink_SOURCES = %D%/slowlink.c
 
+# What the round trips of SSH cost: `make bench-roundtrips`.
+EXTRA_PROGRAMS += %D%/bench-roundtrips
+EXTRA_DIST += %D%/roundtrips.sh
+tests_bench_bench_roundtrips_SOURCES = %D%/bench-roundtrips.c
+tests_bench_bench_roundtrips_LDADD = sync/libsbsync-core.la $(SYNC_LIBS) $(SSH2_LIBS)
+.PHONY: bench-roundtrips
+bench-roundtrips: all %D%/bench-roundtrips %D%/slowlink
+	@SB_TOP_SRCDIR='$(abs_top_srcdir)' SB_TOP_BUILDDIR='$(abs_top_builddir)' $(SHELL) $(top_srcdir)/tests/bench/roundtrips.sh
+
 # What a sandbox host costs: `make bench-host`.
 EXTRA_PROGRAMS += %D%/bench-rpc
 EXTRA_DIST += %D%/host.py %D%/host.sh

@@ -13,6 +13,7 @@ E2E = \
 	%D%/ssh.sh \
 	%D%/ssh-agentless.sh \
 	%D%/ssh-cuts.sh \
+	%D%/ssh-ways.sh \
 	%D%/session.sh \
 	%D%/session-conflicts.sh
 

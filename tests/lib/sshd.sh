@@ -8,7 +8,7 @@
 # host_* and known_hosts. With SSHD_ACCOUNT=NAME set, as root, the server sees an account of that name without a password, a plain user (uid 4321)
 # with the home DIR/home, by a mount namespace with its own /etc/passwd; the machine's accounts are not touched. SSHD_SETUP is shell text run in
 # that namespace before the server starts, with $0 as DIR. @DIR@ in configuration lines becomes DIR.
-# SSHD_KEYS names the DIR of another server whose keys are used again.
+# SSHD_PAM=yes lets PAM decide. SSHD_KEYS names the DIR of another server whose keys are used again.
 set -u
 
 skip()
@@ -48,7 +48,7 @@ config()
 		HostKey $dir/host_rsa
 		AuthorizedKeysFile $dir/authorized_keys
 		PidFile none
-		UsePAM no
+		UsePAM ${SSHD_PAM:-no}
 		StrictModes no
 		PermitRootLogin yes
 		MaxStartups 100

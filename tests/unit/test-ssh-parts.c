@@ -319,7 +319,7 @@ with_the_ssh_program(void **state)
 		assert_string_equal(c.host, "long.example");
 		assert_string_equal(c.user, "them");
 		assert_int_equal(c.port, 77);
-		assert_string_equal(c.known_name, "short");
+		assert_string_equal(c.known_name, "long.example");
 		assert_string_equal(c.needs, "");
 	}
 	{

@@ -4,6 +4,7 @@ check_PROGRAMS += \
 	%D%/test-deploy \
 	%D%/test-endpoint \
 	%D%/test-ssh \
+	%D%/test-ssh-auth \
 	%D%/test-ssh-bad \
 	%D%/test-ssh-parts \
 	%D%/test-transport
@@ -14,6 +15,7 @@ TESTS += \
 	%D%/test-deploy \
 	%D%/test-endpoint \
 	%D%/test-ssh \
+	%D%/test-ssh-auth \
 	%D%/test-ssh-bad \
 	%D%/test-ssh-parts \
 	%D%/test-transport
@@ -26,6 +28,8 @@ tests_unit_test_conn_SOURCES = %D%/test-conn.c tests/lib/sshd.c tests/lib/sshd.h
 tests_unit_test_conn_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_deploy_SOURCES = %D%/test-deploy.c tests/lib/sshd.c tests/lib/sshd.h tests/lib/relay.c tests/lib/relay.h
 tests_unit_test_deploy_LDADD = $(UNIT_LDADD_SYNC)
+tests_unit_test_ssh_auth_SOURCES = %D%/test-ssh-auth.c tests/lib/sshd.c tests/lib/sshd.h
+tests_unit_test_ssh_auth_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_ssh_bad_SOURCES = %D%/test-ssh-bad.c tests/lib/sshd.c tests/lib/sshd.h tests/lib/relay.c tests/lib/relay.h
 tests_unit_test_ssh_bad_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_ssh_parts_SOURCES = %D%/test-ssh-parts.c
