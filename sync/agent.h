@@ -18,7 +18,7 @@ struct sb_agent_opts {
 	struct sb_log log;
 	int stall_ms; /* a controller that is silent this long is gone */
 };
-#define SB_AGENT_OPTS_INIT { .size = sizeof(struct sb_agent_opts), .stall_ms = 120000 }
+#define SB_AGENT_OPTS_INIT { .size = sizeof(struct sb_agent_opts), .stall_ms = 60000 }
 
 int sb_agent_serve(struct sb_transport *t, const struct sb_agent_opts *opts, struct sb_error *err);
 

@@ -15,6 +15,8 @@ bool sb_conn_serves(const struct sb_conn *c, const struct sb_endpoint *e);
 struct sb_link *sb_conn_take(struct sb_conn *c, const struct sb_sync_opts *o, struct sb_error *err);
 /* Back from sb_conn_take: kept for the next one (`reuse`) or ended. */
 void sb_conn_give(struct sb_link *l, bool reuse);
+/* Did a failure with this code come of the connection? */
+bool sb_conn_lost(const struct sb_link *l, int code);
 /* Bytes on the wire of this link's connection so far. */
 void sb_conn_link_bytes(const struct sb_link *l, uint64_t *up, uint64_t *down);
 

@@ -438,6 +438,15 @@ sb_conn_give(struct sb_link *l, bool reuse)
 	link_drop(c, l);
 }
 
+bool
+sb_conn_lost(const struct sb_link *l, int code)
+{
+	if (l->lost || !l->live)
+		return l->lost;
+	/* Without an agent there the link itself never breaks; the ssh program shows only in what its commands returned. */
+	return sb_remote_check(l->live->remote, NULL) < 0 || (l->shadow && code == SB_E_CLOSED);
+}
+
 void
 sb_conn_link_bytes(const struct sb_link *l, uint64_t *up, uint64_t *down)
 {

@@ -61,7 +61,7 @@ sb_connect_end(struct sb_link *l, int code, struct sb_sync_result *res, struct s
 	sb_conn_link_bytes(l, &up, &down);
 	res->bytes_wire_up += up - l->up;
 	res->bytes_wire_down += down - l->down;
-	t->lost = l->lost;
+	t->lost = code < 0 && sb_conn_lost(l, code);
 	t->connected |= l->t != NULL;
 	res->round_trips += sb_wire_turns(l->w) - l->turns;
 	sb_conn_give(l, code == 0);

@@ -609,6 +609,8 @@ sb_session_remove(struct sb_session *s, const char *state_dir, bool discard, str
 
 		(void)snprintf(name, sizeof name, "%s-local", sb_str_hex(s->pairs[i].id, 16, hex));
 		(void)sb_path_remove_tree(pfd, name, NULL);
+		(void)snprintf(name, sizeof name, "%s-shadow", hex);
+		(void)sb_path_remove_tree(pfd, name, NULL);
 	}
 	r = fd < 0 ? sb_fail_errno(err, "open %s", sessions) : sb_path_remove_tree(fd, s->name, err);
 	session_let_go(&h);

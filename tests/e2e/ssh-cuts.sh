@@ -146,6 +146,19 @@ size = sum(os.path.getsize(os.path.join(d, f)) for d, _, fs in os.walk('tree') f
 print('# content', size, 'bytes, sent by the second run', r['bytes_transferred'])
 assert r['bytes_transferred'] < size * 0.9, (r['bytes_transferred'], size)"
 
+# A link that goes silent and stays open: the time limit and Ctrl-C end it all the same.
+link stall stall_down=20000
+must_fail "a silent link ends with the time limit" 1 timeout 60 "$sbsync" mirror $opts --timeout 2s tree "$there:$dir/none"
+check "which is told" sh -c "printf '%s' \"\$0\" | grep -q -e --timeout" "$output"
+"$sbsync" mirror $opts -v tree "$there:$dir/none" >int.out 2>&1 &
+pid=$!
+wait_for 20 grep -q connected int.out
+kill -INT $pid
+wait $pid
+is "a silent link ends on a signal" $? 1
+check "as canceled" grep -q canceled int.out
+unlink_relay
+
 # A server that is gone for good: the way to it is tried for as long as --timeout says, and told.
 link gone cuts=100000 cut_max=3000
 must_fail "a link that never holds ends with the time limit" 1 timeout 60 "$sbsync" mirror $opts --timeout 3s tree "$there:$dir/none"

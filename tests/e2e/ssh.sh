@@ -67,6 +67,14 @@ if server one start "$env_line"; then
 import json
 r = json.load(open('json'))
 assert r['bytes_wire_up'] > 2000 and r['bytes_wire_down'] > 2000, r"
+	mkdir random && head -c 400000 /dev/urandom >random/bytes
+	limited()
+	{
+		begin=$(date +%s%3N)
+		"$sbsync" mirror -q $opts -p "$port" --bwlimit 200K random "$there:$dir/slow" &&
+			[ $(($(date +%s%3N) - begin)) -gt 1500 ] && $trees same random "$dir/slow"
+	}
+	check "--bwlimit holds the connection back" limited
 	must_fail "an unknown host is refused" 1 "$sbsync" mirror --known-hosts /dev/null -F /dev/null -i "$dir/id_ed25519" -p "$port" tree "$there:$dir/no"
 	check "and nothing is written there" test ! -e "$dir/no"
 	check "the way out is named" sh -c "printf '%s' \"\$0\" | grep -q -e --accept-new-host-key" "$output"
