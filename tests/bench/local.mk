@@ -7,7 +7,8 @@ BENCHES = \
 BENCH_HELPERS = \
 	%D%/floor \
 	%D%/meter \
-	%D%/slowlink
+	%D%/slowlink \
+	%D%/turn
 EXTRA_PROGRAMS += $(BENCHES) %D%/bench-scan
 check_PROGRAMS += $(BENCH_HELPERS)
 EXTRA_DIST += %D%/run %D%/cases.py %D%/floors.py %D%/place.py %D%/report.py %D%/tools.py %D%/workload.py
@@ -36,6 +37,8 @@ tests_bench_floor_SOURCES = %D%/floor.c
 tests_bench_floor_LDADD = $(XXHASH_LIBS) $(ZSTD_LIBS)
 tests_bench_meter_SOURCES = %D%/meter.c
 tests_bench_slowlink_SOURCES = %D%/slowlink.c
+tests_bench_turn_SOURCES = %D%/turn.c
+tests_bench_turn_LDADD = sync/libsbsync-core.la $(SYNC_LIBS) $(SSH2_LIBS)
 
 # What the round trips of SSH cost: `make bench-roundtrips`.
 EXTRA_PROGRAMS += %D%/bench-roundtrips

@@ -39,6 +39,11 @@ class Relay:
         while self.stats()["connections"]:
             self.process.stdin.write("reset\n")
 
+    def forget(self):
+        """Counts from now on, with connections that stay open."""
+        self.process.stdin.write("reset\n")
+        self.stats()
+
     def close(self):
         self.process.stdin.close()
         self.process.wait(10)

@@ -16,6 +16,7 @@ class Tool:
     """`plain` and `tuned` say which rsync variants count as what the targets compare with; `by_door` that what it
     remembers of a destination hangs on the port it was reached through."""
     program, cold_only, verify, plain, tuned, by_door = None, False, VERIFY, False, False, False
+    may_differ = ()
 
     def __init__(self, name, help):
         self.name, self.help = name, help
@@ -34,6 +35,9 @@ class Tool:
 
     def extra(self, got):
         return {}
+
+    def close(self):
+        """Ends what stays between runs."""
 
 
 class Rsync(Tool):
@@ -146,34 +150,62 @@ class Sbsync(Tool):
 
 
 class SbsyncSession(Sbsync):
-    """A session that is open: the first run over a port starts it, the next ones are turns."""
+    """A session that is open, over one connection that stays, as a daemon has it: tests/bench/turn on the library. The
+    first run starts it, the next ones are turns; what they take is what the program says of the call."""
+
+    may_differ = (".d..t...... ./",)  # a session leaves the time of the root directory itself alone
 
     def __init__(self, name, help, program):
         super().__init__(name, help, program)
-        self.started = set()
+        self.process = self.door = None
 
     def links(self):
         return set(LINKS) - {"local"}
 
-    def missing(self, place):
-        why = super().missing(place)
-        if why:
-            return why
-        p = subprocess.run([self.path, "start", "--help"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                           stderr=subprocess.DEVNULL, timeout=20)
-        return None if p.returncode == 0 else "%s has no start command" % self.path
+    def env(self, place):
+        agent = os.path.join(os.path.dirname(os.path.realpath(self.path)), "sbsync-agent")
+        return dict(super().env(place), **({"SBSYNC_AGENT": agent} if os.path.exists(agent) else {}))
 
     def forget(self, place):
+        self.close()
         super().forget(place)
-        self.started.clear()
 
-    def command(self, place, link, port, src, dst, pull):
-        name = "bench-%d-%s" % (port, os.path.basename(os.path.dirname(src)))
-        if name in self.started:
-            return [self.path, "sync", "--json", name]
-        self.started.add(name)
-        return [self.path, "start", "--json", "--name", name, *self.ssh_options(place, port), src,
-                "%s:%s" % (place.host(), dst)]
+    def close(self):
+        if self.process:
+            self.process.stdin.close()
+            self.process.wait(60)
+            self.process.stdout.close()
+        self.process = None
+
+    def ask(self):
+        line = self.process.stdout.readline()
+        if line:
+            return line
+        self.close()
+        with open(self.log) as f:
+            return {"error": "turn ended: %s" % f.read().strip()[-300:]}
+
+    def live(self, place, link, port, src, dst):
+        """Instead of a command of its own for each run."""
+        if self.process and self.door != (port, src):
+            self.close()
+        if not self.process:
+            self.door, self.log = (port, src), os.path.join(place.work, "turn.log")
+            name = "bench-%d-%s" % (port, os.path.basename(os.path.dirname(src)))
+            argv = [place.helpers["turn"], str(port), os.path.join(place.ssh_dir, "user"), place.known_hosts, name, src,
+                    "%s:%s" % (place.host(), dst)]
+            with open(self.log, "w") as log:
+                self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
+                                                bufsize=1, env=dict(os.environ, **self.env(place)))
+            said = self.ask()
+            return said if isinstance(said, dict) else {"wall": 0.0, "cpu_local": 0.0, "rss_local_kib": 0}
+        relay = place.relay(link)
+        relay.forget()
+        self.process.stdin.write("turn\n")
+        said = self.ask()
+        if isinstance(said, dict):
+            return said
+        return dict(json.loads(said), **relay.stats())
 
 
 def all_tools(sbsync):
@@ -181,7 +213,7 @@ def all_tools(sbsync):
     nir = "--no-inc-recursive"
     return [
         Sbsync("sbsync", "this project, defaults only", sbsync),
-        SbsyncSession("sbsync-turn", "sbsync sync in a session that is open", sbsync),
+        SbsyncSession("sbsync-turn", "a turn in a session that is open, over its connection", sbsync),
         Rsync("rsync", "rsync -a --delete", plain=True),
         Rsync("rsync-z", "... -z --zc=zstd", *z, plain=True),
         Rsync("rsync-nir", "... --no-inc-recursive", nir),
