@@ -413,12 +413,8 @@ commit(struct agent *a, const uint8_t *p, size_t len, struct sb_error *err)
 			return r;
 	}
 	sb_replica_save_cache(a->rep, a->rep->scan.manifest);
-	if (req.remember && !res.n_left) {
-		struct sb_manifest *copy = sb_manifest_copy(a->rep->scan.manifest, NULL);
-
-		if (copy)
-			(void)sb_replica_save_base(a->rep, copy, &a->begin.rules, NULL);
-	}
+	if (req.remember && !res.n_left)
+		(void)sb_replica_write_base(a->rep, a->rep->scan.manifest, &a->begin.rules, NULL);
 	sb_commit_result_encode(&res, &b);
 	r = sb_buf_check(&b, "result", err);
 	if (r == 0)
@@ -522,16 +518,12 @@ sign(struct agent *a, const uint8_t *p, size_t len, struct sb_error *err)
 static int
 remember(struct agent *a, struct sb_error *err)
 {
-	struct sb_manifest *copy;
 	int r = need_root(a, err);
 
 	if (r < 0 || a->rep->scan.unhashed)
 		return r;
-	copy = sb_manifest_copy(a->rep->scan.manifest, err);
-	if (!copy)
-		return err ? err->code : SB_E_NOMEM;
-	sb_replica_save_cache(a->rep, copy);
-	(void)sb_replica_save_base(a->rep, copy, &a->begin.rules, NULL);
+	sb_replica_save_cache(a->rep, a->rep->scan.manifest);
+	(void)sb_replica_write_base(a->rep, a->rep->scan.manifest, &a->begin.rules, NULL);
 	return 0;
 }
 

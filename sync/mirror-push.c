@@ -410,6 +410,7 @@ mirror_push(struct mirror *m, struct sb_error *err)
 	}
 	m->set_root = true;
 	r = mirror_send_plan(m, &res, err);
+	sb_plan_free(&m->plan); /* of a large tree it is as large as the manifest, which is encoded next */
 	if (r == 0)
 		r = sb_manifest_finish(m->local->scan.manifest, err);
 	if (r < 0)

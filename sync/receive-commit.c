@@ -394,6 +394,44 @@ merge_entry(const char *path, size_t len, struct sb_entry *e, void *arg)
 	return 0;
 }
 
+/* The same where the entry is to stay, the root having been empty. */
+static int
+settle_entry(const char *path, size_t len, struct sb_entry *e, void *arg)
+{
+	struct merge_arg *a = arg;
+	const struct rec *rec;
+	bool have = e->type != SB_ENTRY_DIR && e->ino;
+
+	(void)path;
+	(void)len;
+	e->flags = 0;
+	if (have) {
+		rec = recv_rec(a->r, (uint32_t)e->ino - 1);
+		e->digest = rec->got;
+		e->ctime = rec->ctime;
+		e->ino = rec->ino;
+		e->flags = e->mtime > a->now - 2000000000 ? SB_ENTRY_RACY : 0;
+	}
+	return 0;
+}
+
+/* Into an empty root: what was added is all there is. A million entries are not held twice. */
+static int
+replace_manifest(struct merge_arg *a)
+{
+	struct sb_manifest *old = a->into, *m = a->r->added;
+	struct sb_dir *dir = m->root.dir;
+
+	dir->dev = old->root.dir->dev;
+	m->root = old->root;
+	m->root.dir = dir;
+	a->r->rep->scan.manifest = m;
+	a->r->added = NULL;
+	sb_manifest_free(old);
+	a->into = m;
+	return sb_manifest_walk(m, settle_entry, a);
+}
+
 /* The replica's manifest as it is after the commit. */
 static int
 update_manifest(struct sb_recv *r, struct sb_commit_result *res, struct sb_error *err)
@@ -422,10 +460,10 @@ update_manifest(struct sb_recv *r, struct sb_commit_result *res, struct sb_error
 			rec->ctime = op->new_ctime;
 		}
 	}
-	n = sb_manifest_walk(r->added, merge_entry, &a);
+	n = m->count || m->root.dir->n ? sb_manifest_walk(r->added, merge_entry, &a) : replace_manifest(&a);
 	if (n == 0)
-		n = sb_manifest_finish(m, err);
-	res->id = m->id;
+		n = sb_manifest_finish(a.into, err);
+	res->id = a.into->id;
 	return n;
 }
 

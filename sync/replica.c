@@ -206,15 +206,29 @@ sb_replica_save_cache(struct sb_replica *r, const struct sb_manifest *m)
 		sb_log(&r->log, SB_LOG_WARN, "state", "the scan cache was not saved: %s", e.msg);
 }
 
+static int
+write_base(struct sb_replica *r, const struct sb_manifest *m, const struct sb_digest *rules, struct sb_error *err)
+{
+	int n = sb_manifest_save(m, false, true, r->statefd, BASE_FILE, err);
+
+	return n < 0 ? n : sb_file_replace(r->statefd, RULES_FILE, rules->b, sizeof rules->b, 0600, err);
+}
+
+int
+sb_replica_write_base(struct sb_replica *r, const struct sb_manifest *m, const struct sb_digest *rules,
+	struct sb_error *err)
+{
+	sb_manifest_free(sb_steal(&r->base));
+	return r->statefd >= 0 ? write_base(r, m, rules, err) : 0;
+}
+
 int
 sb_replica_save_base(struct sb_replica *r, struct sb_manifest *m, const struct sb_digest *rules, struct sb_error *err)
 {
 	int n = 0;
 
 	if (r->statefd >= 0 && m) {
-		n = sb_manifest_save(m, false, true, r->statefd, BASE_FILE, err);
-		if (n == 0)
-			n = sb_file_replace(r->statefd, RULES_FILE, rules->b, sizeof rules->b, 0600, err);
+		n = write_base(r, m, rules, err);
 	} else if (r->statefd >= 0) {
 		(void)unlinkat(r->statefd, BASE_FILE, 0);
 	}

@@ -67,6 +67,10 @@ void sb_replica_save_cache(struct sb_replica *r, const struct sb_manifest *m);
 int sb_replica_save_base(struct sb_replica *r, struct sb_manifest *m, const struct sb_digest *rules,
 	struct sb_error *err);
 
+/* Saves `m` as the base for the next run; none is loaded afterwards. */
+int sb_replica_write_base(struct sb_replica *r, const struct sb_manifest *m, const struct sb_digest *rules,
+	struct sb_error *err);
+
 /* Opens the base store of this side on first use; NULL without state or when it cannot be opened (logged). */
 struct sb_store *sb_replica_store(struct sb_replica *r);
 
