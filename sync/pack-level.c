@@ -107,7 +107,6 @@ decide(struct sb_pack_level *l, double passed)
 	double work = (double)l->win.work_ns / (passed * l->jobs);
 	double link_ns = (double)l->win.out_ns / wire;
 
-	l->slow = link >= 0.6 && wire / passed < SLOW_RATE;
 	if (l->step == STEP_STORE) {
 		if (link >= 0.6 && link_ns > 1.25 * l->work_ns)
 			enter_step(l, STEP_FIRST);
@@ -150,6 +149,11 @@ sb_pack_level_note(struct sb_pack_level *l, const struct sb_pack_sample *s)
 	if (s->idle >= 0)
 		l->win.idle = s->idle;
 	l->sent += s->wire;
+	if (!l->first_ns)
+		l->first_ns = s->begin_ns;
+	l->out_ns += s->end_ns - s->begin_ns;
+	passed = s->end_ns - l->first_ns;
+	l->slow = (double)l->out_ns > 0.4 * (double)passed && (double)l->sent < SLOW_RATE * (double)passed;
 	passed = s->end_ns - l->win.start_ns;
 	if (passed < WINDOW_NS || l->win.blocks < WINDOW_BLOCKS_MIN)
 		return;

@@ -16,7 +16,9 @@ struct sb_pack_level {
 
 	bool fixed;        /* the level was asked for */
 	bool fixed_block;
-	bool slow;         /* in the last window the link was the bottleneck and carried less than SLOW_RATE */
+	uint64_t first_ns; /* when the stream began */
+	uint64_t out_ns;   /* time inside `out` since then */
+	bool slow;         /* so far the link was the bottleneck and carried less than SLOW_RATE */
 	bool sealed;       /* set after init: compressible blocks are never stored */
 	unsigned jobs;
 	unsigned step;     /* index into the ladder */

@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -222,20 +223,25 @@ worker_main(void *arg)
 
 #define STAT_NS 100000000ull
 
-/* Ticks all processors together spent idle since the system started; 0 when it cannot be told. */
+/*
+ * Ticks all processors together spent idle since the system started; 0 when it cannot be told. Those who made way for others
+ * (nice) are no reason to hold back, unless we are one of them.
+ */
 static uint64_t
 idle_ticks(void)
 {
 	char buf[512];
 	ssize_t n;
 	sb_autoclose int fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
-	unsigned long long idle = 0;
+	unsigned long long idle = 0, nice = 0;
 
 	n = fd < 0 ? -1 : read(fd, buf, sizeof buf - 1);
 	if (n <= 0)
 		return 0;
 	buf[n] = 0;
-	return sscanf(buf, "cpu %*u %*u %*u %llu", &idle) == 1 ? idle : 0;
+	if (sscanf(buf, "cpu %*u %llu %*u %llu", &nice, &idle) != 2)
+		return 0;
+	return getpriority(PRIO_PROCESS, 0) > 0 ? idle : idle + nice;
 }
 
 /* How many processors had nothing to do since the last look; looked at now and then. Only from the emitter. */
