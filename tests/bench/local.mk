@@ -49,6 +49,14 @@ tests_bench_bench_roundtrips_LDADD = sync/libsbsync-core.la $(SYNC_LIBS) $(SSH2_
 bench-roundtrips: all %D%/bench-roundtrips %D%/slowlink
 	@SB_TOP_SRCDIR='$(abs_top_srcdir)' SB_TOP_BUILDDIR='$(abs_top_builddir)' $(SHELL) $(top_srcdir)/tests/bench/roundtrips.sh
 
+# What its tools cost, beside the programs they stand for: `make bench-tools`.
+EXTRA_PROGRAMS += %D%/bench-tools
+tests_bench_bench_tools_SOURCES = %D%/bench-tools.c
+tests_bench_bench_tools_LDADD = lib/libsandbox-core.la sync/libsbsync-core.la $(SANDBOX_LIBS) $(SYNC_LIBS) $(SSH2_LIBS)
+.PHONY: bench-tools
+bench-tools: all %D%/bench-tools
+	SB_BOX=$(abs_top_builddir)/sb-box %D%/bench-tools $(abs_top_builddir)/tests/bench/tools-scratch
+
 # What a sandbox host costs: `make bench-host`.
 EXTRA_PROGRAMS += %D%/bench-rpc
 EXTRA_DIST += %D%/host.py %D%/host.sh
