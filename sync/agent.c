@@ -527,6 +527,14 @@ remember(struct agent *a, struct sb_error *err)
 	return 0;
 }
 
+/* The sync went well without a commit here: what an interrupted one left is of no more use. */
+static void
+drop_leftovers(struct agent *a)
+{
+	if (a->rep && a->rep->rootfd >= 0 && a->stage && a->stage->fd >= 0 && !(a->begin.flags & SB_BEGIN_READONLY))
+		sb_commit_drop_leftovers(a->rep->rootfd, &a->rep->log);
+}
+
 static int
 dispatch(struct agent *a, uint8_t type, const uint8_t *p, size_t len, struct sb_error *err)
 {
@@ -541,7 +549,10 @@ dispatch(struct agent *a, uint8_t type, const uint8_t *p, size_t len, struct sb_
 	case SB_MSG_COMMIT: return commit(a, p, len, err);
 	case SB_MSG_REMEMBER: return remember(a, err);
 	case SB_MSG_PROOF: return 0;
-	case SB_MSG_END: close_root(a); return 0;
+	case SB_MSG_END:
+		drop_leftovers(a);
+		close_root(a);
+		return 0;
 	case SB_MSG_PLAN:
 		r = ready_to_receive(a, err);
 		return r < 0 ? r : sb_inflow_plan(a->w, a->recv, p, len, err);
@@ -570,8 +581,10 @@ serve(struct agent *a, struct sb_error *err)
 			r = sb_wire_recv(a->w, &type, &p, &len, err);
 		if (r < 0)
 			break;
-		if (type == SB_MSG_BYE)
+		if (type == SB_MSG_BYE) {
+			drop_leftovers(a);
 			return sb_wire_send_proof(a->w, err);
+		}
 		r = dispatch(a, type, p, len, err);
 	}
 	return r;
@@ -590,6 +603,7 @@ sb_agent_serve(struct sb_transport *t, const struct sb_agent_opts *opts, struct 
 		return r;
 	wo.cancel = opts->cancel;
 	wo.stall_ms = opts->stall_ms;
+	wo.busy_ms = -1; /* a controller may keep the connection for its next sync */
 	a.w = sb_wire_new(t, &wo, err);
 	if (!a.w)
 		return err ? err->code : SB_E_NOMEM;

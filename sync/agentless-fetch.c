@@ -20,6 +20,7 @@
 
 #include "deploy.h"
 #include "marker.h"
+#include "nstime.h"
 #include "remote.h"
 #include "transport.h"
 
@@ -71,7 +72,7 @@ shadow_has(struct fetch *f, const struct sb_far_entry *e)
 	return sb_path_stat(f->rootfd, e->path, &st, NULL) >= 0 && S_ISREG(st.st_mode) &&
 		(uint64_t)st.st_size == e->size &&
 		(f->coarse ? (int64_t)st.st_mtim.tv_sec == e->mtime / 1000000000 :
-			     (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec == e->mtime);
+			     sb_ns_from(st.st_mtim) == e->mtime);
 }
 
 static bool

@@ -19,6 +19,7 @@
 
 #include "deploy.h"
 #include "marker.h"
+#include "nstime.h"
 #include "remote.h"
 #include "transport.h"
 
@@ -508,8 +509,8 @@ list_one(int dirfd, const char *dir, const char *name, int depth, struct sb_far_
 	e->type = type_of_mode(st.st_mode);
 	e->mode = st.st_mode & 07777;
 	e->size = (uint64_t)st.st_size;
-	e->mtime = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-	e->ctime = (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec;
+	e->mtime = sb_ns_from(st.st_mtim);
+	e->ctime = sb_ns_from(st.st_ctim);
 	e->ino = st.st_ino;
 	e->path = strdup(path);
 	if (!e->path)

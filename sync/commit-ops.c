@@ -13,29 +13,12 @@
 
 #include <base/path.h>
 #include <sync/hash.h>
+#include <sync/nstime.h>
 
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE 1
 #define RENAME_EXCHANGE 2
 #endif
-
-static int64_t
-ns_of(struct timespec t)
-{
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-static struct timespec
-ts_of(int64_t ns)
-{
-	struct timespec t = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
-
-	if (t.tv_nsec < 0) {
-		t.tv_sec--;
-		t.tv_nsec += 1000000000;
-	}
-	return t;
-}
 
 static uint8_t
 type_of(const struct stat *st)
@@ -227,8 +210,8 @@ is_untouched(const struct stat *st, const struct sb_old *old)
 		return false;
 	if (old->type == SB_ENTRY_DIR)
 		return true;
-	return (uint64_t)st->st_size == old->size && ns_of(st->st_mtim) == old->mtime &&
-		(!old->ctime || ns_of(st->st_ctim) == old->ctime);
+	return (uint64_t)st->st_size == old->size && sb_ns_from(st->st_mtim) == old->mtime &&
+		(!old->ctime || sb_ns_from(st->st_ctim) == old->ctime);
 }
 
 /*
@@ -249,7 +232,7 @@ is_expected(int fd, const char *name, const struct sb_old *old, struct sb_error 
 		return 0;
 	if (old->type != SB_ENTRY_FILE)
 		return 1;
-	if ((uint64_t)st.st_size != old->size || ns_of(st.st_mtim) != old->mtime)
+	if ((uint64_t)st.st_size != old->size || sb_ns_from(st.st_mtim) != old->mtime)
 		return 0;
 	if (!old->racy || !sb_digest_known(&old->digest))
 		return 1;
@@ -270,7 +253,7 @@ refresh(struct sb_committer *c, struct sb_op *op, int fd, const char *leaf)
 
 	if (c->refresh && fstatat(fd, leaf, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 		op->new_ino = st.st_ino;
-		op->new_ctime = ns_of(st.st_ctim);
+		op->new_ctime = sb_ns_from(st.st_ctim);
 	}
 }
 
@@ -484,7 +467,7 @@ apply_link(struct sb_committer *c, struct sb_op *op, struct sb_error *err)
 static int
 set_meta(int fd, const char *leaf, uint8_t type, uint16_t mode, int64_t mtime)
 {
-	struct timespec ts[2] = { { .tv_nsec = UTIME_OMIT }, ts_of(mtime) };
+	struct timespec ts[2] = { { .tv_nsec = UTIME_OMIT }, sb_ns_to(mtime) };
 	sb_autoclose int f = -1;
 	char proc[32];
 
@@ -520,7 +503,7 @@ apply_meta(struct sb_committer *c, struct sb_op *op, struct sb_error *err)
 	if (fstatat(fd, leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return refused(c, op, errno, "stat", err);
 	if (!is_untouched(&st, &op->old)) {
-		bool ours = c->replay && st.st_ino == op->old.ino && ns_of(st.st_mtim) == op->mtime;
+		bool ours = c->replay && st.st_ino == op->old.ino && sb_ns_from(st.st_mtim) == op->mtime;
 
 		if (!ours)
 			return leave(c, op, SB_WHY_CHANGED, err);
@@ -636,7 +619,7 @@ apply_del(struct sb_committer *c, struct sb_op *op, struct sb_error *err)
 static int
 apply_dirmeta(struct sb_committer *c, struct sb_op *op, struct sb_error *err)
 {
-	struct timespec ts[2] = { { .tv_nsec = UTIME_OMIT }, ts_of(op->mtime) };
+	struct timespec ts[2] = { { .tv_nsec = UTIME_OMIT }, sb_ns_to(op->mtime) };
 	struct sb_error e = { 0 };
 	sb_autoclose int fd = sb_path_open(c->rootfd, op->path, O_RDONLY | O_DIRECTORY, 0, &e);
 	const char *leaf;

@@ -165,6 +165,16 @@ tidy_stage(int rootfd, int stagefd, const struct sb_log *log)
 		set_mtime(rootfd, &root);
 }
 
+void
+sb_commit_drop_leftovers(int rootfd, const struct sb_log *log)
+{
+	sb_autoclose int stagefd = openat(rootfd, SB_STAGE_NAME, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	struct stat st;
+
+	if (stagefd >= 0 && fstatat(stagefd, SB_STAGE_JOURNAL, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+		drop_stage(rootfd, stagefd, log);
+}
+
 static int
 finish(struct sb_committer *c, struct sb_ops *ops, enum sb_durability durability, struct sb_error *err)
 {

@@ -96,6 +96,9 @@ int sb_commit_run(int rootfd, int stagefd, struct sb_ops *ops, enum sb_durabilit
 /* Finishes what a crash left in the root's stage directory: 1 when there was something, 0 when not. */
 int sb_commit_recover(int rootfd, const struct sb_log *log, struct sb_error *err);
 
+/* Takes away what an interrupted transfer left, when nothing is to be sent any more. A stage with a journal stays. */
+void sb_commit_drop_leftovers(int rootfd, const struct sb_log *log);
+
 /* The journal's bytes (drawn in journal.c); decode takes damaged files: SB_E_CORRUPT. */
 int sb_journal_encode(const struct sb_ops *ops, struct sb_buf *out, struct sb_error *err);
 int sb_journal_decode(const void *data, size_t len, struct sb_ops *out, struct sb_error *err);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include <base/path.h>
-#include <sync/scan.h>
+#include <sync/stage.h>
 
 /*
  * The journal of a commit:
@@ -136,14 +136,6 @@ path_text(struct sb_cursor *c, bool may_be_empty)
 	return s;
 }
 
-static bool
-in_stage(const char *path)
-{
-	size_t n = sizeof SB_STAGE_NAME - 1;
-
-	return strncmp(path, SB_STAGE_NAME, n) == 0 && (!path[n] || path[n] == '/');
-}
-
 /* The digest says that nothing was lost, not that we wrote it: a tree from elsewhere may bring a journal along. */
 static bool
 is_possible(const struct sb_op *o, const char *path, const char *from)
@@ -151,7 +143,7 @@ is_possible(const struct sb_op *o, const char *path, const char *from)
 	bool two = o->kind == SB_OP_MOVE || o->kind == SB_OP_LINK;
 
 	return o->kind >= SB_OP_TREE && o->kind <= SB_OP_DIRMETA && o->type <= SB_ENTRY_LINK &&
-		o->old.type <= SB_ENTRY_LINK && o->mode <= 07777 && two == (*from != 0) && !in_stage(path) && !in_stage(from);
+		o->old.type <= SB_ENTRY_LINK && o->mode <= 07777 && two == (*from != 0) && !sb_stage_holds(path) && !sb_stage_holds(from);
 }
 
 static int

@@ -4,7 +4,7 @@ sync_libsbsync_core_la_SOURCES = \
 	%D%/arena.c %D%/arena.h \
 	%D%/digest.h \
 	%D%/diff.c %D%/diff-apply.c %D%/diff-codec.c \
-	%D%/manifest.c %D%/manifest.h %D%/manifest-priv.h \
+	%D%/manifest.c %D%/manifest.h %D%/manifest-priv.h %D%/nstime.h \
 	%D%/manifest-codec.h %D%/manifest-decode.c %D%/manifest-encode.c \
 	%D%/manifest-file.c %D%/manifest-finish.c %D%/manifest-walk.c \
 	%D%/ignore.c %D%/ignore.h %D%/ignore-priv.h \

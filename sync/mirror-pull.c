@@ -3,12 +3,15 @@
 
 #include <sync/mirror-int.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include <base/path.h>
+#include <sync/commit.h>
 #include <sync/delta.h>
 #include <sync/guard.h>
 #include <sync/inflow.h>
@@ -16,6 +19,7 @@
 
 #define PIECE 4096u
 #define PARTIAL_MIN (1u << 20)
+#define HOLES_MAX (64ull << 30) /* sparse files may exceed the free space by this */
 
 uint16_t
 mirror_mode_mask(void)
@@ -227,6 +231,40 @@ durability(const struct mirror *m)
 	return m->o->durability == SB_SYNC_DURABLE_DEFAULT ? SB_DURABLE_FULL : (enum sb_durability)m->o->durability;
 }
 
+/* What is free where the root is, or will be. */
+static uint64_t
+room_here(const char *root)
+{
+	sb_autofree char *at = strdup(root);
+	struct statvfs vfs;
+
+	while (at && statvfs(at, &vfs) < 0) {
+		char *slash = strrchr(at, '/');
+
+		if (errno != ENOENT || !slash || slash == at)
+			return UINT64_MAX;
+		*slash = 0;
+	}
+	return at ? (uint64_t)vfs.f_bavail * vfs.f_frsize : UINT64_MAX;
+}
+
+/* The sandbox may announce any size, and holes cost it nothing: the sum must have some relation to the room there is. */
+static int
+check_room(const struct mirror *m, struct sb_error *err)
+{
+	uint64_t room = room_here(m->local->root), sum = 0;
+
+	for (size_t i = 0; i < m->plan.diff.n; i++) {
+		uint64_t size = m->plan.steps[i].method == SB_METHOD_DATA ? m->plan.diff.v[i].entry.size : 0;
+
+		sum = size > UINT64_MAX - sum ? UINT64_MAX : sum + size;
+	}
+	if (sum > room && sum - room > HOLES_MAX)
+		return sb_fail(err, SB_E_NOSPACE, "%s has files of %llu bytes to send, %llu are free here: make room or exclude them; nothing was changed",
+			m->far_name, (unsigned long long)sum, (unsigned long long)room);
+	return 0;
+}
+
 int
 mirror_receive_plan(struct mirror *m, struct sb_stage *stage, struct sb_commit_result *res, struct sb_error *err)
 {
@@ -235,6 +273,11 @@ mirror_receive_plan(struct mirror *m, struct sb_stage *stage, struct sb_commit_r
 	sb_auto(sb_recv) struct sb_recv *recv = NULL;
 	int r;
 
+	r = check_room(m, err);
+	if (r < 0) {
+		sb_stage_free(stage);
+		return r;
+	}
 	mirror_phase(m, SB_PHASE_TRANSFER);
 	m->progress.files_total = m->plan.n_data;
 	m->progress.bytes_total = m->plan.data_bytes;
@@ -303,6 +346,7 @@ mirror_pull(struct mirror *m, struct sb_error *err)
 	if (!m->plan.diff.n && m->local->rootfd >= 0 && m->local->scan.manifest->root.mtime == m->remote.reply.root_mtime) {
 		if (m->local->scan.hashed_files)
 			sb_replica_save_cache(m->local, m->local->scan.manifest);
+		sb_commit_drop_leftovers(m->local->rootfd, &m->local->log);
 		return 0;
 	}
 	m->set_root = true;

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include <base/path.h>
+#include <sync/nstime.h>
 
 static bool
 beneath(const char *path, const char *dir)
@@ -87,6 +88,8 @@ drop_lost(struct sb_recv *r, struct sb_commit_result *res, struct sb_error *err)
 	for (size_t i = 0; i < r->dropped.n; i++) {
 		const char *leaf;
 		struct dirh *d = recv_dir(r, r->dropped_staged.v[i], &leaf, err);
+		const struct sb_entry *e = sb_manifest_find(r->added, r->dropped.v[i]);
+		bool denied = e && e->type == SB_ENTRY_FILE && e->ino && recv_rec(r, (uint32_t)e->ino - 1)->unreadable;
 		int n;
 
 		if (!d)
@@ -94,7 +97,7 @@ drop_lost(struct sb_recv *r, struct sb_commit_result *res, struct sb_error *err)
 		(void)unlinkat(d->fd, leaf, 0);
 		recv_dir_put(r, d);
 		(void)sb_manifest_remove(r->added, r->dropped.v[i]);
-		n = sb_commit_result_add(res, r->dropped.v[i], SB_WHY_SOURCE, err);
+		n = sb_commit_result_add(res, r->dropped.v[i], denied ? SB_WHY_DENIED : SB_WHY_SOURCE, err);
 		if (n < 0)
 			return n;
 	}
@@ -164,13 +167,8 @@ dir_rows_free(struct dir_rows *d)
 static int
 set_dir(int fd, uint16_t mode, int64_t mtime, struct sb_error *err)
 {
-	struct timespec ts[2] = { { .tv_nsec = UTIME_OMIT },
-		{ .tv_sec = mtime / 1000000000, .tv_nsec = mtime % 1000000000 } };
+	struct timespec ts[2] = { { .tv_nsec = UTIME_OMIT }, sb_ns_to(mtime) };
 
-	if (ts[1].tv_nsec < 0) {
-		ts[1].tv_sec--;
-		ts[1].tv_nsec += 1000000000;
-	}
 	if (fchmod(fd, mode) < 0 || futimens(fd, ts) < 0)
 		return sb_fail_errno(err, "set mode and time of a staged directory");
 	return 0;
@@ -442,7 +440,7 @@ update_manifest(struct sb_recv *r, struct sb_commit_result *res, struct sb_error
 	int n;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	a.now = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	a.now = sb_ns_from(now);
 
 	for (size_t i = 0; i < r->ops.n; i++) {
 		const struct sb_op *op = &r->ops.v[i];

@@ -471,6 +471,7 @@ take_row(struct sb_recv *r, struct item *it, uint8_t status, const uint8_t *dige
 	pthread_mutex_lock(&r->pool.mu);
 	if (status != SB_SENT_OK) {
 		rec->state = REC_DROPPED;
+		rec->unreadable = status == SB_SENT_UNREADABLE;
 		it->dropped = true;
 	} else if (digest && !sb_digest_known(&rec->want)) {
 		memcpy(rec->want.b, digest, sizeof rec->want.b);

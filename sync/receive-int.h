@@ -24,6 +24,7 @@ struct rec {
 	uint64_t ino;
 	int64_t ctime;
 	uint8_t state;
+	bool unreadable; /* dropped for want of permission */
 };
 
 #define REC_BLOCK 4096u

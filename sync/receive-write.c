@@ -15,26 +15,15 @@
 #include <base/file.h>
 #include <base/path.h>
 #include <sync/hash.h>
+#include <sync/nstime.h>
 
 #define QUEUE_JOBS 256
 #define QUEUE_BYTES (32u << 20)
 
-static struct timespec
-ts_of(int64_t ns)
-{
-	struct timespec t = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
-
-	if (t.tv_nsec < 0) {
-		t.tv_sec--;
-		t.tv_nsec += 1000000000;
-	}
-	return t;
-}
-
 int
 recv_finish_file(int fd, uint16_t mode, int64_t mtime, struct rec *out, struct sb_error *err)
 {
-	struct timespec ts[2] = { { .tv_nsec = UTIME_OMIT }, ts_of(mtime) };
+	struct timespec ts[2] = { { .tv_nsec = UTIME_OMIT }, sb_ns_to(mtime) };
 	struct stat st;
 
 	if (futimens(fd, ts) < 0 || fstat(fd, &st) < 0)
@@ -42,7 +31,7 @@ recv_finish_file(int fd, uint16_t mode, int64_t mtime, struct rec *out, struct s
 	if ((st.st_mode & 07777) != mode && (fchmod(fd, mode) < 0 || fstat(fd, &st) < 0))
 		return sb_fail_errno(err, "set the mode of a staged file");
 	out->ino = st.st_ino;
-	out->ctime = (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec;
+	out->ctime = sb_ns_from(st.st_ctim);
 	return 0;
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <base/path.h>
+#include <sync/nstime.h>
 
 struct rec *
 recv_rec(struct sb_recv *r, uint32_t n)
@@ -273,8 +274,7 @@ plan_dir(struct sb_recv *r, const struct sb_change *ch, const struct sb_entry *o
 static int
 plan_symlink(struct sb_recv *r, const struct sb_change *ch, const struct sb_entry *old, struct sb_error *err)
 {
-	struct timespec ts[2] = { { .tv_nsec = UTIME_OMIT },
-		{ .tv_sec = ch->entry.mtime / 1000000000, .tv_nsec = ch->entry.mtime % 1000000000 } };
+	struct timespec ts[2] = { { .tv_nsec = UTIME_OMIT }, sb_ns_to(ch->entry.mtime) };
 	struct sb_digest want = ch->entry.digest;
 	sb_autofree char *staged = NULL;
 	const char *leaf;
@@ -287,10 +287,6 @@ plan_symlink(struct sb_recv *r, const struct sb_change *ch, const struct sb_entr
 		n = record(r, ch, rec + 1, err);
 	if (n < 0)
 		return n;
-	if (ts[1].tv_nsec < 0) {
-		ts[1].tv_sec--;
-		ts[1].tv_nsec += 1000000000;
-	}
 	staged = staged_path(r, ch->path, 'f', &no, err);
 	if (!staged)
 		return SB_E_NOMEM;
@@ -306,7 +302,7 @@ plan_symlink(struct sb_recv *r, const struct sb_change *ch, const struct sb_entr
 	recv_rec(r, rec)->state = REC_OK;
 	recv_rec(r, rec)->got = want;
 	recv_rec(r, rec)->ino = st.st_ino;
-	recv_rec(r, rec)->ctime = (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec;
+	recv_rec(r, rec)->ctime = sb_ns_from(st.st_ctim);
 	if (in_tree(r, ch->path))
 		r->tree_files++;
 	return add_op(r, ch, SB_OP_FILE, no, old, rec + 1, err);
@@ -634,6 +630,9 @@ plan_one(struct sb_recv *r, const struct sb_plan_piece *p, size_t i, struct sb_e
 	const struct sb_step *st = &p->steps[i];
 	const struct sb_entry *old = NULL;
 
+	/* No scan of ours lists it, but a peer may: what it put there would be taken for our own journal. */
+	if (sb_stage_holds(ch->path))
+		return sb_fail(err, SB_E_PROTO, "the far side lists %s, which is no part of a tree", SB_STAGE_NAME);
 	if (ch->del) {
 		bool replaced = i + 1 < p->diff.n && strcmp(p->diff.v[i + 1].path, ch->path) == 0;
 

@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <sync/nstime.h>
+
 #define NS 1000000000ll
 /* File systems that keep times in seconds or two of them. */
 #define SLACK_COARSE (2 * NS)
@@ -25,24 +27,13 @@
 #define XFS_SUPER_MAGIC 0x58465342
 #endif
 
-/* Seconds beyond the year 2262 (or before 1677) end at the border. */
-static int64_t
-to_ns(int64_t sec, uint32_t nsec)
-{
-	if (sec > INT64_MAX / NS - 1)
-		return INT64_MAX;
-	if (sec < INT64_MIN / NS + 1)
-		return INT64_MIN;
-	return sec * NS + nsec;
-}
-
 static int64_t
 coarse_now(void)
 {
 	struct timespec ts;
 
 	(void)clock_gettime(CLOCK_REALTIME_COARSE, &ts);
-	return to_ns(ts.tv_sec, (uint32_t)ts.tv_nsec);
+	return sb_ns_of(ts.tv_sec, (uint32_t)ts.tv_nsec);
 }
 
 /* For kernels and system call filters that know no statx. Mount points are then told by their device only. */
@@ -57,8 +48,8 @@ old_stat(int fd, const char *name, struct scan_stat *out)
 	out->dev = st.st_dev;
 	out->ino = st.st_ino;
 	out->size = (uint64_t)st.st_size;
-	out->mtime = to_ns(st.st_mtim.tv_sec, (uint32_t)st.st_mtim.tv_nsec);
-	out->ctime = to_ns(st.st_ctim.tv_sec, (uint32_t)st.st_ctim.tv_nsec);
+	out->mtime = sb_ns_of(st.st_mtim.tv_sec, (uint32_t)st.st_mtim.tv_nsec);
+	out->ctime = sb_ns_of(st.st_ctim.tv_sec, (uint32_t)st.st_ctim.tv_nsec);
 	out->mode = st.st_mode;
 	out->nlink = st.st_nlink > UINT32_MAX ? UINT32_MAX : (uint32_t)st.st_nlink;
 	out->mount = false;
@@ -85,8 +76,8 @@ sb_scan_stat(int fd, const char *name, struct scan_stat *out)
 	out->dev = makedev(st.stx_dev_major, st.stx_dev_minor);
 	out->ino = st.stx_ino;
 	out->size = st.stx_size;
-	out->mtime = to_ns(st.stx_mtime.tv_sec, st.stx_mtime.tv_nsec);
-	out->ctime = to_ns(st.stx_ctime.tv_sec, st.stx_ctime.tv_nsec);
+	out->mtime = sb_ns_of(st.stx_mtime.tv_sec, st.stx_mtime.tv_nsec);
+	out->ctime = sb_ns_of(st.stx_ctime.tv_sec, st.stx_ctime.tv_nsec);
 	out->mode = st.stx_mode;
 	out->nlink = st.stx_nlink;
 	out->mount = (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;

@@ -16,6 +16,7 @@
 #include <sync/delta.h>
 #include <sync/delta-recipe.h>
 #include <sync/hash.h>
+#include <sync/nstime.h>
 
 #define SMALL (1u << 20)
 #define CHUNK (256u << 10)
@@ -162,9 +163,9 @@ static bool
 same_stat(const struct stat *st, const struct sb_entry *e)
 {
 	return S_ISREG(st->st_mode) && (uint64_t)st->st_size == e->size &&
-		(int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec == e->mtime &&
+		sb_ns_from(st->st_mtim) == e->mtime &&
 		(!e->ino || st->st_ino == e->ino) &&
-		(!e->ctime || (int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec == e->ctime);
+		(!e->ctime || sb_ns_from(st->st_ctim) == e->ctime);
 }
 
 static bool

@@ -202,6 +202,14 @@ sb_stage_free(struct sb_stage *s)
 	free(s);
 }
 
+bool
+sb_stage_holds(const char *path)
+{
+	size_t n = sizeof SB_STAGE_NAME - 1;
+
+	return strncmp(path, SB_STAGE_NAME, n) == 0 && (!path[n] || path[n] == '/');
+}
+
 struct sb_leftover *
 sb_stage_lookup(struct sb_stage *s, const struct sb_digest *d)
 {

@@ -2,6 +2,7 @@
 #ifndef SBSYNC_STAGE_H
 #define SBSYNC_STAGE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <base/cleanup.h>
@@ -31,6 +32,9 @@ int sb_stage_find(int rootfd, const struct sb_cancel *cancel, struct sb_stage **
 int sb_stage_begin(int rootfd, struct sb_stage *s, struct sb_error *err);
 void sb_stage_free(struct sb_stage *s);
 SB_CLEANUP_PTR(sb_stage, sb_stage_free)
+
+/* Is this path the stage directory, or in it? */
+bool sb_stage_holds(const char *path);
 
 struct sb_leftover *sb_stage_lookup(struct sb_stage *s, const struct sb_digest *d);
 

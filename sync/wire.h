@@ -27,7 +27,7 @@ struct sb_wire_opts {
 	size_t size;
 	const struct sb_cancel *cancel;
 	int stall_ms;     /* no byte from it, and none taken by it, for this long is a dead peer; 0: wait for ever */
-	int busy_ms;      /* alive for this long, but no whole frame that is not a PING, and nothing taken: given up; 0: 120 times stall_ms */
+	int busy_ms;      /* alive for this long, but no whole frame that is not a PING, and nothing taken: given up; 0: 120 times stall_ms, negative: never */
 	int ping_ms;      /* send PING when idle for this long; 0: never */
 	uint64_t bwlimit; /* bytes a second we send, 0: no limit */
 	/*

@@ -3,6 +3,8 @@
 """An agent that lies: stands between the controller and a real agent and changes what that says.
 
   agent.py CASE SBSYNC        speaks the protocol on stdin and stdout
+
+$HOSTILE_TOLD is a file that appears once the lie was told; $HOSTILE_DRIVER forges manifests.
 """
 import os
 import struct
@@ -15,6 +17,14 @@ from wire import *
 EVIL = b"\x1b]0;owned\x07\x1b[2J\nsbsync: done\r\x9b31m%n%s" + "\u202e".encode()
 
 
+# Trees that are nowhere: with our own stage in it, 8 EiB, and three that are more than 2^64 together.
+FORGED = {"forge-stage": [".sbsync-stage", "5"], "forge-empty-stage": [".sbsync-stage", "0"], "forge-8eib": ["huge", str(2 ** 63 - 1)], "forge-sum": ["a", str(2 ** 63 - 1), "b", str(2 ** 63 - 1), "c", str(2 ** 63 - 1)]}
+# librsync commands: the whole basis again and again; from behind its end; of no length; nonsense; no end.
+COPY = lambda off, n: b"\x4f" + struct.pack(">II", off, n)
+DELTAS = {"delta-copy": COPY(0, 180000), "delta-far": COPY(0xfffffff0, 0x7fffffff), "delta-zero": COPY(0, 0), "delta-nonsense": b"\xff\x55\xaa",
+          "delta-endless": b"\x41\x01"}
+
+
 class Liar:
     def __init__(self, case, sbsync):
         self.case = case
@@ -23,6 +33,10 @@ class Liar:
         self.out = sys.stdout.buffer
         self.blob = None
         self.seen = {}
+
+    def told(self):
+        if os.environ.get("HOSTILE_TOLD"):
+            open(os.environ["HOSTILE_TOLD"], "w").close()
 
     def raw(self, data):
         self.out.write(data)
@@ -120,6 +134,11 @@ class Liar:
             if c == "error-brake":
                 self.send(ERROR, svarint(-2 ** 40) + svarint(2 ** 40) + text(b"fine"))
                 return True
+            if c == "ping-forever":
+                self.told()
+                while True:
+                    self.send(PING)
+                    threading.Event().wait(0.05)
             if c == "ping-flood":
                 try:
                     for _ in range(400):
@@ -129,6 +148,12 @@ class Liar:
                 return False
         if kind == SCAN:
             flags, rest = struct.unpack("<I", p[:4])[0], p[4:]
+            if c in FORGED:
+                self.forged = subprocess.run([os.environ["HOSTILE_DRIVER"], "forge"] + FORGED[c], stdout=subprocess.PIPE, check=True).stdout
+                # The whole manifest is asked for where there are hard links.
+                self.send(SCAN, struct.pack("<I", 1 << 6) + varint(len(FORGED[c]) // 2) + varint(0) + self.forged[:16] + self.identity(p) +
+                          varint(1 << 40) + svarint(0) + struct.pack("<H", 0o755) + svarint(0) + varint(0))
+                return True
             if c == "count":
                 self.send(SCAN, struct.pack("<I", flags & ~3) + varint(2 ** 63) + rest[1:])
                 return True
@@ -143,6 +168,19 @@ class Liar:
                 self.send(SCAN, struct.pack("<I", flags | 1) + rest)
                 self.send_blob(CHANGES, diff([(b"../escape", {"type": 2, "size": 1, "digest": b"d" * 16})]))
                 return True
+        if kind == DATA and c in DELTAS:
+            size = struct.unpack("<I", p[1:5])[0]
+            tar = bytearray(decompress(p[5:], size) if p[0] else p[5:])
+            at = tar.find(b"rs\x026")
+            if at < 0:
+                return False
+            # As long as it was: the entry's length is in its header.
+            n = int(tar[(at & ~511) - 512 + 124:(at & ~511) - 512 + 135].rstrip(b"\0 ") or b"0", 8) - 4
+            tar[at + 4:at + 4 + n] = (DELTAS[c] * (n // len(DELTAS[c]) + 1))[:n]
+            self.told()
+            z = compress(bytes(tar)) if p[0] else bytes(tar)
+            self.send(DATA, p[:1] + struct.pack("<I", len(tar)) + z)
+            return True
         if kind == DATA and c == "data-garbage":
             self.send(DATA, p[:5] + bytes(b ^ 0x5a for b in p[5:]))
             return True
@@ -189,6 +227,11 @@ class Liar:
     def lie_blob(self, kind, d):
         c = self.case
         if kind == CHANGES and c == "empty":
+            return True
+        if c in FORGED and kind in (CHANGES, MANIFEST, SKIPPED, HAVE):
+            if kind == MANIFEST:
+                self.told()
+                self.send_blob(MANIFEST, self.forged[16:])
             return True
         if kind in (MANIFEST, CHANGES):
             names = {"dotdot": b"../../../xx", "absolute": b"/tmp/escape", "slash": b"a//bcdefghi", "nul": b"wanted\0file", "dot": b"./././././x",

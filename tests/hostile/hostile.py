@@ -16,6 +16,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "lib")]
+import sandbox  # noqa: E402
 import trees  # noqa: E402
 from wire import *  # noqa: E402
 
@@ -26,13 +27,14 @@ MEMORY = 2 << 30
 PULL_LIES = {k: 1 for k in """noise silence future cut long-frame wrong-type wrong-phase error error-brake count empty identity base-known
     data-garbage data-huge data-flood data-name rows rows-digest rows-none bad-proof dotdot absolute slash nul dot stage truncated flip
     blob-claims bomb endless-blob empty-blob""".split()}
-PULL_LIES.update({"motd": 0, "ping-flood": 0})
+PULL_LIES.update({"motd": 0, "ping-flood": 0, "ping-forever": 1, "forge-8eib": 1, "forge-sum": 1, "forge-stage": 1, "forge-empty-stage": 1})
+PULL_LIES.update({k: 0 for k in "delta-copy delta-far delta-zero delta-nonsense delta-endless".split()})
+TELLING = [k for k in PULL_LIES if k.split("-")[0] in ("forge", "delta") or k == "ping-forever"]
 PUSH_LIES = {k: 1 for k in "result-bomb result-outside need-outside bad-proof need-forever wrong-phase".split()}
 PUSH_LIES.update({k: 0 for k in "result-lie result-names need sigs-garbage sigs-bomb sigs-zero".split()})
 
 
-class Bad(Exception):
-    pass
+from sandbox import Bad  # noqa: E402
 
 
 def bounded():
@@ -101,17 +103,29 @@ def lying_agent(opts, case, push, must_fail):
                 trees.put(os.path.join(top, "box", "wanted-file" + "x" * i), b"from the sandbox %d\n" % i * 5000)
             trees.put(os.path.join(top, "box", "sub", "f1"), b"edited in the sandbox\n")
             os.unlink(os.path.join(top, "box", "sub", "f2"))
-            if case in PULL_LIES and case not in ("base-known", "empty", "identity") and hash_of(case) % 2:
+            if case.startswith("delta-"):
+                with open(os.path.join(top, "box", "local-file"), "r+b") as f:
+                    f.seek(70000)
+                    f.write(b"EDIT")
+                shutil.rmtree(os.path.join(state, "pairs"))  # and with it the base store: no patches
+            elif case in PULL_LIES and case not in ("base-known", "empty", "identity") and hash_of(case) % 2:
                 shutil.rmtree(os.path.join(state, "pairs"))  # the whole listing instead of changes
         before, out = snapshot(os.path.join(top, "ws")), snapshot(top, (b"ws", b"box", b"state"))
+        told = os.path.join(state, "told")
+        os.environ.update(HOSTILE_TOLD=told, HOSTILE_DRIVER=opts["driver"])
+        if case == "ping-forever":
+            os.environ["HOSTILE_MS"] = "2000"
         code, err = run([opts["driver"], "turn" if push else "stop", "ws", "box"] + agent + [case, opts["sbsync"]], top, state)
+        os.environ.pop("HOSTILE_MS", None)
+        if case in TELLING and not os.path.exists(told):
+            raise Bad("it did not come to the lie: exit %d %s" % (code, err))
         same(out, snapshot(top, (b"ws", b"box", b"state")), "outside")
         if code == 1:
             clean(err)
             same(before, snapshot(os.path.join(top, "ws")), "workspace after a lie")
         elif must_fail:
             raise Bad("exit %d: the lie was believed" % code)
-        if case == "honest":
+        if case == "honest" or (code == 0 and case.startswith("delta-")):
             same(snapshot(os.path.join(top, "ws")), snapshot(os.path.join(top, "box")), "an honest agent")
         elif os.environ.get("SB_VERBOSE"):
             print("# %s: %d %s" % (case, code, err.strip()))
@@ -370,6 +384,7 @@ def main():
     tests += [("controller: " + k, lambda k=k, v=v: lying_controller(opts, k, v)) for k, v in CONTROLLER_LIES.items()]
     tests += [("agent, pull: " + k, lambda k=k, v=v: lying_agent(opts, k, False, v)) for k, v in PULL_LIES.items()]
     tests += [("agent, push: " + k, lambda k=k, v=v: lying_agent(opts, k, True, v)) for k, v in PUSH_LIES.items()]
+    tests += [("sandbox: " + c.__doc__, lambda c=c: sandbox.run(c, opts, run)) for c in sandbox.CASES]
     tests = [t for t in tests if not only or any(o in t[0] for o in only)]
     failed = 0
     for i, (name, test) in enumerate(tests):
