@@ -381,6 +381,38 @@ attempt(const struct sb_endpoint *from, const struct sb_endpoint *to, struct mir
 	return r;
 }
 
+static int
+attempts(const struct sb_endpoint *from, const struct sb_endpoint *to, struct mirror m, struct sb_error *err)
+{
+	int r;
+
+	do
+		r = attempt(from, to, m, err);
+	while (r < 0 && sb_retry_again(m.retry, r, m.o, err, m.res));
+	return r;
+}
+
+/*
+ * Files that changed while they were read may be calm by now. Not where something at the destination was left alone because
+ * it had changed meanwhile: that is for the user to see first.
+ */
+static int
+look_again(const struct sb_endpoint *from, const struct sb_endpoint *to, struct mirror m, struct sb_error *err)
+{
+	struct sb_sync_result before = *m.res;
+	int r;
+
+	if (m.o->dry_run || before.conflicts.n || !sb_result_has_unstable(&before))
+		return 0;
+	memset(m.res, 0, sizeof *m.res);
+	m.res->reason = before.reason;
+	r = attempts(from, to, m, err);
+	if (r == 0)
+		return sb_result_after(m.res, &before, err);
+	sb_sync_result_free(&before);
+	return r;
+}
+
 int
 sb_sync_mirror(const char *src, const char *dst, const struct sb_sync_opts *opts, struct sb_sync_result *out,
 	struct sb_error *err)
@@ -411,11 +443,10 @@ sb_sync_mirror(const char *src, const char *dst, const struct sb_sync_opts *opts
 		r = sb_endpoint_parse(dst, &to, err);
 	if (r == 0)
 		r = check_paths(&from, &to, err);
-	if (r == 0) {
-		do
-			r = attempt(&from, &to, m, err);
-		while (r < 0 && sb_retry_again(&retry, r, &o, err, out));
-	}
+	if (r == 0)
+		r = attempts(&from, &to, m, err);
+	if (r == 0)
+		r = look_again(&from, &to, m, err);
 	out->duration_ms = sb_now_ms() - start;
 	return sb_limit_end(&limit, r, err);
 }

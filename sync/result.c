@@ -218,3 +218,23 @@ sb_result_add(struct sb_sync_result *res, struct sb_sync_result *part, struct sb
 	sb_sync_result_free(part);
 	return r;
 }
+
+bool
+sb_result_has_unstable(const struct sb_sync_result *r)
+{
+	const char *left = sb_commit_why_text(SB_WHY_SOURCE), *seen = sb_skip_reason_text(SB_SKIP_UNSTABLE);
+
+	for (size_t i = 0; i < r->skipped.n; i++)
+		if (strcmp(r->skipped.v[i].why, left) == 0 || strcmp(r->skipped.v[i].why, seen) == 0)
+			return true;
+	return false;
+}
+
+int
+sb_result_after(struct sb_sync_result *res, struct sb_sync_result *before, struct sb_error *err)
+{
+	notes_free(&before->skipped);
+	notes_free(&before->errors);
+	before->entries = 0;
+	return sb_result_add(res, before, err);
+}

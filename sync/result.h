@@ -21,4 +21,9 @@ void sb_result_restart(struct sb_sync_result *res);
 int sb_result_add(struct sb_sync_result *res, struct sb_sync_result *part, struct sb_error *err);
 int sb_result_skipped(struct sb_sync_result *res, const struct sb_skipped *v, size_t n, struct sb_error *err);
 
+/* Was anything left out because it changed while it was read? */
+bool sb_result_has_unstable(const struct sb_sync_result *r);
+/* Adds the run before this one over the same pair and empties it: what that one skipped has been looked at again. */
+int sb_result_after(struct sb_sync_result *res, struct sb_sync_result *before, struct sb_error *err);
+
 #endif

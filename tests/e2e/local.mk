@@ -6,6 +6,7 @@ E2E = \
 	%D%/host-zfs.sh \
 	%D%/install.sh \
 	%D%/mirror.sh \
+	%D%/mirror-user.sh \
 	%D%/quickstart.sh \
 	%D%/rpc-host.sh \
 	%D%/sbctl-kill.sh \

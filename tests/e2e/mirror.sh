@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # `sbsync mirror` of two local directories: after it the trees are equal, whatever is in them and whatever changed.
+# With MIRROR_PART=user (mirror-user.sh) without the large trees.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 need python3 rsync git
 
@@ -18,8 +19,24 @@ mirrored()
 		test -z "$("$sbsync" diff -q "$1" "$2")"
 }
 
+# What may not be read is named, and the rest comes.
+user=
+if [ "$(id -u)" != 0 ]; then
+	user=--user
+	mkdir -p shut/dir && echo r >shut/readable && echo n >shut/none && echo i >shut/dir/in && chmod 0 shut/none shut/dir
+	must_fail "an unreadable file and directory" 1 "$sbsync" mirror -q shut shutd
+	is "are named" "$(printf '%s\n' "$output" | sort | tr '\n' ' ')" "error: dir: permission denied error: none: permission denied "
+	is "and the rest is here" "$(ls -A shutd)" readable
+	chmod 644 shut/none && chmod 755 shut/dir
+	check "until they can be read" mirrored shut shutd
+	chmod 0 shut/none shut/dir
+	must_fail "what cannot be read any more" 1 "$sbsync" mirror -q shut shutd
+	is "is not taken for deleted" "$(ls -A shutd | tr '\n' ' ')$(cat shutd/dir/in)" "dir none readable i"
+	chmod 700 shut/dir
+fi
+
 # A tree of every odd thing, then the same with every type changed.
-$trees odd odd
+$trees odd odd $user
 check "every odd thing arrives" mirrored odd dst
 check "holes stay holes" $trees sparse odd dst
 $trees retype odd
@@ -30,7 +47,9 @@ check "and says how to go on" sh -c "printf '%s' \"$output\" | grep -q -- --max-
 check "with --max-delete it goes on" mirrored odd dst --max-delete 1000000
 
 # Random trees and edits; each round starts from the state of the last.
-for seed in 1 2 3 4 5 6; do
+seeds="1 2 3 4 5 6"
+[ "${MIRROR_PART-}" != user ] || seeds="7 8"
+for seed in $seeds; do
 	$trees random r$seed $seed 300
 	check "random tree $seed" mirrored r$seed d$seed
 	$trees mutate r$seed $((seed + 100)) 40
@@ -48,8 +67,33 @@ mirror_of()
 	mirrored "$1" "real" --max-delete 100000000
 }
 for dir in /usr/include /usr/share/doc; do
-	[ -d $dir ] && check "$dir" mirror_of $dir
+	[ "${MIRROR_PART-}" != user ] && [ -d $dir ] && check "$dir" mirror_of $dir
 done
+
+# An npm install, once for a build. SB_NPM_PACKAGE names another package.
+npm_tree()
+{
+	package=${SB_NPM_PACKAGE:-express@4}
+	npm=${SB_TOP_BUILDDIR:-.}/tests/e2e/npm-$package
+	if [ ! -e "$npm/done" ]; then
+		command -v npm >/dev/null || { npm_why="npm is not installed" && return 1; }
+		mkdir -p "$npm" && echo '{"private":true}' >"$npm/package.json"
+		(cd "$npm" && timeout 150 npm install --ignore-scripts --no-audit --no-fund --fetch-retries=0 --cache ./cache "$package" >npm.log 2>&1) ||
+			{ npm_why="npm install $package: $(tail -n 1 "$npm/npm.log")" && return 1; }
+		rm -rf "$npm/cache"
+		: >"$npm/done"
+	fi
+}
+if [ "${MIRROR_PART-}" = user ]; then
+	:
+elif npm_tree; then
+	check "an npm install" mirrored "$npm/node_modules" npm1
+	is "with its links" "$(find npm1 -type l | wc -l)" "$(find "$npm/node_modules" -type l | wc -l)"
+	rm -rf "npm1/$(find "$npm/node_modules" -maxdepth 1 -mindepth 1 -printf '%f\n' | grep -v '^[.]' | head -n 1)"
+	check "and what was removed from it comes again" mirrored "$npm/node_modules" npm1
+else
+	skip "an npm install" "$npm_why"
+fi
 git init -q -b main repo && (
 	cd repo || exit 1
 	git config user.email t@example.com
@@ -73,6 +117,22 @@ out=$("$sbsync" mirror --json mv mvd)
 is "a moved directory and a moved file" "$(printf '%s' "$out" | grep -o '"files_moved":[0-9]*')" '"files_moved":2'
 is "send nothing" "$(printf '%s' "$out" | grep -o '"bytes_transferred":[0-9]*')" '"bytes_transferred":0'
 check "and arrive" $trees same mv mvd
+
+# What an interrupted run left goes when there is nothing more to send.
+mkdir -p eq && echo same >eq/same && touch -d 2020-01-01 eq
+check "equal" mirrored eq eqd
+mkdir -p eqd/.sbsync-stage/new && echo left >eqd/.sbsync-stage/new/f0 && touch -d 2020-01-01 eqd
+check "a run with nothing to do" mirrored eq eqd
+check "takes leftovers away" test ! -e eqd/.sbsync-stage
+
+# Times beyond what nanoseconds in 64 bits can say are kept as well as they can.
+mkdir -p late && echo a >late/a && touch -d 2400-01-01 late/a && echo b >late/b && touch -d 1902-01-01 late/b
+check "late and early times" "$sbsync" mirror -q late lated
+is "with content" "$(cat lated/a lated/b)" "a
+b"
+echo edited >late/a && touch -d 2401-01-01 late/a
+check "and again" "$sbsync" mirror -q late lated
+is "with the edit" "$(cat lated/a)" edited
 
 # Excludes are neither sent nor deleted.
 mkdir -p ex/keep ex/build && echo a >ex/keep/a && echo o >ex/build/o && echo l >ex/x.log && echo '*.log' >ex/.sbsyncignore

@@ -102,6 +102,28 @@ def moving_source(opts, top, r):
         raise Failed("not equal once it is calm")
 
 
+def second_chance(opts, top, r):
+    """A file that changed while it was sent, and is calm again, comes with the same run."""
+    bed = sweep.Mirror(opts, top)
+    write(bed.at("src", "calm"), "calm\n")
+    write(bed.at("src", "moving"), os.urandom(24 << 20))
+    bed.keep()
+    calls = paused_calls(bed, bed.args, "agent")
+    for n in range(1, min(calls, 8) + 1):
+        bed.restore()
+
+        def disturb():
+            with open(bed.at("src", "moving"), "ab") as f:
+                f.write(b"more")
+
+        code, out = paused_run(bed, bed.args, "agent", n, disturb)
+        if code or out.strip():
+            raise Failed("pause %d: exit %d: %s" % (n, code, out))
+        bad = differences(listing(bed.at("dst"))[0], listing(bed.at("src"))[0], skip_root=True)
+        if bad:
+            raise Failed("pause %d: %s" % (n, bad[:3]))
+
+
 def changed_target(opts, top, r):
     """What appears or changes at the destination between scan and commit is never lost, and told."""
     bed = sweep.Mirror(opts, top)
@@ -200,7 +222,7 @@ def entry_of(text):
     return ("file", 0, 0, len(text), hashlib.sha1(text).hexdigest())
 
 
-RACES = [interrupted, two_at_once, moving_source, changed_target, changed_workspace]
+RACES = [interrupted, two_at_once, moving_source, second_chance, changed_target, changed_workspace]
 
 
 def main():

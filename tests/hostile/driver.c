@@ -2,11 +2,12 @@
 /*
  * Runs one sync with a chosen program as the agent: driver mirror SRC DST AGENT..., driver start|turn|stop LOCAL REMOTE
  * AGENT... (the session is called "h"). Prints the error as a command would; exit 0 done, 1 failed, 3 conflicts.
- * HOSTILE_MS bounds the whole sync. driver forge NAME SIZE ... writes the id of a tree of such files, which are
+ * HOSTILE_MS bounds the whole sync, HOSTILE_STALL_MS the silence (slow programs need more). driver forge NAME SIZE ... writes the id of a tree of such files, which are
  * nowhere, and its manifest, for an agent that wants to claim it.
  */
 #include "config.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +62,7 @@ forge(int argc, char **argv)
 int
 main(int argc, char **argv)
 {
-	const char *ms = getenv("HOSTILE_MS");
+	const char *ms = getenv("HOSTILE_MS"), *stall = getenv("HOSTILE_STALL_MS");
 	struct sb_sync_opts o = SB_SYNC_OPTS_INIT;
 	struct sb_sync_result res = { 0 };
 	struct sb_error err = { 0 };
@@ -72,9 +73,10 @@ main(int argc, char **argv)
 		return forge(argc, argv);
 	if (argc < 5)
 		return 2;
+	(void)signal(SIGPIPE, SIG_IGN);
 	o.timeout_ms = ms ? strtol(ms, NULL, 10) : 0;
 	o.agent = (const char *const *)argv + 4;
-	o.stall_ms = 3000;
+	o.stall_ms = stall ? (int)strtol(stall, NULL, 10) : 3000;
 	o.always_delta = true;
 	if (strcmp(argv[1], "mirror") == 0)
 		r = sb_sync_mirror(argv[2], argv[3], &o, &res, &err);
