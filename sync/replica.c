@@ -152,8 +152,11 @@ sb_replica_free(struct sb_replica *r)
 	sb_store_free(r->store);
 	sb_manifest_free(r->base);
 	sb_scan_free(&r->scan);
-	if (r->rootfd >= 0)
+	if (r->rootfd >= 0) {
+		/* Not left to the close: a child forked by another thread may hold a copy until its exec. */
+		(void)flock(r->rootfd, LOCK_UN);
 		(void)close(r->rootfd);
+	}
 	if (r->statefd >= 0)
 		(void)close(r->statefd);
 	if (r->recipefd >= 0)

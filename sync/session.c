@@ -29,8 +29,7 @@
 void
 session_let_go(struct session_held *h)
 {
-	if (h->lockfd >= 0)
-		(void)close(h->lockfd);
+	sb_file_unlock(h->lockfd);
 	if (h->dirfd >= 0)
 		(void)close(h->dirfd);
 	h->dirfd = h->lockfd = -1;

@@ -320,3 +320,14 @@ sb_file_lock(int fd, int wait_ms, struct sb_error *err)
 		(void)nanosleep(&step, NULL);
 	}
 }
+
+void
+sb_file_unlock(int fd)
+{
+	struct flock whole = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
+
+	if (fd < 0)
+		return;
+	(void)fcntl(fd, F_OFD_SETLK, &whole);
+	(void)close(fd);
+}

@@ -50,4 +50,10 @@ int sb_file_mkdirs(const char *path, mode_t mode, struct sb_error *err);
  */
 int sb_file_lock(int fd, int wait_ms, struct sb_error *err);
 
+/*
+ * Gives the lock back and closes the descriptor (-1 is allowed). A mere close would leave it with a child that another thread has forked and that
+ * has not come to its exec yet.
+ */
+void sb_file_unlock(int fd);
+
 #endif

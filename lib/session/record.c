@@ -83,8 +83,7 @@ sb_record_lock(struct sb_sandbox *sb, int wait_ms, struct sb_error *err)
 void
 sb_record_unlock(struct sb_sandbox *sb)
 {
-	if (sb->lockfd >= 0)
-		(void)close(sb->lockfd);
+	sb_file_unlock(sb->lockfd);
 	sb->lockfd = -1;
 }
 

@@ -457,15 +457,14 @@ empty_dir(const char *path, struct sb_error *err)
 static int
 remove_root(const struct sb_box *box, const char *base, struct sb_error *err)
 {
-	sb_autofree char *parent = strdup(box->root);
+	sb_autofree char *parent = strdup(box->root), *folder = sb_str_printf("%s/%s/", base, box->id);
 	char *slash = parent ? strrchr(parent, '/') : NULL;
 	sb_autoclose int fd = -1;
-	size_t n = strlen(base);
 
-	if (!slash)
+	if (!slash || !folder)
 		return sb_fail(err, SB_E_NOMEM, "out of memory");
 	/* Inside its folder it goes with that. */
-	if (strncmp(box->root, base, n) == 0 && box->root[n] == '/')
+	if (sb_str_starts(box->root, folder))
 		return 0;
 	if (!box->made_root)
 		return empty_dir(box->root, err);

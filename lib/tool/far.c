@@ -93,12 +93,14 @@ read_answers(void *arg)
 		}
 	}
 	(void)pthread_mutex_lock(&f->mu);
-	f->broken = true;
-	f->why = err;
+	if (!f->broken) {
+		f->broken = true;
+		f->why = err;
+	}
 	for (struct waiter *w = f->waiters; w; w = w->next)
 		if (!w->ready) {
-			w->code = err.code;
-			w->why = err;
+			w->code = f->why.code;
+			w->why = f->why;
 			wake(w);
 		}
 	(void)pthread_mutex_unlock(&f->mu);
@@ -195,8 +197,14 @@ leave(struct sb_far *f, struct waiter *w)
 
 /* A message that was cut in the middle leaves nothing to talk over. */
 static void
-break_off(struct sb_far *f)
+break_off(struct sb_far *f, const struct sb_error *why)
 {
+	(void)pthread_mutex_lock(&f->mu);
+	if (!f->broken) {
+		f->broken = true;
+		f->why = *why;
+	}
+	(void)pthread_mutex_unlock(&f->mu);
 	sb_cancel_request(f->end);
 }
 
@@ -219,9 +227,14 @@ send_request(struct sb_far *f, const struct waiter *w, enum sb_serve_op op, cons
 	(void)pthread_mutex_lock(&f->send_mu);
 	r = sb_check_alive(cancel, d, "ask the other side", err);
 	if (r == 0) {
-		r = sb_frame_send(f->wfd, &b, cancel, d, err);
-		if (r < 0)
-			break_off(f);
+		struct sb_error why = { 0 };
+
+		r = sb_frame_send(f->wfd, &b, cancel, d, &why);
+		if (r < 0) {
+			break_off(f, &why);
+			if (err)
+				*err = why;
+		}
 	}
 	(void)pthread_mutex_unlock(&f->send_mu);
 	return r;

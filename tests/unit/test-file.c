@@ -389,6 +389,27 @@ mkdirs_makes_parents(void **state)
 	assert_fails(sb_file_mkdirs("/proc/none/x", 0700, &err), SB_E_NOTFOUND, &err);
 }
 
+/* As a child does that another thread has just forked. */
+static void
+unlock_does_not_wait_for_copies(void **state)
+{
+	const struct tmpdir *t = *state;
+	struct sb_error err = { 0 };
+	int a, b, copy;
+
+	tmpdir_file(t, "lock", "");
+	a = openat(t->fd, "lock", O_RDWR | O_CLOEXEC);
+	b = openat(t->fd, "lock", O_RDWR | O_CLOEXEC);
+	copy = dup(a);
+	assert_ok(sb_file_lock(a, 0, &err), &err);
+	assert_fails(sb_file_lock(b, 0, &err), SB_E_LOCKED, &err);
+	sb_file_unlock(a);
+	assert_ok(sb_file_lock(b, 0, &err), &err);
+	sb_file_unlock(b);
+	sb_file_unlock(-1);
+	(void)close(copy);
+}
+
 static void
 lock_belongs_to_the_open_file(void **state)
 {
@@ -470,6 +491,7 @@ main(void)
 		cmocka_unit_test(write_nosig_raises_no_signal),
 		IN_TMPDIR(mkdirs_makes_parents),
 		IN_TMPDIR(lock_belongs_to_the_open_file),
+		IN_TMPDIR(unlock_does_not_wait_for_copies),
 		IN_TMPDIR(lock_waits_for_another_process),
 	};
 
