@@ -19,6 +19,7 @@
 #include <base/file.h>
 #include <base/path.h>
 #include <base/str.h>
+#include <sync/agent-watch.h>
 #include <sync/delta.h>
 #include <sync/inflow.h>
 #include <sync/proto.h>
@@ -43,6 +44,7 @@ struct agent {
 	struct sb_want_list wants;
 	int send_result;
 	struct sb_error send_error;
+	struct sb_agent_watch *watch;
 };
 
 static void
@@ -68,7 +70,8 @@ close_root(struct agent *a)
 static int
 greet(struct agent *a, struct sb_error *err)
 {
-	struct sb_hello me = { .version = SB_PROTO_VERSION, .min_version = SB_PROTO_MIN, .software = "sbsync " PACKAGE_VERSION };
+	struct sb_hello me = { .version = SB_PROTO_VERSION, .min_version = SB_PROTO_MIN, .features = SB_FEATURE_WATCH,
+		.software = "sbsync " PACKAGE_VERSION };
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 	struct sb_hello you;
 	const uint8_t *p;
@@ -535,6 +538,19 @@ drop_leftovers(struct agent *a)
 		sb_commit_drop_leftovers(a->rep->rootfd, &a->rep->log);
 }
 
+/* The root of the last sync is let go: others may work on it while we only look. */
+static int
+watch(struct agent *a, const uint8_t *p, size_t len, struct sb_error *err)
+{
+	sb_auto(sb_buf) struct sb_buf b = { 0 };
+	int r;
+
+	sb_buf_init(&b, 0);
+	close_root(a);
+	r = sb_wire_recv_blob(a->w, SB_MSG_WATCH, p, len, SB_WATCH_LIST_MAX, &b, err);
+	return r < 0 ? r : sb_agent_watch_start(&a->watch, a->w, &b, err);
+}
+
 static int
 dispatch(struct agent *a, uint8_t type, const uint8_t *p, size_t len, struct sb_error *err)
 {
@@ -548,6 +564,8 @@ dispatch(struct agent *a, uint8_t type, const uint8_t *p, size_t len, struct sb_
 	case SB_MSG_WANT: return want(a, p, len, err);
 	case SB_MSG_COMMIT: return commit(a, p, len, err);
 	case SB_MSG_REMEMBER: return remember(a, err);
+	case SB_MSG_WATCH: return watch(a, p, len, err);
+	case SB_MSG_UNWATCH: return sb_agent_watch_stop(a->watch, a->w, err);
 	case SB_MSG_PROOF: return 0;
 	case SB_MSG_END:
 		drop_leftovers(a);
@@ -610,6 +628,7 @@ sb_agent_serve(struct sb_transport *t, const struct sb_agent_opts *opts, struct 
 	r = serve(&a, &e);
 	if (r < 0 && r != SB_E_CLOSED)
 		sb_wire_send_error(a.w, &e);
+	sb_agent_watch_free(a.watch);
 	close_root(&a);
 	sb_wire_free(a.w);
 	if (r < 0 && err)

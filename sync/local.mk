@@ -37,6 +37,7 @@ sync_libsbsync_core_la_SOURCES += \
 
 # The engine: wire, both ends of a sync, commit, orchestration.
 sync_libsbsync_core_la_SOURCES += \
+	%D%/agent-watch.c %D%/agent-watch.h %D%/watch.c %D%/watch.h \
 	%D%/agent.c %D%/agent.h %D%/agent-stdio.c \
 	%D%/commit.c %D%/commit.h %D%/commit-ops.c %D%/commit-ops.h \
 	%D%/conn.c %D%/conn-int.h \
@@ -61,6 +62,7 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/session-conflicts.c %D%/session-conflicts.h \
 	%D%/session-local.c %D%/session-local.h %D%/session-policy.c \
 	%D%/session-resolve.c %D%/session-resolve.h \
+	%D%/session-watch.c \
 	%D%/session-undo.c %D%/session-undo.h %D%/session-undo-run.c \
 	%D%/session-store.c %D%/session-store.h \
 	%D%/stage.c %D%/stage.h \

@@ -36,6 +36,8 @@ enum sb_msg {
 	SB_MSG_GETTREE = 26, /* send your whole manifest */
 	SB_MSG_END = 27,    /* done with this root; another BEGIN may follow */
 	SB_MSG_BYE = 28,    /* done with the connection */
+	SB_MSG_WATCH = 29,  /* blob: tell me when something changes in these roots; only to peers with SB_FEATURE_WATCH */
+	SB_MSG_UNWATCH = 30, /* no more; answered by WATCHED */
 	/* agent to controller */
 	SB_MSG_WELCOME = 64, /* answer to HELLO */
 	SB_MSG_SCAN = 65,    /* what the scan found: id, count, base known, identity */
@@ -46,10 +48,17 @@ enum sb_msg {
 	SB_MSG_SIGS = 70,    /* blob: answer to SIGREQ */
 	SB_MSG_NEED = 71,    /* blob: paths whose content must be sent whole after all */
 	SB_MSG_RESULT = 72,  /* blob: what the commit did */
+	SB_MSG_CHANGED = 73, /* something changed; at most once after each WATCH; u8: not all could be watched */
+	SB_MSG_WATCHED = 74, /* answer to UNWATCH; u8 likewise */
 	/* the data stream, from whichever side sends */
 	SB_MSG_DATA = 96,    /* u8 codec, u32 raw length, bytes: a block of the tar stream */
 	SB_MSG_ROWS = 97,     /* what became of the announced entries, in order: u8 status (0x80: a digest follows) */
 	SB_MSG_DATA_END = 98, /* the tar stream is complete */
+};
+
+/* What a side can do, in `features`. */
+enum {
+	SB_FEATURE_WATCH = 1 << 0,
 };
 
 /* HELLO and WELCOME. */

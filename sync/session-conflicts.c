@@ -71,8 +71,8 @@ session_conflicts_add(int dirfd, const char *root, const struct sb_reconciled *r
 	if (!b.len || b.failed)
 		return;
 	fd = openat(dirfd, FILE_NAME, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd >= 0)
-		(void)sb_file_write_all(fd, b.data, b.len, NULL);
+	if (fd >= 0 && sb_file_write_all(fd, b.data, b.len, NULL) == 0)
+		(void)fdatasync(fd);
 }
 
 /* The next `n` strings; false at the end, or when the last is torn. */

@@ -512,6 +512,9 @@ run_pair(struct pair_run *x, struct sb_error *err)
 		return r < 0 ? r : sb_result_changes(x->run->res, &x->runtime_plan, x->m.remote.manifest, "runtime", err);
 	}
 	r = freeze_rules(x, err);
+	/* Listed first: a run that dies in between leaves no conflict that nobody knows of. What never got saved does not show. */
+	if (r == 0)
+		session_conflicts_add(x->run->dirfd, x->p->local, &x->rec, x->base);
 	if (r == 0)
 		r = pull(x, err);
 	if (r == 0)
@@ -520,7 +523,6 @@ run_pair(struct pair_run *x, struct sb_error *err)
 		r = record_base(x, err);
 	if (r == 0)
 		sb_replica_save_cache(x->m.local, x->m.local->scan.manifest);
-	session_conflicts_add(x->run->dirfd, x->p->local, &x->rec, x->base);
 	return r < 0 ? r : merge_conflicts(x, err);
 }
 

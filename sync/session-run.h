@@ -29,6 +29,9 @@ struct session_held {
 int session_hold(const char *state_dir, const char *name, bool create, struct session_held *h, struct sb_error *err);
 void session_let_go(struct session_held *h);
 
+/* The way to the other side as it was given at the start, where `o` does not say otherwise. Borrows from `s`. */
+void session_use_way(const struct sb_session *s, struct sb_sync_opts *o);
+
 /* A number larger than that of any run before. */
 uint64_t session_stamp(void);
 

@@ -171,11 +171,9 @@ undo_pair(struct session_local *x, const struct session_undo *u, struct sb_error
 		r = sb_result_note(rec.conflicts[i].saved_as ? &x->res->conflicts : &x->res->skipped, rec.conflicts[i].path,
 			rec.conflicts[i].saved_as, rec.conflicts[i].saved_as ? "edited since the sync that is undone" :
 			sb_conflict_text(rec.conflicts[i].kind), err);
-	if (r == 0)
-		r = session_local_apply(x, target, err);
 	if (r == 0 && !x->o->dry_run)
 		session_conflicts_add(x->dirfd, x->s->pairs[x->pair].local, &rec, left);
-	return r;
+	return r < 0 ? r : session_local_apply(x, target, err);
 }
 
 /* The newest run of all roots. */

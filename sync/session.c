@@ -99,8 +99,8 @@ keep_way(struct sb_session *s, const struct sb_sync_opts *o, struct sb_error *er
 	return r < 0 ? r : keep_text(&s->rsh, o->rsh, false, err);
 }
 
-static void
-use_way(const struct sb_session *s, struct sb_sync_opts *o)
+void
+session_use_way(const struct sb_session *s, struct sb_sync_opts *o)
 {
 	o->port = o->port ? o->port : (int)s->port;
 	o->identity = o->identity ? o->identity : s->identity_file;
@@ -224,7 +224,7 @@ sync_held(struct session_held *h, struct sb_session *s, enum sb_session_reason r
 			s->pairs[0].local, s->pairs[0].remote);
 	if (reason == SB_REASON_PUSH && s->state == SB_SESSION_UNSYNCED)
 		return sb_fail(err, SB_E_STATE, "session '%s' has not been synced back yet: sbsync sync %s", s->name, s->name);
-	use_way(s, &o);
+	session_use_way(s, &o);
 	if (reason != SB_REASON_CRASH && !opts->dry_run)
 		(void)sb_session_beat(s, opts->state_dir, NULL);
 	r = session_policies_make(s, policy, &policies, err);

@@ -460,7 +460,7 @@ sb_wire_recv(struct sb_wire *w, uint8_t *type, const uint8_t **out, size_t *len,
 }
 
 int
-sb_wire_idle(struct sb_wire *w, struct sb_error *err)
+sb_wire_peep(struct sb_wire *w, uint8_t *type, struct sb_error *err)
 {
 	w->busy = busy_until(w);
 	for (;;) {
@@ -476,9 +476,20 @@ sb_wire_idle(struct sb_wire *w, struct sb_error *err)
 			return r;
 		if (frame[4] == SB_MSG_ERROR)
 			return peer_error(frame + HEADER, n, err);
-		if (frame[4] != SB_MSG_PING)
-			return sb_fail(err, SB_E_PROTO, "the far side sent message %u unasked", frame[4]);
+		if (frame[4] == SB_MSG_PING)
+			continue;
+		*type = frame[4];
+		return 1;
 	}
+}
+
+int
+sb_wire_idle(struct sb_wire *w, struct sb_error *err)
+{
+	uint8_t type;
+	int r = sb_wire_peep(w, &type, err);
+
+	return r > 0 ? sb_fail(err, SB_E_PROTO, "the far side sent message %u unasked", type) : r;
 }
 
 void

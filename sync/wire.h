@@ -81,6 +81,8 @@ int sb_wire_recv_blob(struct sb_wire *w, uint8_t type, const uint8_t *first, siz
 void sb_wire_renew(struct sb_wire *w, const struct sb_cancel *cancel, int stall_ms, uint64_t bwlimit);
 /* Takes the PINGs that came while nobody read. SB_E_CLOSED when the peer is gone, SB_E_PROTO when it said something else. */
 int sb_wire_idle(struct sb_wire *w, struct sb_error *err);
+/* Looks without waiting: 1 and its type when a frame other than PING has come, 0 when none has. */
+int sb_wire_peep(struct sb_wire *w, uint8_t *type, struct sb_error *err);
 
 /* How often an answer was waited for: frames went out, then one came in. */
 uint64_t sb_wire_turns(const struct sb_wire *w);

@@ -8,7 +8,7 @@
 #include <bin/sbsync/sbsync.h>
 #include <sbsync/session.h>
 
-/* The verbs that sync a session: start, sync, stop, diff. */
+/* The verbs that sync a session: start, sync, watch, stop, diff. */
 
 static void
 free_opts(struct sb_sync_opts *o)
@@ -84,6 +84,57 @@ run_sync(void *values, int argc, char **argv)
 	return sync_session(values, argc, argv, SB_REASON_TURN);
 }
 
+struct watching {
+	const struct sync_args *a;
+	bool conflicts;
+};
+
+/* A line when something was done; nothing for nothing. */
+static void
+on_sync(const struct sb_session *s, int code, const struct sb_sync_result *res, const struct sb_error *err, void *arg)
+{
+	struct watching *w = arg;
+	struct sync_args quiet = *w->a;
+
+	(void)s;
+	if (code < 0 || (!res->files_synced && !res->files_deleted && !res->files_moved && !res->conflicts.n && !res->errors.n))
+		return;
+	w->conflicts = w->conflicts || res->conflicts.n;
+	(void)report(&quiet, code, err, res);
+	(void)fflush(stdout);
+}
+
+static int
+run_watch(void *values, int argc, char **argv)
+{
+	struct sync_args *a = values;
+	struct watching w = { .a = a };
+	struct sb_session_watch how = SB_SESSION_WATCH_INIT;
+	struct sb_sync_opts o = SB_SYNC_OPTS_INIT;
+	struct sb_session s = { 0 };
+	struct sb_error err = { 0 };
+	int r = sync_args_apply(a, &o);
+
+	if (r)
+		return r;
+	o.log = stderr_log(a);
+	how.every_ms = a->every > 0 ? a->every : how.every_ms;
+	how.on_sync = on_sync;
+	how.arg = &w;
+	r = sb_session_load(o.state_dir, argc ? argv[0] : NULL, NULL, &s, &err);
+	if (r == 0 && !a->quiet)
+		(void)fprintf(stderr, "sbsync: watching session %s; Ctrl-C ends it\n", s.name);
+	if (r == 0)
+		r = sb_session_watch(&s, &how, &o, (enum sb_session_conflict)a->conflict, &err);
+	if (r < 0)
+		complain("%s", err.msg);
+	else if (!a->quiet)
+		(void)fprintf(stderr, "sbsync: no longer watching; session %s stays open\n", s.name);
+	sb_session_free(&s);
+	free_opts(&o);
+	return r < 0 ? exit_code(r) : w.conflicts ? EXIT_CONFLICTS : EXIT_DONE;
+}
+
 static int
 run_stop(void *values, int argc, char **argv)
 {
@@ -119,6 +170,17 @@ const struct sb_cmd cmd_sync = {
 	.min_args = 0,
 	.max_args = 1,
 	.run = run_sync,
+};
+
+const struct sb_cmd cmd_watch = {
+	.name = "watch",
+	.args = "[SESSION]",
+	.help = "sync both ways whenever something changes, until Ctrl-C",
+	.details = "SESSION may be left out inside the local directory.",
+	.opts = watch_options,
+	.min_args = 0,
+	.max_args = 1,
+	.run = run_watch,
 };
 
 const struct sb_cmd cmd_stop = {

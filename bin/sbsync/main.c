@@ -13,6 +13,7 @@ static const struct sb_cmd *const commands[] = {
 	&cmd_mirror,
 	&cmd_start,
 	&cmd_sync,
+	&cmd_watch,
 	&cmd_stop,
 	&cmd_recover,
 	&cmd_diff,

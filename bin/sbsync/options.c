@@ -59,6 +59,13 @@ const struct sb_opt sync_options[] = { COMMON, END };
 
 const struct sb_opt session_options[] = { CONFLICT, COMMON, END };
 
+const struct sb_opt watch_options[] = {
+	{ 0, "every", SB_OPT_TIME, AT(every), "TIME", "sync this often even if nothing seems to change (default 60s)", NULL, 0, 0 },
+	CONFLICT,
+	COMMON,
+	END,
+};
+
 const struct sb_opt start_options[] = {
 	{ 0, "name", SB_OPT_STRING, AT(name), "NAME", "name of the session (default: the directory's)", NULL, 0, 0 },
 	{ 0, "also", SB_OPT_LIST, AT(also), "LOCAL:PATH", "a further pair of directories, same host; repeatable", NULL, 0, 0 },

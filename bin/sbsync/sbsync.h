@@ -54,6 +54,7 @@ extern const struct sb_opt doctor_options[];
 extern const struct sb_opt rm_options[];
 extern const struct sb_opt resolve_options[];
 extern const struct sb_opt undo_options[];
+extern const struct sb_opt watch_options[];
 
 extern const struct sb_cmd cmd_mirror;
 extern const struct sb_cmd cmd_diff;
@@ -69,6 +70,7 @@ extern const struct sb_cmd cmd_rm;
 extern const struct sb_cmd cmd_doctor;
 extern const struct sb_cmd cmd_resolve;
 extern const struct sb_cmd cmd_undo;
+extern const struct sb_cmd cmd_watch;
 extern const struct sb_cmd cmd_agent;
 
 /* The mirror verb's work, also for `diff SRC DST`. */

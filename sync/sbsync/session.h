@@ -117,6 +117,23 @@ enum sb_session_reason {
 SB_API int sb_session_sync(struct sb_session *s, enum sb_session_reason reason, const struct sb_sync_opts *opts,
 	enum sb_session_conflict policy, struct sb_sync_result *res, struct sb_error *err);
 
+struct sb_session_watch {
+	size_t size;
+	int64_t every_ms; /* sync this often even if nothing seems to change */
+	/* After each sync; `res` may be changed by nothing. May be NULL. */
+	void (*on_sync)(const struct sb_session *s, int code, const struct sb_sync_result *res, const struct sb_error *err, void *arg);
+	void *arg;
+};
+#define SB_SESSION_WATCH_INIT { .size = sizeof(struct sb_session_watch), .every_ms = 60000 }
+
+/*
+ * Keeps both sides in step until opts.cancel is requested (then 0): syncs both ways whenever something changes here or there, over one
+ * connection. Lost connections, full disks and the like are told through opts.log and tried again; what needs a decision (the brake, another
+ * sandbox) ends it with that error.
+ */
+SB_API int sb_session_watch(struct sb_session *s, const struct sb_session_watch *how, const struct sb_sync_opts *opts,
+	enum sb_session_conflict policy, struct sb_error *err);
+
 /* "both", "local", "runtime", "merge"; false: none of them. */
 SB_API bool sb_session_conflict_of(const char *name, enum sb_session_conflict *out);
 SB_API const char *sb_session_conflict_name(enum sb_session_conflict c);

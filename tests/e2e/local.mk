@@ -16,7 +16,9 @@ E2E = \
 	%D%/ssh-cuts.sh \
 	%D%/ssh-ways.sh \
 	%D%/session.sh \
-	%D%/session-conflicts.sh
+	%D%/session-conflicts.sh \
+	%D%/session-watch.sh \
+	%D%/session-guards.sh
 
 TESTS += $(E2E)
 

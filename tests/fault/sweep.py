@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Syncs that are killed, or whose n-th system call fails, at every n.
 
-  sweep.py [--seconds S] [--seed N] [--only SCENARIO:WHO:HOW:N] [-v] SBSYNC SHIM
+  sweep.py [--seconds S] [--seed N] [--scenario NAME]... [--kind KIND]... [--only SCENARIO:WHO:HOW:N] [-v] SBSYNC SHIM
 
 After each fault every path holds its old or its new content, and the next run completes. Without --seconds every fault of
 every scenario is tried; with it, as many as fit, in an order that depends on the seed (default: the hour, so that
@@ -372,6 +372,41 @@ class Turn(Session):
     args = ["sync", "-q", "--max-delete", "100000", "s"]
 
 
+class Merge(Turn):
+    """A text that both sides changed is merged: kept both first, then one, then carried over."""
+    name = "merge"
+    args = ["sync", "-q", "--max-delete", "100000", "--conflict", "merge", "s"]
+
+    def edit_both(self):
+        Turn.edit_both(self)
+        with open(self.at("ws", "big"), "r+b") as f:
+            f.seek(100)
+            f.write(b"USER")
+        os.utime(self.at("ws", "big"), ns=(trees.OLD, trees.OLD + 60 * 10 ** 9))
+
+    def setup(self):
+        Turn.setup(self)
+        self.saved = {self.content_of("ws"), self.content_of("box")}
+
+    def content_of(self, side):
+        return content(listing(self.at(side))[0][b"big"])
+
+    def after(self, code, out):
+        # Until it is merged, the sandbox's version is beside the user's; each is somewhere, or their merge is.
+        kept = {content(e) for x in ("ws", "box") for p, e in listing(self.at(x))[0].items() if p.startswith(b"big")}
+        merged = content(self.news[0][b"big"])
+        if not (self.saved <= kept or merged in kept):
+            raise Failed("a version of the text is lost")
+        if code in (0, 3):
+            self.settled(clean=False)
+        else:
+            self.resume()
+            # A run that died between keeping both and merging has kept both: deciding it later comes to the same.
+            self.must(["resolve", "-q", "--name", "s", "--all", "--take", "merged"], 0, 3)
+            self.resume()
+            self.settled()
+
+
 class Stop(Session):
     name = "stop"
     args = ["stop", "-q", "--max-delete", "100000", "s"]
@@ -395,7 +430,7 @@ class Recover(Session):
         p.wait()
 
 
-SCENARIOS = [Mirror, Cold, First, Start, Turn, Stop, Recover]
+SCENARIOS = [Mirror, Cold, First, Start, Turn, Merge, Stop, Recover]
 # how, span, opens
 KINDS = [("kill", 1, False), (str(errno.ENOSPC), 1, False), (str(errno.ENOSPC), 0, False), (str(errno.EIO), 1, False),
          (str(errno.EDQUOT), 0, False), (str(errno.EMFILE), 1, True), (str(errno.EMFILE), 0, True)]
@@ -419,7 +454,7 @@ def faults_of(bed):
             if not calls:
                 raise Failed("the %s made no call that counts: is the library loaded?" % who)
             for kind in KINDS:
-                if kind[2] == opens:
+                if kind[2] == opens and (not bed.o.kind or label(kind) in bed.o.kind):
                     out += [(who, kind, n) for n in range(1, calls + 1)]
     return out
 
@@ -484,6 +519,7 @@ def main():
     p.add_argument("--seed", default=str(int(time.time() // 3600)))
     p.add_argument("--only")
     p.add_argument("--scenario", action="append")
+    p.add_argument("--kind", action="append", help="only these: kill, ENOSPC, ENOSPC+, ...")
     p.add_argument("--dir", default=os.environ.get("FAULT_DIR"))
     p.add_argument("--max-failures", type=int, default=20)
     p.add_argument("-v", "--verbose", action="store_true")
