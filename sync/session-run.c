@@ -33,6 +33,7 @@ struct pair_run {
 	struct sb_strlist left; /* paths that were left alone: their base entry stays */
 	struct sb_diff forward; /* a copy of what is done here, for undo */
 	size_t k;
+	bool known; /* the far side's tree is the one both remembered last time */
 	size_t n_conflicts; /* in the result before this pair */
 };
 
@@ -214,10 +215,14 @@ make_plans(struct pair_run *x, struct sb_error *err)
 		r = copy_diff(&x->rec.local, &x->forward, err);
 	if (r < 0)
 		return r;
-	x->peer_next = sb_manifest_copy(x->m.remote.manifest, err);
-	if (!x->peer_next)
-		return err ? err->code : SB_E_NOMEM;
-	r = sb_diff_apply(x->peer_next, &x->rec.runtime, err);
+	/* Only what changes needs to be copied. */
+	if (x->rec.runtime.n || x->run->first || !x->known) {
+		x->peer_next = sb_manifest_copy(x->m.remote.manifest, err);
+		if (!x->peer_next)
+			return err ? err->code : SB_E_NOMEM;
+	}
+	if (x->rec.runtime.n)
+		r = sb_diff_apply(x->peer_next, &x->rec.runtime, err);
 	if (r == 0)
 		r = mirror_plan_pull(&x->m, &x->rec.local, x->stage, err);
 	x->local_plan = x->m.plan;
@@ -288,7 +293,7 @@ push(struct pair_run *x, struct sb_error *err)
 
 	if (!x->runtime_plan.diff.n && !x->run->first) {
 		/* Its tree is as it was scanned: worth remembering when it differs from what both knew. */
-		if (!sb_digest_known(&x->m.remote.reply.id) || (x->m.remote.reply.flags & SB_SCAN_LAZY))
+		if (x->known || !sb_digest_known(&x->m.remote.reply.id) || (x->m.remote.reply.flags & SB_SCAN_LAZY))
 			return 0;
 		r = sb_wire_send(x->m.link->w, SB_MSG_REMEMBER, NULL, 0, err);
 		if (r == 0)
@@ -361,9 +366,13 @@ record_base(struct pair_run *x, struct sb_error *err)
 {
 	const struct sb_manifest *from =
 		x->run->direction == SB_FROM_RUNTIME ? x->m.remote.manifest : x->m.local->scan.manifest;
-	sb_auto(sb_manifest) struct sb_manifest *next = sb_manifest_copy(from, err);
-	int r = next ? 0 : SB_E_NOMEM;
+	sb_auto(sb_manifest) struct sb_manifest *next = NULL;
+	int r;
 
+	if (!x->rec.n_unsettled && !x->left.n && sb_digest_eq(&from->id, &x->base->id))
+		return 0;
+	next = sb_manifest_copy(from, err);
+	r = next ? 0 : SB_E_NOMEM;
 	for (size_t i = 0; r == 0 && i < x->rec.n_unsettled; i++)
 		r = revert(next, x->base, x->rec.unsettled[i], err);
 	for (size_t i = 0; r == 0 && i < x->left.n; i++)
@@ -458,6 +467,7 @@ exchange(struct pair_run *x, struct sb_error *err)
 	r = mirror_open_local(&x->m, x->p->local, b.pair, false, run->o->dry_run, err);
 	if (r == 0)
 		r = mirror_scan_both(&x->m, &b, true, err);
+	x->known = r == 0 && (x->m.remote.reply.flags & SB_SCAN_BASE_KNOWN) && sb_digest_eq(&b.base, &x->m.remote.reply.id);
 	if (r == 0)
 		r = sb_result_skipped(run->res, x->m.local->scan.skipped, x->m.local->scan.n_skipped, err);
 	if (r == 0)
@@ -473,7 +483,6 @@ incomplete(const struct pair_run *x, int code, struct sb_error *err)
 
 	if (!err)
 		return code;
-	code = sb_link_explain(x->m.link, code, err);
 	memcpy(old, err->msg, sizeof old);
 	if (x->run->first)
 		return sb_fail(err, code, "the scan of %s is incomplete: %.300s; nothing was changed. To go on: sbsync start --name %s %s %s",
@@ -521,7 +530,8 @@ run_pair(struct pair_run *x, struct sb_error *err)
 		r = push(x, err);
 	if (r == 0)
 		r = record_base(x, err);
-	if (r == 0)
+	/* What a commit brought is in the cache already. */
+	if (r == 0 && (x->m.local->scan.hashed_files || x->run->first))
 		sb_replica_save_cache(x->m.local, x->m.local->scan.manifest);
 	return r < 0 ? r : merge_conflicts(x, err);
 }

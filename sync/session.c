@@ -478,7 +478,8 @@ not_due(const struct sb_session *s, bool now)
 		return "nothing";
 	if (sb_session_owned(s))
 		return "owned";
-	return !now && s->next_try > time(NULL) ? "later" : NULL;
+	/* A time that is further away than any pause was told by a clock that has been set back since. */
+	return !now && s->next_try > time(NULL) && s->next_try <= time(NULL) + BACKOFF_MAX ? "later" : NULL;
 }
 
 static int

@@ -18,7 +18,8 @@ E2E = \
 	%D%/session.sh \
 	%D%/session-conflicts.sh \
 	%D%/session-watch.sh \
-	%D%/session-guards.sh
+	%D%/session-guards.sh \
+	%D%/session-faults.sh
 
 TESTS += $(E2E)
 

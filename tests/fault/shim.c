@@ -9,6 +9,7 @@
  *   FAULT_OPENS  count every open instead of what changes something: for EMFILE
  *   FAULT_LOG    16 bytes: calls counted, calls hit (little-endian u64); then the name of the call that was hit
  *   FAULT_PAUSE  path: PATH.here is made at the n-th call, which waits until PATH.go is there
+ *   FAULT_CLOCK  seconds that the wall clock of every process is ahead (or, negative, behind)
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -47,6 +48,7 @@ static enum how how;
 static int number;
 static bool opens;
 static const char *pause_path;
+static long clock_shift;
 
 static bool
 is_agent(void)
@@ -82,10 +84,11 @@ is_sbsync(void)
 __attribute__((constructor)) static void
 start(void)
 {
-	const char *who = getenv("FAULT_WHO"), *path = getenv("FAULT_LOG"), *v;
+	const char *who = getenv("FAULT_WHO"), *path = getenv("FAULT_LOG"), *v = getenv("FAULT_CLOCK");
 	long fd;
 	void *p;
 
+	clock_shift = v ? strtol(v, NULL, 10) : 0;
 	if (!who || !path || !is_sbsync() || is_agent() != (strcmp(who, "agent") == 0))
 		return;
 	v = getenv("FAULT_N");
@@ -309,4 +312,26 @@ int
 renameat2(int fa, const char *a, int fb, const char *b, unsigned flags)
 {
 	return (int)syscall(SYS_renameat2, fa, a, fb, b, flags);
+}
+
+/* The wall clock. File times are the kernel's and stay true. */
+int
+clock_gettime(clockid_t id, struct timespec *ts)
+{
+	int r = (int)syscall(SYS_clock_gettime, id, ts);
+
+	if (r == 0 && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE))
+		ts->tv_sec += clock_shift;
+	return r;
+}
+
+time_t
+time(time_t *to)
+{
+	struct timespec ts = { 0 };
+
+	(void)clock_gettime(CLOCK_REALTIME, &ts);
+	if (to)
+		*to = ts.tv_sec;
+	return ts.tv_sec;
 }
