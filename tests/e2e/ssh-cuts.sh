@@ -78,7 +78,7 @@ PY
 "$sbsync" mirror -q --known-hosts "$dir/known_hosts" -i "$dir/id_ed25519" -F /dev/null -p "$direct" -x '*' tree "$there:$dir/warm"
 
 link push cuts="$cuts" cut_max="$cut_max" seed="$seed"
-timeout 1200 "$sbsync" mirror --json $opts tree "$there:$dir/far" >push.json 2>push.err || cat push.err
+timeout 1200 "$sbsync" mirror --json --timeout 18m $opts tree "$there:$dir/far" >push.json 2>push.err || cat push.err
 unlink_relay
 check "a push through $cuts cuts ends equal" $trees same tree "$dir/far"
 is "every cut was made" "$(sed -n 's/.* cuts \([0-9]*\) .*/\1/p' push.out)" "$cuts"
@@ -94,7 +94,7 @@ assert r['bytes_wire_up'] < 2 * size + $cuts * 400000, (r['bytes_wire_up'], size
 is "nothing is left to do" "$(count again.json files_synced)" 0
 
 link pull cuts="$cuts" cut_max="$cut_max" seed=$((seed + 1))
-timeout 1200 "$sbsync" mirror --json $opts "$there:$dir/far" back >pull.json 2>pull.err || cat pull.err
+timeout 1200 "$sbsync" mirror --json --timeout 18m $opts "$there:$dir/far" back >pull.json 2>pull.err || cat pull.err
 unlink_relay
 check "a pull through $cuts cuts ends equal" $trees same tree back
 is "each was a new connection" "$(count pull.json reconnects)" "$cuts"
