@@ -147,7 +147,7 @@ print('# content', size, 'bytes, sent by the second run', r['bytes_transferred']
 assert r['bytes_transferred'] < size * 0.9, (r['bytes_transferred'], size)"
 
 # A link that goes silent and stays open: the time limit and Ctrl-C end it all the same.
-link stall stall_down=20000
+link stall stall_up=60000
 must_fail "a silent link ends with the time limit" 1 timeout 60 "$sbsync" mirror $opts --timeout 2s tree "$there:$dir/none"
 check "which is told" sh -c "printf '%s' \"\$0\" | grep -q -e --timeout" "$output"
 "$sbsync" mirror $opts -v tree "$there:$dir/none" >int.out 2>&1 &
