@@ -332,7 +332,7 @@ fail_report(const struct plan *p, const struct sb_spawn_report *r, struct sb_err
 
 	(void)sb_escape(p->argv[0], strlen(p->argv[0]), name, sizeof name);
 	errno = r->sys;
-	if (r->step < 0 || r->step >= STEP_EXEC)
+	if (r->step < 0 || r->step > STEP_CWD)
 		return sb_fail_errno(err, "start %s", name);
 	if (r->step == STEP_CWD) {
 		char cwd[256];

@@ -46,7 +46,7 @@ struct sb_spawn_report {
 	int step; /* SB_SPAWN_REPORT_EXEC */
 	int sys;
 };
-#define SB_SPAWN_REPORT_EXEC 6
+#define SB_SPAWN_REPORT_EXEC 100
 
 /*
  * A running or ended child. `in` is what it reads (we write), `out` and `errfd` what it writes; -1 when not
