@@ -249,6 +249,16 @@ copy_bytes(struct fetch *f, struct archive *ar, int from, int to, uint64_t size)
 
 #define NEW_NAME ".sbsync-agentless-new"
 
+/* Where only whole seconds are told, a file of the same second keeps the fraction it has here: its content is compared anyway. */
+static void
+keep_fraction(const struct fetch *f, const struct sb_far_entry *e, struct timespec *t)
+{
+	struct stat st;
+
+	if (f->coarse && sb_path_stat(f->rootfd, e->path, &st, NULL) >= 0 && S_ISREG(st.st_mode) && st.st_mtim.tv_sec == t->tv_sec)
+		t->tv_nsec = st.st_mtim.tv_nsec;
+}
+
 static int
 write_file(struct fetch *f, const struct sb_far_entry *e, struct archive *ar, int from)
 {
@@ -267,6 +277,7 @@ write_file(struct fetch *f, const struct sb_far_entry *e, struct archive *ar, in
 	r = copy_bytes(f, ar, from, fd, e->size);
 	if (r < 0)
 		return r;
+	keep_fraction(f, e, &times[1]);
 	if (fchmod(fd, e->mode & 0777) < 0 || futimens(fd, times) < 0)
 		return sb_fail_errno(f->err, "write to the shadow");
 	if (renameat(f->rootfd, NEW_NAME, dir, leaf) < 0) {
