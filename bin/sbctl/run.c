@@ -76,6 +76,17 @@ default_profile(struct box *b, struct sb_profile *out, struct sb_error *err)
 	return sb_fail(err, SB_E_USAGE, "say where to run: --profile NAME, --backend ssh --host HOST, or --backend local (no isolation)");
 }
 
+/* A sandbox host on a machine where nothing isolates still runs the command: nobody should take that for a sandbox. */
+static void
+warn_of_no_isolation(struct box *b, const struct sb_profile *p)
+{
+	struct sb_provider *host = p->backend == SB_BACKEND_HOST ? sb_registry_get(b->registry, SB_BACKEND_HOST, NULL) : NULL;
+	struct sb_capabilities c = SB_CAPABILITIES_INIT;
+
+	if (host && sb_provider_capabilities(host, p, &c, NULL) == 0 && strcmp(c.isolation, "none") == 0)
+		(void)fprintf(stderr, "sbctl: warning: no isolation: the command runs with your rights, on a copy; install bubblewrap for a sandbox\n");
+}
+
 int
 box_profile(struct box *b, struct sb_profile *out, struct sb_error *err)
 {
@@ -104,6 +115,8 @@ box_profile(struct box *b, struct sb_profile *out, struct sb_error *err)
 		if (r < 0)
 			sb_profile_free(out);
 	}
+	if (r == 0)
+		warn_of_no_isolation(b, out);
 	/* There is nothing to take away of it, and no reason to list it for ever. */
 	if (r == 0 && out->backend == SB_BACKEND_LOCAL && out->persist == SB_PERSIST_TRANSIENT)
 		out->destroy_on_stop = true;
