@@ -11,7 +11,8 @@ build=${SB_TOP_BUILDDIR:-.}
 case $build in /*) ;; *) build=$PWD/$build ;; esac
 case $src in /*) ;; *) src=$PWD/$src ;; esac
 sbsync=$build/sbsync
-shim=$build/tests/fault/.libs/shim.so
+# An instrumented program wants the library of its sanitizer before every other one.
+shim="$(ldd "$build/sbsync" | sed -n 's/.*=> \(.*lib[at]san[^ ]*\) .*/\1/p') $build/tests/fault/.libs/shim.so"
 export SBSYNC_STATE_DIR="$scratch/state"
 cd "$scratch" || exit 1
 if [ ! -x "$build/sbsync-agent" ] && [ -z "${SBSYNC_AGENT:-}" ]; then
@@ -160,7 +161,7 @@ asleep()
 {
 	rm -f pause.here pause.go
 	head -c 64 /dev/zero >fault.log
-	LD_PRELOAD=$shim FAULT_WHO=$1 FAULT_HOW=pause FAULT_N=30 FAULT_SPAN=1 FAULT_LOG=fault.log FAULT_PAUSE=$scratch/pause \
+	LD_PRELOAD="$shim" FAULT_WHO=$1 FAULT_HOW=pause FAULT_N=30 FAULT_SPAN=1 FAULT_LOG=fault.log FAULT_PAUSE=$scratch/pause \
 		"$sbsync" sync -q --max-delete 100000 $2 >sleep.out 2>&1 &
 	run=$!
 	if ! wait_for 20 test -e pause.here; then
@@ -240,7 +241,7 @@ agent user $(cat near/ws/big* | md5sum)"
 
 clock()
 {
-	back() { LD_PRELOAD=$shim FAULT_CLOCK=$1 "$sbsync" sync -q clock; }
+	back() { LD_PRELOAD="$shim" FAULT_CLOCK=$1 "$sbsync" sync -q clock; }
 	mkdir cw && for i in 1 2 3 4; do echo $i >cw/f$i; done
 	new_owner
 	"$sbsync" start -q --name clock --owner $owner cw cbox || not_ok "start"
@@ -255,7 +256,7 @@ clock()
 	check "and the deletion" test ! -e cw/f2
 	# A failure in the future must not keep recovery away until then.
 	mv cbox gone && : >cbox && kill_owner
-	LD_PRELOAD=$shim FAULT_CLOCK=864000 "$sbsync" recover --all >/dev/null 2>&1
+	LD_PRELOAD="$shim" FAULT_CLOCK=864000 "$sbsync" recover --all >/dev/null 2>&1
 	rm cbox && mv gone cbox && echo late >cbox/late
 	is "recovery does not wait for a day that may not come" "$("$sbsync" recover --all | sed -n 's/^clock: \([a-z ]*\),.*/\1/p')" "synced back"
 }
