@@ -9,7 +9,7 @@ rtt=${1:-200}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/sbrt.XXXXXX") || exit 1
 trap 'sh "$src/tests/lib/sshd.sh" stop "$dir/srv"; rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM
-[ -x "$build/sbsync-agent" ] && SBSYNC_AGENT=$build/sbsync-agent || SBSYNC_AGENT=$build/sbsync
+SBSYNC_AGENT=$build/sbsync-agent
 export SBSYNC_AGENT
 sh "$src/tests/lib/sshd.sh" start "$dir/srv" \
 	'SetEnv XDG_CACHE_HOME=@DIR@/cache SBSYNC_STATE_DIR=@DIR@/state TMPDIR=@DIR@/tmp' || exit 77

@@ -8,11 +8,7 @@ build=${SB_TOP_BUILDDIR:-.}
 export SBSYNC_STATE_DIR="$scratch/state"
 mkdir "$scratch/ws" && cd "$scratch/ws" || exit 1
 # The agent is looked for beside the program, which here is in a folder of its own.
-if [ -z "${SBSYNC_AGENT:-}" ]; then
-	SBSYNC_AGENT=$build/sbsync-agent
-	[ -x "$SBSYNC_AGENT" ] || SBSYNC_AGENT=$build/sbsync
-	export SBSYNC_AGENT
-fi
+export SBSYNC_AGENT="${SBSYNC_AGENT:-$build/sbsync-agent}"
 is "it is at most 40 lines" "$(awk 'END { print NR <= 40 }' "$src/doc/example.c")" 1
 is "on this machine" "$("$build/doc/example" local 2>&1)" "exit 0, 0 files back, destroyed"
 is "its command ran" "$(cat greeting)" "hello"

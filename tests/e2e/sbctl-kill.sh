@@ -8,10 +8,6 @@ need python3 ssh ssh-keygen
 src=${SB_TOP_SRCDIR:-.}
 build=${SB_TOP_BUILDDIR:-.}
 "$build/sbctl" providers | grep -q '^ssh ' || skip_all "the ssh backend is not built in"
-if [ ! -x "$build/sbsync-agent" ] && [ -z "${SBSYNC_AGENT:-}" ]; then
-	SBSYNC_AGENT=$build/sbsync
-	export SBSYNC_AGENT
-fi
 dir=$scratch/server
 why=$(sh "$src/tests/lib/sshd.sh" start "$dir" \
 	'SetEnv XDG_CACHE_HOME=@DIR@/cache SBSYNC_STATE_DIR=@DIR@/state XDG_STATE_HOME=@DIR@/state TMPDIR=@DIR@/tmp HOME=@DIR@/home') ||

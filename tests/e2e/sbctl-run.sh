@@ -10,10 +10,6 @@ sbctl=$build/sbctl
 export SBSYNC_STATE_DIR="$scratch/state" XDG_CONFIG_HOME="$scratch/config"
 cd "$scratch" || exit 1
 mkdir -p ws config/sandbox
-if [ ! -x "$build/sbsync-agent" ] && [ -z "${SBSYNC_AGENT:-}" ]; then
-	SBSYNC_AGENT=$build/sbsync
-	export SBSYNC_AGENT
-fi
 
 # On this machine: the same directory, so only launching and the record count.
 cd ws || exit 1

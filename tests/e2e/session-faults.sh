@@ -15,10 +15,6 @@ sbsync=$build/sbsync
 shim="$(ldd "$build/sbsync" | sed -n 's/.*=> \(.*lib[at]san[^ ]*\) .*/\1/p') $build/tests/fault/.libs/shim.so"
 export SBSYNC_STATE_DIR="$scratch/state"
 cd "$scratch" || exit 1
-if [ ! -x "$build/sbsync-agent" ] && [ -z "${SBSYNC_AGENT:-}" ]; then
-	SBSYNC_AGENT=$sbsync
-	export SBSYNC_AGENT
-fi
 
 sums() { (cd "$1" && find . -name .sbsync-stage -prune -o -type f -exec md5sum {} + | sort -k 2); }
 

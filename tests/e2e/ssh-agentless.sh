@@ -13,10 +13,6 @@ trees="python3 $src/tests/lib/trees.py"
 export SBSYNC_STATE_DIR="$scratch/state"
 cd "$scratch" || exit 1
 chmod 711 "$scratch" # the user has to get to its home
-if [ ! -x "$build/sbsync-agent" ] && [ -z "${SBSYNC_AGENT:-}" ]; then
-	SBSYNC_AGENT=$sbsync
-	export SBSYNC_AGENT
-fi
 
 cat >alike.py <<'PY'
 # Same names, types, modes, contents and targets; times of files to the second. Root and directory times are left out.

@@ -19,10 +19,6 @@ seed=${SB_CUT_SEED:-1}
 cut_max=$((files * 40 > 60000 ? files * 40 : 60000))
 export SBSYNC_STATE_DIR="$scratch/state"
 cd "$scratch" || exit 1
-if [ ! -x "$build/sbsync-agent" ] && [ -z "${SBSYNC_AGENT:-}" ]; then
-	SBSYNC_AGENT=$sbsync
-	export SBSYNC_AGENT
-fi
 
 why=$(sh "$src/tests/lib/sshd.sh" start "$scratch/srv" \
 	'SetEnv XDG_CACHE_HOME=@DIR@/cache SBSYNC_STATE_DIR=@DIR@/state TMPDIR=@DIR@/tmp')

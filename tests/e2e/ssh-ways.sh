@@ -11,10 +11,6 @@ sbsync=$build/sbsync
 trees="python3 $src/tests/lib/trees.py"
 export SBSYNC_STATE_DIR="$scratch/state"
 cd "$scratch" || exit 1
-if [ ! -x "$build/sbsync-agent" ] && [ -z "${SBSYNC_AGENT:-}" ]; then
-	SBSYNC_AGENT=$sbsync
-	export SBSYNC_AGENT
-fi
 $trees random tree 3 60
 ssh-keygen -q -t ed25519 -N '' -f ca
 env_line='SetEnv XDG_CACHE_HOME=@DIR@/cache SBSYNC_STATE_DIR=@DIR@/state TMPDIR=@DIR@/tmp'

@@ -11,11 +11,6 @@ sbsync=$build/sbsync
 trees="python3 $src/tests/lib/trees.py"
 export SBSYNC_STATE_DIR="$scratch/state"
 cd "$scratch" || exit 1
-if [ ! -x "$build/sbsync-agent" ] && [ -z "${SBSYNC_AGENT:-}" ]; then
-	# Without a static agent (sanitized builds) the program itself is sent; on this machine it runs.
-	SBSYNC_AGENT=$sbsync
-	export SBSYNC_AGENT
-fi
 
 # Everything the far side writes stays in the folder of its server.
 env_line='SetEnv XDG_CACHE_HOME=@DIR@/cache SBSYNC_STATE_DIR=@DIR@/state XDG_STATE_HOME=@DIR@/state TMPDIR=@DIR@/tmp'

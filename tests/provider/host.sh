@@ -6,11 +6,7 @@
 
 TMPDIR=$scratch
 XDG_STATE_HOME=$scratch
-if [ -x "$build/sbsync-agent" ]; then
-	SBSYNC_AGENT=$build/sbsync-agent
-else
-	SBSYNC_AGENT=$build/tests/provider/agent
-fi
+SBSYNC_AGENT=$build/sbsync-agent
 export TMPDIR XDG_STATE_HOME SBSYNC_AGENT
 
 # All 46 checks take minutes: SB_PROVIDER_FULL=1.

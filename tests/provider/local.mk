@@ -11,8 +11,3 @@ PROVIDER_TESTS = \
 	%D%/ssh.sh
 TESTS += $(PROVIDER_TESTS)
 dist_check_SCRIPTS += $(PROVIDER_TESTS)
-
-# The agent with shared libraries, for builds that have no static one.
-check_PROGRAMS += %D%/agent
-tests_provider_agent_SOURCES = bin/sbsync-agent/main.c
-tests_provider_agent_LDADD = sync/libsbsync-core.la lib/tool/libtools.la $(SYNC_LIBS) $(SSH2_LIBS)

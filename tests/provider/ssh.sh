@@ -8,12 +8,7 @@ src=${SB_TOP_SRCDIR:-.}
 build=${SB_TOP_BUILDDIR:-.}
 TMPDIR=$scratch
 export TMPDIR
-if [ -x "$build/sbsync-agent" ]; then
-	SBSYNC_AGENT=$build/sbsync-agent
-else
-	# Sanitized builds have no static one; on this machine the other runs, too.
-	SBSYNC_AGENT=$build/tests/provider/agent
-fi
+SBSYNC_AGENT=$build/sbsync-agent
 export SBSYNC_AGENT
 env_line='SetEnv XDG_CACHE_HOME=@DIR@/cache SBSYNC_STATE_DIR=@DIR@/state XDG_STATE_HOME=@DIR@/state TMPDIR=@DIR@/tmp'
 

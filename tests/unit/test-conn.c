@@ -92,9 +92,8 @@ set_up(void **state)
 	(void)snprintf(lab.program, sizeof lab.program, "%s/sbsync", build ? build : ".");
 	lab.agent[0] = lab.program;
 	lab.agent[1] = "agent";
-	/* Without a static agent (sanitized builds) the program itself is sent. */
 	(void)snprintf(path, sizeof path, "%s/sbsync-agent", build ? build : ".");
-	(void)setenv("SBSYNC_AGENT", access(path, X_OK) == 0 ? path : lab.program, 0);
+	(void)setenv("SBSYNC_AGENT", path, 0);
 	if (!test_sshd_start(&lab.sshd, "start", NULL, lines, &skips, lab.why, sizeof lab.why)) {
 		lab.none = true;
 		return skips ? 0 : -1;
