@@ -12,7 +12,7 @@ libsandbox_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -no-undefined
 pkgconfig_DATA += %D%/libsandbox.pc
 
 sbinclude_HEADERS += \
-	%D%/sb/conform.h \
+	%D%/sb/conform.h %D%/sb/env.h \
 	%D%/sb/host.h %D%/sb/host-snapshot.h %D%/sb/host-exec.h \
 	%D%/sb/launcher.h %D%/sb/profile.h %D%/sb/provider.h %D%/sb/registry.h \
 	%D%/sb/rpc.h \

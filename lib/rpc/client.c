@@ -81,7 +81,7 @@ set_address(struct sb_rpc_client *c, const char *address, const char *service, s
 		while (n > 0 && address[n - 1] == '/')
 			n--;
 		c->base = sb_str_printf("%.*s/%s/", (int)n, address, service);
-	} else if (path != address || strchr(address, '/')) {
+	} else if (path != address || (strchr(address, '/') && !strstr(address, "://"))) {
 		c->socket = strdup(path);
 		c->base = sb_str_printf("http://localhost/%s/", service);
 		if (!c->socket)

@@ -7,6 +7,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/client.c \
 	%D%/code.c %D%/code.h \
 	%D%/embed.c %D%/embed.h \
+	%D%/env.c %D%/env-int.h %D%/env-tool.c \
 	%D%/envelope.c %D%/envelope.h \
 	%D%/frame.c %D%/frame.h \
 	%D%/field.c %D%/field.h \

@@ -14,6 +14,25 @@ is "on this machine" "$("$build/doc/example" local 2>&1)" "exit 0, 0 files back,
 is "its command ran" "$(cat greeting)" "hello"
 must_fail "a backend that is not there" 1 "$build/doc/example" vm
 
+# The other one: an agent's tools, on a host in its own process or elsewhere.
+agent()
+{
+	SB_BOX=$build/sb-box "$build/doc/agent" "$@" 2>&1
+}
+is "an agent with a host of its own" "$(agent "$scratch/own" 'echo a >f' 'cat f; echo b' 'exit 7'; echo $?)" "a
+b
+7"
+is "leaves no session there" "$(ls "$scratch/own/sessions")" ""
+"$build/sbhostd" --listen "unix:$scratch/sock" --state-dir "$scratch/hostd" --storage-backend local-disk \
+	--container-runtime none --sessions-root-dir "$scratch/sessions" >"$scratch/hostd.log" 2>&1 &
+host_pid=$!
+at_exit "kill $host_pid; wait $host_pid"
+check "a host elsewhere is up" wait_for 20 "$build/sbctl" host --host "unix:$scratch/sock" health
+is "the same agent there" "$(agent "unix:$scratch/sock" 'echo a >f' 'cat f; echo b' 'exit 7'; echo $?)" "a
+b
+7"
+is "leaves no session there either" "$(ls "$scratch/sessions")" ""
+
 if ! command -v ssh-keygen >/dev/null || ! "$build/sbctl" providers | grep -q '^ssh '; then
 	skip "over SSH" "no ssh here"
 elif ! why=$(sh "$src/tests/lib/sshd.sh" start "$scratch/server" \

@@ -31,6 +31,8 @@ left()
 relay test-host-service
 relay test-host-snapshots
 relay test-host-races
+relay test-env
+relay test-env-remote
 is "no dataset is left" "$(left)" 0
 
 relay test-host-exec

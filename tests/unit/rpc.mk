@@ -1,5 +1,7 @@
 # Tests of lib/rpc.
 UNIT_RPC = \
+	%D%/test-env \
+	%D%/test-env-remote \
 	%D%/test-rpc-auth \
 	%D%/test-rpc-codec \
 	%D%/test-rpc-idem \
@@ -16,3 +18,8 @@ tests_unit_test_rpc_server_SOURCES = %D%/test-rpc-server.c %D%/rpc-toy.h tests/l
 tests_unit_test_rpc_server_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_rpc_idem_SOURCES = %D%/test-rpc-idem.c
 tests_unit_test_rpc_idem_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_env_SOURCES = %D%/test-env.c $(HOSTFIX)
+tests_unit_test_env_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_env_remote_SOURCES = %D%/test-env.c $(HOSTFIX)
+tests_unit_test_env_remote_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_REMOTE=1
+tests_unit_test_env_remote_LDADD = $(UNIT_LDADD_SANDBOX)
