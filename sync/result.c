@@ -120,9 +120,9 @@ sb_result_commit(struct sb_sync_result *res, const struct sb_commit_result *c, s
 		enum sb_commit_why why = c->left[i].why;
 		struct sb_sync_notes *l = &res->conflicts;
 
-		if (why == SB_WHY_SOURCE || why == SB_WHY_NOTEMPTY)
+		if (why == SB_WHY_NOTEMPTY)
 			l = &res->skipped;
-		else if (why == SB_WHY_DENIED)
+		else if (why == SB_WHY_DENIED || why == SB_WHY_SOURCE)
 			l = &res->errors;
 		r = sb_result_note(l, c->left[i].path, NULL, sb_commit_why_text(why), err);
 	}
@@ -135,7 +135,7 @@ sb_result_skipped(struct sb_sync_result *res, const struct sb_skipped *v, size_t
 	int r = 0;
 
 	for (size_t i = 0; i < n && r == 0; i++)
-		r = sb_result_note(v[i].reason == SB_SKIP_UNREADABLE ? &res->errors : &res->skipped, v[i].path, NULL,
+		r = sb_result_note(sb_skip_is_loss(v[i].reason) ? &res->errors : &res->skipped, v[i].path, NULL,
 			sb_skip_reason_text(v[i].reason), err);
 	return r;
 }
@@ -224,10 +224,45 @@ sb_result_has_unstable(const struct sb_sync_result *r)
 {
 	const char *left = sb_commit_why_text(SB_WHY_SOURCE), *seen = sb_skip_reason_text(SB_SKIP_UNSTABLE);
 
-	for (size_t i = 0; i < r->skipped.n; i++)
-		if (strcmp(r->skipped.v[i].why, left) == 0 || strcmp(r->skipped.v[i].why, seen) == 0)
+	for (size_t i = 0; i < r->errors.n; i++)
+		if (strcmp(r->errors.v[i].why, left) == 0 || strcmp(r->errors.v[i].why, seen) == 0)
 			return true;
 	return false;
+}
+
+static bool
+will_be_found_again(const char *why)
+{
+	if (strcmp(why, sb_commit_why_text(SB_WHY_SOURCE)) == 0)
+		return true;
+	for (int i = SB_SKIP_SPECIAL; i <= SB_SKIP_NAME; i++)
+		if (strcmp(why, sb_skip_reason_text((enum sb_skip_reason)i)) == 0)
+			return true;
+	return false;
+}
+
+static void
+notes_look_again(struct sb_sync_notes *l)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < l->n; i++) {
+		if (!will_be_found_again(l->v[i].why)) {
+			l->v[kept++] = l->v[i];
+			continue;
+		}
+		free(l->v[i].path);
+		free(l->v[i].saved_as);
+	}
+	l->n = kept;
+}
+
+void
+sb_result_look_again(struct sb_sync_result *r)
+{
+	notes_look_again(&r->skipped);
+	notes_look_again(&r->errors);
+	r->entries = 0;
 }
 
 int

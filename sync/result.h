@@ -23,6 +23,8 @@ int sb_result_skipped(struct sb_sync_result *res, const struct sb_skipped *v, si
 
 /* Was anything left out because it changed while it was read? */
 bool sb_result_has_unstable(const struct sb_sync_result *r);
+/* Before another look at the same trees: what was left out in this one will be found again, or is calm. */
+void sb_result_look_again(struct sb_sync_result *r);
 /* Adds the run before this one over the same pair and empties it: what that one skipped has been looked at again. */
 int sb_result_after(struct sb_sync_result *res, struct sb_sync_result *before, struct sb_error *err);
 

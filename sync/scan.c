@@ -39,6 +39,12 @@ sb_skip_reason_text(enum sb_skip_reason r)
 	return "unknown reason";
 }
 
+bool
+sb_skip_is_loss(enum sb_skip_reason r)
+{
+	return r == SB_SKIP_UNREADABLE || r == SB_SKIP_UNSTABLE;
+}
+
 int
 sb_scan_worker_init(struct scan_worker *w, struct sb_scan_ctx *c)
 {

@@ -74,5 +74,7 @@ int sb_scan_hash_rest(int rootfd, const struct sb_scan_opts *opts, struct sb_sca
 	bool (*want)(const char *path, const struct sb_entry *e, void *arg), void *arg, struct sb_error *err);
 
 const char *sb_skip_reason_text(enum sb_skip_reason r);
+/* Is there content that should have been synced? The others are never synced, by design. */
+bool sb_skip_is_loss(enum sb_skip_reason r);
 
 #endif

@@ -34,6 +34,7 @@ struct pair_run {
 	struct sb_diff forward; /* a copy of what is done here, for undo */
 	size_t k;
 	bool known; /* the far side's tree is the one both remembered last time */
+	bool last;  /* no other look at files that keep changing follows */
 	size_t n_conflicts; /* in the result before this pair */
 };
 
@@ -244,21 +245,42 @@ keep_left(struct pair_run *x, const struct sb_commit_result *res, struct sb_erro
 	return r;
 }
 
-/* The sandbox may go after a sync back: what could not be brought here, for whatever reason, must not read as done. */
+/* What was not brought here, as far as it is known: the first of it, and how many there are. */
+struct missing {
+	const char *path, *why;
+	size_t n;
+};
+
+static void
+miss(struct missing *m, const char *path, const char *why)
+{
+	if (!m->n++) {
+		m->path = path;
+		m->why = why;
+	}
+}
+
+/*
+ * The sandbox may go after a sync back: what could not be brought here, for whatever reason, must not read as done. `res` is NULL
+ * when there was nothing to bring.
+ */
 static int
 check_brought(const struct pair_run *x, const struct sb_commit_result *res, struct sb_error *err)
 {
-	size_t n = 0, first = 0;
+	struct missing m = { 0 };
 
-	for (size_t i = res->n_left; i-- > 0;)
-		if (res->left[i].why != SB_WHY_NOTEMPTY) {
-			n++;
-			first = i;
-		}
-	if (!n || x->run->direction != SB_FROM_RUNTIME)
+	if (x->run->direction != SB_FROM_RUNTIME || (!x->last && sb_result_has_unstable(x->run->res)))
 		return 0;
-	return sb_fail(err, SB_E_STATE, "%s: %s%s; the rest is synced back, run it again", res->left[first].path,
-		sb_commit_why_text(res->left[first].why), n > 1 ? ", and others" : "");
+	for (size_t i = 0; res && i < res->n_left; i++)
+		if (res->left[i].why != SB_WHY_NOTEMPTY)
+			miss(&m, res->left[i].path, sb_commit_why_text(res->left[i].why));
+	for (size_t i = 0; i < x->m.remote.n_skipped; i++)
+		if (sb_skip_is_loss(x->m.remote.skipped[i].reason))
+			miss(&m, x->m.remote.skipped[i].path, sb_skip_reason_text(x->m.remote.skipped[i].reason));
+	if (!m.n)
+		return 0;
+	return sb_fail(err, SB_E_STATE, "%.300s: %s%s; the rest is synced back, run it again", m.path, m.why,
+		m.n > 1 ? ", and others" : "");
 }
 
 static int
@@ -268,7 +290,7 @@ pull(struct pair_run *x, struct sb_error *err)
 	int r;
 
 	if (!x->local_plan.diff.n)
-		return 0;
+		return check_brought(x, NULL, err);
 	r = session_undo_prepare(x->run->dirfd, x->k, x->run->stamp, x->m.local, &x->forward, err);
 	if (r < 0)
 		return r;
@@ -537,9 +559,9 @@ run_pair(struct pair_run *x, struct sb_error *err)
 }
 
 static int
-run_once(struct session_run *run, size_t k, struct sb_error *err)
+run_once(struct session_run *run, size_t k, bool last, struct sb_error *err)
 {
-	struct pair_run x = { .run = run, .p = &run->s->pairs[k], .k = k, .n_conflicts = run->res->conflicts.n };
+	struct pair_run x = { .run = run, .p = &run->s->pairs[k], .k = k, .n_conflicts = run->res->conflicts.n, .last = last };
 	int r;
 
 	x.m.o = run->o;
@@ -572,10 +594,13 @@ run_once(struct session_run *run, size_t k, struct sb_error *err)
 int
 session_run_pair(struct session_run *run, size_t k, struct sb_error *err)
 {
-	int r = run_once(run, k, err);
+	int r = run_once(run, k, false, err);
+	bool unstable = r >= 0 && !run->o->dry_run && sb_result_has_unstable(run->res);
 
-	/* What was merged here has to go there. */
-	if (r > 0 && (run->direction & SB_TO_RUNTIME))
-		r = run_once(run, k, err);
+	/* What was merged here has to go there; files that changed while they were read may be calm by now. */
+	if (unstable || (r > 0 && (run->direction & SB_TO_RUNTIME))) {
+		sb_result_look_again(run->res);
+		r = run_once(run, k, true, err);
+	}
 	return r < 0 ? r : 0;
 }

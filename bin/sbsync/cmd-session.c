@@ -87,17 +87,22 @@ run_sync(void *values, int argc, char **argv)
 struct watching {
 	const struct sync_args *a;
 	bool conflicts;
+	size_t errors; /* in the sync before */
 };
 
-/* A line when something was done; nothing for nothing. */
+/* A line when something was done; nothing for nothing, nor again for files that still cannot be synced. */
 static void
 on_sync(const struct sb_session *s, int code, const struct sb_sync_result *res, const struct sb_error *err, void *arg)
 {
 	struct watching *w = arg;
 	struct sync_args quiet = *w->a;
+	bool news = res->errors.n != w->errors;
 
 	(void)s;
-	if (code < 0 || (!res->files_synced && !res->files_deleted && !res->files_moved && !res->conflicts.n && !res->errors.n))
+	if (code < 0)
+		return;
+	w->errors = res->errors.n;
+	if (!news && !res->files_synced && !res->files_deleted && !res->files_moved && !res->conflicts.n)
 		return;
 	w->conflicts = w->conflicts || res->conflicts.n;
 	(void)report(&quiet, code, err, res);

@@ -74,7 +74,7 @@ print_json(const struct sync_args *a, int code, const struct sb_error *err, cons
 {
 	json_t *o = json_object(), *phases = json_object(), *errors = notes_json(&res->errors, false);
 
-	json_object_set_new(o, "result", json_string(code < 0 ? "error" : res->conflicts.n ? "conflicts" : "ok"));
+	json_object_set_new(o, "result", json_string(code < 0 || res->errors.n ? "error" : res->conflicts.n ? "conflicts" : "ok"));
 	json_object_set_new(o, "direction", res->direction ? json_string(res->direction) : json_null());
 	json_object_set_new(o, "reason", json_string(res->reason));
 	json_object_set_new(o, "dry_run", json_boolean(a->dry_run));

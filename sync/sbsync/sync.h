@@ -118,8 +118,8 @@ struct sb_sync_result {
 	uint64_t files_delta;
 	uint64_t entries;           /* in the synced tree */
 	struct sb_sync_notes conflicts;
-	struct sb_sync_notes skipped;
-	struct sb_sync_notes errors;
+	struct sb_sync_notes skipped; /* never synced, or left as they are by the rules */
+	struct sb_sync_notes errors;  /* could not be synced: may not be read, kept changing. The rest was; the sync is not complete */
 	struct sb_sync_notes auto_exec;      /* came through, but run by themselves */
 	struct sb_sync_notes escaping_links;
 	struct sb_sync_notes merged; /* conflicts that were decided; `saved_as` is gone */

@@ -19,7 +19,8 @@ E2E = \
 	%D%/session-conflicts.sh \
 	%D%/session-watch.sh \
 	%D%/session-guards.sh \
-	%D%/session-faults.sh
+	%D%/session-faults.sh \
+	%D%/unstable.sh
 
 TESTS += $(E2E)
 
