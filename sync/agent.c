@@ -30,10 +30,14 @@
 
 #define RULES_MAX (16u << 20)
 #define LIST_MAX (256u << 20)
+/* What waits in a pipe survives a connection that breaks; what waits in sshd does not. */
+#define PIPE_LEN (1u << 20)
+#define AGAIN_MS 10000
 
 struct agent {
 	const struct sb_agent_opts *o;
 	struct sb_wire *w;
+	int peer; /* what the controller is read from */
 	struct sb_begin begin;
 	struct sb_rules *rules;
 	struct sb_replica *rep;
@@ -115,6 +119,10 @@ open_replica(struct agent *a, struct sb_error *err)
 	memcpy(o.pair, a->begin.pair, sizeof o.pair);
 	o.create = a->begin.flags & SB_BEGIN_CREATE;
 	o.readonly = a->begin.flags & SB_BEGIN_READONLY;
+	if (a->begin.flags & SB_BEGIN_AGAIN) {
+		o.lock_ms = AGAIN_MS;
+		o.peer = a->peer;
+	}
 	o.cancel = a->o->cancel;
 	o.log = a->o->log;
 	a->rep = sb_replica_open(&o, err);
@@ -612,13 +620,14 @@ int
 sb_agent_serve(struct sb_transport *t, const struct sb_agent_opts *opts, struct sb_error *err)
 {
 	struct sb_wire_opts wo = SB_WIRE_OPTS_INIT;
-	struct agent a = { .o = opts };
+	struct agent a = { .o = opts, .peer = t->rfd };
 	struct sb_error e = { 0 };
 	int r;
 
 	r = sb_file_write_all(t->wfd, SB_PROTO_MARKER, strlen(SB_PROTO_MARKER), err);
 	if (r < 0)
 		return r;
+	(void)fcntl(t->rfd, F_SETPIPE_SZ, PIPE_LEN);
 	wo.cancel = opts->cancel;
 	wo.stall_ms = opts->stall_ms;
 	wo.busy_ms = -1; /* a controller may keep the connection for its next sync */

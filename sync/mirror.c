@@ -207,6 +207,8 @@ mirror_scan_both(struct mirror *m, struct sb_begin *b, bool source, struct sb_er
 		b->base = m->local->base->id;
 	if (!source && is_empty_dir(m->local->root))
 		b->flags |= SB_BEGIN_LAZY;
+	if (m->retry && m->retry->was_lost)
+		b->flags |= SB_BEGIN_AGAIN;
 	r = sb_peer_begin(m->link, b, guess ? guess : m->rules, err);
 	if (r < 0)
 		return mirror_send_failed(m, r, err);

@@ -133,6 +133,7 @@ struct rec *recv_rec(struct sb_recv *r, uint32_t n);
 
 /* receive-write.c */
 int recv_pool_start(struct sb_recv *r, unsigned jobs, struct sb_error *err);
+/* Ends the writers. Files that arrived are written first, unless it was canceled: the next attempt need not send them again. */
 void recv_pool_stop(struct sb_recv *r);
 /* Waits until nothing is queued or running; returns what failed. */
 int recv_pool_drain(struct sb_recv *r, struct sb_error *err);

@@ -161,6 +161,7 @@ work(void *arg)
 	for (;;) {
 		struct sb_error e = { 0 };
 		struct job *j;
+		bool want;
 		int n = 0;
 
 		while (!p->head && !p->stop)
@@ -171,9 +172,10 @@ work(void *arg)
 		p->head = j->next;
 		if (!p->head)
 			p->tail = &p->head;
-		n = p->failed;
+		/* At the end only what came from the far side is still worth writing. */
+		want = !p->failed && (!p->stop || j->kind == JOB_WRITE);
 		pthread_mutex_unlock(&p->mu);
-		if (n == 0)
+		if (want)
 			n = j->kind == JOB_WRITE ? do_write(r, j, &e) : do_clone(r, j, &e);
 		pthread_mutex_lock(&p->mu);
 		if (n < 0 && !p->failed) {
@@ -231,7 +233,7 @@ recv_pool_stop(struct sb_recv *r)
 		return;
 	pthread_mutex_lock(&p->mu);
 	p->stop = true;
-	if (!p->failed)
+	if (!p->failed && sb_cancel_requested(r->rep->cancel))
 		p->failed = SB_E_CANCELED;
 	pthread_cond_broadcast(&p->more);
 	pthread_mutex_unlock(&p->mu);

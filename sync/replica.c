@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -17,6 +18,7 @@
 #define BASE_FILE "base"
 #define RULES_FILE "base-rules"
 #define CACHE_FILE "cache"
+#define LOCK_STEP_MS 20
 
 char *
 sb_state_dir(struct sb_error *err)
@@ -66,12 +68,27 @@ open_state(const struct sb_replica_opts *o)
 	return fd;
 }
 
+/* A pause before the lock is tried again; false when there is no more waiting. */
+static bool
+wait_for_lock(const struct sb_replica *r, sb_deadline until)
+{
+	struct pollfd p[2] = { { .fd = sb_cancel_fd(r->cancel), .events = POLLIN }, { .fd = r->peer } };
+
+	return !sb_deadline_passed(until) && poll(p, 2, LOCK_STEP_MS) <= 0;
+}
+
 static int
 lock_root(struct sb_replica *r, struct sb_error *err)
 {
+	sb_deadline until = sb_deadline_in(r->lock_ms);
+	int n;
+
 	if (r->readonly)
 		return 0;
-	if (flock(r->rootfd, LOCK_EX | LOCK_NB) == 0)
+	do
+		n = flock(r->rootfd, LOCK_EX | LOCK_NB);
+	while (n < 0 && errno == EWOULDBLOCK && r->lock_ms && wait_for_lock(r, until));
+	if (n == 0)
 		return 0;
 	if (errno == EWOULDBLOCK)
 		return sb_fail(err, SB_E_LOCKED, "another sync works on %s: wait for it or stop it", r->root);
@@ -126,6 +143,8 @@ sb_replica_open(const struct sb_replica_opts *opts, struct sb_error *err)
 	r->rootfd = r->statefd = r->recipefd = -1;
 	r->create = opts->create;
 	r->readonly = opts->readonly;
+	r->lock_ms = opts->lock_ms;
+	r->peer = opts->peer;
 	r->cancel = opts->cancel;
 	r->log = opts->log;
 	if (open_root(r, err) < 0)

@@ -25,10 +25,12 @@ struct sb_replica_opts {
 	uint8_t pair[16];      /* names the state; all zero: keep none */
 	bool create;           /* a missing root is an empty one */
 	bool readonly;         /* never change it: no lock, no recovery of an interrupted commit */
+	int lock_ms;           /* how long to wait for another sync that works on it */
+	int peer;              /* a descriptor whose hang-up ends that wait; -1: none */
 	const struct sb_cancel *cancel;
 	struct sb_log log;
 };
-#define SB_REPLICA_OPTS_INIT { .size = sizeof(struct sb_replica_opts), .role = "local" }
+#define SB_REPLICA_OPTS_INIT { .size = sizeof(struct sb_replica_opts), .role = "local", .peer = -1 }
 
 struct sb_replica {
 	char *root;
@@ -36,6 +38,7 @@ struct sb_replica {
 	int statefd;   /* -1 when no state is kept */
 	bool create;
 	bool readonly;
+	int lock_ms, peer;
 	bool recovered; /* an interrupted commit was finished when it was opened */
 	const struct sb_cancel *cancel;
 	struct sb_log log;

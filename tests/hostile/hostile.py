@@ -6,12 +6,15 @@
 
 Each lie ends in an error of one clean line, in bounded time and memory; nothing is changed, inside or outside. Prints TAP.
 """
+import io
 import os
 import resource
+import select
 import shutil
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -147,6 +150,7 @@ class Controller:
                                   env=env, preexec_fn=bounded)
         self.proof = Proof()
         self.data = b""
+        self.marked = False
 
     def send(self, kind, payload=b""):
         f = frame(kind, payload)
@@ -173,6 +177,20 @@ class Controller:
 
     def commit(self):
         self.send(COMMIT, b"\0\0" + struct.pack("<H", 0o755) + svarint(0))
+
+    def answer(self, frames=None):
+        """The kinds of the next frames, up to a PROOF or an ERROR."""
+        kinds = []
+        if not self.marked:
+            self.marked = self.p.stdout.read(len(MARKER)) == MARKER
+        while not kinds or (kinds[-1] not in (PROOF, ERROR) and len(kinds) != frames):
+            head = self.p.stdout.read(5)
+            if len(head) < 5:
+                raise Bad("it ended")
+            n, kind = struct.unpack("<IB", head)
+            self.p.stdout.read(n)
+            kinds.append(kind)
+        return kinds
 
     def finish(self):
         try:
@@ -351,6 +369,73 @@ def honest_controller(opts):
         subprocess.run(["rm", "-rf", top])
 
 
+def cut_controller(opts):
+    """A connection that ends behind the data: all of it is there for the next one."""
+    top = tempfile.mkdtemp(prefix="hostile.")
+    many = 600
+    try:
+        os.mkdir(os.path.join(top, "root"))
+        raw = io.BytesIO()
+        with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as t:
+            for i in range(many):
+                e = tarfile.TarInfo("f%04d" % i)
+                e.size = 500
+                t.addfile(e, io.BytesIO(b"%04d " % i * 100))
+        c = Controller(opts, top)
+        c.open()
+        c.plan(*[(b"f%04d" % i, {"type": 2, "size": 500, "digest": None}, WHOLE) for i in range(many)])
+        c.send(DATA, b"\0" + struct.pack("<I", len(raw.getvalue())) + raw.getvalue())
+        c.finish()
+        c = Controller(opts, top)
+        c.open()
+        code, kinds, said, out = c.finish()
+        if HAVE not in kinds:
+            raise Bad("nothing is left: %r %r" % (kinds, said))
+        at = len(MARKER)
+        while out[at + 4] != HAVE:
+            at += 5 + struct.unpack("<I", out[at:at + 4])[0]
+        size, packed = struct.unpack("<QQ", out[at + 6:at + 22])
+        have = decompress(out[at + 22:at + 22 + packed], size)
+        if have[:2] != varint(many):
+            raise Bad("%d bytes of leftovers, not %d files" % (len(have), many))
+    finally:
+        subprocess.run(["rm", "-rf", top])
+
+
+def waiting_controller(opts):
+    """One that comes again waits for the agent it lost; others do not."""
+    top = tempfile.mkdtemp(prefix="hostile.")
+    try:
+        os.mkdir(os.path.join(top, "root"))
+        first, again, gone = (Controller(opts, top) for _ in range(3))
+        for c in (first, again):
+            c.open(flags=1 if c is first else 1 | 256)
+            c.p.stdin.write(c.data)
+            c.p.stdin.flush()
+            c.data = b""
+            if c is first and first.answer() != [WELCOME, SCAN, PROOF]:
+                raise Bad("no scan")
+        other = Controller(opts, top)
+        other.open()
+        code, kinds, said, out = other.finish()
+        if kinds != [WELCOME, ERROR] or b"another sync works on" not in said:
+            raise Bad("not told that another one works there: %r %r" % (kinds, said))
+        gone.open(flags=1 | 256)
+        code, kinds, said, out = gone.finish()
+        if kinds[:2] != [WELCOME, ERROR]:
+            raise Bad("one that is gone still waits: %r" % kinds)
+        if select.select([again.p.stdout], [], [], 0)[0] and again.answer(1) != [WELCOME]:
+            raise Bad("did not greet")
+        if select.select([again.p.stdout], [], [], 0)[0]:
+            raise Bad("does not wait")
+        first.finish()
+        if SCAN not in again.answer():
+            raise Bad("no scan after the wait")
+        again.finish()
+    finally:
+        subprocess.run(["rm", "-rf", top])
+
+
 def lying_controller(opts, name, lie):
     top = tempfile.mkdtemp(prefix="hostile.")
     try:
@@ -379,7 +464,8 @@ def lying_controller(opts, name, lie):
 def main():
     opts = {"driver": os.path.abspath(sys.argv[1]), "sbsync": os.path.abspath(sys.argv[2])}
     only = sys.argv[3:]
-    tests = [("controller: honest", lambda: honest_controller(opts)), ("agent, pull: honest", lambda: lying_agent(opts, "honest", False, 0)),
+    tests = [("controller: honest", lambda: honest_controller(opts)), ("controller: cut", lambda: cut_controller(opts)),
+             ("controller: comes again", lambda: waiting_controller(opts)), ("agent, pull: honest", lambda: lying_agent(opts, "honest", False, 0)),
              ("agent, push: honest", lambda: lying_agent(opts, "honest", True, 0))]
     tests += [("controller: " + k, lambda k=k, v=v: lying_controller(opts, k, v)) for k, v in CONTROLLER_LIES.items()]
     tests += [("agent, pull: " + k, lambda k=k, v=v: lying_agent(opts, k, False, v)) for k, v in PULL_LIES.items()]
