@@ -18,7 +18,8 @@ sbsync_SOURCES = \
 	%D%/sbsync/report.c \
 	%D%/sbsync/sbsync.h \
 	%D%/sbsync/signals.c \
-	%D%/sbsync/units.h
+	%D%/sbsync/units.h \
+	%D%/sbsync/verbs.c
 sbsync_LDADD = sync/libsbsync-core.la $(SYNC_LIBS) $(SSH2_LIBS) $(JANSSON_LIBS)
 
 # The agent alone, without shared libraries: what is sent to machines that have no sbsync. A build that cannot have it (sanitizers) makes one

@@ -5,12 +5,12 @@
 
 #include <bin/sbsync/sbsync.h>
 
-static const struct sb_opt options[] = {
+const struct sb_opt agent_options[] = {
 	{ 'h', "help", SB_OPT_FLAG, offsetof(struct sync_args, help), NULL, "show this help", NULL, 0, 0 },
 	{ 0, NULL, SB_OPT_FLAG, 0, NULL, NULL, NULL, 0, 0 },
 };
 
-static int
+int
 run_agent(void *values, int argc, char **argv)
 {
 	struct sb_error err = { 0 };
@@ -29,14 +29,3 @@ run_agent(void *values, int argc, char **argv)
 		complain("agent: %s", err.msg);
 	return exit_code(r);
 }
-
-const struct sb_cmd cmd_agent = {
-	.name = "agent",
-	.args = "",
-	.help = "be the far side of a sync, on stdin and stdout",
-	.details = NULL,
-	.opts = options,
-	.min_args = 0,
-	.max_args = 0,
-	.run = run_agent,
-};

@@ -104,7 +104,7 @@ check_there(struct visit *v, const struct sync_args *a, const struct sb_endpoint
 	return r < 0 ? r : 0;
 }
 
-static int
+int
 run_doctor(void *values, int argc, char **argv)
 {
 	struct sync_args *a = values;
@@ -140,14 +140,3 @@ run_doctor(void *values, int argc, char **argv)
 	}
 	return v.bad ? EXIT_FAILED : EXIT_DONE;
 }
-
-const struct sb_cmd cmd_doctor = {
-	.name = "doctor",
-	.args = "[REMOTE]",
-	.help = "check the way to REMOTE, or this machine; say what to do",
-	.details = "REMOTE is [user@]host:path or ssh://[user@]host[:port]/path. Nothing is changed\nthere, but the agent is brought there as a sync would do.",
-	.opts = doctor_options,
-	.min_args = 0,
-	.max_args = 1,
-	.run = run_doctor,
-};

@@ -44,20 +44,9 @@ run_sync_mirror(struct sync_args *a, char **argv)
 	return r;
 }
 
-static int
+int
 run_mirror(void *values, int argc, char **argv)
 {
 	(void)argc;
 	return run_sync_mirror(values, argv);
 }
-
-const struct sb_cmd cmd_mirror = {
-	.name = "mirror",
-	.args = "SRC DST",
-	.help = "make DST equal to SRC, one way, without a session",
-	.details = "SRC and DST are directories: a local path, [user@]host:path or\nssh://[user@]host[:port]/path. At most one of them is remote.",
-	.opts = sync_options,
-	.min_args = 2,
-	.max_args = 2,
-	.run = run_mirror,
-};

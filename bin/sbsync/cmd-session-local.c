@@ -40,7 +40,7 @@ find_session(const char *name, struct sb_session *out, struct sb_error *err)
 	return r;
 }
 
-static int
+int
 run_undo(void *values, int argc, char **argv)
 {
 	struct sync_args *a = values;
@@ -81,7 +81,7 @@ full_path(const char *path)
 	return sb_str_printf("%s/%s", strcmp(real, "/") == 0 ? "" : real, leaf);
 }
 
-static int
+int
 run_resolve(void *values, int argc, char **argv)
 {
 	struct sync_args *a = values;
@@ -113,25 +113,3 @@ run_resolve(void *values, int argc, char **argv)
 	free(path);
 	return r;
 }
-
-const struct sb_cmd cmd_undo = {
-	.name = "undo",
-	.args = "[SESSION]",
-	.help = "take the local side back to before the last sync",
-	.details = "What was edited since stays; the old version is put beside it. A second undo\nundoes the first.",
-	.opts = undo_options,
-	.min_args = 0,
-	.max_args = 1,
-	.run = run_undo,
-};
-
-const struct sb_cmd cmd_resolve = {
-	.name = "resolve",
-	.args = "[PATH]",
-	.help = "decide conflicts: one version stays, the other goes",
-	.details = "PATH is the file or the version saved beside it. The next sync carries the\ndecision over; undo takes it back.",
-	.opts = resolve_options,
-	.min_args = 0,
-	.max_args = 1,
-	.run = run_resolve,
-};

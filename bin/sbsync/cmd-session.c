@@ -17,7 +17,7 @@ free_opts(struct sb_sync_opts *o)
 	free((void *)o->exclude_from);
 }
 
-static int
+int
 run_start(void *values, int argc, char **argv)
 {
 	struct sync_args *a = values;
@@ -78,7 +78,7 @@ sync_session(struct sync_args *a, int argc, char **argv, enum sb_session_reason 
 	return r;
 }
 
-static int
+int
 run_sync(void *values, int argc, char **argv)
 {
 	return sync_session(values, argc, argv, SB_REASON_TURN);
@@ -109,7 +109,7 @@ on_sync(const struct sb_session *s, int code, const struct sb_sync_result *res, 
 	(void)fflush(stdout);
 }
 
-static int
+int
 run_watch(void *values, int argc, char **argv)
 {
 	struct sync_args *a = values;
@@ -140,13 +140,13 @@ run_watch(void *values, int argc, char **argv)
 	return r < 0 ? exit_code(r) : w.conflicts ? EXIT_CONFLICTS : EXIT_DONE;
 }
 
-static int
+int
 run_stop(void *values, int argc, char **argv)
 {
 	return sync_session(values, argc, argv, SB_REASON_STOP);
 }
 
-static int
+int
 run_diff(void *values, int argc, char **argv)
 {
 	struct sync_args *a = values;
@@ -154,58 +154,3 @@ run_diff(void *values, int argc, char **argv)
 	a->dry_run = true;
 	return argc == 2 ? run_sync_mirror(a, argv) : sync_session(a, argc, argv, SB_REASON_TURN);
 }
-
-const struct sb_cmd cmd_start = {
-	.name = "start",
-	.args = "LOCAL REMOTE",
-	.help = "open a session: sync LOCAL to the sandbox at REMOTE",
-	.details = "REMOTE is a local path, [user@]host:path or ssh://[user@]host[:port]/path.\nThe exclude rules in force now hold for the whole session.",
-	.opts = start_options,
-	.min_args = 2,
-	.max_args = 2,
-	.run = run_start,
-};
-
-const struct sb_cmd cmd_sync = {
-	.name = "sync",
-	.args = "[SESSION]",
-	.help = "sync both ways now",
-	.details = "SESSION may be left out inside the local directory.",
-	.opts = session_options,
-	.min_args = 0,
-	.max_args = 1,
-	.run = run_sync,
-};
-
-const struct sb_cmd cmd_watch = {
-	.name = "watch",
-	.args = "[SESSION]",
-	.help = "sync both ways whenever something changes, until Ctrl-C",
-	.details = "SESSION may be left out inside the local directory.",
-	.opts = watch_options,
-	.min_args = 0,
-	.max_args = 1,
-	.run = run_watch,
-};
-
-const struct sb_cmd cmd_stop = {
-	.name = "stop",
-	.args = "[SESSION]",
-	.help = "sync back from the sandbox and close the session",
-	.details = NULL,
-	.opts = session_options,
-	.min_args = 0,
-	.max_args = 1,
-	.run = run_stop,
-};
-
-const struct sb_cmd cmd_diff = {
-	.name = "diff",
-	.args = "[SESSION] | SRC DST",
-	.help = "show what a sync, or a mirror, would do; change nothing",
-	.details = "Lines with '<-' change the local directory, with '->' the other one.",
-	.opts = session_options,
-	.min_args = 0,
-	.max_args = 2,
-	.run = run_diff,
-};

@@ -64,7 +64,7 @@ tell_recovery(const struct sb_session *s, const char *result, const struct sb_sy
 		(void)printf("%s: %s\n", s->name, result);
 }
 
-static int
+int
 run_recover(void *values, int argc, char **argv)
 {
 	struct sync_args *a = values;
@@ -115,7 +115,7 @@ print_json(json_t *j)
 	return EXIT_DONE;
 }
 
-static int
+int
 run_ls(void *values, int argc, char **argv)
 {
 	struct sync_args *a = values;
@@ -160,7 +160,7 @@ load(int argc, char **argv, struct sb_session *s)
 	return r < 0 ? exit_code(r) : 0;
 }
 
-static int
+int
 run_status(void *values, int argc, char **argv)
 {
 	struct sync_args *a = values;
@@ -185,7 +185,7 @@ run_status(void *values, int argc, char **argv)
 	return r;
 }
 
-static int
+int
 run_conflicts(void *values, int argc, char **argv)
 {
 	struct sync_args *a = values;
@@ -221,7 +221,7 @@ run_conflicts(void *values, int argc, char **argv)
 	return r < 0 ? exit_code(r) : EXIT_DONE;
 }
 
-static int
+int
 run_log(void *values, int argc, char **argv)
 {
 	struct sb_session s = { 0 };
@@ -289,7 +289,7 @@ ask_discard(struct sb_session *s)
 	return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-static int
+int
 run_rm(void *values, int argc, char **argv)
 {
 	struct sync_args *a = values;
@@ -309,25 +309,3 @@ run_rm(void *values, int argc, char **argv)
 	sb_session_free(&s);
 	return exit_code(r);
 }
-
-const struct sb_cmd cmd_recover = {
-	.name = "recover",
-	.args = "[SESSION]",
-	.help = "finish what a crash interrupted; for cron",
-	.details = "Sessions whose owner is gone are synced back. Those that cannot be reached\nare tried again, less and less often, until they are.",
-	.opts = recover_options,
-	.min_args = 0,
-	.max_args = 1,
-	.run = run_recover,
-};
-
-const struct sb_cmd cmd_status = { .name = "status", .args = "[SESSION]", .help = "show a session", .opts = list_options,
-	.min_args = 0, .max_args = 1, .run = run_status };
-const struct sb_cmd cmd_ls = { .name = "ls", .args = "", .help = "list the sessions", .opts = list_options, .min_args = 0,
-	.max_args = 0, .run = run_ls };
-const struct sb_cmd cmd_conflicts = { .name = "conflicts", .args = "[SESSION]", .help = "list the versions kept aside",
-	.opts = list_options, .min_args = 0, .max_args = 1, .run = run_conflicts };
-const struct sb_cmd cmd_log = { .name = "log", .args = "[SESSION]", .help = "show what the session's syncs did",
-	.opts = list_options, .min_args = 0, .max_args = 1, .run = run_log };
-const struct sb_cmd cmd_rm = { .name = "rm", .args = "[SESSION]", .help = "forget a session", .opts = rm_options,
-	.min_args = 0, .max_args = 1, .run = run_rm };

@@ -9,26 +9,6 @@
 #include <bin/sbsync/sbsync.h>
 #include <sbsync/version.h>
 
-static const struct sb_cmd *const commands[] = {
-	&cmd_mirror,
-	&cmd_start,
-	&cmd_sync,
-	&cmd_watch,
-	&cmd_stop,
-	&cmd_recover,
-	&cmd_diff,
-	&cmd_status,
-	&cmd_ls,
-	&cmd_conflicts,
-	&cmd_resolve,
-	&cmd_undo,
-	&cmd_log,
-	&cmd_rm,
-	&cmd_doctor,
-	&cmd_agent,
-	NULL,
-};
-
 void
 complain(const char *fmt, ...)
 {
@@ -44,7 +24,11 @@ complain(const char *fmt, ...)
 static void
 usage(FILE *f)
 {
-	sb_opt_print_usage(f, "sbsync", "keep a workspace and a sandbox in step", commands);
+	const struct sb_cmd *list[VERBS + 1] = { 0 };
+
+	for (size_t i = 0; i < VERBS; i++)
+		list[i] = &verbs[i];
+	sb_opt_print_usage(f, "sbsync", "keep a workspace and a sandbox in step", list);
 }
 
 /* Verbs print their own --help from their table; this finds the request before the operands are counted. */
@@ -102,9 +86,9 @@ main(int argc, char **argv)
 		usage(stdout);
 		return EXIT_DONE;
 	}
-	for (size_t i = 0; commands[i]; i++)
-		if (strcmp(commands[i]->name, argv[1]) == 0)
-			return run(commands[i], argc - 1, argv + 1);
+	for (size_t i = 0; i < VERBS; i++)
+		if (strcmp(verbs[i].name, argv[1]) == 0)
+			return run(&verbs[i], argc - 1, argv + 1);
 	complain("there is no command '%s'; try 'sbsync --help'", argv[1]);
 	return EXIT_USAGE;
 }

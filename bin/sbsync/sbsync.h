@@ -55,23 +55,26 @@ extern const struct sb_opt rm_options[];
 extern const struct sb_opt resolve_options[];
 extern const struct sb_opt undo_options[];
 extern const struct sb_opt watch_options[];
+extern const struct sb_opt agent_options[];
 
-extern const struct sb_cmd cmd_mirror;
-extern const struct sb_cmd cmd_diff;
-extern const struct sb_cmd cmd_start;
-extern const struct sb_cmd cmd_sync;
-extern const struct sb_cmd cmd_stop;
-extern const struct sb_cmd cmd_recover;
-extern const struct sb_cmd cmd_status;
-extern const struct sb_cmd cmd_ls;
-extern const struct sb_cmd cmd_conflicts;
-extern const struct sb_cmd cmd_log;
-extern const struct sb_cmd cmd_rm;
-extern const struct sb_cmd cmd_doctor;
-extern const struct sb_cmd cmd_resolve;
-extern const struct sb_cmd cmd_undo;
-extern const struct sb_cmd cmd_watch;
-extern const struct sb_cmd cmd_agent;
+#define VERBS 16
+extern const struct sb_cmd verbs[VERBS];
+int run_mirror(void *values, int argc, char **argv);
+int run_start(void *values, int argc, char **argv);
+int run_sync(void *values, int argc, char **argv);
+int run_watch(void *values, int argc, char **argv);
+int run_stop(void *values, int argc, char **argv);
+int run_recover(void *values, int argc, char **argv);
+int run_diff(void *values, int argc, char **argv);
+int run_status(void *values, int argc, char **argv);
+int run_ls(void *values, int argc, char **argv);
+int run_conflicts(void *values, int argc, char **argv);
+int run_resolve(void *values, int argc, char **argv);
+int run_undo(void *values, int argc, char **argv);
+int run_log(void *values, int argc, char **argv);
+int run_rm(void *values, int argc, char **argv);
+int run_doctor(void *values, int argc, char **argv);
+int run_agent(void *values, int argc, char **argv);
 
 /* The mirror verb's work, also for `diff SRC DST`. */
 int run_sync_mirror(struct sync_args *a, char **argv);

@@ -169,7 +169,8 @@ asleep()
 	kill -STOP $pid
 	: >pause.go
 	sleep "${SESSION_SLEEP:-3}"
-	kill -CONT $pid
+	# It may be gone: the other side ends what does not answer any more.
+	kill -CONT $pid 2>/dev/null
 	code=0
 	wait $run || code=$?
 	# A sleep longer than the other side's patience ends the sync; the next one completes it.
