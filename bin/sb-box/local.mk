@@ -6,9 +6,10 @@ sb_box_SOURCES = \
 	%D%/enter.c \
 	%D%/main.c \
 	%D%/run.c \
+	%D%/serve.c \
 	%D%/shim.c \
 	%D%/tree.c \
-	lib/host/boxfilter.c lib/host/boxfilter.h
+	lib/host/boxfilter.c lib/host/boxfilter.h lib/host/boxserve.h
 sb_box_CFLAGS = $(AM_CFLAGS)
 if !SANITIZED
 sb_box_LDFLAGS = $(AM_LDFLAGS) -all-static -Wl,--gc-sections

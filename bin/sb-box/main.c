@@ -95,6 +95,8 @@ static const struct {
 	{ "init", box_main_init },
 	{ "dial", box_main_dial },
 	{ "shim", box_main_shim },
+	{ "serve", box_main_serve },
+	{ "await", box_main_await },
 	{ "signal", box_main_signal },
 	{ "place", box_main_place },
 };

@@ -23,8 +23,7 @@
 /* What was killed and is not gone after so many rounds of 2 ms is left to the sandbox's own end. */
 #define KILL_ROUNDS 1500
 
-/* Who started us with `leads` reads this; nobody else has that descriptor open. */
-static void
+void
 box_report(int sys)
 {
 	const struct sb_spawn_report r = { SB_SPAWN_REPORT_EXEC, sys };
@@ -51,32 +50,45 @@ limit(int what, rlim_t value)
 	}
 }
 
+/* `fd`, or /dev/null for -1, becomes number `as`; those that are given are all above it. */
+static void
+become(int fd, int as)
+{
+	int null = fd < 0 ? open("/dev/null", O_RDWR) : -1;
+
+	if (fd >= 0 || null != as)
+		(void)dup2(fd >= 0 ? fd : null, as);
+	if (null >= 0 && null != as)
+		(void)close(null);
+}
+
 /* In the child: a session of its own, with the terminal if its input is one, then the program. */
 static void __attribute__((noreturn))
-child(const struct box_job *j, const sigset_t *mask)
+child(const struct box_job *j)
 {
+	sigset_t none;
 	int code;
 
 	(void)setsid();
+	for (int i = 0; i < 3 && j->own_stdio; i++)
+		become(j->stdio[i], i);
 	if (isatty(0))
 		(void)ioctl(0, TIOCSCTTY, 0);
-	if (j->null_stdin) {
-		int null = open("/dev/null", O_RDONLY);
-
-		if (null > 0) {
-			(void)dup2(null, 0);
-			(void)close(null);
-		}
-	}
+	if (j->null_stdin)
+		become(-1, 0);
 	limit(RLIMIT_CORE, 0);
 	limit(RLIMIT_NOFILE, FILES_MAX);
 	if (j->max_memory)
 		limit(RLIMIT_AS, (rlim_t)j->max_memory);
 	(void)signal(SIGCHLD, SIG_DFL);
 	(void)signal(SIGPIPE, SIG_DFL);
-	(void)sigprocmask(SIG_SETMASK, mask, NULL);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	if (j->cwd && chdir(j->cwd) < 0)
 		_exit(box_fail(j->cwd));
+	/* The program is looked for where its own environment says; our memory is the parent's, which undoes it. */
+	if (j->env)
+		environ = j->env;
 	(void)execvp(j->argv[0], j->argv);
 	code = errno == ENOENT || errno == ENOTDIR ? BOX_NOTFOUND : BOX_NOEXEC;
 	box_report(errno);
@@ -85,14 +97,24 @@ child(const struct box_job *j, const sigset_t *mask)
 }
 
 /* Copying even this small a process is what costs most in gVisor. */
-static pid_t
-start(const struct box_job *j, const sigset_t *mask)
+pid_t
+box_start(const struct box_job *j)
 {
+	char **ours = environ;
 	pid_t pid = vfork();
 
 	if (pid == 0)
-		child(j, mask);
+		child(j);
+	environ = ours;
 	return pid;
+}
+
+void
+box_catch_child(void)
+{
+	const struct sigaction sa = { .sa_handler = on_child };
+
+	(void)sigaction(SIGCHLD, &sa, NULL);
 }
 
 /* Until no child is left: orphans of the command come to us where the kernel knows subreapers, else by their mark. */
@@ -149,16 +171,14 @@ int
 box_supervise(const struct box_job *j)
 {
 	bool reaper = prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
-	struct sigaction sa = { .sa_handler = on_child };
-	sigset_t all, unblocked;
+	sigset_t all;
 	int status;
 	pid_t pid;
 
-	(void)sigemptyset(&unblocked);
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, NULL);
-	(void)sigaction(SIGCHLD, &sa, NULL);
-	pid = start(j, &unblocked);
+	box_catch_child();
+	pid = box_start(j);
 	if (pid < 0)
 		return box_fail("fork");
 	(void)close(SB_SPAWN_REPORT_FD);

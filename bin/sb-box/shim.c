@@ -79,15 +79,16 @@ box_main_shim(int argc, char **argv)
 {
 	const char *status_file = NULL, *once = NULL;
 	int out[2] = { -1, -1 }, err[2] = { -1, -1 };
-	bool pipes = false;
+	bool pipes = false, last = false;
 	sigset_t all, none;
 	int c, status, code;
 	pid_t pid;
 
-	while ((c = getopt(argc, argv, "+ps:u:")) != -1) {
+	while ((c = getopt(argc, argv, "+eps:u:")) != -1) {
 		if (c == '?')
 			return BOX_FAILED;
 		pipes |= c == 'p';
+		last |= c == 'e';
 		if (c == 's')
 			status_file = optarg;
 		if (c == 'u')
@@ -104,9 +105,13 @@ box_main_shim(int argc, char **argv)
 			(void)dup2(out[1], 1);
 			(void)dup2(err[1], 2);
 		}
+		if (last)
+			(void)fcntl(SB_SPAWN_REPORT_FD, F_SETFD, FD_CLOEXEC);
 		(void)sigprocmask(SIG_SETMASK, &none, NULL);
 		(void)execvp(argv[optind], argv + optind);
 		code = errno == ENOENT ? BOX_NOTFOUND : BOX_NOEXEC;
+		if (last)
+			box_report(errno);
 		(void)box_fail(argv[optind]);
 		_exit(code);
 	}

@@ -17,7 +17,7 @@
 #define ENVIRON_MAX 16384
 
 struct member {
-	pid_t pid, ppid;
+	pid_t pid, ppid, sid;
 	bool in;
 };
 
@@ -39,30 +39,34 @@ read_proc(pid_t pid, const char *name, char *buf, size_t size)
 	return n;
 }
 
-/* The parent, or -1 when it is gone or only a zombie. */
-static pid_t
-parent_of(pid_t pid)
+/* Parent and session; false when it is gone or only a zombie. */
+static bool
+look_at(pid_t pid, struct member *out)
 {
 	char buf[1024], state, *p;
-	int ppid;
+	int ppid, sid;
 
 	if (read_proc(pid, "stat", buf, sizeof buf) <= 0)
-		return -1;
+		return false;
 	p = strrchr(buf, ')');
-	if (!p || sscanf(p + 1, " %c %d", &state, &ppid) != 2 || state == 'Z' || state == 'X')
-		return -1;
-	return ppid;
+	if (!p || sscanf(p + 1, " %c %d %*d %d", &state, &ppid, &sid) != 3 || state == 'Z' || state == 'X')
+		return false;
+	*out = (struct member){ .pid = pid, .ppid = ppid, .sid = sid };
+	return true;
 }
 
+/* A mark that ends with a slash means all that begin with it, any other itself. */
 static bool
 has_mark(pid_t pid, const char *mark)
 {
 	char buf[ENVIRON_MAX];
 	ssize_t n = read_proc(pid, "environ", buf, sizeof buf);
+	size_t len = strlen(mark);
 
 	for (char *p = buf; n > 0 && p < buf + n; p += strlen(p) + 1)
 		if (strncmp(p, MARK, sizeof MARK - 1) == 0)
-			return strncmp(p + sizeof MARK - 1, mark, strlen(mark)) == 0;
+			return strncmp(p + sizeof MARK - 1, mark, len) == 0 &&
+				(len == 0 || mark[len - 1] == '/' || p[sizeof MARK - 1 + len] == '\0');
 	return false;
 }
 
@@ -76,9 +80,9 @@ list(size_t *out_n)
 
 	while (d && (e = readdir(d))) {
 		pid_t pid = isdigit((unsigned char)e->d_name[0]) ? (pid_t)strtol(e->d_name, NULL, 10) : 0;
-		pid_t ppid = pid > 1 && pid != getpid() ? parent_of(pid) : -1;
+		struct member m;
 
-		if (ppid < 0)
+		if (pid <= 1 || pid == getpid() || !look_at(pid, &m))
 			continue;
 		if (n == cap) {
 			struct member *more = realloc(v, (cap ? cap * 2 : 64) * sizeof *v);
@@ -88,7 +92,7 @@ list(size_t *out_n)
 			v = more;
 			cap = cap ? cap * 2 : 64;
 		}
-		v[n++] = (struct member){ .pid = pid, .ppid = ppid };
+		v[n++] = m;
 	}
 	if (d)
 		(void)closedir(d);
@@ -105,15 +109,13 @@ is_helper(pid_t pid)
 	return read_proc(pid, "comm", comm, sizeof comm) > 0 && strcmp(comm, "box\n") == 0;
 }
 
-size_t
-box_signal(const char *mark, pid_t parent, int sig)
+/* Those that are in, and all that descend from them. */
+static size_t
+signal_members(struct member *v, size_t n, int sig)
 {
-	size_t n = 0, sent = 0;
-	struct member *v = list(&n);
+	size_t sent = 0;
 	bool more = true;
 
-	for (size_t i = 0; i < n; i++)
-		v[i].in = (parent > 0 && v[i].ppid == parent) || (mark && has_mark(v[i].pid, mark));
 	while (more) {
 		more = false;
 		for (size_t i = 0; i < n; i++)
@@ -126,4 +128,26 @@ box_signal(const char *mark, pid_t parent, int sig)
 			sent += kill(v[i].pid, sig) == 0;
 	free(v);
 	return sent;
+}
+
+size_t
+box_signal(const char *mark, pid_t parent, int sig)
+{
+	size_t n = 0;
+	struct member *v = list(&n);
+
+	for (size_t i = 0; i < n; i++)
+		v[i].in = (parent > 0 && v[i].ppid == parent) || (mark && has_mark(v[i].pid, mark));
+	return signal_members(v, n, sig);
+}
+
+size_t
+box_signal_session(const char *mark, pid_t sid, int sig)
+{
+	size_t n = 0;
+	struct member *v = list(&n);
+
+	for (size_t i = 0; i < n; i++)
+		v[i].in = v[i].sid == sid || v[i].pid == sid || (mark && has_mark(v[i].pid, mark));
+	return signal_members(v, n, sig);
 }

@@ -51,9 +51,6 @@ run(struct sb_host *h, struct sb_hsess *s, const struct sb_host_attach *a, const
 	bool home = false;
 	int r = 0;
 
-	/* Its helper inside takes the end of the input for the end of the host. */
-	if (s->rt->ops->kind == SB_HOST_RUNTIME_GVISOR)
-		return sb_fail(err, SB_E_UNSUPPORTED, "attach: runtime gvisor gives a command no input of its own");
 	(void)pthread_mutex_lock(&s->mu);
 	r = s->gone ? sb_fail(err, SB_E_SESSION_NOT_FOUND, "%s: %s", sb_code_text(SB_E_SESSION_NOT_FOUND), s->id)
 		    : sb_host_state_admit(SB_HOST_OP_TOOL, s->state, s->id, err);

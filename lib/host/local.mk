@@ -37,6 +37,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/runtime-none.c \
 	%D%/runtime-oci.c %D%/runtime-oci.h \
 	%D%/runtime-root.c \
+	%D%/runtime-serve.c %D%/runtime-serve.h \
 	%D%/state.c %D%/state.h \
 	%D%/storage.h \
 	%D%/storage-local.c \

@@ -23,6 +23,7 @@
 #define ARGS_BYTES_MAX (1u << 20)
 /* How long what was killed may take to be gone. */
 #define GONE_MS 5000
+#define CODE_TEXT_MAX 16
 
 struct sb_proc *
 sb_proc_ref(struct sb_proc *p)
@@ -41,6 +42,7 @@ sb_proc_unref(struct sb_proc *p)
 	free(p->binary);
 	free(p->log[0]);
 	free(p->log[1]);
+	free(p->code);
 	free(p->address);
 	free(p);
 }
@@ -49,6 +51,22 @@ bool
 sb_proc_running(const struct sb_proc *p)
 {
 	return p->status != SB_HOST_PROC_EXITED;
+}
+
+void
+sb_proc_find_code(struct sb_proc *p)
+{
+	sb_auto(sb_buf) struct sb_buf text;
+	char *end = NULL;
+	long code = -1;
+
+	if (sb_file_read(AT_FDCWD, p->code, CODE_TEXT_MAX, &text, NULL) == 0)
+		code = strtol((const char *)text.data, &end, 10);
+	/* Who waits for it may have been killed with it. */
+	if ((!end || *end != '\n' || code < 0 || code > 255) && p->killed)
+		code = 128 + SIGKILL;
+	p->has_exit = code >= 0 && code <= 255;
+	p->exit_code = p->has_exit ? (int)code : -1;
 }
 
 const char *
@@ -108,7 +126,8 @@ new_proc(struct sb_host *h, const struct sb_hsess *s, const char *id, uint64_t s
 	for (int i = 0; i < 2; i++)
 		p->log[i] = sb_str_printf("%s/logs/%lld/%llu.%s", h->o.state_dir, (long long)s->uid,
 			(unsigned long long)seq, i ? "err" : "out");
-	if (!p->binary || !p->log[0] || !p->log[1]) {
+	p->code = sb_str_printf("%s/logs/%lld/%llu.code", h->o.state_dir, (long long)s->uid, (unsigned long long)seq);
+	if (!p->binary || !p->log[0] || !p->log[1] || !p->code) {
 		(void)sb_fail(err, SB_E_NOMEM, "process");
 		return NULL;
 	}
@@ -212,7 +231,7 @@ sb_proc_restore(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 		/* It ended while nobody looked, or the host died between its start and the note of it. */
 		(void)s->rt->ops->signal(s->rt, s->id, sb_proc_mark(h, s, "p", p->seq, mark), 0, SIGKILL);
 		p->status = SB_HOST_PROC_EXITED;
-		p->exit_code = -1;
+		sb_proc_find_code(p);
 		p->pid = 0;
 		p->ended_ns = sb_hostimpl_now_ns();
 		res = sb_proc_put(h, s, p, err);
@@ -435,6 +454,7 @@ start(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p, const struct sb_
 		return r;
 	cmd.argv = argv;
 	cmd.mark = sb_proc_mark(h, s, "p", p->seq, mark);
+	cmd.status = p->code;
 	io.io[1] = io.io[2] = SB_SPAWN_FD;
 	io.fds[1] = out;
 	io.fds[2] = errfd;
@@ -572,6 +592,7 @@ sb_host_process_kill(struct sb_host *h, const char *id, const char *process, int
 		(void)pthread_mutex_lock(&s->mu);
 		if (sb_proc_running(p))
 			pid = (pid_t)p->pid;
+		p->killed |= pid > 0 && sig == SIGKILL;
 		(void)pthread_mutex_unlock(&s->mu);
 		if (pid > 0)
 			(void)s->rt->ops->signal(s->rt, id, sb_proc_mark(h, s, "p", p->seq, mark), pid,

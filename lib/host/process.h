@@ -16,6 +16,7 @@ struct sb_proc {
 	uint64_t seq;
 	char *binary;
 	char *log[2]; /* paths of stdout and stderr */
+	char *code;   /* path of the file that gets the exit code, for a host that is not its parent */
 	char boot_id[40];
 	unsigned port; /* that others may reach; 0: none */
 	int pidfd; /* -1: it was over before we looked */
@@ -24,6 +25,7 @@ struct sb_proc {
 	enum sb_host_process_status status;
 	bool has_exit;
 	int exit_code;
+	bool killed;            /* by KILL, from here */
 	int64_t pid, start_ticks, started_ns, ended_ns;
 	char *address;          /* where its port is reached; NULL: it has none */
 	struct sb_proxy *proxy; /* while it runs */
@@ -33,6 +35,8 @@ struct sb_proc *sb_proc_ref(struct sb_proc *p);
 void sb_proc_unref(struct sb_proc *p);
 SB_CLEANUP_PTR(sb_proc, sb_proc_unref)
 bool sb_proc_running(const struct sb_proc *p);
+/* It ended, and not as our child: the exit code, if it can be known. With `mu` held. */
+void sb_proc_find_code(struct sb_proc *p);
 
 /* The process with a reference, or NULL with SB_E_PROCESS_NOT_FOUND. Takes `mu`. */
 struct sb_proc *sb_proc_find(struct sb_hsess *s, const char *id, struct sb_error *err);

@@ -35,7 +35,7 @@ struct sb_proc_monitor {
 	size_t n, cap;
 };
 
-/* waitid works for our own children only; of others we learn the end, not the code. */
+/* waitid works for our own children only; others have left their code in a file. */
 static void
 ended(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p)
 {
@@ -45,7 +45,9 @@ ended(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p)
 	(void)pthread_mutex_lock(&s->mu);
 	p->status = SB_HOST_PROC_EXITED;
 	p->has_exit = known;
-	p->exit_code = !known ? -1 : si.si_code == CLD_EXITED ? si.si_status : 128 + si.si_status;
+	p->exit_code = si.si_code == CLD_EXITED ? si.si_status : 128 + si.si_status;
+	if (!known)
+		sb_proc_find_code(p);
 	p->ended_ns = sb_hostimpl_now_ns();
 	if (!s->gone)
 		(void)sb_proc_put(h, s, p, NULL);

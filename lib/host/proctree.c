@@ -85,10 +85,12 @@ sb_proctree_boot_id(char out[40])
 	return out;
 }
 
-/* Whether `s` begins with the pattern; a '*' in that stands for anything without a slash. */
+/* Whether `s` is what the pattern means: "a/1" is not "a/12". A '*' stands for anything without a slash. */
 static bool
 begins(const char *s, const char *pattern)
 {
+	bool all = *pattern && pattern[strlen(pattern) - 1] == '/';
+
 	for (; *pattern; pattern++) {
 		if (*pattern == '*') {
 			s += strcspn(s, "/");
@@ -97,7 +99,7 @@ begins(const char *s, const char *pattern)
 		if (*s++ != *pattern)
 			return false;
 	}
-	return true;
+	return all || *s == '\0';
 }
 
 static bool

@@ -14,9 +14,9 @@
 #define SB_PROCTREE_MARK "SB_SANDBOX_MARK"
 
 /*
- * Calls `fn` for every process whose mark begins with `mark` ('*' in it stands for one component; NULL: none), for the
- * members of the session of `leader` (0: none), and for the children of all these. `pidfd` was opened before the look, so what
- * goes through it never reaches a stranger. Returns for how many `fn` said true.
+ * Calls `fn` for every process with that mark, or one that begins with it when `mark` ends with a slash ('*' in it stands for anything but
+ * a slash; NULL: none), for the members of the session of `leader` (0: none), and for the children of all these. `pidfd` was
+ * opened before the look, so what goes through it never reaches a stranger. Returns for how many `fn` said true.
  */
 typedef bool (*sb_proctree_fn)(pid_t pid, int pidfd, void *arg);
 size_t sb_proctree_visit(const char *mark, pid_t leader, sb_proctree_fn fn, void *arg);

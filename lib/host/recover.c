@@ -280,16 +280,20 @@ known(const char *session, void *arg)
 	return s != NULL;
 }
 
-/* Tool calls do not outlive their host; what they started may have, and so may what nobody knows any more. */
+/* Tool calls and attached commands do not outlive their host; what they started may have, and so may what nobody knows any more. */
 static void
 kill_left_overs(struct sb_host *h, struct sb_runtime *rt)
 {
-	char mark[SB_PROC_MARK_MAX];
+	static const char kinds[] = { 't', 'a' };
 	sb_deadline d = sb_deadline_in(GONE_MS);
 
-	(void)snprintf(mark, sizeof mark, "%s/*/t", h->key);
-	while (rt->ops->signal(rt, NULL, mark, 0, SIGKILL) > 0 && !sb_deadline_passed(d))
-		(void)usleep(2000);
+	for (size_t i = 0; i < sizeof kinds; i++) {
+		char mark[SB_PROC_MARK_MAX];
+
+		(void)snprintf(mark, sizeof mark, "%s/*/%c*", h->key, kinds[i]);
+		while (rt->ops->signal(rt, NULL, mark, 0, SIGKILL) > 0 && !sb_deadline_passed(d))
+			(void)usleep(2000);
+	}
 	if (rt->ops->sweep)
 		rt->ops->sweep(rt, known, h);
 }

@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,32 +22,6 @@
 #define GONE_MS 10000
 #define RECORD_MAX 512
 
-/* The helper: named, beside the running program (one up from libtool's place), or installed. */
-static char *
-find_helper(const struct sb_host_opts *o)
-{
-	const char *named = o->box_path ? o->box_path : getenv("SB_BOX");
-	char dir[PATH_MAX];
-	ssize_t n;
-
-	if (named && *named)
-		return access(named, X_OK) == 0 ? strdup(named) : NULL;
-	n = readlink("/proc/self/exe", dir, sizeof dir - 1);
-	if (n > 0) {
-		char *slash, *path;
-
-		dir[n] = '\0';
-		for (int up = 0; up < 2 && (slash = strrchr(dir, '/')); up++) {
-			*slash = '\0';
-			path = sb_str_printf("%s/sb-box", dir);
-			if (path && access(path, X_OK) == 0)
-				return path;
-			free(path);
-		}
-	}
-	return access(SB_PKGLIBEXECDIR "/sb-box", X_OK) == 0 ? strdup(SB_PKGLIBEXECDIR "/sb-box") : NULL;
-}
-
 int
 sb_rtboxes_init(struct sb_rtboxes *b, const struct sb_runtime_opts *o, const struct sb_rtbox_kind *kind, const char *program,
 	struct sb_error *err)
@@ -60,7 +33,7 @@ sb_rtboxes_init(struct sb_rtboxes *b, const struct sb_runtime_opts *o, const str
 	b->program = sb_runtime_program(program);
 	if (!b->program)
 		return sb_fail(err, SB_E_UNSUPPORTED, "%s is not installed", program);
-	b->box = find_helper(o->host);
+	b->box = sb_runtime_helper(o->host);
 	if (!b->box)
 		return sb_fail(err, SB_E_UNSUPPORTED, "the helper sb-box is not found (SB_BOX names it)");
 	b->root = sb_str_printf("%s/box-root", b->o->state_dir);
@@ -76,6 +49,7 @@ box_free(struct sb_rtbox *box)
 {
 	if (box->pidfd >= 0)
 		(void)close(box->pidfd);
+	sb_rtserve_stop(&box->serve);
 	sb_cgroup_clear(&box->group);
 	(void)pthread_mutex_destroy(&box->mu);
 	free(box->session);
@@ -168,6 +142,7 @@ entry(struct sb_rtboxes *b, const char *session)
 	if (!box)
 		return NULL;
 	box->pidfd = -1;
+	box->serve = (struct sb_rtserve)SB_RTSERVE_INIT;
 	box->owner = b;
 	(void)pthread_mutex_init(&box->mu, NULL);
 	box->session = strdup(session);
@@ -228,6 +203,7 @@ sb_rtbox_end(struct sb_rtboxes *b, struct sb_rtbox *box)
 	while (box->outer && waitpid(box->outer, NULL, WNOHANG) == 0 && !sb_deadline_passed(d))
 		(void)nanosleep(&nap, NULL);
 	box->outer = 0;
+	sb_rtserve_stop(&box->serve);
 	if (box->group.dir[0] || box->group.dir[SB_CGROUP_FREEZER]) {
 		all_dead = sb_cgroup_remove(&box->group, d);
 		if (!all_dead)

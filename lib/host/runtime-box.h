@@ -3,9 +3,11 @@
 #define SB_HOST_RUNTIME_BOX_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include <base/str.h>
 #include <host/runtime-cgroup.h>
+#include <host/runtime-serve.h>
 #include <host/runtime.h>
 
 /*
@@ -37,6 +39,7 @@ struct sb_rtbox {
 	bool frozen;
 	uint64_t seq;
 	struct sb_cgroup group;
+	struct sb_rtserve serve; /* gvisor */
 };
 
 struct sb_rtbox_kind {
@@ -58,6 +61,7 @@ struct sb_rtboxes {
 	char *root;    /* directory of the root that all boxes share, read-only */
 	char *etc;
 	const char *platform; /* gvisor */
+	atomic_bool no_serve; /* gvisor: it hands no descriptors through */
 	struct sb_cgroup groups;
 	pthread_mutex_t mu; /* guards the list, and the making of the root */
 	bool root_made;

@@ -165,21 +165,20 @@ helper_argv(const struct sb_runtime_cmd *cmd, struct sb_strlist *l, struct sb_er
 	return r;
 }
 
+/* Every command by a runsc of its own: those that outlive the host, and all where the helper cannot stay inside. With the box held. */
 static int
-gvisor_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd, const struct sb_spawn_opts *io,
+lead_in(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd, const struct sb_spawn_opts *io,
 	struct sb_child *out, struct sb_error *err)
 {
-	struct sb_rtboxes *b = (struct sb_rtboxes *)rt;
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 }, inner = { 0 };
 	sb_autofree char *mark = sb_str_printf("%s=%s", SB_PROCTREE_MARK, cmd->mark);
 	const char *const env[] = { mark, "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
 	struct sb_spawn_opts o = *io;
-	struct sb_rtbox *box = sb_rtbox_hold(b, cmd, err);
 	sb_autofree char *file = NULL;
 	int r;
 
-	if (!box)
-		return err ? err->code : SB_E_RUNTIME;
+	if (!cmd->outlive && o.io[0] != SB_SPAWN_NULL)
+		return sb_fail(err, SB_E_UNSUPPORTED, "this gvisor gives a command no input of its own");
 	file = sb_str_printf("%s/exec-%llu%s", box->dir, (unsigned long long)(box->seq % (cmd->outlive ? UINT64_MAX : EXEC_FILES)),
 		cmd->outlive ? "p" : "");
 	r = file && mark ? 0 : sb_fail(err, SB_E_NOMEM, "start a command");
@@ -206,10 +205,75 @@ gvisor_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd, const stru
 	o.new_session = true;
 	o.search_path = false;
 	o.die_with_parent = !cmd->outlive;
-	if (!cmd->outlive && o.io[0] == SB_SPAWN_NULL)
+	if (!cmd->outlive)
 		o.io[0] = SB_SPAWN_PIPE;
 	if (r == 0)
 		r = sb_spawn((const char *const *)l.v, &o, out, err);
+	return r;
+}
+
+/* The helper that stays inside, started when it is not there. With the box held. */
+static int
+serve(struct sb_rtboxes *b, struct sb_rtbox *box, struct sb_error *err)
+{
+	const struct sb_runtime_cmd nobody = { .session = box->session, .mark = "" };
+	sb_auto(sb_strlist) struct sb_strlist l = { 0 }, inner = { 0 };
+	sb_autofree char *file = sb_str_printf("%s/exec-serve", box->dir);
+	int r;
+
+	if (box->serve.control >= 0 && !sb_child_ended(&box->serve.led))
+		return 0;
+	sb_rtserve_stop(&box->serve);
+	r = file ? sb_strlist_add(&inner, SB_BOX_INSIDE, err) : sb_fail(err, SB_E_NOMEM, "sandbox");
+	if (r == 0)
+		r = sb_strlist_add(&inner, "serve", err);
+	if (r == 0)
+		r = exec_argv(b, box, &nobody, &inner, file, &l, err);
+	return r < 0 ? r : sb_rtserve_start(&box->serve, (const char *const *)l.v, err);
+}
+
+/* True when the command was started, or failed to, by the helper inside; else it is to be led in. */
+static bool
+start_inside(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd, const struct sb_spawn_opts *io,
+	struct sb_child *out, int *res, struct sb_error *err)
+{
+	sb_auto(sb_strlist) struct sb_strlist env = { 0 };
+	struct sb_error why = { 0 };
+	int r = sb_rtbox_env(cmd, &env, &why);
+
+	/* A second try for a helper that went away since the last call. */
+	for (int i = 0; i < 2 && r == 0; i++) {
+		r = serve(b, box, &why);
+		if (r == 0)
+			r = sb_rtserve_call(&box->serve, b->box, cmd, &env, io, out, &why);
+		if (r != SB_E_CLOSED)
+			break;
+		sb_rtserve_stop(&box->serve);
+		r = 0;
+	}
+	if (r == SB_E_UNSUPPORTED) {
+		atomic_store(&b->no_serve, true);
+		sb_log(&b->o->log, SB_LOG_WARN, "runtime", "gvisor: %s; every command is led in by itself", why.msg);
+		return false;
+	}
+	if (r < 0 && err)
+		*err = why;
+	*res = r;
+	return true;
+}
+
+static int
+gvisor_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd, const struct sb_spawn_opts *io,
+	struct sb_child *out, struct sb_error *err)
+{
+	struct sb_rtboxes *b = (struct sb_rtboxes *)rt;
+	struct sb_rtbox *box = sb_rtbox_hold(b, cmd, err);
+	int r = 0;
+
+	if (!box)
+		return err ? err->code : SB_E_RUNTIME;
+	if (cmd->outlive || atomic_load(&b->no_serve) || !start_inside(b, box, cmd, io, out, &r, err))
+		r = lead_in(b, box, cmd, io, out, err);
 	sb_rtbox_release(box);
 	return r;
 }

@@ -3,6 +3,7 @@
 
 #include <host/runtime.h>
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -59,10 +60,10 @@ sb_runtime_open(enum sb_host_runtime kind, const struct sb_runtime_opts *o, stru
 		rt = sb_runtime_gvisor_open(o, NULL);
 		if (!rt)
 			rt = sb_runtime_bwrap_open(o, NULL);
-		return rt ? rt : sb_runtime_none_open(err);
+		return rt ? rt : sb_runtime_none_open(o, err);
 	}
 	switch (kind) {
-	case SB_HOST_RUNTIME_NONE: return sb_runtime_none_open(err);
+	case SB_HOST_RUNTIME_NONE: return sb_runtime_none_open(o, err);
 	case SB_HOST_RUNTIME_BWRAP: return sb_runtime_bwrap_open(o, err);
 	case SB_HOST_RUNTIME_GVISOR: return sb_runtime_gvisor_open(o, err);
 	default: break;
@@ -132,4 +133,30 @@ sb_runtime_program(const char *name)
 		path = *colon ? colon + 1 : colon;
 	}
 	return NULL;
+}
+
+/* Named, beside the running program (one up from libtool's place), or installed. */
+char *
+sb_runtime_helper(const struct sb_host_opts *o)
+{
+	const char *named = o->box_path ? o->box_path : getenv("SB_BOX");
+	char dir[PATH_MAX];
+	ssize_t n;
+
+	if (named && *named)
+		return access(named, X_OK) == 0 ? strdup(named) : NULL;
+	n = readlink("/proc/self/exe", dir, sizeof dir - 1);
+	if (n > 0) {
+		char *slash, *path;
+
+		dir[n] = '\0';
+		for (int up = 0; up < 2 && (slash = strrchr(dir, '/')); up++) {
+			*slash = '\0';
+			path = sb_str_printf("%s/sb-box", dir);
+			if (path && access(path, X_OK) == 0)
+				return path;
+			free(path);
+		}
+	}
+	return access(SB_PKGLIBEXECDIR "/sb-box", X_OK) == 0 ? strdup(SB_PKGLIBEXECDIR "/sb-box") : NULL;
 }

@@ -21,7 +21,8 @@ struct sb_runtime_cmd {
 	enum sb_host_network network; /* of the session; SB_HOST_NET_DEFAULT: the runtime's own default */
 	bool leave;              /* what it leaves in the background goes on; else it ends with the command */
 	bool outlive;            /* goes on when the host dies; else it ends, too. `status` needs it */
-	const char *status;      /* the exit code is written to this file, for who comes after the host; NULL: not */
+	const char *status;      /* the exit code is written to this file, for who comes after the host; NULL: not. Runtime none
+	                            needs sb-box for it */
 	struct sb_host_resources res;
 };
 
@@ -86,7 +87,7 @@ struct sb_runtime_opts {
 };
 
 /* Plain processes of the host: a group of their own, a clean environment, limits; no isolation. */
-struct sb_runtime *sb_runtime_none_open(struct sb_error *err);
+struct sb_runtime *sb_runtime_none_open(const struct sb_runtime_opts *o, struct sb_error *err);
 /* Both probe whether they work here: SB_E_UNSUPPORTED with the reason. */
 struct sb_runtime *sb_runtime_bwrap_open(const struct sb_runtime_opts *o, struct sb_error *err);
 struct sb_runtime *sb_runtime_gvisor_open(const struct sb_runtime_opts *o, struct sb_error *err);
@@ -99,6 +100,8 @@ int sb_runtime_network_check(const struct sb_runtime *rt, const struct sb_host_o
 
 /* Adds the mark, the caller's entries (without one of the same name), then `fixed`. */
 int sb_runtime_env(const struct sb_runtime_cmd *cmd, const char *const *fixed, struct sb_strlist *env, struct sb_error *err);
+/* Where bin/sb-box is, or NULL. A new string. */
+char *sb_runtime_helper(const struct sb_host_opts *o);
 /* An absolute path of the program in PATH, or NULL. */
 char *sb_runtime_program(const char *name);
 

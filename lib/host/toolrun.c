@@ -12,6 +12,7 @@
 #define CHUNK 65536
 #define TIMEOUT_CODE 124
 #define GONE_MS 3000
+#define HELPER_FAILED 125 /* and above: a signal among them */
 
 void
 sb_toolrun_out_free(struct sb_toolrun_out *out)
@@ -111,8 +112,10 @@ sb_toolrun_exec(const struct sb_toolrun_opts *o, struct sb_toolrun_out *out, str
 	limit = o->timeout_ms ? sb_deadline_min(o->deadline, sb_deadline_in(o->timeout_ms)) : o->deadline;
 	while (e == END_NOT)
 		e = turn(o, limit, &c, out);
-	/* The group lives on when something was left in the background. */
-	if (e != END_EXIT || kill(-c.pid, 0) == 0)
+	/* A supervisor inside has ended what was left in the background, unless it was ended itself. */
+	if (e == END_EXIT)
+		(void)sb_child_wait(&c, NULL, SB_NEVER, NULL);
+	if (e != END_EXIT || !ops->isolates || sb_child_exit_code(&c) >= HELPER_FAILED)
 		kill_tree(o, c.pid);
 	sb_child_stop(&c, 0);
 	out->timed_out = e == END_TIMEOUT;

@@ -52,8 +52,8 @@ SB_API int sb_host_tool_execute(struct sb_host *h, const struct sb_host_tool_req
 /*
  * A command whose standard descriptors are the caller's, byte for byte: for a program that talks to one inside (a sync agent,
  * a shell). Blocks until it ends and gives its exit code (128+n for a signal); it ends with everything it started when `call` does. It
- * is not a tool: it needs an ACTIVE session to start, a pause freezes it, rollback and destroy kill it. SB_E_UNSUPPORTED with the
- * runtime gvisor.
+ * is not a tool: it needs an ACTIVE session to start, a pause freezes it, rollback and destroy kill it. SB_E_UNSUPPORTED with a
+ * gVisor that hands no descriptors through.
  */
 struct sb_host_attach {
 	size_t size;
@@ -77,7 +77,7 @@ struct sb_host_process {
 	char id[SB_HOST_PROCESS_ID_MAX + 1];
 	enum sb_host_process_status status;
 	bool has_exit;
-	int exit_code;        /* 128+n for a signal; -1 and `has_exit` false: it ended while the host was away */
+	int exit_code;        /* 128+n for a signal; -1 and `has_exit` false: it ended with the machine, or who waited for it did */
 	int64_t pid;          /* on the host; 0 once gone */
 	int64_t started_ns, ended_ns; /* Unix time; 0: not yet */
 	char *binary;

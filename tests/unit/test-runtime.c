@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -449,6 +450,195 @@ a_session_chooses_its_runtime(void **state)
 	f->o.runtime = o.runtime;
 }
 
+/* Its status once it has ended. */
+static struct sb_host_process
+await_end(struct hostfix *f, const char *process)
+{
+	struct sb_host_process q;
+
+	for (int i = 0; i < 1500; i++) {
+		assert_ok(sb_host_process_get(f->h, "one", process, &q, &f->err), &f->err);
+		sb_host_process_clear(&(struct sb_host_process){ .binary = q.binary, .address = q.address });
+		if (q.status == SB_HOST_PROC_EXITED)
+			return q;
+		(void)usleep(10000);
+	}
+	fail_msg("process %s does not end", process);
+	return q;
+}
+
+static void
+assert_code(struct hostfix *f, const char *process, int code)
+{
+	struct sb_host_process q = await_end(f, process);
+
+	if (!q.has_exit || q.exit_code != code)
+		fail_msg("process %s: exit %d (%s), want %d", process, q.exit_code, q.has_exit ? "known" : "unknown", code);
+}
+
+static void
+exit_codes_survive_a_restart(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_process before, after, term, kill9;
+	char go[1024], pid[1024];
+
+	NEED_RUNTIME(f);
+	new_session(f, "one");
+	assert_code(f, launch(f, "one", "exit 3").id, 3);
+	before = launch(f, "one", "while [ ! -e go ]; do sleep 0.02; done; touch went; exit 9");
+	term = launch(f, "one", "while [ ! -e go ]; do sleep 0.02; done; kill -TERM $$; sleep 60");
+	after = launch(f, "one", "while [ ! -e go-on ]; do sleep 0.02; done; exit 11");
+	kill9 = launch(f, "one", "touch sleeps; exec sleep 600");
+	wait_file(f, "sleeps");
+	(void)snprintf(go, sizeof go, "%s", hostfix_path(f, "one", "go"));
+	(void)snprintf(pid, sizeof pid, "%s", hostfix_path(f, "one", "went"));
+	/* Two end while no host is there, the others under the next one, which is not their parent. */
+	sb_host_close(f->h);
+	f->h = NULL;
+	assert_ok(sb_file_replace(AT_FDCWD, go, "", 0, 0644, &f->err), &f->err);
+	for (int i = 0; i < 1500 && access(pid, F_OK) < 0; i++)
+		(void)usleep(10000);
+	(void)usleep(300000);
+	hostfix_open(f);
+	assert_code(f, before.id, 9);
+	assert_code(f, term.id, 128 + SIGTERM);
+	hostfix_write(f, "one", "go-on", "");
+	assert_code(f, after.id, 11);
+	assert_ok(sb_host_process_kill(f->h, "one", kill9.id, SIGKILL, &f->err), &f->err);
+	assert_code(f, kill9.id, 128 + SIGKILL);
+	hostfix_reopen(f);
+	assert_code(f, kill9.id, 128 + SIGKILL);
+	assert_code(f, before.id, 9);
+}
+
+/* Number 1 of them is not number 10. */
+static void
+a_signal_reaches_one_process_only(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_process p[10];
+	off_t size;
+
+	NEED_RUNTIME(f);
+	new_session(f, "one");
+	for (int i = 0; i < 10; i++)
+		p[i] = launch(f, "one", i == 9 ? "while :; do echo x >>grows; sleep 0.02; done" : "exec sleep 600");
+	wait_file(f, "grows");
+	assert_ok(sb_host_process_kill(f->h, "one", p[0].id, SIGKILL, &f->err), &f->err);
+	assert_code(f, p[0].id, 128 + SIGKILL);
+	size = size_of(f, "grows");
+	for (int i = 0; i < 500 && size_of(f, "grows") == size; i++)
+		(void)usleep(10000);
+	assert_true(size_of(f, "grows") > size);
+}
+
+/* What an attached command wrote, all of it. */
+static void
+read_end(int fd, char *out, size_t size)
+{
+	size_t at = 0;
+	ssize_t n;
+
+	while (at + 1 < size && (n = read(fd, out + at, size - 1 - at)) > 0)
+		at += (size_t)n;
+	out[at] = '\0';
+	(void)close(fd);
+}
+
+struct attached {
+	struct hostfix *f;
+	struct sb_host_attach a;
+	struct sb_host_call call;
+	struct sb_error err;
+	int code, r;
+};
+
+static void
+close_theirs(void *arg)
+{
+	struct attached *t = arg;
+
+	for (int i = 0; i < 3; i++)
+		(void)close(t->a.fds[i]);
+}
+
+static void *
+attach_thread(void *arg)
+{
+	struct attached *t = arg;
+
+	t->r = sb_host_attach(t->f->h, &t->a, &t->call, &t->code, &t->err);
+	return NULL;
+}
+
+/* Starts `cmd` and gives our ends of its descriptors. */
+static pthread_t
+attach(struct attached *t, const char *const *argv, int ours[3])
+{
+	pthread_t th;
+
+	for (int i = 0; i < 3; i++) {
+		int p[2];
+
+		assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+		t->a.fds[i] = p[i == 0 ? 0 : 1];
+		ours[i] = p[i == 0 ? 1 : 0];
+	}
+	t->a.session = "one";
+	t->a.argv = argv;
+	t->a.started = close_theirs;
+	t->a.arg = t;
+	assert_int_equal(pthread_create(&th, NULL, attach_thread, t), 0);
+	return th;
+}
+
+static void
+an_attached_command_has_its_own_streams(void **state)
+{
+	struct hostfix *f = *state;
+	const char *const argv[] = { "/bin/sh", "-c", "echo here; cat; echo there >&2; exit 5", NULL };
+	const char *const forever[] = { "/bin/sh", "-c", "while :; do echo x >>grows; sleep 0.02; done & cat", NULL };
+	struct attached t = { .f = f, .a = SB_HOST_ATTACH_INIT, .call = { .deadline = SB_NEVER } };
+	struct sb_cancel *cancel = sb_cancel_new(&f->err);
+	char text[100];
+	pthread_t th;
+	int fd[3];
+	off_t size;
+
+	NEED_RUNTIME(f);
+	new_session(f, "one");
+	th = attach(&t, argv, fd);
+	assert_int_equal(read(fd[1], text, 5), 5);
+	assert_memory_equal(text, "here\n", 5);
+	/* It goes on for as long as its input is open, and ends by itself. */
+	(void)usleep(100000);
+	assert_int_equal(write(fd[0], "to and fro\n", 11), 11);
+	assert_int_equal(read(fd[1], text, sizeof text), 11);
+	(void)close(fd[0]);
+	read_end(fd[2], text, sizeof text);
+	assert_string_equal(text, "there\n");
+	read_end(fd[1], text, sizeof text);
+	assert_string_equal(text, "");
+	(void)pthread_join(th, NULL);
+	assert_ok(t.r, &t.err);
+	assert_int_equal(t.code, 5);
+
+	/* Canceled, it is gone with all it started. */
+	t.call.cancel = cancel;
+	th = attach(&t, forever, fd);
+	wait_file(f, "grows");
+	sb_cancel_request(cancel);
+	(void)pthread_join(th, NULL);
+	assert_int_equal(t.r, SB_E_CANCELED);
+	size = size_of(f, "grows");
+	(void)usleep(200000);
+	assert_int_equal(size_of(f, "grows"), size);
+	for (int i = 0; i < 3; i++)
+		(void)close(fd[i]);
+	sb_cancel_free(cancel);
+}
+
 int
 main(void)
 {
@@ -458,6 +648,9 @@ main(void)
 		T(what_a_tool_leaves_is_ended),
 		T(pause_freezes),
 		T(the_sandbox_is_found_after_a_restart),
+		T(exit_codes_survive_a_restart),
+		T(a_signal_reaches_one_process_only),
+		T(an_attached_command_has_its_own_streams),
 		T(destroy_leaves_nothing),
 		T(orphans_are_collected),
 		T(ports_are_the_sessions_own),
