@@ -4,6 +4,7 @@
 #include <sync/connect.h>
 
 #include <poll.h>
+#include <string.h>
 
 #include <sync/conn-int.h>
 #include <sync/result.h>
@@ -100,9 +101,22 @@ makes_sense(const struct sb_retry *t, int code)
 	}
 }
 
+/* No more attempts: what was told about the last one, and what is left to do. */
+static void
+give_up(const struct sb_retry *t, int code, struct sb_error *err)
+{
+	char old[SB_ERROR_MSG_MAX];
+
+	memcpy(old, err->msg, sizeof old);
+	if (t->connected)
+		sb_fail(err, code, "%.380s; %d tries got no further: run it again to go on, or with --timeout to try for longer", old,
+			t->failures);
+	else
+		sb_fail(err, code, "%.400s; %d tries: sbsync doctor looks for the reason", old, t->failures);
+}
+
 bool
-sb_retry_again(struct sb_retry *t, int code, const struct sb_sync_opts *o, const struct sb_error *err,
-	struct sb_sync_result *res)
+sb_retry_again(struct sb_retry *t, int code, const struct sb_sync_opts *o, struct sb_error *err, struct sb_sync_result *res)
 {
 	struct pollfd p = { .fd = sb_cancel_fd(o->cancel), .events = POLLIN };
 	int64_t pause;
@@ -112,8 +126,10 @@ sb_retry_again(struct sb_retry *t, int code, const struct sb_sync_opts *o, const
 	t->failures = t->moved ? 0 : t->failures + 1;
 	t->moved = false;
 	t->was_lost |= t->lost;
-	if (t->failures > (t->connected ? FAILURES_MAX : FIRST_FAILURES_MAX) && !o->timeout_ms)
+	if (t->failures > (t->connected ? FAILURES_MAX : FIRST_FAILURES_MAX) && !o->timeout_ms) {
+		give_up(t, code, err);
 		return false;
+	}
 	pause = t->failures > 8 ? PAUSE_MAX_MS : PAUSE_MIN_MS << t->failures;
 	if (pause > PAUSE_MAX_MS)
 		pause = PAUSE_MAX_MS;

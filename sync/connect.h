@@ -33,8 +33,10 @@ int sb_connect_end(struct sb_link *l, int code, struct sb_sync_result *res, stru
 
 /* So much has arrived by earlier attempts; only its growing matters. */
 void sb_retry_progress(struct sb_retry *t, uint64_t there);
-/* The attempt failed with `code`: true, after a pause, when another one makes sense. `res` is made ready for it. */
-bool sb_retry_again(struct sb_retry *t, int code, const struct sb_sync_opts *o, const struct sb_error *err,
-	struct sb_sync_result *res);
+/*
+ * The attempt failed with `code`: true, after a pause, when another one makes sense. `res` is made ready for it. After so many in vain that it
+ * does not, `err` says what to do.
+ */
+bool sb_retry_again(struct sb_retry *t, int code, const struct sb_sync_opts *o, struct sb_error *err, struct sb_sync_result *res);
 
 #endif

@@ -159,5 +159,8 @@ unlink_relay
 link gone cuts=100000 cut_max=3000
 must_fail "a link that never holds ends with the time limit" 1 timeout 60 "$sbsync" mirror $opts --timeout 3s tree "$there:$dir/none"
 check "which is named" sh -c "printf '%s' \"\$0\" | grep -q -e --timeout" "$output"
+must_fail "without a limit it ends after some tries" 1 timeout 60 "$sbsync" mirror $opts tree "$there:$dir/none"
+check "naming user, host, port and what to do" sh -c \
+	"printf '%s' \"\$0\" | tail -n 1 | grep '$there port $port: .*; 5 tries: sbsync doctor'" "$output"
 unlink_relay
 finish

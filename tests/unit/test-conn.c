@@ -15,6 +15,7 @@
 #include <base/str.h>
 #include <sbsync/conn.h>
 #include <sbsync/sync.h>
+#include <sync/connect.h>
 
 #include "tests/lib/sshd.h"
 #include "tests/lib/tmpdir.h"
@@ -123,6 +124,26 @@ opts(struct sb_sync_opts *o)
 	o->state_dir = lab.state;
 	o->agent = lab.agent;
 	o->never_ask = true;
+}
+
+/* Without a time limit tries end after a while, and the message says how to go on. */
+static void
+too_many_tries_are_told(void **state)
+{
+	struct sb_sync_opts o = SB_SYNC_OPTS_INIT;
+	struct sb_retry t = { .connected = true, .lost = true, .failures = 10 }, never = { .lost = true, .failures = 4 };
+	struct sb_sync_result res = { 0 };
+	struct sb_error err = { 0 };
+
+	(void)state;
+	sb_fail(&err, SB_E_CLOSED, "me@box port 22: connection lost");
+	assert_false(sb_retry_again(&t, SB_E_CLOSED, &o, &err, &res));
+	assert_string_equal(err.msg, "me@box port 22: connection lost; 11 tries got no further: run it again to go on, or with --timeout "
+				     "to try for longer");
+	assert_int_equal(err.code, SB_E_CLOSED);
+	sb_fail(&err, SB_E_CLOSED, "me@box port 22: closed");
+	assert_false(sb_retry_again(&never, SB_E_CLOSED, &o, &err, &res));
+	assert_string_equal(err.msg, "me@box port 22: closed; 5 tries: sbsync doctor looks for the reason");
 }
 
 static struct sb_conn *
@@ -385,6 +406,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(too_many_tries_are_told),
 		cmocka_unit_test(syncs_share_one_agent),
 		cmocka_unit_test(commands_keep_their_streams_apart),
 		cmocka_unit_test(commands_of_this_machine),
