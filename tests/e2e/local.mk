@@ -18,6 +18,7 @@ E2E = \
 	%D%/session.sh \
 	%D%/session-conflicts.sh \
 	%D%/session-watch.sh \
+	%D%/session-watch-ssh.sh \
 	%D%/session-guards.sh \
 	%D%/session-faults.sh \
 	%D%/unstable.sh

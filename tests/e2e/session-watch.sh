@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# sbsync watch: changes of either side reach the other by themselves; over a child process, over SSH, and with a far side that cannot watch.
+# sbsync watch: changes of either side reach the other by themselves, over a child process; session-watch-ssh.sh has the same over SSH.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 need python3
 
