@@ -17,10 +17,11 @@
  *      thread compresses them: store. Not where the stream is encrypted below us: that
  *      costs 4 to 10 ns a byte on each side, the fastest levels 3 to 4 on one.
  *   3. The link is the bottleneck and the next step would still leave the processors
- *      room: one step up. Room is what nobody uses: others may need them more, not least
- *      a receiver on the same machine that is what makes the link slow.
+ *      room: up, by two steps where both fit. Room is what nobody uses: others may need them more,
+ *      not least a receiver on the same machine that is what makes the link slow.
  *   4. The processors are the bottleneck: one step down, not below the fastest
- *      compression; when it is others who use them, not below the first level.
+ *      compression; when it is others who use them, not below the first level. On a slow
+ *      link that is so only when it waits for us.
  *
  * Rule 2 waits until more went out than the buffers below us may have swallowed (a socket
  * takes megabytes at memory speed however slow its link is), so short streams stay at the
@@ -44,11 +45,11 @@ static const struct step ladder[] = {
         {-5, 256, 0.7},
         {-2, 256, 0.8},
         {1, 256, 1.0},
-        {3, 512, 1.2},
-        {5, 1024, 2.8},
-        {7, 1024, 3.5},
-        {9, 2048, 4.6},
-        {12, 2048, 9.0},
+        {3, 512, 1.4},
+        {5, 2048, 3.5},
+        {7, 4096, 5.0},
+        {9, 4096, 8.0},
+        {12, 4096, 18.0},
 };
 
 enum {
@@ -62,8 +63,10 @@ enum {
 
 #define WINDOW_NS 10000000ull /* a window of WINDOW_BLOCKS lasts at least this long */
 #define WINDOW_NS_MAX 250000000ull /* and is closed after this, on slow links */
+#define WINDOW_NS_SLOW 300000000ull /* where those are known: the bursts of the buffers below even out */
 #define PRIME_BYTES (4ull << 20)   /* what buffers below `out` may hold */
 #define SLOW_RATE 0.016            /* bytes a ns: more than 100 Mbit/s, much less than a disk */
+#define LINK_WAITS 0.4             /* share of a slow link's time: below it waits for us */
 #define IDLE_MIN 0.15              /* of a processor: less is none */
 #define WORK_NS_GUESS 4.0          /* level 1 on one thread, before it was measured */
 
@@ -98,6 +101,22 @@ sb_pack_level_init(struct sb_pack_level *l, int level, size_t block_size, unsign
 		l->level = level;
 }
 
+static bool
+nobody_idles(const struct sb_pack_level *l)
+{
+	return l->win.idle >= 0 && l->win.idle < IDLE_MIN;
+}
+
+/* Would `step` leave the processors room? `work` is the share of the step that is. */
+static bool
+has_room(const struct sb_pack_level *l, double work, unsigned step)
+{
+	double more = ladder[step].cost / ladder[l->step].cost;
+
+	return work * more < 0.75 &&
+	       (l->win.idle < 0 || work * l->jobs * (more - 1) < 0.9 * l->win.idle);
+}
+
 static void
 decide(struct sb_pack_level *l, double passed)
 {
@@ -118,15 +137,15 @@ decide(struct sb_pack_level *l, double passed)
 	if (!l->sealed && l->sent >= PRIME_BYTES &&
 	        (link * raw / wire < 0.5 || link_ns < 0.8 * l->work_ns)) {
 		enter_step(l, STEP_STORE);
-	} else if (l->win.idle >= 0 && l->win.idle < IDLE_MIN && l->step > STEP_FIRST) {
+	} else if (nobody_idles(l) && l->step > STEP_FIRST && (!l->slow || link < LINK_WAITS)) {
 		enter_step(l, l->step - 1);
-	} else if (link >= 0.6) {
-		double more = ladder[l->step < STEP_LAST ? l->step + 1 : STEP_LAST].cost /
-		              ladder[l->step].cost;
+	} else if (link >= (l->slow ? LINK_WAITS : 0.6)) {
+		unsigned to = l->step;
 
-		if (l->step < STEP_LAST && work * more < 0.75 &&
-		        (l->win.idle < 0 || work * l->jobs * (more - 1) < 0.8 * l->win.idle))
-			enter_step(l, l->step + 1);
+		while (to < STEP_LAST && to < l->step + 2 && has_room(l, work, to + 1))
+			to++;
+		if (to > l->step)
+			enter_step(l, to);
 	} else if (work > 0.85 && l->step > STEP_FASTEST) {
 		enter_step(l, l->step - 1);
 	}
@@ -146,8 +165,10 @@ sb_pack_level_note(struct sb_pack_level *l, const struct sb_pack_sample *s)
 	l->win.out_ns += s->end_ns - s->begin_ns;
 	l->win.work_ns += s->work_ns;
 	l->win.blocks++;
-	if (s->idle >= 0)
-		l->win.idle = s->idle;
+	if (s->idle >= 0) {
+		l->win.idle_sum += s->idle;
+		l->win.idle = l->win.idle_sum / ++l->win.idle_n;
+	}
 	l->sent += s->wire;
 	if (!l->first_ns)
 		l->first_ns = s->begin_ns;
@@ -157,12 +178,13 @@ sb_pack_level_note(struct sb_pack_level *l, const struct sb_pack_sample *s)
 	passed = s->end_ns - l->win.start_ns;
 	if (passed < WINDOW_NS || l->win.blocks < WINDOW_BLOCKS_MIN)
 		return;
-	if (l->win.blocks < WINDOW_BLOCKS && passed < WINDOW_NS_MAX)
+	if (l->slow ? passed < WINDOW_NS_SLOW : l->win.blocks < WINDOW_BLOCKS && passed < WINDOW_NS_MAX)
 		return;
 	decide(l, (double)passed);
 	l->win.start_ns = s->end_ns;
 	l->win.raw = l->win.wire = l->win.out_ns = l->win.work_ns = 0;
-	l->win.blocks = 0;
+	l->win.idle_sum = 0;
+	l->win.blocks = l->win.idle_n = 0;
 }
 
 bool

@@ -28,7 +28,9 @@ struct sb_pack_level {
 		uint64_t start_ns; /* 0: the next measurement begins it */
 		uint64_t raw, wire, out_ns, work_ns;
 		unsigned blocks;
-		double idle; /* the last one known */
+		double idle; /* on average, or the last one known */
+		double idle_sum;
+		unsigned idle_n;
 	} win;
 };
 
