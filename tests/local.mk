@@ -46,7 +46,7 @@ check-asan check-tsan check-clang:
 		check-asan) set -- --enable-sanitizers=address,undefined ;; \
 		check-tsan) set -- --enable-sanitizers=thread ;; \
 		check-clang) set -- CC=$(FUZZ_CC) ;; \
-		esac && test -f Makefile || $(abs_top_srcdir)/configure -q --enable-werror "$$@"; } && $(MAKE) check
+		esac && test -f Makefile || $(abs_top_srcdir)/configure -q --enable-werror "$$@"; } && $(MAKE) check TEST_TIMEOUT=900
 
 if COVERAGE
 coverage: check

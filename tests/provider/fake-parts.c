@@ -197,19 +197,21 @@ read_by_name(const struct tools *t, const char *path, bool look, char **out, siz
 {
 	sb_autofree char *full = *path == '/' ? strdup(path) : sb_str_printf("%s/%s", t->root, path);
 	sb_autofree char *real = full ? realpath(full, NULL) : NULL;
+	sb_autofree char *use = NULL;
 	FILE *f;
 
 	if (look && (!real || strncmp(real, t->root, strlen(t->root)) != 0))
 		return sb_fail(err, SB_E_ESCAPE, "outside");
-	/* As if the moment were badly chosen: until its directory has been swapped. */
-	for (int i = 0; look && i < 300 && real; i++) {
+	/* As if the moment were badly chosen: once its directory has been swapped, what the name led to then. */
+	for (int i = 0; look && i < 300 && real && !use; i++) {
 		sb_autofree char *now = realpath(full, NULL);
 
 		if (now && strcmp(now, real) != 0)
-			break;
-		(void)poll(NULL, 0, 1);
+			use = sb_steal(&now);
+		else
+			(void)poll(NULL, 0, 1);
 	}
-	f = full ? fopen(full, "r") : NULL;
+	f = full ? fopen(use ? use : full, "r") : NULL;
 	*out = f ? calloc(1, 4097) : NULL;
 	if (!*out)
 		return sb_fail(err, SB_E_NOTFOUND, "%s", path);
