@@ -42,6 +42,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/storage.h \
 	%D%/storage-local.c \
 	%D%/storage-zfs.c %D%/storage-zfs.h \
+	%D%/storage-zfs-grave.c \
 	%D%/storage-zfs-list.c \
 	%D%/storage-zfs-stream.c \
 	%D%/tool.c \

@@ -10,7 +10,7 @@
  * creation. It is the one listing whose numbers are exact on old and new programs alike.
  */
 struct walk {
-	const struct sb_storage_zfs *s;
+	struct sb_storage_zfs *s;
 	sb_storage_entry_fn fn;
 	void *arg;
 	char name[SB_ZFS_NAME_MAX + 1]; /* being collected; "" for none */
@@ -20,25 +20,29 @@ struct walk {
 	struct sb_storage_entry e;
 };
 
-/* "<sessions>/ID[@SNAP]" with a plain ID: cut in place. */
+/* "<sessions>/LEAF[@SNAP]" of a session that is not dead: cut in place, and its id. */
 static bool
-split(const struct sb_storage_zfs *s, char *name, char **id, char **snap)
+split(struct sb_storage_zfs *s, char *name, const char **id, char **snap)
 {
+	sb_autofree char *current = NULL;
 	size_t len = strlen(s->sessions);
+	char *leaf = name + len + 1;
 
 	if (strncmp(name, s->sessions, len) != 0 || name[len] != '/')
 		return false;
-	*id = name + len + 1;
-	*snap = strchr(*id, '@');
+	*snap = strchr(leaf, '@');
 	if (*snap)
 		*(*snap)++ = '\0';
-	return !strchr(*id, '/') && !strchr(*id, '#');
+	*id = sb_storage_zfs_id(leaf);
+	current = sb_storage_zfs_leaf(s, *id);
+	return current && strcmp(current, leaf) == 0 && !strchr(leaf, '/') && !strchr(leaf, '#');
 }
 
 static int
 deliver(struct walk *w, struct sb_error *err)
 {
-	char *id, *snap, *oid, *osnap;
+	const char *id, *oid;
+	char *snap, *osnap;
 
 	if (!w->name[0] || !split(w->s, w->name, &id, &snap) || (!snap && !w->filesystem))
 		return 0;

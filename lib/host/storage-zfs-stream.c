@@ -118,7 +118,8 @@ diff_native(struct sb_storage_zfs *s, const char *id, const char *from, const ch
 {
 	sb_autofree char *a = sb_storage_zfs_name(s, id, from, err);
 	sb_autofree char *b = sb_storage_zfs_name(s, id, to, err);
-	sb_autofree char *prefix = sb_str_printf("%s/%s/", s->root, id);
+	sb_autofree char *leaf = sb_storage_zfs_leaf(s, id);
+	sb_autofree char *prefix = leaf ? sb_str_printf("%s/%s/", s->root, leaf) : NULL;
 	const char *const args[] = { "diff", "-F", "-H", a, b, NULL };
 	struct diff d = { out, prefix };
 	sb_auto(sb_buf) struct sb_buf text;

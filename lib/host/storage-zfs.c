@@ -10,8 +10,10 @@
 
 #include <host/idcheck.h>
 
-/* Left-overs get less patience than what a caller waits for. */
-#define SWEEP_BUSY_MS 3000
+/* How long a destroyed snapshot may stay busy, and how long the end of an unmount is waited for: zfs-fuse writes every
+ * file system of the machine to the disk meanwhile, which has no limit. */
+#define SNAPSHOT_BUSY_MS 3000
+#define UNMOUNT_MS 2000
 
 static struct sb_storage_zfs *
 self(struct sb_storage *st)
@@ -20,31 +22,34 @@ self(struct sb_storage *st)
 }
 
 char *
-sb_storage_zfs_name(const struct sb_storage_zfs *s, const char *id, const char *snap, struct sb_error *err)
+sb_storage_zfs_name(struct sb_storage_zfs *s, const char *id, const char *snap, struct sb_error *err)
 {
-	char *name = sb_str_printf("%s/%s%s%s", s->sessions, id, snap ? "@" : "", snap ? snap : "");
+	sb_autofree char *leaf = sb_storage_zfs_leaf(s, id);
+	char *name = leaf ? sb_str_printf("%s/%s%s%s", s->sessions, leaf, snap ? "@" : "", snap ? snap : "") : NULL;
 	size_t len = name ? strlen(name) : 0;
+	int r = 0;
 
-	if (!name) {
-		(void)sb_fail(err, SB_E_NOMEM, "dataset name");
-		return NULL;
-	}
-	if (len > SB_ZFS_NAME_MAX) {
-		(void)sb_fail(err, SB_E_INVAL, "zfs: invalid dataset or snapshot name: %zu bytes, at most %d in all",
+	if (!name)
+		r = sb_fail(err, SB_E_NOMEM, "dataset name");
+	else if (!*leaf)
+		r = sb_fail(err, SB_E_NOTFOUND, "%s/%s does not exist", s->sessions, id);
+	else if (len > SB_ZFS_NAME_MAX)
+		r = sb_fail(err, SB_E_INVAL, "zfs: invalid dataset or snapshot name: %zu bytes, at most %d in all",
 			len, SB_ZFS_NAME_MAX);
+	if (r < 0) {
 		free(name);
 		return NULL;
 	}
 	return name;
 }
 
-/* Whether `path` is a mount of its own beneath the sessions' directory. */
-static bool
-is_mounted(const struct sb_storage_zfs *s, const char *path)
+bool
+sb_storage_zfs_mounted(const struct sb_storage_zfs *s, const char *leaf)
 {
+	sb_autofree char *path = sb_str_printf("%s/%s", s->root, leaf);
 	struct stat root, st;
 
-	return stat(s->root, &root) == 0 && lstat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
+	return path && stat(s->root, &root) == 0 && lstat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
 		st.st_dev != root.st_dev;
 }
 
@@ -53,18 +58,19 @@ sb_storage_zfs_attach(struct sb_storage *st, const char *id, char **out, struct 
 {
 	struct sb_storage_zfs *s = self(st);
 	sb_autofree char *ds = sb_storage_zfs_name(s, id, NULL, err);
+	const char *leaf = ds ? strrchr(ds, '/') + 1 : NULL;
 	sb_autofree char *path = NULL;
 
 	if (!ds)
 		return SB_E_INVAL;
-	path = sb_str_printf("%s/%s", s->root, id);
+	path = sb_str_printf("%s/%s", s->root, leaf);
 	if (!path)
 		return sb_fail(err, SB_E_NOMEM, "mountpoint of %s", id);
-	if (!is_mounted(s, path)) {
+	if (!sb_storage_zfs_mounted(s, leaf)) {
 		const char *const args[] = { "mount", ds, NULL };
 		int r = sb_zfs_run(&s->z, false, args, NULL, err);
 
-		if (!is_mounted(s, path))
+		if (!sb_storage_zfs_mounted(s, leaf))
 			return r < 0 ? r
 				     : sb_fail(err, SB_E_STORAGE, "%s is not mounted at %s: its mountpoint was changed", ds,
 					       path);
@@ -155,16 +161,19 @@ zfs_create(struct sb_storage *st, const char *id, const struct sb_storage_source
 	const struct sb_host_call *call, char **out, struct sb_error *err)
 {
 	struct sb_storage_zfs *s = self(st);
-	sb_autofree char *ds = sb_storage_zfs_name(s, id, NULL, err);
 	const char *what = src->from_id ? "clone snapshot" : src->fd >= 0 ? "receive" : "clone base snapshot";
-	int r;
+	sb_autofree char *ds = NULL;
+	int r = sb_storage_zfs_claim(s, id, err);
 
-	if (!ds)
-		return SB_E_INVAL;
-	r = make_from(s, ds, src, call, err);
-	if (r == SB_E_BASE_NOT_FOUND || r == SB_E_SNAPSHOT_NOT_FOUND || r == SB_E_EXISTS || r == SB_E_DENIED ||
-		r == SB_E_INVAL)
+	if (r < 0)
 		return r;
+	ds = sb_storage_zfs_name(s, id, NULL, err);
+	r = ds ? make_from(s, ds, src, call, err) : SB_E_INVAL;
+	if (r == SB_E_BASE_NOT_FOUND || r == SB_E_SNAPSHOT_NOT_FOUND || r == SB_E_EXISTS || r == SB_E_DENIED ||
+		r == SB_E_INVAL) {
+		sb_storage_zfs_unclaim(s, id);
+		return r;
+	}
 	if (r == 0)
 		r = sb_storage_zfs_attach(st, id, out, err);
 	if (r < 0) {
@@ -174,72 +183,33 @@ zfs_create(struct sb_storage *st, const char *id, const struct sb_storage_source
 	return 0;
 }
 
-/* Removes the snapshots of a buried session that no fork needs, newest first. */
-static int
-note_snap(const struct sb_storage_entry *e, void *arg, struct sb_error *err)
-{
-	return e->snap ? sb_strlist_add(arg, e->snap, err) : 0;
-}
-
-static void
-prune(struct sb_storage_zfs *s, const char *id)
-{
-	sb_auto(sb_strlist) struct sb_strlist snaps = { 0 };
-
-	if (sb_storage_zfs_list(&s->st, id, note_snap, &snaps, NULL) < 0)
-		return;
-	for (size_t i = snaps.n; i-- > 0;) {
-		sb_autofree char *name = sb_storage_zfs_name(s, id, snaps.v[i], NULL);
-		const char *const args[] = { "destroy", name, NULL };
-
-		if (name)
-			(void)sb_zfs_run(&s->z, false, args, NULL, NULL);
-	}
-}
-
-/* Forks need its snapshots: moved aside, so that the id is free, unmounted, and thinned out. */
-static int
-bury(struct sb_storage_zfs *s, const char *ds, struct sb_error *err)
-{
-	uint8_t rnd[8];
-	char hex[17];
-	char id[64];
-	sb_autofree char *dead = NULL;
-	int r = sb_random(rnd, sizeof rnd, err);
-
-	if (r < 0)
-		return r;
-	(void)snprintf(id, sizeof id, SB_STORAGE_ZFS_DEAD "%s", sb_str_hex(rnd, sizeof rnd, hex));
-	dead = sb_storage_zfs_name(s, id, NULL, err);
-	if (!dead)
-		return SB_E_INVAL;
-	{
-		const char *const rename[] = { "rename", ds, dead, NULL };
-		const char *const hide[] = { "set", "mountpoint=none", dead, NULL };
-
-		atomic_store(&s->graves, true);
-		r = sb_zfs_run_patient(&s->z, rename, SB_STORAGE_ZFS_BUSY_MS, err);
-		if (r < 0)
-			return sb_wrap(err, r, "set aside %s", ds);
-		(void)sb_zfs_run_patient(&s->z, hide, SWEEP_BUSY_MS, NULL);
-	}
-	prune(s, id);
-	return 0;
-}
-
+/* Gone, or dead until forks or zfs-fuse let go of it. SB_E_STORAGE_BUSY while somebody has a file of it open. */
 static int
 zfs_destroy(struct sb_storage *st, const char *id, struct sb_error *err)
 {
 	struct sb_storage_zfs *s = self(st);
-	sb_autofree char *ds = sb_storage_zfs_name(s, id, NULL, err);
-	const char *const args[] = { "destroy", "-r", "-f", ds, NULL };
+	sb_autofree char *leaf = sb_storage_zfs_leaf(s, id);
+	sb_autofree char *ds = NULL;
+	sb_deadline d = sb_deadline_in(SB_STORAGE_ZFS_BUSY_MS);
+	bool forks;
 	int r;
 
+	/* Only a dead one has that name: this session is gone. */
+	if (leaf && !*leaf)
+		return 0;
+	ds = leaf ? sb_storage_zfs_name(s, id, NULL, err) : NULL;
 	if (!ds)
 		return SB_E_INVAL;
-	r = sb_zfs_run_patient(&s->z, args, SB_STORAGE_ZFS_BUSY_MS, err);
-	if (r == SB_E_SNAPSHOT_IN_USE)
-		r = bury(s, ds, err);
+	do
+		r = sb_storage_zfs_remove(s, ds, UNMOUNT_MS, err);
+	while (r == SB_E_STORAGE_BUSY && sb_storage_zfs_mounted(s, leaf) && !sb_deadline_passed(d));
+	forks = r == SB_E_SNAPSHOT_IN_USE;
+	if (forks && sb_storage_zfs_mounted(s, leaf))
+		r = sb_storage_zfs_unmount(s, ds, SB_STORAGE_ZFS_BUSY_MS, err);
+	if ((forks || r == SB_E_STORAGE_BUSY) && !sb_storage_zfs_mounted(s, leaf))
+		return sb_storage_zfs_bury(s, id, leaf, forks, err);
+	if (r == 0 || r == SB_E_NOTFOUND)
+		sb_storage_zfs_unclaim(s, id);
 	return r == SB_E_NOTFOUND ? 0 : r;
 }
 
@@ -282,7 +252,7 @@ zfs_snapshot_delete(struct sb_storage *st, const char *id, const char *snap, str
 
 	if (!name)
 		return SB_E_INVAL;
-	return snap_error(sb_zfs_run_patient(&s->z, args, SWEEP_BUSY_MS, err), snap, err);
+	return snap_error(sb_zfs_run_patient(&s->z, args, SNAPSHOT_BUSY_MS, err), snap, err);
 }
 
 static char *
@@ -332,67 +302,6 @@ zfs_release(struct sb_storage *st, const char *id, const char *snap, const char 
 	return hold_cmd(st, "release", id, snap, tag, err);
 }
 
-static int
-note_leftover(char **field, size_t n, void *arg, struct sb_error *err)
-{
-	const char *slash = strrchr(field[0], '/');
-
-	(void)n;
-	if (slash &&
-		(sb_str_starts(slash + 1, SB_STORAGE_ZFS_DEAD) || sb_str_starts(slash + 1, SB_STORAGE_ZFS_VIEW)))
-		return sb_strlist_add(arg, field[0], err);
-	return 0;
-}
-
-struct sweep {
-	size_t left, busy;
-	bool progress;
-};
-
-/* One pass over the left-overs; a dead session may free the one it was forked from, so callers repeat. */
-static int
-sweep_pass(struct sb_storage_zfs *s, struct sweep *sw, struct sb_error *err)
-{
-	const char *const list[] = { "list", "-H", "-r", "-d", "1", "-t", "filesystem", "-o", "name",
-		s->sessions, NULL };
-	sb_auto(sb_strlist) struct sb_strlist names = { 0 };
-	sb_auto(sb_buf) struct sb_buf out;
-	int r = sb_zfs_run(&s->z, false, list, &out, err);
-
-	if (r == 0)
-		r = sb_zfs_lines((char *)out.data, 1, note_leftover, &names, err);
-	*sw = (struct sweep){ 0 };
-	for (size_t i = 0; r == 0 && i < names.n; i++) {
-		const char *const args[] = { "destroy", "-r", "-f", names.v[i], NULL };
-		int one;
-
-		if (strstr(names.v[i], s->instance))
-			continue;
-		one = sb_zfs_run_patient(&s->z, args, SWEEP_BUSY_MS, NULL);
-		sw->progress |= one == 0;
-		sw->left += one < 0;
-		sw->busy += one < 0 && one != SB_E_SNAPSHOT_IN_USE;
-	}
-	return r;
-}
-
-static int
-zfs_sweep(struct sb_storage *st, struct sb_error *err)
-{
-	struct sb_storage_zfs *s = self(st);
-	struct sweep sw = { 0 };
-	int r;
-
-	if (!atomic_exchange(&s->graves, false))
-		return 0;
-	do
-		r = sweep_pass(s, &sw, err);
-	while (r == 0 && sw.left > 0 && sw.progress);
-	if (r < 0 || sw.left > 0)
-		atomic_store(&s->graves, true);
-	return r < 0 ? r : sw.busy > 0;
-}
-
 static void
 zfs_close(struct sb_storage *st)
 {
@@ -404,6 +313,10 @@ zfs_close(struct sb_storage *st)
 	free(s->bases);
 	free(s->sessions);
 	free(s->root);
+	sb_strmap_free(&s->dead);
+	sb_strmap_free(&s->moved);
+	(void)pthread_mutex_destroy(&s->mu);
+	(void)pthread_mutex_destroy(&s->sweep_mu);
 	free(s);
 }
 
@@ -417,7 +330,7 @@ static const struct sb_storage_ops zfs_ops = {
 	.destroy = zfs_destroy,
 	.attach = sb_storage_zfs_attach,
 	.list = sb_storage_zfs_list,
-	.sweep = zfs_sweep,
+	.sweep = sb_storage_zfs_sweep,
 	.used = sb_storage_zfs_used,
 	.space = sb_storage_zfs_space,
 	.bases = sb_storage_zfs_bases,
@@ -533,6 +446,8 @@ sb_storage_zfs_open(const struct sb_host_opts *o, int lock_fd, struct sb_error *
 		(void)sb_fail(err, SB_E_NOMEM, "storage zfs");
 		return NULL;
 	}
+	(void)pthread_mutex_init(&s->mu, NULL);
+	(void)pthread_mutex_init(&s->sweep_mu, NULL);
 	r = fill(s, o, lock_fd, err);
 	if (r == 0)
 		r = sb_zfs_probe(&s->z, err);
@@ -542,6 +457,8 @@ sb_storage_zfs_open(const struct sb_host_opts *o, int lock_fd, struct sb_error *
 		r = ensure_dataset(s, s->sessions, err);
 	if (r == 0)
 		r = find_root(s, err);
+	if (r == 0)
+		r = sb_storage_zfs_load_marks(s, err);
 	if (r < 0) {
 		zfs_close(&s->st);
 		return NULL;

@@ -17,17 +17,7 @@ check "local-disk, killed $rounds times" "$hostcrash" "$scratch/local" "$rounds"
 
 rounds=${SB_CRASH_ZFS:-5}
 if zfs_pool 256M; then
-	# Known defect: zfs-fuse unmounts the forks of a session that is set aside, which fails while one of them is in use; the session
-	# then stays "destroying" until the host tries again.
-	if "$hostcrash" "$scratch/zfs" "$rounds" "$seed" "$pool" >"$scratch/zfs.out" 2>&1; then
-		ok "zfs, killed $rounds times"
-	elif grep -q 'set aside .* is busy' "$scratch/zfs.out" && grep -q 'sessions are still being destroyed' "$scratch/zfs.out"; then
-		diag <"$scratch/zfs.out"
-		skip "zfs, killed $rounds times" "a fork in use kept its session from being set aside (known defect)"
-	else
-		not_ok "zfs, killed $rounds times" "seed $seed"
-		diag <"$scratch/zfs.out"
-	fi
+	check "zfs, killed $rounds times" "$hostcrash" "$scratch/zfs" "$rounds" "$seed" "$pool"
 else
 	skip "zfs, killed $rounds times" "$zfs_why"
 fi

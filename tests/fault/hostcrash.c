@@ -57,7 +57,8 @@ crash_init(struct crash *c, const char *dir, const char *pool)
 static void
 count(struct crash *c, size_t *sessions, size_t *leftovers)
 {
-	const char *const argv[] = { "zfs", "list", "-H", "-r", "-t", "filesystem", "-o", "name", c->sessions, NULL };
+	const char *const argv[] = { "zfs", "list", "-H", "-r", "-t", "filesystem", "-o", "name,sbhost:dead",
+		c->sessions, NULL };
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
 	size_t len = strlen(c->sessions);
 	struct dirent *e;
@@ -79,9 +80,14 @@ count(struct crash *c, size_t *sessions, size_t *leftovers)
 	sb_buf_init(&out, 1 << 20);
 	(void)sb_run(argv, &o, NULL, 0, &out, NULL, NULL, sb_deadline_in(30000), NULL);
 	text = (char *)out.data;
-	while ((line = strsep(&text, "\n")))
-		if (strlen(line) > len + 1)
-			*(line[len + 1] == '_' ? leftovers : sessions) += 1;
+	while ((line = strsep(&text, "\n"))) {
+		char *name = strsep(&line, "\t");
+		bool dead = line && strcmp(line, "1") == 0;
+
+		/* `_2-ID` is a session, `_view-...` is not. */
+		if (strlen(name) > len + 2)
+			*(dead || (name[len + 1] == '_' && name[len + 2] > '9') ? leftovers : sessions) += 1;
+	}
 	sb_buf_free(&out);
 }
 

@@ -127,8 +127,8 @@ hostfix_teardown(void **state)
 	end_sandboxes(f);
 	sb_host_close(f->h);
 	if (f->zfs) {
-		/* A dataset that was just in use says it is busy for a moment. */
-		const char *const argv[] = { "zfs", "destroy", "-R", "-f", f->sessions, NULL };
+		/* A dataset that was just in use says it is busy for a moment. Not -f: see storage-zfs-grave.c. */
+		const char *const argv[] = { "zfs", "destroy", "-R", f->sessions, NULL };
 
 		for (int i = 0; i < 200 && hostfix_run(argv) != 0; i++)
 			(void)usleep(50000);

@@ -295,6 +295,117 @@ forks_live_on(void **state)
 	assert_int_equal(hostfix_storage_count(f), 1);
 }
 
+/* A fork whose files are open, as those of anything that runs in it. Its mount stays the same all the time. */
+static int
+open_fork(struct hostfix *f, const char *from, const char *id)
+{
+	struct sb_host_create_opts o = SB_HOST_CREATE_OPTS_INIT;
+	struct sb_host_session s;
+	int fd;
+
+	o.id = id;
+	assert_ok(sb_host_session_fork(f->h, from, NULL, &o, NULL, &s, &f->err), &f->err);
+	fd = open(s.mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	sb_host_session_clear(&s);
+	return fd;
+}
+
+static void
+same_place(struct hostfix *f, const char *id, int fd)
+{
+	struct stat was, is;
+
+	assert_int_equal(fstat(fd, &was), 0);
+	assert_int_equal(stat(hostfix_path(f, id, "."), &is), 0);
+	assert_int_equal(is.st_dev, was.st_dev);
+}
+
+/* The new owner of an id that was used before does everything a session does. */
+static void
+use_again(struct hostfix *f, const char *id)
+{
+	struct sb_host_change *v;
+	struct sb_host_session s;
+	bool more;
+	size_t n;
+
+	new_session(f, id);
+	assert_true(hostfix_holds(f, id, "work", NULL));
+	hostfix_write(f, id, "work", "new");
+	turn(f, id, 1);
+	hostfix_write(f, id, "work", "newer");
+	assert_ok(sb_host_snapshot_diff(f->h, id, "turn-0001", NULL, 0, NULL, &v, &n, &more, &f->err), &f->err);
+	assert_int_equal(n, 1);
+	assert_string_equal(v[0].path, "work");
+	sb_host_changes_free(v, n);
+	assert_ok(sb_host_session_rollback(f->h, id, "turn-0001", false, NULL, &f->err), &f->err);
+	assert_true(hostfix_holds(f, id, "work", "new"));
+	assert_ok(sb_host_session_get(f->h, id, true, &s, &f->err), &f->err);
+	assert_true(s.space_used > 0);
+	sb_host_session_clear(&s);
+}
+
+static void
+a_source_goes_while_its_forks_are_in_use(void **state)
+{
+	struct hostfix *f = *state;
+	int two, three;
+
+	new_session(f, "one");
+	hostfix_write(f, "one", "work", "first");
+	two = open_fork(f, "one", "two");
+	assert_ok(sb_host_session_destroy(f->h, "one", false, NULL, &f->err), &f->err);
+	same_place(f, "two", two);
+	use_again(f, "one");
+	/* The same once more, with a dead one before it, and through a restart. */
+	three = open_fork(f, "one", "three");
+	assert_ok(sb_host_session_destroy(f->h, "one", false, NULL, &f->err), &f->err);
+	use_again(f, "one");
+	hostfix_reopen(f);
+	same_place(f, "two", two);
+	same_place(f, "three", three);
+	assert_true(hostfix_holds(f, "two", "work", "first"));
+	assert_true(hostfix_holds(f, "three", "work", "new"));
+	assert_true(hostfix_holds(f, "one", "work", "new"));
+	assert_string_equal(names(f, "one"), "turn-0001");
+	(void)close(two);
+	(void)close(three);
+	assert_ok(sb_host_session_destroy(f->h, "two", false, NULL, &f->err), &f->err);
+	assert_ok(sb_host_session_destroy(f->h, "one", false, NULL, &f->err), &f->err);
+	assert_true(hostfix_holds(f, "three", "work", "new"));
+	assert_ok(sb_host_session_destroy(f->h, "three", false, NULL, &f->err), &f->err);
+	assert_ok(sb_host_start(f->h, &f->err), &f->err);
+	for (int i = 0; i < 300 && hostfix_storage_count(f) > 0; i++)
+		(void)usleep(50000);
+	assert_int_equal(hostfix_storage_count(f), 0);
+}
+
+/* Somebody outside reads a file of the session: it goes when the file is closed, and nobody else waits for that. */
+static void
+a_session_goes_when_its_files_are_closed(void **state)
+{
+	struct hostfix *f = *state;
+	char text[8] = "";
+	int fd;
+
+	new_session(f, "one");
+	new_session(f, "two");
+	hostfix_write(f, "one", "work", "first");
+	fd = open(hostfix_path(f, "one", "work"), O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_ok(sb_host_start(f->h, &f->err), &f->err);
+	assert_fails(sb_host_session_destroy(f->h, "one", false, NULL, &f->err), SB_E_STORAGE_BUSY, &f->err);
+	assert_int_equal(hostfix_state(f, "one"), SB_HOST_DESTROYING);
+	assert_int_equal(read(fd, text, sizeof text), 5);
+	turn(f, "two", 1);
+	(void)close(fd);
+	for (int i = 0; i < 300 && hostfix_storage_count(f) > 1; i++)
+		(void)usleep(50000);
+	assert_int_equal(hostfix_storage_count(f), 1);
+	turn(f, "two", 2);
+}
+
 static void
 a_forked_snapshot_goes_with_its_fork(void **state)
 {
@@ -506,6 +617,8 @@ main(void)
 		T(holds_protect),
 		T(snapshots_are_deleted_once),
 		T(forks_live_on),
+		T(a_source_goes_while_its_forks_are_in_use),
+		T(a_session_goes_when_its_files_are_closed),
 		T(a_forked_snapshot_goes_with_its_fork),
 		T(states_refuse_with_their_errors),
 		T(diff_tells_what_changed),
