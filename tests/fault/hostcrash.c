@@ -128,6 +128,12 @@ count_processes(const struct crash *c)
 		ssize_t len = 0;
 		int fd;
 
+		/* Not the helper that waits for it. */
+		(void)snprintf(path, sizeof path, "/proc/%s/exe", e->d_name);
+		len = readlink(path, env, sizeof env - 1);
+		env[len > 0 ? len : 0] = '\0';
+		if (len > 7 && strcmp(env + len - 7, "/sb-box") == 0)
+			continue;
 		(void)snprintf(path, sizeof path, "/proc/%s/environ", e->d_name);
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
