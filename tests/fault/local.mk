@@ -15,16 +15,13 @@ fault: sbsync %D%/shim.la
 	python3 $(srcdir)/%D%/sweep.py -v ./sbsync %D%/.libs/shim.so
 	python3 $(srcdir)/%D%/races.py --rounds 100 ./sbsync %D%/.libs/shim.so
 
-# The host under kill -9, run by tests/e2e/host-crash.sh.
-check_PROGRAMS += %D%/hostcrash
-tests_fault_hostcrash_SOURCES = %D%/hostcrash.c %D%/hostcrash.h %D%/hostcrash-check.c %D%/hostcrash-work.c
-# Two hundred kills on each storage, with fifty sessions.
+# sbhostd under kill -9, run by tests/e2e/host-crash.sh; here two hundred times on each storage, with fifty sessions.
+EXTRA_DIST += %D%/hostcrash.py %D%/hostclient.py
 CRASHES = 200
 .PHONY: fault-host
-fault-host: all %D%/hostcrash
+fault-host: all
 	SB_TOP_SRCDIR='$(abs_top_srcdir)' SB_TOP_BUILDDIR='$(abs_top_builddir)' SB_CRASH_SLOTS=13 \
 		SB_CRASH_LOCAL=$(CRASHES) SB_CRASH_ZFS=$(CRASHES) $(SHELL) $(top_srcdir)/tests/e2e/host-crash.sh
-tests_fault_hostcrash_LDADD = lib/libsandbox-core.la sync/libsbsync-core.la $(SANDBOX_LIBS) $(SYNC_LIBS) $(SSH2_LIBS)
 
 # `sbctl run` over SSH under kill -9, run by tests/e2e/sbctl-kill.sh; here 200 times.
 EXTRA_DIST += %D%/runkill.py
