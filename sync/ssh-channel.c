@@ -225,6 +225,8 @@ read_in(struct sb_ssh_channel *ch)
 	if (n > 0) {
 		ch->in_head = 0;
 		ch->in_len = (size_t)n;
+		/* A short read took all: no need to hear that from another one. */
+		ch->in_ready = n == BUFFER;
 	} else if (n == 0) {
 		ch->in_eof = true;
 	} else {
@@ -338,10 +340,13 @@ run_channel(struct sb_ssh_channel *ch)
 
 	if (ch->starting)
 		moved = start_command(ch);
+	/* Input goes first, and at once: it is what somebody waits for the answer to. */
+	if (ch->state == CHANNEL_RUNNING && !ch->out_shut && push(ch)) {
+		sb_ssh_wire_flush(&ch->conn->wire);
+		moved = true;
+	}
 	if (ch->state == CHANNEL_RUNNING && !ch->out_shut)
 		moved |= pull(ch);
-	if (ch->state == CHANNEL_RUNNING && !ch->out_shut)
-		moved |= push(ch);
 	if (ch->state == CHANNEL_RUNNING && !ch->starting)
 		moved |= check_end(ch);
 	return moved;
