@@ -41,7 +41,7 @@ static int
 old_stat(int fd, const char *name, struct scan_stat *out)
 {
 	struct stat st;
-	int r = name ? fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) : fstat(fd, &st);
+	int r = name ? fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) : fstat(fd, &st);
 
 	if (r < 0)
 		return -errno;
@@ -60,14 +60,19 @@ int
 sb_scan_stat(int fd, const char *name, struct scan_stat *out)
 {
 	static atomic_bool no_statx;
+	/* gVisor mounts nothing by itself and refuses the flag. */
+	static atomic_int still = AT_NO_AUTOMOUNT;
+	int flags = AT_SYMLINK_NOFOLLOW | (name ? 0 : AT_EMPTY_PATH);
 	struct statx st;
 
 	out->taken = coarse_now();
 	if (atomic_load_explicit(&no_statx, memory_order_relaxed))
 		return old_stat(fd, name, out);
-	if (statx(fd, name ? name : "", AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | (name ? 0 : AT_EMPTY_PATH),
+	if (statx(fd, name ? name : "", flags | atomic_load_explicit(&still, memory_order_relaxed),
 		    STATX_TYPE | STATX_MODE | STATX_NLINK | STATX_INO | STATX_SIZE | STATX_MTIME | STATX_CTIME,
 		    &st) < 0) {
+		if (errno == EINVAL && atomic_exchange(&still, 0) != 0)
+			return sb_scan_stat(fd, name, out);
 		if (errno != ENOSYS && errno != EPERM)
 			return -errno;
 		atomic_store_explicit(&no_statx, true, memory_order_relaxed);

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -300,16 +301,27 @@ sb_file_mkdirs(const char *path, mode_t mode, struct sb_error *err)
 	return 0;
 }
 
+/* A kernel without OFD locks (gVisor) has those of flock, which belong to the open file as well. */
+static int
+set_lock(int fd, short type)
+{
+	struct flock whole = { .l_type = type, .l_whence = SEEK_SET };
+	int r = fcntl(fd, F_OFD_SETLK, &whole);
+
+	if (r < 0 && errno == EINVAL)
+		r = flock(fd, type == F_UNLCK ? LOCK_UN : LOCK_EX | LOCK_NB);
+	return r;
+}
+
 int
 sb_file_lock(int fd, int wait_ms, struct sb_error *err)
 {
-	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	int64_t until = sb_now_ms() + wait_ms;
 
 	for (;;) {
 		struct timespec step = { .tv_nsec = LOCK_STEP_MS * 1000000L };
 
-		if (!fcntl(fd, F_OFD_SETLK, &whole))
+		if (!set_lock(fd, F_WRLCK))
 			return 0;
 		if (errno == EINTR)
 			continue;
@@ -324,10 +336,8 @@ sb_file_lock(int fd, int wait_ms, struct sb_error *err)
 void
 sb_file_unlock(int fd)
 {
-	struct flock whole = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
-
 	if (fd < 0)
 		return;
-	(void)fcntl(fd, F_OFD_SETLK, &whole);
+	(void)set_lock(fd, F_UNLCK);
 	(void)close(fd);
 }

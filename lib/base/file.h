@@ -45,7 +45,7 @@ ssize_t sb_file_write_nosig(int fd, const void *data, size_t len);
 int sb_file_mkdirs(const char *path, mode_t mode, struct sb_error *err);
 
 /*
- * OFD write lock on the whole file `fd`, which must be open for writing. Waits at most `wait_ms`
+ * OFD write lock (flock where the kernel has none) on the whole file `fd`, which must be open for writing. Waits at most `wait_ms`
  * (0: does not wait). SB_E_LOCKED when another holds it. The lock goes with the last descriptor of this open file.
  */
 int sb_file_lock(int fd, int wait_ms, struct sb_error *err);

@@ -71,7 +71,7 @@ get_place(int fd, struct place *out)
 {
 	struct statx stx;
 
-	if (statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT,
+	if (statx(fd, "", AT_EMPTY_PATH,
 		    STATX_INO | STATX_MODE | STATX_MNT_ID, &stx) < 0)
 		return -1;
 	*out = (struct place){

@@ -123,40 +123,42 @@ mark(const char *what, const char *nonce, const char *rest)
 	(void)sb_frame_write(STDERR_FILENO, text, (size_t)n + 1, NULL, sb_deadline_in(5000), NULL);
 }
 
-/* Blocks the signals we hand on and makes a descriptor of them. */
-static int
-catch_signals(void)
-{
-	static const int ours[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGTSTP };
-	sigset_t set;
-
-	(void)sigemptyset(&set);
-	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-		(void)sigaddset(&set, ours[i]);
-	(void)sigaddset(&set, SB_LAUNCH_SIG_KILL);
-	(void)sigaddset(&set, SB_LAUNCH_SIG_SIZE);
-	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 /* The program under way. */
 struct run {
 	struct sb_proc *proc;
-	int sig_fd;
-	bool gone; /* nobody is there any more */
+	sigset_t set; /* the signals we hand on */
+	int sig_fd;   /* polls readable when there are some */
+	bool gone;    /* nobody is there any more */
 };
 
+/* Blocks the signals we hand on and makes a descriptor of them. */
+static void
+catch_signals(struct run *run)
+{
+	static const int ours[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGTSTP };
+
+	(void)sigemptyset(&run->set);
+	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+		(void)sigaddset(&run->set, ours[i]);
+	(void)sigaddset(&run->set, SB_LAUNCH_SIG_KILL);
+	(void)sigaddset(&run->set, SB_LAUNCH_SIG_SIZE);
+	(void)pthread_sigmask(SIG_BLOCK, &run->set, NULL);
+	run->sig_fd = signalfd(-1, &run->set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* The descriptor is not read: what it gives lacks the value of a signal in gVisor. */
 static void
 hand_on(struct run *run)
 {
-	struct signalfd_siginfo si;
+	const struct timespec now = { 0 };
+	siginfo_t si;
+	int sig;
 
-	while (read(run->sig_fd, &si, sizeof si) == (ssize_t)sizeof si) {
-		int sig = (int)si.ssi_signo;
+	while ((sig = sigtimedwait(&run->set, &si, &now)) > 0) {
+		unsigned size = (unsigned)si.si_value.sival_int;
 
 		if (sig == SB_LAUNCH_SIG_SIZE)
-			(void)sb_proc_resize(run->proc, (unsigned short)((unsigned)si.ssi_int >> 16),
-				(unsigned short)si.ssi_int, NULL);
+			(void)sb_proc_resize(run->proc, (unsigned short)(size >> 16), (unsigned short)size, NULL);
 		else
 			sb_proc_signal(run->proc, sig == SB_LAUNCH_SIG_KILL ? SIGKILL : sig);
 	}
@@ -223,11 +225,14 @@ watch_tty(struct run *run)
 			{ .fd = run->sig_fd, .events = POLLIN },
 			{ .fd = STDOUT_FILENO, .events = 0 },
 		};
+		int n = poll(p, 4, LOOK_MS);
 
-		(void)poll(p, 4, LOOK_MS);
 		hand_on(run);
 		if (p[1].revents)
 			out = pump(sb_proc_stdout(run->proc), STDOUT_FILENO);
+		/* Not every kernel (gVisor) tells that nobody has the terminal open any more. */
+		else if (n == 0 && sb_proc_wait(run->proc, NULL, sb_now_ms() + 1, NULL, NULL) == 0)
+			out = false;
 		if (in && p[0].revents && !pump(STDIN_FILENO, sb_proc_stdin(run->proc))) {
 			in = false;
 			sb_proc_close_stdin(run->proc);
@@ -282,7 +287,7 @@ sb_launch_serve(void)
 		free_spec(&s);
 		return 1;
 	}
-	run.sig_fd = catch_signals();
+	catch_signals(&run);
 	if (answer(0, NULL) == 0) {
 		mark(SB_LAUNCH_START, s.nonce, "");
 		code = run_it(&run, &s, &env, &sig, &err);
