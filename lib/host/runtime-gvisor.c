@@ -396,9 +396,12 @@ static const struct sb_runtime_ops gvisor_ops = {
 static const struct sb_rtbox_kind gvisor_kind = { .create = gvisor_create, .destroy = gvisor_destroy, .threads = 8,
 	.own_threads = 512 };
 
-/* A platform may hang instead of failing: each gets its time and no more. What works is remembered for the next start. */
+/*
+ * A platform may hang instead of failing: each gets its time and no more. Older versions refuse a flag that ls and stat of today
+ * use, which is no sandbox that anybody wants without having asked for it.
+ */
 static int
-probe(struct sb_rtboxes *b, struct sb_error *err)
+probe(struct sb_rtboxes *b, bool picky, struct sb_error *err)
 {
 	static const char *const platforms[] = { "systrap", "ptrace", NULL };
 	sb_autofree char *root = sb_str_printf("--root=%s/runsc", b->o->state_dir);
@@ -407,7 +410,8 @@ probe(struct sb_rtboxes *b, struct sb_error *err)
 	for (size_t i = 0; root && (b->o->runsc_platform ? i < 1 : platforms[i] != NULL); i++) {
 		const char *name = b->o->runsc_platform ? b->o->runsc_platform : platforms[i];
 		sb_autofree char *platform = sb_str_printf("--platform=%s", name);
-		const char *const argv[] = { b->program, root, platform, "--network=none", "--ignore-cgroups", "do", "/bin/true", NULL };
+		const char *const argv[] = { b->program, root, platform, "--network=none", "--ignore-cgroups", "do", "/bin/sh",
+			"-c", picky ? "ls -d /" : ":", NULL };
 		struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
 		sb_auto(sb_buf) struct sb_buf said;
 		int r;
@@ -438,7 +442,7 @@ sb_runtime_gvisor_open(const struct sb_runtime_opts *o, struct sb_error *err)
 	b->rt.ops = &gvisor_ops;
 	r = sb_rtboxes_init(b, o, &gvisor_kind, o->host->runsc_path ? o->host->runsc_path : "runsc", err);
 	if (r == 0)
-		r = probe(b, err);
+		r = probe(b, o->picky, err);
 	if (r < 0) {
 		sb_rtboxes_close(&b->rt);
 		return NULL;

@@ -57,9 +57,11 @@ sb_runtime_open(enum sb_host_runtime kind, const struct sb_runtime_opts *o, stru
 	struct sb_runtime *rt = NULL;
 
 	if (kind == SB_HOST_RUNTIME_AUTO) {
-		rt = sb_runtime_gvisor_open(o, NULL);
+		const struct sb_runtime_opts best = { .host = o->host, .key = o->key, .picky = true };
+
+		rt = sb_runtime_gvisor_open(&best, NULL);
 		if (!rt)
-			rt = sb_runtime_bwrap_open(o, NULL);
+			rt = sb_runtime_bwrap_open(&best, NULL);
 		return rt ? rt : sb_runtime_none_open(o, err);
 	}
 	switch (kind) {

@@ -84,6 +84,7 @@ struct sb_runtime {
 struct sb_runtime_opts {
 	const struct sb_host_opts *host;
 	const char *key; /* names the host in marks and groups */
+	bool picky;      /* not one in which common programs fail */
 };
 
 /* Plain processes of the host: a group of their own, a clean environment, limits; no isolation. */

@@ -35,7 +35,7 @@ is_url(const char *text)
 	return sb_str_starts(text, "unix:/") || sb_str_starts(text, "http://") || sb_str_starts(text, "https://");
 }
 
-static const char *const runtimes[] = { "auto", "bwrap", "none", NULL };
+static const char *const runtimes[] = { "auto", "gvisor", "bwrap", "none", NULL };
 
 const struct sb_provider_option sb_hostlink_options[] = {
 	{ .name = "url", .value = "URL", .help = "a sandbox host (unix:PATH, http://, https://) instead of one in this process",
@@ -68,20 +68,11 @@ dir_of(const char *id, struct sb_error *err)
 	return dir;
 }
 
-static enum sb_host_runtime
-runtime_of(const char *const *options)
-{
-	const char *name = sb_texts_get(options, "runtime");
+static enum sb_host_runtime best;
 
-	return !name || strcmp(name, "auto") == 0 ? SB_HOST_RUNTIME_AUTO :
-		strcmp(name, "bwrap") == 0        ? SB_HOST_RUNTIME_BWRAP :
-						    SB_HOST_RUNTIME_NONE;
-}
-
-static bool bwrap_works;
-
+/* The look gets a directory of its own, for nothing may be left of it. */
 static void
-look_for_bwrap(void)
+look_for_best(void)
 {
 	struct sb_host_opts ho = SB_HOST_OPTS_INIT;
 	const struct sb_runtime_opts o = { .host = &ho, .key = "probe" };
@@ -89,30 +80,30 @@ look_for_bwrap(void)
 	sb_autoclose int tmp = -1;
 	struct sb_runtime *rt;
 
-	/* It gets a directory of its own, for nothing may be left of the look. */
 	if (!mkdtemp(dir))
 		return;
 	ho.state_dir = dir;
-	rt = sb_runtime_bwrap_open(&o, NULL);
-	bwrap_works = rt != NULL;
-	if (rt)
+	rt = sb_runtime_open(SB_HOST_RUNTIME_AUTO, &o, NULL);
+	if (rt) {
+		best = rt->ops->kind;
 		rt->ops->close(rt);
+	}
 	tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (tmp >= 0)
 		(void)sb_path_remove_tree(tmp, dir + strlen("/tmp/"), NULL);
 }
 
-/* The best that can give a command its own input: gvisor cannot. */
 static enum sb_host_runtime
 choose_runtime(const char *const *options)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	enum sb_host_runtime r = runtime_of(options);
+	const char *name = sb_texts_get(options, "runtime");
+	enum sb_host_runtime r = SB_HOST_RUNTIME_AUTO;
 
-	if (r != SB_HOST_RUNTIME_AUTO)
+	if (name && sb_host_runtime_from(name, &r) && r != SB_HOST_RUNTIME_AUTO)
 		return r;
-	(void)pthread_once(&once, look_for_bwrap);
-	return bwrap_works ? SB_HOST_RUNTIME_BWRAP : SB_HOST_RUNTIME_NONE;
+	(void)pthread_once(&once, look_for_best);
+	return best;
 }
 
 static int
@@ -319,5 +310,9 @@ sb_hostlink_isolation(const char *const *options)
 {
 	if (sb_texts_get(options, "url"))
 		return "none";
-	return choose_runtime(options) == SB_HOST_RUNTIME_BWRAP ? "namespace" : "none";
+	switch (choose_runtime(options)) {
+	case SB_HOST_RUNTIME_GVISOR: return "gvisor";
+	case SB_HOST_RUNTIME_BWRAP: return "namespace";
+	default: return "none";
+	}
 }

@@ -27,7 +27,7 @@ char *sb_hostlink_rsh(const struct sb_hostlink *l, struct sb_error *err);
 /* Removes the directory of an embedded host; the link must be gone. */
 int sb_hostlink_remove(const char *sandbox_id, const char *const *options, struct sb_error *err);
 
-/* "none", "namespace": what an embedded host would use here; "none" for a remote one, of which nobody was asked. */
+/* "none", "namespace", "gvisor": what an embedded host would use here; "none" for a remote one, of which nobody was asked. */
 const char *sb_hostlink_isolation(const char *const *options);
 
 #endif
