@@ -22,6 +22,13 @@ CRASHES = 200
 fault-host: all
 	SB_TOP_SRCDIR='$(abs_top_srcdir)' SB_TOP_BUILDDIR='$(abs_top_builddir)' SB_CRASH_SLOTS=13 \
 		SB_CRASH_LOCAL=$(CRASHES) SB_CRASH_ZFS=$(CRASHES) $(SHELL) $(top_srcdir)/tests/e2e/host-crash.sh
+# The same with sandboxes at work: containers, helpers, ports and exit codes.
+EXTRA_DIST += %D%/boxkill.py
+BOXKILLS = 100
+.PHONY: fault-boxes
+fault-boxes: all
+	python3 $(srcdir)/%D%/boxkill.py ./sbhostd bwrap $(BOXKILLS)
+	python3 $(srcdir)/%D%/boxkill.py ./sbhostd gvisor $(BOXKILLS)
 
 # `sbctl run` over SSH under kill -9, run by tests/e2e/sbctl-kill.sh; here 200 times.
 EXTRA_DIST += %D%/runkill.py
