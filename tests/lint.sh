@@ -17,6 +17,8 @@ cat >"$bad/sync/bad.c" <<'BAD'
 int
 main(void)
 {
+	sb_auto(sb_buf) struct sb_buf b;
+
 	return system("x");
 }
 BAD
@@ -44,6 +46,7 @@ rule()
 }
 
 rule "no banned calls" banned
+rule "what is cleaned up has a value by then" cleanup
 rule "libraries neither exit nor print" library
 rule "includes point down: base <- sync <- provider, session, host <- control <- bin" layers
 rule "no function past 100 lines" functions

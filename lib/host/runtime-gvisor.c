@@ -69,7 +69,7 @@ gvisor_create(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtim
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
 	sb_autofree char *pid_file = sb_str_printf("%s/pid", box->dir);
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
-	sb_auto(sb_buf) struct sb_buf text;
+	sb_auto(sb_buf) struct sb_buf text = { 0 };
 	struct sb_child c = SB_CHILD_INIT;
 	int r = sb_oci_write(b, box, cmd, err);
 

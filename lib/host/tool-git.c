@@ -146,7 +146,7 @@ static int
 finish(struct sb_toolcall *c, const struct sb_strlist *l, int64_t ms, struct sb_host_tool_result *out, struct sb_error *err)
 {
 	sb_auto(sb_toolrun_out) struct sb_toolrun_out run = { 0 };
-	sb_auto(sb_buf) struct sb_buf text;
+	sb_auto(sb_buf) struct sb_buf text = { 0 };
 	int r = sb_toolcall_exec(c, (const char *const *)l->v, env, ms, GIT_OUTPUT_MAX, &run, err);
 
 	if (r < 0)

@@ -156,7 +156,7 @@ find_must(const char *re)
 int
 sb_pattern_make(const char *text, bool literal, struct sb_pattern *out, struct sb_error *err)
 {
-	sb_auto(sb_buf) struct sb_buf re;
+	sb_auto(sb_buf) struct sb_buf re = { 0 };
 	int r;
 
 	*out = (struct sb_pattern){ .literal = literal };

@@ -118,7 +118,7 @@ search_text(struct search *s, const char *path, const char *data, size_t len, st
 {
 	const char *end = data + len, *line_end, *shown = data, *counted = data;
 	const char *hit = sb_pattern_find(&s->pattern, data, data, end, &line_end);
-	sb_auto(sb_buf) struct sb_buf text;
+	sb_auto(sb_buf) struct sb_buf text = { 0 };
 	size_t line = 1, n = 0;
 
 	if (!hit)
@@ -303,7 +303,7 @@ search_all(struct search *s)
 static int
 grep_text(struct search *s, struct sb_host_tool_result *out, struct sb_error *err)
 {
-	sb_auto(sb_buf) struct sb_buf text;
+	sb_auto(sb_buf) struct sb_buf text = { 0 };
 	size_t total = atomic_load(&s->matches), shown = 0;
 	bool cut = total >= s->max && atomic_load(&s->next) < s->files->n;
 
@@ -400,7 +400,7 @@ static int
 glob_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
 {
 	sb_auto(sb_walk) struct sb_walk files = { 0 };
-	sb_auto(sb_buf) struct sb_buf text;
+	sb_auto(sb_buf) struct sb_buf text = { 0 };
 	struct sb_error why = { 0 };
 	const char *pattern = NULL;
 	int64_t max = 200;

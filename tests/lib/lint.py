@@ -59,6 +59,27 @@ def check_library(root):
         matches(name, code(read(path)), BANNED_IN_LIBRARY, "has no place in a library")
 
 
+CLEANED = re.compile(r"sb_auto(?:free|close)?(?:\([a-z_]+\))? (?:const )?(?:struct )?[a-z_]+ \**([a-z_]+);")
+
+
+def check_cleanup(root):
+    """What is cleaned up when it goes out of scope has a value before the function can return."""
+    for name, path in files(root, SOURCE_DIRS, (".c", ".h")):
+        lines = code(read(path)).split("\n")
+        for at, line in enumerate(lines):
+            m = CLEANED.search(line)
+            if not m:
+                continue
+            var = m.group(1)
+            valued = re.compile(r"[(,] ?&%s\b(?![.>-])|(?<![\w.>])%s =" % (var, var))
+            for later in lines[at + 1:]:
+                if valued.search(later):
+                    break
+                if re.search(r"\b(return|goto)\b", later) or later.startswith("}"):
+                    print("%s:%d: %s may be cleaned up without a value" % (name, at + 1, var))
+                    break
+
+
 def public_base_headers(root):
     """The headers in lib/sb that belong to the base: the ones lib/base/local.mk installs."""
     path = os.path.join(root, "lib/base/local.mk")

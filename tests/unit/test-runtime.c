@@ -600,13 +600,14 @@ an_attached_command_has_its_own_streams(void **state)
 	const char *const argv[] = { "/bin/sh", "-c", "echo here; cat; echo there >&2; exit 5", NULL };
 	const char *const forever[] = { "/bin/sh", "-c", "while :; do echo x >>grows; sleep 0.02; done & cat", NULL };
 	struct attached t = { .f = f, .a = SB_HOST_ATTACH_INIT, .call = { .deadline = SB_NEVER } };
-	struct sb_cancel *cancel = sb_cancel_new(&f->err);
+	struct sb_cancel *cancel;
 	char text[100];
 	pthread_t th;
 	int fd[3];
 	off_t size;
 
 	NEED_RUNTIME(f);
+	cancel = sb_cancel_new(&f->err);
 	new_session(f, "one");
 	th = attach(&t, argv, fd);
 	assert_int_equal(read(fd[1], text, 5), 5);
