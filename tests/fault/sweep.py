@@ -225,12 +225,16 @@ class Bed:
     def run(self, args, fault=None, extra=None):
         return self.wait(self.start(args, fault, extra))
 
-    def must(self, args, *codes):
+    def patient(self, args):
         code, out = self.run(args)
         end = time.time() + 20
         while code == 4 and time.time() < end:  # an agent notices a moment later that its controller was killed
             time.sleep(0.05)
             code, out = self.run(args)
+        return code, out
+
+    def must(self, args, *codes):
+        code, out = self.patient(args)
         if code not in (codes or (0,)):
             raise Failed("%s: exit %d: %s" % (" ".join(args), code, out.strip()))
         return code
@@ -364,9 +368,9 @@ class Start(Session):
         first_tree(self.at("ws"))
 
     def resume(self):
-        code, out = self.run(self.args)
+        code, out = self.patient(self.args)
         if code == 1 and "is open" in out:  # it had got that far
-            code, out = self.run(Turn.args)
+            code, out = self.patient(Turn.args)
         if code:
             raise Failed("start again: exit %d: %s" % (code, out))
 
@@ -416,7 +420,7 @@ class Stop(Session):
     args = ["stop", "-q", "--max-delete", "100000", "s"]
 
     def resume(self):
-        code, out = self.run(self.args)
+        code, out = self.patient(self.args)
         if code not in (0, 3) and "is stopped" not in out:
             raise Failed("stop again: exit %d: %s" % (code, out))
 
