@@ -49,6 +49,7 @@ struct agent {
 	int send_result;
 	struct sb_error send_error;
 	struct sb_agent_watch *watch;
+	struct sb_recall *recall; /* for a controller that keeps the connection */
 };
 
 static void
@@ -119,6 +120,7 @@ open_replica(struct agent *a, struct sb_error *err)
 	memcpy(o.pair, a->begin.pair, sizeof o.pair);
 	o.create = a->begin.flags & SB_BEGIN_CREATE;
 	o.readonly = a->begin.flags & SB_BEGIN_READONLY;
+	o.recall = a->recall;
 	if (a->begin.flags & SB_BEGIN_AGAIN) {
 		o.lock_ms = AGAIN_MS;
 		o.peer = a->peer;
@@ -315,8 +317,7 @@ begin(struct agent *a, const uint8_t *p, size_t len, struct sb_error *err)
 		r = sb_scan_hash_rest(a->rep->rootfd, &so, &a->rep->scan, not_streamed, NULL, err);
 	if (r < 0)
 		return sb_wrap(err, r, "scan %s", a->begin.root);
-	if (a->rep->scan.hashed_files)
-		sb_replica_save_cache(a->rep, a->rep->scan.manifest);
+	sb_replica_update_cache(a->rep, a->rep->scan.hashed_files, a->rep->scan.hashed_bytes);
 	return reply_scan(a, err);
 }
 
@@ -423,7 +424,7 @@ commit(struct agent *a, const uint8_t *p, size_t len, struct sb_error *err)
 		if (r < 0)
 			return r;
 	}
-	sb_replica_save_cache(a->rep, a->rep->scan.manifest);
+	sb_recv_update_cache(a->rep, &res);
 	if (req.remember && !res.n_left)
 		(void)sb_replica_write_base(a->rep, a->rep->scan.manifest, &a->begin.rules, NULL);
 	sb_commit_result_encode(&res, &b);
@@ -634,11 +635,13 @@ sb_agent_serve(struct sb_transport *t, const struct sb_agent_opts *opts, struct 
 	a.w = sb_wire_new(t, &wo, err);
 	if (!a.w)
 		return err ? err->code : SB_E_NOMEM;
+	a.recall = sb_recall_new();
 	r = serve(&a, &e);
 	if (r < 0 && r != SB_E_CLOSED)
 		sb_wire_send_error(a.w, &e);
 	sb_agent_watch_free(a.watch);
 	close_root(&a);
+	sb_recall_free(a.recall);
 	sb_wire_free(a.w);
 	if (r < 0 && err)
 		*err = e;

@@ -5,6 +5,7 @@
 #include <sbsync/conn.h>
 #include <sync/endpoint.h>
 #include <sync/link.h>
+#include <sync/recall.h>
 
 /* For connect.c: a connection that is not connected yet. `keep`: agents are kept for further syncs. */
 struct sb_conn *sb_conn_new(const struct sb_endpoint *to, const struct sb_sync_opts *o, bool keep, struct sb_error *err);
@@ -15,6 +16,8 @@ bool sb_conn_serves(const struct sb_conn *c, const struct sb_endpoint *e);
 struct sb_link *sb_conn_take(struct sb_conn *c, const struct sb_sync_opts *o, struct sb_error *err);
 /* Back from sb_conn_take: kept for the next one (`reuse`) or ended. */
 void sb_conn_give(struct sb_link *l, bool reuse);
+/* What syncs over this connection need not load again; NULL where agents are not kept. */
+struct sb_recall *sb_conn_recall(struct sb_conn *c);
 /* Did a failure with this code come of the connection? */
 bool sb_conn_lost(const struct sb_link *l, int code);
 /* Bytes on the wire of this link's connection so far. */

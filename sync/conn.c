@@ -25,6 +25,7 @@ struct sb_conn_live {
 struct sb_conn {
 	struct sb_endpoint to;
 	bool keep;
+	struct sb_recall *recall;
 	char name[400];
 	/* The way there, copied. */
 	struct sb_strlist agent;
@@ -76,6 +77,7 @@ sb_conn_new(const struct sb_endpoint *to, const struct sb_sync_opts *o, bool kee
 	(void)pthread_mutex_init(&c->opening, NULL);
 	(void)pthread_mutex_init(&c->mu, NULL);
 	c->keep = keep;
+	c->recall = keep ? sb_recall_new() : NULL; /* done without, without memory */
 	c->port = o->port;
 	c->stall_ms = o->stall_ms;
 	c->bwlimit = o->bwlimit;
@@ -102,6 +104,12 @@ bool
 sb_conn_keeps(const struct sb_conn *c)
 {
 	return c->keep;
+}
+
+struct sb_recall *
+sb_conn_recall(struct sb_conn *c)
+{
+	return c->recall;
 }
 
 static bool
@@ -159,6 +167,7 @@ sb_conn_free(struct sb_conn *c)
 	live_release(c, c->live);
 	sb_endpoint_free(&c->to);
 	sb_strlist_free(&c->agent);
+	sb_recall_free(c->recall);
 	free(c->rsh);
 	free(c->identity);
 	free(c->ssh_config);

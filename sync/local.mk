@@ -52,6 +52,7 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/mirror.c %D%/mirror-int.h %D%/mirror-pull.c %D%/mirror-push.c \
 	%D%/plan.c %D%/plan.h \
 	%D%/proto.c %D%/proto.h \
+	%D%/recall.c %D%/recall.h \
 	%D%/receive.c %D%/receive.h %D%/receive-commit.c %D%/receive-data.c \
 	%D%/receive-int.h %D%/receive-write.c \
 	%D%/reconcile.c %D%/reconcile.h \

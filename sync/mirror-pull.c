@@ -299,7 +299,7 @@ mirror_receive_plan(struct mirror *m, struct sb_stage *stage, struct sb_commit_r
 	if (r < 0)
 		return r;
 	m->res->bytes_transferred += m->plan.data_bytes;
-	sb_replica_save_cache(m->local, m->local->scan.manifest);
+	sb_recv_update_cache(m->local, res);
 	return sb_result_commit(m->res, res, err);
 }
 

@@ -14,6 +14,7 @@
 
 #include <base/file.h>
 #include <base/str.h>
+#include <sync/conn-int.h>
 #include <sync/connect.h>
 #include <sync/endpoint.h>
 #include <sync/limit.h>
@@ -139,6 +140,7 @@ mirror_open_local(struct mirror *m, const char *root, const uint8_t pair[16], bo
 	memcpy(o.pair, pair, sizeof o.pair);
 	o.create = create;
 	o.readonly = readonly;
+	o.recall = m->o->conn ? sb_conn_recall(m->o->conn) : NULL;
 	o.cancel = m->o->cancel;
 	o.log = m->o->log;
 	m->local = sb_replica_open(&o, err);

@@ -496,3 +496,13 @@ sb_recv_commit(struct sb_recv *r, enum sb_durability durability, struct sb_commi
 	res->bytes += r->pool.written_bytes;
 	return update_manifest(r, res, err);
 }
+
+void
+sb_recv_update_cache(struct sb_replica *rep, const struct sb_commit_result *res)
+{
+	/* A move changes the ctime of all that moved, and nobody counted that. */
+	if (res->moved)
+		sb_replica_save_cache(rep, rep->scan.manifest);
+	else
+		sb_replica_update_cache(rep, res->files + rep->scan.hashed_files, res->bytes + rep->scan.hashed_bytes);
+}

@@ -60,4 +60,7 @@ void sb_recv_root_meta(struct sb_recv *r, uint16_t mode, int64_t mtime);
 int sb_recv_commit(struct sb_recv *r, enum sb_durability durability, struct sb_commit_result *res,
 	struct sb_error *err);
 
+/* Saves the scan cache after that, if it did enough to be worth it (sb_replica_update_cache). */
+void sb_recv_update_cache(struct sb_replica *rep, const struct sb_commit_result *res);
+
 #endif

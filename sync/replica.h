@@ -10,6 +10,7 @@
 #include <sb/log.h>
 #include <sync/ignore.h>
 #include <sync/manifest.h>
+#include <sync/recall.h>
 #include <sync/scan.h>
 #include <sync/store.h>
 
@@ -27,6 +28,7 @@ struct sb_replica_opts {
 	bool readonly;         /* never change it: no lock, no recovery of an interrupted commit */
 	int lock_ms;           /* how long to wait for another sync that works on it */
 	int peer;              /* a descriptor whose hang-up ends that wait; -1: none */
+	struct sb_recall *recall; /* outlives the replica; NULL: every file is loaded */
 	const struct sb_cancel *cancel;
 	struct sb_log log;
 };
@@ -42,7 +44,9 @@ struct sb_replica {
 	bool recovered; /* an interrupted commit was finished when it was opened */
 	const struct sb_cancel *cancel;
 	struct sb_log log;
+	struct sb_recall *recall;
 	struct sb_manifest *base;  /* what both sides last agreed on, or NULL */
+	struct sb_recall_tag base_tag; /* whoever changes or replaces it clears this */
 	struct sb_digest base_rules; /* digest of the rules it was made with */
 	struct sb_scan scan;       /* scan.manifest is NULL before sb_replica_scan */
 	struct sb_store *store;    /* NULL when none is kept */
@@ -65,6 +69,11 @@ int sb_replica_scan(struct sb_replica *r, struct sb_scan_opts *o, struct sb_erro
 
 /* Saves the scan cache; failure is harmless and only logged. */
 void sb_replica_save_cache(struct sb_replica *r, const struct sb_manifest *m);
+/*
+ * The same after a sync that hashed or brought `files` files of `bytes`: not when the next scan reads those again in less time than it
+ * takes to write all of the cache.
+ */
+void sb_replica_update_cache(struct sb_replica *r, uint64_t files, uint64_t bytes);
 
 /* Saves `m` as the base, made under these rules, and keeps it loaded (takes it over). NULL forgets the base. */
 int sb_replica_save_base(struct sb_replica *r, struct sb_manifest *m, const struct sb_digest *rules,

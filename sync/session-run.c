@@ -26,6 +26,7 @@ struct pair_run {
 	char rules_name[32];
 	struct mirror m;
 	struct sb_manifest *base;
+	struct sb_recall_tag base_tag;
 	struct sb_reconciled rec;
 	struct sb_plan local_plan, runtime_plan;
 	struct sb_manifest *peer_next; /* the runtime's tree as it will be */
@@ -74,7 +75,7 @@ load_base(struct pair_run *x, struct sb_error *err)
 {
 	struct sb_error e = { 0 };
 
-	x->base = sb_manifest_load(x->run->dirfd, x->base_name, &e);
+	x->base = sb_recall_load(x->m.local->recall, x->run->dirfd, x->base_name, &x->base_tag, &e);
 	if (x->base)
 		return 0;
 	if (e.code == SB_E_VERSION)
@@ -104,12 +105,17 @@ check_identity(const struct pair_run *x, struct sb_error *err)
 		x->p->remote);
 }
 
+static bool
+recovers(const struct session_run *run)
+{
+	return run->whole && run->whole->reason && strcmp(run->whole->reason, "crash") == 0;
+}
+
 /* The command that is under way, for messages that tell how to go on. */
 static const char *
 verb(const struct session_run *run)
 {
-	return run->direction == SB_BOTH_WAYS ? "sync" : run->direction == SB_TO_RUNTIME ? "start" :
-		run->whole && run->whole->reason && strcmp(run->whole->reason, "crash") == 0 ? "recover" : "stop";
+	return run->direction == SB_BOTH_WAYS ? "sync" : run->direction == SB_TO_RUNTIME ? "start" : recovers(run) ? "recover" : "stop";
 }
 
 /* An emptied side must not read as "everything was deleted". */
@@ -483,6 +489,9 @@ exchange(struct pair_run *x, struct sb_error *err)
 	b.flags = SB_BEGIN_SESSION | SB_BEGIN_CREATE | (run->first ? SB_BEGIN_CLAIM : 0) |
 		(run->o->dry_run ? SB_BEGIN_READONLY : 0) | (run->o->checksum ? SB_BEGIN_CHECKSUM : 0) |
 		(run->o->cross_mounts ? SB_BEGIN_CROSS : 0);
+	/* The agent of the run that crashed may not have noticed yet. */
+	if (recovers(run))
+		b.flags |= SB_BEGIN_AGAIN;
 	x->m.no_delta = run->o->no_delta;
 	x->m.near = there.kind == SB_ENDPOINT_LOCAL;
 	x->m.keep_all = session_policies_merge(run->policies);
@@ -553,9 +562,22 @@ run_pair(struct pair_run *x, struct sb_error *err)
 	if (r == 0)
 		r = record_base(x, err);
 	/* What a commit brought is in the cache already. */
-	if (r == 0 && (x->m.local->scan.hashed_files || x->run->first))
+	if (r == 0 && x->run->first)
 		sb_replica_save_cache(x->m.local, x->m.local->scan.manifest);
+	else if (r == 0)
+		sb_replica_update_cache(x->m.local, x->m.local->scan.hashed_files, x->m.local->scan.hashed_bytes);
 	return r < 0 ? r : merge_conflicts(x, err);
+}
+
+/* What was loaded and is as it was, for the next turn. Nobody changes the base; the tree of the far side is the one we remembered. */
+static void
+give_back(struct pair_run *x)
+{
+	struct sb_replica *l = x->m.local;
+
+	sb_recall_give(l ? l->recall : NULL, &x->base_tag, x->base);
+	if (x->known && !l->base)
+		sb_recall_give(l->recall, &l->base_tag, sb_steal(&x->m.remote.manifest));
 }
 
 static int
@@ -579,7 +601,7 @@ run_once(struct session_run *run, size_t k, bool last, struct sb_error *err)
 	sb_plan_free(&x.runtime_plan);
 	sb_plan_free(&x.m.plan);
 	sb_reconciled_free(&x.rec);
-	sb_manifest_free(x.base);
+	give_back(&x);
 	sb_manifest_free(x.peer_next);
 	sb_stage_free(x.stage);
 	sb_strlist_free(&x.left);

@@ -3,7 +3,8 @@ UNIT_SESSION = \
 	%D%/test-merge \
 	%D%/test-reconcile \
 	%D%/test-session-model \
-	%D%/test-session-store
+	%D%/test-session-store \
+	%D%/test-recall
 
 check_PROGRAMS += $(UNIT_SESSION)
 TESTS += $(UNIT_SESSION)
@@ -14,5 +15,7 @@ tests_unit_test_merge_SOURCES = %D%/test-merge.c tests/lib/model.c tests/lib/mod
 tests_unit_test_merge_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_session_model_SOURCES = %D%/test-session-model.c tests/lib/model.c tests/lib/model.h tests/lib/tmpdir.h
 tests_unit_test_session_model_LDADD = $(UNIT_LDADD_SYNC)
+tests_unit_test_recall_SOURCES = %D%/test-recall.c tests/lib/tmpdir.h
+tests_unit_test_recall_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_session_store_SOURCES = %D%/test-session-store.c tests/lib/tmpdir.h
 tests_unit_test_session_store_LDADD = $(UNIT_LDADD_SYNC)
