@@ -20,7 +20,7 @@ class Refused(Exception):
 
 class Connection(http.client.HTTPConnection):
     def __init__(self, path):
-        super().__init__("localhost", timeout=120)
+        super().__init__("localhost", timeout=600)
         self.path = path
 
     def connect(self):
@@ -62,7 +62,7 @@ class Daemon:
 
     def start(self):
         self.process = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
-        end = time.time() + 120
+        end = time.time() + 300
         while time.time() < end:
             if self.process.poll() is not None:
                 break
@@ -90,7 +90,7 @@ class Daemon:
             names = os.listdir(self.root)
             return {n for n in names if n[0] != "."}, {n for n in names if n[0] == "."}
         out = subprocess.run(["zfs", "list", "-H", "-r", "-t", "filesystem", "-o", "name,sbhost:dead", self.root],
-                             check=True, stdout=subprocess.PIPE, text=True, timeout=120).stdout
+                             check=True, stdout=subprocess.PIPE, text=True, timeout=300).stdout
         living, dead = set(), set()
         for line in out.splitlines()[1:]:
             name, mark = line.split("\t")
