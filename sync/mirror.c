@@ -209,7 +209,8 @@ mirror_scan_both(struct mirror *m, struct sb_begin *b, bool source, struct sb_er
 		b->base = m->local->base->id;
 	if (!source && is_empty_dir(m->local->root))
 		b->flags |= SB_BEGIN_LAZY;
-	if (m->retry && m->retry->was_lost)
+	/* In a session it is our own agent as well, of a sync that was canceled or killed: the session's lock is here. */
+	if ((m->retry && m->retry->was_lost) || (b->flags & SB_BEGIN_SESSION))
 		b->flags |= SB_BEGIN_AGAIN;
 	r = sb_peer_begin(m->link, b, guess ? guess : m->rules, err);
 	if (r < 0)

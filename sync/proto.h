@@ -78,7 +78,7 @@ enum {
 	SB_BEGIN_SESSION = 1 << 5,  /* the identity must match, or be written when `claim` is set */
 	SB_BEGIN_CLAIM = 1 << 6,    /* first push: write the identity */
 	SB_BEGIN_READONLY = 1 << 7, /* nothing will be changed there (a dry run, or the source of a mirror): no lock, no recovery */
-	SB_BEGIN_AGAIN = 1 << 8,    /* the connection was lost: an agent of mine may still be busy there and is waited for */
+	SB_BEGIN_AGAIN = 1 << 8,    /* an agent of mine may still be busy there (the connection was lost, or a session) and is waited for */
 };
 
 struct sb_begin {
