@@ -140,6 +140,19 @@ check_options(const struct sb_provider *p, const struct sb_profile *profile, str
 	return 0;
 }
 
+/* To be put away at the end is asked for in vain where a backend cannot: told now, not by what is found there later. */
+static int
+check_persistence(struct sb_provider *p, const struct sb_profile *profile, struct sb_error *err)
+{
+	struct sb_capabilities c = SB_CAPABILITIES_INIT;
+	int r = profile->persist == SB_PERSIST_ARCHIVE ? sb_provider_capabilities(p, profile, &c, err) : 0;
+
+	if (r == 0 && profile->persist == SB_PERSIST_ARCHIVE && !c.archive)
+		r = sb_fail(err, SB_E_UNSUPPORTED, "persistence archive: backend %s cannot put a sandbox away; use reuse (it stays as it is) or transient",
+			sb_backend_name(profile->backend));
+	return r;
+}
+
 /* One on record may be started again once its work is here. */
 static int
 make_way(struct sb_sandbox *sb, const struct sb_call *call, struct sb_error *err)
@@ -186,6 +199,8 @@ enter(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb_call
 	if (!sb->provider)
 		return r < 0 ? r : SB_E_PROVIDER_MISSING;
 	r = check_options(sb->provider, o->profile, err);
+	if (r == 0)
+		r = check_persistence(sb->provider, o->profile, err);
 	if (r == 0 && o->sandbox_id)
 		(void)snprintf(id, sizeof id, "%s", o->sandbox_id);
 	else if (r == 0)

@@ -99,6 +99,12 @@ check "what is excluded stays" test -e skip.o
 check "the summary tells" grep -q "2 files .* synced, 1 deleted" ../err
 check "no secret is on disk, here or there" sh -c '! grep -rq s3cr3t-y "$1" "$2"' - "$scratch/state" "$dir"
 is "nothing is left to look after" "$("$sbctl" ls)" "no sandboxes"
+must_fail "to be put away, where that cannot be" 1 "$sbctl" run -P box --persistence archive -- touch ran
+check "... tells what can be" sh -c 'printf %s "$0" | grep -q "ssh cannot put a sandbox away; use reuse"' "$output"
+must_fail "a snapshot, where there are none" 1 "$sbctl" run -P box --snapshot -- touch ran
+check "... tells so" sh -c 'printf %s "$0" | grep -q "backend ssh has no snapshots"' "$output"
+check "neither command ran" test ! -e ran
+is "and nothing was made" "$("$sbctl" ls)" "no sandboxes"
 
 # Kept, used again, stopped from elsewhere.
 check "a kept sandbox" "$sbctl" run -q -P box -k --id kept -- sh -c 'echo first >first'
