@@ -18,6 +18,7 @@
  * the session itself, and the names of the two backends.
  */
 #define STATE_TEXT "{\"version\":1}"
+#define ASK_MS 10000
 #define ROOT "work" /* in the session's workspace, which is the home directory there */
 
 struct entry {
@@ -104,6 +105,33 @@ enforces(const struct sb_profile *p)
 		strcmp(sb_hostlink_isolation((const char *const *)p->options), "none") != 0;
 }
 
+/* A host elsewhere says itself what it can do. */
+static int
+ask_host(const char *const *options, struct sb_capabilities *out, struct sb_error *err)
+{
+	struct sb_call call = SB_CALL_INIT;
+	struct sb_hostlink *l = sb_hostlink_open("", options, false, err);
+	sb_autofree char *text = NULL;
+	json_t *answer, *c;
+	int r;
+
+	if (!l)
+		return err ? err->code : SB_E_INVAL;
+	call.deadline = sb_deadline_in(ASK_MS);
+	r = sb_hostlink_call(l, "GetCapabilities", "{}", &call, &text, err);
+	sb_hostlink_free(l);
+	if (r < 0)
+		return r;
+	answer = json_loads(text, 0, NULL);
+	c = json_object_get(answer, "ServerCapabilities");
+	out->snapshots = json_is_true(json_object_get(c, "Snapshots"));
+	out->rollback = json_is_true(json_object_get(c, "Rollback"));
+	out->fork = json_is_true(json_object_get(c, "Fork"));
+	out->pause = json_is_true(json_object_get(c, "Pause"));
+	json_decref(answer);
+	return 0;
+}
+
 static int
 host_capabilities(struct sb_provider *base, const struct sb_profile *profile, struct sb_capabilities *out,
 	struct sb_error *err)
@@ -111,7 +139,6 @@ host_capabilities(struct sb_provider *base, const struct sb_profile *profile, st
 	const char *const *options = profile ? (const char *const *)profile->options : NULL;
 
 	(void)base;
-	(void)err;
 	*out = (struct sb_capabilities)SB_CAPABILITIES_INIT;
 	out->remote = true;
 	out->syncs = true;
@@ -120,7 +147,7 @@ host_capabilities(struct sb_provider *base, const struct sb_profile *profile, st
 	out->tty = true;
 	out->isolation = sb_hostlink_isolation(options);
 	out->enforces_network = profile ? enforces(profile) : strcmp(out->isolation, "none") != 0;
-	return 0;
+	return sb_texts_get(options, "url") ? ask_host(options, out, err) : 0;
 }
 
 static json_t *

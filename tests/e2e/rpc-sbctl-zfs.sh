@@ -39,6 +39,17 @@ is "old turns are dropped, those with forks stay" "$("$sbctl" host snapshots one
 check "destroy the fork" "$sbctl" host destroy two
 check "rm-snapshot" "$sbctl" host rm-snapshot one mine
 check "destroy" "$sbctl" host destroy --force one
+
+# A run there ends with a snapshot, taken after the work came back.
+mkdir "$scratch/ws" && echo one >"$scratch/ws/f"
+SBSYNC_STATE_DIR=$scratch/own
+SBSYNC_AGENT=$build/sbsync-agent
+export SBSYNC_STATE_DIR SBSYNC_AGENT
+check "run with a snapshot" "$sbctl" run -q -b host --set "url=unix:$host_socket" -C "$scratch/ws" --id snapped -k --snapshot -- sh -c 'echo two >f'
+is "its work is back" "$(cat "$scratch/ws/f")" two
+is "its snapshot is there" "$("$sbctl" host snapshots snapped | awk 'NR > 1 { print $1 }' | grep -cx end)" 1
+is "with its work" "$("$sbctl" host exec snapped 'echo three >work/f' && "$sbctl" host rollback snapped end && "$sbctl" host exec snapped cat work/f)" two
+check "destroy it" "$sbctl" destroy snapped
 stop_host
 is "the host ends in order" "$host_status" 0
 is "no dataset is left" "$(zfs list -H -r -t filesystem -o name "$pool/sessions" | grep -c /sessions/)" 0
