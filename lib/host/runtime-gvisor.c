@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <base/file.h>
@@ -23,6 +24,7 @@
 #define RUN_MS 60000
 #define EXEC_MS 20000
 #define SIGNAL_MS 2000
+#define NOTE_MAX 100
 /* Tool calls, whose environment has nothing secret, take turns with so many files. */
 #define EXEC_FILES 256
 
@@ -396,6 +398,53 @@ static const struct sb_runtime_ops gvisor_ops = {
 static const struct sb_rtbox_kind gvisor_kind = { .create = gvisor_create, .destroy = gvisor_destroy, .threads = 8,
 	.own_threads = 512 };
 
+static const char *const platforms[] = { "systrap", "ptrace", NULL };
+
+/* Where it is noted which platform worked with which runsc, so that a host that starts again under load need not try. */
+static char *
+note_path(const struct sb_rtboxes *b)
+{
+	return sb_str_printf("%s/gvisor-platform", b->o->state_dir);
+}
+
+static void
+note_text(const struct sb_rtboxes *b, const char *platform, char out[NOTE_MAX])
+{
+	struct stat st = { 0 };
+
+	(void)stat(b->program, &st);
+	(void)snprintf(out, NOTE_MAX, "%s %lld %lld\n", platform, (long long)st.st_size, (long long)st.st_mtime);
+}
+
+/* The platform that worked before, or NULL. */
+static const char *
+noted(const struct sb_rtboxes *b)
+{
+	sb_autofree char *path = note_path(b);
+	sb_auto(sb_buf) struct sb_buf was;
+	char text[NOTE_MAX];
+
+	if (!path || sb_file_read(AT_FDCWD, path, NOTE_MAX, &was, NULL) < 0)
+		return NULL;
+	for (size_t i = 0; platforms[i]; i++) {
+		note_text(b, platforms[i], text);
+		if (was.len == strlen(text) && memcmp(was.data, text, was.len) == 0)
+			return platforms[i];
+	}
+	return NULL;
+}
+
+static void
+note(const struct sb_rtboxes *b)
+{
+	sb_autofree char *path = note_path(b);
+	char text[NOTE_MAX];
+
+	note_text(b, b->platform, text);
+	if (path)
+		(void)sb_file_replace(AT_FDCWD, path, text, strlen(text), 0600, NULL);
+}
+
 /*
  * A platform may hang instead of failing: each gets its time and no more. Older versions refuse a flag that ls and stat of today
  * use, which is no sandbox that anybody wants without having asked for it.
@@ -403,10 +452,11 @@ static const struct sb_rtbox_kind gvisor_kind = { .create = gvisor_create, .dest
 static int
 probe(struct sb_rtboxes *b, bool picky, struct sb_error *err)
 {
-	static const char *const platforms[] = { "systrap", "ptrace", NULL };
 	sb_autofree char *root = sb_str_printf("--root=%s/runsc", b->o->state_dir);
 	struct sb_error last = { 0 };
 
+	if (!b->o->runsc_platform && !picky && (b->platform = noted(b)))
+		return 0;
 	for (size_t i = 0; root && (b->o->runsc_platform ? i < 1 : platforms[i] != NULL); i++) {
 		const char *name = b->o->runsc_platform ? b->o->runsc_platform : platforms[i];
 		sb_autofree char *platform = sb_str_printf("--platform=%s", name);
@@ -420,6 +470,7 @@ probe(struct sb_rtboxes *b, bool picky, struct sb_error *err)
 		r = platform ? sb_run(argv, &o, NULL, 0, NULL, &said, NULL, sb_deadline_in(PROBE_MS), &last) : SB_E_NOMEM;
 		if (r == 0) {
 			b->platform = name;
+			note(b);
 			return 0;
 		}
 		said.data[strcspn((char *)said.data, "\n")] = '\0';

@@ -640,6 +640,37 @@ an_attached_command_has_its_own_streams(void **state)
 	sb_cancel_free(cancel);
 }
 
+/* On a machine so busy that the probe takes too long, a host that ran before starts again. */
+static void
+what_worked_is_not_tried_again(void **state)
+{
+	struct hostfix *f = *state;
+	char wrapper[400], hang[400], text[1000];
+
+	NEED_RUNTIME(f);
+	if (f->o.runtime != SB_HOST_RUNTIME_GVISOR)
+		skip_because("only gvisor has platforms to try");
+	(void)snprintf(wrapper, sizeof wrapper, "%s/runsc", f->t.path);
+	(void)snprintf(hang, sizeof hang, "%s/hang", f->t.path);
+	(void)snprintf(text, sizeof text, "#!/bin/sh\n[ \"$5\" != do ] || [ ! -e %s ] || exit 99\nexec runsc \"$@\"\n", hang);
+	assert_ok(sb_file_replace(AT_FDCWD, wrapper, text, strlen(text), 0755, &f->err), &f->err);
+	sb_host_close(f->h);
+	f->o.runsc_path = wrapper;
+	hostfix_open(f);
+	assert_ok(sb_file_replace(AT_FDCWD, hang, "", 0, 0644, &f->err), &f->err);
+	hostfix_reopen(f);
+	new_session(f, "one");
+	assert_int_equal(run(f, "one", "true", NULL, 0), 0);
+	/* Another runsc is another matter. */
+	assert_ok(sb_file_replace(AT_FDCWD, wrapper, "#!/bin/sh\nexit 99\n", 18, 0755, &f->err), &f->err);
+	sb_host_close(f->h);
+	f->h = sb_host_open(&f->o, &f->err);
+	assert_null(f->h);
+	assert_int_equal(f->err.code, SB_E_UNSUPPORTED);
+	f->o.runsc_path = NULL;
+	hostfix_open(f);
+}
+
 int
 main(void)
 {
@@ -658,6 +689,7 @@ main(void)
 		T(limits_end_the_greedy),
 		T(capabilities_tell_the_truth),
 		T(a_session_chooses_its_runtime),
+		T(what_worked_is_not_tried_again),
 	};
 
 	return cmocka_run_group_tests(tests, probe, NULL);
