@@ -2,7 +2,7 @@
 /*
  * Load on a unix socket: bench-rpc SOCKET METHOD JSON CLIENTS RATE SECONDS. CLIENTS connections stay open. With RATE 0
  * each sends its next request as soon as it has its answer; else requests are due at RATE a second, spread over
- * the clients, and their time counts from when they were due, sent late or not. Prints requests, errors, requests a
+ * the clients, and their time counts from when they were due, sent late or not. ######## in JSON is another number in each request. Prints requests, errors, requests a
  * second and percentiles of the time in milliseconds, as one line of JSON.
  */
 #include "config.h"
@@ -34,6 +34,7 @@ static struct client *clients;
 static size_t n_clients;
 static char request[65536];
 static size_t request_len;
+static char *place; /* of the number in it */
 static int64_t interval_ns; /* between two requests of one client, 0: none */
 static uint32_t *times_us;
 static size_t n_times, max_times, errors;
@@ -57,6 +58,13 @@ die(const char *what)
 static void
 send_request(struct client *c)
 {
+	static unsigned n;
+	char digits[9];
+
+	if (place) {
+		(void)snprintf(digits, sizeof digits, "%08u", n++ % 100000000);
+		memcpy(place, digits, 8);
+	}
 	if (send(c->fd, request, request_len, MSG_NOSIGNAL) != (ssize_t)request_len)
 		die("send");
 	c->busy = true;
@@ -178,6 +186,7 @@ main(int argc, char **argv)
 	request_len = (size_t)snprintf(request, sizeof request,
 		"POST /rpc.v1.SandboxService/%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 		"Content-Length: %zu\r\n\r\n%s", argv[2], strlen(argv[3]), argv[3]);
+	place = strstr(request, "########");
 	/* Wake-ups at the very moment, not 50 microseconds later. */
 	(void)prctl(PR_SET_TIMERSLACK, 1);
 	connect_all(argv[1], ep);

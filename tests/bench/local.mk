@@ -54,12 +54,13 @@ EXTRA_PROGRAMS += %D%/bench-tools
 tests_bench_bench_tools_SOURCES = %D%/bench-tools.c
 tests_bench_bench_tools_LDADD = lib/libsandbox-core.la sync/libsbsync-core.la $(SANDBOX_LIBS) $(SYNC_LIBS) $(SSH2_LIBS)
 .PHONY: bench-tools
-bench-tools: all %D%/bench-tools
+bench-tools: all %D%/bench-tools %D%/bench-rpc
+	SB_TOP_SRCDIR='$(abs_top_srcdir)' SB_TOP_BUILDDIR='$(abs_top_builddir)' $(SHELL) $(srcdir)/%D%/tools-rpc.sh
 	SB_BOX=$(abs_top_builddir)/sb-box %D%/bench-tools $(abs_top_builddir)/tests/bench/tools-scratch
 
 # What a sandbox host costs: `make bench-host`.
 EXTRA_PROGRAMS += %D%/bench-rpc
-EXTRA_DIST += %D%/host.py %D%/host.sh
+EXTRA_DIST += %D%/host.py %D%/host.sh %D%/tools-rpc.sh
 tests_bench_bench_rpc_SOURCES = %D%/bench-rpc.c
 .PHONY: bench-host
 bench-host: all %D%/bench-rpc

@@ -36,5 +36,6 @@ relay test-env-remote
 is "no dataset is left" "$(left)" 0
 
 relay test-host-exec
+relay test-runtime-quota
 is "no dataset of killed tools is left" "$(left)" 0
 finish

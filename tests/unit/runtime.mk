@@ -6,7 +6,7 @@ RUNTIME_TESTS = \
 	%D%/test-escape-bwrap \
 	%D%/test-escape-gvisor \
 	%D%/test-tool
-check_PROGRAMS += $(RUNTIME_TESTS)
+check_PROGRAMS += $(RUNTIME_TESTS) %D%/test-runtime-quota
 TESTS += $(RUNTIME_TESTS)
 tests_unit_test_runtime_none_SOURCES = %D%/test-runtime.c $(HOSTFIX)
 tests_unit_test_runtime_none_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_RUNTIME='"none"'
@@ -25,3 +25,6 @@ tests_unit_test_escape_bwrap_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_escape_gvisor_SOURCES = %D%/test-runtime-escape.c $(HOSTFIX)
 tests_unit_test_escape_gvisor_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_RUNTIME='"gvisor"'
 tests_unit_test_escape_gvisor_LDADD = $(UNIT_LDADD_SANDBOX)
+# From tests/e2e/host-zfs.sh.
+tests_unit_test_runtime_quota_SOURCES = %D%/test-runtime-quota.c $(HOSTFIX)
+tests_unit_test_runtime_quota_LDADD = $(UNIT_LDADD_SANDBOX)
