@@ -22,8 +22,8 @@
 #define GONE_MS 10000
 #define RECORD_MAX 512
 
-int
-sb_rtboxes_init(struct sb_rtboxes *b, const struct sb_runtime_opts *o, const struct sb_rtbox_kind *kind, const char *program,
+static int
+init(struct sb_rtboxes *b, const struct sb_runtime_opts *o, const struct sb_rtbox_kind *kind, const char *program,
 	struct sb_error *err)
 {
 	b->kind = kind;
@@ -75,6 +75,28 @@ sb_rtboxes_close(struct sb_runtime *rt)
 	free(b->root);
 	free(b->etc);
 	free(b);
+}
+
+struct sb_runtime *
+sb_rtboxes_open(const struct sb_runtime_ops *ops, const struct sb_rtbox_kind *kind, const struct sb_runtime_opts *o,
+	const char *program, struct sb_error *err)
+{
+	struct sb_rtboxes *b = calloc(1, sizeof *b);
+	int r;
+
+	if (!b) {
+		(void)sb_fail(err, SB_E_NOMEM, "runtime");
+		return NULL;
+	}
+	b->rt.ops = ops;
+	r = init(b, o, kind, program, err);
+	if (r == 0)
+		r = kind->probe(b, o->picky, err);
+	if (r < 0) {
+		sb_rtboxes_close(&b->rt);
+		return NULL;
+	}
+	return &b->rt;
 }
 
 static uint64_t

@@ -43,6 +43,8 @@ struct sb_rtbox {
 };
 
 struct sb_rtbox_kind {
+	/* Whether it works here; `picky` as in struct sb_runtime_opts. SB_E_UNSUPPORTED. */
+	int (*probe)(struct sb_rtboxes *b, bool picky, struct sb_error *err);
 	/* Makes the box: gives its process. With `mu` held, group made. */
 	int (*create)(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd, pid_t *out, struct sb_error *err);
 	/* Ends what is left of it after its process was killed; `all_dead`: only files are. With `mu` held. May be NULL. */
@@ -68,8 +70,9 @@ struct sb_rtboxes {
 	struct sb_rtbox *first;
 };
 
-int sb_rtboxes_init(struct sb_rtboxes *b, const struct sb_runtime_opts *o, const struct sb_rtbox_kind *kind, const char *program,
-	struct sb_error *err);
+/* A runtime of that kind, probed. `program` is looked up. */
+struct sb_runtime *sb_rtboxes_open(const struct sb_runtime_ops *ops, const struct sb_rtbox_kind *kind, const struct sb_runtime_opts *o,
+	const char *program, struct sb_error *err);
 void sb_rtboxes_close(struct sb_runtime *rt);
 
 /* The box of the session with `mu` held, running; made when there is none. NULL: error. */

@@ -391,11 +391,10 @@ static const struct sb_runtime_ops bwrap_ops = {
 	.forget = sb_rtboxes_forget,
 	.sweep = sb_rtboxes_sweep,
 };
-static const struct sb_rtbox_kind bwrap_kind = { .create = bwrap_create };
 
 /* Whether namespaces can be made here at all. */
 static int
-probe(const struct sb_rtboxes *b, struct sb_error *err)
+probe(struct sb_rtboxes *b, bool picky, struct sb_error *err)
 {
 	const char *const argv[] = { b->program, "--unshare-user", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "--proc",
 		"/proc", "--", "/bin/sh", "-c", ":", NULL };
@@ -403,6 +402,7 @@ probe(const struct sb_rtboxes *b, struct sb_error *err)
 	sb_auto(sb_buf) struct sb_buf said;
 	int r;
 
+	(void)picky;
 	sb_buf_init(&said, 400);
 	r = sb_run(argv, &o, NULL, 0, NULL, &said, NULL, sb_deadline_in(START_MS), err);
 	if (r == 0)
@@ -411,23 +411,10 @@ probe(const struct sb_rtboxes *b, struct sb_error *err)
 	return r < 0 ? sb_wrap(err, SB_E_UNSUPPORTED, "bwrap") : sb_fail(err, SB_E_UNSUPPORTED, "bwrap: %s", (char *)said.data);
 }
 
+static const struct sb_rtbox_kind bwrap_kind = { .probe = probe, .create = bwrap_create };
+
 struct sb_runtime *
 sb_runtime_bwrap_open(const struct sb_runtime_opts *o, struct sb_error *err)
 {
-	struct sb_rtboxes *b = calloc(1, sizeof *b);
-	int r;
-
-	if (!b) {
-		(void)sb_fail(err, SB_E_NOMEM, "runtime");
-		return NULL;
-	}
-	b->rt.ops = &bwrap_ops;
-	r = sb_rtboxes_init(b, o, &bwrap_kind, o->host->bwrap_path ? o->host->bwrap_path : "bwrap", err);
-	if (r == 0)
-		r = probe(b, err);
-	if (r < 0) {
-		sb_rtboxes_close(&b->rt);
-		return NULL;
-	}
-	return &b->rt;
+	return sb_rtboxes_open(&bwrap_ops, &bwrap_kind, o, o->host->bwrap_path ? o->host->bwrap_path : "bwrap", err);
 }

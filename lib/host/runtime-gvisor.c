@@ -394,9 +394,6 @@ static const struct sb_runtime_ops gvisor_ops = {
 	.forget = sb_rtboxes_forget,
 	.sweep = sb_rtboxes_sweep,
 };
-/* The kernel inside counts its processes itself; on the host each is a few threads, and the kernel needs some, too. */
-static const struct sb_rtbox_kind gvisor_kind = { .create = gvisor_create, .destroy = gvisor_destroy, .threads = 8,
-	.own_threads = 512 };
 
 static const char *const platforms[] = { "systrap", "ptrace", NULL };
 
@@ -480,23 +477,12 @@ probe(struct sb_rtboxes *b, bool picky, struct sb_error *err)
 	return sb_fail(err, SB_E_UNSUPPORTED, "gvisor: no platform works here: %.300s", last.msg);
 }
 
+/* The kernel inside counts its processes itself; on the host each is a few threads, and the kernel needs some, too. */
+static const struct sb_rtbox_kind gvisor_kind = { .probe = probe, .create = gvisor_create, .destroy = gvisor_destroy,
+	.threads = 8, .own_threads = 512 };
+
 struct sb_runtime *
 sb_runtime_gvisor_open(const struct sb_runtime_opts *o, struct sb_error *err)
 {
-	struct sb_rtboxes *b = calloc(1, sizeof *b);
-	int r;
-
-	if (!b) {
-		(void)sb_fail(err, SB_E_NOMEM, "runtime");
-		return NULL;
-	}
-	b->rt.ops = &gvisor_ops;
-	r = sb_rtboxes_init(b, o, &gvisor_kind, o->host->runsc_path ? o->host->runsc_path : "runsc", err);
-	if (r == 0)
-		r = probe(b, o->picky, err);
-	if (r < 0) {
-		sb_rtboxes_close(&b->rt);
-		return NULL;
-	}
-	return &b->rt;
+	return sb_rtboxes_open(&gvisor_ops, &gvisor_kind, o, o->host->runsc_path ? o->host->runsc_path : "runsc", err);
 }
