@@ -105,6 +105,15 @@ enforces(const struct sb_profile *p)
 		strcmp(sb_hostlink_isolation((const char *const *)p->options), "none") != 0;
 }
 
+/* What a host calls its isolation, in the words of a provider. */
+static const char *
+isolation_of(const char *level)
+{
+	if (level && strcmp(level, "kernel") == 0)
+		return "gvisor";
+	return level && strcmp(level, "namespaces") == 0 ? "namespace" : "none";
+}
+
 /* A host elsewhere says itself what it can do. */
 static int
 ask_host(const char *const *options, struct sb_capabilities *out, struct sb_error *err)
@@ -128,6 +137,7 @@ ask_host(const char *const *options, struct sb_capabilities *out, struct sb_erro
 	out->rollback = json_is_true(json_object_get(c, "Rollback"));
 	out->fork = json_is_true(json_object_get(c, "Fork"));
 	out->pause = json_is_true(json_object_get(c, "Pause"));
+	out->isolation = isolation_of(json_string_value(json_object_get(c, "IsolationLevel")));
 	json_decref(answer);
 	return 0;
 }

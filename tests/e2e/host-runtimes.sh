@@ -66,6 +66,10 @@ stop_host
 if works bwrap; then
 	start_host $disk --container-runtime bwrap
 	is "less isolation than the host's" "$(refusal '{"Empty":true,"Runtime":"none"}')" "permission_denied "
+	# A caller of that host knows that it isolates.
+	mkdir "$scratch/ws"
+	is "sbctl run there warns of nothing" "$(SBSYNC_STATE_DIR=$scratch/own SBSYNC_AGENT=$build/sbsync-agent "$sbctl" run -q -b host \
+		--set "url=unix:$host_socket" -C "$scratch/ws" -- true 2>&1)" ""
 	stop_host
 else
 	skip "less isolation than the host's" "bwrap does not work here"
