@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# kill -9 of sbctl, of the command and of sshd while `sbctl run` works over SSH: nothing is lost after recover. SB_KILL_ROUNDS is the number of
+# kill -9 of sbctl, of the command, of sshd and of the agent while `sbctl run` works over SSH: nothing is lost after recover. SB_KILL_ROUNDS is the number of
 # rounds, SB_KILL_SEED the seed; `make check-kill` runs 200.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 need python3 ssh ssh-keygen
@@ -14,7 +14,7 @@ why=$(sh "$src/tests/lib/sshd.sh" start "$dir" \
 	skip_all "$why"
 at_exit "sh $src/tests/lib/sshd.sh stop $dir"
 mkdir -p "$dir/tmp" "$dir/home"
-rounds=${SB_KILL_ROUNDS:-6}
+rounds=${SB_KILL_ROUNDS:-10}
 seed=${SB_KILL_SEED:-$$}
 echo "# seed $seed"
 check "killed $rounds times, nothing is lost" python3 "$src/tests/fault/runkill.py" "$build/sbctl" "$dir" "$scratch/rounds" "$rounds" "$seed"

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""kill -9 during `sbctl run --backend ssh`, at random moments: of sbctl, of the command, of sshd's side of the connections.
+"""kill -9 during `sbctl run --backend ssh`, at random moments: of sbctl, of the command, of
+sshd's side of the connections, of the sync agent over there.
 
 usage: runkill.py SBCTL SERVER-DIR SCRATCH ROUNDS SEED
 
@@ -62,7 +63,7 @@ def kill(pid):
 class Round:
     def __init__(self, number, rng, span):
         self.number, self.rng, self.span = number, rng, span
-        self.target = ("sbctl", "command", "sshd", "both")[number % 4]
+        self.target = ("sbctl", "command", "sshd", "both", "agent")[number % 5]
         self.dir = os.path.join(SCRATCH, "round%d" % number)
         self.ws, self.acks = os.path.join(self.dir, "ws"), os.path.join(self.dir, "acks")
         for d in (self.ws, self.acks):
@@ -103,6 +104,10 @@ class Round:
         if self.target in ("sshd", "both"):
             for pid in children(int(read(SERVER + "/pid"))):
                 if os.path.basename(read("/proc/%d/cmdline" % pid).split("\0")[0].split(":")[0]) == "sshd":
+                    kill(pid)
+        if self.target == "agent":
+            for pid in children(int(read(SERVER + "/pid"))):
+                if read("/proc/%d/comm" % pid).startswith("agent-"):
                     kill(pid)
         if self.target == "command":
             pid = read(self.acks + "/pid").strip()
