@@ -197,9 +197,10 @@ zfs_destroy(struct sb_storage *st, const char *id, struct sb_error *err)
 	/* Only a dead one has that name: this session is gone. */
 	if (leaf && !*leaf)
 		return 0;
-	ds = leaf ? sb_storage_zfs_name(s, id, NULL, err) : NULL;
+	/* Not asked for once more: a second destroy beside this one may set the session aside meanwhile. */
+	ds = leaf ? sb_str_printf("%s/%s", s->sessions, leaf) : NULL;
 	if (!ds)
-		return SB_E_INVAL;
+		return sb_fail(err, SB_E_NOMEM, "dataset name");
 	do
 		r = sb_storage_zfs_remove(s, ds, UNMOUNT_MS, err);
 	while (r == SB_E_STORAGE_BUSY && sb_storage_zfs_mounted(s, leaf) && !sb_deadline_passed(d));
@@ -280,12 +281,16 @@ hold_cmd(struct sb_storage *st, const char *verb, const char *id, const char *sn
 	struct sb_error *err)
 {
 	struct sb_storage_zfs *s = self(st);
-	sb_autofree char *name = sb_storage_zfs_name(s, id, snap, err);
+	struct sb_error why = { 0 };
+	sb_autofree char *name = sb_storage_zfs_name(s, id, snap, &why);
 	const char *const args[] = { verb, tag, name, NULL };
 	int r;
 
+	/* A session that is set aside has none: its destroy was cut off after that, and is being finished. */
+	if (!name && why.code == SB_E_NOTFOUND)
+		return snap_error(SB_E_NOTFOUND, snap, err);
 	if (!name)
-		return SB_E_INVAL;
+		return sb_fail(err, why.code, "%s", why.msg);
 	r = sb_zfs_run(&s->z, false, args, NULL, err);
 	return r == SB_E_NOTFOUND ? snap_error(r, snap, err) : r;
 }

@@ -123,6 +123,8 @@ fi
 # Another root: a few static programs.
 if ! command -v busybox >/dev/null || ldd "$(command -v busybox)" >/dev/null 2>&1; then
 	skip "a root of its own" "no static busybox"
+elif ldd "$build/sb-box" >/dev/null 2>&1; then
+	skip "a root of its own" "sb-box of this build needs shared libraries, which are not in it"
 else
 	root=$scratch/rootfs
 	mkdir -p "$root/usr/bin" "$root/etc"

@@ -3,6 +3,8 @@
 
 #include <sys/stat.h>
 
+#include <host/hostimpl.h>
+
 #include "tests/lib/hostfix.h"
 
 static void
@@ -311,6 +313,27 @@ open_fork(struct hostfix *f, const char *from, const char *id)
 	return fd;
 }
 
+/* A host that died after the storage was set aside and before its record was gone. */
+static void
+a_destroy_that_was_cut_off_is_finished(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_session s;
+	struct sb_storage *st;
+	int fd;
+
+	new_session(f, "one");
+	snap(f, "one", "a");
+	assert_ok(sb_host_snapshot_hold(f->h, "one", "a", "t", NULL, &f->err), &f->err);
+	fd = open_fork(f, "one", "two");
+	st = f->h->st;
+	assert_ok(st->ops->release(st, "one", "a", "t", &f->err), &f->err);
+	assert_ok(st->ops->destroy(st, "one", &f->err), &f->err);
+	assert_ok(sb_host_session_destroy(f->h, "one", true, NULL, &f->err), &f->err);
+	assert_fails(sb_host_session_get(f->h, "one", false, &s, &f->err), SB_E_SESSION_NOT_FOUND, &f->err);
+	assert_int_equal(close(fd), 0);
+}
+
 static void
 same_place(struct hostfix *f, const char *id, int fd)
 {
@@ -617,6 +640,7 @@ main(void)
 		T(holds_protect),
 		T(snapshots_are_deleted_once),
 		T(forks_live_on),
+		T(a_destroy_that_was_cut_off_is_finished),
 		T(a_source_goes_while_its_forks_are_in_use),
 		T(a_session_goes_when_its_files_are_closed),
 		T(a_forked_snapshot_goes_with_its_fork),
