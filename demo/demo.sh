@@ -155,7 +155,7 @@ make_pool()
 {
 	why="it needs root"
 	[ "$(id -u)" = 0 ] || return 1
-	why="zfs is not installed (./quickstart test installs zfs-fuse)"
+	why="zfs is not installed (./quickstart installs zfs-fuse where it may)"
 	command -v zpool >/dev/null && command -v zfs >/dev/null || return 1
 	why="ZFS does not run here"
 	if ! zpool list >/dev/null 2>&1; then

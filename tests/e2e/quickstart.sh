@@ -56,6 +56,14 @@ is "with everything there it ends well" "$status" 0
 says "and shows the demo" "this is the demo"
 is "without calling apt-get" "$(grep -c apt-get "$calls")" 0
 
+ABSENT=zfs-fuse
+quick
+is "what the demo shows is installed" "$(sed -n 's/^apt-get .*--force-confold //p' "$calls")" "install --no-install-recommends zfs-fuse"
+is "its service stays off" "$(grep -c 'systemctl disable zfs-fuse.service' "$calls")" 1
+NO_SUDO=1 quick
+is "without root the demo goes on" "$status" 0
+says "and says what it lacks" "without: zfs-fuse"
+
 ABSENT="libzstd-dev librsync-dev"
 quick
 is "missing packages: ends well through sudo" "$status" 0
