@@ -23,6 +23,8 @@
 #define ARGS_BYTES_MAX (1u << 20)
 /* How long what was killed may take to be gone. */
 #define GONE_MS 5000
+#define FRESH_NS (60 * INT64_C(1000000000)) /* a record of before is of a start that is over */
+#define EXEC_MS 2000
 #define CODE_TEXT_MAX 16
 
 struct sb_proc *
@@ -207,11 +209,26 @@ find_again(struct sb_proc *p)
 	return p->pidfd >= 0 && sb_proctree_start_ticks((pid_t)p->pid) == p->start_ticks;
 }
 
+/*
+ * A host that died between a start and the note of it left a record without a process: what it had forked may be on its way to
+ * its program still, and has its mark from then on only. So it is waited for, for a while.
+ */
+static void
+kill_marked(struct sb_host *h, struct sb_hsess *s, const struct sb_proc *p)
+{
+	bool fresh = p->pid <= 0 && sb_hostimpl_now_ns() - p->started_ns < FRESH_NS;
+	sb_deadline d = sb_deadline_in(EXEC_MS);
+	char mark[SB_PROC_MARK_MAX];
+
+	(void)sb_proc_mark(h, s, "p", p->seq, mark);
+	while (s->rt->ops->signal(s->rt, s->id, mark, 0, SIGKILL) == 0 && fresh && !sb_deadline_passed(d))
+		(void)usleep(20000);
+}
+
 int
 sb_proc_restore(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 {
 	struct restore r = { h, s };
-	char mark[SB_PROC_MARK_MAX];
 	int res = sb_hostdb_proc_load(h->db, s->uid, restore_row, &r, err);
 
 	for (size_t i = 0; i < s->n_procs && res == 0; i++) {
@@ -229,7 +246,7 @@ sb_proc_restore(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 			continue;
 		}
 		/* It ended while nobody looked, or the host died between its start and the note of it. */
-		(void)s->rt->ops->signal(s->rt, s->id, sb_proc_mark(h, s, "p", p->seq, mark), 0, SIGKILL);
+		kill_marked(h, s, p);
 		p->status = SB_HOST_PROC_EXITED;
 		sb_proc_find_code(p);
 		p->pid = 0;
