@@ -496,6 +496,33 @@ check_crash(struct conform *c, struct sb_error *err)
 	return r;
 }
 
+/* None looks before all have written. */
+struct gate {
+	pthread_mutex_t mu;
+	pthread_cond_t cv;
+	size_t arrived, want;
+};
+
+static void
+gate_pass(struct gate *g)
+{
+	(void)pthread_mutex_lock(&g->mu);
+	g->arrived++;
+	(void)pthread_cond_broadcast(&g->cv);
+	while (g->arrived < g->want)
+		(void)pthread_cond_wait(&g->cv, &g->mu);
+	(void)pthread_mutex_unlock(&g->mu);
+}
+
+static void
+gate_want(struct gate *g, size_t want)
+{
+	(void)pthread_mutex_lock(&g->mu);
+	g->want = want;
+	(void)pthread_cond_broadcast(&g->cv);
+	(void)pthread_mutex_unlock(&g->mu);
+}
+
 /* Sandboxes do not know of each other. */
 struct side {
 	pthread_t thread;
@@ -503,6 +530,7 @@ struct side {
 	struct sb_error err;
 	int r;
 	char word[40];
+	struct gate *wrote;
 };
 
 static void *
@@ -511,13 +539,16 @@ live_one_life(void *arg)
 	struct side *s = arg;
 	char script[120], want[60];
 
-	(void)snprintf(script, sizeof script, "echo %s >who; cat who", s->word);
+	(void)snprintf(script, sizeof script, "echo %s >who", s->word);
 	(void)snprintf(want, sizeof want, "%s\n", s->word);
 	s->r = box_prepare(s->b, &s->err);
 	if (s->r == 0)
 		s->r = box_push(s->b, &s->err);
 	if (s->r == 0)
-		s->r = box_sh_is(s->b, script, want, &s->err);
+		s->r = box_sh_is(s->b, script, "", &s->err);
+	gate_pass(s->wrote);
+	if (s->r == 0)
+		s->r = box_sh_is(s->b, "cat who", want, &s->err);
 	if (s->r == 0)
 		s->r = box_pull(s->b, &s->err);
 	if (s->r == 0)
@@ -531,11 +562,13 @@ static int
 check_concurrent(struct conform *c, struct sb_error *err)
 {
 	struct side sides[3];
+	struct gate wrote = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 3 };
 	size_t n = 0;
 	int r = 0;
 
 	memset(sides, 0, sizeof sides);
 	for (; r == 0 && n < 3; n++) {
+		sides[n].wrote = &wrote;
 		(void)snprintf(sides[n].word, sizeof sides[n].word, "side-%zu", n);
 		sides[n].b = box_new(c, false, err);
 		if (!sides[n].b)
@@ -544,6 +577,10 @@ check_concurrent(struct conform *c, struct sb_error *err)
 	n = 0;
 	while (r == 0 && n < 3 && pthread_create(&sides[n].thread, NULL, live_one_life, &sides[n]) == 0)
 		n++;
+	if (r == 0 && n < 3) {
+		r = sb_fail(err, SB_E_NOMEM, "start a thread");
+		gate_want(&wrote, n);
+	}
 	for (size_t i = 0; i < n; i++) {
 		(void)pthread_join(sides[i].thread, NULL);
 		if (sides[i].r < 0 && r == 0)
