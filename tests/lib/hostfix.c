@@ -10,6 +10,7 @@
 #include <base/buf.h>
 #include <base/file.h>
 #include <base/spawn.h>
+#include <sb/host-exec.h>
 
 bool
 hostfix_is_zfs(void)
@@ -226,4 +227,24 @@ hostfix_storage_count(struct hostfix *f)
 		n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
 	(void)closedir(d);
 	return n;
+}
+
+int
+hostfix_bash(struct hostfix *f, const char *session, const char *cmd, char *out, size_t size)
+{
+	struct sb_host_tool_request q = SB_HOST_TOOL_REQUEST_INIT;
+	struct sb_host_tool_result r;
+	char params[4096];
+	int code;
+
+	(void)snprintf(params, sizeof params, "{\"cmd\":\"%s\"}", cmd);
+	q.session = session;
+	q.tool = "bash";
+	q.params = params;
+	assert_ok(sb_host_tool_execute(f->h, &q, NULL, &r, &f->err), &f->err);
+	if (out)
+		(void)snprintf(out, size, "%s", r.text);
+	code = r.exit_code;
+	sb_host_tool_result_clear(&r);
+	return code;
 }

@@ -47,4 +47,7 @@ int hostfix_run(const char *const *argv);
 /* How many workspaces the storage has, left-overs included. */
 size_t hostfix_storage_count(struct hostfix *f);
 
+/* The output of a command in a session; `out` may be NULL. Its exit code. */
+int hostfix_bash(struct hostfix *f, const char *session, const char *cmd, char *out, size_t size);
+
 #endif

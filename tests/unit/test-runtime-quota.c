@@ -11,25 +11,6 @@
 #define QUOTA (INT64_C(16) << 20)
 
 static int
-run(struct hostfix *f, const char *session, const char *cmd, char *out, size_t size)
-{
-	struct sb_host_tool_request q = SB_HOST_TOOL_REQUEST_INIT;
-	struct sb_host_tool_result r;
-	char params[1000];
-	int code;
-
-	(void)snprintf(params, sizeof params, "{\"cmd\":\"%s\"}", cmd);
-	q.session = session;
-	q.tool = "bash";
-	q.params = params;
-	assert_ok(sb_host_tool_execute(f->h, &q, NULL, &r, &f->err), &f->err);
-	(void)snprintf(out, size, "%s", r.text);
-	code = r.exit_code;
-	sb_host_tool_result_clear(&r);
-	return code;
-}
-
-static int
 teardown(void **state)
 {
 	struct hostfix *f = *state;
@@ -67,13 +48,13 @@ fill(void **state, const char *runtime)
 		assert_int_equal(s.quota, QUOTA);
 		sb_host_session_clear(&s);
 	}
-	assert_int_not_equal(run(f, "full", "dd if=/dev/urandom of=big bs=65536 count=1000 conv=fsync 2>&1", out, sizeof out), 0);
+	assert_int_not_equal(hostfix_bash(f, "full", "dd if=/dev/urandom of=big bs=65536 count=1000 conv=fsync 2>&1", out, sizeof out), 0);
 	if (!strstr(out, "quota") && !strstr(out, "No space"))
 		fail_msg("the disk was not full: %s", out);
 	assert_int_equal(stat(hostfix_path(f, "full", "big"), &st), 0);
 	assert_true(st.st_size <= QUOTA);
 	/* Nobody else meets it. */
-	assert_int_equal(run(f, "other", "dd if=/dev/urandom of=some bs=65536 count=64 conv=fsync 2>&1", out, sizeof out), 0);
+	assert_int_equal(hostfix_bash(f, "other", "dd if=/dev/urandom of=some bs=65536 count=64 conv=fsync 2>&1", out, sizeof out), 0);
 }
 
 static void

@@ -70,27 +70,6 @@ new_session(struct hostfix *f, const char *id)
 	sb_host_session_clear(&s);
 }
 
-/* The output of a command in a session; `out` may be NULL. Its exit code. */
-static int
-run(struct hostfix *f, const char *session, const char *cmd, char *out, size_t size)
-{
-	struct sb_host_tool_request q = SB_HOST_TOOL_REQUEST_INIT;
-	struct sb_host_tool_result r;
-	char params[4096];
-	int code;
-
-	(void)snprintf(params, sizeof params, "{\"cmd\":\"%s\"}", cmd);
-	q.session = session;
-	q.tool = "bash";
-	q.params = params;
-	assert_ok(sb_host_tool_execute(f->h, &q, NULL, &r, &f->err), &f->err);
-	if (out)
-		(void)snprintf(out, size, "%s", r.text);
-	code = r.exit_code;
-	sb_host_tool_result_clear(&r);
-	return code;
-}
-
 static struct sb_host_process
 launch(struct hostfix *f, const char *session, const char *cmd)
 {
@@ -131,11 +110,11 @@ commands_share_one_sandbox(void **state)
 
 	NEED_RUNTIME(f);
 	new_session(f, "one");
-	assert_int_equal(run(f, "one", "cat hello; echo here >/tmp/note-$$; echo $$ >>/tmp/notes; pwd; echo made >made", out, sizeof out), 0);
+	assert_int_equal(hostfix_bash(f, "one", "cat hello; echo here >/tmp/note-$$; echo $$ >>/tmp/notes; pwd; echo made >made", out, sizeof out), 0);
 	assert_non_null(strstr(out, "hello\n"));
 	if (isolates(f)) {
 		assert_non_null(strstr(out, "/workspace\n"));
-		assert_int_equal(run(f, "one", "cat /tmp/note-*; test $HOME = /home/sandbox && touch $HOME/x", out, sizeof out), 0);
+		assert_int_equal(hostfix_bash(f, "one", "cat /tmp/note-*; test $HOME = /home/sandbox && touch $HOME/x", out, sizeof out), 0);
 		assert_non_null(strstr(out, "here\n"));
 		assert_int_not_equal(access("/tmp/notes", F_OK), 0);
 	}
@@ -151,7 +130,7 @@ what_a_tool_leaves_is_ended(void **state)
 
 	NEED_RUNTIME(f);
 	new_session(f, "one");
-	assert_int_equal(run(f, "one", "(trap '' TERM HUP; while :; do echo x >>grows; sleep 0.02; done) >/dev/null 2>&1 </dev/null & "
+	assert_int_equal(hostfix_bash(f, "one", "(trap '' TERM HUP; while :; do echo x >>grows; sleep 0.02; done) >/dev/null 2>&1 </dev/null & "
 				       "while [ ! -s grows ]; do sleep 0.01; done",
 				 NULL, 0),
 		0);
@@ -200,10 +179,10 @@ the_sandbox_is_found_after_a_restart(void **state)
 	if (!isolates(f))
 		skip_because("there is no sandbox in runtime none");
 	new_session(f, "one");
-	assert_int_equal(run(f, "one", "echo kept >/tmp/kept", NULL, 0), 0);
+	assert_int_equal(hostfix_bash(f, "one", "echo kept >/tmp/kept", NULL, 0), 0);
 	p = launch(f, "one", "while [ ! -e go ]; do sleep 0.02; done; exit 9");
 	hostfix_reopen(f);
-	assert_int_equal(run(f, "one", "cat /tmp/kept; touch go", out, sizeof out), 0);
+	assert_int_equal(hostfix_bash(f, "one", "cat /tmp/kept; touch go", out, sizeof out), 0);
 	assert_non_null(strstr(out, "kept\n"));
 	for (int i = 0; i < 1000; i++) {
 		assert_ok(sb_host_process_get(f->h, "one", p.id, &q, &f->err), &f->err);
@@ -264,7 +243,7 @@ destroy_leaves_nothing(void **state)
 	NEED_RUNTIME(f);
 	new_session(f, "one");
 	(void)launch(f, "one", "env -i setsid sleep 1000 & env -i sleep 1000");
-	assert_int_equal(run(f, "one", "true", NULL, 0), 0);
+	assert_int_equal(hostfix_bash(f, "one", "true", NULL, 0), 0);
 	assert_ok(sb_host_session_destroy(f->h, "one", false, NULL, &f->err), &f->err);
 	assert_gone(f);
 }
@@ -280,7 +259,7 @@ orphans_are_collected(void **state)
 	if (!isolates(f))
 		skip_because("there is no sandbox in runtime none");
 	new_session(f, "one");
-	assert_int_equal(run(f, "one", "true", NULL, 0), 0);
+	assert_int_equal(hostfix_bash(f, "one", "true", NULL, 0), 0);
 	sb_host_close(f->h);
 	for (int i = 0; i < 3; i++) {
 		(void)snprintf(path, sizeof path, "%s/host.db%s", f->state_dir, ((const char *[]){ "", "-wal", "-shm" })[i]);
@@ -356,7 +335,7 @@ ports_are_the_sessions_own(void **state)
 		sb_host_process_clear(&p[i]);
 	}
 	new_session(f, "three");
-	assert_int_not_equal(run(f, "three", "exec 3<>/dev/tcp/127.0.0.1/7777", out, sizeof out), 0);
+	assert_int_not_equal(hostfix_bash(f, "three", "exec 3<>/dev/tcp/127.0.0.1/7777", out, sizeof out), 0);
 }
 
 static void
@@ -376,7 +355,7 @@ limits_end_the_greedy(void **state)
 	assert_true(r.is_error);
 	assert_int_not_equal(r.exit_code, 0);
 	sb_host_tool_result_clear(&r);
-	assert_int_equal(run(f, "one", "true", NULL, 0), 0);
+	assert_int_equal(hostfix_bash(f, "one", "true", NULL, 0), 0);
 }
 
 static void
@@ -444,7 +423,7 @@ a_session_chooses_its_runtime(void **state)
 	assert_ok(sb_host_session_get(f->h, "one", false, &s, &f->err), &f->err);
 	assert_int_equal(s.runtime, o.runtime);
 	sb_host_session_clear(&s);
-	assert_int_equal(run(f, "one", "pwd", out, sizeof out), 0);
+	assert_int_equal(hostfix_bash(f, "one", "pwd", out, sizeof out), 0);
 	assert_non_null(strstr(out, "/workspace\n"));
 	/* So that the teardown ends its sandbox. */
 	f->o.runtime = o.runtime;
@@ -660,7 +639,7 @@ what_worked_is_not_tried_again(void **state)
 	assert_ok(sb_file_replace(AT_FDCWD, hang, "", 0, 0644, &f->err), &f->err);
 	hostfix_reopen(f);
 	new_session(f, "one");
-	assert_int_equal(run(f, "one", "true", NULL, 0), 0);
+	assert_int_equal(hostfix_bash(f, "one", "true", NULL, 0), 0);
 	/* Another runsc is another matter. */
 	assert_ok(sb_file_replace(AT_FDCWD, wrapper, "#!/bin/sh\nexit 99\n", 18, 0755, &f->err), &f->err);
 	sb_host_close(f->h);
