@@ -28,18 +28,11 @@ struct attach {
 	const struct sb_rpc_client_opts *o;
 	CURL *easy;
 	curl_socket_t sock;
-	int fds[3];  /* stdin, stdout, stderr of the caller; stdin -1 once it ended */
+	int fds[3];  /* stdin, stdout, stderr of the caller; stdin -1 once it ended or nobody takes it */
 	bool over;   /* the last frame has come */
 	int code;
 	struct sb_buf in, out;
 };
-
-static int
-lost(struct attach *a, CURLcode rc, const char *msg, struct sb_error *err)
-{
-	return sb_fail(err, a->sock == CURL_SOCKET_BAD ? SB_E_CONNECT : SB_E_CLOSED, "%s: %s", a->o->address,
-		msg && *msg ? msg : curl_easy_strerror(rc));
-}
 
 /* Connects and gives what to ask for: the path of the URL. */
 static int
@@ -70,27 +63,30 @@ open_connection(struct attach *a, char **host, struct sb_error *err)
 		(void)curl_easy_setopt(a->easy, CURLOPT_CAINFO, a->o->ca_file);
 	(void)curl_easy_setopt(a->easy, CURLOPT_CONNECTTIMEOUT_MS, (long)a->o->connect_ms);
 	rc = curl_easy_perform(a->easy);
-	if (rc != CURLE_OK)
-		return lost(a, rc, msg, err);
 	(void)curl_easy_setopt(a->easy, CURLOPT_ERRORBUFFER, NULL);
-	rc = curl_easy_getinfo(a->easy, CURLINFO_ACTIVESOCKET, &a->sock);
-	return rc != CURLE_OK || a->sock == CURL_SOCKET_BAD ? lost(a, rc, NULL, err) : 0;
+	if (rc == CURLE_OK)
+		rc = curl_easy_getinfo(a->easy, CURLINFO_ACTIVESOCKET, &a->sock);
+	if (rc != CURLE_OK || a->sock == CURL_SOCKET_BAD)
+		return sb_fail(err, SB_E_CONNECT, "%s: %s", address, *msg ? msg : curl_easy_strerror(rc));
+	return 0;
 }
 
-/* Sends what waits, as much as goes. */
-static int
-send_some(struct attach *a, struct sb_error *err)
+/* Sends what waits, as much as goes. A host that is done closes while we still send: what counts is what it said before. */
+static void
+send_some(struct attach *a)
 {
 	size_t n = 0;
 	CURLcode rc = a->out.len > 0 ? curl_easy_send(a->easy, a->out.data, a->out.len, &n) : CURLE_OK;
 
-	if (rc != CURLE_OK && rc != CURLE_AGAIN)
-		return lost(a, rc, NULL, err);
+	if (rc != CURLE_OK && rc != CURLE_AGAIN) {
+		a->fds[0] = -1;
+		n = a->out.len;
+		explicit_bzero(a->out.data, n);
+	}
 	sb_buf_consume(&a->out, n);
-	return 0;
 }
 
-/* Reads what is there; `*end` when the host closed. */
+/* Reads what is there; `*end` when the host closed, be it by a reset. */
 static int
 recv_some(struct attach *a, bool *end, struct sb_error *err)
 {
@@ -103,9 +99,7 @@ recv_some(struct attach *a, bool *end, struct sb_error *err)
 		rc = curl_easy_recv(a->easy, chunk, sizeof chunk, &n);
 		if (rc == CURLE_AGAIN)
 			break;
-		if (rc != CURLE_OK)
-			return lost(a, rc, NULL, err);
-		if (n == 0) {
+		if (rc != CURLE_OK || n == 0) {
 			*end = true;
 			break;
 		}
@@ -147,8 +141,8 @@ turn(struct attach *a, bool read_stdin, const struct sb_rpc_wait *w, bool *end, 
 			a->fds[0] = -1;
 		}
 	}
-	r = send_some(a, err);
-	return r < 0 ? r : recv_some(a, end, err);
+	send_some(a);
+	return recv_some(a, end, err);
 }
 
 static int
@@ -237,6 +231,8 @@ answer(struct attach *a, const struct sb_rpc_wait *w, struct sb_error *err)
 		r = turn(a, false, w, &end, err);
 	if (r < 0)
 		return r;
+	if (end && a->in.len == 0)
+		return sb_fail(err, SB_E_CLOSED, "%s: the connection ended before the answer", a->o->address);
 	body = a->in.len ? strstr((const char *)a->in.data, "\r\n\r\n") : NULL;
 	if (!body || sscanf((const char *)a->in.data, "HTTP/1.1 %d", &status) != 1)
 		return sb_fail(err, end ? SB_E_CLOSED : SB_E_PROTO, "%s: not the answer of a sandbox host", a->o->address);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
@@ -9,6 +10,8 @@
 
 #include <rpc/frame.h>
 #include <rpc/server-int.h>
+
+#define DRAIN_MS 2000 /* for a client to close after the last frame */
 
 /*
  * A call that takes its connection over. The request is a GET with its message in the query, as Connect has it for unary
@@ -39,6 +42,25 @@ say_failure(struct upgraded *u)
 	json_decref(obj);
 }
 
+/*
+ * Reads and drops what the client still sends until it has closed: to close over unread bytes resets the connection, and a
+ * reset can take the last frame with it.
+ */
+static void
+drain(int sock)
+{
+	struct pollfd p = { .fd = sock, .events = POLLIN };
+	sb_deadline d = sb_deadline_in(DRAIN_MS);
+	char chunk[4096];
+	ssize_t n;
+
+	(void)shutdown(sock, SHUT_WR);
+	do {
+		(void)poll(&p, 1, sb_deadline_poll_ms(d));
+		n = recv(sock, chunk, sizeof chunk, MSG_DONTWAIT);
+	} while ((n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) && !sb_deadline_passed(d));
+}
+
 static void
 finish(struct upgraded *u)
 {
@@ -50,7 +72,7 @@ finish(struct upgraded *u)
 	(void)pthread_mutex_lock(&c->mu);
 	c->finished = true;
 	(void)pthread_mutex_unlock(&c->mu);
-	(void)shutdown(u->sock, SHUT_WR);
+	drain(u->sock);
 	(void)MHD_upgrade_action(u->handle, MHD_UPGRADE_ACTION_CLOSE);
 	free(u);
 	sb_rpc_call_unref(c);

@@ -28,6 +28,18 @@ is "no such session" "$?" 1
 check "and it says so" grep -q "session not found" "$scratch/err"
 
 head -c 8000000 /dev/urandom >"$scratch/large"
+# A client that still sends when the host is done: asleep while the command ends, it finds a closed connection to write to.
+"$sbctl" host attach one 'echo $$ >pid; exec sleep 1000' <"$scratch/large" >/dev/null 2>"$scratch/err" &
+client=$!
+wait_for 10 test -s "$scratch/root/sessions/one/pid"
+sleep 0.5
+kill -STOP "$client"
+kill -KILL "$(cat "$scratch/root/sessions/one/pid")"
+rm "$scratch/root/sessions/one/pid"
+sleep 3
+kill -CONT "$client"
+wait "$client"
+is "the exit status comes back to one that still sends" "$?" 137
 attach one cat <"$scratch/large" >"$scratch/out"
 check "eight megabytes there and back" cmp "$scratch/large" "$scratch/out"
 
