@@ -163,13 +163,21 @@ sb_rpc_listen_open(struct sb_rpc_listener *l, const char *where, const struct sb
 }
 
 void
-sb_rpc_listen_close(struct sb_rpc_listener *l)
+sb_rpc_listen_end(struct sb_rpc_listener *l)
 {
 	if (l->fd >= 0)
-		(void)close(l->fd);
-	l->fd = -1;
+		(void)shutdown(l->fd, SHUT_RDWR);
 	if (l->path)
 		(void)unlink(l->path);
 	free(l->path);
 	l->path = NULL;
+}
+
+void
+sb_rpc_listen_close(struct sb_rpc_listener *l)
+{
+	sb_rpc_listen_end(l);
+	if (l->fd >= 0)
+		(void)close(l->fd);
+	l->fd = -1;
 }

@@ -217,19 +217,20 @@ sb_rpc_server_stop(struct sb_rpc_server *s, int64_t grace_ms, const struct sb_ca
 
 		if (l->daemon)
 			(void)MHD_quiesce_daemon(l->daemon);
-		sb_rpc_listen_close(l);
+		sb_rpc_listen_end(l);
 	}
-	if (!s->watch)
-		return;
-	sb_rpc_watch_abort(s->watch, true, SB_E_SHUTTING_DOWN);
-	wait_for_zero(&s->running, d, hurry);
-	sb_rpc_watch_abort(s->watch, false, SB_E_SHUTTING_DOWN);
-	wait_for_zero(&s->running, SB_NEVER, NULL);
-	wait_for_zero(&s->live, sb_deadline_in(1000), NULL);
+	if (s->watch) {
+		sb_rpc_watch_abort(s->watch, true, SB_E_SHUTTING_DOWN);
+		wait_for_zero(&s->running, d, hurry);
+		sb_rpc_watch_abort(s->watch, false, SB_E_SHUTTING_DOWN);
+		wait_for_zero(&s->running, SB_NEVER, NULL);
+		wait_for_zero(&s->live, sb_deadline_in(1000), NULL);
+	}
 	for (size_t i = 0; i < s->n_listeners; i++) {
 		if (s->listeners[i].daemon)
 			MHD_stop_daemon(s->listeners[i].daemon);
 		s->listeners[i].daemon = NULL;
+		sb_rpc_listen_close(&s->listeners[i]);
 	}
 }
 
