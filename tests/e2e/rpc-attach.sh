@@ -72,6 +72,8 @@ except urllib.error.HTTPError as e:
 P
 )" 426
 
+relay_tap attach.py timeout 250 python3 "$src/tests/hostile/attach.py" "$host_socket" one
+
 # A whole sync goes over it.
 mkdir -p "$scratch/tree/sub"
 echo one >"$scratch/tree/a"

@@ -91,17 +91,25 @@ rpc_node_modules()
 # Hands each result of a TAP script of tests/node on under its own name.
 relay()
 {
-	(cd "$build/tests/node" && timeout 250 node "$1") >"$scratch/out" 2>&1 </dev/null 9>&-
+	relay_tap "$1" sh -c 'cd "$1" && exec timeout 250 node "$2"' sh "$build/tests/node" "$1"
+}
+
+# relay_tap NAME COMMAND...: passes its TAP on, each line under NAME; the host must have survived it.
+relay_tap()
+{
+	tap_of=$1
+	shift
+	"$@" >"$scratch/out" 2>&1 </dev/null 9>&-
 	status=$?
 	while IFS= read -r line; do
 		case $line in
-		"ok "*"# SKIP "*) what=${line#*- }; skip "$1: ${what%% # SKIP*}" "${line#*# SKIP }" ;;
-		"ok "*) ok "$1: ${line#*- }" ;;
-		"not ok "*) not_ok "$1: ${line#*- }" ;;
+		"ok "*"# SKIP "*) what=${line#*- }; skip "$tap_of: ${what%% # SKIP*}" "${line#*# SKIP }" ;;
+		"ok "*) ok "$tap_of: ${line#*- }" ;;
+		"not ok "*) not_ok "$tap_of: ${line#*- }" ;;
 		1..*) ;;
 		*) printf '# %s\n' "${line#\# }" ;;
 		esac
 	done <"$scratch/out"
-	is "$1 ends" "$status" 0
-	kill -0 "$host_pid" 2>/dev/null || { not_ok "the host is alive after $1" "$(tail -n 5 "$host_log")"; finish; }
+	is "$tap_of ends" "$status" 0
+	kill -0 "$host_pid" 2>/dev/null || { not_ok "the host is alive after $tap_of" "$(tail -n 5 "$host_log")"; finish; }
 }
