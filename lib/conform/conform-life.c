@@ -133,6 +133,9 @@ check_refusals(struct conform *c, struct sb_error *err)
 	b->profile.network.required = true;
 	if (!c->caps.enforces_network)
 		r = must_fail(box_prepare(b, &why), SB_E_NETWORK_POLICY, "prepare with a required network policy", &why, err);
+	else if (box_prepare(b, err) < 0 || box_sh_is(b, "grep : /proc/net/dev | grep -v ' *lo:' || echo alone", "alone\n", err) < 0 ||
+		box_destroy(b, false, err) < 0)
+		r = SB_E_STATE;
 	b->profile.network.required = false;
 	if (r < 0)
 		return r;

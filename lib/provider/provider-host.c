@@ -98,13 +98,6 @@ ssh_options(const struct sb_hostlink *l, const char *id, char ***out, struct sb_
 	return r < 0 ? r : sb_texts_set(out, "rsh", rsh, err);
 }
 
-static bool
-enforces(const struct sb_profile *p)
-{
-	return !p->network.allow_list && !p->network.deny_list &&
-		strcmp(sb_hostlink_isolation((const char *const *)p->options), "none") != 0;
-}
-
 /* What a host calls its isolation, in the words of a provider. */
 static const char *
 isolation_of(const char *level)
@@ -138,6 +131,7 @@ ask_host(const char *const *options, struct sb_capabilities *out, struct sb_erro
 	out->fork = json_is_true(json_object_get(c, "Fork"));
 	out->pause = json_is_true(json_object_get(c, "Pause"));
 	out->isolation = isolation_of(json_string_value(json_object_get(c, "IsolationLevel")));
+	out->enforces_network = json_is_true(json_object_get(c, "NetworkPolicy"));
 	json_decref(answer);
 	return 0;
 }
@@ -147,6 +141,7 @@ host_capabilities(struct sb_provider *base, const struct sb_profile *profile, st
 	struct sb_error *err)
 {
 	const char *const *options = profile ? (const char *const *)profile->options : NULL;
+	int r = 0;
 
 	(void)base;
 	*out = (struct sb_capabilities)SB_CAPABILITIES_INIT;
@@ -156,8 +151,13 @@ host_capabilities(struct sb_provider *base, const struct sb_profile *profile, st
 	out->streaming = true;
 	out->tty = true;
 	out->isolation = sb_hostlink_isolation(options);
-	out->enforces_network = profile ? enforces(profile) : strcmp(out->isolation, "none") != 0;
-	return sb_texts_get(options, "url") ? ask_host(options, out, err) : 0;
+	out->enforces_network = strcmp(out->isolation, "none") != 0;
+	if (sb_texts_get(options, "url"))
+		r = ask_host(options, out, err);
+	/* All or nothing: a host knows no lists. */
+	if (profile && (profile->network.allow_list || profile->network.deny_list))
+		out->enforces_network = false;
+	return r;
 }
 
 static json_t *
@@ -203,8 +203,9 @@ ensure_session(struct sb_hostlink *l, const struct sb_prepare_request *req, cons
 		(void)json_object_set_new(in, "BaseSnapshot", json_string(base));
 	else
 		(void)json_object_set_new(in, "Empty", json_true());
-	if (pr->network.allow_outbound)
-		(void)json_object_set_new(in, "Network", json_string("host"));
+	/* Else as the host has it. One that cannot do what is required refuses the session. */
+	if (pr->network.allow_outbound || pr->network.required)
+		(void)json_object_set_new(in, "Network", json_string(pr->network.allow_outbound ? "host" : "none"));
 	r = call_json(l, "CreateSession", in, call, err);
 	return r == SB_E_SESSION_EXISTS ? 0 : r;
 }
@@ -231,6 +232,7 @@ host_prepare(struct sb_provider *base, const struct sb_prepare_request *req, con
 	struct sb_prepared *out, struct sb_error *err)
 {
 	struct host_provider *p = (struct host_provider *)base;
+	struct sb_capabilities can = SB_CAPABILITIES_INIT;
 	struct sb_prepare_request inner = *req;
 	struct sb_profile profile;
 	struct sb_error own = { 0 };
@@ -239,7 +241,12 @@ host_prepare(struct sb_provider *base, const struct sb_prepare_request *req, con
 	int r;
 
 	err = err ? err : &own;
-	r = sb_provider_check_request(req, SB_BACKEND_HOST, enforces(req->profile), err);
+	if (req->profile->network.required) {
+		r = host_capabilities(base, req->profile, &can, err);
+		if (r < 0)
+			return r;
+	}
+	r = sb_provider_check_request(req, SB_BACKEND_HOST, can.enforces_network, err);
 	if (r < 0)
 		return r;
 	l = link_of(p, req->sandbox_id, (const char *const *)req->profile->options, req->may_create, err);

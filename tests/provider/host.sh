@@ -10,7 +10,7 @@ SBSYNC_AGENT=$build/sbsync-agent
 export TMPDIR XDG_STATE_HOME SBSYNC_AGENT
 
 # All 46 checks take minutes: SB_PROVIDER_FULL=1.
-some="-c prepare -c state -c destroy -c find -c reattach -c sync-deletions"
+some="-c prepare -c prepare-refuses -c state -c destroy -c find -c reattach -c sync-deletions"
 [ -z "${SB_PROVIDER_FULL:-}" ] || some=
 suite()
 {
@@ -44,6 +44,6 @@ for runtime in none bwrap gvisor; do
 	is "and no session is left there" "$("$sbctl" host ls --json)" '{"Sessions":[],"NextAfter":""}'
 	stop_host
 	# Minutes are not there for every runtime in every form.
-	[ -n "${SB_PROVIDER_FULL:-}" ] || some="-c prepare -c sync-deletions"
+	[ -n "${SB_PROVIDER_FULL:-}" ] || some="-c prepare -c prepare-refuses -c sync-deletions"
 done
 finish
