@@ -49,7 +49,7 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/limit.c %D%/limit.h \
 	%D%/link.c %D%/link.h \
 	%D%/merge.c %D%/merge.h \
-	%D%/mirror.c %D%/mirror-int.h %D%/mirror-pull.c %D%/mirror-push.c \
+	%D%/mirror.c %D%/mirror-early.c %D%/mirror-int.h %D%/mirror-pull.c %D%/mirror-push.c \
 	%D%/plan.c %D%/plan.h \
 	%D%/proto.c %D%/proto.h \
 	%D%/recall.c %D%/recall.h \

@@ -35,9 +35,22 @@ struct mirror {
 	int64_t phase_start;
 	enum sb_phase phase;
 	struct sb_progress progress;
+	struct mirror_early *early; /* the local scan that runs beside */
 };
 
+/* Nobody is told while the early scan runs: it tells of itself. */
 void mirror_phase(struct mirror *m, enum sb_phase p);
+
+/* Begins the local scan in a thread of its own; where that cannot be, it is made later. Until join or stop the replica and the rules are its own. */
+void mirror_early_start(struct mirror *m, bool source);
+/* The rules that were asked for, without what a scan found. */
+const struct sb_rules *mirror_given_rules(const struct mirror *m);
+/* Its end and result. */
+int mirror_early_join(struct mirror *m, struct sb_error *err);
+/* Ends it, if there is one; its result is not wanted. */
+void mirror_early_stop(struct mirror *m);
+int mirror_scan_local(struct mirror *m, bool source, struct sb_error *err);
+
 int mirror_push(struct mirror *m, struct sb_error *err);
 int mirror_pull(struct mirror *m, struct sb_error *err);
 

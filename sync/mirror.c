@@ -28,7 +28,7 @@ mirror_phase(struct mirror *m, enum sb_phase p)
 	m->phase_start = now;
 	m->phase = p;
 	m->progress.phase = p;
-	if (m->o->progress)
+	if (m->o->progress && !m->early)
 		m->o->progress(&m->progress, m->o->progress_arg);
 }
 
@@ -157,8 +157,8 @@ scan_progress(uint64_t entries, uint64_t bytes, void *arg)
 		m->o->progress(&p, m->o->progress_arg);
 }
 
-static int
-scan_local(struct mirror *m, bool source, struct sb_error *err)
+int
+mirror_scan_local(struct mirror *m, bool source, struct sb_error *err)
 {
 	struct sb_scan_opts so = SB_SCAN_OPTS_INIT;
 
@@ -194,14 +194,15 @@ is_empty_dir(const char *path)
 int
 mirror_scan_both(struct mirror *m, struct sb_begin *b, bool source, struct sb_error *err)
 {
+	const struct sb_rules *asked = mirror_given_rules(m);
 	sb_auto(sb_rules) struct sb_rules *guess = NULL;
 	struct sb_digest given, guessed;
-	int r = sb_rules_digest(m->rules, &given, err);
+	int r = sb_rules_digest(asked, &given, err);
 
 	if (r < 0)
 		return r;
 	guess = m->frozen ? NULL : last_rules(m->local, &given);
-	r = sb_rules_digest(guess ? guess : m->rules, &guessed, err);
+	r = sb_rules_digest(guess ? guess : asked, &guessed, err);
 	if (r < 0)
 		return r;
 	b->rules = guessed;
@@ -212,11 +213,11 @@ mirror_scan_both(struct mirror *m, struct sb_begin *b, bool source, struct sb_er
 	/* In a session it is our own agent as well, of a sync that was canceled or killed: the session's lock is here. */
 	if ((m->retry && m->retry->was_lost) || (b->flags & SB_BEGIN_SESSION))
 		b->flags |= SB_BEGIN_AGAIN;
-	r = sb_peer_begin(m->link, b, guess ? guess : m->rules, err);
+	r = sb_peer_begin(m->link, b, guess ? guess : asked, err);
 	if (r < 0)
 		return mirror_send_failed(m, r, err);
 	mirror_phase(m, SB_PHASE_SCAN);
-	r = scan_local(m, source, err);
+	r = m->early ? mirror_early_join(m, err) : mirror_scan_local(m, source, err);
 	if (r < 0)
 		return sb_wrap(err, r, "scan %s", m->local->root);
 	mirror_phase(m, SB_PHASE_EXCHANGE);
@@ -271,12 +272,15 @@ run(struct mirror *m, const struct sb_endpoint *src, const struct sb_endpoint *d
 	m->near = there->kind == SB_ENDPOINT_LOCAL;
 	m->no_delta = m->o->no_delta || (m->near && !m->o->always_delta);
 	r = mirror_open_local(m, here->path, b.pair, !push, push || m->o->dry_run, err);
+	if (r == 0 && !m->near)
+		mirror_early_start(m, push);
 	if (r == 0)
 		m->link = sb_connect(there, m->o, m->retry, err);
 	if (r == 0 && !m->link)
 		r = err ? err->code : SB_E_CONNECT;
 	if (r == 0)
 		r = mirror_scan_both(m, &b, push, err);
+	mirror_early_stop(m);
 	if (r == 0)
 		r = sb_result_skipped(m->res, m->local->scan.skipped, m->local->scan.n_skipped, err);
 	if (r == 0)
