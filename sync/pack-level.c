@@ -8,6 +8,7 @@
  *          near 1: the link is what we wait for
  *   work = time spent compressing / (time passed * jobs)
  *          near 1: the processors are what we wait for
+ *   cpu  = the same in processor time: what a higher level would be a multiple of
  *
  * and then, in this order:
  *
@@ -21,7 +22,7 @@
  *      not least a receiver on the same machine that is what makes the link slow.
  *   4. The processors are the bottleneck: one step down, not below the fastest
  *      compression; when it is others who use them, not below the first level. On a slow
- *      link that is so only when it waits for us.
+ *      link that is so only when it starves: its buffers carry it over short droughts.
  *
  * Rule 2 waits until more went out than the buffers below us may have swallowed (a socket
  * takes megabytes at memory speed however slow its link is), so short streams stay at the
@@ -46,10 +47,10 @@ static const struct step ladder[] = {
         {-2, 256, 0.8},
         {1, 256, 1.0},
         {3, 512, 1.4},
-        {5, 2048, 3.5},
-        {7, 4096, 5.0},
-        {9, 4096, 8.0},
-        {12, 4096, 18.0},
+        {5, 2048, 2.7},
+        {7, 4096, 4.5},
+        {9, 4096, 6.3},
+        {12, 4096, 14.0},
 };
 
 enum {
@@ -63,10 +64,12 @@ enum {
 
 #define WINDOW_NS 10000000ull /* a window of WINDOW_BLOCKS lasts at least this long */
 #define WINDOW_NS_MAX 250000000ull /* and is closed after this, on slow links */
-#define WINDOW_NS_SLOW 300000000ull /* where those are known: the bursts of the buffers below even out */
+#define WINDOW_NS_SLOW 400000000ull /* where those are known: the bursts of the buffers below even out */
 #define PRIME_BYTES (4ull << 20)   /* what buffers below `out` may hold */
 #define SLOW_RATE 0.016            /* bytes a ns: more than 100 Mbit/s, much less than a disk */
-#define LINK_WAITS 0.4             /* share of a slow link's time: below it waits for us */
+#define SLOW_WAITS 0.25            /* share of all the time that the link of a slow stream was waited for */
+#define LINK_WAITS 0.4             /* share of a slow link's time: above, there is more to be had */
+#define LINK_STARVES 0.15          /* below, it waits for us */
 #define IDLE_MIN 0.15              /* of a processor: less is none */
 #define WORK_NS_GUESS 4.0          /* level 1 on one thread, before it was measured */
 
@@ -107,7 +110,7 @@ nobody_idles(const struct sb_pack_level *l)
 	return l->win.idle >= 0 && l->win.idle < IDLE_MIN;
 }
 
-/* Would `step` leave the processors room? `work` is the share of the step that is. */
+/* Would `step` leave the processors room? `work` is the share that the step that is takes of them. */
 static bool
 has_room(const struct sb_pack_level *l, double work, unsigned step)
 {
@@ -124,6 +127,7 @@ decide(struct sb_pack_level *l, double passed)
 	double wire = (double)l->win.wire;
 	double link = (double)l->win.out_ns / passed;
 	double work = (double)l->win.work_ns / (passed * l->jobs);
+	double cpu = (double)l->win.cpu_ns / (passed * l->jobs);
 	double link_ns = (double)l->win.out_ns / wire;
 
 	if (l->step == STEP_STORE) {
@@ -137,16 +141,16 @@ decide(struct sb_pack_level *l, double passed)
 	if (!l->sealed && l->sent >= PRIME_BYTES &&
 	        (link * raw / wire < 0.5 || link_ns < 0.8 * l->work_ns)) {
 		enter_step(l, STEP_STORE);
-	} else if (nobody_idles(l) && l->step > STEP_FIRST && (!l->slow || link < LINK_WAITS)) {
+	} else if (nobody_idles(l) && l->step > STEP_FIRST && (!l->slow || link < LINK_STARVES)) {
 		enter_step(l, l->step - 1);
 	} else if (link >= (l->slow ? LINK_WAITS : 0.6)) {
 		unsigned to = l->step;
 
-		while (to < STEP_LAST && to < l->step + 2 && has_room(l, work, to + 1))
+		while (to < STEP_LAST && to < l->step + 2 && has_room(l, cpu, to + 1))
 			to++;
 		if (to > l->step)
 			enter_step(l, to);
-	} else if (work > 0.85 && l->step > STEP_FASTEST) {
+	} else if ((l->slow ? cpu : work) > 0.85 && l->step > STEP_FASTEST) {
 		enter_step(l, l->step - 1);
 	}
 }
@@ -164,6 +168,7 @@ sb_pack_level_note(struct sb_pack_level *l, const struct sb_pack_sample *s)
 	l->win.wire += s->wire;
 	l->win.out_ns += s->end_ns - s->begin_ns;
 	l->win.work_ns += s->work_ns;
+	l->win.cpu_ns += s->cpu_ns;
 	l->win.blocks++;
 	if (s->idle >= 0) {
 		l->win.idle_sum += s->idle;
@@ -174,7 +179,7 @@ sb_pack_level_note(struct sb_pack_level *l, const struct sb_pack_sample *s)
 		l->first_ns = s->begin_ns;
 	l->out_ns += s->end_ns - s->begin_ns;
 	passed = s->end_ns - l->first_ns;
-	l->slow = (double)l->out_ns > 0.4 * (double)passed && (double)l->sent < SLOW_RATE * (double)passed;
+	l->slow = (double)l->out_ns > SLOW_WAITS * (double)passed && (double)l->sent < SLOW_RATE * (double)passed;
 	passed = s->end_ns - l->win.start_ns;
 	if (passed < WINDOW_NS || l->win.blocks < WINDOW_BLOCKS_MIN)
 		return;
@@ -182,7 +187,7 @@ sb_pack_level_note(struct sb_pack_level *l, const struct sb_pack_sample *s)
 		return;
 	decide(l, (double)passed);
 	l->win.start_ns = s->end_ns;
-	l->win.raw = l->win.wire = l->win.out_ns = l->win.work_ns = 0;
+	l->win.raw = l->win.wire = l->win.out_ns = l->win.work_ns = l->win.cpu_ns = 0;
 	l->win.idle_sum = 0;
 	l->win.blocks = l->win.idle_n = 0;
 }

@@ -26,7 +26,7 @@ struct sb_pack_level {
 	double work_ns;    /* compression time of a raw byte, last measured */
 	struct {
 		uint64_t start_ns; /* 0: the next measurement begins it */
-		uint64_t raw, wire, out_ns, work_ns;
+		uint64_t raw, wire, out_ns, work_ns, cpu_ns;
 		unsigned blocks;
 		double idle; /* on average, or the last one known */
 		double idle_sum;
@@ -38,7 +38,8 @@ struct sb_pack_level {
 struct sb_pack_sample {
 	uint64_t begin_ns, end_ns; /* of the call of `out` */
 	uint64_t raw, wire;
-	uint64_t work_ns;
+	uint64_t work_ns; /* from its beginning to its end: what else ran meanwhile counts */
+	uint64_t cpu_ns;  /* of a processor */
 	double idle; /* processors of this machine that had nothing to do lately; negative: not known */
 };
 

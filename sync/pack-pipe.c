@@ -54,7 +54,7 @@ struct block {
 	size_t raw_len, raw_cap;
 	uint8_t *packed;
 	size_t packed_len, packed_cap; /* packed_len 0: stored */
-	uint64_t work_ns;
+	uint64_t work_ns, cpu_ns;
 };
 
 struct sb_pack_pipe {
@@ -83,12 +83,18 @@ struct sb_pack_pipe {
 };
 
 static uint64_t
-now_ns(void)
+clock_ns(clockid_t clock)
 {
 	struct timespec ts;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	(void)clock_gettime(clock, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t
+now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 static struct block *
@@ -196,7 +202,7 @@ worker_main(void *arg)
 	while (!p->stop && !p->error.code) {
 		struct block *b = take_queued(p);
 		bool suspicious = p->incompressible;
-		uint64_t begin;
+		uint64_t begin, cpu;
 
 		if (!b) {
 			p->idle_workers++;
@@ -207,8 +213,10 @@ worker_main(void *arg)
 		b->state = BLOCK_WORKING;
 		pthread_mutex_unlock(&p->mu);
 		begin = now_ns();
+		cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		compress_block(cctx, b, suspicious);
 		b->work_ns = now_ns() - begin;
+		b->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
 		pthread_mutex_lock(&p->mu);
 		p->incompressible = !b->packed_len;
 		b->state = BLOCK_READY;
@@ -266,7 +274,7 @@ static void
 send_block(struct sb_pack_pipe *p, struct block *b)
 {
 	struct sb_error error = {0};
-	struct sb_pack_sample s = {.raw = b->raw_len, .work_ns = b->work_ns};
+	struct sb_pack_sample s = {.raw = b->raw_len, .work_ns = b->work_ns, .cpu_ns = b->cpu_ns};
 	int r;
 
 	s.wire = b->packed_len ? b->packed_len : b->raw_len;
@@ -346,7 +354,7 @@ submit(struct sb_pack_pipe *p, struct sb_error *err)
 
 	p->cur = NULL;
 	b->packed_len = 0;
-	b->work_ns = 0;
+	b->work_ns = b->cpu_ns = 0;
 	b->state = b->level ? BLOCK_QUEUED : BLOCK_READY;
 	p->filled++;
 	if (b->level)

@@ -66,7 +66,7 @@ run_model(struct sb_pack_level *l, const struct model *m, double mbytes)
 			pace = work / l->jobs;
 		if (pace < out)
 			pace = out;
-		s.work_ns = (uint64_t)work;
+		s.work_ns = s.cpu_ns = (uint64_t)work;
 		s.begin_ns = (uint64_t)(clock_ns + pace - out);
 		s.end_ns = (uint64_t)(clock_ns + pace);
 		sb_pack_level_note(l, &s);
