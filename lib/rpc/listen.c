@@ -163,10 +163,8 @@ sb_rpc_listen_open(struct sb_rpc_listener *l, const char *where, const struct sb
 }
 
 void
-sb_rpc_listen_end(struct sb_rpc_listener *l)
+sb_rpc_listen_hide(struct sb_rpc_listener *l)
 {
-	if (l->fd >= 0)
-		(void)shutdown(l->fd, SHUT_RDWR);
 	if (l->path)
 		(void)unlink(l->path);
 	free(l->path);
@@ -176,7 +174,7 @@ sb_rpc_listen_end(struct sb_rpc_listener *l)
 void
 sb_rpc_listen_close(struct sb_rpc_listener *l)
 {
-	sb_rpc_listen_end(l);
+	sb_rpc_listen_hide(l);
 	if (l->fd >= 0)
 		(void)close(l->fd);
 	l->fd = -1;

@@ -160,8 +160,8 @@ void sb_rpc_stream_end(struct sb_rpc_call *c);
 /* listen.c */
 int sb_rpc_listen_open(struct sb_rpc_listener *l, const char *where, const struct sb_rpc_server_opts *o,
 	struct sb_error *err);
-/* Who comes now is refused; the descriptor stays, because libmicrohttpd's thread may still be about to take it out of its set. */
-void sb_rpc_listen_end(struct sb_rpc_listener *l);
+/* A unix socket is not to be found any more; who is connected stays. */
+void sb_rpc_listen_hide(struct sb_rpc_listener *l);
 void sb_rpc_listen_close(struct sb_rpc_listener *l);
 
 #endif

@@ -79,6 +79,16 @@ read_pem(const char *path, struct sb_buf *out, struct sb_error *err)
 	return r < 0 ? sb_wrap(err, r, "TLS file %s", path) : 0;
 }
 
+static enum MHD_Result
+on_accept(void *arg, const struct sockaddr *addr, socklen_t len)
+{
+	struct sb_rpc_listener *l = arg;
+
+	(void)addr;
+	(void)len;
+	return atomic_load(&l->server->stopping) ? MHD_NO : MHD_YES;
+}
+
 static int
 start_daemon(struct sb_rpc_listener *l, const struct sb_rpc_server_opts *o, struct sb_error *err)
 {
@@ -102,7 +112,7 @@ start_daemon(struct sb_rpc_listener *l, const struct sb_rpc_server_opts *o, stru
 		tls[1] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_KEY, 0, key.data };
 		l->tls = true;
 	}
-	l->daemon = MHD_start_daemon(flags, 0, NULL, NULL, sb_rpc_call_on_request, l,
+	l->daemon = MHD_start_daemon(flags, 0, on_accept, l, sb_rpc_call_on_request, l,
 		MHD_OPTION_EXTERNAL_LOGGER, on_mhd_log, l->server,
 		MHD_OPTION_LISTEN_SOCKET, l->fd,
 		MHD_OPTION_THREAD_POOL_SIZE, o->io_threads,
@@ -212,13 +222,10 @@ sb_rpc_server_stop(struct sb_rpc_server *s, int64_t grace_ms, const struct sb_ca
 
 	if (atomic_exchange(&s->stopping, true))
 		return;
-	for (size_t i = 0; i < s->n_listeners; i++) {
-		struct sb_rpc_listener *l = &s->listeners[i];
-
-		if (l->daemon)
-			(void)MHD_quiesce_daemon(l->daemon);
-		sb_rpc_listen_end(l);
-	}
+	/* MHD_quiesce_daemon is not for epoll: it and the daemon's thread both take the listening socket out of the set, and
+	 * who comes second aborts the process. New connections are closed by on_accept instead. */
+	for (size_t i = 0; i < s->n_listeners; i++)
+		sb_rpc_listen_hide(&s->listeners[i]);
 	if (s->watch) {
 		sb_rpc_watch_abort(s->watch, true, SB_E_SHUTTING_DOWN);
 		wait_for_zero(&s->running, d, hurry);
@@ -227,9 +234,11 @@ sb_rpc_server_stop(struct sb_rpc_server *s, int64_t grace_ms, const struct sb_ca
 		wait_for_zero(&s->live, sb_deadline_in(1000), NULL);
 	}
 	for (size_t i = 0; i < s->n_listeners; i++) {
-		if (s->listeners[i].daemon)
+		if (s->listeners[i].daemon) {
 			MHD_stop_daemon(s->listeners[i].daemon);
-		s->listeners[i].daemon = NULL;
+			s->listeners[i].daemon = NULL;
+			s->listeners[i].fd = -1; /* closed with it */
+		}
 		sb_rpc_listen_close(&s->listeners[i]);
 	}
 }
