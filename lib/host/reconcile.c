@@ -149,6 +149,7 @@ int
 sb_hostimpl_reconcile(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 {
 	struct gather g = { .h = h, .s = s };
+	struct sb_error why = { 0 };
 	int r;
 
 	if (!h->st->ops->snapshots)
@@ -166,5 +167,8 @@ sb_hostimpl_reconcile(struct sb_host *h, struct sb_hsess *s, struct sb_error *er
 		free(g.v);
 		return sb_wrap(err, r, "snapshots of session %s", s->id);
 	}
-	return sb_hostimpl_purge(h, s, err);
+	/* What cannot go now, because a dead fork still needs it or the storage is busy, is no reason not to start. */
+	if (sb_hostimpl_purge(h, s, &why) < 0)
+		sb_log(&h->o.log, SB_LOG_WARN, "host", "session %s: %s", s->id, why.msg);
+	return 0;
 }

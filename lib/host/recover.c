@@ -245,15 +245,16 @@ orphans(struct sb_host *h, struct founds *all, struct sb_error *err)
 	for (int forks = 0; forks < 2; forks++)
 		for (size_t i = 0; i < all->n && r == 0; i++) {
 			struct found *f = &all->v[i];
+			struct sb_error why = { 0 };
 
 			if (f->known || (f->origin_id != NULL) != (forks == 1))
 				continue;
 			if (h->o.orphans == SB_HOST_ORPHANS_ADOPT)
 				r = adopt(h, f, err);
-			else if (h->o.orphans == SB_HOST_ORPHANS_DESTROY)
-				r = h->st->ops->destroy(h->st, f->id, err);
-			else
+			else if (h->o.orphans != SB_HOST_ORPHANS_DESTROY)
 				sb_log(&h->o.log, SB_LOG_WARN, "host", "%s is in the storage, but no session", f->id);
+			else if (h->st->ops->destroy(h->st, f->id, &why) < 0)
+				sb_log(&h->o.log, SB_LOG_WARN, "host", "%s, which is no session, stays: %s", f->id, why.msg);
 		}
 	return r;
 }

@@ -50,7 +50,27 @@ is "its work is back" "$(cat "$scratch/ws/f")" two
 is "its snapshot is there" "$("$sbctl" host snapshots snapped | awk 'NR > 1 { print $1 }' | grep -cx end)" 1
 is "with its work" "$("$sbctl" host exec snapped 'echo three >work/f' && "$sbctl" host rollback snapped end && "$sbctl" host exec snapped cat work/f)" two
 check "destroy it" "$sbctl" destroy snapped
+
+# A removal that was under way when the host was killed, of a snapshot that something else came to need.
+check "create one to be cut off" "$sbctl" host create --id cut --base img@initial
+check "its snapshot" "$sbctl" host snapshot cut needed
 stop_host
 is "the host ends in order" "$host_status" 0
+check "a clone from outside" zfs clone "$pool/sessions/cut@needed" "$pool/outside"
+is "the intent" "$(python3 - "$scratch/state/host.db" <<'P'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+print(db.execute("UPDATE snapshots SET intent = 2 WHERE name = 'needed'").rowcount)
+db.commit()
+P
+)" 1
+start_host_for zfs
+is "the host starts and it stays" "$("$sbctl" host snapshots cut | awk '$1 == "needed" { print $2 }')" named
+must_fail "as nobody can remove it" 1 "$sbctl" host rm-snapshot cut needed
+zfs destroy "$pool/outside"
+check "until it is free" "$sbctl" host rm-snapshot cut needed
+check "destroy what was cut off" "$sbctl" host destroy --force cut
+stop_host
+is "the host ends in order again" "$host_status" 0
 is "no dataset is left" "$(zfs list -H -r -t filesystem -o name "$pool/sessions" | grep -c /sessions/)" 0
 finish
