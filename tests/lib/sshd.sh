@@ -39,6 +39,7 @@ keys()
 	chmod 644 "$dir/authorized_keys"
 }
 
+# SHLVL keeps bash from reading the account's .bashrc: what that does and says is not what is tested.
 config()
 {
 	cat <<-END
@@ -56,7 +57,8 @@ config()
 	END
 	for line; do
 		echo "$line"
-	done | sed "s|@DIR@|$dir|g"
+	done | sed "s|@DIR@|$dir|g; s|^SetEnv |&SHLVL=2 |"
+	echo "SetEnv SHLVL=2" # the first line of a kind counts
 }
 
 # An account that exists in the server's mount namespace only.
