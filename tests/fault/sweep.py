@@ -512,6 +512,8 @@ def sweep(opts, scenario, deadline, number):
             if opts.verbose and done % 100 == 0:
                 print("# %s: %d of %d" % (scenario.name, done, len(faults)), flush=True)
         print("# %s: %d of %d faults, %d hit, %.0f s" % (scenario.name, done, total, hit, time.time() - start))
+        if not done and not (deadline and time.time() > deadline):
+            raise Failed("%s: nothing was tried" % scenario.name)
     except Failed as e:
         failed += 1
         print("# %s" % str(e).replace("\n", "\n# "))
@@ -527,7 +529,7 @@ def main():
     p.add_argument("--seed", default=str(int(time.time() // 3600)))
     p.add_argument("--only")
     p.add_argument("--scenario", action="append")
-    p.add_argument("--kind", action="append", help="only these: kill, ENOSPC, ENOSPC+, ...")
+    p.add_argument("--kind", action="append", choices=[label(k) for k in KINDS], help="only this one; again for more")
     p.add_argument("--dir", default=os.environ.get("FAULT_DIR"))
     p.add_argument("--max-failures", type=int, default=20)
     p.add_argument("-v", "--verbose", action="store_true")
