@@ -56,7 +56,7 @@ check "create one to be cut off" "$sbctl" host create --id cut --base img@initia
 check "its snapshot" "$sbctl" host snapshot cut needed
 stop_host
 is "the host ends in order" "$host_status" 0
-check "a clone from outside" zfs clone "$pool/sessions/cut@needed" "$pool/outside"
+check "a clone from outside" zfs clone -o mountpoint=none "$pool/sessions/cut@needed" "$pool/outside"
 is "the intent" "$(python3 - "$scratch/state/host.db" <<'P'
 import sqlite3, sys
 db = sqlite3.connect(sys.argv[1])
@@ -67,7 +67,7 @@ P
 start_host_for zfs
 is "the host starts and it stays" "$("$sbctl" host snapshots cut | awk '$1 == "needed" { print $2 }')" named
 must_fail "as nobody can remove it" 1 "$sbctl" host rm-snapshot cut needed
-zfs destroy "$pool/outside"
+check "the clone goes" wait_for 20 zfs destroy "$pool/outside"
 check "until it is free" "$sbctl" host rm-snapshot cut needed
 check "destroy what was cut off" "$sbctl" host destroy --force cut
 stop_host

@@ -106,7 +106,8 @@ def second_chance(opts, top, r):
     """A file that changed while it was sent, and is calm again, comes with the same run."""
     bed = sweep.Mirror(opts, top)
     write(bed.at("src", "calm"), "calm\n")
-    write(bed.at("src", "moving"), os.urandom(24 << 20))
+    # More than all the queues between the two sides hold, so that it is still being read when the agent pauses.
+    write(bed.at("src", "moving"), os.urandom(1 << 20) * 128)
     bed.keep()
     calls = paused_calls(bed, bed.args, "agent")
     for n in range(1, min(calls, 8) + 1):
