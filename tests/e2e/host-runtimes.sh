@@ -37,6 +37,11 @@ works()
 	esac
 }
 
+network_of()
+{
+	"$sbctl" host get --json "$1" | python3 -c 'import json, sys; print(json.load(sys.stdin)["Session"]["Network"])'
+}
+
 start_host $disk --container-runtime none
 is "a runtime that is none" "$(refusal '{"Empty":true,"Runtime":"chroot"}')" "invalid_argument Runtime"
 is "a network that is none" "$(refusal '{"Empty":true,"Network":"some"}')" "invalid_argument Network"
@@ -70,6 +75,18 @@ if works bwrap; then
 	mkdir "$scratch/ws"
 	is "sbctl run there warns of nothing" "$(SBSYNC_STATE_DIR=$scratch/own SBSYNC_AGENT=$build/sbsync-agent "$sbctl" run -q -b host \
 		--set "url=unix:$host_socket" -C "$scratch/ws" -- true 2>&1)" ""
+	# A session keeps the network it was made with, whatever the host's default is later.
+	"$sbctl" host create --empty --id kept >/dev/null
+	is "the default network has a name" "$(network_of kept)" none
+	stop_host
+	start_host $disk --container-runtime bwrap --default-network host --allow-host-network
+	is "another default is not for a session that is there" "$(network_of kept)" none
+	tool kept "cut -d: -f1 /proc/net/dev | tr -d ' ' | tail -n +3 | sort | tr '\\n' +"
+	check "which still has no network but its own loopback" grep -q '^lo+$' "$scratch/out"
+	"$sbctl" host create --empty --id open >/dev/null
+	is "a new one has it" "$(network_of open)" host
+	"$sbctl" host destroy kept
+	"$sbctl" host destroy open
 	stop_host
 else
 	skip "less isolation than the host's" "bwrap does not work here"
@@ -189,7 +206,8 @@ else
 	check "and it goes on" wait_for 10 sh -c "[ \$(stat -c %s $user/sessions/mine/ticks) -gt $before ]"
 	"$sbctl" host destroy mine
 	stop_host
-	check "nothing is left of it" wait_for 10 sh -c "! grep -lsaF $user/state /proc/[0-9]*/cmdline"
+	# Not by the exit status: a process that ends meanwhile is an error to grep. The brackets keep this shell itself out.
+	check "nothing is left of it" wait_for 10 sh -c "[ -z \"\$(grep -lsa '$user/[s]tate' /proc/[0-9]*/cmdline)\" ]"
 fi
 
 # Controllers that version 1 has are not to be had in version 2.

@@ -40,7 +40,7 @@ profiles:
 END
 echo 'sandbox: here' >.sandbox.yaml
 is "the project's profile is taken" "$(SB_E2E_SECRET=s3cr3t-x "$sbctl" run -q -- sh -c 'echo $HELLO $KEY')" "there s3cr3t-x"
-check "no secret is on disk" sh -c '! grep -rq s3cr3t-x "$1"' - "$scratch/state"
+check "no secret is on disk" sh -c 'grep -rq s3cr3t-x "$1"; [ $? -eq 1 ]' - "$scratch/state"
 must_fail "a secret that is not there stops it" 1 "$sbctl" run -- true
 check "a right file has no mistakes" "$sbctl" profile check
 cat >>"$scratch/config/sandbox/config.yaml" <<'END'
@@ -97,7 +97,7 @@ check "deletions come back" test ! -e two
 check "new files come back" test -e sub/new
 check "what is excluded stays" test -e skip.o
 check "the summary tells" grep -q "2 files .* synced, 1 deleted" ../err
-check "no secret is on disk, here or there" sh -c '! grep -rq s3cr3t-y "$1" "$2"' - "$scratch/state" "$dir"
+check "no secret is on disk, here or there" sh -c 'grep -rq s3cr3t-y "$1" "$2"; [ $? -eq 1 ]' - "$scratch/state" "$dir"
 is "nothing is left to look after" "$("$sbctl" ls)" "no sandboxes"
 must_fail "to be put away, where that cannot be" 1 "$sbctl" run -P box --persistence archive -- touch ran
 check "... tells what can be" sh -c 'printf %s "$0" | grep -q "ssh cannot put a sandbox away; use reuse"' "$output"
