@@ -114,6 +114,27 @@ check_again(struct conform *c, struct sb_error *err)
 	return box_sh_is(b, "cat kept", "mine\n", err);
 }
 
+/* A sandbox that may reach out is no answer to a profile that comes to forbid it. */
+static int
+forbidden_later(struct box *b, struct sb_error *err)
+{
+	struct sb_error why = { 0 };
+	int r;
+
+	b->profile.network = (struct sb_network){ .allow_outbound = true };
+	r = box_prepare(b, &why);
+	if (r == SB_E_DENIED || r == SB_E_UNSUPPORTED || r == SB_E_NETWORK_POLICY)
+		return 0; /* no sandbox there ever reaches out */
+	if (r < 0)
+		return sb_fail(err, r, "prepare of a sandbox that may reach out: %s", why.msg);
+	b->profile.network = (struct sb_network){ .required = true };
+	r = must_fail(box_prepare(b, &why), SB_E_NETWORK_POLICY, "prepare with a policy that the sandbox was made without", &why, err);
+	b->profile.network = (struct sb_network){ .allow_outbound = true };
+	if (r == 0 && (box_prepare(b, err) < 0 || box_destroy(b, false, err) < 0))
+		r = SB_E_STATE;
+	return r;
+}
+
 static int
 check_refusals(struct conform *c, struct sb_error *err)
 {
@@ -134,9 +155,9 @@ check_refusals(struct conform *c, struct sb_error *err)
 	if (!c->caps.enforces_network)
 		r = must_fail(box_prepare(b, &why), SB_E_NETWORK_POLICY, "prepare with a required network policy", &why, err);
 	else if (box_prepare(b, err) < 0 || box_sh_is(b, "grep : /proc/net/dev | grep -v ' *lo:' || echo alone", "alone\n", err) < 0 ||
-		box_destroy(b, false, err) < 0)
+		box_destroy(b, false, err) < 0 || forbidden_later(b, err) < 0)
 		r = SB_E_STATE;
-	b->profile.network.required = false;
+	b->profile.network = (struct sb_network){ 0 };
 	if (r < 0)
 		return r;
 	b->req.local_root = "/no/such/directory";

@@ -42,8 +42,7 @@ run(struct sb_host *h, struct sb_hsess *s, const struct sb_host_attach *a, const
 {
 	struct sb_spawn_opts io = SB_SPAWN_OPTS_INIT;
 	sb_auto(sb_strlist) struct sb_strlist env = { 0 };
-	struct sb_runtime_cmd cmd = { .session = s->id, .argv = a->argv,
-		.network = s->network ? s->network : h->o.default_network };
+	struct sb_runtime_cmd cmd = { .session = s->id, .argv = a->argv, .network = s->network };
 	sb_autofree char *workspace = NULL;
 	char mark[SB_PROC_MARK_MAX];
 	sb_deadline gone;

@@ -19,6 +19,16 @@ sb_hostimpl_runtime(struct sb_host *h, enum sb_host_runtime kind, struct sb_erro
 	return rt;
 }
 
+enum sb_host_network
+sb_hostimpl_network_for(const struct sb_host *h, const struct sb_runtime *rt, enum sb_host_network asked)
+{
+	if (asked == SB_HOST_NET_DEFAULT)
+		asked = h->o.default_network;
+	if (asked == SB_HOST_NET_DEFAULT)
+		asked = rt->ops->isolates ? SB_HOST_NET_NONE : SB_HOST_NET_HOST;
+	return asked;
+}
+
 struct sb_runtime *
 sb_hostimpl_runtime_for(struct sb_host *h, const struct sb_host_create_opts *o, struct sb_error *err)
 {

@@ -164,7 +164,8 @@ sb_hostimpl_create(struct sb_host *h, const struct sb_host_create_opts *o,
 		picked = *o;
 		if (picked.runtime == SB_HOST_RUNTIME_AUTO)
 			picked.runtime = from->parent->rt->ops->kind;
-		if (picked.network == SB_HOST_NET_DEFAULT)
+		/* Without isolation there is only the host's network: nothing to hand on. */
+		if (picked.network == SB_HOST_NET_DEFAULT && from->parent->rt->ops->isolates)
 			picked.network = from->parent->network;
 		o = &picked;
 	}
@@ -173,7 +174,7 @@ sb_hostimpl_create(struct sb_host *h, const struct sb_host_create_opts *o,
 	if (s) {
 		s->rt = rt;
 		s->runtime = rt->ops->kind;
-		s->network = o->network;
+		s->network = sb_hostimpl_network_for(h, rt, o->network);
 	}
 	if (!s) {
 		if (err)

@@ -134,6 +134,8 @@ void sb_hostimpl_worker_stop(struct sb_host *h);
 struct sb_runtime *sb_hostimpl_runtime(struct sb_host *h, enum sb_host_runtime kind, struct sb_error *err);
 /* What a session with these options would run in, or why it may not: kind and network are checked. */
 struct sb_runtime *sb_hostimpl_runtime_for(struct sb_host *h, const struct sb_host_create_opts *o, struct sb_error *err);
+/* The network of a session there that asked for this one: never DEFAULT, so it stays what it is when the host's default changes. */
+enum sb_host_network sb_hostimpl_network_for(const struct sb_host *h, const struct sb_runtime *rt, enum sb_host_network asked);
 void sb_hostimpl_runtimes_close(struct sb_host *h);
 
 /* Unix time. */

@@ -447,7 +447,7 @@ start(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p, const struct sb_
 	sb_autofree const char **argv = NULL;
 	struct sb_spawn_opts io = SB_SPAWN_OPTS_INIT;
 	struct sb_runtime_cmd cmd = { .session = s->id, .workspace = s->mountpoint, .env = l->env, .res = l->res,
-		.network = s->network ? s->network : h->o.default_network, .leave = true, .outlive = true };
+		.network = s->network, .leave = true, .outlive = true };
 	sb_autoclose int out = -1;
 	sb_autoclose int errfd = -1;
 	char mark[SB_PROC_MARK_MAX];

@@ -88,6 +88,8 @@ keep_session(struct sb_hsess *s, void *arg, struct sb_error *err)
 	int r;
 
 	s->rt = sb_hostimpl_runtime(arg, s->runtime, err);
+	if (s->rt)
+		s->network = sb_hostimpl_network_for(arg, s->rt, s->network);
 	r = s->rt ? sb_hostimpl_map_add(arg, s, err) : err ? err->code : SB_E_RUNTIME;
 	if (s->rt)
 		s->runtime = s->rt->ops->kind;
@@ -210,6 +212,7 @@ adopt(struct sb_host *h, const struct found *f, struct sb_error *err)
 		return SB_E_NOMEM;
 	s->state = SB_HOST_PAUSED;
 	s->rt = h->rt;
+	s->network = sb_hostimpl_network_for(h, s->rt, SB_HOST_NET_DEFAULT);
 	s->runtime = h->rt->ops->kind;
 	s->created_ns = f->created_s * NS;
 	s->quota = f->quota;

@@ -18,7 +18,7 @@ struct sb_runtime_cmd {
 	const char *const *argv; /* NULL-terminated */
 	const char *const *env;  /* "KEY=value" on top of the runtime's own; NULL-terminated or NULL */
 	const char *mark;        /* names the command in its processes, see proctree.h */
-	enum sb_host_network network; /* of the session; SB_HOST_NET_DEFAULT: the runtime's own default */
+	enum sb_host_network network; /* of the session */
 	bool leave;              /* what it leaves in the background goes on; else it ends with the command */
 	bool outlive;            /* goes on when the host dies; else it ends, too. `status` needs it */
 	const char *status;      /* the exit code is written to this file, for who comes after the host; NULL: not. Runtime none

@@ -92,7 +92,7 @@ sb_toolrun_exec(const struct sb_toolrun_opts *o, struct sb_toolrun_out *out, str
 {
 	struct sb_spawn_opts io = SB_SPAWN_OPTS_INIT;
 	struct sb_runtime_cmd cmd = { .session = o->s->id, .workspace = o->workspace, .argv = o->argv, .env = o->env,
-		.mark = o->mark, .res = o->res, .network = o->s->network ? o->s->network : o->h->o.default_network };
+		.mark = o->mark, .res = o->res, .network = o->s->network };
 	const struct sb_runtime_ops *ops = o->s->rt->ops;
 	uint64_t ooms = ops->ooms ? ops->ooms(o->s->rt, o->s->id) : 0;
 	struct sb_child c;

@@ -175,16 +175,53 @@ call_json(struct sb_hostlink *l, const char *method, json_t *in, const struct sb
 	return text ? sb_hostlink_call(l, method, text, call, NULL, err) : sb_fail(err, SB_E_NOMEM, "out of memory");
 }
 
+/* The network that a sandbox of this profile has; NULL: the host's default will do. */
+static const char *
+network_of(const struct sb_network *n)
+{
+	if (n->allow_outbound)
+		return "host";
+	return n->required ? "none" : NULL;
+}
+
+/* 0 as well when there is no such session. What one was made with stays with it, so another network cannot be had in it. */
+static int
+check_network(struct sb_hostlink *l, const struct sb_prepare_request *req, const struct sb_call *call, struct sb_error *err)
+{
+	json_t *in = session_request(req->sandbox_id), *answer, *s;
+	sb_autofree char *ask = in ? json_dumps(in, JSON_COMPACT) : NULL, *text = NULL;
+	const char *want = network_of(&req->profile->network), *have;
+	int r;
+
+	json_decref(in);
+	r = ask ? sb_hostlink_call(l, "GetSession", ask, call, &text, err) : sb_fail(err, SB_E_NOMEM, "out of memory");
+	if (r < 0)
+		return r == SB_E_SESSION_NOT_FOUND ? 0 : r;
+	answer = json_loads(text, 0, NULL);
+	s = json_object_get(answer, "Session");
+	have = json_string_value(json_object_get(s, "Network"));
+	if (!have || strcmp(have, want) != 0)
+		r = sb_fail(err, SB_E_NETWORK_POLICY,
+			"the profile requires network %s, but sandbox %s was made with network %s: destroy it, or use another", want,
+			req->sandbox_id, have && *have ? have : "unknown");
+	json_decref(answer);
+	return r;
+}
+
 /* The session is there and active afterwards. */
 static int
 ensure_session(struct sb_hostlink *l, const struct sb_prepare_request *req, const struct sb_call *call, struct sb_error *err)
 {
 	const struct sb_profile *pr = req->profile;
 	const char *base = sb_texts_get((const char *const *)pr->options, "base");
+	const char *network = network_of(&pr->network);
 	struct sb_error why = { 0 };
 	json_t *in, *labels;
-	int r = call_json(l, "ResumeSession", session_request(req->sandbox_id), call, &why);
+	int r = pr->network.required ? check_network(l, req, call, err) : 0;
 
+	if (r < 0)
+		return r;
+	r = call_json(l, "ResumeSession", session_request(req->sandbox_id), call, &why);
 	/* It is there: resumed, or it was not paused. */
 	if (r == 0 || r == SB_E_INVALID_STATE)
 		return 0;
@@ -204,10 +241,12 @@ ensure_session(struct sb_hostlink *l, const struct sb_prepare_request *req, cons
 	else
 		(void)json_object_set_new(in, "Empty", json_true());
 	/* Else as the host has it. One that cannot do what is required refuses the session. */
-	if (pr->network.allow_outbound || pr->network.required)
-		(void)json_object_set_new(in, "Network", json_string(pr->network.allow_outbound ? "host" : "none"));
+	if (network)
+		(void)json_object_set_new(in, "Network", json_string(network));
 	r = call_json(l, "CreateSession", in, call, err);
-	return r == SB_E_SESSION_EXISTS ? 0 : r;
+	if (r == SB_E_SESSION_EXISTS) /* somebody else's, just now */
+		r = pr->network.required ? check_network(l, req, call, err) : 0;
+	return r;
 }
 
 /* Back from the ssh provider: the backend is ours, and so are the options. */

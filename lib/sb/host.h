@@ -167,7 +167,7 @@ struct sb_host_session {
 	unsigned active_tools;
 	unsigned processes;      /* running */
 	enum sb_host_runtime runtime;
-	enum sb_host_network network; /* as asked; DEFAULT: the host's */
+	enum sb_host_network network; /* as asked, or the default when it was made; never DEFAULT */
 };
 SB_API void sb_host_session_clear(struct sb_host_session *s);
 

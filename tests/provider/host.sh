@@ -39,7 +39,7 @@ for runtime in none bwrap gvisor; do
 	fi
 	check "embedded, $runtime" suite -o runtime=$runtime
 	is "and nothing is left of it" "$(ls "$scratch/sandboxes/host" 2>/dev/null)" ""
-	start_host_for local-disk --container-runtime $runtime
+	start_host_for local-disk --container-runtime $runtime --allow-host-network
 	check "a host elsewhere, $runtime" suite -o "url=unix:$host_socket"
 	is "and no session is left there" "$("$sbctl" host ls --json)" '{"Sessions":[],"NextAfter":""}'
 	stop_host
