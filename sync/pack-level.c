@@ -18,7 +18,7 @@
  *      thread compresses them: store. Not where the stream is encrypted below us: that
  *      costs 4 to 10 ns a byte on each side, the fastest levels 3 to 4 on one.
  *   3. The link is the bottleneck and the next step would still leave the processors
- *      room: up, by two steps where both fit. Room is what nobody uses: others may need them more,
+ *      room: up, at the lower steps by two where both fit. Room is what nobody uses: others may need them more,
  *      not least a receiver on the same machine that is what makes the link slow.
  *   4. The processors are the bottleneck: one step down, not below the fastest
  *      compression; when it is others who use them, not below the first level. On a slow
@@ -46,10 +46,11 @@ static const struct step ladder[] = {
         {-5, 256, 0.7},
         {-2, 256, 0.8},
         {1, 256, 1.0},
-        {3, 512, 1.4},
-        {5, 2048, 2.7},
-        {7, 4096, 4.5},
-        {9, 4096, 6.3},
+        {3, 2048, 1.4},
+        {5, 4096, 2.8},
+        {6, 4096, 3.7},
+        {7, 4096, 4.7},
+        {9, 4096, 6.5},
         {12, 4096, 14.0},
 };
 
@@ -57,6 +58,7 @@ enum {
 	STEP_STORE = 0,
 	STEP_FASTEST = 1,
 	STEP_FIRST = 3,
+	STEP_STEADY = 5, /* from here on one at a time: the next windows still show the blocks of the last step */
 	STEP_LAST = sizeof ladder / sizeof ladder[0] - 1,
 	WINDOW_BLOCKS = 8,
 	WINDOW_BLOCKS_MIN = 2,
@@ -146,7 +148,7 @@ decide(struct sb_pack_level *l, double passed)
 	} else if (link >= (l->slow ? LINK_WAITS : 0.6)) {
 		unsigned to = l->step;
 
-		while (to < STEP_LAST && to < l->step + 2 && has_room(l, cpu, to + 1))
+		while (to < STEP_LAST && to < l->step + (l->step < STEP_STEADY ? 2 : 1) && has_room(l, cpu, to + 1))
 			to++;
 		if (to > l->step)
 			enter_step(l, to);
