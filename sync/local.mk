@@ -42,6 +42,7 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/commit.c %D%/commit.h %D%/commit-ops.c %D%/commit-ops.h \
 	%D%/conn.c %D%/conn-int.h \
 	%D%/connect.c %D%/connect.h \
+	%D%/flush-early.c %D%/flush-early.h \
 	%D%/guard.c %D%/guard.h \
 	%D%/hash.c %D%/hash.h \
 	%D%/inflow.c %D%/inflow.h \

@@ -13,6 +13,7 @@
 #include <base/path.h>
 #include <sync/commit.h>
 #include <sync/delta.h>
+#include <sync/flush-early.h>
 #include <sync/guard.h>
 #include <sync/inflow.h>
 #include <sync/receive.h>
@@ -271,6 +272,7 @@ mirror_receive_plan(struct mirror *m, struct sb_stage *stage, struct sb_commit_r
 	struct sb_recv_opts ro = SB_RECV_OPTS_INIT;
 	sb_auto(sb_want_list) struct sb_want_list wants = { 0 };
 	sb_auto(sb_recv) struct sb_recv *recv = NULL;
+	sb_auto(sb_flush_early) struct sb_flush_early *flush = NULL;
 	int r;
 
 	r = check_room(m, err);
@@ -288,11 +290,14 @@ mirror_receive_plan(struct mirror *m, struct sb_stage *stage, struct sb_commit_r
 	if (!recv)
 		return err ? err->code : SB_E_SYS;
 	r = plan_into(m, recv, stage, &wants, err);
+	if (r == 0 && durability(m) >= SB_DURABLE_BARRIER)
+		flush = sb_flush_early_start(m->local->rootfd);
 	if (r == 0)
 		r = transfer(m, recv, &wants, err);
 	if (r < 0)
 		return r;
 	mirror_phase(m, SB_PHASE_COMMIT);
+	sb_flush_early_stop(sb_steal(&flush));
 	if (m->set_root)
 		sb_recv_root_meta(recv, m->remote.reply.root_mode, m->remote.reply.root_mtime);
 	r = sb_recv_commit(recv, durability(m), res, err);
