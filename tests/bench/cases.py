@@ -48,7 +48,7 @@ CASES = [
          runs={"direct": (3, RSYNCS + ("unison",)), "50ms": (4, FEW + ("unison",)), "200ms": (2, FAR),
                "local": (5, LOCAL)}),
     Case("rename", "directory with a fifth of the files renamed", "code", change=("rename", {}), quick=("50ms",),
-         runs={"direct": (3, ("sbsync", "rsync", "rsync-nir")), "50ms": (3, FEW + ("unison",))}),
+         runs={"direct": (3, ("sbsync", "rsync", "rsync-nir")), "50ms": (3, ("sbsync", "rsync-z", "rsync-nir-z", "unison"))}),
     Case("add-delete", "1 % of the files deleted, as many added", "code", change=("add-delete", {"percent": 1}),
          runs={"direct": (3, ("sbsync", "rsync", "rsync-nir")), "50ms": (3, FEW)}),
     Case("cold-pull", "pull of a code tree into nothing", "code", cold=True, pull=True,

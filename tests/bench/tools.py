@@ -17,6 +17,7 @@ class Tool:
     remembers of a destination hangs on the port it was reached through."""
     program, cold_only, verify, plain, tuned, by_door = None, False, VERIFY, False, False, False
     may_differ = ()
+    copied_first = False  # `cp -a` makes its first destination where it is not the copying that is measured
 
     def __init__(self, name, help):
         self.name, self.help = name, help
@@ -83,6 +84,7 @@ class Tar(Tool):
 
 class Unison(Tool):
     program, verify = "unison", VERIFY_NO_DIR_TIMES
+    copied_first = True  # copying takes it minutes; its archives come from comparing both sides all the same
 
     def links(self):
         return set(LINKS) - {"local"}
