@@ -113,10 +113,11 @@ end_sandboxes(struct hostfix *f)
 	struct sb_host_session *v = NULL;
 	size_t n = 0;
 
-	if (!f->h || f->o.runtime == SB_HOST_RUNTIME_NONE || sb_host_session_list(f->h, NULL, &v, &n, NULL) < 0)
+	if (!f->h || sb_host_session_list(f->h, NULL, &v, &n, NULL) < 0)
 		return;
 	for (size_t i = 0; i < n; i++)
-		(void)sb_host_session_destroy(f->h, v[i].id, true, NULL, NULL);
+		if (f->o.runtime != SB_HOST_RUNTIME_NONE || v[i].processes)
+			(void)sb_host_session_destroy(f->h, v[i].id, true, NULL, NULL);
 	sb_host_sessions_free(v, n);
 }
 
