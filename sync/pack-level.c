@@ -58,6 +58,7 @@ enum {
 	STEP_STORE = 0,
 	STEP_FASTEST = 1,
 	STEP_FIRST = 3,
+	STEP_SMALL = 4,
 	STEP_STEADY = 5, /* from here on one at a time: the next windows still show the blocks of the last step */
 	STEP_LAST = sizeof ladder / sizeof ladder[0] - 1,
 	WINDOW_BLOCKS = 8,
@@ -81,7 +82,7 @@ enter_step(struct sb_pack_level *l, unsigned step)
 	l->step = step;
 	l->level = ladder[step].level;
 	if (!l->fixed_block)
-		l->block_size = (size_t)ladder[step].block_kib << 10;
+		l->block_size = (size_t)(l->small ? ladder[STEP_FIRST] : ladder[step]).block_kib << 10;
 }
 
 void
@@ -146,9 +147,10 @@ decide(struct sb_pack_level *l, double passed)
 	} else if (nobody_idles(l) && l->step > STEP_FIRST && (!l->slow || link < LINK_STARVES)) {
 		enter_step(l, l->step - 1);
 	} else if (link >= (l->slow ? LINK_WAITS : 0.6)) {
+		const unsigned last = l->small ? STEP_SMALL : STEP_LAST;
 		unsigned to = l->step;
 
-		while (to < STEP_LAST && to < l->step + (l->step < STEP_STEADY ? 2 : 1) && has_room(l, cpu, to + 1))
+		while (to < last && to < l->step + (l->step < STEP_STEADY ? 2 : 1) && has_room(l, cpu, to + 1))
 			to++;
 		if (to > l->step)
 			enter_step(l, to);

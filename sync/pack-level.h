@@ -19,6 +19,7 @@ struct sb_pack_level {
 	uint64_t first_ns; /* when the stream began */
 	uint64_t out_ns;   /* time inside `out` since then */
 	bool slow;         /* so far the link was the bottleneck and carried less than SLOW_RATE */
+	bool small;        /* set after init: steps that take little memory only */
 	bool sealed;       /* set after init: compressible blocks are never stored */
 	unsigned jobs;
 	unsigned step;     /* index into the ladder */

@@ -505,6 +505,7 @@ sb_pack_pipe_new(const struct sb_packw_opts *opts, struct sb_error *err)
 	}
 	sb_pack_level_init(&p->level, opts->level, opts->block_size, p->jobs);
 	p->level.sealed = opts->sealed;
+	p->level.small = opts->small;
 	(void)pthread_mutex_init(&p->mu, NULL);
 	(void)pthread_condattr_init(&attr);
 	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

@@ -49,6 +49,7 @@ struct sb_packw_opts {
 	size_t block_size;  /* raw bytes a block; 0: chosen (grows when the link is slow) */
 	unsigned jobs;      /* compression threads; 0: by processors, at most 4 */
 	bool sealed;        /* `out` leads to encryption, which costs more than the fastest level: AUTO stores nothing that shrinks */
+	bool small;         /* AUTO keeps to few megabytes: blocks of 256 KiB, no level with large tables */
 	sb_pack_out_fn out; /* called in stream order from one thread of the writer; may block (back-pressure) */
 	void *arg;
 	const struct sb_cancel *cancel;

@@ -21,6 +21,7 @@
 #define SMALL (1u << 20)
 #define CHUNK (256u << 10)
 #define ROWS_FLUSH 4096u
+#define MANY 300000u /* entries: a block of each step and its tables would go beyond 300 MiB with a million */
 /* So much of a stream is kept in the store in any case. */
 #define KEEP_ALWAYS (16u << 20)
 
@@ -127,6 +128,8 @@ ready(struct sb_sender *s, struct sb_error *err)
 		return 0;
 	o.level = s->o.level;
 	o.sealed = !s->o.open;
+	/* What is known of so many files takes the memory that there is for all. */
+	o.small = s->rep->scan.manifest && s->rep->scan.manifest->count > MANY;
 	o.out = put_block;
 	o.arg = s;
 	o.cancel = s->rep->cancel;

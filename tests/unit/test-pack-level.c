@@ -151,6 +151,19 @@ slow_link_climbs_as_far_as_processors_allow(void **state)
 }
 
 static void
+small_one_takes_no_large_blocks(void **state)
+{
+	struct sb_pack_level l;
+	struct model dsl = {.link = 2, .source = 1000, .speed1 = 250};
+
+	(void)state;
+	sb_pack_level_init(&l, SB_PACK_LEVEL_AUTO, 0, 2);
+	l.small = true;
+	assert_int_equal(run_model(&l, &dsl, 200), 3);
+	assert_int_equal(l.block_size, 256u << 10);
+}
+
+static void
 busy_machine_does_not_climb(void **state)
 {
 	struct sb_pack_level l;
@@ -212,6 +225,7 @@ main(void)
 	        cmocka_unit_test(fast_link_ends_up_stored),
 	        cmocka_unit_test(sealed_stream_is_never_stored),
 	        cmocka_unit_test(slow_link_climbs_as_far_as_processors_allow),
+	        cmocka_unit_test(small_one_takes_no_large_blocks),
 	        cmocka_unit_test(busy_machine_does_not_climb),
 	        cmocka_unit_test(buffers_below_do_not_fool_it),
 	        cmocka_unit_test(follows_a_link_that_changes),
