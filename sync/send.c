@@ -119,6 +119,12 @@ sb_sender_skip(struct sb_sender *s, enum sb_sent status, struct sb_error *err)
 	return add_row(s, status, NULL, err);
 }
 
+static bool
+many(const struct sb_sender *s)
+{
+	return s->rep->scan.manifest && s->rep->scan.manifest->count > MANY;
+}
+
 static int
 ready(struct sb_sender *s, struct sb_error *err)
 {
@@ -129,7 +135,7 @@ ready(struct sb_sender *s, struct sb_error *err)
 	o.level = s->o.level;
 	o.sealed = !s->o.open;
 	/* What is known of so many files takes the memory that there is for all. */
-	o.small = s->rep->scan.manifest && s->rep->scan.manifest->count > MANY;
+	o.small = many(s);
 	o.out = put_block;
 	o.arg = s;
 	o.cancel = s->rep->cancel;
@@ -290,14 +296,15 @@ try_delta(struct sb_sender *s, const struct sb_want *w, const struct sb_entry *e
 
 /*
  * Keeps what was sent, so that its next version can go as a patch. Patches save bytes, and keeping a whole tree costs as much as
- * compressing it: over a link that is no bottleneck only small streams and files that were kept before are worth it.
+ * compressing it: over a link that is no bottleneck only small streams and files that were kept before are worth it. So it is with
+ * very many files, for whose index there is no memory.
  */
 static void
 keep(struct sb_sender *s, const struct sb_want *w, const struct sb_digest *d)
 {
 	if (!s->o.store)
 		return;
-	if (s->o.keep_all || s->stats.bytes < KEEP_ALWAYS || sb_packw_link_bound(s->pack) ||
+	if (s->o.keep_all || s->stats.bytes < KEEP_ALWAYS || (!many(s) && sb_packw_link_bound(s->pack)) ||
 		(sb_digest_known(&w->base) && sb_store_has(s->o.store, &w->base)))
 		(void)sb_store_add(s->o.store, d, s->data.data, s->data.len, NULL);
 }
