@@ -3,90 +3,65 @@
 
 #include "flush-early.h"
 
-#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
-#define NS 1000000000ll
-#define PAUSE_NS (NS / 2)
+#include <sb/cancel.h>
+
+#define PAUSE_MS 500
 
 struct sb_flush_early {
 	pthread_t thread;
-	pthread_mutex_t mu;
-	pthread_cond_t cond;
-	bool stop;
+	struct sb_cancel *stop;
 	int fd;
 };
-
-static int64_t
-now_ns(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * NS + t.tv_nsec;
-}
-
-/* False when it is time to end. */
-static bool
-wait_ns(struct sb_flush_early *f, int64_t ns)
-{
-	int64_t end = now_ns() + ns;
-	struct timespec t = { .tv_sec = end / NS, .tv_nsec = end % NS };
-	bool go;
-
-	(void)pthread_mutex_lock(&f->mu);
-	while (!f->stop && pthread_cond_timedwait(&f->cond, &f->mu, &t) != ETIMEDOUT)
-		;
-	go = !f->stop;
-	(void)pthread_mutex_unlock(&f->mu);
-	return go;
-}
 
 static void *
 run(void *arg)
 {
 	struct sb_flush_early *f = arg;
-	int64_t pause = PAUSE_NS;
+	struct pollfd p = { .fd = sb_cancel_fd(f->stop), .events = POLLIN };
+	int64_t took = 0;
 
 	/* A disk that is slow, or that others need, is left alone as long as it was used. */
-	while (wait_ns(f, pause)) {
-		int64_t begin = now_ns(), took;
+	while (!sb_cancel_requested(f->stop)) {
+		sb_deadline next = sb_deadline_in(took > PAUSE_MS ? took : PAUSE_MS);
+		int64_t begin;
 
-		if (syncfs(f->fd) < 0)
+		while (!sb_cancel_requested(f->stop) && !sb_deadline_passed(next))
+			(void)poll(&p, 1, sb_deadline_poll_ms(next));
+		begin = sb_now_ms();
+		if (sb_cancel_requested(f->stop) || syncfs(f->fd) < 0)
 			break;
-		took = now_ns() - begin;
-		pause = took > PAUSE_NS ? took : PAUSE_NS;
+		took = sb_now_ms() - begin;
 	}
 	return NULL;
+}
+
+static void
+release(struct sb_flush_early *f)
+{
+	if (f->fd >= 0)
+		(void)close(f->fd);
+	sb_cancel_free(f->stop);
+	free(f);
 }
 
 struct sb_flush_early *
 sb_flush_early_start(int dirfd)
 {
 	struct sb_flush_early *f = calloc(1, sizeof *f);
-	pthread_condattr_t a;
 
 	if (!f)
 		return NULL;
+	f->stop = sb_cancel_new(NULL);
 	f->fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	(void)pthread_mutex_init(&f->mu, NULL);
-	(void)pthread_condattr_init(&a);
-	(void)pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(&f->cond, &a);
-	(void)pthread_condattr_destroy(&a);
-	if (f->fd >= 0 && pthread_create(&f->thread, NULL, run, f) == 0)
+	if (f->stop && f->fd >= 0 && pthread_create(&f->thread, NULL, run, f) == 0)
 		return f;
-	if (f->fd >= 0)
-		(void)close(f->fd);
-	(void)pthread_cond_destroy(&f->cond);
-	(void)pthread_mutex_destroy(&f->mu);
-	free(f);
+	release(f);
 	return NULL;
 }
 
@@ -95,13 +70,7 @@ sb_flush_early_stop(struct sb_flush_early *f)
 {
 	if (!f)
 		return;
-	(void)pthread_mutex_lock(&f->mu);
-	f->stop = true;
-	(void)pthread_cond_signal(&f->cond);
-	(void)pthread_mutex_unlock(&f->mu);
+	sb_cancel_request(f->stop);
 	(void)pthread_join(f->thread, NULL);
-	(void)close(f->fd);
-	(void)pthread_cond_destroy(&f->cond);
-	(void)pthread_mutex_destroy(&f->mu);
-	free(f);
+	release(f);
 }

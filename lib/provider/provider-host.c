@@ -166,13 +166,14 @@ session_request(const char *id)
 	return json_pack("{s:s}", "SessionID", id);
 }
 
+/* Takes `in`. The answer is dropped when `out` is NULL. */
 static int
-call_json(struct sb_hostlink *l, const char *method, json_t *in, const struct sb_call *call, struct sb_error *err)
+call_json(struct sb_hostlink *l, const char *method, json_t *in, const struct sb_call *call, char **out, struct sb_error *err)
 {
 	sb_autofree char *text = in ? json_dumps(in, JSON_COMPACT) : NULL;
 
 	json_decref(in);
-	return text ? sb_hostlink_call(l, method, text, call, NULL, err) : sb_fail(err, SB_E_NOMEM, "out of memory");
+	return text ? sb_hostlink_call(l, method, text, call, out, err) : sb_fail(err, SB_E_NOMEM, "out of memory");
 }
 
 /* The network that a sandbox of this profile has; NULL: the host's default will do. */
@@ -188,13 +189,11 @@ network_of(const struct sb_network *n)
 static int
 check_network(struct sb_hostlink *l, const struct sb_prepare_request *req, const struct sb_call *call, struct sb_error *err)
 {
-	json_t *in = session_request(req->sandbox_id), *answer, *s;
-	sb_autofree char *ask = in ? json_dumps(in, JSON_COMPACT) : NULL, *text = NULL;
 	const char *want = network_of(&req->profile->network), *have;
-	int r;
+	sb_autofree char *text = NULL;
+	json_t *answer, *s;
+	int r = call_json(l, "GetSession", session_request(req->sandbox_id), call, &text, err);
 
-	json_decref(in);
-	r = ask ? sb_hostlink_call(l, "GetSession", ask, call, &text, err) : sb_fail(err, SB_E_NOMEM, "out of memory");
 	if (r < 0)
 		return r == SB_E_SESSION_NOT_FOUND ? 0 : r;
 	answer = json_loads(text, 0, NULL);
@@ -221,7 +220,7 @@ ensure_session(struct sb_hostlink *l, const struct sb_prepare_request *req, cons
 
 	if (r < 0)
 		return r;
-	r = call_json(l, "ResumeSession", session_request(req->sandbox_id), call, &why);
+	r = call_json(l, "ResumeSession", session_request(req->sandbox_id), call, NULL, &why);
 	/* It is there: resumed, or it was not paused. */
 	if (r == 0 || r == SB_E_INVALID_STATE)
 		return 0;
@@ -243,7 +242,7 @@ ensure_session(struct sb_hostlink *l, const struct sb_prepare_request *req, cons
 	/* Else as the host has it. One that cannot do what is required refuses the session. */
 	if (network)
 		(void)json_object_set_new(in, "Network", json_string(network));
-	r = call_json(l, "CreateSession", in, call, err);
+	r = call_json(l, "CreateSession", in, call, NULL, err);
 	if (r == SB_E_SESSION_EXISTS) /* somebody else's, just now */
 		r = pr->network.required ? check_network(l, req, call, err) : 0;
 	return r;
@@ -381,7 +380,7 @@ remove_session(struct host_provider *p, struct sb_hostlink *l, const struct sb_s
 	int r;
 
 	(void)json_object_set_new(in, "Force", json_true());
-	r = call_json(l, "DestroySession", in, call, err);
+	r = call_json(l, "DestroySession", in, call, NULL, err);
 	if (r < 0 && r != SB_E_SESSION_NOT_FOUND)
 		return r;
 	drop_link(p, s->sandbox_id);
@@ -406,7 +405,7 @@ host_destroy(struct sb_provider *base, const struct sb_state *s, bool discard, c
 		return r;
 	r = as_ssh(p, s, false, &inner, &options, &l, err);
 	if (r == 0 && !discard) {
-		r = call_json(l, "GetSession", session_request(s->sandbox_id), call, err);
+		r = call_json(l, "GetSession", session_request(s->sandbox_id), call, NULL, err);
 		if (r == 0)
 			r = sb_provider_destroy(p->ssh, &inner, false, call, err);
 		else if (r == SB_E_SESSION_NOT_FOUND)
@@ -437,7 +436,7 @@ host_find(struct sb_provider *base, const struct sb_find_request *req, const str
 	l = link_of(p, req->sandbox_id, (const char *const *)req->profile->options, false, err);
 	if (!l)
 		return err->code;
-	r = call_json(l, "GetSession", session_request(req->sandbox_id), call, err);
+	r = call_json(l, "GetSession", session_request(req->sandbox_id), call, NULL, err);
 	if (r == SB_E_SESSION_NOT_FOUND)
 		return sb_fail(err, SB_E_SANDBOX_NOT_FOUND, "%s: %s", sb_code_text(SB_E_SANDBOX_NOT_FOUND), req->sandbox_id);
 	if (r == 0)
@@ -468,7 +467,7 @@ host_snapshot(struct sb_provider *base, const struct sb_state *s, const char *na
 
 	if (!l)
 		return err ? err->code : own.code;
-	return call_json(l, "CreateSnapshot", json_pack("{s:s,s:s}", "SessionID", s->sandbox_id, "Name", name), call, err);
+	return call_json(l, "CreateSnapshot", json_pack("{s:s,s:s}", "SessionID", s->sandbox_id, "Name", name), call, NULL, err);
 }
 
 static void
