@@ -145,7 +145,7 @@ drop_pool()
 		sleep 0.5
 	done
 	# A daemon that this tour started goes with it.
-	[ -z "$started" ] || kill "$(pidof zfs-fuse)" 2>/dev/null
+	[ -z "$started" ] || kill "$(cat zfs-fuse.pid)" 2>/dev/null
 	chmod -R u+rwX "$place"
 	rm -rf "$place"
 }
@@ -159,7 +159,7 @@ make_pool()
 	command -v zpool >/dev/null && command -v zfs >/dev/null || return 1
 	why="ZFS does not run here"
 	if ! zpool list >/dev/null 2>&1; then
-		(cd / && zfs-fuse) >/dev/null 2>&1 </dev/null || return 1
+		(cd / && zfs-fuse -p "$place/zfs-fuse.pid") >/dev/null 2>&1 </dev/null || return 1
 		started=yes
 	fi
 	n=0

@@ -6,8 +6,6 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/statvfs.h>
-#include <time.h>
 
 #include <host/idcheck.h>
 
@@ -100,20 +98,15 @@ prune(struct sb_storage_zfs *s, const char *ds)
 	}
 }
 
-/*
- * zfs-fuse hears of a closed file a little later, and never when the file system is unmounted before: then it waits for that
- * for ever and serves nobody meanwhile. So it is never forced to unmount, and what is on its way is let pass: a question
- * that it must answer comes after it.
- */
-static void
-settle(const struct sb_storage_zfs *s, const char *ds)
+/* Runs what unmounts `ds`. */
+static int
+run_unmounting(struct sb_storage_zfs *s, const char *ds, const char *const *args, int64_t busy_ms, struct sb_error *err)
 {
 	sb_autofree char *path = sb_str_printf("%s/%s", s->root, strrchr(ds, '/') + 1);
-	const struct timespec pause = { .tv_nsec = 2000000 };
-	struct statvfs v;
 
-	for (int i = 0; !s->z.modern && path && i < 3 && statvfs(path, &v) == 0; i++)
-		(void)nanosleep(&pause, NULL);
+	if (!path)
+		return sb_fail(err, SB_E_NOMEM, "path of %s", ds);
+	return sb_zfs_run_patient(&s->z, args, path, busy_ms, err);
 }
 
 int
@@ -122,8 +115,7 @@ sb_storage_zfs_remove(struct sb_storage_zfs *s, const char *ds, int64_t busy_ms,
 	const char *const modern[] = { "destroy", "-r", "-f", ds, NULL };
 	const char *const fuse[] = { "destroy", "-r", ds, NULL };
 
-	settle(s, ds);
-	return sb_zfs_run_patient(&s->z, s->z.modern ? modern : fuse, busy_ms, err);
+	return run_unmounting(s, ds, s->z.modern ? modern : fuse, busy_ms, err);
 }
 
 int
@@ -132,8 +124,7 @@ sb_storage_zfs_unmount(struct sb_storage_zfs *s, const char *ds, int64_t busy_ms
 	const char *const modern[] = { "unmount", "-f", ds, NULL };
 	const char *const fuse[] = { "unmount", ds, NULL };
 
-	settle(s, ds);
-	return sb_zfs_run_patient(&s->z, s->z.modern ? modern : fuse, busy_ms, err);
+	return run_unmounting(s, ds, s->z.modern ? modern : fuse, busy_ms, err);
 }
 
 int

@@ -224,7 +224,7 @@ zfs_snapshot(struct sb_storage *st, const char *id, const char *snap, struct sb_
 
 	if (!name)
 		return SB_E_INVAL;
-	r = sb_zfs_run_patient(&s->z, args, SB_STORAGE_ZFS_BUSY_MS, err);
+	r = sb_zfs_run_patient(&s->z, args, NULL, SB_STORAGE_ZFS_BUSY_MS, err);
 	if (r == SB_E_EXISTS)
 		return sb_fail(err, SB_E_SNAPSHOT_EXISTS, "%s: %s", sb_code_text(SB_E_SNAPSHOT_EXISTS), snap);
 	return r == SB_E_NOTFOUND ? sb_fail(err, SB_E_STORAGE, "dataset of session %s is missing", id) : r;
@@ -253,7 +253,7 @@ zfs_snapshot_delete(struct sb_storage *st, const char *id, const char *snap, str
 
 	if (!name)
 		return SB_E_INVAL;
-	return snap_error(sb_zfs_run_patient(&s->z, args, SNAPSHOT_BUSY_MS, err), snap, err);
+	return snap_error(sb_zfs_run_patient(&s->z, args, NULL, SNAPSHOT_BUSY_MS, err), snap, err);
 }
 
 static char *
@@ -272,7 +272,7 @@ zfs_rollback(struct sb_storage *st, const char *id, const char *snap, struct sb_
 
 	if (!name)
 		return SB_E_INVAL;
-	r = sb_zfs_run_patient(&s->z, args, SB_STORAGE_ZFS_BUSY_MS, err);
+	r = sb_zfs_run_patient(&s->z, args, NULL, SB_STORAGE_ZFS_BUSY_MS, err);
 	return r == SB_E_STORAGE_BUSY ? r : snap_error(r, snap, err);
 }
 

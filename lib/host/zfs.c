@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -149,16 +150,34 @@ nudge(const struct sb_zfs *z)
 		(void)sb_zfs_run(z, false, args, NULL, NULL);
 }
 
+/*
+ * zfs-fuse hears of a closed file a little later, and never when the file system is unmounted before: then it waits for that
+ * for ever and serves nobody meanwhile. So it is never forced to unmount, and what is on its way is let pass: a question
+ * that it must answer comes after it.
+ */
+static void
+settle(const struct sb_zfs *z, const char *mounted)
+{
+	const struct timespec pause = { .tv_nsec = 2000000 };
+	struct statvfs v;
+
+	for (int i = 0; !z->modern && mounted && i < 3 && statvfs(mounted, &v) == 0; i++)
+		(void)nanosleep(&pause, NULL);
+}
+
 int
-sb_zfs_run_patient(const struct sb_zfs *z, const char *const *args, int64_t busy_ms, struct sb_error *err)
+sb_zfs_run_patient(const struct sb_zfs *z, const char *const *args, const char *mounted, int64_t busy_ms,
+	struct sb_error *err)
 {
 	sb_deadline d = sb_deadline_in(busy_ms);
 	int64_t pause = BUSY_PAUSE_MS;
 
 	for (;;) {
-		int r = sb_zfs_run(z, false, args, NULL, err);
 		struct timespec ts = { .tv_sec = pause / 1000, .tv_nsec = pause % 1000 * 1000000 };
+		int r;
 
+		settle(z, mounted);
+		r = sb_zfs_run(z, false, args, NULL, err);
 		if (r != SB_E_STORAGE_BUSY || sb_deadline_passed(d))
 			return r;
 		atomic_fetch_add(&z->counters->retries, 1);

@@ -34,8 +34,11 @@ int sb_zfs_probe(struct sb_zfs *z, struct sb_error *err);
 int sb_zfs_run(const struct sb_zfs *z, bool pool, const char *const *args, struct sb_buf *out,
 	struct sb_error *err);
 
-/* The same, again and again while the answer is SB_E_STORAGE_BUSY, for at most `busy_ms`. */
-int sb_zfs_run_patient(const struct sb_zfs *z, const char *const *args, int64_t busy_ms,
+/*
+ * The same, again and again while the answer is SB_E_STORAGE_BUSY, for at most `busy_ms`. `mounted` is where the file system
+ * is that the command unmounts, or NULL: zfs-fuse is given the time to hear of closed files before every attempt.
+ */
+int sb_zfs_run_patient(const struct sb_zfs *z, const char *const *args, const char *mounted, int64_t busy_ms,
 	struct sb_error *err);
 
 /* Runs `zfs ARGS` with a descriptor as its input (`in`) or output (`out`), -1 for none; `call` ends it early. */

@@ -8,9 +8,9 @@ need python3
 pool=
 if [ "$storage" = zfs ]; then
 	. "${SB_TOP_SRCDIR:-.}/tests/lib/zfs.sh"
-	zfs_pool 512M
+	zfs_pool 512M || skip_all "$zfs_why"
 fi
 start_host_for "$storage" --log-level info
 echo "== $storage"
-python3 "$src/tests/bench/host.py" "$build" "$host_socket" "$storage" "$host_pid" ${pool:+"$pool"} 9>&-
+python3 "$src/tests/bench/host.py" "$build" "$host_socket" "$storage" "$host_pid" ${pool:+"$pool"}
 stop_host

@@ -12,7 +12,7 @@ hostcrash()
 	what=$1
 	shift
 	PYTHONDONTWRITEBYTECODE=1 python3 "${SB_TOP_SRCDIR:-.}/tests/fault/hostcrash.py" "$(cd "${SB_TOP_BUILDDIR:-.}" && pwd)" "$@" \
-		>"$scratch/out" 2>&1 </dev/null 8>&- 9>&-
+		>"$scratch/out" 2>&1 </dev/null
 	status=$?
 	[ ! -s "$scratch/out" ] || diag <"$scratch/out"
 	[ $status = 0 ] || tail -n 30 "$1/sbhostd.log" | diag

@@ -10,7 +10,7 @@ need node npm
 [ "$(node -p 'process.versions.node.split(".")[0]')" -ge 18 ] || skip_all "node is older than 18"
 if [ "$storage" = zfs ]; then
 	. "${SB_TOP_SRCDIR:-.}/tests/lib/zfs.sh"
-	zfs_pool 512M
+	zfs_pool 512M || skip_all "$zfs_why"
 fi
 rpc_node_modules
 

@@ -5,7 +5,7 @@
 . "${SB_TOP_SRCDIR:-.}/tests/lib/rpc.sh"
 . "${SB_TOP_SRCDIR:-.}/tests/lib/zfs.sh"
 need python3
-zfs_pool 256M
+zfs_pool 256M || skip_all "$zfs_why"
 start_host_for zfs --keep-turn-snapshots 3
 
 in_one() { "$sbctl" host exec one "$@"; }

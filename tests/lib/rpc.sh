@@ -26,7 +26,7 @@ host_is_up()
 start_host()
 {
 	"$build/sbhostd" --listen "unix:$host_socket" --state-dir "$scratch/state" --log-level debug "$@" \
-		>>"$host_log" 2>&1 </dev/null 9>&- &
+		>>"$host_log" 2>&1 </dev/null &
 	host_pid=$!
 	at_exit "[ -z \"\$host_pid\" ] || { kill $host_pid; wait $host_pid; } 2>/dev/null"
 	if ! wait_for 20 host_is_up || ! kill -0 "$host_pid" 2>/dev/null; then
@@ -99,7 +99,7 @@ relay_tap()
 {
 	tap_of=$1
 	shift
-	"$@" >"$scratch/out" 2>&1 </dev/null 9>&-
+	"$@" >"$scratch/out" 2>&1 </dev/null
 	status=$?
 	while IFS= read -r line; do
 		case $line in

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=sh
-# A private, file-backed pool for a test. Source after tap.sh:
+# shellcheck shell=sh disable=SC2034
+# A private, file-backed pool for a test. Source right after tap.sh:
 #     . "${SB_TOP_SRCDIR:-.}/tests/lib/zfs.sh"
 #     zfs_pool 256M || skip_all "$zfs_why"     # sets $pool, or says why ZFS cannot run here
-# It has the base image $pool/bases/img@initial and is gone when the test ends, however it ends. zfs-fuse is one
-# daemon a machine: the tests share it, and the last one stops it if a test had started it.
+# It has the base image $pool/bases/img@initial and is gone when the test ends, however it ends.
+#
+# Where the kernel has no ZFS, the test is started once more in a mount namespace, with a zfs-fuse of its own: nothing that
+# other tests do (a sandbox of theirs holds a copy of every mount, a crash test leaves commands half-way) reaches it, and
+# nothing of it stays behind. zfs-fuse has deadlocks of its own. A daemon that answers nobody for ZFS_PATIENCE seconds, or
+# dies, says nothing about us: the test is begun anew with another daemon, once, and says so.
 
-# Held shared by every test that uses ZFS (9), exclusively while the daemon starts or stops (8).
-zfs_lock=/var/lock/sb-test-zfs.lock
-zfs_started=/var/lock/sb-test-zfs.started
+ZFS_PATIENCE=${ZFS_PATIENCE:-60}
 zfs_why=
 pool=
 
@@ -18,53 +20,128 @@ zfs_no()
 	return 1
 }
 
-# Kernel ZFS needs no daemon; zfs-fuse may have to be started.
+# What the test printed.
+zfs_show()
+{
+	[ ! -f "$scratch/tap" ] || cat "$scratch/tap"
+	rm -f "$scratch/tap"
+}
+
+# Ends the test that runs inside, with all that it started.
+zfs_end()
+{
+	kill -s TERM -- "-$zfs_inside"
+	wait_for 20 sh -c "! kill -0 $zfs_inside" || kill -s KILL -- "-$zfs_inside"
+}
+
+# Runs this test inside, twice when its daemon failed the first time; never returns.
+zfs_supervise()
+{
+	trap 'zfs_end 2>/dev/null; zfs_show; exit 143' TERM
+	for zfs_round in 1 2; do
+		rm -f "$scratch/zfs-failed"
+		SB_ZFS_OWN=$scratch setsid setpriv --pdeathsig TERM unshare -m --propagation private sh "$0" "$@" >"$scratch/tap" 2>&1 </dev/null &
+		zfs_inside=$!
+		while kill -0 $zfs_inside 2>/dev/null; do
+			[ ! -f "$scratch/zfs-failed" ] || zfs_end 2>/dev/null
+			sleep 0.2
+		done
+		wait $zfs_inside
+		zfs_status=$?
+		[ -f "$scratch/zfs-failed" ] && [ $zfs_round = 1 ] || break
+		diag <"$scratch/zfs-failed"
+		zfs_show | diag
+		echo "# from the beginning, with a new zfs-fuse"
+	done
+	[ ! -f "$scratch/zfs-failed" ] || diag <"$scratch/zfs-failed"
+	zfs_show
+	exit "$zfs_status"
+}
+
+# Kernel ZFS needs no daemon, and without these there is nothing to start.
+zfs_wants_own()
+{
+	[ "$(id -u)" = 0 ] && [ -c /dev/fuse ] && [ ! -e /dev/zfs ] && command -v zfs-fuse >/dev/null 2>&1 &&
+		setpriv --pdeathsig TERM unshare -m --propagation private true 2>/dev/null
+}
+
+if [ -z "${SB_ZFS_OWN-}" ] && zfs_wants_own; then
+	zfs_supervise "$@"
+fi
+
+# Ends a daemon that answers nobody, so that nothing waits for it any more.
+zfs_watch()
+{
+	while sleep 2 && kill -0 "$zfs_main" 2>/dev/null; do
+		zfs_what=died
+		if kill -0 "$zfs_pid" 2>/dev/null; then
+			timeout "$ZFS_PATIENCE" zpool list >/dev/null 2>&1
+			[ $? = 124 ] || continue
+			zfs_what="answered nobody for $ZFS_PATIENCE seconds"
+		fi
+		kill -0 "$zfs_main" 2>/dev/null || return
+		{
+			echo "zfs-fuse $zfs_what; what was under way:"
+			ps -eo pid,ppid,etimes,stat,args | grep -E '[z]fs |[z]pool '
+		} >"$SB_ZFS_OWN/zfs-failed"
+		kill -9 "$zfs_pid" 2>/dev/null
+		return
+	done
+}
+
+# The directories of the daemon: one that runs elsewhere is neither seen nor disturbed.
+zfs_own_place()
+{
+	mkdir -p /run/zfs /var/lock/zfs && mount -t tmpfs zfs-run /run/zfs && mount -t tmpfs zfs-lock /var/lock/zfs
+}
+
 zfs_up()
 {
-	zpool list >/dev/null 2>&1 8>&- 9>&- && return 0
-	command -v zfs-fuse >/dev/null 2>&1 || zfs_no "ZFS is not running and zfs-fuse is not installed" || return
-	[ -c /dev/fuse ] || zfs_no "no /dev/fuse for zfs-fuse" || return
-	mkdir -p /var/run/zfs
-	# The daemon must not inherit the locks.
-	zfs-fuse >"$scratch/zfs-fuse.log" 2>&1 </dev/null 8>&- 9>&-
-	wait_for 10 zpool list || zfs_no "zfs-fuse does not start: $(tail -n 1 "$scratch/zfs-fuse.log")" || return
-	pidof zfs-fuse >"$zfs_started"
+	if [ -z "${SB_ZFS_OWN-}" ]; then
+		zpool list >/dev/null 2>&1 || zfs_no "ZFS is not running, and zfs-fuse cannot be started here"
+		return
+	fi
+	zfs_own_place 2>/dev/null || zfs_no "no place of its own for zfs-fuse" || return
+	setpriv --pdeathsig KILL zfs-fuse -n --no-kstat-mount >"$scratch/zfs-fuse.log" 2>&1 </dev/null &
+	zfs_pid=$!
+	zfs_main=$$
+	wait_for 20 zpool list || zfs_no "zfs-fuse does not start: $(tail -n 1 "$scratch/zfs-fuse.log")" || return
+	zfs_watch >/dev/null 2>&1 &
+	zfs_watcher=$!
 }
 
 zfs_down()
 {
-	# Never by force: zfs-fuse waits for ever for files that are open in what it was forced to unmount.
-	[ -z "$pool" ] || wait_for 20 timeout 60 zpool destroy "$pool" || echo "# pool $pool could not be destroyed"
-	flock -x 8
-	flock -u 9
-	# Nobody else uses it: end it if a test began it.
-	if flock -n -x 9 && [ -s "$zfs_started" ]; then
-		zfs_pid=$(cat "$zfs_started")
-		kill "$zfs_pid" 2>/dev/null
-		wait_for 20 sh -c "! kill -0 $zfs_pid"
-		rm -f "$zfs_started"
+	if [ -n "${SB_ZFS_OWN-}" ]; then
+		kill -9 ${zfs_watcher-} ${zfs_pid-} 2>/dev/null
+		wait ${zfs_watcher-} ${zfs_pid-} 2>/dev/null
+		# With all that is mounted inside.
+		umount -l "$scratch/mnt" "$scratch/pool" 2>/dev/null
+	elif [ -n "$pool" ]; then
+		wait_for 20 timeout 60 zpool destroy "$pool" || echo "# pool $pool could not be destroyed"
 	fi
-	exec 8>&- 9>&-
+}
+
+# Where the pool's file is: in memory when that is plenty, as a slow disk makes every command slow.
+zfs_image_place()
+{
+	mkdir "$scratch/pool"
+	zfs_free=$(awk '$1 == "MemAvailable:" { print int($2 / 1024) }' /proc/meminfo)
+	[ -z "${SB_ZFS_OWN-}" ] || [ "${zfs_free:-0}" -lt 4096 ] || mount -t tmpfs -o size=1g zfs-pool "$scratch/pool"
 }
 
 zfs_pool()
 {
-	for zfs_p in zfs zpool flock pidof; do
+	for zfs_p in zfs zpool; do
 		command -v "$zfs_p" >/dev/null 2>&1 || zfs_no "$zfs_p is not installed" || return
 	done
 	[ "$(id -u)" = 0 ] || zfs_no "pools need root" || return
-	{ : >>"$zfs_lock"; } 2>/dev/null || zfs_no "cannot write $zfs_lock" || return
-	exec 9>>"$zfs_lock" 8>>"$zfs_lock.start"
-	flock -x 8
-	flock -s 9
 	at_exit zfs_down
-	zfs_up
-	zfs_ok=$?
-	flock -u 8
-	[ $zfs_ok = 0 ] || return
-	truncate -s "$1" "$scratch/pool.img"
+	zfs_up || return
+	zfs_image_place
+	truncate -s "$1" "$scratch/pool/img"
 	zfs_name=sbtest$$
-	zpool create -f -o cachefile=none -m "$scratch/mnt" "$zfs_name" "$scratch/pool.img" >"$scratch/zpool.log" 2>&1 ||
+	zpool create -f -o cachefile=none -m "$scratch/mnt" "$zfs_name" "$scratch/pool/img" >"$scratch/zpool.log" 2>&1 ||
 		zfs_no "no pool: $(tail -n 1 "$scratch/zpool.log")" || return
 	pool=$zfs_name
 	zfs create "$pool/bases" && zfs create "$pool/bases/img" || zfs_no "no datasets in $pool" || return
