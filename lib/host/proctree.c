@@ -11,12 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <base/cleanup.h>
 
 /* The mark is looked for in this much of an environment; the host puts it first. */
 #define ENVIRON_MAX 16384
+/* How long a look waits, in all, for those who are between two programs. */
+#define EXEC_WAITS 200
 /* A signal is sent again to newcomers at most this often. */
 #define SIGNAL_ROUNDS 20
 
@@ -24,6 +27,8 @@ struct stat_line {
 	char state;
 	pid_t ppid, session;
 	int64_t start;
+	unsigned long vsize;     /* 0: a kernel thread, or one that ended */
+	unsigned long env_start; /* 0: has no environment yet, or it is not ours to see */
 };
 
 static ssize_t
@@ -49,15 +54,21 @@ read_stat(pid_t pid, struct stat_line *out)
 	char buf[1024], *p;
 	int ppid, session;
 	long long start;
+	/* %*lu of the fields between the size and the environment, of which there are 26. */
+	static const char between[] = " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
+				      " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lu";
+	int used = 0;
 
 	if (read_proc(pid, "stat", buf, sizeof buf) <= 0)
 		return -1;
 	/* The name in parentheses may hold anything, also parentheses. */
 	p = strrchr(buf, ')');
 	if (!p || sscanf(p + 1,
-			  " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %lld",
-			  &out->state, &ppid, &session, &start) != 4)
+			  " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %lld %lu%n",
+			  &out->state, &ppid, &session, &start, &out->vsize, &used) != 5)
 		return -1;
+	if (sscanf(p + 1 + used, between, &out->env_start) != 1)
+		out->env_start = 1;
 	out->ppid = ppid;
 	out->session = session;
 	out->start = start;
@@ -102,12 +113,37 @@ begins(const char *s, const char *pattern)
 	return all || *s == '\0';
 }
 
+/*
+ * The environment of a process. Between two programs, while the kernel loads the second, it has none: who took that for an
+ * answer would miss a child that a killed parent had just begun to start. So that is waited for, `*waits` times at most.
+ */
+static ssize_t
+read_environ(pid_t pid, char *buf, size_t size, int *waits)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	bool empty = false;
+
+	for (;;) {
+		ssize_t n = read_proc(pid, "environ", buf, size);
+		struct stat_line st;
+
+		if (n != 0 || empty || read_stat(pid, &st) < 0 || st.vsize == 0)
+			return n;
+		/* It has one, of no bytes, unless that came just now. */
+		empty = st.env_start != 0;
+		if (!empty && (*waits)-- <= 0)
+			return n;
+		if (!empty)
+			(void)nanosleep(&pause, NULL);
+	}
+}
+
 static bool
-has_mark(pid_t pid, const char *mark)
+has_mark(pid_t pid, const char *mark, int *waits)
 {
 	static const char key[] = SB_PROCTREE_MARK "=";
 	char buf[ENVIRON_MAX];
-	ssize_t n = read_proc(pid, "environ", buf, sizeof buf);
+	ssize_t n = read_environ(pid, buf, sizeof buf, waits);
 
 	for (char *p = buf; n > 0 && p < buf + n; p += strlen(p) + 1)
 		if (strncmp(p, key, sizeof key - 1) == 0)
@@ -148,7 +184,7 @@ open_pidfd(pid_t pid)
 }
 
 static void
-look(struct table *t, pid_t pid, const char *mark, pid_t leader)
+look(struct table *t, pid_t pid, const char *mark, pid_t leader, int *waits)
 {
 	struct member m = { .pid = pid, .pidfd = open_pidfd(pid) };
 	struct stat_line st;
@@ -159,7 +195,7 @@ look(struct table *t, pid_t pid, const char *mark, pid_t leader)
 		return;
 	}
 	m.ppid = st.ppid;
-	if (!((leader > 0 && st.session == leader) || (mark && has_mark(pid, mark)))) {
+	if (!((leader > 0 && st.session == leader) || (mark && has_mark(pid, mark, waits)))) {
 		if (m.pidfd >= 0)
 			(void)close(m.pidfd);
 		m.pidfd = -1;
@@ -204,13 +240,14 @@ sb_proctree_visit(const char *mark, pid_t leader, sb_proctree_fn fn, void *arg)
 	struct table t = { 0 };
 	struct dirent *e;
 	pid_t self = getpid();
+	int waits = EXEC_WAITS;
 	size_t n = 0;
 
 	while (d && (e = readdir(d))) {
 		long pid = isdigit((unsigned char)e->d_name[0]) ? strtol(e->d_name, NULL, 10) : 0;
 
 		if (pid > 1 && pid != self)
-			look(&t, (pid_t)pid, mark, leader);
+			look(&t, (pid_t)pid, mark, leader, &waits);
 	}
 	close_over_children(&t);
 	for (size_t i = 0; i < t.n; i++)

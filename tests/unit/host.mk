@@ -3,10 +3,13 @@ HOST_TESTS = \
 	%D%/test-host-exec \
 	%D%/test-host-names \
 	%D%/test-host-races \
-	%D%/test-host-service
+	%D%/test-host-service \
+	%D%/test-proctree
 check_PROGRAMS += $(HOST_TESTS) %D%/test-host-snapshots
 TESTS += $(HOST_TESTS)
 HOSTFIX = tests/lib/hostfix.c tests/lib/hostfix.h
+tests_unit_test_proctree_SOURCES = %D%/test-proctree.c
+tests_unit_test_proctree_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_host_names_SOURCES = %D%/test-host-names.c
 tests_unit_test_host_names_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_host_races_SOURCES = %D%/test-host-races.c $(HOSTFIX)
