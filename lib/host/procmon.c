@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
@@ -41,7 +42,15 @@ ended(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p)
 {
 	siginfo_t si = { 0 };
 	bool known = p->pidfd >= 0 && waitid(P_PIDFD, (id_t)p->pidfd, &si, WEXITED | WNOHANG) == 0 && si.si_pid != 0;
+	char mark[SB_PROC_MARK_MAX];
+	bool killed;
 
+	(void)pthread_mutex_lock(&s->mu);
+	killed = p->killed || (known && si.si_code != CLD_EXITED);
+	(void)pthread_mutex_unlock(&s->mu);
+	/* The record comes after the end of the whole tree: a host that died in between would not look for the rest. */
+	if (killed)
+		(void)s->rt->ops->signal(s->rt, s->id, sb_proc_mark(h, s, "p", p->seq, mark), 0, SIGKILL);
 	(void)pthread_mutex_lock(&s->mu);
 	p->status = SB_HOST_PROC_EXITED;
 	p->has_exit = known;

@@ -113,3 +113,19 @@ def processes_with(variable, value):
         except OSError:
             pass
     return found
+
+
+def describe(pid):
+    """A process and those above it, for a human."""
+    text = []
+    while pid > 1:
+        try:
+            with open("/proc/%d/stat" % pid) as f:
+                state, parent = f.read().rsplit(")", 1)[1].split()[:2]
+            with open("/proc/%d/cmdline" % pid, "rb") as f:
+                args = f.read().replace(b"\0", b" ").decode(errors="replace").strip()
+        except OSError:
+            break
+        text.append("%d %s %s" % (pid, state, args[:200]))
+        pid = int(parent)
+    return " <- ".join(text)

@@ -393,7 +393,13 @@ class Crash:
             if known == len(there):
                 return
             if time.time() > end:
-                return self.complain("the host knows %d processes, %s are there" % (known, there))
+                self.complain("the host knows %d processes, %d are there:" % (known, len(there)))
+                for sid in self.sessions():
+                    for p in self.client.call("ListProcesses", SessionID=sid).get("Processes", []):
+                        self.complain("  known in %s: %s" % (sid, p))
+                for pid in there:
+                    self.complain("  there: %s" % hostclient.describe(pid))
+                return
             time.sleep(0.2)
 
     def finish(self):

@@ -540,6 +540,33 @@ a_kill_leaves_nothing(void **state)
 	assert_int_equal(living_in(dir), 0);
 }
 
+/* When the helper that waits for a process is killed alone, the process is not said to have ended before all of it has. */
+static void
+nothing_outlives_its_record(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_process p;
+	char dir[1024];
+
+	if (f->o.runtime != SB_HOST_RUNTIME_NONE)
+		skip_because("in the others the sandbox ends what is in it");
+	new_session(f, "one");
+	(void)snprintf(dir, sizeof dir, "%s", hostfix_path(f, "one", ""));
+	dir[strlen(dir) - 1] = '\0';
+	for (int i = 0; i < 10; i++) {
+		launch(f, "sleep 300 & sleep 300 & wait", &p);
+		for (int j = 0; j < 500 && living_in(dir) < 4; j++)
+			(void)usleep(10000);
+		assert_int_equal(kill((pid_t)p.pid, SIGKILL), 0);
+		assert_int_equal(finished(f, p.id).exit_code, 128 + SIGKILL);
+		/* Killed; some milliseconds may pass until each is gone. */
+		for (int j = 0; j < 100 && living_in(dir) > 0; j++)
+			(void)usleep(10000);
+		assert_int_equal(living_in(dir), 0);
+		sb_host_process_clear(&p);
+	}
+}
+
 /* A socket that listens at the loopback address; its port. */
 static int
 listener(unsigned *port)
@@ -707,6 +734,7 @@ run_all(void)
 		T(canceled_calls_end),
 		T(processes_run_and_are_known),
 		T(a_kill_leaves_nothing),
+		T(nothing_outlives_its_record),
 		T(a_port_is_reached_at_its_address),
 		T(a_foreign_port_is_not_exposed),
 		T(bad_launches_are_refused),
