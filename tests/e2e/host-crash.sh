@@ -15,9 +15,12 @@ hostcrash()
 		>"$scratch/out" 2>&1 </dev/null
 	status=$?
 	[ ! -s "$scratch/out" ] || diag <"$scratch/out"
+	rm -f "$scratch/out"
 	[ $status = 0 ] || tail -n 30 "$1/sbhostd.log" | diag
 	is "$what" "$status" 0
 }
+# What was waited for when the time is over.
+at_exit '[ ! -s "$scratch/out" ] || diag <"$scratch/out"'
 seed=${SB_CRASH_SEED:-$$}
 echo "# seed $seed"
 

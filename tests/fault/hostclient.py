@@ -84,6 +84,19 @@ class Daemon:
         process.terminate()
         return process.wait(120) == 0
 
+    def describe(self):
+        """What the daemon and its children are waiting for, for a human."""
+        pid = self.process.pid if self.process else 0
+        print("# sbhostd %d:" % pid)
+        for task in os.listdir("/proc/%d/task" % pid) if pid else []:
+            with open("/proc/%d/task/%s/wchan" % (pid, task)) as w, open("/proc/%d/task/%s/syscall" % (pid, task)) as c:
+                print("#   thread %s %s %s" % (task, w.read(), c.read().strip()))
+        with open(self.log.name, errors="replace") as f:
+            for line in f.readlines()[-20:]:
+                print("#   log: " + line.rstrip())
+        subprocess.run("ps -eo pid,ppid,etimes,stat,wchan:24,args | grep -E ' [z](fs|pool)|/[z](fs|pool)|[s]bhostd'", shell=True,
+                       timeout=10, check=False)
+
     def workspaces(self):
         """Ids with a workspace, and names of what is there without a session."""
         if not self.pool:

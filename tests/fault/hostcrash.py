@@ -5,6 +5,7 @@
 Threads of this program work on the daemon by RPC and know what was acknowledged; it is killed at a random moment of each
 round, started again, and must agree with them: sessions, states, files, snapshots and their content, holds, processes, and
 what the storage holds. SB_CRASH_SLOTS is the number of sessions for each of four threads."""
+import faulthandler
 import os
 import random
 import signal
@@ -419,11 +420,21 @@ class Crash:
         return self.good
 
 
+def on_term(crash):
+    """Out of time: what was waited for."""
+    print("# out of time; this program:", flush=True)
+    faulthandler.dump_traceback(file=sys.stdout)
+    crash.daemon.describe()
+    sys.stdout.flush()
+    sys.exit(1)
+
+
 def main():
     build, directory, rounds, seed = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     pool = sys.argv[5] if len(sys.argv) > 5 else None
     crash = Crash(build, directory, seed, pool)
     good = True
+    signal.signal(signal.SIGTERM, lambda *_: on_term(crash))
     try:
         crash.daemon.start()
         crash.client = hostclient.Client(crash.socket)

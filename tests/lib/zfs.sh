@@ -12,6 +12,7 @@
 
 ZFS_PATIENCE=${ZFS_PATIENCE:-60}
 zfs_why=
+zfs_name=sbtest$$
 pool=
 
 zfs_no()
@@ -75,14 +76,19 @@ zfs_watch()
 	while sleep 2 && kill -0 "$zfs_main" 2>/dev/null; do
 		zfs_what=died
 		if kill -0 "$zfs_pid" 2>/dev/null; then
-			timeout "$ZFS_PATIENCE" zpool list >/dev/null 2>&1
-			[ $? = 124 ] || continue
+			# Its commands and its file systems are served by different threads.
+			timeout -k 1 "$ZFS_PATIENCE" sh -c 'zpool list; zfs list -H -o name "$1"; stat -f "$2"' sh "$zfs_name" "$scratch/mnt" >/dev/null 2>&1
+			zfs_rc=$?
+			[ $zfs_rc = 124 ] || [ $zfs_rc = 137 ] || continue
 			zfs_what="answered nobody for $ZFS_PATIENCE seconds"
 		fi
 		kill -0 "$zfs_main" 2>/dev/null || return
 		{
 			echo "zfs-fuse $zfs_what; what was under way:"
-			ps -eo pid,ppid,etimes,stat,args | grep -E '[z]fs |[z]pool '
+			ps -eo pid,ppid,etimes,stat,wchan:24,args | grep -E ' [z](fs|pool)|/[z](fs|pool)'
+			for zfs_c in /sys/fs/fuse/connections/*/waiting; do
+				echo "$zfs_c: $(cat "$zfs_c")"
+			done
 		} >"$SB_ZFS_OWN/zfs-failed"
 		kill -9 "$zfs_pid" 2>/dev/null
 		return
@@ -140,7 +146,6 @@ zfs_pool()
 	zfs_up || return
 	zfs_image_place
 	truncate -s "$1" "$scratch/pool/img"
-	zfs_name=sbtest$$
 	zpool create -f -o cachefile=none -m "$scratch/mnt" "$zfs_name" "$scratch/pool/img" >"$scratch/zpool.log" 2>&1 ||
 		zfs_no "no pool: $(tail -n 1 "$scratch/zpool.log")" || return
 	pool=$zfs_name
