@@ -212,9 +212,9 @@ line_open(struct sb_sshbox *b, const struct sb_call *call, struct sb_error *err)
 	return NULL;
 }
 
-/* The line there is while it works, else a new one. */
+/* The line there is while it works, else a new one, which `fresh` (may be NULL) tells. */
 static struct line *
-line_take(struct sb_sshbox *b, bool rooted, const struct sb_call *call, struct sb_error *err)
+line_take(struct sb_sshbox *b, bool rooted, const struct sb_call *call, bool *fresh, struct sb_error *err)
 {
 	struct line *l, *old = NULL;
 	int r = 0;
@@ -230,6 +230,8 @@ line_take(struct sb_sshbox *b, bool rooted, const struct sb_call *call, struct s
 	(void)pthread_mutex_unlock(&b->mu);
 	if (old)
 		line_give(b, old);
+	if (fresh)
+		*fresh = !l;
 	if (!l)
 		l = line_open(b, call, err);
 	if (l && rooted && !l->rooted)
@@ -244,23 +246,30 @@ line_take(struct sb_sshbox *b, bool rooted, const struct sb_call *call, struct s
 	return r == 0 ? l : NULL;
 }
 
-/* One request about boxes. */
+/*
+ * One request about boxes, each of which may be made twice: a line of before may lead to a box that was destroyed since, with
+ * who answered there, which is not known before it is used.
+ */
 static int
 ask(struct sb_sshbox *b, enum sb_serve_op op, const struct sb_buf *args, const struct sb_call *call,
 	struct sb_buf *reply, struct sb_error *err)
 {
 	struct sb_error own = { 0 };
 	struct sb_call within = sb_call_within(call, op == SB_SERVE_BOX_DESTROY ? 10 * ANSWER_MS : ANSWER_MS);
-	struct line *l;
-	int r;
+	bool fresh = false;
+	int r = SB_E_CLOSED;
 
 	sb_buf_init(reply, 0);
 	err = err ? err : &own;
-	l = line_take(b, false, call, err);
-	if (!l)
-		return err->code;
-	r = sb_far_ask(l->far, op, args, within.cancel, within.deadline, reply, err);
-	line_give(b, l);
+	while (r == SB_E_CLOSED && !fresh) {
+		struct line *l = line_take(b, false, call, &fresh, err);
+
+		if (!l)
+			return err->code;
+		sb_buf_free(reply);
+		r = sb_far_ask(l->far, op, args, within.cancel, within.deadline, reply, err);
+		line_give(b, l);
+	}
 	return r;
 }
 
@@ -337,7 +346,7 @@ sb_sshbox_destroy(struct sb_sshbox *b, const char *id, const char *instance, con
 static struct sb_far *
 tools_take(void *arg, const struct sb_call *call, void **token, struct sb_error *err)
 {
-	struct line *l = line_take(arg, true, call, err);
+	struct line *l = line_take(arg, true, call, NULL, err);
 
 	*token = l;
 	return l ? l->far : NULL;
