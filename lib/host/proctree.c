@@ -18,7 +18,7 @@
 
 /* The mark is looked for in this much of an environment; the host puts it first. */
 #define ENVIRON_MAX 16384
-/* How long a look waits, in all, for those who are between two programs. */
+/* How many milliseconds a look waits, in all, for those who are between two programs. */
 #define EXEC_WAITS 200
 /* A signal is sent again to newcomers at most this often. */
 #define SIGNAL_ROUNDS 20
@@ -54,7 +54,7 @@ read_stat(pid_t pid, struct stat_line *out)
 	char buf[1024], *p;
 	int ppid, session;
 	long long start;
-	/* %*lu of the fields between the size and the environment, of which there are 26. */
+	/* Between the size and the environment there are 26 fields. */
 	static const char between[] = " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
 				      " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lu";
 	int used = 0;

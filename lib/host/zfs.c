@@ -112,14 +112,15 @@ judge(const struct sb_zfs *z, bool pool, const char *const *args, int r, const s
 /*
  * zfs-fuse comes to a stand for ever when file systems are mounted and unmounted at the same time: four loops of clone and
  * destroy stop it within 150 rounds, one after the other they never do (and are three times as fast). So what changes
- * anything waits here for its turn; who only asks does not. Commands that a killed host left are waited for by its lock.
+ * anything waits here for its turn; who only asks, sends or receives (nothing is mounted then) does not. Commands that a
+ * killed host left are waited for by its lock.
  */
 static pthread_mutex_t turns = PTHREAD_MUTEX_INITIALIZER;
 
 static bool
 takes_turns(const struct sb_zfs *z, const char *verb)
 {
-	static const char *const asking[] = { "list", "get", "version", "diff", "holds", "send" };
+	static const char *const asking[] = { "list", "get", "version", "diff", "holds" };
 
 	for (size_t i = 0; i < sizeof asking / sizeof asking[0]; i++)
 		if (strcmp(verb, asking[i]) == 0)
@@ -127,18 +128,20 @@ takes_turns(const struct sb_zfs *z, const char *verb)
 	return !z->modern;
 }
 
-/* sb_run, in its turn. */
+/* sb_run, in its turn, for which it waits as long as it may take itself. */
 static int
 run_in_turn(const struct sb_zfs *z, const char *verb, const char *const *argv, const struct sb_spawn_opts *o,
-	struct sb_buf *out, struct sb_buf *errs, const struct sb_cancel *cancel, int64_t timeout_ms, sb_deadline limit,
-	struct sb_error *err)
+	struct sb_buf *out, struct sb_buf *errs, struct sb_error *err)
 {
 	bool turn = takes_turns(z, verb);
+	sb_deadline d = sb_deadline_in(z->timeout_ms);
+	struct timespec until = { .tv_sec = d / 1000, .tv_nsec = d % 1000 * 1000000 };
 	int r;
 
-	if (turn)
-		(void)pthread_mutex_lock(&turns);
-	r = sb_run(argv, o, NULL, 0, out, errs, cancel, sb_deadline_min(sb_deadline_in(timeout_ms), limit), err);
+	if (turn && pthread_mutex_clocklock(&turns, CLOCK_MONOTONIC, &until) != 0)
+		return sb_fail(err, SB_E_TIMEOUT, "other commands did not leave zfs-fuse free within %lld ms",
+			(long long)z->timeout_ms);
+	r = sb_run(argv, o, NULL, 0, out, errs, NULL, sb_deadline_in(z->timeout_ms), err);
 	if (turn)
 		(void)pthread_mutex_unlock(&turns);
 	return r;
@@ -166,7 +169,7 @@ sb_zfs_run(const struct sb_zfs *z, bool pool, const char *const *args, struct sb
 		o.fds[0] = z->lock_fd;
 	}
 	atomic_fetch_add(&z->counters->commands, 1);
-	r = run_in_turn(z, args[0], argv, &o, out, &errs, NULL, z->timeout_ms, SB_NEVER, err);
+	r = run_in_turn(z, args[0], argv, &o, out, &errs, err);
 	r = judge(z, pool, args, r, &errs, err);
 	if (r == 0 && out)
 		r = sb_buf_check(out, args[0], err);
@@ -229,6 +232,7 @@ sb_zfs_stream(const struct sb_zfs *z, const char *const *args, int in, int out, 
 	const struct sb_host_call *call, struct sb_error *err)
 {
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
+	sb_deadline d = sb_deadline_in(timeout_ms);
 	sb_auto(sb_buf) struct sb_buf errs;
 	const char *argv[ARGS_MAX + 1];
 	int r;
@@ -248,8 +252,8 @@ sb_zfs_stream(const struct sb_zfs *z, const char *const *args, int in, int out, 
 		o.fds[1] = out;
 	}
 	atomic_fetch_add(&z->counters->commands, 1);
-	r = run_in_turn(z, args[0], argv, &o, NULL, &errs, call ? call->cancel : NULL, timeout_ms,
-		call ? call->deadline : SB_NEVER, err);
+	r = sb_run(argv, &o, NULL, 0, NULL, &errs, call ? call->cancel : NULL,
+		call ? sb_deadline_min(d, call->deadline) : d, err);
 	return judge(z, false, args, r, &errs, err);
 }
 
