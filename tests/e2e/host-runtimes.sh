@@ -107,9 +107,9 @@ class H(http.server.BaseHTTPRequestHandler):
     def log_message(self, *a): pass
 s = http.server.HTTPServer(("127.0.0.1", int(sys.argv[2])), H)
 open(sys.argv[3], "w").write(str(s.server_port)); s.serve_forever()'
-	ip netns exec $netns python3 -c "$serve" inside 8123 "$scratch/in-port" 9>&- &
+	ip netns exec $netns python3 -c "$serve" inside 8123 "$scratch/in-port" &
 	at_exit "kill $!"
-	python3 -c "$serve" outside 0 "$scratch/out-port" 9>&- &
+	python3 -c "$serve" outside 0 "$scratch/out-port" &
 	at_exit "kill $!"
 	wait_for 10 test -s "$scratch/in-port"
 	wait_for 10 test -s "$scratch/out-port"
@@ -186,7 +186,7 @@ else
 	SANDBOX_HOST=unix:$host_socket
 	HOME=$user setpriv --reuid=65534 --regid=65534 --clear-groups "$user/sbhostd" --listen "unix:$host_socket" \
 		--state-dir "$user/state" --storage-backend local-disk --sessions-root-dir "$user/sessions" \
-		--container-runtime bwrap >"$scratch/user.log" 2>&1 </dev/null 9>&- &
+		--container-runtime bwrap >"$scratch/user.log" 2>&1 </dev/null &
 	host_pid=$!
 	at_exit "[ -z \"\$host_pid\" ] || { kill $host_pid; wait $host_pid; } 2>/dev/null"
 	check "bwrap without rights: the host starts" wait_for 20 "$sbctl" host health

@@ -150,7 +150,8 @@ assert r['bytes_transferred'] < size * 0.9, (r['bytes_transferred'], size)"
 link stall stall_up=60000
 must_fail "a silent link ends with the time limit" 1 timeout 60 "$sbsync" mirror $opts --timeout 2s tree "$there:$dir/none"
 check "which is told" sh -c "printf '%s' \"\$0\" | grep -q -e --timeout" "$output"
-"$sbsync" mirror $opts -v tree "$there:$dir/none" >int.out 2>&1 &
+# To another place: over there the first one may not have noticed its end yet, and has its place locked.
+"$sbsync" mirror $opts -v tree "$there:$dir/none-either" >int.out 2>&1 &
 pid=$!
 wait_for 20 grep -q connected int.out
 kill -INT $pid
