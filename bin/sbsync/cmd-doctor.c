@@ -12,10 +12,10 @@
 #include <base/file.h>
 #include <base/str.h>
 #include <bin/sbsync/sbsync.h>
-#include <sync/deploy.h>
-#include <sync/doctor.h>
-#include <sync/remote.h>
-#include <sync/replica.h>
+#include <sync/remote/deploy.h>
+#include <sync/remote/doctor.h>
+#include <sync/remote/remote.h>
+#include <sync/replica/replica.h>
 
 /* Checks of the way to another machine, or of this one. */
 

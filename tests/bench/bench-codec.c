@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include <base/path.h>
-#include <sync/delta.h>
-#include <sync/pack.h>
-#include <sync/store.h>
+#include <sync/codec/delta.h>
+#include <sync/codec/pack.h>
+#include <sync/codec/store.h>
 
 enum {
 	FILES = 50000,

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <sync/scan.h>
+#include <sync/scan/scan.h>
 
 #define CACHE "bench-scan.cache"
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include <base/buf.h>
-#include <sync/delta.h>
+#include <sync/codec/delta.h>
 
 #include "fuzz.h"
 

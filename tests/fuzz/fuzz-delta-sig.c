@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-#include <delta-job.h>
-#include <sync/delta.h>
+#include <sync/codec/delta-job.h>
+#include <sync/codec/delta.h>
 
 #include "fuzz.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include <base/path.h>
-#include <sync/manifest.h>
+#include <sync/tree/manifest.h>
 
 #include "fuzz.h"
 

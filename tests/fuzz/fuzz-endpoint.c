@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include <base/cleanup.h>
-#include <endpoint.h>
+#include <sync/wire/endpoint.h>
 
 #include "fuzz.h"
 

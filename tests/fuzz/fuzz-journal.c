@@ -14,8 +14,8 @@
 
 #include <base/file.h>
 #include <base/path.h>
-#include <sync/commit.h>
-#include <sync/scan.h>
+#include <sync/replica/commit.h>
+#include <sync/scan/scan.h>
 
 #include "fuzz.h"
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include <base/buf.h>
-#include <sync/pack.h>
+#include <sync/codec/pack.h>
 
 #include "fuzz.h"
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include <sync/delta.h>
+#include <sync/codec/delta.h>
 
 #include "fuzz.h"
 

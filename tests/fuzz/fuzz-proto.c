@@ -10,7 +10,7 @@
 
 #include <base/path.h>
 #include <base/str.h>
-#include <sync/proto.h>
+#include <sync/wire/proto.h>
 
 #include "fuzz.h"
 

@@ -14,7 +14,7 @@
 
 #include <base/file.h>
 #include <base/path.h>
-#include <sync/receive.h>
+#include <sync/replica/receive.h>
 
 #include "fuzz.h"
 

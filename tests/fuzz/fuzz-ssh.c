@@ -5,12 +5,12 @@
  */
 #include <string.h>
 
-#include <agentless.h>
+#include <sync/remote/agentless.h>
 #include <base/cleanup.h>
 #include <base/path.h>
-#include <ssh-config.h>
-#include <ssh-hash.h>
-#include <ssh-known.h>
+#include <sync/ssh/ssh-config.h>
+#include <sync/ssh/ssh-hash.h>
+#include <sync/ssh/ssh-known.h>
 
 #include "fuzz.h"
 

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include <base/file.h>
-#include <sync/proto.h>
-#include <sync/wire.h>
+#include <sync/wire/proto.h>
+#include <sync/wire/wire.h>
 
 #include "fuzz.h"
 

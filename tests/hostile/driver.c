@@ -14,7 +14,7 @@
 
 #include <sbsync/session.h>
 #include <sbsync/sync.h>
-#include <sync/manifest.h>
+#include <sync/tree/manifest.h>
 
 static int
 session(const char *verb, char **argv, const struct sb_sync_opts *o, struct sb_sync_result *res, struct sb_error *err)

@@ -9,7 +9,7 @@
 
 #include <zstd.h>
 
-#include <sync/pack.h>
+#include <sync/codec/pack.h>
 
 #include "tests/lib/unit.h"
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /*
- * A tiny model of the three-way rules, for comparison with sync/reconcile.c: trees are arrays indexed by a fixed set of
+ * A tiny model of the three-way rules, for comparison with sync/plan/reconcile.c: trees are arrays indexed by a fixed set of
  * paths, the outcome is two lists of paths. Nothing of the engine is used in it.
  */
 enum { MODEL_NONE, MODEL_DIR, MODEL_FILE, MODEL_LINK };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sync/manifest.h>
+#include <sync/tree/manifest.h>
 
 #include "tests/lib/unit.h"
 

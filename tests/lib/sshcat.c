@@ -16,8 +16,8 @@
 #include <base/cleanup.h>
 #include <base/file.h>
 #include <base/str.h>
-#include <ssh.h>
-#include <transport.h>
+#include <sync/ssh/ssh.h>
+#include <sync/wire/transport.h>
 
 struct feed {
 	struct sb_transport *t;

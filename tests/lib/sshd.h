@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include <ssh.h>
+#include <sync/ssh/ssh.h>
 
 /* A real SSH server started by tests/lib/sshd.sh, in a folder of its own that goes with it. */
 struct test_sshd {

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <sync/scan.h>
+#include <sync/scan/scan.h>
 
 #include "tests/lib/tmpdir.h"
 

@@ -13,8 +13,8 @@
 #include <base/file.h>
 #include <base/spawn.h>
 #include <base/str.h>
-#include <agentless.h>
-#include <remote.h>
+#include <sync/remote/agentless.h>
+#include <sync/remote/remote.h>
 
 #include "tests/lib/unit.h"
 

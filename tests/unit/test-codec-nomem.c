@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <sync/delta.h>
-#include <sync/pack.h>
-#include <sync/store.h>
+#include <sync/codec/delta.h>
+#include <sync/codec/pack.h>
+#include <sync/codec/store.h>
 
 #include "tests/lib/nomem.h"
 #include "tests/lib/tmpdir.h"

@@ -11,8 +11,8 @@
 #include <librsync.h>
 
 #include <base/str.h>
-#include <sync/delta-recipe.h>
-#include <sync/delta.h>
+#include <sync/codec/delta-recipe.h>
+#include <sync/codec/delta.h>
 
 #include "tests/lib/tmpdir.h"
 #include "tests/lib/unit.h"

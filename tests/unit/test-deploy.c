@@ -15,10 +15,10 @@
 #include <base/file.h>
 #include <base/spawn.h>
 #include <base/str.h>
-#include <deploy.h>
-#include <doctor.h>
-#include <remote.h>
-#include <transport.h>
+#include <sync/remote/deploy.h>
+#include <sync/remote/doctor.h>
+#include <sync/remote/remote.h>
+#include <sync/wire/transport.h>
 
 #include "tests/lib/relay.h"
 #include "tests/lib/sshd.h"

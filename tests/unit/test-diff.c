@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/lib/unit.h"
 
-#include <sync/manifest.h>
+#include <sync/tree/manifest.h>
 
 #include "tests/lib/randtree.h"
 

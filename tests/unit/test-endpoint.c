@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include <endpoint.h>
+#include <sync/wire/endpoint.h>
 
 #include "tests/lib/unit.h"
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include <sync/guard.h>
+#include <sync/plan/guard.h>
 
 #include "tests/lib/unit.h"
 

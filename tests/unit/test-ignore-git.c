@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include <base/buf.h>
-#include <sync/ignore.h>
+#include <sync/scan/ignore.h>
 
 #include "tests/lib/unit.h"
 

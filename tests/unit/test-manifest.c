@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include <base/file.h>
-#include <sync/manifest.h>
+#include <sync/tree/manifest.h>
 
 #include "tests/lib/randtree.h"
 #include "tests/lib/tmpdir.h"

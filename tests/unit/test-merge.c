@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include <base/cleanup.h>
-#include <sync/merge.h>
+#include <sync/plan/merge.h>
 
 #include "tests/lib/model.h"
 

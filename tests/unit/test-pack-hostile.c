@@ -8,7 +8,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-#include <sync/pack.h>
+#include <sync/codec/pack.h>
 
 #include "tests/lib/blocks.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <sync/pack.h>
-#include <pack-level.h>
+#include <sync/codec/pack.h>
+#include <sync/codec/pack-level.h>
 
 #include "tests/lib/unit.h"
 

@@ -4,7 +4,7 @@
 #include <locale.h>
 
 #include <base/spawn.h>
-#include <sync/pack.h>
+#include <sync/codec/pack.h>
 
 #include "tests/lib/blocks.h"
 #include "tests/lib/unit.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sync/delta.h>
+#include <sync/codec/delta.h>
 
 #include "tests/lib/unit.h"
 

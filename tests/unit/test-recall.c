@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include <sync/recall.h>
+#include <sync/replica/recall.h>
 
 #include "tests/lib/tmpdir.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sync/reconcile.h>
+#include <sync/plan/reconcile.h>
 
 #include "tests/lib/model.h"
 

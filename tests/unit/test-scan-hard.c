@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include <sync/scan.h>
+#include <sync/scan/scan.h>
 
 #include "tests/lib/tree.h"
 

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include <sync/scan.h>
+#include <sync/scan/scan.h>
 
 #include "tests/lib/tree.h"
 

@@ -10,9 +10,9 @@
 #include <base/buf.h>
 #include <base/file.h>
 #include <base/str.h>
-#include <sync/digest.h>
-#include <sync/session-run.h>
-#include <sync/session-store.h>
+#include <sync/tree/digest.h>
+#include <sync/session/session-run.h>
+#include <sync/session/session-store.h>
 
 #include "tests/lib/tmpdir.h"
 

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <ssh.h>
-#include <transport.h>
+#include <sync/ssh/ssh.h>
+#include <sync/wire/transport.h>
 
 #include "tests/lib/sshd.h"
 #include "tests/lib/unit.h"

@@ -17,8 +17,8 @@
 #include <base/buf.h>
 #include <base/file.h>
 #include <base/str.h>
-#include <ssh.h>
-#include <transport.h>
+#include <sync/ssh/ssh.h>
+#include <sync/wire/transport.h>
 
 #include "tests/lib/relay.h"
 #include "tests/lib/sshd.h"

@@ -10,10 +10,10 @@
 
 #include <base/file.h>
 #include <base/spawn.h>
-#include <ssh-config.h>
-#include <ssh-hash.h>
-#include <ssh-key.h>
-#include <ssh-known.h>
+#include <sync/ssh/ssh-config.h>
+#include <sync/ssh/ssh-hash.h>
+#include <sync/ssh/ssh-key.h>
+#include <sync/ssh/ssh-known.h>
 
 #include "tests/lib/unit.h"
 

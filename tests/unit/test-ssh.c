@@ -14,9 +14,9 @@
 #include <base/file.h>
 #include <base/spawn.h>
 #include <base/str.h>
-#include <ssh-hash.h>
-#include <ssh.h>
-#include <transport.h>
+#include <sync/ssh/ssh-hash.h>
+#include <sync/ssh/ssh.h>
+#include <sync/wire/transport.h>
 
 #include "tests/lib/sshd.h"
 #include "tests/lib/unit.h"

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include <base/file.h>
-#include <sync/store.h>
+#include <sync/codec/store.h>
 
 #include "tests/lib/tmpdir.h"
 

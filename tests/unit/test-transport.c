@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <transport.h>
-#include <transport-tail.h>
+#include <sync/wire/transport.h>
+#include <sync/wire/transport-tail.h>
 
 #include "tests/lib/unit.h"
 

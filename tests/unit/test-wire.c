@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <sync/proto.h>
-#include <sync/wire.h>
+#include <sync/wire/proto.h>
+#include <sync/wire/wire.h>
 
 #include "tests/lib/unit.h"
 

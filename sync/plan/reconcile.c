@@ -1,0 +1,632 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <sync/plan/reconcile.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/str.h>
+#include <sync/plan/guard.h>
+
+/* One reconciliation under way. A side is L or R; each has its own list of changes. */
+struct work {
+	const struct sb_reconcile_opts *o;
+	const struct sb_manifest *base, *local, *runtime;
+	struct sb_reconciled *out;
+	struct sb_error *err;
+	struct sb_strlist taken; /* names given to saved versions so far */
+	bool aside; /* a saved version is being put: its name is harmless, wherever it is */
+};
+
+/* The three states of one path; NULL: not there. */
+struct three {
+	const struct sb_entry *b, *l, *r;
+};
+
+const char *
+sb_conflict_text(enum sb_conflict_kind k)
+{
+	switch (k) {
+	case SB_CONFLICT_EDIT: return "changed on both sides";
+	case SB_CONFLICT_TYPE: return "changed into different kinds of things on both sides";
+	case SB_CONFLICT_GIT: return "git's configuration or hooks: not taken from a sandbox (--trust-git-config takes it)";
+	case SB_CONFLICT_LINK: return "a link out of the root: kept aside";
+	case SB_CONFLICT_REVIVED: return "edited on one side, deleted on the other: the edit stays";
+	}
+	return "unknown";
+}
+
+void
+sb_reconciled_free(struct sb_reconciled *r)
+{
+	sb_diff_free(&r->local);
+	sb_diff_free(&r->runtime);
+	for (size_t i = 0; i < r->n_conflicts; i++) {
+		free(r->conflicts[i].path);
+		free(r->conflicts[i].saved_as);
+	}
+	free(r->conflicts);
+	for (size_t i = 0; i < r->n_unsettled; i++)
+		free(r->unsettled[i]);
+	free(r->unsettled);
+	memset(r, 0, sizeof *r);
+}
+
+static int
+oom(struct work *w)
+{
+	return sb_fail(w->err, SB_E_NOMEM, "reconcile: out of memory");
+}
+
+static int
+note(struct work *w, const char *path, const char *saved_as, enum sb_conflict_kind kind)
+{
+	struct sb_reconciled *o = w->out;
+
+	if (o->n_conflicts == o->cap_conflicts) {
+		size_t cap = o->cap_conflicts ? o->cap_conflicts * 2 : 16;
+		struct sb_conflict *v = realloc(o->conflicts, cap * sizeof *v);
+
+		if (!v)
+			return oom(w);
+		o->conflicts = v;
+		o->cap_conflicts = cap;
+	}
+	o->conflicts[o->n_conflicts] = (struct sb_conflict){ .path = strdup(path),
+		.saved_as = saved_as ? strdup(saved_as) : NULL, .kind = kind };
+	if (!o->conflicts[o->n_conflicts].path || (saved_as && !o->conflicts[o->n_conflicts].saved_as)) {
+		free(o->conflicts[o->n_conflicts].path);
+		return oom(w);
+	}
+	o->n_conflicts++;
+	return 0;
+}
+
+static int
+unsettle(struct work *w, const char *path)
+{
+	struct sb_reconciled *o = w->out;
+
+	if (o->n_unsettled == o->cap_unsettled) {
+		size_t cap = o->cap_unsettled ? o->cap_unsettled * 2 : 16;
+		char **v = realloc(o->unsettled, cap * sizeof *v);
+
+		if (!v)
+			return oom(w);
+		o->unsettled = v;
+		o->cap_unsettled = cap;
+	}
+	o->unsettled[o->n_unsettled] = strdup(path);
+	if (!o->unsettled[o->n_unsettled])
+		return oom(w);
+	o->n_unsettled++;
+	return 0;
+}
+
+static bool
+same_mode(const struct work *w, const struct sb_entry *a, const struct sb_entry *b)
+{
+	return a->type == SB_ENTRY_LINK || ((a->mode ^ b->mode) & w->o->mode_mask) == 0;
+}
+
+/* Equal as far as one entry goes: directories without what is in them. */
+static bool
+equal(const struct work *w, const struct sb_entry *a, const struct sb_entry *b)
+{
+	if (!a || !b)
+		return !a && !b;
+	return sb_entry_same_content(a, b) && same_mode(w, a, b) && a->mtime == b->mtime;
+}
+
+/* Equal with everything beneath. */
+static bool
+deep_equal(const struct work *w, const struct sb_entry *a, const struct sb_entry *b)
+{
+	if (!a || !b)
+		return !a && !b;
+	if (a->type != SB_ENTRY_DIR || b->type != SB_ENTRY_DIR)
+		return equal(w, a, b);
+	if (!same_mode(w, a, b))
+		return false;
+	if (sb_digest_eq(&a->digest, &b->digest))
+		return true;
+	if (a->dir->n != b->dir->n)
+		return false;
+	/* The digests cover mode bits that do not count and times of directories: look closer. */
+	for (uint32_t i = 0; i < a->dir->n; i++)
+		if (strcmp(a->dir->entries[i].name, b->dir->entries[i].name) != 0 ||
+			!deep_equal(w, &a->dir->entries[i], &b->dir->entries[i]))
+			return false;
+	return true;
+}
+
+static struct sb_diff *
+side(struct work *w, enum sb_direction d)
+{
+	return d == SB_FROM_RUNTIME ? &w->out->local : &w->out->runtime;
+}
+
+static const char *
+leader_of(const struct sb_manifest *m, const struct sb_entry *e)
+{
+	return e->link ? m->leaders[e->link - 1] : NULL;
+}
+
+/* PUT of one entry on a side: FROM_RUNTIME changes the local tree, TO_RUNTIME the other. Does nothing when that way is closed. */
+static int
+put(struct work *w, enum sb_direction d, const char *path, const struct sb_entry *e, const struct sb_manifest *from)
+{
+	struct sb_entry c = *e;
+
+	if (!(w->o->direction & d))
+		return 0;
+	if (d == SB_FROM_RUNTIME && e->type != SB_ENTRY_LINK)
+		c.mode &= w->o->mode_mask;
+	if (e->type == SB_ENTRY_DIR)
+		c.dir = NULL;
+	return sb_diff_add(side(w, d), path, false, &c, e->type == SB_ENTRY_LINK ? sb_entry_target(e) : NULL,
+		from ? leader_of(from, e) : NULL, w->err);
+}
+
+static int
+del(struct work *w, enum sb_direction d, const char *path)
+{
+	if (!(w->o->direction & d))
+		return 0;
+	return sb_diff_add(side(w, d), path, true, NULL, NULL, NULL, w->err);
+}
+
+static char *
+join(struct work *w, const char *dir, const char *name)
+{
+	char *s = *dir ? sb_str_printf("%s/%s", dir, name) : strdup(name);
+
+	if (!s)
+		(void)oom(w);
+	return s;
+}
+
+static int set_aside(struct work *w, const char *path, const struct sb_entry *r);
+
+/* May this new entry be taken from the sandbox? */
+static bool
+allowed(const struct work *w, enum sb_direction d, const char *path, const struct sb_entry *e)
+{
+	return d != SB_FROM_RUNTIME || w->aside || w->o->trust_git_config ||
+		sb_guard_path(path, sb_guard_redirects(0, e->type)) != SB_GUARD_GIT;
+}
+
+/* The entry with all that is beneath it; `path` may be another than its own. */
+static int
+put_tree(struct work *w, enum sb_direction d, const char *path, const struct sb_entry *e, const struct sb_manifest *from)
+{
+	int r;
+
+	if ((w->o->direction & d) && !allowed(w, d, path, e))
+		return set_aside(w, path, e);
+	r = put(w, d, path, e, from);
+	if (r < 0 || e->type != SB_ENTRY_DIR)
+		return r;
+	for (uint32_t i = 0; r == 0 && i < e->dir->n; i++) {
+		sb_autofree char *sub = join(w, path, e->dir->entries[i].name);
+
+		r = sub ? put_tree(w, d, sub, &e->dir->entries[i], from) : SB_E_NOMEM;
+	}
+	return r;
+}
+
+static bool
+is_unseen(const struct work *w, const char *path)
+{
+	for (int s = 0; s < 2; s++)
+		for (size_t i = 0; i < w->o->n_unseen[s]; i++)
+			if (strcmp(w->o->unseen[s][i].path, path) == 0)
+				return true;
+	return false;
+}
+
+static bool
+name_free(const struct work *w, const char *path)
+{
+	for (size_t i = 0; i < w->taken.n; i++)
+		if (strcmp(w->taken.v[i], path) == 0)
+			return false;
+	return !sb_manifest_find(w->local, path) && !sb_manifest_find(w->runtime, path) && !sb_manifest_find(w->base, path);
+}
+
+static bool
+holds(const struct work *w, const struct sb_manifest *m, const char *path, const struct sb_entry *r)
+{
+	const struct sb_entry *e = sb_manifest_find(m, path);
+
+	return e && (r->type == SB_ENTRY_DIR ? deep_equal(w, e, r) : sb_entry_same_content(e, r));
+}
+
+/*
+ * Is this very version saved under that name already, and will it stay there? Both sides have it, or it is new here: any other
+ * may be edited or deleted by the other side's word in this same run.
+ */
+static bool
+is_saved(const struct work *w, const char *name, const struct sb_entry *r)
+{
+	return holds(w, w->local, name, r) &&
+		(holds(w, w->runtime, name, r) || (!sb_manifest_find(w->base, name) && !sb_manifest_find(w->runtime, name)));
+}
+
+/*
+ * A name beside `path` for the runtime's version: NAME.runtime-conflict-LABEL[-N]. One that holds this very version already is
+ * taken again: `*reused` is set and nothing needs saving.
+ */
+static char *
+beside(struct work *w, const char *path, const struct sb_entry *r, bool *reused)
+{
+	const char *leaf = strrchr(path, '/');
+	size_t dir = leaf ? (size_t)(leaf + 1 - path) : 0, keep;
+
+	leaf = path + dir;
+	keep = strlen(leaf) + strlen(w->o->label) + 26 > 255 ? 255 - 26 - strlen(w->o->label) : strlen(leaf);
+	*reused = false;
+	for (unsigned n = 1; n < 1000000; n++) {
+		char num[16] = "";
+		char *s;
+
+		if (n > 1)
+			(void)snprintf(num, sizeof num, "-%u", n);
+		s = sb_str_printf("%.*s%.*s.%s-%s%s", (int)dir, path, (int)keep, leaf, w->o->word, w->o->label, num);
+		if (!s) {
+			(void)oom(w);
+			return NULL;
+		}
+		if (is_saved(w, s, r)) {
+			*reused = true;
+			return s;
+		}
+		if (name_free(w, s)) {
+			if (sb_strlist_add(&w->taken, s, w->err) < 0) {
+				free(s);
+				return NULL;
+			}
+			return s;
+		}
+		free(s);
+	}
+	(void)sb_fail(w->err, SB_E_LIMIT, "%s has too many saved versions beside it", path);
+	return NULL;
+}
+
+/* What git would obey is not put in place: it goes beside, and its base entry stays as it is. */
+static int
+set_aside(struct work *w, const char *path, const struct sb_entry *r)
+{
+	bool reused = false;
+	sb_autofree char *aside = r ? beside(w, path, r, &reused) : NULL;
+	int n;
+
+	if (r && !aside)
+		return w->err ? w->err->code : SB_E_NOMEM;
+	n = note(w, path, aside, SB_CONFLICT_GIT);
+	w->aside = true;
+	if (n == 0 && aside && !reused)
+		n = put_tree(w, SB_FROM_RUNTIME, aside, r, NULL);
+	w->aside = false;
+	return n < 0 ? n : unsettle(w, path);
+}
+
+/* Both have it and it differs: L keeps the place, R's version goes beside it wherever something is changed. */
+static int
+keep_both(struct work *w, const char *path, const struct three *t, enum sb_conflict_kind kind)
+{
+	bool reused;
+	sb_autofree char *aside = beside(w, path, t->r, &reused);
+	int r;
+
+	if (!aside)
+		return w->err ? w->err->code : SB_E_NOMEM;
+	r = note(w, path, aside, kind);
+	w->aside = true;
+	if (r == 0 && !reused)
+		r = put_tree(w, SB_FROM_RUNTIME, aside, t->r, NULL);
+	if (r == 0 && !reused)
+		r = put_tree(w, SB_TO_RUNTIME, aside, t->r, NULL);
+	w->aside = false;
+	/* L's version takes the place over there. */
+	if (r == 0 && (t->r->type == SB_ENTRY_DIR) != (t->l->type == SB_ENTRY_DIR))
+		r = del(w, SB_TO_RUNTIME, path);
+	if (r == 0)
+		r = put_tree(w, SB_TO_RUNTIME, path, t->l, w->local);
+	return r;
+}
+
+/* One side's version goes over, whatever is at the other. */
+static int
+take(struct work *w, enum sb_direction d, const char *path, const struct sb_entry *e, const struct sb_entry *at,
+	const struct sb_manifest *from)
+{
+	int r = 0;
+
+	if (at && (!e || (e->type == SB_ENTRY_DIR) != (at->type == SB_ENTRY_DIR)))
+		r = del(w, d, path);
+	if (r == 0 && e)
+		r = put_tree(w, d, path, e, from);
+	return r;
+}
+
+static enum sb_policy
+policy_at(const struct work *w, const char *path)
+{
+	return w->o->policy_of ? w->o->policy_of(path, w->o->arg) : w->o->policy;
+}
+
+/* The mode of whoever changed it; of the local side when both did, unless the runtime's is asked for. */
+static uint16_t
+merged_mode(const struct work *w, const char *path, const struct sb_entry *b, const struct sb_entry *l,
+	const struct sb_entry *r)
+{
+	if (b && same_mode(w, b, l))
+		return r->mode;
+	if (b && same_mode(w, b, r))
+		return l->mode;
+	return policy_at(w, path) == SB_POLICY_RUNTIME ? r->mode : l->mode;
+}
+
+static int
+resolve(struct work *w, const char *path, const struct three *t, enum sb_conflict_kind kind)
+{
+	enum sb_policy p = policy_at(w, path);
+
+	if (p == SB_POLICY_LOCAL)
+		return take(w, SB_TO_RUNTIME, path, t->l, t->r, w->local);
+	if (p == SB_POLICY_RUNTIME)
+		return take(w, SB_FROM_RUNTIME, path, t->r, t->l, w->runtime);
+	return keep_both(w, path, t, kind);
+}
+
+/* A change that would make this machine obey the sandbox stays out: 1 when it was handled. */
+static int
+guarded(struct work *w, const char *path, const struct three *t)
+{
+	bool redirects = sb_guard_redirects(t->l ? t->l->type : 0, t->r ? t->r->type : 0);
+	int r = 0;
+
+	if (!(w->o->direction & SB_FROM_RUNTIME) || deep_equal(w, t->b, t->r) || deep_equal(w, t->l, t->r))
+		return 0;
+	/* Two directories are looked into; what matters is what is in them. */
+	if (t->l && t->r && t->l->type == SB_ENTRY_DIR && t->r->type == SB_ENTRY_DIR)
+		return 0;
+	if (!w->o->trust_git_config && sb_guard_path(path, redirects) == SB_GUARD_GIT) {
+		r = set_aside(w, path, t->r);
+		return r < 0 ? r : 1;
+	}
+	if (w->o->no_escaping_links && t->r && t->r->type == SB_ENTRY_LINK && sb_guard_escapes(path, sb_entry_target(t->r))) {
+		r = note(w, path, NULL, SB_CONFLICT_LINK);
+		if (r == 0)
+			r = unsettle(w, path);
+		return r < 0 ? r : 1;
+	}
+	return 0;
+}
+
+/* Two files or two symlinks (or one of each): content and mode each from whoever changed them. */
+static int
+merge_leaves(struct work *w, const char *path, const struct three *t)
+{
+	const struct sb_entry *b = t->b, *l = t->l, *r = t->r;
+	bool lc = !b || !sb_entry_same_content(b, l), rc = !b || !sb_entry_same_content(b, r);
+	bool same = sb_entry_same_content(l, r);
+	struct sb_entry to_l, to_r;
+	int n = 0;
+
+	if (lc && rc && !same)
+		return resolve(w, path, t, l->type == r->type ? SB_CONFLICT_EDIT : SB_CONFLICT_TYPE);
+	to_l = to_r = lc && !same ? *l : *r;
+	if (l->type == SB_ENTRY_FILE && r->type == SB_ENTRY_FILE)
+		to_l.mode = to_r.mode = merged_mode(w, path, b && b->type == SB_ENTRY_FILE ? b : NULL, l, r);
+	if (same)
+		to_l.mtime = to_r.mtime = b && l->mtime == b->mtime ? r->mtime : b && r->mtime == b->mtime ? l->mtime :
+			l->mtime > r->mtime ? l->mtime : r->mtime;
+	if (!equal(w, &to_l, l) && (rc || !lc))
+		n = put(w, SB_FROM_RUNTIME, path, &to_l, lc && !same ? w->local : w->runtime);
+	else if (!equal(w, &to_l, l))
+		n = put(w, SB_FROM_RUNTIME, path, &to_l, w->local);
+	if (n == 0 && !equal(w, &to_r, r))
+		n = put(w, SB_TO_RUNTIME, path, &to_r, lc && !same ? w->local : w->runtime);
+	return n;
+}
+
+static int merge(struct work *w, const char *path, const struct three *t);
+
+/* Everything in any of the three directories, in order. A missing one, or one that is no directory, is empty. */
+static int
+merge_children(struct work *w, const char *path, const struct three *t)
+{
+	const struct sb_entry *e[3] = { t->b, t->l, t->r };
+	uint32_t at[3] = { 0, 0, 0 };
+	int r = 0;
+
+	while (r == 0) {
+		const struct sb_entry *now[3] = { NULL, NULL, NULL };
+		const char *first = NULL;
+		sb_autofree char *sub = NULL;
+
+		for (int i = 0; i < 3; i++) {
+			if (!e[i] || e[i]->type != SB_ENTRY_DIR || at[i] >= e[i]->dir->n)
+				continue;
+			now[i] = &e[i]->dir->entries[at[i]];
+			if (!first || strcmp(now[i]->name, first) < 0)
+				first = now[i]->name;
+		}
+		if (!first)
+			break;
+		sub = join(w, path, first);
+		if (!sub)
+			return SB_E_NOMEM;
+		for (int i = 0; i < 3; i++) {
+			if (now[i] && strcmp(now[i]->name, first) != 0)
+				now[i] = NULL;
+			at[i] += now[i] != NULL;
+		}
+		r = merge(w, sub, &(struct three){ now[0], now[1], now[2] });
+	}
+	return r;
+}
+
+/* Two directories: mode and time like a file's, then entry by entry. */
+static int
+merge_dirs(struct work *w, const char *path, const struct three *t)
+{
+	const struct sb_entry *b = t->b && t->b->type == SB_ENTRY_DIR ? t->b : NULL, *l = t->l, *r = t->r;
+	struct sb_entry to = *l;
+	int n = 0;
+
+	if (sb_digest_eq(&l->digest, &r->digest) && equal(w, l, r))
+		return 0;
+	if (*path) {
+		to.mode = merged_mode(w, path, b, l, r);
+		to.mtime = b && l->mtime == b->mtime ? r->mtime : b && r->mtime == b->mtime ? l->mtime :
+			l->mtime > r->mtime ? l->mtime : r->mtime;
+		if (!equal(w, &to, l))
+			n = put(w, SB_FROM_RUNTIME, path, &to, NULL);
+		if (n == 0 && !equal(w, &to, r))
+			n = put(w, SB_TO_RUNTIME, path, &to, NULL);
+	}
+	return n < 0 ? n : merge_children(w, path, t);
+}
+
+/* Does anything beneath this directory differ from the base, so that it survives the other side's deletion? */
+static bool
+edited(const struct work *w, const struct sb_entry *b, const struct sb_entry *x)
+{
+	if (!b || b->type != x->type)
+		return true;
+	if (x->type != SB_ENTRY_DIR)
+		return !equal(w, b, x);
+	if (sb_digest_eq(&b->digest, &x->digest))
+		return false;
+	for (uint32_t i = 0; i < x->dir->n; i++) {
+		const struct sb_entry *c = &x->dir->entries[i];
+
+		if (edited(w, sb_dir_find(b->dir, c->name, strlen(c->name)), c))
+			return true;
+	}
+	return false;
+}
+
+/* One side deleted it, `x` is what the other has; `d` is the way from the side that has it. */
+static int
+one_gone(struct work *w, const char *path, const struct three *t, const struct sb_entry *x, enum sb_direction d)
+{
+	enum sb_direction back = d == SB_TO_RUNTIME ? SB_FROM_RUNTIME : SB_TO_RUNTIME;
+	const struct sb_manifest *m = d == SB_TO_RUNTIME ? w->local : w->runtime;
+	int r;
+
+	if (!t->b) /* new on that side */
+		return put_tree(w, d, path, x, m);
+	if (!edited(w, t->b, x))
+		return del(w, back, path);
+	if (x->type == SB_ENTRY_DIR && t->b->type == SB_ENTRY_DIR) {
+		/* The directory lives on along the edited paths; the rest of it goes as the other side wanted. */
+		r = put(w, d, path, x, m);
+		return r < 0 ? r : merge_children(w, path, t);
+	}
+	r = note(w, path, NULL, SB_CONFLICT_REVIVED);
+	return r < 0 ? r : put_tree(w, d, path, x, m);
+}
+
+static int
+merge(struct work *w, const char *path, const struct three *t)
+{
+	int r;
+
+	if (is_unseen(w, path))
+		return unsettle(w, path);
+	r = guarded(w, path, t);
+	if (r)
+		return r < 0 ? r : 0;
+	if (!t->l && !t->r)
+		return 0;
+	if (!t->r)
+		return one_gone(w, path, t, t->l, SB_TO_RUNTIME);
+	if (!t->l)
+		return one_gone(w, path, t, t->r, SB_FROM_RUNTIME);
+	if (t->l->type == SB_ENTRY_DIR && t->r->type == SB_ENTRY_DIR)
+		return merge_dirs(w, path, t);
+	if (t->l->type != SB_ENTRY_DIR && t->r->type != SB_ENTRY_DIR)
+		return merge_leaves(w, path, t);
+	/* A directory against something else. */
+	if (t->b && !edited(w, t->b, t->l) && deep_equal(w, t->b, t->l))
+		return take(w, SB_FROM_RUNTIME, path, t->r, t->l, w->runtime);
+	if (t->b && !edited(w, t->b, t->r) && deep_equal(w, t->b, t->r))
+		return take(w, SB_TO_RUNTIME, path, t->l, t->r, w->local);
+	return resolve(w, path, t, SB_CONFLICT_TYPE);
+}
+
+/* Pre-order of whole components: '/' sorts before every other byte. DEL before PUT at one path. */
+static int
+by_path(const void *a, const void *b)
+{
+	const struct sb_change *x = a, *y = b;
+	const unsigned char *p = (const unsigned char *)x->path, *q = (const unsigned char *)y->path;
+
+	while (*p && *p == *q) {
+		p++;
+		q++;
+	}
+	if (*p != *q) {
+		int c = *p == '/' ? 1 : *p ? *p + 1 : 0, d = *q == '/' ? 1 : *q ? *q + 1 : 0;
+
+		return c - d;
+	}
+	return (int)y->del - (int)x->del;
+}
+
+static struct sb_change *
+find_put(const struct sb_diff *d, const char *path)
+{
+	struct sb_change key = { .path = path };
+
+	return d->n ? bsearch(&key, d->v, d->n, sizeof *d->v, by_path) : NULL;
+}
+
+/* A hard link is only kept where the other name will have this very content on that side too. */
+static void
+check_leaders(struct sb_diff *d, const struct sb_manifest *at)
+{
+	for (size_t i = 0; i < d->n; i++) {
+		struct sb_change *c = &d->v[i];
+		const struct sb_change *put_there;
+		const struct sb_entry *e;
+
+		if (c->del || !c->leader || strcmp(c->leader, c->path) == 0)
+			continue;
+		put_there = find_put(d, c->leader);
+		e = put_there ? &put_there->entry : sb_manifest_find(at, c->leader);
+		if (!e || e->type != SB_ENTRY_FILE || !sb_entry_same_content(e, &c->entry))
+			c->leader = NULL;
+	}
+}
+
+int
+sb_reconcile(const struct sb_manifest *base, const struct sb_manifest *local, const struct sb_manifest *runtime,
+	const struct sb_reconcile_opts *opts, struct sb_reconciled *out, struct sb_error *err)
+{
+	struct sb_error own = { 0 };
+	struct work w = { .o = opts, .base = base, .local = local, .runtime = runtime, .out = out, .err = err ? err : &own };
+	int r;
+
+	memset(out, 0, sizeof *out);
+	r = merge_dirs(&w, "", &(struct three){ &base->root, &local->root, &runtime->root });
+	sb_strlist_free(&w.taken);
+	if (r < 0) {
+		sb_reconciled_free(out);
+		return r;
+	}
+	if (out->local.n)
+		qsort(out->local.v, out->local.n, sizeof *out->local.v, by_path);
+	if (out->runtime.n)
+		qsort(out->runtime.v, out->runtime.n, sizeof *out->runtime.v, by_path);
+	check_leaders(&out->local, local);
+	check_leaders(&out->runtime, runtime);
+	return 0;
+}

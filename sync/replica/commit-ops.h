@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SBSYNC_COMMIT_OPS_H
+#define SBSYNC_COMMIT_OPS_H
+
+#include <sync/replica/commit.h>
+
+#define SB_COMMITTER_DIRS 16
+
+/* The state of one commit, or of its replay after a crash. */
+struct sb_committer {
+	int rootfd;
+	int stagefd;
+	int newfd;
+	int trashfd;
+	bool replay;
+	bool refresh;
+	bool no_exchange; /* the file system cannot swap two names */
+	const struct sb_log *log;
+	struct sb_commit_result *res;
+	struct {
+		char *path;
+		int fd;
+		uint64_t used;
+	} dirs[SB_COMMITTER_DIRS]; /* directories opened lately */
+	uint64_t clock;
+};
+
+int sb_committer_open(struct sb_committer *c, struct sb_error *err);
+void sb_committer_close(struct sb_committer *c);
+/* Does one operation, or notes in the result why it was left alone. Only failures of the machine are errors. */
+int sb_commit_apply(struct sb_committer *c, struct sb_op *op, struct sb_error *err);
+
+#endif

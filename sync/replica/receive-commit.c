@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <sync/replica/receive-int.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <base/path.h>
+#include <sync/tree/nstime.h>
+
+static bool
+beneath(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return strncmp(path, dir, n) == 0 && (path[n] == '/' || !path[n]);
+}
+
+static int
+by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Is `path` in the sorted list, or beneath one of its members? */
+static bool
+covered(const struct sb_strlist *sorted, const char *path)
+{
+	char buf[4096];
+	size_t len = strlen(path);
+
+	if (!sorted->n)
+		return false;
+	if (len >= sizeof buf) {
+		for (size_t i = 0; i < sorted->n; i++)
+			if (beneath(path, sorted->v[i]))
+				return true;
+		return false;
+	}
+	memcpy(buf, path, len + 1);
+	for (;;) {
+		char *key = buf, *slash;
+
+		if (bsearch(&key, sorted->v, sorted->n, sizeof *sorted->v, by_text))
+			return true;
+		slash = strrchr(buf, '/');
+		if (!slash)
+			return false;
+		*slash = 0;
+	}
+}
+
+/* What was moved is not deleted; a directory that was emptied by moves still is. */
+static void
+drop_moved(struct sb_recv *r)
+{
+	size_t kept = 0;
+
+	if (!r->moved_from.n)
+		return;
+	qsort(r->moved_from.v, r->moved_from.n, sizeof *r->moved_from.v, by_text);
+	for (size_t i = 0; i < r->ops.n; i++) {
+		struct sb_op *op = &r->ops.v[i];
+
+		if (op->kind == SB_OP_DEL && covered(&r->moved_from, op->path)) {
+			free(op->path);
+			free(op->from);
+			continue;
+		}
+		r->ops.v[kept++] = *op;
+	}
+	r->ops.n = kept;
+}
+
+/* Files whose source was lost: out of the stage, out of the plan. */
+static int
+drop_lost(struct sb_recv *r, struct sb_commit_result *res, struct sb_error *err)
+{
+	size_t kept = 0;
+
+	if (!r->dropped.n)
+		return 0;
+	for (size_t i = 0; i < r->dropped.n; i++) {
+		const char *leaf;
+		struct dirh *d = recv_dir(r, r->dropped_staged.v[i], &leaf, err);
+		const struct sb_entry *e = sb_manifest_find(r->added, r->dropped.v[i]);
+		bool denied = e && e->type == SB_ENTRY_FILE && e->ino && recv_rec(r, (uint32_t)e->ino - 1)->unreadable;
+		int n;
+
+		if (!d)
+			return err ? err->code : SB_E_SYS;
+		(void)unlinkat(d->fd, leaf, 0);
+		recv_dir_put(r, d);
+		(void)sb_manifest_remove(r->added, r->dropped.v[i]);
+		n = sb_commit_result_add(res, r->dropped.v[i], denied ? SB_WHY_DENIED : SB_WHY_SOURCE, err);
+		if (n < 0)
+			return n;
+	}
+	for (size_t i = 0; i < r->ops.n; i++) {
+		struct sb_op *op = &r->ops.v[i];
+		bool lost = op->rec && op->kind == SB_OP_FILE && recv_rec(r, op->rec - 1)->state == REC_DROPPED;
+
+		if (lost) {
+			free(op->path);
+			free(op->from);
+			continue;
+		}
+		r->ops.v[kept++] = *op;
+	}
+	r->ops.n = kept;
+	return 0;
+}
+
+/* Directories inside a staged one get their mode and time now, from the leaves up; `top` itself at its commit. */
+struct dir_row {
+	char *path;
+	uint16_t mode;
+	int64_t mtime;
+};
+
+struct dir_rows {
+	struct dir_row *v;
+	size_t n, cap;
+	struct sb_error *err;
+	bool marked_only;
+};
+
+static int
+gather_dir(const char *path, size_t len, struct sb_entry *e, void *arg)
+{
+	struct dir_rows *d = arg;
+
+	(void)len;
+	if (e->type != SB_ENTRY_DIR || (d->marked_only && !(e->flags & SB_ENTRY_MARK)))
+		return 0;
+	if (d->n == d->cap) {
+		size_t cap = d->cap ? d->cap * 2 : 64;
+		struct dir_row *v = realloc(d->v, cap * sizeof *v);
+
+		if (!v)
+			return sb_fail(d->err, SB_E_NOMEM, "stage: out of memory");
+		d->v = v;
+		d->cap = cap;
+	}
+	d->v[d->n].path = strdup(path);
+	d->v[d->n].mode = e->mode;
+	d->v[d->n].mtime = e->mtime;
+	if (!d->v[d->n].path)
+		return sb_fail(d->err, SB_E_NOMEM, "stage: out of memory");
+	d->n++;
+	return 0;
+}
+
+static void
+dir_rows_free(struct dir_rows *d)
+{
+	for (size_t i = 0; i < d->n; i++)
+		free(d->v[i].path);
+	free(d->v);
+}
+
+static int
+set_dir(int fd, uint16_t mode, int64_t mtime, struct sb_error *err)
+{
+	struct timespec ts[2] = { { .tv_nsec = UTIME_OMIT }, sb_ns_to(mtime) };
+
+	if (fchmod(fd, mode) < 0 || futimens(fd, ts) < 0)
+		return sb_fail_errno(err, "set mode and time of a staged directory");
+	return 0;
+}
+
+/* Does a later operation still put something into this staged tree (a move, a hard link)? */
+static bool
+more_to_come(const struct sb_recv *r, const char *tree)
+{
+	for (size_t i = 0; i < r->ops.n; i++)
+		if ((r->ops.v[i].kind == SB_OP_MOVE || r->ops.v[i].kind == SB_OP_LINK) &&
+			beneath(r->ops.v[i].path, tree))
+			return true;
+	return false;
+}
+
+static int
+dress_tree(struct sb_recv *r, const struct sb_op *op, struct sb_error *err)
+{
+	struct sb_entry *top = sb_manifest_find(r->added, op->path);
+	struct dir_rows d = { .err = err };
+	char name[16];
+	sb_autoclose int fd = -1;
+	int n;
+
+	fd = sb_path_open(r->stage->newfd, sb_stage_name('t', op->stage, name), O_RDONLY | O_DIRECTORY, 0, err);
+	if (fd < 0)
+		return fd;
+	n = top ? sb_dir_walk(top->dir, "", gather_dir, &d) : 0;
+	for (size_t i = d.n; n == 0 && i-- > 0;) {
+		sb_autoclose int sub = sb_path_open(fd, d.v[i].path, O_RDONLY | O_DIRECTORY, 0, err);
+
+		n = sub < 0 ? (sub == SB_E_NOTFOUND ? 0 : sub) : set_dir(sub, d.v[i].mode, d.v[i].mtime, err);
+	}
+	/* Without write permission on itself a directory cannot be renamed into another parent: its mode waits. */
+	if (n == 0)
+		n = set_dir(fd, op->mode | 0700, op->mtime, err);
+	dir_rows_free(&d);
+	return n;
+}
+
+static int
+add_dirmeta(struct sb_recv *r, const char *path, uint16_t mode, int64_t mtime, struct sb_error *err)
+{
+	struct sb_op *op = sb_ops_add(&r->ops, SB_OP_DIRMETA, path, NULL, err);
+
+	if (!op)
+		return SB_E_NOMEM;
+	op->type = SB_ENTRY_DIR;
+	op->mode = mode;
+	op->mtime = mtime;
+	return 0;
+}
+
+/* The parents whose times the operations disturb, without duplicates. */
+static int
+gather_parents(struct sb_recv *r, struct sb_strlist *out, struct sb_error *err)
+{
+	size_t ops = r->ops.n, kept = 0;
+
+	for (size_t i = 0; i < ops; i++) {
+		const struct sb_op *op = &r->ops.v[i];
+		const char *paths[2] = { op->path, op->kind == SB_OP_MOVE ? op->from : NULL };
+
+		if (op->kind == SB_OP_META)
+			continue;
+		for (int k = 0; k < 2 && paths[k]; k++) {
+			const char *slash = strrchr(paths[k], '/');
+			size_t len = slash ? (size_t)(slash - paths[k]) : 0;
+			int n;
+
+			if (out->n && strlen(out->v[out->n - 1]) == len && memcmp(out->v[out->n - 1], paths[k], len) == 0)
+				continue;
+			n = sb_strlist_addf(out, err, "%.*s", (int)len, paths[k]);
+			if (n < 0)
+				return n;
+		}
+	}
+	if (!out->n)
+		return 0;
+	qsort(out->v, out->n, sizeof *out->v, by_text);
+	for (size_t i = 1; i < out->n; i++) {
+		if (strcmp(out->v[kept], out->v[i]) == 0) {
+			free(out->v[i]);
+			out->v[i] = NULL;
+			continue;
+		}
+		out->v[++kept] = out->v[i];
+		if (kept != i)
+			out->v[i] = NULL;
+	}
+	out->n = kept + 1;
+	return 0;
+}
+
+/* DIRMETA for every directory that is changed by the plan or disturbed by the commit. */
+static int
+plan_dirmeta(struct sb_recv *r, struct sb_error *err)
+{
+	sb_auto(sb_strlist) struct sb_strlist parents = { 0 };
+	struct dir_rows d = { .err = err, .marked_only = true };
+	size_t ops = r->ops.n;
+	bool root = false;
+	int n = gather_parents(r, &parents, err);
+
+	for (size_t i = 0; n == 0 && i < parents.n; i++) {
+		const char *p = parents.v[i];
+		const struct sb_entry *e = sb_manifest_find(r->added, p);
+
+		if (!*p) {
+			root = true;
+			continue;
+		}
+		if (e && (e->flags & SB_ENTRY_MARK))
+			continue; /* below */
+		e = sb_manifest_find(r->rep->scan.manifest, p);
+		if (e && e->type == SB_ENTRY_DIR)
+			n = add_dirmeta(r, p, e->mode, e->mtime, err);
+	}
+	/* Marked ones: changed by the plan, or new. New ones inside a staged tree are dressed there unless disturbed. */
+	if (n == 0)
+		n = sb_manifest_walk(r->added, gather_dir, &d);
+	for (size_t i = 0; n == 0 && i < d.n; i++) {
+		const struct sb_entry *now = sb_manifest_find(r->rep->scan.manifest, d.v[i].path);
+		bool listed = now && now->type == SB_ENTRY_DIR;
+
+		for (size_t k = 0; k < ops && !listed; k++) {
+			const struct sb_op *op = &r->ops.v[k];
+
+			if (op->kind == SB_OP_TREE)
+				listed = strcmp(op->path, d.v[i].path) == 0 ||
+					(beneath(d.v[i].path, op->path) && more_to_come(r, op->path));
+			else if (op->kind == SB_OP_MOVE)
+				listed = strcmp(op->path, d.v[i].path) == 0;
+		}
+		if (listed)
+			n = add_dirmeta(r, d.v[i].path, d.v[i].mode, d.v[i].mtime, err);
+	}
+	dir_rows_free(&d);
+	if (n == 0 && (root || r->set_root)) {
+		struct stat st;
+
+		if (fstat(r->rep->rootfd, &st) < 0)
+			return sb_fail_errno(err, "look at the root");
+		/* A root that was made for this sync has no time of its own to keep. */
+		if (!r->set_root && !r->rep->scan.manifest->root.mtime)
+			return 0;
+		n = add_dirmeta(r, "", r->set_root ? r->root_mode : st.st_mode & 07777,
+			r->set_root ? r->root_mtime : r->rep->scan.manifest->root.mtime, err);
+	}
+	return n;
+}
+
+/* The inode a hard link must lead to; 0 where it is known only at the commit (the leader is moved there). */
+static uint64_t
+leader_inode(struct sb_recv *r, const char *leader)
+{
+	const struct sb_entry *e = sb_manifest_find(r->added, leader);
+
+	if (e && (e->flags & SB_ENTRY_MARK))
+		return e->ino ? recv_rec(r, (uint32_t)e->ino - 1)->ino : 0;
+	e = sb_manifest_find(r->rep->scan.manifest, leader);
+	return e ? e->ino : 0;
+}
+
+static int
+fill_inodes(struct sb_recv *r, struct sb_error *err)
+{
+	for (size_t i = 0; i < r->ops.n; i++) {
+		struct sb_op *op = &r->ops.v[i];
+		struct stat st;
+		char name[16];
+
+		if (op->kind == SB_OP_FILE) {
+			op->new_ino = recv_rec(r, op->rec - 1)->ino;
+		} else if (op->kind == SB_OP_TREE) {
+			if (fstatat(r->stage->newfd, sb_stage_name('t', op->stage, name), &st, AT_SYMLINK_NOFOLLOW) < 0)
+				return sb_fail_errno(err, "look at staged %s", name);
+			op->new_ino = st.st_ino;
+		} else if (op->kind == SB_OP_LINK) {
+			op->new_ino = leader_inode(r, op->from);
+		}
+	}
+	return 0;
+}
+
+struct merge_arg {
+	struct sb_recv *r;
+	struct sb_manifest *into;
+	int64_t now; /* ns */
+	struct sb_error *err;
+};
+
+/* One put entry becomes part of the replica's manifest, with what the staging learned about it. */
+static int
+merge_entry(const char *path, size_t len, struct sb_entry *e, void *arg)
+{
+	struct merge_arg *a = arg;
+	struct sb_entry c = *e, *put;
+
+	(void)len;
+	if (!(e->flags & SB_ENTRY_MARK))
+		return 0;
+	c.flags = 0;
+	c.link = 0;
+	if (e->type != SB_ENTRY_DIR && e->ino) {
+		const struct rec *rec = recv_rec(a->r, (uint32_t)e->ino - 1);
+
+		c.digest = rec->got;
+		c.ino = rec->ino;
+		c.ctime = rec->ctime;
+		/* Whoever writes to it from now on moves its mtime, unless that is of this very moment. */
+		c.flags = e->mtime > a->now - 2000000000 ? SB_ENTRY_RACY : 0;
+	}
+	put = sb_manifest_put(a->into, path, &c, e->type == SB_ENTRY_LINK ? sb_entry_target(e) : NULL, a->err);
+	if (!put)
+		return SB_E_NOMEM;
+	put->flags = c.flags;
+	if (e->link)
+		return sb_manifest_set_link(a->into, put, a->r->added->leaders[e->link - 1], a->err);
+	return 0;
+}
+
+/* The same where the entry is to stay, the root having been empty. */
+static int
+settle_entry(const char *path, size_t len, struct sb_entry *e, void *arg)
+{
+	struct merge_arg *a = arg;
+	const struct rec *rec;
+	bool have = e->type != SB_ENTRY_DIR && e->ino;
+
+	(void)path;
+	(void)len;
+	e->flags = 0;
+	if (have) {
+		rec = recv_rec(a->r, (uint32_t)e->ino - 1);
+		e->digest = rec->got;
+		e->ctime = rec->ctime;
+		e->ino = rec->ino;
+		e->flags = e->mtime > a->now - 2000000000 ? SB_ENTRY_RACY : 0;
+	}
+	return 0;
+}
+
+/* Into an empty root: what was added is all there is. A million entries are not held twice. */
+static int
+replace_manifest(struct merge_arg *a)
+{
+	struct sb_manifest *old = a->into, *m = a->r->added;
+	struct sb_dir *dir = m->root.dir;
+
+	dir->dev = old->root.dir->dev;
+	m->root = old->root;
+	m->root.dir = dir;
+	a->r->rep->scan.manifest = m;
+	a->r->added = NULL;
+	sb_manifest_free(old);
+	a->into = m;
+	return sb_manifest_walk(m, settle_entry, a);
+}
+
+/* The replica's manifest as it is after the commit. */
+static int
+update_manifest(struct sb_recv *r, struct sb_commit_result *res, struct sb_error *err)
+{
+	struct sb_manifest *m = r->rep->scan.manifest;
+	struct timespec now;
+	struct merge_arg a = { .r = r, .into = m, .err = err };
+	int n;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	a.now = sb_ns_from(now);
+
+	for (size_t i = 0; i < r->ops.n; i++) {
+		const struct sb_op *op = &r->ops.v[i];
+
+		if (op->failed) {
+			(void)sb_manifest_remove(r->added, op->path);
+			continue;
+		}
+		if (op->kind == SB_OP_DEL || op->kind == SB_OP_MOVE)
+			(void)sb_manifest_remove(m, op->kind == SB_OP_DEL ? op->path : op->from);
+		if (op->rec && op->new_ctime) {
+			struct rec *rec = recv_rec(r, op->rec - 1);
+
+			rec->ino = op->new_ino;
+			rec->ctime = op->new_ctime;
+		}
+	}
+	n = m->count || m->root.dir->n ? sb_manifest_walk(r->added, merge_entry, &a) : replace_manifest(&a);
+	if (n == 0)
+		n = sb_manifest_finish(a.into, err);
+	res->id = a.into->id;
+	return n;
+}
+
+int
+sb_recv_commit(struct sb_recv *r, enum sb_durability durability, struct sb_commit_result *res, struct sb_error *err)
+{
+	size_t ops;
+	int n;
+
+	if (r->items.n)
+		return sb_fail(err, SB_E_STATE, "%zu files are still missing", r->items.n);
+	n = recv_pool_drain(r, err);
+	if (n == 0)
+		n = drop_lost(r, res, err);
+	if (n < 0)
+		return n;
+	drop_moved(r);
+	ops = r->ops.n;
+	for (size_t i = 0; n == 0 && i < ops; i++)
+		if (r->ops.v[i].kind == SB_OP_TREE && !more_to_come(r, r->ops.v[i].path))
+			n = dress_tree(r, &r->ops.v[i], err);
+	if (n == 0)
+		n = fill_inodes(r, err);
+	if (n == 0)
+		n = plan_dirmeta(r, err);
+	if (n == 0)
+		n = sb_commit_run(r->rep->rootfd, r->stage->fd, &r->ops, durability, &r->rep->log, res, err);
+	if (n < 0)
+		return n;
+	res->files += r->tree_files;
+	res->dirs += r->tree_dirs > res->dirs ? r->tree_dirs - res->dirs : 0;
+	res->bytes += r->pool.written_bytes;
+	return update_manifest(r, res, err);
+}
+
+void
+sb_recv_update_cache(struct sb_replica *rep, const struct sb_commit_result *res)
+{
+	/* A move changes the ctime of all that moved, and nobody counted that. */
+	if (res->moved)
+		sb_replica_save_cache(rep, rep->scan.manifest);
+	else
+		sb_replica_update_cache(rep, res->files + rep->scan.hashed_files, res->bytes + rep->scan.hashed_bytes);
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <sync/scan/ignore-priv.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/cleanup.h>
+
+/*
+ * The encoded rule set, as sent and as frozen with the base:
+ *
+ *   u8 version | varint lists | list...
+ *   list:    u8 source | bytes dir | varint patterns | bytes pattern...
+ *
+ * `bytes` is a varint length and the bytes. Lists are strictly ascending by (source,
+ * dir), the dir compared as bytes; only the sources that live in directories have a dir
+ * other than "". Patterns stand in the order they were written, 1 to SB_RULE_TEXT_MAX
+ * bytes each, no NUL. A list has at least one pattern. So equal rule sets have equal
+ * bytes.
+ */
+enum {
+	RULES_VERSION = 1,
+};
+
+struct list {
+	uint8_t src;
+	const char *dir;
+	size_t dir_len;
+	const struct sb_rule_block *last;
+};
+
+static int
+compare_dirs(const char *a, size_t alen, const char *b, size_t blen)
+{
+	size_t n = alen < blen ? alen : blen;
+	int c = n ? memcmp(a, b, n) : 0;
+
+	return c ? c : (alen > blen) - (alen < blen);
+}
+
+static int
+compare_lists(const void *a, const void *b)
+{
+	const struct list *x = a, *y = b;
+
+	if (x->src != y->src)
+		return x->src < y->src ? -1 : 1;
+	return compare_dirs(x->dir, x->dir_len, y->dir, y->dir_len);
+}
+
+static void
+add_list(struct list *v, size_t *n, uint8_t src, const struct sb_rules_dir *d,
+	const struct sb_rule_block *last)
+{
+	if (last)
+		v[(*n)++] = (struct list){ .src = src,
+			.dir = d ? d->path : "",
+			.dir_len = d ? d->len : 0,
+			.last = last };
+}
+
+static void
+encode_list(const struct list *l, const struct sb_rule_block **blocks, struct sb_buf *out)
+{
+	size_t depth = 0, count = 0;
+
+	/*
+	 * Blocks hang together from the last to the first; they double, so 64 are more
+	 * than there can be.
+	 */
+	for (const struct sb_rule_block *b = l->last; b && depth < 64; b = b->prev) {
+		blocks[depth++] = b;
+		count += b->n;
+	}
+	sb_buf_add_u8(out, l->src);
+	sb_buf_add_bytes(out, l->dir, l->dir_len);
+	sb_buf_add_varint(out, count);
+	while (depth-- > 0)
+		for (size_t i = 0; i < blocks[depth]->n; i++)
+			sb_buf_add_bytes(
+				out, blocks[depth]->v[i].text, blocks[depth]->v[i].len);
+}
+
+static int
+encode_locked(const struct sb_rules *r, struct sb_buf *out, struct sb_error *err)
+{
+	const struct sb_rule_block *blocks[64];
+	sb_autofree struct list *v = malloc((r->n_dirs * 2 + 3) * sizeof *v);
+	size_t n = 0;
+
+	if (!v)
+		return sb_fail(err, SB_E_NOMEM, "exclude rules: out of memory");
+	add_list(v, &n, SB_RULES_COMMAND, NULL, r->command);
+	add_list(v, &n, SB_RULES_FROM_FILE, NULL, r->from_file);
+	add_list(v, &n, SB_RULES_BUILTIN, NULL, r->builtin);
+	for (size_t i = 0; i < r->n_buckets; i++) {
+		for (const struct sb_rules_dir *d = r->buckets[i]; d; d = d->next) {
+			add_list(v, &n, SB_RULES_GITIGNORE, d, d->files[0]);
+			add_list(v, &n, SB_RULES_SBSYNCIGNORE, d, d->files[1]);
+		}
+	}
+	qsort(v, n, sizeof *v, compare_lists);
+	sb_buf_add_u8(out, RULES_VERSION);
+	sb_buf_add_varint(out, n);
+	for (size_t i = 0; i < n; i++)
+		encode_list(&v[i], blocks, out);
+	return sb_buf_check(out, "exclude rules", err);
+}
+
+int
+sb_rules_encode(const struct sb_rules *r, struct sb_buf *out, struct sb_error *err)
+{
+	struct sb_rules *m = (struct sb_rules *)r;
+	int ret;
+
+	(void)pthread_rwlock_rdlock(&m->mu);
+	ret = encode_locked(r, out, err);
+	(void)pthread_rwlock_unlock(&m->mu);
+	return ret;
+}
+
+int
+sb_rules_digest(const struct sb_rules *r, struct sb_digest *out, struct sb_error *err)
+{
+	sb_auto(sb_buf) struct sb_buf b;
+	int ret;
+
+	sb_buf_init(&b, SB_RULES_ENCODED_MAX);
+	ret = sb_rules_encode(r, &b, err);
+	if (ret < 0)
+		return ret;
+	*out = sb_digest_of(b.data, b.len);
+	return 0;
+}
+
+static int
+damaged(struct sb_error *err, const char *what)
+{
+	return sb_fail(err, SB_E_CORRUPT, "exclude rules: %s", what);
+}
+
+/* The head of one list, checked against the one before it. */
+static int
+decode_head(struct sb_cursor *c, const struct list *before, struct list *out,
+	size_t *count, struct sb_error *err)
+{
+	uint64_t n;
+
+	out->src = sb_cursor_u8(c);
+	out->dir = (const char *)sb_cursor_bytes(c, SB_RULES_DIR_LEN_MAX, &out->dir_len);
+	n = sb_cursor_varint(c);
+	if (c->bad)
+		return damaged(err, "cut short");
+	if (out->src > SB_RULES_COMMAND)
+		return damaged(err, "unknown source");
+	if (!sb_rules_dir_ok(out->dir, out->dir_len))
+		return damaged(err, "bad directory name");
+	if (out->dir_len > 0 && out->src != SB_RULES_GITIGNORE &&
+		out->src != SB_RULES_SBSYNCIGNORE)
+		return damaged(err, "directory where none belongs");
+	if (before->dir && compare_lists(before, out) >= 0)
+		return damaged(err, "lists out of order");
+	/*
+	 * Each pattern takes two bytes or more: what is not there cannot make us
+	 * allocate.
+	 */
+	if (n == 0 || n > sb_cursor_left(c) / 2)
+		return damaged(err, "bad pattern count");
+	if (n > SB_RULES_COUNT_MAX)
+		return sb_fail(err, SB_E_LIMIT, "more than %u exclude patterns",
+			SB_RULES_COUNT_MAX);
+	*count = (size_t)n;
+	return 0;
+}
+
+static int
+decode_list(struct sb_rules *r, struct sb_cursor *c, struct list *before,
+	struct sb_error *err)
+{
+	sb_autofree const char **texts = NULL;
+	sb_autofree uint16_t *lens = NULL;
+	struct list l = { 0 };
+	size_t count = 0;
+	int ret = decode_head(c, before, &l, &count, err);
+
+	if (ret < 0)
+		return ret;
+	texts = malloc(count * sizeof *texts);
+	lens = malloc(count * sizeof *lens);
+	if (!texts || !lens)
+		return sb_fail(err, SB_E_NOMEM, "exclude rules: out of memory");
+	for (size_t i = 0; i < count; i++) {
+		size_t len;
+
+		texts[i] = (const char *)sb_cursor_bytes(c, SB_RULE_TEXT_MAX, &len);
+		if (c->bad)
+			return damaged(err, "cut short, or a pattern is too long");
+		if (len == 0 || memchr(texts[i], 0, len))
+			return damaged(err, "bad pattern");
+		lens[i] = (uint16_t)len;
+	}
+	*before = l;
+	return sb_rules_add_texts(r, (enum sb_rules_source)l.src, l.dir, l.dir_len, texts,
+		lens, count, err);
+}
+
+struct sb_rules *
+sb_rules_decode(const void *data, size_t len, struct sb_error *err)
+{
+	sb_auto(sb_rules) struct sb_rules *r = NULL;
+	struct list before = { 0 };
+	struct sb_cursor c;
+	uint64_t lists;
+	uint8_t version;
+
+	if (len > SB_RULES_ENCODED_MAX) {
+		(void)sb_fail(err, SB_E_LIMIT, "exclude rules: %zu bytes", len);
+		return NULL;
+	}
+	sb_cursor_init(&c, data, len);
+	version = sb_cursor_u8(&c);
+	lists = sb_cursor_varint(&c);
+	if (!c.bad && version != RULES_VERSION) {
+		(void)sb_fail(err, SB_E_VERSION,
+			"exclude rules: version %u, this program knows %u", version,
+			RULES_VERSION);
+		return NULL;
+	}
+	if (c.bad || lists > sb_cursor_left(&c)) {
+		(void)damaged(err, "cut short");
+		return NULL;
+	}
+	r = sb_rules_new(err);
+	if (!r)
+		return NULL;
+	for (uint64_t i = 0; i < lists; i++)
+		if (decode_list(r, &c, &before, err) < 0)
+			return NULL;
+	if (sb_cursor_left(&c) > 0) {
+		(void)damaged(err, "bytes behind the end");
+		return NULL;
+	}
+	return sb_steal(&r);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SBSYNC_WATCH_H
+#define SBSYNC_WATCH_H
+
+#include <stdbool.h>
+
+#include <base/cleanup.h>
+#include <sb/cancel.h>
+#include <sb/error.h>
+#include <sync/scan/ignore.h>
+
+/*
+ * Tells that something changed beneath some directories, by inotify. A hint and no more: it may tell too often, and where the system
+ * has too few watches, or the file system is not a local one, not at all. One thread at a time.
+ */
+struct sb_watch;
+
+struct sb_watch *sb_watch_new(struct sb_error *err);
+void sb_watch_free(struct sb_watch *w);
+SB_CLEANUP_PTR(sb_watch, sb_watch_free)
+
+/* Watches `path` and all beneath it but what `rules` (taken over) exclude. A directory that cannot be watched makes it partial, no error. */
+int sb_watch_add(struct sb_watch *w, const char *path, struct sb_rules *rules, struct sb_error *err);
+
+/* Not all could be watched: look for yourself now and then. */
+bool sb_watch_partial(const struct sb_watch *w);
+
+/* Readable when sb_watch_take has something to say. */
+int sb_watch_fd(const struct sb_watch *w);
+
+/* Takes what came since the last call: did anything change that counts? */
+bool sb_watch_take(struct sb_watch *w);
+
+/* Waits until nothing changed for `quiet_ms`, at most `max_ms`: a burst of changes is one. */
+void sb_watch_settle(struct sb_watch *w, int quiet_ms, int max_ms, const struct sb_cancel *cancel);
+
+#endif

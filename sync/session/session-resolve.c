@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <sync/session/session-resolve.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <base/str.h>
+#include <sync/plan/merge.h>
+#include <sync/run/result.h>
+#include <sync/session/session-conflicts.h>
+#include <sync/session/session-local.h>
+#include <sync/session/session-run.h>
+#include <sync/session/session-store.h>
+
+static const char unclean[] = "does not merge cleanly: both versions are kept";
+
+/* The three texts; 1 with the merged one in `out`, 0: there is none. */
+static int
+merge_row(struct session_local *x, const struct session_row *row, struct sb_buf *out, struct sb_error *err)
+{
+	struct sb_store *store = sb_replica_store(x->rep);
+	sb_auto(sb_buf) struct sb_buf base = { 0 }, mine = { 0 }, theirs = { 0 };
+	struct sb_merge_text t[3];
+	int r;
+
+	sb_buf_init(out, 0);
+	if (!store || !sb_digest_known(&row->base) || sb_store_get(store, &row->base, &base, NULL) < 0)
+		return 0;
+	r = session_local_read(x, row->path, SB_MERGE_MAX_BYTES, &mine, err);
+	if (r == 0)
+		r = session_local_read(x, row->saved_as, SB_MERGE_MAX_BYTES, &theirs, err);
+	if (r < 0)
+		return r == SB_E_NOMEM ? r : 0;
+	t[0] = (struct sb_merge_text){ base.data, base.len };
+	t[1] = (struct sb_merge_text){ mine.data, mine.len };
+	t[2] = (struct sb_merge_text){ theirs.data, theirs.len };
+	return sb_merge_texts(&t[0], &t[1], &t[2], out, err);
+}
+
+/* The merged text takes the place, the saved version goes. */
+static int
+take_merged(struct session_local *x, struct sb_manifest *target, const struct session_row *row, struct sb_error *err)
+{
+	const struct sb_entry *mine = sb_manifest_find(x->rep->scan.manifest, row->path),
+		*theirs = sb_manifest_find(x->rep->scan.manifest, row->saved_as);
+	sb_auto(sb_buf) struct sb_buf text = { 0 };
+	struct timespec now;
+	struct sb_entry e;
+	int r = mine && theirs && mine->type == SB_ENTRY_FILE && theirs->type == SB_ENTRY_FILE ? merge_row(x, row, &text, err) : 0;
+
+	if (r <= 0)
+		return r;
+	e = *mine;
+	e.link = 0;
+	e.flags = 0;
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	e.mtime = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	e.size = text.len;
+	if (mine->mode == row->base_mode)
+		e.mode = theirs->mode;
+	r = session_local_offer(x, text.data, text.len, &e.digest, err);
+	if (r == 0 && !sb_manifest_put(target, row->path, &e, NULL, err))
+		r = SB_E_NOMEM;
+	(void)sb_manifest_remove(target, row->saved_as);
+	return r < 0 ? r : 1;
+}
+
+/* 1: done, 0: not possible. */
+static int
+resolve_row(struct session_local *x, struct sb_manifest *target, const struct session_row *row, enum sb_session_take take,
+	struct sb_error *err)
+{
+	const struct sb_entry *theirs = sb_manifest_find(x->rep->scan.manifest, row->saved_as);
+	int r;
+
+	if (!theirs)
+		return 0;
+	if (take == SB_TAKE_MERGED)
+		return take_merged(x, target, row, err);
+	if (take == SB_TAKE_RUNTIME) {
+		r = session_local_graft(target, row->path, theirs, err);
+		if (r < 0)
+			return r;
+	}
+	(void)sb_manifest_remove(target, row->saved_as);
+	return 1;
+}
+
+int
+session_resolve_rows(struct session_local *x, const struct session_row *rows, size_t n, enum sb_session_take take,
+	bool *done, struct sb_error *err)
+{
+	sb_auto(sb_manifest) struct sb_manifest *target = sb_manifest_copy(x->rep->scan.manifest, err);
+	int r = target ? 0 : SB_E_NOMEM, count = 0;
+
+	for (size_t i = 0; r >= 0 && i < n; i++) {
+		r = resolve_row(x, target, &rows[i], take, err);
+		done[i] = r > 0;
+		count += r > 0;
+	}
+	if (r >= 0)
+		r = sb_manifest_finish(target, err);
+	if (r >= 0 && count)
+		r = session_local_apply(x, target, err);
+	return r < 0 ? r : count;
+}
+
+/* The rows of one root that are meant. */
+static int
+pick(const struct sb_session_saved_list *all, const char *root, const char *path, struct session_row *rows, size_t *n)
+{
+	*n = 0;
+	for (size_t i = 0; i < all->n; i++) {
+		const struct sb_session_saved *s = &all->v[i];
+		sb_autofree char *full = sb_str_printf("%s/%s", s->root, s->path), *saved = sb_str_printf("%s/%s", s->root, s->saved_as);
+
+		if (!full || !saved)
+			return SB_E_NOMEM;
+		if (strcmp(s->root, root) != 0 || (path && strcmp(path, full) != 0 && strcmp(path, saved) != 0))
+			continue;
+		rows[*n] = (struct session_row){ .path = s->path, .saved_as = s->saved_as, .base_mode = s->base_mode };
+		memcpy(rows[(*n)++].base.b, s->base, 16);
+	}
+	return 0;
+}
+
+/* The same path may have several saved versions: each is decided on its own, in the order they came. */
+static int
+resolve_pair(struct session_local *x, const struct session_row *rows, size_t n, enum sb_session_take take, struct sb_error *err)
+{
+	int r = 0, all = 0;
+
+	for (size_t i = 0; r >= 0 && i < n; i++) {
+		bool done = false;
+
+		r = session_resolve_rows(x, &rows[i], 1, take, &done, err);
+		if (r >= 0 && done) {
+			all++;
+			r = sb_result_note(&x->res->merged, rows[i].path, rows[i].saved_as, take == SB_TAKE_LOCAL ? "the local version stays" :
+				take == SB_TAKE_RUNTIME ? "the sandbox's version was taken" : "merged", err);
+		} else if (r >= 0) {
+			r = sb_result_note(&x->res->conflicts, rows[i].path, rows[i].saved_as, unclean, err);
+		}
+	}
+	return r < 0 ? r : all;
+}
+
+static int
+resolve_held(struct session_held *h, struct sb_session *s, const char *path, enum sb_session_take take,
+	const struct sb_sync_opts *opts, struct sb_sync_result *res, struct sb_error *err)
+{
+	sb_auto(sb_session_saved_list) struct sb_session_saved_list all = { 0 };
+	sb_autofree struct session_row *rows = NULL;
+	uint64_t stamp = session_stamp();
+	int r = session_conflicts_load(h->dirfd, &all, err), count = 0;
+
+	if (r < 0)
+		return r;
+	rows = calloc(all.n + 1, sizeof *rows);
+	if (!rows)
+		return sb_fail(err, SB_E_NOMEM, "resolve: out of memory");
+	for (size_t i = 0; r >= 0 && i < s->n_pairs; i++) {
+		struct session_local x = { .s = s, .o = opts, .dirfd = h->dirfd, .pair = i, .stamp = stamp, .res = res };
+		size_t n;
+
+		r = pick(&all, s->pairs[i].local, path, rows, &n);
+		if (r < 0 || !n)
+			continue;
+		count += (int)n;
+		r = session_local_open(&x, err);
+		if (r == 0)
+			r = resolve_pair(&x, rows, n, take, err);
+		session_local_close(&x);
+	}
+	if (r >= 0 && path && !count)
+		r = sb_fail(err, SB_E_NOTFOUND, "%s is no conflict of session '%s': 'sbsync conflicts %s' lists them", path, s->name,
+			s->name);
+	if (!opts->dry_run)
+		sb_session_log(h->dirfd, "resolve", r, err, res);
+	return r < 0 ? r : 0;
+}
+
+int
+sb_session_resolve(struct sb_session *s, const char *path, enum sb_session_take take, const struct sb_sync_opts *opts,
+	struct sb_sync_result *res, struct sb_error *err)
+{
+	struct session_held h;
+	int64_t start = sb_now_ms();
+	int r;
+
+	memset(res, 0, sizeof *res);
+	res->direction = "local";
+	res->reason = "resolve";
+	r = session_hold(opts->state_dir, s->name, false, &h, err);
+	if (r < 0)
+		return r;
+	r = resolve_held(&h, s, path, take, opts, res, err);
+	session_let_go(&h);
+	res->duration_ms = sb_now_ms() - start;
+	return r;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SBSYNC_SESSION_RESOLVE_H
+#define SBSYNC_SESSION_RESOLVE_H
+
+#include <sbsync/session.h>
+#include <sync/tree/digest.h>
+#include <sync/session/session-local.h>
+
+/* One conflict of a root: two versions beside each other, and what both grew from. */
+struct session_row {
+	const char *path;
+	const char *saved_as;
+	struct sb_digest base; /* zero: not known */
+	uint16_t base_mode;
+};
+
+/*
+ * Decides these conflicts in one commit. `done[i]` says which were: with SB_TAKE_MERGED those that merge cleanly. Returns their number.
+ */
+int session_resolve_rows(struct session_local *x, const struct session_row *rows, size_t n, enum sb_session_take take,
+	bool *done, struct sb_error *err);
+
+#endif

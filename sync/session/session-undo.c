@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <sync/session/session-undo.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <base/file.h>
+#include <base/path.h>
+#include <base/str.h>
+#include <sync/tree/digest.h>
+
+/*
+ * The file, rootN.undo (rootN.undo-new until the changes are made):
+ *   8 bytes "SBUNDO1\n", u64 stamp, varint layers, per layer two byte strings (diffs: forward, reverse), 16 bytes XXH3-128 of all before
+ */
+#define MAGIC "SBUNDO1\n"
+#define UNDO_MAX (256u << 20)
+#define LAYERS_MAX 64
+#define KEEP_FILE (128u << 20) /* larger files are not kept */
+#define KEEP_ALL (512u << 20)  /* and no more than this for one run */
+
+void
+session_undo_free(struct session_undo *u)
+{
+	for (size_t i = 0; i < u->n; i++) {
+		sb_diff_free(&u->layers[i].forward);
+		sb_diff_free(&u->layers[i].reverse);
+	}
+	free(u->layers);
+	memset(u, 0, sizeof *u);
+}
+
+static char *
+undo_name(size_t pair, bool made, char *buf, size_t size)
+{
+	(void)snprintf(buf, size, "root%zu.undo%s", pair, made ? "" : "-new");
+	return buf;
+}
+
+static int
+take_layer(struct sb_cursor *c, size_t max, struct session_layer *out, struct sb_error *err)
+{
+	static const struct sb_manifest_limits limits = SB_MANIFEST_LIMITS_INIT;
+	size_t n[2];
+	const uint8_t *p[2];
+	int r;
+
+	for (int i = 0; i < 2; i++)
+		p[i] = sb_cursor_bytes(c, max, &n[i]);
+	if (c->bad)
+		return sb_fail(err, SB_E_CORRUPT, "the record of the last sync is damaged");
+	r = sb_diff_decode(p[0], n[0], &limits, &out->forward, err);
+	return r < 0 ? r : sb_diff_decode(p[1], n[1], &limits, &out->reverse, err);
+}
+
+static int
+parse(const struct sb_buf *b, struct session_undo *out, struct sb_error *err)
+{
+	struct sb_digest d;
+	struct sb_cursor c;
+	uint64_t n;
+	int r = 0;
+
+	if (b->len < 8 + 8 + 1 + 16 || memcmp(b->data, MAGIC, 8) != 0)
+		return sb_fail(err, SB_E_CORRUPT, "the record of the last sync is damaged");
+	d = sb_digest_of(b->data, b->len - 16);
+	if (memcmp(d.b, b->data + b->len - 16, 16) != 0)
+		return sb_fail(err, SB_E_CORRUPT, "the record of the last sync is damaged");
+	sb_cursor_init(&c, b->data + 8, b->len - 8 - 16);
+	out->stamp = sb_cursor_u64(&c);
+	n = sb_cursor_varint(&c);
+	if (c.bad || n > LAYERS_MAX)
+		return sb_fail(err, SB_E_CORRUPT, "the record of the last sync is damaged");
+	out->layers = calloc(n + 1, sizeof *out->layers);
+	if (!out->layers)
+		return sb_fail(err, SB_E_NOMEM, "undo: out of memory");
+	while (r == 0 && out->n < n)
+		r = take_layer(&c, b->len, &out->layers[out->n++], err);
+	return r;
+}
+
+static int
+load_file(int dirfd, const char *name, struct session_undo *out, struct sb_error *err)
+{
+	sb_auto(sb_buf) struct sb_buf b = { 0 };
+	int r = sb_file_read(dirfd, name, UNDO_MAX, &b, err);
+
+	memset(out, 0, sizeof *out);
+	if (r == 0)
+		r = parse(&b, out, err);
+	if (r < 0)
+		session_undo_free(out);
+	return r;
+}
+
+int
+session_undo_load(int dirfd, size_t pair, struct session_undo *out, struct sb_error *err)
+{
+	char fresh[40], made[40];
+	int r = load_file(dirfd, undo_name(pair, false, fresh, sizeof fresh), out, NULL);
+
+	/* A run that died left it: what of its changes was not made is found out when it is used. */
+	if (r == 0) {
+		(void)renameat(dirfd, fresh, dirfd, undo_name(pair, true, made, sizeof made));
+		return 0;
+	}
+	r = load_file(dirfd, undo_name(pair, true, made, sizeof made), out, err);
+	return r == SB_E_NOTFOUND ? sb_fail(err, r, "there is nothing to undo") : r;
+}
+
+/* One entry of the old tree, with all beneath it. */
+static int
+restore_tree(struct sb_diff *d, const char *path, const struct sb_entry *e, struct sb_error *err)
+{
+	struct sb_entry c = *e;
+	int r;
+
+	if (e->type == SB_ENTRY_DIR)
+		c.dir = NULL;
+	r = sb_diff_add(d, path, false, &c, e->type == SB_ENTRY_LINK ? sb_entry_target(e) : NULL, NULL, err);
+	for (uint32_t i = 0; r == 0 && e->type == SB_ENTRY_DIR && i < e->dir->n; i++) {
+		sb_autofree char *sub = sb_str_printf("%s/%s", path, e->dir->entries[i].name);
+
+		r = sub ? restore_tree(d, sub, &e->dir->entries[i], err) : sb_fail(err, SB_E_NOMEM, "undo: out of memory");
+	}
+	return r;
+}
+
+static bool
+is_beneath(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return strncmp(path, dir, n) == 0 && path[n] == '/';
+}
+
+/* What leads back: of each changed path its old entry, or its removal. */
+static int
+reverse_of(const struct sb_manifest *pre, const struct sb_diff *forward, struct sb_diff *out, struct sb_error *err)
+{
+	const char *done = NULL; /* all of it is settled */
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < forward->n; i++) {
+		const struct sb_change *c = &forward->v[i];
+		const struct sb_entry *old = sb_manifest_find(pre, c->path);
+		bool replaced = c->del && i + 1 < forward->n && strcmp(forward->v[i + 1].path, c->path) == 0;
+
+		if (done && is_beneath(c->path, done))
+			continue;
+		done = NULL;
+		if (c->del && !replaced) {
+			r = old ? restore_tree(out, c->path, old, err) : 0;
+			continue;
+		}
+		if (replaced || !old) {
+			r = sb_diff_add(out, c->path, true, NULL, NULL, NULL, err);
+			if (r == 0 && old)
+				r = restore_tree(out, c->path, old, err);
+			done = c->path;
+			i += replaced;
+			continue;
+		}
+		if (old->type == SB_ENTRY_DIR) {
+			struct sb_entry dir = *old;
+
+			dir.dir = NULL;
+			r = sb_diff_add(out, c->path, false, &dir, NULL, NULL, err);
+		} else {
+			r = restore_tree(out, c->path, old, err);
+		}
+	}
+	return r;
+}
+
+/* The content that the reverse needs goes into the base store, unless it is there. */
+static void
+keep_content(struct sb_replica *rep, const struct sb_diff *reverse)
+{
+	struct sb_store *store = sb_replica_store(rep);
+	uint64_t all = 0;
+
+	for (size_t i = 0; store && i < reverse->n; i++) {
+		const struct sb_change *c = &reverse->v[i];
+		sb_autofree uint8_t *data = NULL;
+		sb_autoclose int fd = -1;
+		struct sb_digest d;
+
+		if (c->del || c->entry.type != SB_ENTRY_FILE || !c->entry.size || c->entry.size > KEEP_FILE ||
+			all + c->entry.size > KEEP_ALL || sb_store_has(store, &c->entry.digest))
+			continue;
+		fd = sb_path_open(rep->rootfd, c->path, O_RDONLY | O_NONBLOCK, 0, NULL);
+		data = fd < 0 ? NULL : malloc(c->entry.size);
+		if (!data || sb_file_read_full(fd, data, c->entry.size, NULL) != (ssize_t)c->entry.size)
+			continue;
+		d = sb_digest_of(data, c->entry.size);
+		if (sb_digest_eq(&d, &c->entry.digest) && sb_store_add(store, &d, data, c->entry.size, NULL) == 0)
+			all += c->entry.size;
+	}
+}
+
+static int
+add_layer(struct sb_buf *b, const struct sb_diff *forward, const struct sb_diff *reverse, struct sb_error *err)
+{
+	const struct sb_diff *both[2] = { forward, reverse };
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < 2; i++) {
+		sb_auto(sb_buf) struct sb_buf one = { 0 };
+
+		sb_buf_init(&one, UNDO_MAX);
+		r = sb_diff_encode(both[i], &one, err);
+		if (r == 0)
+			sb_buf_add_bytes(b, one.data, one.len);
+	}
+	return r;
+}
+
+static int
+write_record(int dirfd, size_t pair, const struct sb_buf *b, struct sb_error *err)
+{
+	char name[40];
+	sb_autoclose int fd = openat(dirfd, undo_name(pair, false, name, sizeof name),
+		O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	/* Not synced to disk: a torn one is noticed by its sum, and losing it loses no file. */
+	return fd < 0 ? sb_fail_errno(err, "write %s", name) : sb_file_write_all(fd, b->data, b->len, err);
+}
+
+int
+session_undo_prepare(int dirfd, size_t pair, uint64_t stamp, struct sb_replica *rep, const struct sb_diff *forward,
+	struct sb_error *err)
+{
+	sb_auto(session_undo) struct session_undo old = { 0 };
+	sb_auto(sb_diff) struct sb_diff reverse = { 0 };
+	sb_auto(sb_buf) struct sb_buf b = { 0 };
+	struct sb_digest d;
+	char name[40];
+	bool grows;
+	int r = reverse_of(rep->scan.manifest, forward, &reverse, err);
+
+	if (r < 0)
+		return r;
+	keep_content(rep, &reverse);
+	grows = load_file(dirfd, undo_name(pair, true, name, sizeof name), &old, NULL) == 0 && old.stamp == stamp &&
+		old.n < LAYERS_MAX;
+	sb_buf_init(&b, UNDO_MAX);
+	sb_buf_add(&b, MAGIC, 8);
+	sb_buf_add_u64(&b, stamp);
+	sb_buf_add_varint(&b, grows ? old.n + 1 : 1);
+	for (size_t i = 0; r == 0 && grows && i < old.n; i++)
+		r = add_layer(&b, &old.layers[i].forward, &old.layers[i].reverse, err);
+	if (r == 0)
+		r = add_layer(&b, forward, &reverse, err);
+	if (r == 0)
+		r = sb_buf_check(&b, "record of a sync", err);
+	if (r < 0)
+		return r;
+	d = sb_digest_of(b.data, b.len);
+	sb_buf_add(&b, d.b, 16);
+	r = sb_buf_check(&b, "record of a sync", err);
+	return r < 0 ? r : write_record(dirfd, pair, &b, err);
+}
+
+void
+session_undo_settle(int dirfd, size_t pair, bool made)
+{
+	char fresh[40], name[40];
+
+	(void)undo_name(pair, false, fresh, sizeof fresh);
+	if (made)
+		(void)renameat(dirfd, fresh, dirfd, undo_name(pair, true, name, sizeof name));
+	else
+		(void)unlinkat(dirfd, fresh, 0);
+}

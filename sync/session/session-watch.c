@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <sbsync/session.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/file.h>
+#include <base/str.h>
+#include <sbsync/conn.h>
+#include <sync/replica/agent-watch.h>
+#include <sync/run/connect.h>
+#include <sync/wire/endpoint.h>
+#include <sync/wire/proto.h>
+#include <sync/session/session-run.h>
+#include <sync/session/session-store.h>
+#include <sync/scan/watch.h>
+
+#define QUIET_MS 80
+#define BURST_MS 2000
+#define BLIND_MS 5000     /* how often to look where there is no or only half a watch */
+#define PAUSE_MIN_MS 1000 /* after a failed sync; doubles */
+#define PAUSE_MAX_MS 60000
+
+/* A session that is kept in step. The watches only tell when to sync; what to do is found out by every sync anew. */
+struct watcher {
+	struct sb_session *s;
+	const struct sb_session_watch *how;
+	struct sb_sync_opts o;
+	enum sb_session_conflict policy;
+	struct sb_endpoint there;
+	struct sb_watch *here;
+	struct sb_buf roots; /* WATCH's payload */
+	bool blind;          /* the far side cannot watch, or not all of it */
+	bool far_changed;    /* it said so before it was asked to stop */
+};
+
+static int
+load_rules(int dirfd, size_t k, struct sb_buf *out, struct sb_error *err)
+{
+	char name[32];
+	int r;
+
+	(void)snprintf(name, sizeof name, "root%zu.rules", k);
+	r = sb_file_read(dirfd, name, 16u << 20, out, err);
+	return r < 0 ? sb_wrap(err, r, "the session's exclude rules") : 0;
+}
+
+/* What is to be watched, here and there. */
+static int
+prepare(struct watcher *w, struct sb_error *err)
+{
+	sb_autofree char *dir = sb_session_dir(w->o.state_dir, err);
+	sb_autoclose int dirfd = dir ? sb_session_open_dir(dir, w->s->name, false, err) : -1;
+	int r = 0;
+
+	if (dirfd < 0)
+		return err ? err->code : SB_E_SYS;
+	if (w->s->n_pairs > SB_WATCH_ROOTS)
+		return sb_fail(err, SB_E_LIMIT, "session '%s' has more than %d pairs: too many to watch", w->s->name, SB_WATCH_ROOTS);
+	w->here = sb_watch_new(NULL);
+	sb_buf_init(&w->roots, SB_WATCH_LIST_MAX);
+	sb_buf_add_varint(&w->roots, w->s->n_pairs);
+	for (size_t i = 0; r == 0 && i < w->s->n_pairs; i++) {
+		sb_auto(sb_endpoint) struct sb_endpoint e = { 0 };
+		sb_auto(sb_buf) struct sb_buf enc = { 0 };
+		struct sb_rules *rules;
+
+		r = load_rules(dirfd, i, &enc, err);
+		if (r == 0)
+			r = sb_endpoint_parse(w->s->pairs[i].remote, &e, err);
+		if (r < 0)
+			return r;
+		sb_buf_add_bytes(&w->roots, e.path, strlen(e.path));
+		sb_buf_add_bytes(&w->roots, enc.data, enc.len);
+		rules = sb_rules_decode(enc.data, enc.len, err);
+		if (!rules)
+			return err ? err->code : SB_E_CORRUPT;
+		if (w->here)
+			r = sb_watch_add(w->here, w->s->pairs[i].local, rules, err);
+		else
+			sb_rules_free(rules);
+	}
+	return r < 0 ? r : sb_buf_check(&w->roots, "list of roots", err);
+}
+
+/* Ends the agent's watch; what it said meanwhile is taken. */
+static int
+far_stop(struct watcher *w, struct sb_link *l, struct sb_error *err)
+{
+	const uint8_t *p;
+	uint8_t type;
+	size_t len;
+	int r = sb_wire_send(l->w, SB_MSG_UNWATCH, NULL, 0, err);
+
+	if (r == 0)
+		r = sb_wire_flush(l->w, err);
+	while (r == 0) {
+		r = sb_wire_recv(l->w, &type, &p, &len, err);
+		if (r < 0)
+			return r;
+		if (type == SB_MSG_CHANGED)
+			w->far_changed = true;
+		else if (type != SB_MSG_WATCHED || len != 1)
+			return sb_fail(err, SB_E_PROTO, "the far side sent message %u while it watched", type);
+		else
+			break;
+	}
+	w->blind = r == 0 && p[0];
+	return r < 0 ? r : sb_wire_expect(l->w, SB_MSG_PROOF, &p, &len, err);
+}
+
+static int
+far_start(struct watcher *w, struct sb_link *l, struct sb_error *err)
+{
+	int r = sb_wire_send_blob(l->w, SB_MSG_WATCH, w->roots.data, w->roots.len, err);
+
+	w->far_changed = false;
+	return r < 0 ? r : sb_wire_flush(l->w, err);
+}
+
+/* Until something changed on either side, or it is time to look anyway. `l` may be NULL. */
+static int
+wait_for_change(struct watcher *w, struct sb_link *l, struct sb_error *err)
+{
+	int64_t ms = w->how->every_ms;
+	sb_deadline end;
+
+	if ((w->blind || !l || !w->here || sb_watch_partial(w->here)) && ms > BLIND_MS)
+		ms = BLIND_MS;
+	end = sb_deadline_in(ms);
+	while (!sb_deadline_passed(end) && !w->far_changed) {
+		struct pollfd p[3] = { { .fd = w->here ? sb_watch_fd(w->here) : -1, .events = POLLIN },
+			{ .fd = l ? l->t->rfd : -1, .events = POLLIN }, { .fd = sb_cancel_fd(w->o.cancel), .events = POLLIN } };
+		uint8_t type = 0;
+		int r = sb_check_alive(w->o.cancel, SB_NEVER, "watch", err);
+
+		if (r < 0)
+			return r;
+		/* The far side may have spoken while the last answer was read. */
+		r = l ? sb_wire_peep(l->w, &type, err) : 0;
+		if (r < 0)
+			return r;
+		if (r > 0) {
+			if (type != SB_MSG_CHANGED)
+				return sb_fail(err, SB_E_PROTO, "the far side sent message %u while it watched", type);
+			w->far_changed = true;
+			break;
+		}
+		if (poll(p, 3, sb_deadline_poll_ms(end)) < 0 && errno != EINTR)
+			return sb_fail_errno(err, "poll");
+		if (p[0].revents && sb_watch_take(w->here)) {
+			sb_watch_settle(w->here, QUIET_MS, BURST_MS, w->o.cancel);
+			break;
+		}
+	}
+	return 0;
+}
+
+/* One wait over the kept connection. `peek`: only make sure that the far side watches, so that nothing is missed before the first scan. */
+static int
+watch_once(struct watcher *w, bool peek, struct sb_error *err)
+{
+	struct sb_sync_result unused = { 0 };
+	struct sb_retry retry = { 0 };
+	struct sb_link *l = sb_connect(&w->there, &w->o, &retry, err);
+	/* What it can is known once it has answered anything: after the first sync. */
+	bool can = l && l->greeted && (l->peer.features & SB_FEATURE_WATCH);
+	int r = 0;
+
+	if (!l)
+		return err ? err->code : SB_E_CONNECT;
+	if (can)
+		r = far_start(w, l, err);
+	if (r == 0 && !peek)
+		r = wait_for_change(w, can ? l : NULL, err);
+	if (r == 0 && can)
+		r = far_stop(w, l, err);
+	return sb_connect_end(l, r, &unused, &retry, err);
+}
+
+/* Failures that another try may not have. */
+static bool
+passes(int code)
+{
+	return code == SB_E_CONNECT || code == SB_E_CLOSED || code == SB_E_TIMEOUT || code == SB_E_LOCKED || code == SB_E_PEER ||
+		code == SB_E_CHANGED || code == SB_E_UNSTABLE || code == SB_E_UNAVAILABLE || code == SB_E_NOSPACE || code == SB_E_SYS ||
+		code == SB_E_CHILD;
+}
+
+static int
+sync_once(struct watcher *w, struct sb_error *err)
+{
+	struct sb_sync_result res = { 0 };
+	int r = sb_session_sync(w->s, SB_REASON_TURN, &w->o, w->policy, &res, err);
+
+	if (r != SB_E_CANCELED && w->how->on_sync)
+		w->how->on_sync(w->s, r, &res, err, w->how->arg);
+	sb_sync_result_free(&res);
+	return r;
+}
+
+static int
+pause_ms(struct watcher *w, int ms, struct sb_error *err)
+{
+	struct pollfd p = { .fd = sb_cancel_fd(w->o.cancel), .events = POLLIN };
+
+	(void)poll(&p, 1, ms);
+	return sb_check_alive(w->o.cancel, SB_NEVER, "watch", err);
+}
+
+static int
+run(struct watcher *w, struct sb_error *err)
+{
+	int pause = PAUSE_MIN_MS, r = 0;
+	bool primed = false;
+
+	while (r == 0) {
+		r = sync_once(w, err);
+		if (r == 0 && !primed) {
+			/* Now it is known what it can: watch, and look once more for what came before that. */
+			r = watch_once(w, true, err);
+			primed = r == 0;
+			if (r == 0)
+				r = sync_once(w, err);
+		}
+		if (r == 0) {
+			pause = PAUSE_MIN_MS;
+			(void)sb_session_beat(w->s, w->o.state_dir, NULL);
+			r = watch_once(w, false, err);
+		}
+		if (r < 0 && r != SB_E_CANCELED && passes(r)) {
+			sb_log(&w->o.log, SB_LOG_WARN, "watch", "%s; trying again", err->msg);
+			r = pause_ms(w, pause, err);
+			pause = pause * 2 > PAUSE_MAX_MS ? PAUSE_MAX_MS : pause * 2;
+			primed = false;
+		}
+	}
+	return r == SB_E_CANCELED ? 0 : r;
+}
+
+int
+sb_session_watch(struct sb_session *s, const struct sb_session_watch *how, const struct sb_sync_opts *opts,
+	enum sb_session_conflict policy, struct sb_error *err)
+{
+	struct watcher w = { .s = s, .how = how, .o = *opts, .policy = policy };
+	struct sb_error own = { 0 };
+	int r;
+
+	if (!err)
+		err = &own;
+	session_use_way(s, &w.o);
+	r = sb_endpoint_parse(s->pairs[0].remote, &w.there, err);
+	if (r == 0)
+		r = prepare(&w, err);
+	if (r == 0 && !opts->conn) {
+		w.o.conn = sb_conn_open(s->pairs[0].remote, &w.o, err);
+		r = w.o.conn ? 0 : err->code;
+	}
+	if (r == 0)
+		r = run(&w, err);
+	if (!opts->conn)
+		sb_conn_free(w.o.conn);
+	sb_watch_free(w.here);
+	sb_buf_free(&w.roots);
+	sb_endpoint_free(&w.there);
+	return r == SB_E_CANCELED ? 0 : r;
+}

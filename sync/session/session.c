@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <sbsync/session.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <base/file.h>
+#include <base/path.h>
+#include <base/str.h>
+#include <sync/run/connect.h>
+#include <sync/wire/endpoint.h>
+#include <sync/wire/limit.h>
+#include <sync/run/mirror-int.h>
+#include <sync/run/result.h>
+#include <sync/session/session-run.h>
+#include <sync/session/session-store.h>
+
+#define BACKOFF_MIN 60   /* s, after the first failed recovery */
+#define BACKOFF_MAX 3600
+
+void
+session_let_go(struct session_held *h)
+{
+	sb_file_unlock(h->lockfd);
+	if (h->dirfd >= 0)
+		(void)close(h->dirfd);
+	h->dirfd = h->lockfd = -1;
+}
+
+int
+session_hold(const char *state_dir, const char *name, bool create, struct session_held *h, struct sb_error *err)
+{
+	sb_autofree char *dir = sb_session_dir(state_dir, err);
+	int r;
+
+	h->dirfd = h->lockfd = -1;
+	if (!dir)
+		return err ? err->code : SB_E_NOMEM;
+	h->dirfd = sb_session_open_dir(dir, name, create, err);
+	if (h->dirfd < 0)
+		return h->dirfd;
+	h->lockfd = openat(h->dirfd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	r = h->lockfd < 0 ? sb_fail_errno(err, "lock of session '%s'", name) : sb_file_lock(h->lockfd, 0, err);
+	if (r == SB_E_LOCKED)
+		sb_fail(err, r, "another process works on session '%s': wait for it or stop it", name);
+	if (r == 0)
+		r = sb_session_upgrade(h->dirfd, name, err);
+	if (r < 0)
+		session_let_go(h);
+	return r;
+}
+
+uint64_t
+session_stamp(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static int
+set_error(struct sb_session *s, int code, const struct sb_error *err)
+{
+	free(s->last_error);
+	s->last_error = code < 0 && err ? strdup(err->msg) : NULL;
+	return code;
+}
+
+static int
+keep_text(char **to, const char *from, bool is_path, struct sb_error *err)
+{
+	if (!from)
+		return 0;
+	*to = is_path ? mirror_absolute(from, err) : strdup(from);
+	return *to ? 0 : sb_fail(err, SB_E_NOMEM, "session: out of memory");
+}
+
+/* What was said at the start about the way to the other side holds for later calls too. */
+static int
+keep_way(struct sb_session *s, const struct sb_sync_opts *o, struct sb_error *err)
+{
+	int r;
+
+	s->port = o->port;
+	r = keep_text(&s->identity_file, o->identity, true, err);
+	if (r == 0)
+		r = keep_text(&s->ssh_config, o->ssh_config, true, err);
+	if (r == 0)
+		r = keep_text(&s->known_hosts, o->known_hosts, true, err);
+	return r < 0 ? r : keep_text(&s->rsh, o->rsh, false, err);
+}
+
+void
+session_use_way(const struct sb_session *s, struct sb_sync_opts *o)
+{
+	o->port = o->port ? o->port : (int)s->port;
+	o->identity = o->identity ? o->identity : s->identity_file;
+	o->ssh_config = o->ssh_config ? o->ssh_config : s->ssh_config;
+	o->known_hosts = o->known_hosts ? o->known_hosts : s->known_hosts;
+	o->rsh = o->rsh ? o->rsh : s->rsh;
+}
+
+/* One attempt at the pairs that are not done yet. What a done one brought stays when a later one is tried again. */
+static int
+try_pairs(struct session_run *run, const struct sb_endpoint *there, struct sb_retry *retry, size_t *done, struct sb_error *err)
+{
+	int64_t start = sb_now_ms();
+	int r;
+
+	run->link = sb_connect(there, run->o, retry, err);
+	r = run->link ? 0 : err->code;
+	run->retry = retry;
+	run->res->phases_ms[SB_PHASE_CONNECT] += sb_now_ms() - start;
+	while (r == 0 && *done < run->s->n_pairs) {
+		r = session_run_pair(run, *done, err);
+		if (r == 0) {
+			(*done)++;
+			r = sb_result_add(run->whole, run->res, err);
+		}
+	}
+	r = sb_connect_end(run->link, r, run->res, retry, err);
+	run->link = NULL;
+	return r;
+}
+
+/* All pairs over one connection, within one time limit; ends at the first that fails. */
+static int
+run_pairs(struct session_run *run, struct sb_error *err)
+{
+	sb_auto(sb_endpoint) struct sb_endpoint there = { 0 };
+	struct sb_sync_opts o = *run->o;
+	struct sb_sync_result part = { 0 }, *res = run->res;
+	struct sb_retry retry = { 0 };
+	struct sb_error own = { 0 };
+	struct sb_limit limit;
+	int64_t start = sb_now_ms();
+	size_t done = 0;
+	int r;
+
+	if (!err)
+		err = &own;
+	r = sb_limit_start(&limit, o.cancel, o.timeout_ms, err);
+
+	if (r < 0)
+		return r;
+	o.cancel = sb_limit_cancel(&limit);
+	run->o = &o;
+	run->res = &part;
+	run->whole = res;
+	r = sb_endpoint_parse(run->s->pairs[0].remote, &there, err);
+	if (r == 0) {
+		do
+			r = try_pairs(run, &there, &retry, &done, err);
+		while (r < 0 && sb_retry_again(&retry, r, &o, err, &part));
+	}
+	if (sb_result_add(res, &part, r == 0 ? err : NULL) < 0 && r == 0)
+		r = SB_E_NOMEM;
+	run->res = res;
+	run->o = NULL;
+	run->res->duration_ms = sb_now_ms() - start;
+	return sb_limit_end(&limit, r, err);
+}
+
+static const char *const reasons[] = { "turn", "stop", "crash", "push" };
+
+static enum sb_direction
+direction_of(enum sb_session_reason reason)
+{
+	return reason == SB_REASON_TURN ? SB_BOTH_WAYS : reason == SB_REASON_PUSH ? SB_TO_RUNTIME : SB_FROM_RUNTIME;
+}
+
+static void
+note_outcome(struct sb_session *s, enum sb_session_reason reason, int code, const struct sb_error *err)
+{
+	set_error(s, code, err);
+	if (code == 0) {
+		s->last_sync = time(NULL);
+		s->failures = 0;
+		s->next_try = 0;
+		s->state = reason == SB_REASON_STOP ? SB_SESSION_STOPPED :
+			reason == SB_REASON_CRASH ? SB_SESSION_ORPHANED : SB_SESSION_ACTIVE;
+		return;
+	}
+	if (direction_of(reason) & SB_FROM_RUNTIME)
+		s->state = SB_SESSION_UNSYNCED;
+	if (reason == SB_REASON_CRASH) {
+		int64_t wait = BACKOFF_MIN << (s->failures > 6 ? 6 : s->failures);
+
+		s->failures++;
+		s->next_try = time(NULL) + (wait > BACKOFF_MAX ? BACKOFF_MAX : wait);
+	}
+}
+
+static int
+sync_held(struct session_held *h, struct sb_session *s, enum sb_session_reason reason, const struct sb_sync_opts *opts,
+	enum sb_session_conflict policy, struct sb_sync_result *res, struct sb_error *err)
+{
+	struct sb_sync_opts o = *opts;
+	struct session_policies policies = { 0 };
+	struct session_run run = { .s = s, .dirfd = h->dirfd, .o = &o, .direction = direction_of(reason), .policies = &policies,
+		.stamp = session_stamp(), .res = res };
+	struct sb_error own = { 0 };
+	int r, saved;
+
+	memset(res, 0, sizeof *res);
+	res->direction = reason == SB_REASON_TURN ? "both" : reason == SB_REASON_PUSH ? "to_runtime" : "from_runtime";
+	res->reason = reasons[reason];
+	if (!err)
+		err = &own;
+	if (s->state == SB_SESSION_STOPPED)
+		return sb_fail(err, SB_E_STATE, "session '%s' is stopped: sbsync start %s %s opens it anew", s->name, s->pairs[0].local,
+			s->pairs[0].remote);
+	if (s->state == SB_SESSION_STARTING)
+		return sb_fail(err, SB_E_STATE, "session '%s' was never pushed completely: sbsync start %s %s goes on with it", s->name,
+			s->pairs[0].local, s->pairs[0].remote);
+	if (reason == SB_REASON_PUSH && s->state == SB_SESSION_UNSYNCED)
+		return sb_fail(err, SB_E_STATE, "session '%s' has not been synced back yet: sbsync sync %s", s->name, s->name);
+	session_use_way(s, &o);
+	if (reason != SB_REASON_CRASH && !opts->dry_run)
+		(void)sb_session_beat(s, opts->state_dir, NULL);
+	r = session_policies_make(s, policy, &policies, err);
+	if (r == 0)
+		r = run_pairs(&run, err);
+	session_policies_free(&policies);
+	if (opts->dry_run)
+		return r;
+	note_outcome(s, reason, r, err);
+	saved = sb_session_save(h->dirfd, s, r == 0 ? err : NULL);
+	sb_session_log(h->dirfd, reasons[reason], r, err, res);
+	return r < 0 ? r : saved;
+}
+
+int
+sb_session_sync(struct sb_session *s, enum sb_session_reason reason, const struct sb_sync_opts *opts,
+	enum sb_session_conflict policy, struct sb_sync_result *res, struct sb_error *err)
+{
+	struct session_held h;
+	struct sb_session now;
+	int r = session_hold(opts->state_dir, s->name, false, &h, err);
+
+	memset(res, 0, sizeof *res);
+	if (r < 0)
+		return r;
+	/* What another process did since it was loaded counts. */
+	r = sb_session_load(opts->state_dir, s->name, NULL, &now, err);
+	if (r == 0) {
+		sb_session_free(s);
+		*s = now;
+		r = sync_held(&h, s, reason, opts, policy, res, err);
+	}
+	session_let_go(&h);
+	return r;
+}
+
+static int
+add_pair(struct sb_session *s, const char *local, const char *remote, struct sb_error *err)
+{
+	struct sb_session_pair *v = realloc(s->pairs, (s->n_pairs + 1) * sizeof *v), *p;
+	struct stat st;
+
+	if (!v)
+		return sb_fail(err, SB_E_NOMEM, "session: out of memory");
+	s->pairs = v;
+	p = &v[s->n_pairs++];
+	memset(p, 0, sizeof *p);
+	p->local = mirror_absolute(local, err);
+	if (!p->local)
+		return err ? err->code : SB_E_SYS;
+	if (stat(p->local, &st) < 0)
+		return sb_fail_errno(err, "%s", p->local);
+	if (!S_ISDIR(st.st_mode))
+		return sb_fail(err, SB_E_INVAL, "%s is not a directory", p->local);
+	p->remote = strdup(remote);
+	if (!p->remote)
+		return sb_fail(err, SB_E_NOMEM, "session: out of memory");
+	return sb_random(p->id, sizeof p->id, err);
+}
+
+static bool
+overlap(const char *a, const char *b)
+{
+	size_t n = strlen(a), m = strlen(b);
+
+	return (strncmp(a, b, n) == 0 && (!b[n] || b[n] == '/')) || (strncmp(a, b, m) == 0 && (!a[m] || a[m] == '/'));
+}
+
+/* "LOCAL:REMOTE-PATH" becomes a pair on the same host as the first. */
+static int
+add_also(struct sb_session *s, const char *text, struct sb_error *err)
+{
+	const char *colon = strrchr(text, ':');
+	sb_auto(sb_endpoint) struct sb_endpoint first = { 0 };
+	sb_autofree char *local = NULL, *remote = NULL;
+	int r;
+
+	if (!colon || colon == text || !colon[1])
+		return sb_fail(err, SB_E_USAGE, "--also %s: write LOCAL:REMOTE-PATH", text);
+	r = sb_endpoint_parse(s->pairs[0].remote, &first, err);
+	if (r < 0)
+		return r;
+	local = strndup(text, (size_t)(colon - text));
+	if (first.kind == SB_ENDPOINT_LOCAL)
+		remote = strdup(colon + 1);
+	else
+		remote = sb_str_printf("ssh://%s%s%s:%d/%s%s", first.user ? first.user : "", first.user ? "@" : "", first.host,
+			first.port ? first.port : 22, colon[1] == '/' ? "" : "~/", colon[1] == '/' ? colon + 2 : colon + 1);
+	if (!local || !remote)
+		return sb_fail(err, SB_E_NOMEM, "session: out of memory");
+	return add_pair(s, local, remote, err);
+}
+
+/* "PATTERN=HOW". */
+static int
+add_rule(struct sb_session *s, const char *text, struct sb_error *err)
+{
+	const char *eq = strrchr(text, '=');
+	sb_autofree char *pattern = eq ? strndup(text, (size_t)(eq - text)) : NULL;
+	enum sb_session_conflict how;
+
+	if (eq && !pattern)
+		return sb_fail(err, SB_E_NOMEM, "session: out of memory");
+	if (!eq || eq == text || !sb_session_conflict_of(eq + 1, &how))
+		return sb_fail(err, SB_E_USAGE, "'%s' is no conflict rule: write PATTERN=both, =local, =runtime or =merge", text);
+	return sb_session_add_rule(s, pattern, how, err);
+}
+
+static int
+make_name(struct sb_session *s, const char *wanted, struct sb_error *err)
+{
+	const char *leaf = strrchr(s->pairs[0].local, '/');
+	char *p;
+
+	s->name = wanted ? strdup(wanted) : strndup(leaf && leaf[1] ? leaf + 1 : "root", 48);
+	if (!s->name)
+		return sb_fail(err, SB_E_NOMEM, "session: out of memory");
+	if (wanted && !sb_session_name_ok(wanted))
+		return sb_fail(err, SB_E_USAGE, "'%s' is not a session name: use letters, digits, '-', '_' and '.'", wanted);
+	for (p = s->name; !wanted && *p; p++)
+		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.", *p) ||
+			(p == s->name && (*p == '.' || *p == '-')))
+			*p = '_';
+	return 0;
+}
+
+/* A local remote path is kept absolute: later commands run elsewhere. */
+static int
+settle_remote(const char *remote, char **out, struct sb_error *err)
+{
+	sb_auto(sb_endpoint) struct sb_endpoint e = { 0 };
+	int r = sb_endpoint_parse(remote, &e, err);
+
+	if (r < 0)
+		return r;
+	*out = e.kind == SB_ENDPOINT_LOCAL ? mirror_absolute(e.path, err) : strdup(remote);
+	return *out ? 0 : err && err->code ? err->code : SB_E_NOMEM;
+}
+
+static int
+describe(const char *local, const char *remote, const struct sb_session_start *how, struct sb_session *s,
+	struct sb_error *err)
+{
+	sb_autofree char *there = NULL;
+	int r = settle_remote(remote, &there, err);
+
+	if (r == 0)
+		r = add_pair(s, local, there, err);
+	for (size_t i = 0; r == 0 && how->also && how->also[i]; i++)
+		r = add_also(s, how->also[i], err);
+	for (size_t i = 0; r == 0 && i < s->n_pairs; i++)
+		for (size_t k = 0; k < s->n_pairs; k++)
+			if ((i != k && overlap(s->pairs[i].local, s->pairs[k].local)) ||
+				(s->pairs[k].remote[0] == '/' && overlap(s->pairs[i].local, s->pairs[k].remote)))
+				return sb_fail(err, SB_E_INVAL, "%s and %s lie inside each other", s->pairs[i].local,
+					i != k ? s->pairs[k].local : s->pairs[k].remote);
+	if (r == 0)
+		r = make_name(s, how->name, err);
+	if (r == 0)
+		r = sb_random(s->identity, sizeof s->identity, err);
+	s->created = time(NULL);
+	s->owner_pid = how->owner_pid == SB_SESSION_NO_OWNER ? 0 : how->owner_pid ? how->owner_pid : getppid();
+	s->owner_start = sb_session_proc_start(s->owner_pid);
+	s->state = SB_SESSION_STARTING;
+	return r;
+}
+
+/* One of this name: stopped ones make room, one that never got through its start goes on, others are in the way. */
+static int
+take_name(struct sb_session *s, const struct sb_sync_opts *opts, const char *wanted, struct sb_error *err)
+{
+	for (int n = 2; n < 1000; n++) {
+		sb_auto(sb_session) struct sb_session old = { 0 };
+		struct sb_error e = { 0 };
+		char *next;
+		int r = sb_session_load(opts->state_dir, s->name, NULL, &old, &e);
+
+		if (r == SB_E_NOTFOUND)
+			return 0;
+		if (r == 0 && old.state == SB_SESSION_STOPPED)
+			return sb_session_remove(&old, opts->state_dir, false, err);
+		if (r == 0 && old.state == SB_SESSION_STARTING && strcmp(old.pairs[0].local, s->pairs[0].local) == 0 &&
+			strcmp(old.pairs[0].remote, s->pairs[0].remote) == 0)
+			return sb_session_remove(&old, opts->state_dir, true, err);
+		if (wanted)
+			return sb_fail(err, SB_E_EXISTS, "a session '%s' is open: stop it, or choose another --name", s->name);
+		next = sb_str_printf("%.*s-%d", (int)strcspn(s->name, "\n") > 48 ? 48 : (int)strlen(s->name), s->name, n);
+		if (!next)
+			return sb_fail(err, SB_E_NOMEM, "session: out of memory");
+		free(s->name);
+		s->name = next;
+	}
+	return sb_fail(err, SB_E_EXISTS, "too many sessions are called '%s': choose a --name", s->name);
+}
+
+int
+sb_session_start(const char *local, const char *remote, const struct sb_session_start *how, const struct sb_sync_opts *opts,
+	enum sb_session_conflict policy, struct sb_session *out, struct sb_sync_result *res, struct sb_error *err)
+{
+	sb_auto(sb_session) struct sb_session s = { 0 };
+	struct session_held h = { -1, -1 };
+	struct session_policies policies = { 0 };
+	struct session_run run = { .s = &s, .o = opts, .direction = SB_TO_RUNTIME, .policies = &policies, .first = true,
+		.stamp = session_stamp(), .res = res };
+	int r;
+
+	memset(res, 0, sizeof *res);
+	res->direction = "to_runtime";
+	res->reason = "start";
+	r = describe(local, remote, how, &s, err);
+	s.conflict = policy == SB_SESSION_AS_STARTED ? SB_SESSION_KEEP_BOTH : policy;
+	for (size_t i = 0; r == 0 && how->conflict_rules && how->conflict_rules[i]; i++)
+		r = add_rule(&s, how->conflict_rules[i], err);
+	if (r == 0)
+		r = session_policies_make(&s, policy, &policies, err);
+	if (r == 0)
+		r = keep_way(&s, opts, err);
+	if (r == 0)
+		r = take_name(&s, opts, how->name, err);
+	if (r == 0)
+		r = session_hold(opts->state_dir, s.name, true, &h, err);
+	if (r == 0)
+		r = sb_session_save(h.dirfd, &s, err);
+	if (r == 0) {
+		(void)sb_session_beat(&s, opts->state_dir, NULL);
+		run.dirfd = h.dirfd;
+		r = run_pairs(&run, err);
+		set_error(&s, r, err);
+		if (r == 0) {
+			s.state = SB_SESSION_ACTIVE;
+			s.last_sync = time(NULL);
+		}
+		if (sb_session_save(h.dirfd, &s, r == 0 ? err : NULL) < 0 && r == 0)
+			r = err ? err->code : SB_E_SYS;
+		sb_session_log(h.dirfd, "start", r, err, res);
+	}
+	session_let_go(&h);
+	session_policies_free(&policies);
+	if (r == 0 && out) {
+		*out = s;
+		memset(&s, 0, sizeof s);
+	}
+	return r;
+}
+
+/* Whether and why one session is left alone by a recovery; NULL: it is due. */
+static const char *
+not_due(const struct sb_session *s, bool now)
+{
+	if (s->state == SB_SESSION_STOPPED || s->state == SB_SESSION_ORPHANED || s->state == SB_SESSION_STARTING)
+		return "nothing";
+	if (sb_session_owned(s))
+		return "owned";
+	/* A time that is further away than any pause was told by a clock that has been set back since. */
+	return !now && s->next_try > time(NULL) && s->next_try <= time(NULL) + BACKOFF_MAX ? "later" : NULL;
+}
+
+static int
+recover_one(struct sb_session *s, bool now, const struct sb_sync_opts *opts, sb_recover_fn fn, void *arg)
+{
+	struct sb_sync_result res = { 0 };
+	struct sb_error err = { 0 };
+	struct session_held h;
+	const char *why = not_due(s, now);
+	int r = 0;
+
+	if (why) {
+		fn(s, why, &res, &err, arg);
+		return 0;
+	}
+	r = session_hold(opts->state_dir, s->name, false, &h, &err);
+	if (r == SB_E_LOCKED) {
+		fn(s, "busy", &res, &err, arg);
+		return 0;
+	}
+	if (r == 0) {
+		struct sb_session fresh = { 0 };
+
+		/* Whoever held it a moment ago may have done the work. */
+		r = sb_session_load(opts->state_dir, s->name, NULL, &fresh, &err);
+		if (r == 0) {
+			sb_session_free(s);
+			*s = fresh;
+			why = not_due(s, now);
+		}
+		if (r < 0 || why) {
+			session_let_go(&h);
+			fn(s, r < 0 ? "failed" : why, &res, &err, arg);
+			return r < 0 ? 1 : 0;
+		}
+		r = sync_held(&h, s, SB_REASON_CRASH, opts, SB_SESSION_AS_STARTED, &res, &err);
+		session_let_go(&h);
+	}
+	fn(s, r < 0 ? "failed" : "done", &res, &err, arg);
+	sb_sync_result_free(&res);
+	return r < 0 ? 1 : 0;
+}
+
+/* Timers may start a recovery while a long one is under way: the second has nothing to do. */
+static int
+lock_recovery(const char *state_dir, struct sb_error *err)
+{
+	sb_autofree char *dir = sb_session_dir(state_dir, err);
+	sb_autofree char *path = dir ? sb_str_printf("%s/recover.lock", dir) : NULL;
+	int fd, r;
+
+	if (!path)
+		return err && err->code ? err->code : SB_E_NOMEM;
+	r = sb_file_mkdirs(dir, 0700, err);
+	if (r < 0)
+		return r;
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return sb_fail_errno(err, "open %s", path);
+	r = sb_file_lock(fd, 0, err);
+	if (r < 0) {
+		(void)close(fd);
+		return r == SB_E_LOCKED ? sb_fail(err, r, "another recovery of all sessions is under way") : r;
+	}
+	return fd;
+}
+
+int
+sb_session_recover(const char *name, bool now, const struct sb_sync_opts *opts, sb_recover_fn fn, void *arg,
+	struct sb_error *err)
+{
+	sb_auto(sb_session_list) struct sb_session_list all = { 0 };
+	sb_autoclose int lock = -1;
+	int r, failed = 0;
+
+	if (name) {
+		all.v = calloc(1, sizeof *all.v);
+		if (!all.v)
+			return sb_fail(err, SB_E_NOMEM, "sessions: out of memory");
+		r = sb_session_load(opts->state_dir, name, NULL, &all.v[0], err);
+		all.n = r == 0;
+	} else {
+		lock = lock_recovery(opts->state_dir, err);
+		r = lock < 0 ? lock : sb_session_load_all(opts->state_dir, &all, err);
+	}
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < all.n_bad; i++) {
+		struct sb_sync_result none = { 0 };
+		struct sb_error why = { 0 };
+
+		(void)sb_fail(&why, SB_E_CORRUPT, "%s", all.bad[i]);
+		fn(NULL, "failed", &none, &why, arg);
+		failed++;
+	}
+	for (size_t i = 0; i < all.n; i++) {
+		r = sb_check_alive(opts->cancel, SB_NEVER, "recover", err);
+		if (r < 0)
+			return r;
+		failed += recover_one(&all.v[i], now, opts, fn, arg);
+	}
+	return failed;
+}
+
+int
+sb_session_remove(struct sb_session *s, const char *state_dir, bool discard, struct sb_error *err)
+{
+	sb_autofree char *dir = sb_session_dir(state_dir, err);
+	sb_autofree char *sessions = dir ? sb_str_printf("%s/sessions", dir) : NULL;
+	sb_autofree char *pairs = dir ? sb_str_printf("%s/pairs", dir) : NULL;
+	sb_autoclose int fd = -1, pfd = -1;
+	struct session_held h;
+	int r;
+
+	if (!sessions || !pairs)
+		return err && err->code ? err->code : SB_E_NOMEM;
+	if (s->state != SB_SESSION_STOPPED && !discard)
+		return sb_fail(err, SB_E_STATE, "session '%s' is %s: 'sbsync stop %s' brings its work back first; --discard forgets it (what changed in "
+			"%s since the last sync stays only there)", s->name, sb_session_state_name(s->state), s->name, s->pairs[0].remote);
+	r = session_hold(state_dir, s->name, false, &h, err);
+	if (r < 0)
+		return r;
+	fd = open(sessions, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	pfd = open(pairs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (size_t i = 0; pfd >= 0 && i < s->n_pairs; i++) {
+		char hex[33], name[48];
+
+		(void)snprintf(name, sizeof name, "%s-local", sb_str_hex(s->pairs[i].id, 16, hex));
+		(void)sb_path_remove_tree(pfd, name, NULL);
+		(void)snprintf(name, sizeof name, "%s-shadow", hex);
+		(void)sb_path_remove_tree(pfd, name, NULL);
+	}
+	r = fd < 0 ? sb_fail_errno(err, "open %s", sessions) : sb_path_remove_tree(fd, s->name, err);
+	session_let_go(&h);
+	return r;
+}
+
+int
+sb_session_log_fd(const struct sb_session *s, struct sb_error *err)
+{
+	sb_autofree char *dir = sb_session_dir(NULL, err);
+	sb_autoclose int fd = dir ? sb_session_open_dir(dir, s->name, false, err) : -1;
+	int log;
+
+	if (fd < 0)
+		return err ? err->code : SB_E_SYS;
+	log = openat(fd, "log", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	return log < 0 ? sb_fail_errno(err, "the log of session '%s'", s->name) : log;
+}

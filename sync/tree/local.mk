@@ -1,0 +1,17 @@
+# What a tree is: entries, manifests, differences, digests.
+sync_libsbsync_core_la_SOURCES += \
+	%D%/arena.c %D%/arena.h \
+	%D%/diff-apply.c \
+	%D%/diff-codec.c \
+	%D%/diff.c \
+	%D%/digest.h \
+	%D%/hash.c %D%/hash.h \
+	%D%/manifest-codec.h \
+	%D%/manifest-decode.c \
+	%D%/manifest-encode.c \
+	%D%/manifest-file.c \
+	%D%/manifest-finish.c \
+	%D%/manifest-priv.h \
+	%D%/manifest-walk.c \
+	%D%/manifest.c %D%/manifest.h \
+	%D%/nstime.h
