@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 /*
- * The helper of the host's runtimes, a static program that is small enough to be in every sandbox (lib/host/runtime-box.h says
+ * The helper of the host's runtimes, a static program that is small enough to be in every sandbox (lib/host/runtime/runtime-box.h says
  * where). It carries no secrets: whatever of it a hostile neighbour in the sandbox reads or kills harms that sandbox only.
  */
 #define BOX_FAILED 125 /* the helper itself failed */
@@ -56,7 +56,7 @@ int box_main_enter(int argc, char **argv);  /* enter -p PID -t TICKS [-g CGROUP]
 int box_main_init(int argc, char **argv);   /* init: the first process of a sandbox */
 int box_main_dial(int argc, char **argv);   /* dial PORT: joins stdin and stdout to the loopback port */
 int box_main_shim(int argc, char **argv);   /* shim [-ep] [-s FILE] [-u FILE] -- CMD...: pipes for its output, its exit code in FILE */
-int box_main_serve(int argc, char **argv);  /* serve: runs commands for the host, see lib/host/boxserve.h */
+int box_main_serve(int argc, char **argv);  /* serve: runs commands for the host, see lib/host/runtime/boxserve.h */
 int box_main_await(int argc, char **argv);  /* await: ends as the command whose socket is its stdin */
 int box_main_signal(int argc, char **argv); /* signal MARK NUMBER: prints how many there were */
 int box_main_place(int argc, char **argv);  /* place [-g CGROUP]... [-N NETNS] -- CMD...: executes it in there */

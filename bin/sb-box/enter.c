@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include <base/spawn.h>
-#include <host/boxfilter.h>
+#include <host/runtime/boxfilter.h>
 
 #define GROUPS_MAX 8
 #define CAPS_MAX 63

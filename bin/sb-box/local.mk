@@ -9,7 +9,7 @@ sb_box_SOURCES = \
 	%D%/serve.c \
 	%D%/shim.c \
 	%D%/tree.c \
-	lib/host/boxfilter.c lib/host/boxfilter.h lib/host/boxserve.h
+	lib/host/runtime/boxfilter.c lib/host/runtime/boxfilter.h lib/host/runtime/boxserve.h
 sb_box_CFLAGS = $(AM_CFLAGS)
 if !SANITIZED
 sb_box_LDFLAGS = $(AM_LDFLAGS) -all-static -Wl,--gc-sections

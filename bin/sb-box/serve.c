@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <host/boxserve.h>
+#include <host/runtime/boxserve.h>
 
 #define FDS_MAX 4
 /* What was killed and is not gone after so many rounds of 2 ms is left to the sandbox's own end. */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <host/idcheck.h>
+#include <host/storage/idcheck.h>
 
 #define CHANGES_MAX 100000
 

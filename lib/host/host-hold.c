@@ -3,7 +3,7 @@
 
 #include <host/hostimpl.h>
 
-#include <host/idcheck.h>
+#include <host/storage/idcheck.h>
 
 /* The intent first, so that a hold is in force from the moment anybody may rely on it. */
 static int

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include <host/idcheck.h>
+#include <host/storage/idcheck.h>
 
 #define KILLED_TOOLS_MS 10000
 #define PROCESS_GRACE_MS 500

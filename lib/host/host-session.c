@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include <host/idcheck.h>
+#include <host/storage/idcheck.h>
 
 static int
 set_labels(struct sb_strmap *m, const struct sb_host_label *labels, size_t n, struct sb_error *err)

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <host/idcheck.h>
+#include <host/storage/idcheck.h>
 
 /* Names of the storage's own that pass by. */
 #define ZFS_DIFF_PREFIX "zfs-diff-"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include <base/file.h>
-#include <host/idcheck.h>
+#include <host/storage/idcheck.h>
 
 #define PREFIX_MAX 64
 #define FIRST_BUCKETS 256

@@ -8,8 +8,8 @@
 #include <host/hostdb.h>
 #include <host/hsess.h>
 #include <host/process.h>
-#include <host/runtime.h>
-#include <host/storage.h>
+#include <host/runtime/runtime.h>
+#include <host/storage/storage.h>
 #include <sb/host-exec.h>
 #include <sb/host-snapshot.h>
 

@@ -14,8 +14,8 @@
 #include <base/file.h>
 #include <base/path.h>
 #include <host/hostimpl.h>
-#include <host/idcheck.h>
-#include <host/proctree.h>
+#include <host/storage/idcheck.h>
+#include <host/runtime/proctree.h>
 
 /* Ended processes are shown this long. */
 #define KEEP_ENDED_NS (600 * INT64_C(1000000000))

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include <host/idcheck.h>
+#include <host/storage/idcheck.h>
 
 #define NS 1000000000
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <host/idcheck.h>
+#include <host/storage/idcheck.h>
 
 #define NS 1000000000
 #define GONE_MS 5000

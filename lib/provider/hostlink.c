@@ -15,7 +15,7 @@
 #include <base/file.h>
 #include <base/path.h>
 #include <base/str.h>
-#include <host/runtime.h>
+#include <host/runtime/runtime.h>
 #include <provider/toolbox.h>
 #include <rpc/embed.h>
 #include <sb/rpc.h>

@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-#include <host/idcheck.h>
+#include <host/storage/idcheck.h>
 #include <host/state.h>
-#include <host/zfs.h>
+#include <host/storage/zfs.h>
 
 static void
 session_ids(void **state)

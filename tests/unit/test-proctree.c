@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/proctree.h>
+#include <host/runtime/proctree.h>
 
 #include <signal.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include <base/str.h>
-#include <host/proctree.h>
+#include <host/runtime/proctree.h>
 
 #include "tests/lib/tmpdir.h"
 

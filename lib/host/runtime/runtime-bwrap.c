@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <host/runtime/runtime-box.h>
+
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <base/file.h>
+#include <host/runtime/boxfilter.h>
+#include <host/runtime/proctree.h>
+
+/*
+ * Bubblewrap makes the namespaces of a session once, around the helper as their first process; every command enters them by
+ * the helper (bin/sb-box/enter.c), which gives up all capabilities and installs the filter before it executes anything.
+ */
+#define START_MS 20000
+#define FREEZE_MS 10000
+#define FREEZE_ROUNDS 200
+
+/* The filter as a file that bwrap reads from its standard input. */
+static int
+filter_fd(struct sb_error *err)
+{
+	size_t n;
+	const struct sock_filter *f = sb_boxfilter_program(&n);
+	sb_autoclose int fd = memfd_create("filter", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return sb_fail_errno(err, "memfd");
+	if (sb_file_write_all(fd, f, n * sizeof *f, err) < 0 || lseek(fd, 0, SEEK_SET) < 0)
+		return SB_E_SYS;
+	return sb_steal_fd(&fd);
+}
+
+static int
+add_all(struct sb_strlist *l, const char *const *v, struct sb_error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; v[i] && r == 0; i++)
+		r = sb_strlist_add(l, v[i], err);
+	return r;
+}
+
+static int
+add_groups(struct sb_strlist *l, const struct sb_cgroup *g, struct sb_error *err)
+{
+	int r = 0;
+
+	for (int i = 0; i < SB_CGROUP_KINDS && r == 0; i++) {
+		if (!g->dir[i] || (g->v2 && i > 0))
+			continue;
+		r = sb_strlist_add(l, "-g", err);
+		if (r == 0)
+			r = sb_strlist_add(l, g->dir[i], err);
+	}
+	return r;
+}
+
+/*
+ * User 0 of the host is who the kernel asks for in /proc/sys and its like, capabilities or not; bwrap leaves them writable when it
+ * runs as that user. What is left of /proc that tells of the machine is empty.
+ */
+static int
+add_proc_covers(struct sb_strlist *l, struct sb_error *err)
+{
+	static const char *const readonly[] = { "/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", NULL };
+	static const char *const empty[] = { "/proc/kcore", "/proc/kmsg", "/proc/keys", "/proc/timer_list", "/proc/sched_debug",
+		"/proc/latency_stats", "/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup", NULL };
+	static const char *const dirs[] = { "/proc/acpi", "/proc/scsi", "/proc/asound", NULL };
+	int r = 0;
+
+	for (size_t i = 0; readonly[i] && r == 0; i++)
+		if (access(readonly[i], F_OK) == 0)
+			r = add_all(l, (const char *[]){ "--ro-bind", readonly[i], readonly[i], NULL }, err);
+	for (size_t i = 0; empty[i] && r == 0; i++)
+		if (access(empty[i], F_OK) == 0)
+			r = add_all(l, (const char *[]){ "--ro-bind", "/dev/null", empty[i], NULL }, err);
+	for (size_t i = 0; dirs[i] && r == 0; i++)
+		if (access(dirs[i], F_OK) == 0)
+			r = add_all(l, (const char *[]){ "--tmpfs", dirs[i], "--remount-ro", dirs[i], NULL }, err);
+	return r;
+}
+
+static int
+add_mounts(struct sb_rtboxes *b, const struct sb_runtime_cmd *cmd, struct sb_strlist *l, struct sb_error *err)
+{
+	const char *const skeleton[] = { "--ro-bind", b->root, "/", "--dev", "/dev", "--proc", "/proc", NULL };
+	const char *const work[] = { "--bind", cmd->workspace, SB_BOX_WORKSPACE, "--chdir", SB_BOX_WORKSPACE, NULL };
+	static const char *const rooms[] = { "/tmp", SB_BOX_HOME, "/run", "/dev/shm" };
+	unsigned long long room = b->o->session_tmp_mb ? b->o->session_tmp_mb << 20 : 1ull << 40;
+	struct sb_rtbox_root root = { 0 };
+	int r = add_all(l, skeleton, err);
+
+	if (r == 0)
+		r = add_proc_covers(l, err);
+	if (r == 0)
+		r = sb_rtbox_root_binds(b, &root, err);
+	for (size_t i = 0; i < root.n && r == 0; i++)
+		r = add_all(l, (const char *[]){ "--ro-bind", root.v[i].from, root.v[i].to, NULL }, err);
+	for (size_t i = 0; i < sizeof rooms / sizeof rooms[0] && r == 0; i++) {
+		r = sb_strlist_addf(l, err, "--perms");
+		if (r == 0)
+			r = add_all(l, (const char *[]){ i == 0 || i == 3 ? "1777" : "0755", "--size", NULL }, err);
+		if (r == 0)
+			r = sb_strlist_addf(l, err, "%llu", room);
+		if (r == 0)
+			r = add_all(l, (const char *[]){ "--tmpfs", rooms[i], NULL }, err);
+	}
+	if (r == 0)
+		r = add_all(l, work, err);
+	sb_rtbox_root_free(&root);
+	return r;
+}
+
+static int
+bwrap_argv(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd, struct sb_strlist *l, struct sb_error *err)
+{
+	/* User 0 inside is the host's own user outside; it has no capabilities in either place. */
+	static const char *const spaces[] = { "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts",
+		"--unshare-cgroup-try", "--uid", "0", "--gid", "0", "--hostname", "sandbox", "--cap-drop", "ALL", "--new-session",
+		"--as-pid-1", "--seccomp", "0", "--info-fd", "1", NULL };
+	static const char *const init[] = { "--", SB_BOX_INSIDE, "init", NULL };
+	int r = add_all(l, (const char *[]){ b->box, "place", NULL }, err);
+
+	if (r == 0)
+		r = add_groups(l, &box->group, err);
+	if (r == 0 && cmd->network == SB_HOST_NET_SANDBOX)
+		r = add_all(l, (const char *[]){ "-N", b->o->sandbox_netns, NULL }, err);
+	if (r == 0)
+		r = add_all(l, (const char *[]){ "--", b->program, NULL }, err);
+	if (r == 0)
+		r = add_all(l, spaces, err);
+	if (r == 0 && cmd->network != SB_HOST_NET_HOST && cmd->network != SB_HOST_NET_SANDBOX)
+		r = sb_strlist_add(l, "--unshare-net", err);
+	if (r == 0)
+		r = add_mounts(b, cmd, l, err);
+	return r < 0 ? r : add_all(l, init, err);
+}
+
+/* The number after "child-pid" in what bwrap says of itself; 0 while it is not there. */
+static pid_t
+child_pid(const struct sb_buf *info)
+{
+	const char *p = strstr((const char *)info->data, "\"child-pid\":");
+	long pid = p ? strtol(p + strlen("\"child-pid\":"), NULL, 10) : 0;
+
+	return strchr((const char *)info->data, '}') && pid > 1 ? (pid_t)pid : 0;
+}
+
+/* The process is the helper once bwrap has set everything up and executed it. */
+static bool
+is_helper(pid_t pid)
+{
+	char path[64], comm[32] = "";
+	sb_autoclose int fd = -1;
+
+	(void)snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && read(fd, comm, sizeof comm - 1) > 0 && strcmp(comm, "box\n") == 0;
+}
+
+/* Reads until the process is known and set up. bwrap stays the parent of its box and must be reaped by who waits for it. */
+static int
+await_box(struct sb_child *c, pid_t *out, struct sb_error *err)
+{
+	const struct timespec nap = { .tv_nsec = 1000000 };
+	sb_deadline d = sb_deadline_in(START_MS);
+	sb_auto(sb_buf) struct sb_buf info, said;
+	char chunk[512];
+	pid_t pid = 0;
+
+	sb_buf_init(&info, 4096);
+	sb_buf_init(&said, 4096);
+	(void)fcntl(c->out, F_SETFL, O_NONBLOCK);
+	(void)fcntl(c->errfd, F_SETFL, O_NONBLOCK);
+	while (!sb_deadline_passed(d)) {
+		ssize_t n = read(c->out, chunk, sizeof chunk);
+		bool ended = sb_child_ended(c);
+
+		if (n > 0)
+			sb_buf_add(&info, chunk, (size_t)n);
+		pid = child_pid(&info);
+		if (pid && is_helper(pid)) {
+			*out = pid;
+			return 0;
+		}
+		if (ended) {
+			n = read(c->errfd, chunk, sizeof chunk);
+			while (n > 0 && chunk[n - 1] == '\n')
+				n--;
+			return sb_fail(err, SB_E_RUNTIME, "%.*s", n > 0 ? (int)n : 18, n > 0 ? chunk : "it ended at once");
+		}
+		(void)nanosleep(&nap, NULL);
+	}
+	return sb_fail(err, SB_E_TIMEOUT, "not ready after %d s", START_MS / 1000);
+}
+
+static int
+bwrap_create(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd, pid_t *out, struct sb_error *err)
+{
+	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
+	const char *const env[] = { "PATH=/usr/bin:/bin", NULL };
+	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
+	sb_autoclose int filter = filter_fd(err);
+	struct sb_child c;
+	int r = filter < 0 ? filter : bwrap_argv(b, box, cmd, &l, err);
+
+	if (r < 0)
+		return r;
+	o.io[0] = SB_SPAWN_FD;
+	o.fds[0] = filter;
+	o.io[1] = o.io[2] = SB_SPAWN_PIPE;
+	o.env = env;
+	o.cwd = "/";
+	o.new_session = true;
+	r = sb_spawn((const char *const *)l.v, &o, &c, err);
+	if (r < 0)
+		return r;
+	r = await_box(&c, out, err);
+	if (r < 0) {
+		sb_child_stop(&c, 0);
+		return r;
+	}
+	/* Reaped with the box, which is watched through its own process. */
+	box->outer = c.pid;
+	(void)close(c.out);
+	(void)close(c.errfd);
+	if (c.pidfd >= 0)
+		(void)close(c.pidfd);
+	return 0;
+}
+
+/* The helper, up to the command: into the box. */
+static int
+enter_argv(struct sb_rtboxes *b, const struct sb_rtbox *box, struct sb_strlist *l, struct sb_error *err)
+{
+	int r = add_all(l, (const char *[]){ b->box, "enter", "-C", SB_BOX_WORKSPACE, NULL }, err);
+
+	if (r == 0)
+		r = sb_strlist_addf(l, err, "-p%d", (int)box->pid);
+	if (r == 0)
+		r = sb_strlist_addf(l, err, "-t%lld", (long long)box->ticks);
+	if (r == 0 && box->network == SB_HOST_NET_HOST)
+		r = sb_strlist_add(l, "-n", err);
+	if (r == 0 && box->network == SB_HOST_NET_SANDBOX)
+		r = add_all(l, (const char *[]){ "-N", b->o->sandbox_netns, NULL }, err);
+	return r < 0 ? r : add_groups(l, &box->group, err);
+}
+
+static int
+bwrap_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd, const struct sb_spawn_opts *io,
+	struct sb_child *out, struct sb_error *err)
+{
+	struct sb_rtboxes *b = (struct sb_rtboxes *)rt;
+	sb_auto(sb_strlist) struct sb_strlist l = { 0 }, env = { 0 };
+	struct sb_spawn_opts o = *io;
+	struct sb_rtbox *box = sb_rtbox_hold(b, cmd, err);
+	int r = 0;
+
+	if (!box)
+		return err ? err->code : SB_E_RUNTIME;
+	if (cmd->status)
+		r = add_all(&l, (const char *[]){ b->box, "shim", "-s", cmd->status, "--", NULL }, err);
+	if (r == 0)
+		r = enter_argv(b, box, &l, err);
+	if (r == 0 && cmd->res.mem_mb)
+		r = sb_strlist_addf(&l, err, "-m%llu", (unsigned long long)cmd->res.mem_mb << 20);
+	if (r == 0 && cmd->leave)
+		r = sb_strlist_add(&l, "-k", err);
+	if (r == 0)
+		r = sb_strlist_add(&l, "--", err);
+	if (r == 0)
+		r = add_all(&l, cmd->argv, err);
+	if (r == 0)
+		r = sb_rtbox_env(cmd, &env, err);
+	o.env = (const char *const *)env.v;
+	o.cwd = "/";
+	o.new_session = true;
+	o.search_path = false;
+	o.die_with_parent = !cmd->outlive;
+	o.leads = true;
+	if (r == 0)
+		r = sb_spawn((const char *const *)l.v, &o, out, err);
+	sb_rtbox_release(box);
+	if (r == SB_E_NOTFOUND || r == SB_E_DENIED)
+		return sb_fail(err, r, "start %.200s in the sandbox: %s", cmd->argv[0], sb_code_text(r));
+	return r;
+}
+
+static size_t
+bwrap_signal(struct sb_runtime *rt, const char *session, const char *mark, pid_t leader, int sig)
+{
+	struct sb_rtboxes *b = (struct sb_rtboxes *)rt;
+	struct sb_rtbox *box;
+
+	/* The whole session at once: the end of its first process is the end of all. */
+	if (session && sig == SIGKILL && *mark && mark[strlen(mark) - 1] == '/' && (box = sb_rtbox_find(b, session))) {
+		sb_rtbox_end(b, box);
+		sb_rtbox_release(box);
+	}
+	return sb_proctree_signal(mark, leader, sig);
+}
+
+/* Without a freezer: every process of the namespace is stopped, until a look finds none that runs. */
+static int
+stop_all(const char *session, const char *mark, bool stop, struct sb_error *err)
+{
+	const struct timespec nap = { .tv_nsec = 2000000 };
+	size_t before = 0;
+
+	if (!stop) {
+		(void)sb_proctree_signal(mark, 0, SIGCONT);
+		return 0;
+	}
+	for (int i = 0; i < FREEZE_ROUNDS; i++) {
+		size_t n = sb_proctree_signal(mark, 0, SIGSTOP);
+
+		if (n == before)
+			return 0;
+		before = n;
+		(void)nanosleep(&nap, NULL);
+	}
+	return sb_fail(err, SB_E_RUNTIME, "%s: processes of session %s keep multiplying", sb_code_text(SB_E_RUNTIME), session);
+}
+
+static int
+bwrap_freeze(struct sb_runtime *rt, const char *session, const char *mark, bool freeze, struct sb_error *err)
+{
+	struct sb_rtboxes *b = (struct sb_rtboxes *)rt;
+	struct sb_rtbox *box = sb_rtbox_find(b, session);
+	int r;
+
+	if (!box)
+		return 0;
+	r = box->group.dir[SB_CGROUP_FREEZER] ? sb_cgroup_freeze(&box->group, freeze, sb_deadline_in(FREEZE_MS), err)
+					      : stop_all(session, mark, freeze, err);
+	if (r == 0) {
+		box->frozen = freeze;
+		r = sb_rtbox_note(box, err);
+	}
+	sb_rtbox_release(box);
+	return r;
+}
+
+static int
+bwrap_connect(struct sb_runtime *rt, const char *session, const char *mark, pid_t leader, unsigned port,
+	sb_deadline d, int *out_fd, struct sb_error *err)
+{
+	struct sb_rtboxes *b = (struct sb_rtboxes *)rt;
+	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
+	struct sb_rtbox *box = sb_rtbox_find(b, session);
+	int r;
+
+	(void)leader;
+	if (!box)
+		return sb_fail(err, SB_E_UNAVAILABLE, "session %s runs nothing", session);
+	r = sb_rtbox_own_network(box, err);
+	if (r == 0)
+		r = enter_argv(b, box, &l, err);
+	if (r == 0)
+		r = sb_strlist_add(&l, "--", err);
+	sb_rtbox_release(box);
+	return r < 0 ? r : sb_rtbox_dial(&l, mark, port, d, out_fd, err);
+}
+
+static const struct sb_runtime_ops bwrap_ops = {
+	.version = 1,
+	.name = "bwrap",
+	.kind = SB_HOST_RUNTIME_BWRAP,
+	.isolation = "namespaces",
+	.isolates = true,
+	.network_policy = true,
+	.networks = 1u << SB_HOST_NET_NONE | 1u << SB_HOST_NET_SANDBOX | 1u << SB_HOST_NET_HOST,
+	.workspace = SB_BOX_WORKSPACE,
+	.close = sb_rtboxes_close,
+	.start = bwrap_start,
+	.signal = bwrap_signal,
+	.freeze = bwrap_freeze,
+	.connect = bwrap_connect,
+	.ooms = sb_rtboxes_ooms,
+	.holds = sb_rtboxes_holds,
+	.forget = sb_rtboxes_forget,
+	.sweep = sb_rtboxes_sweep,
+};
+
+/* Whether namespaces can be made here at all. */
+static int
+probe(struct sb_rtboxes *b, bool picky, struct sb_error *err)
+{
+	const char *const argv[] = { b->program, "--unshare-user", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "--proc",
+		"/proc", "--", "/bin/sh", "-c", ":", NULL };
+	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
+	sb_auto(sb_buf) struct sb_buf said;
+	int r;
+
+	(void)picky;
+	sb_buf_init(&said, 400);
+	r = sb_run(argv, &o, NULL, 0, NULL, &said, NULL, sb_deadline_in(START_MS), err);
+	if (r == 0)
+		return 0;
+	said.data[strcspn((char *)said.data, "\n")] = '\0';
+	return r < 0 ? sb_wrap(err, SB_E_UNSUPPORTED, "bwrap") : sb_fail(err, SB_E_UNSUPPORTED, "bwrap: %s", (char *)said.data);
+}
+
+static const struct sb_rtbox_kind bwrap_kind = { .probe = probe, .create = bwrap_create };
+
+struct sb_runtime *
+sb_runtime_bwrap_open(const struct sb_runtime_opts *o, struct sb_error *err)
+{
+	return sb_rtboxes_open(&bwrap_ops, &bwrap_kind, o, o->host->bwrap_path ? o->host->bwrap_path : "bwrap", err);
+}

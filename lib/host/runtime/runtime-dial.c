@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <host/runtime/runtime-box.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <host/runtime/proctree.h>
+
+int
+sb_rtbox_own_network(const struct sb_rtbox *box, struct sb_error *err)
+{
+	if (box->network != SB_HOST_NET_HOST && box->network != SB_HOST_NET_SANDBOX)
+		return 0;
+	return sb_fail(err, SB_E_UNSUPPORTED, "with network %s a session has no ports of its own",
+		sb_host_network_name(box->network));
+}
+
+static void *
+reap(void *arg)
+{
+	struct sb_child *c = arg;
+
+	(void)sb_child_wait(c, NULL, SB_NEVER, NULL);
+	sb_child_stop(c, 0);
+	free(c);
+	return NULL;
+}
+
+/* The relay ends with its connection, whenever that is: a thread waits for it. */
+static int
+reap_later(const struct sb_child *c, struct sb_error *err)
+{
+	struct sb_child *copy = malloc(sizeof *copy);
+	pthread_t th;
+
+	if (copy) {
+		*copy = *c;
+		if (pthread_create(&th, NULL, reap, copy) == 0) {
+			(void)pthread_detach(th);
+			return 0;
+		}
+		free(copy);
+	}
+	return sb_fail(err, SB_E_NOMEM, "connect");
+}
+
+/* The relay says '+' once it is connected. */
+static int
+await_plus(int fd, unsigned port, sb_deadline d, struct sb_error *err)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	char c = 0;
+	int r;
+
+	do
+		r = poll(&p, 1, sb_deadline_poll_ms(d));
+	while (r < 0 && errno == EINTR);
+	if (r == 0)
+		return sb_fail(err, SB_E_TIMEOUT, "port %u of the session does not answer", port);
+	if (read(fd, &c, 1) != 1 || c != '+')
+		return sb_fail(err, SB_E_UNAVAILABLE, "nothing listens on port %u of the session", port);
+	return 0;
+}
+
+int
+sb_rtbox_dial(struct sb_strlist *l, const char *mark, unsigned port, sb_deadline d, int *out_fd, struct sb_error *err)
+{
+	sb_autofree char *env_mark = sb_str_printf("%s=%s", SB_PROCTREE_MARK, mark ? mark : "");
+	const char *const env[] = { env_mark, "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
+	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
+	sb_autoclose int ours = -1;
+	sb_autoclose int theirs = -1;
+	struct sb_child c;
+	int pair[2], r;
+
+	r = env_mark ? sb_strlist_add(l, SB_BOX_INSIDE, err) : sb_fail(err, SB_E_NOMEM, "connect");
+	if (r == 0)
+		r = sb_strlist_add(l, "dial", err);
+	if (r == 0)
+		r = sb_strlist_addf(l, err, "%u", port);
+	if (r == 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		r = sb_fail_errno(err, "socketpair");
+	if (r < 0)
+		return r;
+	ours = pair[0];
+	theirs = pair[1];
+	o.io[0] = o.io[1] = SB_SPAWN_FD;
+	o.fds[0] = o.fds[1] = theirs;
+	o.env = env;
+	o.cwd = "/";
+	o.new_session = true;
+	o.search_path = false;
+	r = sb_spawn((const char *const *)l->v, &o, &c, err);
+	if (r < 0)
+		return r;
+	r = reap_later(&c, err);
+	if (r < 0) {
+		sb_child_stop(&c, 0);
+		return r;
+	}
+	(void)close(sb_steal_fd(&theirs));
+	r = await_plus(ours, port, d, err);
+	if (r == 0)
+		*out_fd = sb_steal_fd(&ours);
+	return r;
+}

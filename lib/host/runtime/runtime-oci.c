@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <host/runtime/runtime-oci.h>
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <string.h>
+
+#include <base/file.h>
+
+#define FILES_MAX 65536
+
+static const char *const caps[] = { "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID",
+	"CAP_SETUID", "CAP_SETPCAP", "CAP_NET_BIND_SERVICE", "CAP_SYS_CHROOT" };
+
+static json_t *
+strings(const char *const *v, size_t n)
+{
+	json_t *a = json_array();
+
+	/* Bytes that are no text cannot be told to runsc; jansson refuses them. */
+	for (size_t i = 0; i < n; i++)
+		(void)json_array_append_new(a, json_string(v[i]));
+	return a;
+}
+
+/* True when every string came through. */
+static bool
+complete(const json_t *array, size_t n)
+{
+	return json_array_size(array) == n;
+}
+
+static json_t *
+process_json(const char *cwd, json_t *args, json_t *env, uint64_t pids)
+{
+	json_int_t n = pids ? (json_int_t)pids : 1 << 20;
+	json_t *sets = json_object();
+
+	for (int i = 0; i < 3; i++)
+		(void)json_object_set_new(sets, ((const char *[]){ "bounding", "effective", "permitted" })[i],
+			strings(caps, sizeof caps / sizeof caps[0]));
+	return json_pack("{s:b, s:{s:i, s:i}, s:o, s:o, s:s, s:o, s:[{s:s, s:i, s:i}, {s:s, s:i, s:i}, {s:s, s:I, s:I}], s:b}", "terminal", 0,
+		"user", "uid", 0, "gid", 0, "args", args, "env", env, "cwd", cwd, "capabilities", sets, "rlimits", "type",
+		"RLIMIT_NOFILE", "hard", FILES_MAX, "soft", FILES_MAX, "type", "RLIMIT_CORE", "hard", 0, "soft", 0, "type",
+		"RLIMIT_NPROC", "hard", n, "soft", n, "noNewPrivileges", 1);
+}
+
+static int
+write_json(const char *path, json_t *o, struct sb_error *err)
+{
+	sb_autofree char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+	sb_autoclose int fd = -1;
+
+	json_decref(o);
+	if (!text)
+		return sb_fail(err, SB_E_NOMEM, "write %s", path);
+	/* Read once by the runsc that is started next: nothing to gain from a rename. */
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return sb_fail_errno(err, "write %s", path);
+	return sb_file_write_all(fd, text, strlen(text), err);
+}
+
+int
+sb_oci_write_process(const char *path, const struct sb_runtime_cmd *cmd, const struct sb_strlist *argv, uint64_t pids,
+	struct sb_error *err)
+{
+	sb_auto(sb_strlist) struct sb_strlist env = { 0 };
+	json_t *args, *vars;
+	int r = sb_rtbox_env(cmd, &env, err);
+
+	if (r < 0)
+		return r;
+	args = strings((const char *const *)argv->v, argv->n);
+	vars = strings((const char *const *)env.v, env.n);
+	if (!complete(args, argv->n) || !complete(vars, env.n)) {
+		json_decref(args);
+		json_decref(vars);
+		return sb_fail(err, SB_E_INVAL, "arguments and environment in runtime gvisor must be UTF-8 text");
+	}
+	return write_json(path, process_json(SB_BOX_WORKSPACE, args, vars, pids), err);
+}
+
+static void
+add_mount(json_t *mounts, const char *to, const char *type, const char *from, const char *const *opts, size_t n)
+{
+	(void)json_array_append_new(mounts,
+		json_pack("{s:s, s:s, s:s, s:o}", "destination", to, "type", type, "source", from, "options", strings(opts, n)));
+}
+
+static json_t *
+mounts_json(struct sb_rtboxes *b, const struct sb_runtime_cmd *cmd, struct sb_error *err)
+{
+	static const char *const rooms[] = { "/tmp", SB_BOX_HOME, "/run", "/dev/shm" };
+	const char *const ro[] = { "ro", "rbind", "nosuid" };
+	const char *const rw[] = { "rw", "rbind", "nosuid" };
+	const char *const proc[] = { "nosuid", "noexec", "nodev" };
+	struct sb_rtbox_root root = { 0 };
+	char size[40];
+	json_t *m;
+
+	if (sb_rtbox_root_binds(b, &root, err) < 0)
+		return NULL;
+	m = json_array();
+	add_mount(m, "/proc", "proc", "proc", proc, 3);
+	for (size_t i = 0; i < root.n; i++)
+		add_mount(m, root.v[i].to, "bind", root.v[i].from, ro, 3);
+	sb_rtbox_root_free(&root);
+	(void)snprintf(size, sizeof size, "size=%llum", (unsigned long long)(b->o->session_tmp_mb ? b->o->session_tmp_mb : 1u << 20));
+	for (size_t i = 0; i < sizeof rooms / sizeof rooms[0]; i++) {
+		const char *const opts[] = { "nosuid", "nodev", i == 0 || i == 3 ? "mode=1777" : "mode=755", size };
+
+		add_mount(m, rooms[i], "tmpfs", "tmpfs", opts, 4);
+	}
+	add_mount(m, SB_BOX_WORKSPACE, "bind", cmd->workspace, rw, 3);
+	return m;
+}
+
+int
+sb_oci_write(struct sb_rtboxes *b, const struct sb_rtbox *box, const struct sb_runtime_cmd *cmd, struct sb_error *err)
+{
+	static const char *const init[] = { SB_BOX_INSIDE, "init" };
+	static const char *const env[] = { "PATH=/usr/bin:/bin" };
+	static const char *const spaces[] = { "pid", "mount", "ipc", "uts" };
+	sb_autofree char *path = sb_str_printf("%s/config.json", box->dir);
+	json_t *mounts = mounts_json(b, cmd, err), *ns = json_array(), *o;
+
+	if (!mounts || !path) {
+		json_decref(mounts);
+		json_decref(ns);
+		return mounts ? sb_fail(err, SB_E_NOMEM, "sandbox") : err ? err->code : SB_E_SYS;
+	}
+	for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
+		(void)json_array_append_new(ns, json_pack("{s:s}", "type", spaces[i]));
+	if (cmd->network == SB_HOST_NET_SANDBOX)
+		(void)json_array_append_new(ns, json_pack("{s:s, s:s}", "type", "network", "path", b->o->sandbox_netns));
+	else if (cmd->network != SB_HOST_NET_HOST)
+		(void)json_array_append_new(ns, json_pack("{s:s}", "type", "network"));
+	o = json_pack("{s:s, s:{s:s, s:b}, s:s, s:o, s:o, s:{s:o}}", "ociVersion", "1.0.2", "root", "path", b->root, "readonly", 1,
+		"hostname", "sandbox", "process", process_json("/", strings(init, 2), strings(env, 1), b->o->session_pids), "mounts", mounts, "linux",
+		"namespaces", ns);
+	return write_json(path, o, err);
+}

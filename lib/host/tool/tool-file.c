@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <host/tool/toolcall.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <base/file.h>
+#include <base/path.h>
+
+#define FILE_MAX (10u << 20)
+#define LINES_DEFAULT 2000
+#define LINE_MAX 2000
+#define ENTRIES_DEFAULT 1000
+#define SHOWN_LINES 20
+
+/* Everything a file tool works on. */
+struct place {
+	struct sb_roots roots;
+	struct sb_resolved at;
+	const char *path; /* as the caller wrote it */
+};
+
+static void
+place_clear(struct place *p)
+{
+	sb_resolved_free(&p->at);
+	sb_roots_close(&p->roots);
+}
+SB_CLEANUP_VALUE(place, place_clear)
+
+static int
+find_place(const struct sb_toolcall *c, const char *def, struct place *p, struct sb_error *err)
+{
+	int r = sb_toolcall_str(c, "path", "file_path", false, &p->path, err);
+
+	p->path = p->path && *p->path ? p->path : def;
+	if (r == 0)
+		r = sb_toolcall_roots(c, &p->roots, err);
+	return r < 0 ? r : sb_roots_resolve(&p->roots, p->path, &p->at, err);
+}
+
+static int
+check_path(const struct sb_toolcall *c, struct sb_error *err)
+{
+	const char *path;
+	int r = sb_toolcall_str(c, "path", "file_path", true, &path, err);
+
+	return r == 0 && !*path ? sb_fail(err, SB_E_INVAL, "%s path is required", c->req->tool) : r;
+}
+
+/* The whole file, if it is one of a size that a model can want. A fifo is not waited for. */
+static int
+read_all(const struct place *p, struct sb_buf *out, struct stat *st, struct sb_error *err)
+{
+	sb_autoclose int fd = sb_path_open(p->at.fd, p->at.rel, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, err);
+	uint8_t *to;
+	ssize_t n;
+
+	if (fd == SB_E_NOTFOUND)
+		return sb_fail(err, SB_E_NOTFOUND, "file not found: %s", p->path);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, st) < 0)
+		return sb_fail_errno(err, "%s", p->path);
+	if (S_ISDIR(st->st_mode))
+		return sb_fail(err, SB_E_INVAL, "%s is a directory", p->path);
+	if (!S_ISREG(st->st_mode))
+		return sb_fail(err, SB_E_INVAL, "%s is not a regular file", p->path);
+	if (st->st_size > FILE_MAX)
+		return sb_fail(err, SB_E_LIMIT, "%s has %lld bytes, at most %u are read", p->path, (long long)st->st_size, FILE_MAX);
+	/* It may grow meanwhile; one byte more than is allowed tells. */
+	to = sb_buf_reserve(out, (size_t)st->st_size + 1);
+	if (!to)
+		return sb_fail(err, SB_E_NOMEM, "read %s", p->path);
+	n = sb_file_read_full(fd, to, (size_t)st->st_size + 1, err);
+	if (n < 0)
+		return (int)n;
+	sb_buf_grow(out, (size_t)n);
+	return 0;
+}
+
+static int
+read_check(const struct sb_toolcall *c, struct sb_error *err)
+{
+	int64_t n;
+	int r = check_path(c, err);
+
+	if (r == 0)
+		r = sb_toolcall_int(c, "offset", 0, 0, INT32_MAX, &n, err);
+	return r < 0 ? r : sb_toolcall_int(c, "limit", LINES_DEFAULT, 1, INT32_MAX, &n, err);
+}
+
+/* Lines [offset, offset + limit) with their numbers; how many there are in all. */
+static int64_t
+number_lines(const struct sb_buf *data, int64_t offset, int64_t limit, struct sb_buf *text)
+{
+	const char *p = (const char *)data->data, *end = p + data->len;
+	int64_t line = 0;
+
+	for (; p < end; line++) {
+		const char *nl = memchr(p, '\n', (size_t)(end - p));
+		size_t len = (size_t)((nl ? nl : end) - p);
+
+		if (line >= offset && line - offset < limit) {
+			sb_buf_addf(text, "%6lld\t", (long long)line + 1);
+			sb_buf_add(text, p, len < LINE_MAX ? len : LINE_MAX);
+			sb_buf_add_str(text, len > LINE_MAX ? "... (truncated)\n" : "\n");
+		}
+		p = nl ? nl + 1 : end;
+	}
+	return line;
+}
+
+static int
+read_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
+{
+	sb_auto(place) struct place p = { .at.fd = -1 };
+	sb_auto(sb_buf) struct sb_buf data, text;
+	struct sb_error why = { 0 };
+	int64_t offset, limit, total, last;
+	struct stat st;
+	int r;
+
+	sb_buf_init(&data, FILE_MAX + 2);
+	sb_buf_init(&text, SB_TOOL_TEXT_MAX);
+	(void)sb_toolcall_int(c, "offset", 0, 0, INT32_MAX, &offset, NULL);
+	(void)sb_toolcall_int(c, "limit", LINES_DEFAULT, 1, INT32_MAX, &limit, NULL);
+	r = find_place(c, ".", &p, &why);
+	if (r == 0)
+		r = read_all(&p, &data, &st, &why);
+	if (r < 0)
+		return sb_toolcall_failed(out, &why, err);
+	total = number_lines(&data, offset, limit, &text);
+	if (total > 0 && offset >= total)
+		return sb_toolcall_says(out, false, err, "(offset %lld is past the end: %s has %lld lines)", (long long)offset, p.path,
+			(long long)total);
+	last = offset + limit < total ? offset + limit : total;
+	if (offset > 0 || last < total) {
+		sb_buf_addf(&text, "(showing lines %lld-%lld of %lld total)", (long long)offset + 1, (long long)last,
+			(long long)total);
+		out->truncated = last < total;
+	}
+	if (text.failed == SB_E_FULL) {
+		sb_buf_reset(&text);
+		return sb_toolcall_says(out, true, err, "%s: the lines asked for are too long together; ask for fewer", p.path);
+	}
+	if (total == 0)
+		sb_buf_add_str(&text, "(empty file)");
+	return sb_toolcall_result(out, &text, false, err);
+}
+
+/* Puts the bytes in place so that a reader sees the old or the new ones; an existing file keeps its mode. */
+static int
+put_file(const struct place *p, const void *data, size_t len, bool dirs, struct sb_error *err)
+{
+	const char *leaf = NULL;
+	sb_autoclose int parent = -1;
+	mode_t mode = 0644;
+	struct stat st;
+	int r;
+
+	if (!*p->at.rel)
+		return sb_fail(err, SB_E_INVAL, "%s is a directory", p->path);
+	r = sb_path_stat(p->at.fd, p->at.rel, &st, err);
+	if (r == 0 && !S_ISREG(st.st_mode))
+		return sb_fail(err, SB_E_INVAL, "%s is not a regular file", p->path);
+	if (r == 0)
+		mode = st.st_mode & 0777;
+	if (r < 0 && r != SB_E_NOTFOUND)
+		return r;
+	if (dirs && strrchr(p->at.rel, '/')) {
+		sb_autofree char *dir = strndup(p->at.rel, (size_t)(strrchr(p->at.rel, '/') - p->at.rel));
+
+		r = dir ? sb_path_mkdirs(p->at.fd, dir, 0755, err) : sb_fail(err, SB_E_NOMEM, "write %s", p->path);
+		if (r < 0)
+			return r;
+	}
+	parent = sb_path_open_parent(p->at.fd, p->at.rel, &leaf, err);
+	if (parent == SB_E_NOTFOUND)
+		return sb_fail(err, SB_E_NOTFOUND, "the directory of %s does not exist (create_dirs makes it)", p->path);
+	return parent < 0 ? parent : sb_file_replace(parent, leaf, data, len, mode, err);
+}
+
+static int
+write_check(const struct sb_toolcall *c, struct sb_error *err)
+{
+	const char *content;
+	bool dirs;
+	int r = check_path(c, err);
+
+	if (r == 0)
+		r = sb_toolcall_str(c, "content", NULL, true, &content, err);
+	return r < 0 ? r : sb_toolcall_bool(c, "create_dirs", &dirs, err);
+}
+
+static int
+write_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
+{
+	sb_auto(place) struct place p = { .at.fd = -1 };
+	struct sb_error why = { 0 };
+	const char *content;
+	bool dirs;
+	int r;
+
+	(void)sb_toolcall_str(c, "content", NULL, true, &content, NULL);
+	(void)sb_toolcall_bool(c, "create_dirs", &dirs, NULL);
+	r = find_place(c, ".", &p, &why);
+	if (r == 0)
+		r = put_file(&p, content, strlen(content), dirs, &why);
+	if (r < 0)
+		return sb_toolcall_failed(out, &why, err);
+	return sb_toolcall_says(out, false, err, "wrote %zu bytes to %s", strlen(content), p.path);
+}
+
+static int
+edit_check(const struct sb_toolcall *c, struct sb_error *err)
+{
+	const char *from, *to;
+	bool all;
+	int r = check_path(c, err);
+
+	if (r == 0)
+		r = sb_toolcall_str(c, "old_string", NULL, true, &from, err);
+	if (r == 0)
+		r = sb_toolcall_str(c, "new_string", NULL, true, &to, err);
+	if (r == 0)
+		r = sb_toolcall_bool(c, "replace_all", &all, err);
+	if (r == 0 && !*from)
+		return sb_fail(err, SB_E_INVAL, "edit_file old_string is empty");
+	return r;
+}
+
+/* What the text looks like where the first line of what was searched for occurs; all of it when it is short. */
+static void
+show_near(const struct sb_buf *data, const char *wanted, struct sb_buf *text)
+{
+	const char *p = (const char *)data->data, *end = p + data->len;
+	size_t skip = strspn(wanted, " \t\r\n"), len = strcspn(wanted + skip, "\n");
+	const char *hit;
+	int64_t lines = 0, line = 0;
+
+	while (len > 0 && strchr(" \t\r", wanted[skip + len - 1]))
+		len--;
+	for (const char *q = p; q < end && (q = memchr(q, '\n', (size_t)(end - q))); q++)
+		lines++;
+	if (lines <= SHOWN_LINES) {
+		sb_buf_add_str(text, "the file is:\n");
+		(void)number_lines(data, 0, SHOWN_LINES + 1, text);
+		return;
+	}
+	hit = len ? memmem(p, data->len, wanted + skip, len) : NULL;
+	if (!hit) {
+		sb_buf_add_str(text, "its first line does not occur either");
+		return;
+	}
+	for (const char *q = p; q < hit && (q = memchr(q, '\n', (size_t)(hit - q))); q++)
+		line++;
+	sb_buf_add_str(text, "its first line occurs here:\n");
+	(void)number_lines(data, line > 2 ? line - 2 : 0, 7, text);
+}
+
+static int
+edit_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
+{
+	sb_auto(place) struct place p = { .at.fd = -1 };
+	sb_auto(sb_buf) struct sb_buf data, done;
+	struct sb_error why = { 0 };
+	const char *from, *to, *at, *end, *hit;
+	size_t n = 0, len;
+	struct stat st;
+	bool all;
+	int r;
+
+	sb_buf_init(&data, FILE_MAX + 2);
+	sb_buf_init(&done, 2 * FILE_MAX);
+	(void)sb_toolcall_str(c, "old_string", NULL, true, &from, NULL);
+	(void)sb_toolcall_str(c, "new_string", NULL, true, &to, NULL);
+	(void)sb_toolcall_bool(c, "replace_all", &all, NULL);
+	r = find_place(c, ".", &p, &why);
+	if (r == 0)
+		r = read_all(&p, &data, &st, &why);
+	if (r < 0)
+		return sb_toolcall_failed(out, &why, err);
+	len = strlen(from);
+	at = (const char *)data.data;
+	end = at + data.len;
+	while ((hit = memmem(at, (size_t)(end - at), from, len))) {
+		sb_buf_add(&done, at, (size_t)(hit - at));
+		sb_buf_add_str(&done, to);
+		at = hit + len;
+		n++;
+	}
+	sb_buf_add(&done, at, (size_t)(end - at));
+	if (n == 0) {
+		sb_buf_reset(&done);
+		sb_buf_addf(&done, "old_string not found in %s; ", p.path);
+		show_near(&data, from, &done);
+		return sb_toolcall_result(out, &done, true, err);
+	}
+	if (n > 1 && !all)
+		return sb_toolcall_says(out, true, err,
+			"old_string occurs %zu times in %s: give more of its surroundings, or replace_all", n, p.path);
+	if (sb_buf_check(&done, p.path, &why) == 0)
+		r = put_file(&p, done.data, done.len, false, &why);
+	if (r < 0 || why.code)
+		return sb_toolcall_failed(out, &why, err);
+	return sb_toolcall_says(out, false, err, "edited %s: %zu replacement(s) made", p.path, n);
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int
+ls_check(const struct sb_toolcall *c, struct sb_error *err)
+{
+	const char *path;
+	int64_t n;
+	int r = sb_toolcall_str(c, "path", "directory", false, &path, err);
+
+	return r < 0 ? r : sb_toolcall_int(c, "max_results", ENTRIES_DEFAULT, 1, 100000, &n, err);
+}
+
+static void
+ls_line(int dir, const char *name, struct sb_buf *text)
+{
+	char shown[1100];
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return;
+	(void)sb_escape(name, strlen(name), shown, sizeof shown);
+	if (S_ISDIR(st.st_mode))
+		sb_buf_addf(text, "%s/\n", shown);
+	else if (S_ISLNK(st.st_mode))
+		sb_buf_addf(text, "%s@\n", shown);
+	else
+		sb_buf_addf(text, "%s\t%lld\n", shown, (long long)st.st_size);
+}
+
+static int
+ls_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
+{
+	sb_auto(place) struct place p = { .at.fd = -1 };
+	sb_auto(sb_strlist) struct sb_strlist names = { 0 };
+	sb_auto(sb_buf) struct sb_buf text;
+	sb_autoclosedir DIR *d = NULL;
+	struct sb_error why = { 0 };
+	struct dirent *e;
+	int64_t max;
+	int r, fd = -1;
+
+	sb_buf_init(&text, SB_TOOL_TEXT_MAX);
+	(void)sb_toolcall_int(c, "max_results", ENTRIES_DEFAULT, 1, 100000, &max, NULL);
+	r = sb_toolcall_str(c, "path", "directory", false, &p.path, &why);
+	p.path = p.path && *p.path ? p.path : ".";
+	if (r == 0)
+		r = sb_toolcall_roots(c, &p.roots, &why);
+	if (r == 0)
+		r = sb_roots_resolve(&p.roots, p.path, &p.at, &why);
+	if (r == 0)
+		r = fd = sb_path_open(p.at.fd, p.at.rel, O_RDONLY | O_DIRECTORY, 0, &why);
+	if (r < 0)
+		return sb_toolcall_failed(out, &why, err);
+	d = fdopendir(fd);
+	if (!d) {
+		(void)close(fd);
+		return sb_fail_errno(err, "list %s", p.path);
+	}
+	for (r = 0; r == 0 && (e = readdir(d));)
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			r = sb_strlist_add(&names, e->d_name, err);
+	if (r < 0)
+		return r;
+	if (names.n)
+		qsort(names.v, names.n, sizeof names.v[0], by_name);
+	for (size_t i = 0; i < names.n && i < (size_t)max; i++)
+		ls_line(dirfd(d), names.v[i], &text);
+	if (names.n == 0)
+		sb_buf_add_str(&text, "(empty directory)");
+	if (names.n > (size_t)max) {
+		sb_buf_addf(&text, "(%zu of %zu entries)", (size_t)max, names.n);
+		out->truncated = true;
+	}
+	return sb_toolcall_result(out, &text, false, err);
+}
+
+const struct sb_tool sb_tool_files[] = {
+	{ "read_file", "read", read_check, read_run },
+	{ "write_file", "write", write_check, write_run },
+	{ "edit_file", "edit", edit_check, edit_run },
+	{ "ls", "list_dir", ls_check, ls_run },
+	{ NULL, NULL, NULL, NULL },
+};

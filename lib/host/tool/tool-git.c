@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <host/tool/toolcall.h>
+
+#include <string.h>
+
+#define GIT_MS 30000
+#define GIT_NET_MS 300000
+#define GIT_OUTPUT_MAX (256u << 10)
+#define LIST_MAX 1000
+#define LOG_MAX 100
+#define FILTERS_MAX 64
+
+/*
+ * git runs where the session's commands run, never in the host itself. A repository can name programs for git to start; inside a
+ * sandbox they are as confined as anything else. In a runtime that isolates nothing they are turned off, as far as git
+ * lets us: hooks, monitors, external diffs, filters, pagers, editors, signing, credential and ssh helpers.
+ */
+static const char *const safe[] = { "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.pager=cat", "-c",
+	"core.editor=false", "-c", "core.sshCommand=ssh", "-c", "core.askPass=", "-c", "credential.helper=", "-c",
+	"diff.external=", "-c", "commit.gpgSign=false", "-c", "tag.gpgSign=false", "-c", "log.showSignature=false", "-c",
+	"protocol.ext.allow=never", "-c", "core.attributesFile=/dev/null", NULL };
+/* Everywhere: no questions, no lock files for a look, no pager, names as they are. */
+static const char *const common[] = { "--no-pager", "--no-optional-locks", "-c", "color.ui=false", "-c", "safe.directory=*", NULL };
+static const char *const env[] = { "GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_NOSYSTEM=1", "GIT_EDITOR=false", "GIT_PAGER=cat", NULL };
+
+static int
+add(struct sb_strlist *l, const char *const *v, struct sb_error *err)
+{
+	int r = 0;
+
+	for (; *v && r == 0; v++)
+		r = sb_strlist_add(l, *v, err);
+	return r;
+}
+
+/* A name of a commit or of a remote must not be read as an option. */
+static int
+check_word(const struct sb_toolcall *c, const char *name, const char *word, struct sb_error *err)
+{
+	if (word && (word[0] == '-' || strchr(word, '\n')))
+		return sb_fail(err, SB_E_INVAL, "%s %s must not begin with '-'", c->req->tool, name);
+	return 0;
+}
+
+static int
+check_ref(const struct sb_toolcall *c, struct sb_error *err)
+{
+	const char *ref, *path;
+	bool staged;
+	int64_t n;
+	int r = sb_toolcall_str(c, "ref", NULL, false, &ref, err);
+
+	if (r == 0)
+		r = check_word(c, "ref", ref, err);
+	if (r == 0)
+		r = sb_toolcall_str(c, "path", "file_path", false, &path, err);
+	if (r == 0)
+		r = sb_toolcall_bool(c, "staged", &staged, err);
+	return r < 0 ? r : sb_toolcall_int(c, "n", 10, 1, LOG_MAX, &n, err);
+}
+
+/* A list of strings; one string counts as a list of one. */
+static int
+check_list(const struct sb_toolcall *c, const char *name, const char *alias, bool required, bool options, struct sb_error *err)
+{
+	const json_t *v = json_object_get(c->params, name), *item;
+	size_t i;
+	int r = 0;
+
+	if (!v && alias)
+		v = json_object_get(c->params, alias);
+	if (!v || json_is_null(v))
+		return required ? sb_fail(err, SB_E_INVAL, "%s %s is required", c->req->tool, name) : 0;
+	if (json_is_string(v))
+		return options ? 0 : check_word(c, name, json_string_value(v), err);
+	if (!json_is_array(v) || json_array_size(v) > LIST_MAX)
+		return sb_fail(err, SB_E_INVAL, "%s %s must be a list of at most %d strings", c->req->tool, name, LIST_MAX);
+	json_array_foreach(v, i, item) {
+		if (!json_is_string(item))
+			return sb_fail(err, SB_E_INVAL, "%s %s must be a list of strings", c->req->tool, name);
+		if (r == 0 && !options)
+			r = check_word(c, name, json_string_value(item), err);
+	}
+	return r;
+}
+
+static int
+add_list(const struct sb_toolcall *c, const char *name, const char *alias, struct sb_strlist *l, struct sb_error *err)
+{
+	const json_t *v = json_object_get(c->params, name), *item;
+	size_t i;
+	int r = 0;
+
+	if (!v && alias)
+		v = json_object_get(c->params, alias);
+	if (json_is_string(v))
+		return sb_strlist_add(l, json_string_value(v), err);
+	json_array_foreach(v, i, item) {
+		if (r == 0)
+			r = sb_strlist_add(l, json_string_value(item), err);
+	}
+	return r;
+}
+
+/* Filters have names of the repository's choice: each is asked for and emptied. */
+static int
+without_filters(struct sb_toolcall *c, struct sb_strlist *l, struct sb_error *err)
+{
+	const char *const argv[] = { "git", "config", "--name-only", "--get-regexp", "^filter\\..*\\.(clean|smudge|process|required)$", NULL };
+	sb_auto(sb_toolrun_out) struct sb_toolrun_out run = { 0 };
+	const char *p;
+	int n = 0, r = sb_toolcall_exec(c, argv, env, GIT_MS, 65536, &run, err);
+
+	for (p = (const char *)run.out.data; r == 0 && p && *p && n < FILTERS_MAX; n++) {
+		size_t len = strcspn(p, "\n");
+		bool required = len > 9 && strncmp(p + len - 9, ".required", 9) == 0;
+
+		r = sb_strlist_add(l, "-c", err);
+		if (r == 0)
+			r = sb_strlist_addf(l, err, "%.*s=%s", (int)len, p, required ? "false" : "");
+		p += p[len] ? len + 1 : len;
+	}
+	if (r == 0 && (n == FILTERS_MAX || run.truncated))
+		return sb_fail(err, SB_E_LIMIT, "the repository names more than %d filters", FILTERS_MAX);
+	return r;
+}
+
+static int
+begin(struct sb_toolcall *c, struct sb_strlist *l, struct sb_error *err)
+{
+	int r = sb_strlist_add(l, "git", err);
+
+	if (r == 0)
+		r = add(l, common, err);
+	if (r == 0 && !c->s->rt->ops->isolates) {
+		r = add(l, safe, err);
+		if (r == 0)
+			r = without_filters(c, l, err);
+	}
+	return r;
+}
+
+static int
+finish(struct sb_toolcall *c, const struct sb_strlist *l, int64_t ms, struct sb_host_tool_result *out, struct sb_error *err)
+{
+	sb_auto(sb_toolrun_out) struct sb_toolrun_out run = { 0 };
+	sb_auto(sb_buf) struct sb_buf text = { 0 };
+	int r = sb_toolcall_exec(c, (const char *const *)l->v, env, ms, GIT_OUTPUT_MAX, &run, err);
+
+	if (r < 0)
+		return r;
+	sb_buf_init(&text, SB_TOOL_TEXT_MAX);
+	sb_buf_add(&text, run.out.data, run.out.len);
+	if (run.errs.len) {
+		if (text.len && text.data[text.len - 1] != '\n')
+			sb_buf_add_char(&text, '\n');
+		sb_buf_add(&text, run.errs.data, run.errs.len);
+	}
+	if (run.truncated)
+		sb_buf_add_str(&text, "\n(output truncated)");
+	if (run.timed_out)
+		sb_buf_add_str(&text, "\n(timed out)");
+	if (text.len == 0)
+		sb_buf_add_str(&text, "(no output)");
+	r = sb_toolcall_result(out, &text, false, err);
+	sb_toolcall_flags(c, &run, out);
+	return r;
+}
+
+static int
+status_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
+{
+	static const char *const argv[] = { "status", "--porcelain=v1", NULL };
+	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
+	int r = begin(c, &l, err);
+
+	if (r == 0)
+		r = add(&l, argv, err);
+	return r < 0 ? r : finish(c, &l, GIT_MS, out, err);
+}
+
+/* [ref] [-- path], behind what is there. */
+static int
+add_ref_path(const struct sb_toolcall *c, const char *def, struct sb_strlist *l, struct sb_error *err)
+{
+	const char *ref = NULL, *path = NULL;
+	int r;
+
+	(void)sb_toolcall_str(c, "ref", NULL, false, &ref, NULL);
+	(void)sb_toolcall_str(c, "path", "file_path", false, &path, NULL);
+	ref = ref && *ref ? ref : def;
+	r = ref ? sb_strlist_add(l, ref, err) : 0;
+	if (r == 0)
+		r = sb_strlist_add(l, "--", err);
+	return r == 0 && path && *path ? sb_strlist_add(l, path, err) : r;
+}
+
+static int
+diff_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
+{
+	static const char *const argv[] = { "diff", "--no-ext-diff", "--no-textconv", NULL };
+	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
+	bool staged = false;
+	int r = begin(c, &l, err);
+
+	(void)sb_toolcall_bool(c, "staged", &staged, NULL);
+	if (r == 0)
+		r = add(&l, argv, err);
+	if (r == 0 && staged)
+		r = sb_strlist_add(&l, "--cached", err);
+	if (r == 0)
+		r = add_ref_path(c, NULL, &l, err);
+	return r < 0 ? r : finish(c, &l, GIT_MS, out, err);
+}
+
+static int
+log_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
+{
+	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
+	int64_t n = 10;
+	int r = begin(c, &l, err);
+
+	(void)sb_toolcall_int(c, "n", 10, 1, LOG_MAX, &n, NULL);
+	if (r == 0)
+		r = sb_strlist_add(&l, "log", err);
+	if (r == 0)
+		r = sb_strlist_addf(&l, err, "-n%lld", (long long)n);
+	if (r == 0)
+		r = sb_strlist_add(&l, "--format=%h %an %ad %s", err);
+	if (r == 0)
+		r = sb_strlist_add(&l, "--date=iso-strict", err);
+	if (r == 0)
+		r = add_ref_path(c, NULL, &l, err);
+	return r < 0 ? r : finish(c, &l, GIT_MS, out, err);
+}
+
+static int
+show_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
+{
+	static const char *const argv[] = { "show", "--no-ext-diff", "--no-textconv", NULL };
+	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
+	int r = begin(c, &l, err);
+
+	if (r == 0)
+		r = add(&l, argv, err);
+	if (r == 0)
+		r = add_ref_path(c, "HEAD", &l, err);
+	return r < 0 ? r : finish(c, &l, GIT_MS, out, err);
+}
+
+static int
+add_check(const struct sb_toolcall *c, struct sb_error *err)
+{
+	return check_list(c, "paths", "path", true, true, err);
+}
+
+static int
+add_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
+{
+	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
+	int r = begin(c, &l, err);
+
+	if (r == 0)
+		r = sb_strlist_add(&l, "add", err);
+	if (r == 0)
+		r = sb_strlist_add(&l, "--", err);
+	if (r == 0)
+		r = add_list(c, "paths", "path", &l, err);
+	return r < 0 ? r : finish(c, &l, GIT_MS, out, err);
+}
+
+static int
+commit_check(const struct sb_toolcall *c, struct sb_error *err)
+{
+	const char *message;
+	int r = sb_toolcall_str(c, "message", NULL, true, &message, err);
+
+	return r == 0 && !*message ? sb_fail(err, SB_E_INVAL, "git_commit message is required") : r;
+}
+
+static int
+commit_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
+{
+	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
+	const char *message = NULL;
+	int r = begin(c, &l, err);
+
+	(void)sb_toolcall_str(c, "message", NULL, true, &message, NULL);
+	if (r == 0)
+		r = add(&l, (const char *[]){ "commit", "-m", message, NULL }, err);
+	return r < 0 ? r : finish(c, &l, GIT_MS, out, err);
+}
+
+static int
+net_check(const struct sb_toolcall *c, struct sb_error *err)
+{
+	return check_list(c, "args", NULL, false, false, err);
+}
+
+/* push, fetch, pull, clone: what they reach is the session's network. Arguments are names, no options. */
+static int
+net_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
+{
+	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
+	int r = begin(c, &l, err);
+
+	if (r == 0)
+		r = sb_strlist_add(&l, c->req->tool + strlen("git_"), err);
+	if (r == 0)
+		r = sb_strlist_add(&l, "--", err);
+	if (r == 0)
+		r = add_list(c, "args", NULL, &l, err);
+	return r < 0 ? r : finish(c, &l, GIT_NET_MS, out, err);
+}
+
+const struct sb_tool sb_tool_gits[] = {
+	{ "git_status", NULL, NULL, status_run },
+	{ "git_diff", NULL, check_ref, diff_run },
+	{ "git_log", NULL, check_ref, log_run },
+	{ "git_show", NULL, check_ref, show_run },
+	{ "git_add", NULL, add_check, add_run },
+	{ "git_commit", NULL, commit_check, commit_run },
+	{ "git_push", NULL, net_check, net_run },
+	{ "git_fetch", NULL, net_check, net_run },
+	{ "git_pull", NULL, net_check, net_run },
+	{ "git_clone", NULL, net_check, net_run },
+	{ NULL, NULL, NULL, NULL },
+};
