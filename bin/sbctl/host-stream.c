@@ -10,7 +10,7 @@
 
 #include <base/cleanup.h>
 #include <base/str.h>
-#include <rpc/base64.h>
+#include <rpc/protocol/base64.h>
 #include <sb/log.h>
 
 /* Sends the request and hands every message, parsed, to `fn`. */

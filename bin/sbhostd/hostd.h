@@ -6,8 +6,8 @@
 
 #include <base/opt.h>
 #include <base/str.h>
-#include <rpc/auth.h>
-#include <rpc/server.h>
+#include <rpc/server/auth.h>
+#include <rpc/server/server.h>
 #include <sb/host.h>
 
 enum hostd_log_format { HOSTD_LOG_JSON, HOSTD_LOG_TEXT };

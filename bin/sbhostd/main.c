@@ -18,7 +18,7 @@
 
 #include <base/cleanup.h>
 #include <bin/sbhostd/hostd.h>
-#include <rpc/host.h>
+#include <rpc/service/host.h>
 #include <sb/version.h>
 
 #define DESCRIPTORS 65536

@@ -17,7 +17,7 @@
 #include <base/str.h>
 #include <host/runtime/runtime.h>
 #include <provider/toolbox.h>
-#include <rpc/embed.h>
+#include <rpc/client/embed.h>
 #include <sb/rpc.h>
 
 #define SOCKET_PATH_MAX 100

@@ -11,8 +11,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <rpc/field.h>
-#include <rpc/server.h>
+#include <rpc/protocol/field.h>
+#include <rpc/server/server.h>
 #include <sb/rpc.h>
 #include <tests/lib/tmpdir.h>
 #include <tests/lib/unit.h>

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <rpc/auth.h>
+#include <rpc/server/auth.h>
 #include <tests/lib/unit.h>
 
 #define ADMIN "admin-token-0123456789"

@@ -5,11 +5,11 @@
 
 #include <base/buf.h>
 #include <base/str.h>
-#include <rpc/base64.h>
-#include <rpc/code.h>
-#include <rpc/envelope.h>
-#include <rpc/field.h>
-#include <rpc/gzip.h>
+#include <rpc/protocol/base64.h>
+#include <rpc/protocol/code.h>
+#include <rpc/protocol/envelope.h>
+#include <rpc/protocol/field.h>
+#include <rpc/protocol/gzip.h>
 #include <tests/lib/unit.h>
 
 static void

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rpc/events.h>
-#include <rpc/idem.h>
+#include <rpc/service/events.h>
+#include <rpc/service/idem.h>
 #include <tests/lib/unit.h>
 
 static const uint8_t one[SB_RPC_IDEM_DIGEST] = { 1 }, two[SB_RPC_IDEM_DIGEST] = { 2 };

@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
-#include <rpc/envelope.h>
-#include <rpc/gzip.h>
+#include <rpc/protocol/envelope.h>
+#include <rpc/protocol/gzip.h>
 #include <tests/unit/rpc-toy.h>
 
 #define POST(method, headers, body) \

@@ -1,0 +1,14 @@
+# The Connect server; knows nothing of sandboxes.
+lib_libsandbox_core_la_SOURCES += \
+	%D%/auth.c %D%/auth.h \
+	%D%/call.c \
+	%D%/listen.c \
+	%D%/metrics.c %D%/metrics.h \
+	%D%/pool.c %D%/pool.h \
+	%D%/reply.c \
+	%D%/request.c \
+	%D%/server-int.h \
+	%D%/server.c %D%/server.h \
+	%D%/stream.c \
+	%D%/upgrade.c \
+	%D%/watch.c

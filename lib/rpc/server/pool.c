@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <rpc/server/pool.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define STACK_SIZE (1024 * 1024)
+#define IDLE_S 5
+
+struct task {
+	sb_rpc_task_fn fn;
+	void *arg;
+};
+
+struct sb_rpc_pool {
+	unsigned max;
+	pthread_mutex_t mu;
+	pthread_cond_t work;
+	pthread_cond_t gone;
+	struct task *ring; /* `max` entries */
+	unsigned head, queued;
+	unsigned threads, idle;
+	bool stopping;
+};
+
+struct sb_rpc_pool *
+sb_rpc_pool_new(unsigned max, struct sb_error *err)
+{
+	struct sb_rpc_pool *p = calloc(1, sizeof *p);
+	pthread_condattr_t attr;
+
+	if (p)
+		p->ring = calloc(max, sizeof *p->ring);
+	if (!p || !p->ring) {
+		free(p);
+		(void)sb_fail(err, SB_E_NOMEM, "out of memory");
+		return NULL;
+	}
+	p->max = max;
+	(void)pthread_mutex_init(&p->mu, NULL);
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&p->work, &attr);
+	(void)pthread_cond_init(&p->gone, NULL);
+	(void)pthread_condattr_destroy(&attr);
+	return p;
+}
+
+/* With `mu` held: waits for a task. False: nothing came for a while, or the pool ends. */
+static bool
+wait_for_work(struct sb_rpc_pool *p)
+{
+	struct timespec until;
+	int r = 0;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += IDLE_S;
+	p->idle++;
+	while (p->queued == 0 && !p->stopping && r == 0)
+		r = pthread_cond_timedwait(&p->work, &p->mu, &until);
+	p->idle--;
+	return p->queued > 0;
+}
+
+static void *
+worker(void *arg)
+{
+	struct sb_rpc_pool *p = arg;
+
+	(void)pthread_mutex_lock(&p->mu);
+	while (p->queued > 0 || wait_for_work(p)) {
+		struct task t = p->ring[p->head];
+
+		p->head = (p->head + 1) % p->max;
+		p->queued--;
+		(void)pthread_mutex_unlock(&p->mu);
+		t.fn(t.arg);
+		(void)pthread_mutex_lock(&p->mu);
+	}
+	p->threads--;
+	(void)pthread_cond_broadcast(&p->gone);
+	(void)pthread_mutex_unlock(&p->mu);
+	return NULL;
+}
+
+/* With `mu` held. Signals are for the program's own threads. */
+static int
+add_thread(struct sb_rpc_pool *p, struct sb_error *err)
+{
+	pthread_attr_t attr;
+	sigset_t all, old;
+	pthread_t t;
+	int r;
+
+	(void)sigfillset(&all);
+	(void)pthread_attr_init(&attr);
+	(void)pthread_attr_setstacksize(&attr, STACK_SIZE);
+	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	r = pthread_create(&t, &attr, worker, p);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	(void)pthread_attr_destroy(&attr);
+	if (r != 0)
+		return sb_fail(err, SB_E_LIMIT, "cannot start a thread");
+	p->threads++;
+	return 0;
+}
+
+int
+sb_rpc_pool_run(struct sb_rpc_pool *p, sb_rpc_task_fn fn, void *arg, struct sb_error *err)
+{
+	int r = 0;
+
+	(void)pthread_mutex_lock(&p->mu);
+	if (p->queued >= p->idle) {
+		if (p->threads < p->max)
+			r = add_thread(p, err);
+		else
+			r = sb_fail(err, SB_E_LIMIT, "%u calls are running already", p->max);
+	}
+	if (r == 0) {
+		p->ring[(p->head + p->queued++) % p->max] = (struct task){ fn, arg };
+		(void)pthread_cond_signal(&p->work);
+	}
+	(void)pthread_mutex_unlock(&p->mu);
+	return r;
+}
+
+void
+sb_rpc_pool_free(struct sb_rpc_pool *p)
+{
+	if (!p)
+		return;
+	(void)pthread_mutex_lock(&p->mu);
+	p->stopping = true;
+	(void)pthread_cond_broadcast(&p->work);
+	while (p->threads > 0)
+		(void)pthread_cond_wait(&p->gone, &p->mu);
+	(void)pthread_mutex_unlock(&p->mu);
+	(void)pthread_cond_destroy(&p->work);
+	(void)pthread_cond_destroy(&p->gone);
+	(void)pthread_mutex_destroy(&p->mu);
+	free(p->ring);
+	free(p);
+}

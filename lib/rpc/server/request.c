@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include <base/str.h>
+#include <rpc/protocol/base64.h>
+#include <rpc/protocol/envelope.h>
+#include <rpc/protocol/field.h>
+#include <rpc/protocol/gzip.h>
+#include <rpc/server/server-int.h>
+
+static const char *
+header(const struct sb_rpc_call *c, const char *name)
+{
+	return MHD_lookup_connection_value(c->mc, MHD_HEADER_KIND, name);
+}
+
+static void
+refuse(struct sb_rpc_call *c, enum sb_rpc_code code, int http, const char *msg)
+{
+	if (c->failure.code != SB_RPC_OK)
+		return;
+	sb_rpc_failure_set(&c->failure, code, "%s", msg);
+	c->failure.http = http;
+}
+
+static void
+refuse_error(struct sb_rpc_call *c, const struct sb_error *err)
+{
+	if (c->failure.code == SB_RPC_OK)
+		sb_rpc_failure_from_error(&c->failure, err);
+}
+
+/* Whether a comma list such as "br, gzip;q=0.5" names gzip with a weight other than 0. */
+static bool
+accepts_gzip(const char *list)
+{
+	while (list && *list) {
+		size_t len, name;
+
+		list += strspn(list, " \t,");
+		len = strcspn(list, ",");
+		name = strcspn(list, " \t;,");
+		if (name == 4 && strncasecmp(list, "gzip", 4) == 0) {
+			const char *q = memchr(list, '=', len);
+
+			return !q || strspn(q + 1, "0.") < len - (size_t)(q + 1 - list);
+		}
+		list += len;
+	}
+	return false;
+}
+
+/* "application/json; charset=utf-8" is `want`; another charset is not. */
+static bool
+is_type(const char *value, const char *want)
+{
+	size_t n = strlen(want);
+	const char *p;
+
+	if (!value || strncasecmp(value, want, n) != 0)
+		return false;
+	p = value + n + strspn(value + n, " \t");
+	if (*p == '\0')
+		return true;
+	if (*p != ';')
+		return false;
+	p += 1 + strspn(p + 1, " \t");
+	return strcasecmp(p, "charset=utf-8") == 0 || strcasecmp(p, "charset=\"utf-8\"") == 0;
+}
+
+static void
+check_timeout(struct sb_rpc_call *c)
+{
+	const char *value = header(c, "Connect-Timeout-Ms");
+	int64_t ms;
+
+	c->deadline = SB_NEVER;
+	if (!value)
+		return;
+	if (strlen(value) > 10 || !sb_str_to_i64(value, 0, INT64_MAX, &ms)) {
+		refuse(c, SB_RPC_INVALID_ARGUMENT, 0,
+			"connect-timeout-ms must be a whole number of at most 10 digits");
+		return;
+	}
+	c->deadline = ms > 0 ? sb_deadline_in(ms) : sb_now_ms();
+}
+
+static void
+check_versions(struct sb_rpc_call *c)
+{
+	const char *connect = header(c, "Connect-Protocol-Version");
+	const char *api = header(c, "X-Api-Version");
+	int64_t v = 1;
+	struct sb_rpc_failure *f = &c->failure;
+
+	if (connect && strcmp(connect, "1") != 0)
+		refuse(c, SB_RPC_INVALID_ARGUMENT, 0, "connect-protocol-version must be 1");
+	if (f->code != SB_RPC_OK || !api)
+		return;
+	if (api[0] != 'v' || !sb_str_to_i64(api + 1, 0, INT32_MAX, &v))
+		refuse(c, SB_RPC_INVALID_ARGUMENT, 0, "x-api-version must be v and a number");
+	else if (v < (int64_t)c->server->o.min_api_version)
+		sb_rpc_failure_set(f, SB_RPC_FAILED_PRECONDITION,
+			"x-api-version %s is too old: this server takes v%u to v%u", api,
+			c->server->o.min_api_version, c->server->o.api_version);
+}
+
+static void
+check_encoding(struct sb_rpc_call *c)
+{
+	const char *in = header(c, c->streaming ? "Connect-Content-Encoding" : "Content-Encoding");
+	const char *out = header(c, c->streaming ? "Connect-Accept-Encoding" : "Accept-Encoding");
+
+	c->out_gzip = accepts_gzip(out);
+	if (!in || strcasecmp(in, "identity") == 0)
+		return;
+	if (strcasecmp(in, "gzip") == 0)
+		c->in_gzip = true;
+	else
+		refuse(c, SB_RPC_UNIMPLEMENTED, 0, "unknown compression: supported encodings are gzip, identity");
+}
+
+static void
+check_who(struct sb_rpc_call *c)
+{
+	const struct sb_rpc_server *s = c->server;
+	const char *value = header(c, "Authorization");
+	struct sb_error err = { 0 };
+
+	if (c->conn->listener->is_unix && !value && !s->o.socket_auth) {
+		c->who = (struct sb_rpc_who){ .role = SB_RPC_ROLE_ADMIN, .name = "socket" };
+		return;
+	}
+	if (!s->o.auth)
+		(void)sb_fail(&err, SB_E_AUTH, "this server has no tokens");
+	else
+		(void)sb_rpc_auth_check(s->o.auth, value, time(NULL), &c->who, &err);
+	if (err.code < 0)
+		refuse_error(c, &err);
+}
+
+static bool
+role_may(const struct sb_rpc_call *c)
+{
+	if (c->who.role == SB_RPC_ROLE_ADMIN || (c->method->flags & SB_RPC_ANY_ROLE))
+		return true;
+	return c->who.role == SB_RPC_ROLE_SESSION && (c->method->flags & SB_RPC_SCOPED);
+}
+
+static void
+open_method(struct sb_rpc_call *c, const char *verb)
+{
+	const char *type = header(c, "Content-Type");
+
+	c->is_get = strcmp(verb, "GET") == 0;
+	if (!(c->is_get && (c->method->flags & SB_RPC_READ) && !c->method->stream) &&
+		strcmp(verb, "POST") != 0) {
+		refuse(c, SB_RPC_UNIMPLEMENTED, 405, "this method is called by POST");
+		return;
+	}
+	if (c->method->upgrade && !sb_rpc_upgrade_wanted(c)) {
+		refuse(c, SB_RPC_INVALID_ARGUMENT, 426, "this method is called by GET with Upgrade: sb-attach");
+		return;
+	}
+	c->streaming = c->method->stream;
+	if (!c->is_get && !is_type(type, c->streaming ? "application/connect+json" : "application/json")) {
+		refuse(c, SB_RPC_UNKNOWN, 415, "");
+		c->streaming = false;
+		return;
+	}
+	check_who(c);
+	check_versions(c);
+	check_timeout(c);
+	if (!c->is_get)
+		check_encoding(c);
+	else
+		c->out_gzip = accepts_gzip(header(c, "Accept-Encoding"));
+	if (c->failure.code == SB_RPC_OK && !role_may(c))
+		refuse(c, SB_RPC_PERMISSION_DENIED, 0, "this token may not call this method");
+}
+
+static void
+open_plain(struct sb_rpc_call *c, enum sb_rpc_target target, const char *verb)
+{
+	c->target = target;
+	if (strcmp(verb, "GET") != 0 && strcmp(verb, "HEAD") != 0) {
+		refuse(c, SB_RPC_UNIMPLEMENTED, 405, "only GET is allowed here");
+		return;
+	}
+	if (target == SB_RPC_TARGET_HEALTH)
+		return;
+	check_who(c);
+	if (c->failure.code == SB_RPC_OK && c->who.role == SB_RPC_ROLE_SESSION)
+		refuse(c, SB_RPC_PERMISSION_DENIED, 0, "this token may not read metrics");
+}
+
+/* Refuses a body by its announced size before any of it is read. */
+static void
+check_length(struct sb_rpc_call *c)
+{
+	const char *value = header(c, "Content-Length");
+	int64_t n;
+
+	if (!value || !sb_str_to_i64(value, 0, INT64_MAX, &n))
+		return;
+	if ((uint64_t)n > c->server->o.max_message + SB_RPC_ENVELOPE_SIZE) {
+		c->failure.code = SB_RPC_OK;
+		sb_rpc_failure_set(&c->failure, SB_RPC_RESOURCE_EXHAUSTED,
+			"message of %lld bytes is longer than %zu", (long long)n, c->server->o.max_message);
+		c->failure.http = c->streaming ? 0 : 413;
+		c->early = true;
+	}
+}
+
+void
+sb_rpc_request_open(struct sb_rpc_call *c, const char *url, const char *verb)
+{
+	const struct sb_rpc_service *sv = c->server->service;
+	size_t n = strlen(sv->name);
+
+	c->index = sv->n;
+	if (strcmp(url, "/health") == 0) {
+		open_plain(c, SB_RPC_TARGET_HEALTH, verb);
+	} else if (strcmp(url, "/metrics") == 0) {
+		open_plain(c, SB_RPC_TARGET_METRICS, verb);
+	} else if (url[0] == '/' && strncmp(url + 1, sv->name, n) == 0 && url[n + 1] == '/') {
+		for (size_t i = 0; i < sv->n; i++)
+			if (strcmp(url + n + 2, sv->methods[i].name) == 0)
+				c->index = i;
+		if (c->index < sv->n) {
+			c->target = SB_RPC_TARGET_METHOD;
+			c->method = &sv->methods[c->index];
+			open_method(c, verb);
+		}
+	}
+	if (c->target == SB_RPC_TARGET_NONE)
+		refuse(c, SB_RPC_UNIMPLEMENTED, 404, "there is no such procedure");
+	check_length(c);
+}
+
+/* The message of a GET request is in its query; it is put where a body would be. */
+static int
+read_query(struct sb_rpc_call *c, struct sb_error *err)
+{
+	const char *message = NULL, *value;
+	size_t len = 0;
+
+	value = MHD_lookup_connection_value(c->mc, MHD_GET_ARGUMENT_KIND, "connect");
+	if (value && strcmp(value, "v1") != 0)
+		return sb_fail(err, SB_E_INVAL, "query parameter connect must be v1");
+	value = MHD_lookup_connection_value(c->mc, MHD_GET_ARGUMENT_KIND, "encoding");
+	if (!value || strcmp(value, "json") != 0)
+		return sb_fail(err, SB_E_INVAL, "query parameter encoding must be json");
+	value = MHD_lookup_connection_value(c->mc, MHD_GET_ARGUMENT_KIND, "compression");
+	if (value && strcmp(value, "gzip") != 0 && strcmp(value, "identity") != 0)
+		return sb_fail(err, SB_E_INVAL, "query parameter compression must be gzip or identity");
+	c->in_gzip = value && strcmp(value, "gzip") == 0;
+	(void)MHD_lookup_connection_value_n(c->mc, MHD_GET_ARGUMENT_KIND, "message", 7, &message, &len);
+	if (!message)
+		return sb_fail(err, SB_E_INVAL, "query parameter message is required");
+	value = MHD_lookup_connection_value(c->mc, MHD_GET_ARGUMENT_KIND, "base64");
+	if (!value || strcmp(value, "1") != 0)
+		sb_buf_add(&c->body, message, len);
+	else if (!sb_rpc_base64_decode(message, len, &c->body) && !c->body.failed)
+		return sb_fail(err, SB_E_INVAL, "query parameter message is not base64");
+	return sb_buf_check(&c->body, "message", err);
+}
+
+/* A session's token works for its own session only; which session is meant is the field SessionID. */
+static int
+check_scope(const struct sb_rpc_call *c, const json_t *msg, struct sb_error *err)
+{
+	struct sb_rpc_fields f;
+	const char *id;
+
+	if (c->who.role != SB_RPC_ROLE_SESSION || !(c->method->flags & SB_RPC_SCOPED))
+		return 0;
+	sb_rpc_fields_init(&f, msg);
+	id = sb_rpc_field_str(&f, "SessionID", SB_RPC_WHO_SESSION_MAX, SB_RPC_REQUIRED);
+	if (f.failed)
+		return sb_rpc_fields_check(&f, err);
+	if (strcmp(id, c->who.session) != 0)
+		return sb_fail(err, SB_E_DENIED, "this token is for another session");
+	return 0;
+}
+
+static int
+unwrap(struct sb_rpc_call *c, const uint8_t **data, size_t *len, bool *gzip, struct sb_error *err)
+{
+	uint8_t flags = 0;
+	int r;
+
+	if (!c->streaming) {
+		*data = c->body.data;
+		*len = c->body.len;
+		*gzip = c->in_gzip;
+		return 0;
+	}
+	r = sb_rpc_envelope_next(c->body.data, c->body.len, c->server->o.max_message, &flags, data, len, err);
+	if (r < 0)
+		return r;
+	if (r == 0 || SB_RPC_ENVELOPE_SIZE + *len != c->body.len || (flags & SB_RPC_FLAG_END))
+		return sb_fail(err, SB_E_INVAL, "the request must be exactly one message in its envelope");
+	*gzip = flags & SB_RPC_FLAG_COMPRESSED;
+	if (*gzip && !c->in_gzip)
+		return sb_fail(err, SB_E_INVAL, "message is compressed but connect-content-encoding is not set");
+	return 0;
+}
+
+static json_t *
+read_message(struct sb_rpc_call *c, struct sb_error *err)
+{
+	sb_auto(sb_buf) struct sb_buf plain;
+	const uint8_t *data = NULL;
+	size_t len = 0;
+	bool gzip = false;
+	json_t *msg;
+
+	sb_buf_init(&plain, c->server->o.max_message);
+	if (c->is_get && c->body.len == 0 && read_query(c, err) < 0)
+		return NULL;
+	if (unwrap(c, &data, &len, &gzip, err) < 0)
+		return NULL;
+	if (gzip && len > 0) {
+		if (sb_rpc_gzip_inflate(data, len, &plain, err) < 0)
+			return NULL;
+		data = plain.data;
+		len = plain.len;
+	}
+	msg = sb_rpc_json_parse(data, len, err);
+	if (msg && check_scope(c, msg, err) < 0) {
+		json_decref(msg);
+		return NULL;
+	}
+	return msg;
+}
+
+json_t *
+sb_rpc_request_message(struct sb_rpc_call *c)
+{
+	struct sb_error err = { 0 };
+	json_t *msg = read_message(c, &err);
+
+	if (!msg)
+		refuse_error(c, &err);
+	return msg;
+}

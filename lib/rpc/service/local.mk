@@ -1,0 +1,14 @@
+# The procedures of a sandbox host.
+lib_libsandbox_core_la_SOURCES += \
+	%D%/events.c %D%/events.h \
+	%D%/host-attach.c \
+	%D%/host-event.c \
+	%D%/host-int.h \
+	%D%/host-json.c \
+	%D%/host-metrics.c \
+	%D%/host-process.c \
+	%D%/host-session.c \
+	%D%/host-snapshot.c \
+	%D%/host-tool.c \
+	%D%/host.c %D%/host.h \
+	%D%/idem.c %D%/idem.h
