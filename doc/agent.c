@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The tools of an agent loop, on a sandbox host elsewhere or in this process: agent ADDRESS|DIRECTORY CMD... runs each command. */
+/*
+ * The tools of an agent loop, on a sandbox host elsewhere or in this process: agent
+ * ADDRESS|DIRECTORY CMD... runs each command.
+ */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

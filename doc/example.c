@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Prepares a sandbox, syncs this directory in, runs a command, syncs back, destroys. example BACKEND [OPTION=VALUE]... */
+/*
+ * Prepares a sandbox, syncs this directory in, runs a command, syncs back, destroys. example
+ * BACKEND [OPTION=VALUE]...
+ */
 #include <stdio.h>
 #include <sb/session.h>
 
@@ -25,13 +28,20 @@ main(int argc, char **argv)
 	for (int i = 2; ok && i < argc; i++)
 		ok = sb_texts_add(&profile.options, argv[i], &err) == 0;
 	start.profile = &profile, start.local_root = ".", spec.argv = cmd;
-	ok = ok && sb_sandbox_start(keeper, &start, NULL, &box, NULL, &err) == 0; /* prepares and syncs in */
-	if (ok && (sb_sandbox_launch(box, &spec, NULL, &run, &err) < 0 || sb_handle_wait(run, NULL, &end, &err) < 0))
+	ok = ok &&
+		sb_sandbox_start(keeper, &start, NULL, &box, NULL, &err) ==
+			0; /* prepares and syncs in */
+	if (ok &&
+		(sb_sandbox_launch(box, &spec, NULL, &run, &err) < 0 ||
+			sb_handle_wait(run, NULL, &end, &err) < 0))
 		fprintf(stderr, "%s\n", err.msg);
 	sb_handle_free(run);
-	ok = ok && sb_sandbox_stop(box, NULL, NULL, &back, &err) == 0; /* syncs back; destroys after that only */
+	ok = ok &&
+		sb_sandbox_stop(box, NULL, NULL, &back, &err) ==
+			0; /* syncs back; destroys after that only */
 	if (ok)
-		printf("exit %d, %d files back, %s\n", end.code, (int)back.files_synced, sb_life_name(sb_sandbox_state(box)->life));
+		printf("exit %d, %d files back, %s\n", end.code, (int)back.files_synced,
+			sb_life_name(sb_sandbox_state(box)->life));
 	else
 		fprintf(stderr, "%s\n", err.msg);
 	sb_sync_result_free(&back), sb_sandbox_free(box), sb_keeper_free(keeper);

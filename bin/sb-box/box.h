@@ -7,8 +7,9 @@
 #include <sys/types.h>
 
 /*
- * The helper of the host's runtimes, a static program that is small enough to be in every sandbox (lib/host/runtime/runtime-box.h says
- * where). It carries no secrets: whatever of it a hostile neighbour in the sandbox reads or kills harms that sandbox only.
+ * The helper of the host's runtimes, a static program that is small enough to be in every sandbox
+ * (lib/host/runtime/runtime-box.h says where). It carries no secrets: whatever of it a hostile
+ * neighbour in the sandbox reads or kills harms that sandbox only.
  */
 #define BOX_FAILED 125 /* the helper itself failed */
 #define BOX_NOEXEC 126
@@ -26,13 +27,13 @@ int box_join_net(const char *path);
 /* How a command runs inside. */
 struct box_job {
 	char **argv;
-	char **env;                    /* NULL: ours */
+	char **env; /* NULL: ours */
 	const char *cwd;
 	unsigned long long max_memory; /* RLIMIT_AS, 0: none */
 	int lifeline;                  /* when it ends, so does everything; -1: none */
 	bool null_stdin;               /* the command's input is /dev/null */
 	bool leave;                    /* what the command leaves behind goes on */
-	bool own_stdio;                /* its standard descriptors are `stdio`, -1 for /dev/null; else ours */
+	bool own_stdio; /* its standard descriptors are `stdio`, -1 for /dev/null; else ours */
 	int stdio[3];
 };
 
@@ -44,21 +45,31 @@ void box_catch_child(void);
 /* Runs the command to its end and ends what it leaves behind; its exit code, 128+n for a signal. */
 int box_supervise(const struct box_job *j);
 
-/* Sends `sig` to every process in this /proc that carries the mark, or descends from `parent` (0: none). How many there were. */
+/*
+ * Sends `sig` to every process in this /proc that carries the mark, or descends from `parent` (0:
+ * none). How many there were.
+ */
 size_t box_signal(const char *mark, pid_t parent, int sig);
 
 /* The same for who carries the mark or is of the session `sid`, supervisors excepted. */
 size_t box_signal_session(const char *mark, pid_t sid, int sig);
 
 /* The commands; each gives the exit code. */
-int box_main_run(int argc, char **argv);    /* run [-l] [-m BYTES] [-C DIR] -- CMD...: supervise here */
-int box_main_enter(int argc, char **argv);  /* enter -p PID -t TICKS [-g CGROUP]... : the same inside the namespaces of PID */
-int box_main_init(int argc, char **argv);   /* init: the first process of a sandbox */
-int box_main_dial(int argc, char **argv);   /* dial PORT: joins stdin and stdout to the loopback port */
-int box_main_shim(int argc, char **argv);   /* shim [-ep] [-s FILE] [-u FILE] -- CMD...: pipes for its output, its exit code in FILE */
-int box_main_serve(int argc, char **argv);  /* serve: runs commands for the host, see lib/host/runtime/boxserve.h */
-int box_main_await(int argc, char **argv);  /* await: ends as the command whose socket is its stdin */
+int box_main_run(int argc,
+	char **argv); /* run [-l] [-m BYTES] [-C DIR] -- CMD...: supervise here */
+int box_main_enter(int argc, char **argv); /* enter -p PID -t TICKS [-g CGROUP]... : the same inside
+					      the namespaces of PID */
+int box_main_init(int argc, char **argv);  /* init: the first process of a sandbox */
+int box_main_dial(int argc,
+	char **argv); /* dial PORT: joins stdin and stdout to the loopback port */
+int box_main_shim(int argc, char **argv); /* shim [-ep] [-s FILE] [-u FILE] -- CMD...: pipes for its
+					     output, its exit code in FILE */
+int box_main_serve(int argc,
+	char **argv); /* serve: runs commands for the host, see lib/host/runtime/boxserve.h */
+int box_main_await(int argc,
+	char **argv); /* await: ends as the command whose socket is its stdin */
 int box_main_signal(int argc, char **argv); /* signal MARK NUMBER: prints how many there were */
-int box_main_place(int argc, char **argv);  /* place [-g CGROUP]... [-N NETNS] -- CMD...: executes it in there */
+int box_main_place(int argc,
+	char **argv); /* place [-g CGROUP]... [-N NETNS] -- CMD...: executes it in there */
 
 #endif

@@ -16,9 +16,11 @@
 static int
 connect_loopback(int port)
 {
-	struct sockaddr_in a4 = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+	struct sockaddr_in a4 = { .sin_family = AF_INET,
+		.sin_port = htons((uint16_t)port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	struct sockaddr_in6 a6 = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port),
+	struct sockaddr_in6 a6 = { .sin6_family = AF_INET6,
+		.sin6_port = htons((uint16_t)port),
 		.sin6_addr = IN6ADDR_LOOPBACK_INIT };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -68,7 +70,8 @@ box_main_dial(int argc, char **argv)
 	if (write(1, "+", 1) != 1)
 		return BOX_FAILED;
 	while (out) {
-		struct pollfd p[2] = { { .fd = in ? 0 : -1, .events = POLLIN }, { .fd = fd, .events = POLLIN } };
+		struct pollfd p[2] = { { .fd = in ? 0 : -1, .events = POLLIN },
+			{ .fd = fd, .events = POLLIN } };
 
 		if (poll(p, 2, -1) < 0 && errno != EINTR)
 			break;

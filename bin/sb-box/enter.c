@@ -40,7 +40,11 @@ start_ticks(pid_t pid)
 		return 0;
 	buf[n] = '\0';
 	p = strrchr(buf, ')');
-	if (!p || sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %lld", &start) != 1)
+	if (!p ||
+		sscanf(p + 1,
+			" %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+			"%*d %lld",
+			&start) != 1)
 		return 0;
 	return start;
 }
@@ -60,7 +64,9 @@ join_cgroup(const char *dir)
 	return r;
 }
 
-/* No capability, now or by any program it executes; and no way to the calls that the filter names. */
+/*
+ * No capability, now or by any program it executes; and no way to the calls that the filter names.
+ */
 static int
 give_up_powers(void)
 {
@@ -76,11 +82,15 @@ give_up_powers(void)
 	return sb_boxfilter_install();
 }
 
-/* Into everything that makes the sandbox. One call: it is one process's, checked before, so all or nothing. */
+/*
+ * Into everything that makes the sandbox. One call: it is one process's, checked before, so all or
+ * nothing.
+ */
 static int
 join_namespaces(pid_t pid, long long ticks, bool net)
 {
-	int flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | (net ? CLONE_NEWNET : 0);
+	int flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
+		(net ? CLONE_NEWNET : 0);
 	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	int r;
 
@@ -133,8 +143,8 @@ parse(int argc, char **argv, struct enter *e)
 }
 
 /*
- * Two processes: this one stays in the host's process namespace, where its parent waits for it; the other is the first that is
- * all inside, supervises the command and ends it when this one ends.
+ * Two processes: this one stays in the host's process namespace, where its parent waits for it; the
+ * other is the first that is all inside, supervises the command and ends it when this one ends.
  */
 int
 box_main_enter(int argc, char **argv)
@@ -166,7 +176,8 @@ box_main_enter(int argc, char **argv)
 	if (pid == 0) {
 		(void)close(life[1]);
 		e.job.lifeline = life[0];
-		_exit(give_up_powers() < 0 ? box_fail("give up privileges") : box_supervise(&e.job));
+		_exit(give_up_powers() < 0 ? box_fail("give up privileges") :
+					     box_supervise(&e.job));
 	}
 	(void)close(life[0]);
 	(void)close(SB_SPAWN_REPORT_FD);

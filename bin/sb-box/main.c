@@ -22,7 +22,10 @@ box_fail(const char *what)
 	return BOX_FAILED;
 }
 
-/* All there is to do for the first process: be there, and bury the dead. It cannot be killed from inside. */
+/*
+ * All there is to do for the first process: be there, and bury the dead. It cannot be killed from
+ * inside.
+ */
 int
 box_main_init(int argc, char **argv)
 {
@@ -102,7 +105,10 @@ static const struct {
 };
 
 #ifdef __SANITIZE_ADDRESS__
-/* Its look for leaks at the end needs to trace this process, which hangs for one that has entered another pid namespace. */
+/*
+ * Its look for leaks at the end needs to trace this process, which hangs for one that has entered
+ * another pid namespace.
+ */
 __attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 
 int

@@ -63,7 +63,7 @@ become(int fd, int as)
 }
 
 /* In the child: a session of its own, with the terminal if its input is one, then the program. */
-static void __attribute__((noreturn))
+static _Noreturn void
 child(const struct box_job *j)
 {
 	sigset_t none;
@@ -86,7 +86,10 @@ child(const struct box_job *j)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	if (j->cwd && chdir(j->cwd) < 0)
 		_exit(box_fail(j->cwd));
-	/* The program is looked for where its own environment says; our memory is the parent's, which undoes it. */
+	/*
+	 * The program is looked for where its own environment says; our memory is the parent's,
+	 * which undoes it.
+	 */
 	if (j->env)
 		environ = j->env;
 	(void)execvp(j->argv[0], j->argv);
@@ -117,7 +120,10 @@ box_catch_child(void)
 	(void)sigaction(SIGCHLD, &sa, NULL);
 }
 
-/* Until no child is left: orphans of the command come to us where the kernel knows subreapers, else by their mark. */
+/*
+ * Until no child is left: orphans of the command come to us where the kernel knows subreapers, else
+ * by their mark.
+ */
 static void
 end_rest(bool reaper)
 {

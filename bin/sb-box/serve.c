@@ -80,7 +80,10 @@ receive(int fds[FDS_MAX], size_t *n_fds)
 		char room[CMSG_SPACE(FDS_MAX * sizeof(int))];
 	} control;
 	struct iovec v = { &c, 1 };
-	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+	struct msghdr m = { .msg_iov = &v,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof control };
 	ssize_t n = recvmsg(0, &m, MSG_CMSG_CLOEXEC);
 	struct cmsghdr *h;
 
@@ -108,12 +111,13 @@ read_job(int channel, struct sb_boxserve_call *c)
 	if (!j)
 		return NULL;
 	j->channel = -1;
-	if (!read_all(channel, c, sizeof *c) || c->bytes == 0 || c->bytes > SB_BOXSERVE_BYTES_MAX || c->argc == 0 ||
-		c->argc > SB_BOXSERVE_ARGS_MAX || c->envc > SB_BOXSERVE_ARGS_MAX)
+	if (!read_all(channel, c, sizeof *c) || c->bytes == 0 || c->bytes > SB_BOXSERVE_BYTES_MAX ||
+		c->argc == 0 || c->argc > SB_BOXSERVE_ARGS_MAX || c->envc > SB_BOXSERVE_ARGS_MAX)
 		goto bad;
 	j->text = malloc(c->bytes);
 	j->argv = calloc((size_t)c->argc + c->envc + 2, sizeof *j->argv);
-	if (!j->text || !j->argv || !read_all(channel, j->text, c->bytes) || j->text[c->bytes - 1] != '\0')
+	if (!j->text || !j->argv || !read_all(channel, j->text, c->bytes) ||
+		j->text[c->bytes - 1] != '\0')
 		goto bad;
 	j->env = j->argv + c->argc + 1;
 	for (uint32_t i = 0; i < c->argc + c->envc; i++) {
@@ -151,7 +155,10 @@ begin(int fds[FDS_MAX], size_t n)
 {
 	struct sb_boxserve_call c;
 	struct job *j = n > 0 ? read_job(fds[0], &c) : NULL;
-	struct box_job run = { .lifeline = -1, .cwd = NULL, .own_stdio = true, .stdio = { -1, -1, -1 } };
+	struct box_job run = { .lifeline = -1,
+		.cwd = NULL,
+		.own_stdio = true,
+		.stdio = { -1, -1, -1 } };
 	size_t used = 1;
 
 	if (!j) {
@@ -192,7 +199,8 @@ reap(void)
 				continue;
 			*p = j->next;
 			end_rest(j);
-			answer(j, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+			answer(j,
+				WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 			job_free(j);
 			break;
 		}
@@ -273,7 +281,10 @@ box_main_serve(int argc, char **argv)
 	return 0;
 }
 
-/* Stands for a command on the host: its end is the command's, and its own end is the end of the command. */
+/*
+ * Stands for a command on the host: its end is the command's, and its own end is the end of the
+ * command.
+ */
 int
 box_main_await(int argc, char **argv)
 {

@@ -49,7 +49,8 @@ look_at(pid_t pid, struct member *out)
 	if (read_proc(pid, "stat", buf, sizeof buf) <= 0)
 		return false;
 	p = strrchr(buf, ')');
-	if (!p || sscanf(p + 1, " %c %d %*d %d", &state, &ppid, &sid) != 3 || state == 'Z' || state == 'X')
+	if (!p || sscanf(p + 1, " %c %d %*d %d", &state, &ppid, &sid) != 3 || state == 'Z' ||
+		state == 'X')
 		return false;
 	*out = (struct member){ .pid = pid, .ppid = ppid, .sid = sid };
 	return true;
@@ -66,7 +67,8 @@ has_mark(pid_t pid, const char *mark)
 	for (char *p = buf; n > 0 && p < buf + n; p += strlen(p) + 1)
 		if (strncmp(p, MARK, sizeof MARK - 1) == 0)
 			return strncmp(p + sizeof MARK - 1, mark, len) == 0 &&
-				(len == 0 || mark[len - 1] == '/' || p[sizeof MARK - 1 + len] == '\0');
+				(len == 0 || mark[len - 1] == '/' ||
+					p[sizeof MARK - 1 + len] == '\0');
 	return false;
 }
 
@@ -79,7 +81,9 @@ list(size_t *out_n)
 	struct dirent *e;
 
 	while (d && (e = readdir(d))) {
-		pid_t pid = isdigit((unsigned char)e->d_name[0]) ? (pid_t)strtol(e->d_name, NULL, 10) : 0;
+		pid_t pid = isdigit((unsigned char)e->d_name[0]) ?
+			(pid_t)strtol(e->d_name, NULL, 10) :
+			0;
 		struct member m;
 
 		if (pid <= 1 || pid == getpid() || !look_at(pid, &m))
@@ -100,7 +104,10 @@ list(size_t *out_n)
 	return v;
 }
 
-/* Supervisors take no signal but the last; counting them would hide that their command is not there yet. */
+/*
+ * Supervisors take no signal but the last; counting them would hide that their command is not there
+ * yet.
+ */
 static bool
 is_helper(pid_t pid)
 {

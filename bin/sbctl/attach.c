@@ -16,7 +16,7 @@
 #include <base/file.h>
 
 #define CHUNK 65536
-#define DRAIN_MS 200    /* for output of what the command left running behind it */
+#define DRAIN_MS 200     /* for output of what the command left running behind it */
 #define PATIENCE_MS 2000 /* for a command to answer a signal that ends us */
 
 /* A command with this process's input and output. */
@@ -26,8 +26,8 @@ struct attached {
 	struct termios before;
 	int quit; /* ends the thread that reads our input */
 	int sigfd;
-	bool out_gone; /* nobody reads our output any more */
-	int stopping;  /* a stop was asked for */
+	bool out_gone;       /* nobody reads our output any more */
+	int stopping;        /* a stop was asked for */
 	sb_deadline stop_at; /* patience ends */
 };
 
@@ -112,7 +112,10 @@ on_signal(struct attached *t, int sig)
 			(void)sb_handle_resize(t->h, w.ws_row, w.ws_col, NULL);
 		return;
 	}
-	/* A first signal is the command's to answer, as on a terminal of its own; Ctrl-C may mean something to it. */
+	/*
+	 * A first signal is the command's to answer, as on a terminal of its own; Ctrl-C may mean
+	 * something to it.
+	 */
 	if (!t->stopping++) {
 		(void)sb_handle_signal(t->h, sig, NULL);
 		if (sig == SIGTERM || sig == SIGHUP)
@@ -150,7 +153,8 @@ pump(struct attached *t, struct sb_error *err)
 		return sb_fail(err, SB_E_NOMEM, "out of memory");
 	while (open || !done) {
 		struct pollfd p[3] = { { open ? sb_handle_stdout(t->h) : -1, POLLIN, 0 },
-			{ done ? -1 : sb_handle_done_fd(t->h), POLLIN, 0 }, { t->sigfd, POLLIN, 0 } };
+			{ done ? -1 : sb_handle_done_fd(t->h), POLLIN, 0 },
+			{ t->sigfd, POLLIN, 0 } };
 		int n = poll(p, 3, done ? DRAIN_MS : sb_deadline_poll_ms(t->stop_at)), sig;
 
 		if (n < 0 && errno != EINTR)
@@ -199,7 +203,8 @@ attend(struct attached *t, struct sb_ended *end, struct sb_error *err)
 }
 
 int
-box_attach(struct box *b, struct sb_sandbox *sb, const char *const *argv, int sigfd, struct sb_error *err)
+box_attach(struct box *b, struct sb_sandbox *sb, const char *const *argv, int sigfd,
+	struct sb_error *err)
 {
 	struct sb_launch_spec spec = SB_LAUNCH_SPEC_INIT;
 	struct attached t = { .sigfd = sigfd, .stop_at = SB_NEVER };
@@ -232,6 +237,7 @@ box_attach(struct box *b, struct sb_sandbox *sb, const char *const *argv, int si
 	r = attend(&t, &end, err);
 	sb_handle_free(t.h);
 	if (r == 0 && end.lost)
-		(void)fprintf(stderr, "sbctl: the connection to the sandbox was lost while the command ran\n");
+		(void)fprintf(stderr,
+			"sbctl: the connection to the sandbox was lost while the command ran\n");
 	return r < 0 ? r : end.code;
 }

@@ -102,7 +102,8 @@ box_pick(struct box *b, const char *named, struct sb_error *err)
 	if (!here || sb_keeper_list(b->keeper, &v, &n, err) < 0)
 		return NULL;
 	for (size_t i = 0; i < n; i++)
-		if (v[i].life != SB_LIFE_DESTROYED && v[i].local_root && below(here, v[i].local_root)) {
+		if (v[i].life != SB_LIFE_DESTROYED && v[i].local_root &&
+			below(here, v[i].local_root)) {
 			free(id);
 			id = strdup(v[i].sandbox_id);
 			hits++;
@@ -111,8 +112,10 @@ box_pick(struct box *b, const char *named, struct sb_error *err)
 	if (hits == 1 && id)
 		return id;
 	free(id);
-	(void)sb_fail(err, SB_E_USAGE, hits ? "%zu sandboxes belong to this directory: name one (sbctl ls)" :
-		"no sandbox belongs to this directory: name one (sbctl ls)", hits);
+	(void)sb_fail(err, SB_E_USAGE,
+		hits ? "%zu sandboxes belong to this directory: name one (sbctl ls)" :
+		       "no sandbox belongs to this directory: name one (sbctl ls)",
+		hits);
 	return NULL;
 }
 
@@ -129,7 +132,9 @@ open_all(struct box *b, struct sb_error *err)
 	b->call.cancel = b->cancel;
 	b->call.deadline = sb_deadline_in(b->a.timeout);
 	b->call.log = (struct sb_log){ .fn = say,
-		.level = b->a.verbose > 1 ? SB_LOG_DEBUG : b->a.verbose ? SB_LOG_INFO : SB_LOG_WARN };
+		.level = b->a.verbose > 1 ? SB_LOG_DEBUG :
+			b->a.verbose      ? SB_LOG_INFO :
+					    SB_LOG_WARN };
 	if (b->a.quiet)
 		b->call.log.level = SB_LOG_ERROR;
 	k.registry = b->registry;
@@ -150,7 +155,9 @@ parse(struct box *b, const struct sb_cmd *cmd, int argc, char **argv, struct sb_
 		return r;
 	if (n < cmd->min_args || (cmd->max_args >= 0 && n > cmd->max_args))
 		return sb_fail(err, SB_E_USAGE, "usage: sbctl %s %s", cmd->name, cmd->args);
-	/* The parser leaves the options behind the operands; a command's words end where they end. */
+	/*
+	 * The parser leaves the options behind the operands; a command's words end where they end.
+	 */
 	b->a.v = calloc((size_t)n + 1, sizeof *b->a.v);
 	if (!b->a.v)
 		return sb_fail(err, SB_E_NOMEM, "out of memory");

@@ -20,7 +20,7 @@
 #include <provider/provider.h>
 #include <session/keeper.h>
 
-#define LOOK_MS 200       /* how often things of other processes are looked at */
+#define LOOK_MS 200 /* how often things of other processes are looked at */
 #define STOP_WAIT_MS 60000
 #define EVENTS_AT_ONCE 65536
 
@@ -88,7 +88,8 @@ stop_owner(struct box *b, struct sb_state *s, struct sb_error *err)
 	if (!id)
 		return sb_fail(err, SB_E_NOMEM, "out of memory");
 	if (kill((pid_t)s->owner_pid, SIGTERM) < 0 && errno != ESRCH)
-		return sb_fail_errno(err, "process %lld, which works with sandbox %s", (long long)s->owner_pid, id);
+		return sb_fail_errno(err, "process %lld, which works with sandbox %s",
+			(long long)s->owner_pid, id);
 	while (sb_state_owned(s)) {
 		struct pollfd p = { sb_cancel_fd(b->cancel), POLLIN, 0 };
 
@@ -137,10 +138,13 @@ destroy_verb(struct box *b, struct sb_error *err)
 	if (r < 0)
 		return r;
 	if (sb_state_owned(sb_sandbox_state(sb)))
-		return sb_fail(err, SB_E_LOCKED, "process %lld works with sandbox %s: sbctl stop %s first",
-			(long long)sb_sandbox_state(sb)->owner_pid, sb_sandbox_state(sb)->sandbox_id, sb_sandbox_state(sb)->sandbox_id);
+		return sb_fail(err, SB_E_LOCKED,
+			"process %lld works with sandbox %s: sbctl stop %s first",
+			(long long)sb_sandbox_state(sb)->owner_pid,
+			sb_sandbox_state(sb)->sandbox_id, sb_sandbox_state(sb)->sandbox_id);
 	if (b->a.discard && !b->a.quiet && sb_sandbox_state(sb)->life == SB_LIFE_UNSYNCED)
-		(void)fprintf(stderr, "sbctl: %s: its work since the last sync is thrown away\n", sb_sandbox_state(sb)->sandbox_id);
+		(void)fprintf(stderr, "sbctl: %s: its work since the last sync is thrown away\n",
+			sb_sandbox_state(sb)->sandbox_id);
 	r = sb_sandbox_destroy(sb, b->a.discard, &b->call, &res, err);
 	box_report_sync(b, sb_sandbox_state(sb), &res, r, err, stdout);
 	return r < 0 ? r : res.conflicts.n ? BOX_CONFLICTS : 0;
@@ -152,13 +156,15 @@ struct recovery {
 };
 
 static void
-recovered(const struct sb_state *s, const char *result, const struct sb_sync_result *res, const struct sb_error *err, void *arg)
+recovered(const struct sb_state *s, const char *result, const struct sb_sync_result *res,
+	const struct sb_error *err, void *arg)
 {
 	struct recovery *c = arg;
 
 	if (c->all) {
-		json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:I}", "sandbox_id", s->sandbox_id, "result", result, "state",
-			sb_life_name(s->life), "files_synced", (json_int_t)res->files_synced, "conflicts", (json_int_t)res->conflicts.n);
+		json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:I}", "sandbox_id", s->sandbox_id,
+			"result", result, "state", sb_life_name(s->life), "files_synced",
+			(json_int_t)res->files_synced, "conflicts", (json_int_t)res->conflicts.n);
 
 		if (err->code < 0)
 			(void)json_object_set_new(o, "error", json_string(err->msg));
@@ -171,8 +177,9 @@ recovered(const struct sb_state *s, const char *result, const struct sb_sync_res
 	}
 	if (c->b->a.quiet || (strcmp(result, "nothing") == 0 && !c->b->a.verbose))
 		return;
-	(void)printf("%s: %s; %llu files synced, %zu conflicts; sandbox %s\n", s->sandbox_id, result,
-		(unsigned long long)res->files_synced, res->conflicts.n, sb_life_name(s->life));
+	(void)printf("%s: %s; %llu files synced, %zu conflicts; sandbox %s\n", s->sandbox_id,
+		result, (unsigned long long)res->files_synced, res->conflicts.n,
+		sb_life_name(s->life));
 }
 
 static int
@@ -217,14 +224,17 @@ print_event(const struct box *b, const char *line)
 	}
 	if (gmtime_r(&when, &tm))
 		(void)strftime(text, sizeof text, "%H:%M:%S", &tm);
-	(void)printf("%s.%03d %s %s%s%s", text, (int)(t % 1000), json_string_value(json_object_get(o, "sandbox_id")),
+	(void)printf("%s.%03d %s %s%s%s", text, (int)(t % 1000),
+		json_string_value(json_object_get(o, "sandbox_id")),
 		json_string_value(json_object_get(o, "event")), way ? " " : "", way ? way : "");
 	if (ms)
 		(void)printf(" %lld ms", (long long)ms);
 	if (json_object_get(o, "files_synced"))
-		(void)printf(" %lld files", (long long)json_integer_value(json_object_get(o, "files_synced")));
+		(void)printf(" %lld files",
+			(long long)json_integer_value(json_object_get(o, "files_synced")));
 	if (json_object_get(o, "exit_code"))
-		(void)printf(" exit %lld", (long long)json_integer_value(json_object_get(o, "exit_code")));
+		(void)printf(" exit %lld",
+			(long long)json_integer_value(json_object_get(o, "exit_code")));
 	if (error)
 		(void)printf(": %s", sb_escape(error, strlen(error), shown, sizeof shown));
 	(void)putchar('\n');
@@ -334,25 +344,32 @@ static const struct sb_opt ls_opts[] = {
 };
 static const struct sb_opt plain_opts[] = { BOX_COMMON };
 static const struct sb_opt sync_opts[] = {
-	{ 'n', "dry-run", SB_OPT_FLAG, BOX_AT(dry_run), NULL, "tell what would be done, change nothing", NULL, 0, 0 },
-	{ 0, "conflict", SB_OPT_CHOICE, BOX_AT(conflict), "SIDE", "keep (both), local or runtime", conflict_words, 0, 0 },
-	{ 0, "max-delete", SB_OPT_INT, BOX_AT(max_delete), "N", "let a sync delete up to N entries", NULL, 0, INT64_MAX },
+	{ 'n', "dry-run", SB_OPT_FLAG, BOX_AT(dry_run), NULL,
+		"tell what would be done, change nothing", NULL, 0, 0 },
+	{ 0, "conflict", SB_OPT_CHOICE, BOX_AT(conflict), "SIDE", "keep (both), local or runtime",
+		conflict_words, 0, 0 },
+	{ 0, "max-delete", SB_OPT_INT, BOX_AT(max_delete), "N", "let a sync delete up to N entries",
+		NULL, 0, INT64_MAX },
 	BOX_TIMEOUT,
 	BOX_COMMON,
 };
 static const struct sb_opt stop_opts[] = {
-	{ 0, "snapshot", SB_OPT_FLAG, BOX_AT(snapshot), NULL, "snapshot it before anything goes", NULL, 0, 0 },
-	{ 0, "max-delete", SB_OPT_INT, BOX_AT(max_delete), "N", "let a sync back delete up to N entries", NULL, 0, INT64_MAX },
+	{ 0, "snapshot", SB_OPT_FLAG, BOX_AT(snapshot), NULL, "snapshot it before anything goes",
+		NULL, 0, 0 },
+	{ 0, "max-delete", SB_OPT_INT, BOX_AT(max_delete), "N",
+		"let a sync back delete up to N entries", NULL, 0, INT64_MAX },
 	BOX_TIMEOUT,
 	BOX_COMMON,
 };
 static const struct sb_opt destroy_opts[] = {
-	{ 0, "discard", SB_OPT_FLAG, BOX_AT(discard), NULL, "throw away work that is not synced back", NULL, 0, 0 },
+	{ 0, "discard", SB_OPT_FLAG, BOX_AT(discard), NULL,
+		"throw away work that is not synced back", NULL, 0, 0 },
 	BOX_TIMEOUT,
 	BOX_COMMON,
 };
 static const struct sb_opt recover_opts[] = {
-	{ 'a', "all", SB_OPT_FLAG, BOX_AT(all), NULL, "all of them (as without an ID)", NULL, 0, 0 },
+	{ 'a', "all", SB_OPT_FLAG, BOX_AT(all), NULL, "all of them (as without an ID)", NULL, 0,
+		0 },
 	BOX_TIMEOUT,
 	BOX_COMMON,
 };
@@ -362,16 +379,43 @@ static const struct sb_opt events_opts[] = {
 	BOX_COMMON,
 };
 
-const struct sb_cmd sbctl_ls = { .name = "ls", .args = "", .help = "list sandboxes", .opts = ls_opts, .run = ls_main };
-const struct sb_cmd sbctl_show = { .name = "show", .args = "[ID]", .help = "all about one sandbox", .opts = plain_opts,
-	.max_args = 1, .run = show_main };
-const struct sb_cmd sbctl_sync = { .name = "sync", .args = "[ID]", .help = "sync a sandbox both ways now",
-	.opts = sync_opts, .max_args = 1, .run = sync_main };
-const struct sb_cmd sbctl_stop = { .name = "stop", .args = "[ID]",
-	.help = "sync back, then end the sandbox by its policy", .opts = stop_opts, .max_args = 1, .run = stop_main };
-const struct sb_cmd sbctl_destroy = { .name = "destroy", .args = "ID",
-	.help = "sync back, then take the sandbox away", .opts = destroy_opts, .min_args = 1, .max_args = 1, .run = destroy_main };
-const struct sb_cmd sbctl_recover = { .name = "recover", .args = "[ID]",
-	.help = "finish what a crash interrupted", .opts = recover_opts, .max_args = 1, .run = recover_main };
-const struct sb_cmd sbctl_events = { .name = "events", .args = "[ID]",
-	.help = "what happened to sandboxes", .opts = events_opts, .max_args = 1, .run = events_main };
+const struct sb_cmd sbctl_ls = {
+	.name = "ls", .args = "", .help = "list sandboxes", .opts = ls_opts, .run = ls_main
+};
+const struct sb_cmd sbctl_show = { .name = "show",
+	.args = "[ID]",
+	.help = "all about one sandbox",
+	.opts = plain_opts,
+	.max_args = 1,
+	.run = show_main };
+const struct sb_cmd sbctl_sync = { .name = "sync",
+	.args = "[ID]",
+	.help = "sync a sandbox both ways now",
+	.opts = sync_opts,
+	.max_args = 1,
+	.run = sync_main };
+const struct sb_cmd sbctl_stop = { .name = "stop",
+	.args = "[ID]",
+	.help = "sync back, then end the sandbox by its policy",
+	.opts = stop_opts,
+	.max_args = 1,
+	.run = stop_main };
+const struct sb_cmd sbctl_destroy = { .name = "destroy",
+	.args = "ID",
+	.help = "sync back, then take the sandbox away",
+	.opts = destroy_opts,
+	.min_args = 1,
+	.max_args = 1,
+	.run = destroy_main };
+const struct sb_cmd sbctl_recover = { .name = "recover",
+	.args = "[ID]",
+	.help = "finish what a crash interrupted",
+	.opts = recover_opts,
+	.max_args = 1,
+	.run = recover_main };
+const struct sb_cmd sbctl_events = { .name = "events",
+	.args = "[ID]",
+	.help = "what happened to sandboxes",
+	.opts = events_opts,
+	.max_args = 1,
+	.run = events_main };

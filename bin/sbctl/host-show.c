@@ -30,9 +30,7 @@ cell(const json_t *v, char *out, size_t size)
 	case JSON_INTEGER:
 		(void)snprintf(out, size, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
 		return out;
-	case JSON_REAL:
-		(void)snprintf(out, size, "%.4g", json_real_value(v));
-		return out;
+	case JSON_REAL: (void)snprintf(out, size, "%.4g", json_real_value(v)); return out;
 	case JSON_TRUE: return "yes";
 	case JSON_FALSE: return "no";
 	case JSON_NULL: return "-";
@@ -54,18 +52,18 @@ print_table(const json_t *rows, const struct column *c, size_t n)
 
 	for (size_t k = 0; k < n; k++)
 		width[k] = (int)strlen(c[k].heading);
-	json_array_foreach(rows, i, row)
-		for (size_t k = 0; k < n; k++) {
-			int w = (int)strlen(cell(json_object_get(row, c[k].field), buf, sizeof buf));
+	json_array_foreach(rows, i, row) for (size_t k = 0; k < n; k++)
+	{
+		int w = (int)strlen(cell(json_object_get(row, c[k].field), buf, sizeof buf));
 
-			width[k] = w > width[k] ? w : width[k];
-		}
+		width[k] = w > width[k] ? w : width[k];
+	}
 	for (size_t k = 0; k < n; k++)
-		(void)printf("%-*s%s", k + 1 < n ? width[k] : 0, c[k].heading, k + 1 < n ? "  " : "\n");
-	json_array_foreach(rows, i, row)
-		for (size_t k = 0; k < n; k++)
-			(void)printf("%-*s%s", k + 1 < n ? width[k] : 0,
-				cell(json_object_get(row, c[k].field), buf, sizeof buf), k + 1 < n ? "  " : "\n");
+		(void)printf("%-*s%s", k + 1 < n ? width[k] : 0, c[k].heading,
+			k + 1 < n ? "  " : "\n");
+	json_array_foreach(rows, i, row) for (size_t k = 0; k < n; k++)(void) printf("%-*s%s",
+		k + 1 < n ? width[k] : 0, cell(json_object_get(row, c[k].field), buf, sizeof buf),
+		k + 1 < n ? "  " : "\n");
 }
 
 /* An answer with one object in it is that object. */
@@ -75,9 +73,8 @@ inner(const json_t *out)
 	const char *key;
 	json_t *v;
 
-	json_object_foreach((json_t *)(uintptr_t)out, key, v)
-		if (json_object_size(out) == 1 && json_is_object(v))
-			return v;
+	json_object_foreach((json_t *)(uintptr_t)out, key,
+		v) if (json_object_size(out) == 1 && json_is_object(v)) return v;
 	return out;
 }
 
@@ -89,7 +86,8 @@ host_show_fields(const json_t *out)
 	json_t *v;
 
 	out = inner(out);
-	json_object_foreach((json_t *)(uintptr_t)out, key, v) {
+	json_object_foreach((json_t *)(uintptr_t)out, key, v)
+	{
 		if (strcmp(key, "Uptime") == 0)
 			(void)printf("%-18s %.3f s\n", key, (double)json_integer_value(v) / 1e9);
 		else
@@ -106,8 +104,9 @@ host_show_session(const json_t *out)
 void
 host_show_sessions(const json_t *out)
 {
-	static const struct column c[] = { { "ID", "ID" }, { "State", "STATE" }, { "TurnCount", "TURNS" },
-		{ "SnapCount", "SNAPS" }, { "SpaceUsed", "USED" }, { "Created", "CREATED" }, { "Labels", "LABELS" } };
+	static const struct column c[] = { { "ID", "ID" }, { "State", "STATE" },
+		{ "TurnCount", "TURNS" }, { "SnapCount", "SNAPS" }, { "SpaceUsed", "USED" },
+		{ "Created", "CREATED" }, { "Labels", "LABELS" } };
 	const char *after = json_string_value(json_object_get(out, "NextAfter"));
 
 	print_table(json_object_get(out, "Sessions"), c, sizeof c / sizeof c[0]);
@@ -126,9 +125,9 @@ host_show_snapshot(const json_t *out)
 void
 host_show_snapshots(const json_t *out)
 {
-	static const struct column c[] = { { "Name", "NAME" }, { "Kind", "KIND" }, { "Turn", "TURN" },
-		{ "Used", "USED" }, { "Refer", "REFER" }, { "Holds", "HOLDS" }, { "Forks", "FORKS" },
-		{ "CreatedAt", "CREATED" } };
+	static const struct column c[] = { { "Name", "NAME" }, { "Kind", "KIND" },
+		{ "Turn", "TURN" }, { "Used", "USED" }, { "Refer", "REFER" }, { "Holds", "HOLDS" },
+		{ "Forks", "FORKS" }, { "CreatedAt", "CREATED" } };
 
 	print_table(json_object_get(out, "Snapshots"), c, sizeof c / sizeof c[0]);
 }
@@ -139,7 +138,8 @@ host_show_changes(const json_t *out)
 	const json_t *row;
 	size_t i;
 
-	json_array_foreach(json_object_get(out, "Changes"), i, row) {
+	json_array_foreach(json_object_get(out, "Changes"), i, row)
+	{
 		char path[8192], from[8192], kind[CELL];
 		const json_t *f = json_object_get(row, "From");
 
@@ -168,8 +168,9 @@ host_show_process(const json_t *out)
 void
 host_show_processes(const json_t *out)
 {
-	static const struct column c[] = { { "ProcessID", "ID" }, { "Status", "STATUS" }, { "ExitCode", "EXIT" },
-		{ "Address", "ADDRESS" }, { "Started", "STARTED" }, { "Binary", "BINARY" } };
+	static const struct column c[] = { { "ProcessID", "ID" }, { "Status", "STATUS" },
+		{ "ExitCode", "EXIT" }, { "Address", "ADDRESS" }, { "Started", "STARTED" },
+		{ "Binary", "BINARY" } };
 
 	print_table(json_object_get(out, "Processes"), c, sizeof c / sizeof c[0]);
 }
@@ -181,8 +182,8 @@ host_show_bases(const json_t *out)
 	char buf[4096];
 	size_t i;
 
-	json_array_foreach(json_object_get(out, "Bases"), i, v)
-		(void)printf("%s\n", cell(v, buf, sizeof buf));
+	json_array_foreach(json_object_get(out, "Bases"), i, v)(void)
+		printf("%s\n", cell(v, buf, sizeof buf));
 }
 
 void

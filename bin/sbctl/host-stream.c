@@ -38,7 +38,8 @@ on_message(const char *json, size_t len, void *arg, struct sb_error *err)
 }
 
 static int
-stream(struct host_run *r, json_t *in, void (*fn)(struct host_run *, const json_t *), struct sb_error *err)
+stream(struct host_run *r, json_t *in, void (*fn)(struct host_run *, const json_t *),
+	struct sb_error *err)
 {
 	struct reader rd = { r, fn };
 	sb_autofree char *text = in ? json_dumps(in, JSON_COMPACT) : NULL;
@@ -46,7 +47,8 @@ stream(struct host_run *r, json_t *in, void (*fn)(struct host_run *, const json_
 	json_decref(in);
 	if (!text)
 		return sb_fail(err, SB_E_USAGE, "arguments must be UTF-8");
-	return sb_rpc_client_stream(r->client, r->verb->method, text, &r->wait, on_message, &rd, err);
+	return sb_rpc_client_stream(r->client, r->verb->method, text, &r->wait, on_message, &rd,
+		err);
 }
 
 static void
@@ -60,7 +62,8 @@ write_text(FILE *f, const json_t *text)
 static void
 on_exec(struct host_run *r, const json_t *msg)
 {
-	const json_t *progress = json_object_get(msg, "Progress"), *res = json_object_get(msg, "Response");
+	const json_t *progress = json_object_get(msg, "Progress"),
+		     *res = json_object_get(msg, "Response");
 	const json_t *code = json_object_get(res, "ExitCode");
 
 	if (json_is_object(progress) && !r->args.json)
@@ -157,8 +160,8 @@ host_run_attach(struct host_run *r, struct sb_error *err)
 	if (code == 0) {
 		(void)json_object_set_new(in, "Command", json_string((const char *)cmd.data));
 		text = json_dumps(in, JSON_COMPACT);
-		code = text ? sb_rpc_attach(&r->how, text, fds, &wait, &r->status, err)
-			    : sb_fail(err, SB_E_USAGE, "arguments must be UTF-8");
+		code = text ? sb_rpc_attach(&r->how, text, fds, &wait, &r->status, err) :
+			      sb_fail(err, SB_E_USAGE, "arguments must be UTF-8");
 	}
 	json_decref(in);
 	return code;
@@ -242,7 +245,8 @@ on_event(struct host_run *r, const json_t *msg)
 
 		if (json_string_length(v) > 0)
 			(void)printf("%s%s", i > 0 ? " " : "",
-				sb_escape(json_string_value(v), json_string_length(v), buf, sizeof buf));
+				sb_escape(json_string_value(v), json_string_length(v), buf,
+					sizeof buf));
 	}
 	(void)printf("\n");
 	(void)fflush(stdout);

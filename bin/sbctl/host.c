@@ -23,34 +23,49 @@
 /* The first of these are every verb's. */
 #define COMMON 6
 static const struct sb_opt all_opts[] = {
-	{ 'H', "host", SB_OPT_STRING, AT(host), "ADDR", "unix:PATH, http://HOST:PORT or https://...", NULL, 0, 0 },
-	{ 0, "token-file", SB_OPT_STRING, AT(token_file), "FILE", "file with the bearer token", NULL, 0, 0 },
-	{ 0, "ca-file", SB_OPT_STRING, AT(ca_file), "FILE", "authorities for https (PEM)", NULL, 0, 0 },
+	{ 'H', "host", SB_OPT_STRING, AT(host), "ADDR",
+		"unix:PATH, http://HOST:PORT or https://...", NULL, 0, 0 },
+	{ 0, "token-file", SB_OPT_STRING, AT(token_file), "FILE", "file with the bearer token",
+		NULL, 0, 0 },
+	{ 0, "ca-file", SB_OPT_STRING, AT(ca_file), "FILE", "authorities for https (PEM)", NULL, 0,
+		0 },
 	{ 't', "timeout", SB_OPT_TIME, AT(timeout), "TIME", "give up after this long", NULL, 0, 0 },
 	{ 0, "json", SB_OPT_FLAG, AT(json), NULL, "print the answer as JSON", NULL, 0, 0 },
 	{ 'h', "help", SB_OPT_FLAG, AT(help), NULL, "print help and exit", NULL, 0, 0 },
 	{ 0, "id", SB_OPT_STRING, AT(id), "ID", "name of the new session", NULL, 0, 0 },
 	{ 'b', "base", SB_OPT_STRING, AT(base), "BASE", "base image to start from", NULL, 0, 0 },
 	{ 0, "empty", SB_OPT_FLAG, AT(empty), NULL, "start with an empty workspace", NULL, 0, 0 },
-	{ 0, "runtime", SB_OPT_STRING, AT(runtime), "NAME", "none, bwrap or gvisor, not weaker than the host's", NULL, 0, 0 },
+	{ 0, "runtime", SB_OPT_STRING, AT(runtime), "NAME",
+		"none, bwrap or gvisor, not weaker than the host's", NULL, 0, 0 },
 	{ 0, "network", SB_OPT_STRING, AT(network), "NAME", "none, sandbox or host", NULL, 0, 0 },
-	{ 'q', "quota", SB_OPT_SIZE, AT(quota), "SIZE", "limit of the workspace", NULL, 0, INT64_MAX },
-	{ 'L', "label", SB_OPT_LIST, AT(labels), "KEY=VALUE", "label; may be repeated", NULL, 0, 0 },
-	{ 0, "state", SB_OPT_LIST, AT(states), "STATE", "only in this state; may be repeated", NULL, 0, 0 },
-	{ 'm', "measure", SB_OPT_FLAG, AT(measure), NULL, "measure the space used now", NULL, 0, 0 },
+	{ 'q', "quota", SB_OPT_SIZE, AT(quota), "SIZE", "limit of the workspace", NULL, 0,
+		INT64_MAX },
+	{ 'L', "label", SB_OPT_LIST, AT(labels), "KEY=VALUE", "label; may be repeated", NULL, 0,
+		0 },
+	{ 0, "state", SB_OPT_LIST, AT(states), "STATE", "only in this state; may be repeated", NULL,
+		0, 0 },
+	{ 'm', "measure", SB_OPT_FLAG, AT(measure), NULL, "measure the space used now", NULL, 0,
+		0 },
 	{ 'f', "force", SB_OPT_FLAG, AT(force), NULL, "also when snapshots are held", NULL, 0, 0 },
-	{ 's', "snapshot", SB_OPT_STRING, AT(snapshot), "NAME", "fork from this snapshot, not from now", NULL, 0, 0 },
+	{ 's', "snapshot", SB_OPT_STRING, AT(snapshot), "NAME",
+		"fork from this snapshot, not from now", NULL, 0, 0 },
 	{ 0, "params", SB_OPT_STRING, AT(params), "JSON", "parameters of the tool", NULL, 0, 0 },
-	{ 0, "call-id", SB_OPT_STRING, AT(call_id), "ID", "name of the call; repeated, it runs once", NULL, 0, 0 },
-	{ 0, "kill-tools", SB_OPT_FLAG, AT(kill_tools), NULL, "kill running tools first", NULL, 0, 0 },
+	{ 0, "call-id", SB_OPT_STRING, AT(call_id), "ID",
+		"name of the call; repeated, it runs once", NULL, 0, 0 },
+	{ 0, "kill-tools", SB_OPT_FLAG, AT(kill_tools), NULL, "kill running tools first", NULL, 0,
+		0 },
 	{ 0, "limit", SB_OPT_INT, AT(limit), "N", "print at most so many", NULL, 1, 20000 },
-	{ 'e', "env", SB_OPT_LIST, AT(env), "KEY=VALUE", "variable of the process; may be repeated", NULL, 0, 0 },
-	{ 0, "expose-port", SB_OPT_INT, AT(expose_port), "PORT", "make this port of it reachable", NULL, 0, 65535 },
-	{ 0, "ready", SB_OPT_TIME, AT(ready), "TIME", "wait so long for the port to answer", NULL, 0, 600000 },
+	{ 'e', "env", SB_OPT_LIST, AT(env), "KEY=VALUE", "variable of the process; may be repeated",
+		NULL, 0, 0 },
+	{ 0, "expose-port", SB_OPT_INT, AT(expose_port), "PORT", "make this port of it reachable",
+		NULL, 0, 65535 },
+	{ 0, "ready", SB_OPT_TIME, AT(ready), "TIME", "wait so long for the port to answer", NULL,
+		0, 600000 },
 	{ 0, "signal", SB_OPT_INT, AT(signal), "N", "signal to send (15)", NULL, 1, 64 },
 	{ 0, "follow", SB_OPT_FLAG, AT(follow), NULL, "go on until the process ends", NULL, 0, 0 },
 	{ 0, "stream", SB_OPT_STRING, AT(stream), "NAME", "stdout or stderr only", NULL, 0, 0 },
-	{ 'k', "kind", SB_OPT_LIST, AT(kinds), "KIND", "events whose kind begins so; may be repeated", NULL, 0, 0 },
+	{ 'k', "kind", SB_OPT_LIST, AT(kinds), "KIND",
+		"events whose kind begins so; may be repeated", NULL, 0, 0 },
 	{ 0, "ttl", SB_OPT_TIME, AT(ttl), "TIME", "how long the token is valid (1h)", NULL, 1000,
 		30 * INT64_C(86400000) },
 	{ 0, NULL, SB_OPT_FLAG, 0, NULL, NULL, NULL, 0, 0 },
@@ -82,8 +97,12 @@ as_command(const struct host_verb *v, struct sb_opt *opts)
 		if (i < COMMON || takes(v, all_opts[i].name))
 			opts[n++] = all_opts[i];
 	opts[n] = (struct sb_opt){ 0 };
-	return (struct sb_cmd){ .name = v->name, .args = v->args, .help = v->help, .opts = opts,
-		.min_args = v->min_args, .max_args = v->max_args };
+	return (struct sb_cmd){ .name = v->name,
+		.args = v->args,
+		.help = v->help,
+		.opts = opts,
+		.min_args = v->min_args,
+		.max_args = v->max_args };
 }
 
 static void
@@ -91,7 +110,8 @@ print_all(void)
 {
 	struct sb_cmd cmds[64];
 	const struct sb_cmd *list[65] = { NULL };
-	static const struct sb_cmd options = { .name = "VERB", .args = "[ARG]...",
+	static const struct sb_cmd options = { .name = "VERB",
+		.args = "[ARG]...",
 		.help = "Options, of which each verb takes the first ones and some others "
 			"(sbctl host VERB --help):",
 		.opts = all_opts };
@@ -126,17 +146,21 @@ host_put_pairs(json_t *o, const char *key, const struct sb_opt_list *l, struct s
 	(void)json_object_set_new(o, key, map);
 	for (size_t i = 0; i < l->n; i++) {
 		const char *eq = strchr(l->v[i], '=');
-		sb_autofree char *name = eq ? strndup(l->v[i], (size_t)(eq - l->v[i])) : strdup(l->v[i]);
+		sb_autofree char *name =
+			eq ? strndup(l->v[i], (size_t)(eq - l->v[i])) : strdup(l->v[i]);
 
-		if (!name || !name[0] || json_object_set_new(map, name, json_string(eq ? eq + 1 : "")) < 0)
-			return sb_fail(err, SB_E_USAGE, "\"%s\": must be KEY=VALUE in UTF-8", l->v[i]);
+		if (!name || !name[0] ||
+			json_object_set_new(map, name, json_string(eq ? eq + 1 : "")) < 0)
+			return sb_fail(err, SB_E_USAGE, "\"%s\": must be KEY=VALUE in UTF-8",
+				l->v[i]);
 	}
 	return 0;
 }
 
 /* The token file goes to `token`, which must live as long as `o` is used. */
 static int
-how_to_connect(const struct host_args *a, struct sb_buf *token, struct sb_rpc_client_opts *o, struct sb_error *err)
+how_to_connect(const struct host_args *a, struct sb_buf *token, struct sb_rpc_client_opts *o,
+	struct sb_error *err)
 {
 	const char *env = getenv("SANDBOX_HOST");
 
@@ -168,7 +192,8 @@ call_unary(struct host_run *r, struct sb_error *err)
 
 	json_decref(in);
 	if (!request)
-		return err->code < 0 ? err->code : sb_fail(err, SB_E_USAGE, "arguments must be UTF-8");
+		return err->code < 0 ? err->code :
+				       sb_fail(err, SB_E_USAGE, "arguments must be UTF-8");
 	code = sb_rpc_client_call(r->client, v->method, request, &r->wait, &answer, &len, err);
 	if (code < 0)
 		return code;
@@ -198,7 +223,8 @@ on_interrupt(int sig)
 static void
 catch_signals(void)
 {
-	struct sigaction sa = { .sa_handler = on_interrupt, .sa_flags = SA_RESTART | (int)SA_RESETHAND };
+	struct sigaction sa = { .sa_handler = on_interrupt,
+		.sa_flags = SA_RESTART | (int)SA_RESETHAND };
 
 	(void)sigaction(SIGINT, &sa, NULL);
 	(void)sigaction(SIGTERM, &sa, NULL);
@@ -241,7 +267,8 @@ parse_verb(struct host_run *r, int argc, char **argv, struct sb_error *err)
 	int n = 0, code;
 
 	/* What follows the session of exec and launch is the command's own. */
-	code = sb_opt_parse(opts, argc, argv, cmd.min_args == 2 && cmd.max_args < 0, &r->args, &rest, &n, err);
+	code = sb_opt_parse(opts, argc, argv, cmd.min_args == 2 && cmd.max_args < 0, &r->args,
+		&rest, &n, err);
 	if (code < 0)
 		return code;
 	if (r->args.help) {
@@ -269,7 +296,8 @@ find_verb(struct host_run *r, int argc, char **argv, char ***rest, int *n, struc
 	for (r->verb = host_verbs; r->verb->name; r->verb++)
 		if (strcmp(r->verb->name, (*rest)[0]) == 0)
 			return 0;
-	return sb_fail(err, SB_E_USAGE, "there is no verb \"%s\": see sbctl host --help", (*rest)[0]);
+	return sb_fail(err, SB_E_USAGE, "there is no verb \"%s\": see sbctl host --help",
+		(*rest)[0]);
 }
 
 static int

@@ -39,9 +39,9 @@ struct host_run {
 /* One verb. Exactly one of `build` with `show` (a unary call), or `run`. */
 struct host_verb {
 	const char *name, *args, *help;
-	const char *opts;    /* names of its options besides the common ones, comma-separated */
+	const char *opts; /* names of its options besides the common ones, comma-separated */
 	int min_args, max_args;
-	const char *method;  /* "GetSession" */
+	const char *method; /* "GetSession" */
 	/* The request; NULL with `err` set. */
 	json_t *(*build)(const struct host_args *a, struct sb_error *err);
 	/* Prints the answer; NULL: nothing to print. */

@@ -21,19 +21,23 @@ options_json(const struct sb_provider_option *o)
 	json_t *a = json_array();
 
 	for (; o && o->name; o++)
-		(void)json_array_append_new(a, json_pack("{s:s, s:s, s:s, s:b}", "name", o->name, "value", o->value, "help", o->help,
-			"required", o->required));
+		(void)json_array_append_new(a,
+			json_pack("{s:s, s:s, s:s, s:b}", "name", o->name, "value", o->value,
+				"help", o->help, "required", o->required));
 	return a;
 }
 
 static json_t *
 provider_json(const struct sb_provider *p, const struct sb_capabilities *c)
 {
-	return json_pack("{s:s, s:s, s:{s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:s}, s:o}", "backend",
-		sb_backend_name(p->ops->backend), "name", p->ops->name, "capabilities", "remote", c->remote, "syncs", c->syncs,
-		"embedded", c->embedded, "find", c->find, "archive", c->archive, "snapshots", c->snapshots, "rollback", c->rollback,
-		"fork", c->fork, "pause", c->pause, "streaming", c->streaming, "tty", c->tty, "enforces_network", c->enforces_network,
-		"isolation", c->isolation, "options", options_json(p->ops->options));
+	return json_pack("{s:s, s:s, s:{s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, "
+			 "s:b, s:s}, s:o}",
+		"backend", sb_backend_name(p->ops->backend), "name", p->ops->name, "capabilities",
+		"remote", c->remote, "syncs", c->syncs, "embedded", c->embedded, "find", c->find,
+		"archive", c->archive, "snapshots", c->snapshots, "rollback", c->rollback, "fork",
+		c->fork, "pause", c->pause, "streaming", c->streaming, "tty", c->tty,
+		"enforces_network", c->enforces_network, "isolation", c->isolation, "options",
+		options_json(p->ops->options));
 }
 
 static int
@@ -55,11 +59,14 @@ providers(struct box *b, struct sb_error *err)
 			continue;
 		}
 		(void)printf("%-8s %s\n", sb_backend_name(v[i]->ops->backend), v[i]->ops->name);
-		(void)printf("         isolation %s%s%s%s%s%s%s\n", c.isolation, c.syncs ? ", syncs" : "", c.snapshots ? ", snapshots" : "",
-			c.rollback ? ", rollback" : "", c.fork ? ", fork" : "", c.pause ? ", pause" : "",
+		(void)printf("         isolation %s%s%s%s%s%s%s\n", c.isolation,
+			c.syncs ? ", syncs" : "", c.snapshots ? ", snapshots" : "",
+			c.rollback ? ", rollback" : "", c.fork ? ", fork" : "",
+			c.pause ? ", pause" : "",
 			c.enforces_network ? ", enforces the network policy" : "");
 		for (const struct sb_provider_option *o = v[i]->ops->options; o && o->name; o++)
-			(void)printf("         %s=%s: %s%s\n", o->name, o->value, o->help, o->required ? " (required)" : "");
+			(void)printf("         %s=%s: %s%s\n", o->name, o->value, o->help,
+				o->required ? " (required)" : "");
 	}
 	if (r == 0 && b->a.json) {
 		(void)json_dumpf(all, stdout, JSON_INDENT(2));
@@ -104,7 +111,8 @@ check(struct box *b, struct sb_error *err)
 	if (!ps)
 		return err->code;
 	if (!b->a.quiet)
-		(void)printf("%zu profile%s, no mistakes\n", sb_profiles_count(ps), sb_profiles_count(ps) == 1 ? "" : "s");
+		(void)printf("%zu profile%s, no mistakes\n", sb_profiles_count(ps),
+			sb_profiles_count(ps) == 1 ? "" : "s");
 	return 0;
 }
 
@@ -122,7 +130,8 @@ list(struct box *b, struct sb_error *err)
 		size_t line = 0;
 		const struct sb_profile *p = sb_profiles_at(ps, i, &file, &line);
 
-		(void)printf("%s %-16s %-8s %s:%zu\n", chosen && strcmp(chosen, p->name) == 0 ? "*" : " ", p->name,
+		(void)printf("%s %-16s %-8s %s:%zu\n",
+			chosen && strcmp(chosen, p->name) == 0 ? "*" : " ", p->name,
 			sb_backend_name(p->backend), file, line);
 	}
 	return 0;
@@ -134,7 +143,8 @@ print_list(const char *name, char **v)
 	char text[4096];
 
 	for (size_t i = 0; v && v[i]; i++)
-		(void)printf("%-15s %s\n", i ? "" : name, sb_escape(v[i], strlen(v[i]), text, sizeof text));
+		(void)printf("%-15s %s\n", i ? "" : name,
+			sb_escape(v[i], strlen(v[i]), text, sizeof text));
 }
 
 static int
@@ -147,9 +157,11 @@ show(struct box *b, struct sb_error *err)
 
 	if (r < 0)
 		return mistakes ? BOX_FAILED : r;
-	(void)printf("%-15s %s\n%-15s %s\n%-15s %s\n%-15s %s\n%-15s %s\n%-15s %s\n", "profile", p.name, "backend", sb_backend_name(p.backend),
-		"sync_mode", sb_sync_mode_name(p.sync_mode), "persistence", sb_persist_name(p.persist), "destroy_on_stop",
-		p.destroy_on_stop ? "true" : "false", "permissions", sb_perm_mode_name(p.permissions));
+	(void)printf("%-15s %s\n%-15s %s\n%-15s %s\n%-15s %s\n%-15s %s\n%-15s %s\n", "profile",
+		p.name, "backend", sb_backend_name(p.backend), "sync_mode",
+		sb_sync_mode_name(p.sync_mode), "persistence", sb_persist_name(p.persist),
+		"destroy_on_stop", p.destroy_on_stop ? "true" : "false", "permissions",
+		sb_perm_mode_name(p.permissions));
 	print_list("options", p.options);
 	print_list("env", p.env);
 	print_list("secret_env", p.secret_env);
@@ -170,7 +182,8 @@ profile(struct box *b, struct sb_error *err)
 		return list(b, err);
 	if (strcmp(what, "show") == 0)
 		return show(b, err);
-	return sb_fail(err, SB_E_USAGE, "sbctl profile has no \"%s\": use check, list or show", what);
+	return sb_fail(err, SB_E_USAGE, "sbctl profile has no \"%s\": use check, list or show",
+		what);
 }
 
 static int
@@ -189,12 +202,21 @@ profile_main(void *values, int argc, char **argv)
 
 static const struct sb_opt providers_opts[] = { BOX_COMMON };
 static const struct sb_opt profile_opts[] = {
-	{ 0, "config", SB_OPT_STRING, BOX_AT(config), "FILE", "profiles, instead of the user's file", NULL, 0, 0 },
-	{ 'C', "directory", SB_OPT_STRING, BOX_AT(dir), "DIR", "work in DIR instead of here", NULL, 0, 0 },
+	{ 0, "config", SB_OPT_STRING, BOX_AT(config), "FILE",
+		"profiles, instead of the user's file", NULL, 0, 0 },
+	{ 'C', "directory", SB_OPT_STRING, BOX_AT(dir), "DIR", "work in DIR instead of here", NULL,
+		0, 0 },
 	BOX_COMMON,
 };
 
-const struct sb_cmd sbctl_providers = { .name = "providers", .args = "", .help = "the backends there are, and what they can",
-	.opts = providers_opts, .run = providers_main };
-const struct sb_cmd sbctl_profile = { .name = "profile", .args = "[list | show [NAME] | check]",
-	.help = "profiles: list them, show one, look for mistakes", .opts = profile_opts, .max_args = 2, .run = profile_main };
+const struct sb_cmd sbctl_providers = { .name = "providers",
+	.args = "",
+	.help = "the backends there are, and what they can",
+	.opts = providers_opts,
+	.run = providers_main };
+const struct sb_cmd sbctl_profile = { .name = "profile",
+	.args = "[list | show [NAME] | check]",
+	.help = "profiles: list them, show one, look for mistakes",
+	.opts = profile_opts,
+	.max_args = 2,
+	.run = profile_main };

@@ -46,10 +46,11 @@ on_progress(const struct sb_progress *p, void *arg)
 	if (now - line.started >= PROGRESS_AFTER_MS && now - line.drawn >= PROGRESS_EVERY_MS) {
 		line.drawn = now;
 		line.shown = true;
-		(void)fprintf(stderr, "\r%s: %llu files, %s", sb_phase_name(p->phase), (unsigned long long)p->files,
-			unit_bytes(p->bytes, size, sizeof size));
+		(void)fprintf(stderr, "\r%s: %llu files, %s", sb_phase_name(p->phase),
+			(unsigned long long)p->files, unit_bytes(p->bytes, size, sizeof size));
 		if (p->bytes_total)
-			(void)fprintf(stderr, " of %s", unit_bytes(p->bytes_total, size, sizeof size));
+			(void)fprintf(stderr, " of %s",
+				unit_bytes(p->bytes_total, size, sizeof size));
 		(void)fputs("\033[K", stderr);
 		(void)fflush(stderr);
 	}
@@ -84,7 +85,8 @@ notes_json(const struct sb_sync_notes *l)
 
 		(void)json_object_set_new(o, "path", sb_state_json_text(l->v[i].path));
 		if (l->v[i].saved_as)
-			(void)json_object_set_new(o, "saved_as", sb_state_json_text(l->v[i].saved_as));
+			(void)json_object_set_new(o, "saved_as",
+				sb_state_json_text(l->v[i].saved_as));
 		(void)json_object_set_new(o, "why", json_string(l->v[i].why));
 		(void)json_array_append_new(a, o);
 	}
@@ -92,11 +94,15 @@ notes_json(const struct sb_sync_notes *l)
 }
 
 static void
-sync_json(const struct sb_state *s, const struct sb_sync_result *r, int code, const struct sb_error *err, FILE *f)
+sync_json(const struct sb_state *s, const struct sb_sync_result *r, int code,
+	const struct sb_error *err, FILE *f)
 {
 	json_t *o = json_object(), *errors = notes_json(&r->errors);
 
-	(void)json_object_set_new(o, "result", json_string(code < 0 ? "error" : r->conflicts.n ? "conflicts" : "ok"));
+	(void)json_object_set_new(o, "result",
+		json_string(code < 0           ? "error" :
+				r->conflicts.n ? "conflicts" :
+						 "ok"));
 	(void)json_object_set_new(o, "sandbox_id", json_string(s->sandbox_id));
 	(void)json_object_set_new(o, "state", json_string(sb_life_name(s->life)));
 	if (s->exit_code >= 0)
@@ -108,13 +114,16 @@ sync_json(const struct sb_state *s, const struct sb_sync_result *r, int code, co
 	(void)json_object_set_new(o, "files_synced", json_integer((json_int_t)r->files_synced));
 	(void)json_object_set_new(o, "files_deleted", json_integer((json_int_t)r->files_deleted));
 	(void)json_object_set_new(o, "files_moved", json_integer((json_int_t)r->files_moved));
-	(void)json_object_set_new(o, "bytes_transferred", json_integer((json_int_t)r->bytes_transferred));
+	(void)json_object_set_new(o, "bytes_transferred",
+		json_integer((json_int_t)r->bytes_transferred));
 	(void)json_object_set_new(o, "bytes_wire_up", json_integer((json_int_t)r->bytes_wire_up));
-	(void)json_object_set_new(o, "bytes_wire_down", json_integer((json_int_t)r->bytes_wire_down));
+	(void)json_object_set_new(o, "bytes_wire_down",
+		json_integer((json_int_t)r->bytes_wire_down));
 	(void)json_object_set_new(o, "conflicts", notes_json(&r->conflicts));
 	(void)json_object_set_new(o, "skipped", notes_json(&r->skipped));
 	if (code < 0 && err)
-		(void)json_array_append_new(errors, json_pack("{s:s, s:s}", "error", sb_code_name(code), "why", err->msg));
+		(void)json_array_append_new(errors,
+			json_pack("{s:s, s:s}", "error", sb_code_name(code), "why", err->msg));
 	(void)json_object_set_new(o, "errors", errors);
 	(void)json_object_set_new(o, "duration_ms", json_integer(r->duration_ms));
 	(void)json_dumpf(o, f, JSON_COMPACT);
@@ -123,8 +132,8 @@ sync_json(const struct sb_state *s, const struct sb_sync_result *r, int code, co
 }
 
 void
-box_report_sync(const struct box *b, const struct sb_state *s, const struct sb_sync_result *r, int code,
-	const struct sb_error *err, FILE *f)
+box_report_sync(const struct box *b, const struct sb_state *s, const struct sb_sync_result *r,
+	int code, const struct sb_error *err, FILE *f)
 {
 	char size[24], path[SHOWN], as[SHOWN];
 
@@ -136,20 +145,27 @@ box_report_sync(const struct box *b, const struct sb_state *s, const struct sb_s
 	if (code < 0 || b->a.quiet)
 		return;
 	for (size_t i = 0; i < r->n_changes; i++)
-		(void)fprintf(f, "%s %-6s %s\n", r->changes[i].side, r->changes[i].what, safe(r->changes[i].path, path));
+		(void)fprintf(f, "%s %-6s %s\n", r->changes[i].side, r->changes[i].what,
+			safe(r->changes[i].path, path));
 	for (size_t i = 0; i < r->conflicts.n; i++)
-		(void)fprintf(f, "conflict: %s (%s)%s%s\n", safe(r->conflicts.v[i].path, path), r->conflicts.v[i].why,
-			r->conflicts.v[i].saved_as ? ", kept as " : "", safe(r->conflicts.v[i].saved_as, as));
+		(void)fprintf(f, "conflict: %s (%s)%s%s\n", safe(r->conflicts.v[i].path, path),
+			r->conflicts.v[i].why, r->conflicts.v[i].saved_as ? ", kept as " : "",
+			safe(r->conflicts.v[i].saved_as, as));
 	for (size_t i = 0; i < r->auto_exec.n; i++)
-		(void)fprintf(f, "look at: %s (%s)\n", safe(r->auto_exec.v[i].path, path), r->auto_exec.v[i].why);
+		(void)fprintf(f, "look at: %s (%s)\n", safe(r->auto_exec.v[i].path, path),
+			r->auto_exec.v[i].why);
 	if (s->sync_mode == SB_SYNC_MODE_NONE) {
-		(void)fprintf(f, "sbctl: %s: nothing to sync; sandbox %s\n", s->sandbox_id, sb_life_name(s->life));
+		(void)fprintf(f, "sbctl: %s: nothing to sync; sandbox %s\n", s->sandbox_id,
+			sb_life_name(s->life));
 		return;
 	}
-	(void)fprintf(f, "sbctl: %s: %llu file%s (%s) synced, %llu deleted, %llu moved, %zu conflict%s; sandbox %s\n", s->sandbox_id,
-		(unsigned long long)r->files_synced, r->files_synced == 1 ? "" : "s",
-		unit_bytes(r->bytes_transferred, size, sizeof size), (unsigned long long)r->files_deleted,
-		(unsigned long long)r->files_moved, r->conflicts.n, r->conflicts.n == 1 ? "" : "s", sb_life_name(s->life));
+	(void)fprintf(f,
+		"sbctl: %s: %llu file%s (%s) synced, %llu deleted, %llu moved, %zu conflict%s; "
+		"sandbox %s\n",
+		s->sandbox_id, (unsigned long long)r->files_synced, r->files_synced == 1 ? "" : "s",
+		unit_bytes(r->bytes_transferred, size, sizeof size),
+		(unsigned long long)r->files_deleted, (unsigned long long)r->files_moved,
+		r->conflicts.n, r->conflicts.n == 1 ? "" : "s", sb_life_name(s->life));
 }
 
 static void
@@ -194,7 +210,11 @@ box_print_state(const struct box *b, const struct sb_state *s)
 	print_text("runtime", s->runtime_root);
 	for (size_t i = 0; s->local_dirs && s->local_dirs[i]; i++) {
 		print_text("also local", s->local_dirs[i]);
-		print_text("also runtime", s->runtime_dirs && sb_texts_count((const char *const *)s->runtime_dirs) > i ? s->runtime_dirs[i] : "");
+		print_text("also runtime",
+			s->runtime_dirs &&
+					sb_texts_count((const char *const *)s->runtime_dirs) > i ?
+				s->runtime_dirs[i] :
+				"");
 	}
 	print_text("sync mode", sb_sync_mode_name(s->sync_mode));
 	print_text("persistence", sb_persist_name(s->persist));
@@ -234,13 +254,16 @@ box_print_states(const struct box *b, const struct sb_state *v, size_t n)
 	if (n == 0 && !b->a.quiet)
 		(void)printf("no sandboxes\n");
 	else if (n > 0)
-		(void)printf("%-20s %-9s %-8s %-6s %s\n", "SANDBOX", "STATE", "BACKEND", "OWNER", "LOCAL / COMMAND");
+		(void)printf("%-20s %-9s %-8s %-6s %s\n", "SANDBOX", "STATE", "BACKEND", "OWNER",
+			"LOCAL / COMMAND");
 	for (size_t i = 0; i < n; i++) {
 		char owner[24] = "-";
 
 		if (sb_state_owned(&v[i]))
 			(void)snprintf(owner, sizeof owner, "%lld", (long long)v[i].owner_pid);
-		(void)printf("%-20s %-9s %-8s %-6s %s%s%.40s\n", v[i].sandbox_id, sb_life_name(v[i].life), sb_backend_name(v[i].backend), owner,
-			safe(v[i].local_root, local), v[i].command ? " / " : "", safe(v[i].command, command));
+		(void)printf("%-20s %-9s %-8s %-6s %s%s%.40s\n", v[i].sandbox_id,
+			sb_life_name(v[i].life), sb_backend_name(v[i].backend), owner,
+			safe(v[i].local_root, local), v[i].command ? " / " : "",
+			safe(v[i].command, command));
 	}
 }

@@ -17,11 +17,18 @@ SB_CLEANUP_PTR(sb_profiles, sb_profiles_free)
 
 #define PROFILE_OPTS \
 	{ 'P', "profile", SB_OPT_STRING, BOX_AT(profile), "NAME", "profile to use", NULL, 0, 0 }, \
-	{ 'b', "backend", SB_OPT_STRING, BOX_AT(backend), "NAME", "backend, without a profile", NULL, 0, 0 }, \
-	{ 'H', "host", SB_OPT_STRING, BOX_AT(host), "[USER@]HOST", "same as --set host= and --set user=", NULL, 0, 0 }, \
-	{ 's', "set", SB_OPT_LIST, BOX_AT(set), "KEY=VALUE", "option of the backend; may be repeated", NULL, 0, 0 }, \
-	{ 0, "config", SB_OPT_STRING, BOX_AT(config), "FILE", "profiles, instead of the user's file", NULL, 0, 0 }, \
-	{ 'C', "directory", SB_OPT_STRING, BOX_AT(dir), "DIR", "work in DIR instead of here", NULL, 0, 0 }
+		{ 'b', "backend", SB_OPT_STRING, BOX_AT(backend), "NAME", \
+			"backend, without a profile", NULL, 0, 0 }, \
+		{ 'H', "host", SB_OPT_STRING, BOX_AT(host), "[USER@]HOST", \
+			"same as --set host= and --set user=", NULL, 0, 0 }, \
+		{ 's', "set", SB_OPT_LIST, BOX_AT(set), "KEY=VALUE", \
+			"option of the backend; may be repeated", NULL, 0, 0 }, \
+		{ 0, "config", SB_OPT_STRING, BOX_AT(config), "FILE", \
+			"profiles, instead of the user's file", NULL, 0, 0 }, \
+	{ \
+		'C', "directory", SB_OPT_STRING, BOX_AT(dir), "DIR", \
+			"work in DIR instead of here", NULL, 0, 0 \
+	}
 
 static int
 set_option(struct sb_profile *p, const char *pair, struct sb_error *err)
@@ -73,18 +80,28 @@ default_profile(struct box *b, struct sb_profile *out, struct sb_error *err)
 {
 	if (sb_registry_get(b->registry, SB_BACKEND_HOST, NULL))
 		return sb_profile_default(SB_BACKEND_HOST, NULL, out, err);
-	return sb_fail(err, SB_E_USAGE, "say where to run: --profile NAME, --backend ssh --host HOST, or --backend local (no isolation)");
+	return sb_fail(err, SB_E_USAGE,
+		"say where to run: --profile NAME, --backend ssh --host HOST, or --backend local "
+		"(no isolation)");
 }
 
-/* A sandbox host on a machine where nothing isolates still runs the command: nobody should take that for a sandbox. */
+/*
+ * A sandbox host on a machine where nothing isolates still runs the command: nobody should take
+ * that for a sandbox.
+ */
 static void
 warn_of_no_isolation(struct box *b, const struct sb_profile *p)
 {
-	struct sb_provider *host = p->backend == SB_BACKEND_HOST ? sb_registry_get(b->registry, SB_BACKEND_HOST, NULL) : NULL;
+	struct sb_provider *host = p->backend == SB_BACKEND_HOST ?
+		sb_registry_get(b->registry, SB_BACKEND_HOST, NULL) :
+		NULL;
 	struct sb_capabilities c = SB_CAPABILITIES_INIT;
 
-	if (host && sb_provider_capabilities(host, p, &c, NULL) == 0 && strcmp(c.isolation, "none") == 0)
-		(void)fprintf(stderr, "sbctl: warning: no isolation: the command runs with your rights, on a copy; install bubblewrap for a sandbox\n");
+	if (host && sb_provider_capabilities(host, p, &c, NULL) == 0 &&
+		strcmp(c.isolation, "none") == 0)
+		(void)fprintf(stderr,
+			"sbctl: warning: no isolation: the command runs with your rights, on a "
+			"copy; install bubblewrap for a sandbox\n");
 }
 
 int
@@ -96,7 +113,8 @@ box_profile(struct box *b, struct sb_profile *out, struct sb_error *err)
 	int r;
 
 	if (b->a.backend && b->a.profile)
-		return sb_fail(err, SB_E_USAGE, "--profile and --backend exclude each other: a profile names its backend");
+		return sb_fail(err, SB_E_USAGE,
+			"--profile and --backend exclude each other: a profile names its backend");
 	o.user_file = b->a.config;
 	o.project_dir = b->a.dir ? b->a.dir : ".";
 	o.registry = b->registry;
@@ -108,7 +126,9 @@ box_profile(struct box *b, struct sb_profile *out, struct sb_error *err)
 		ps = sb_profiles_load(&o, err);
 		if (!ps)
 			return err->code;
-		r = b->a.profile || sb_profiles_chosen(ps) ? sb_profiles_get(ps, b->a.profile, out, err) : default_profile(b, out, err);
+		r = b->a.profile || sb_profiles_chosen(ps) ?
+			sb_profiles_get(ps, b->a.profile, out, err) :
+			default_profile(b, out, err);
 	}
 	if (r == 0) {
 		r = apply_options(&b->a, out, err);
@@ -123,9 +143,13 @@ box_profile(struct box *b, struct sb_profile *out, struct sb_error *err)
 	return r;
 }
 
-/* After the command: bring back what there is, whatever happened. `status` is the command's, or an error. */
+/*
+ * After the command: bring back what there is, whatever happened. `status` is the command's, or an
+ * error.
+ */
 static int
-finish_run(struct box *b, struct sb_sandbox *sb, int status, const struct sb_error *why, struct sb_error *err)
+finish_run(struct box *b, struct sb_sandbox *sb, int status, const struct sb_error *why,
+	struct sb_error *err)
 {
 	sb_auto(sb_sync_result) struct sb_sync_result res = { 0 };
 	struct sb_stop_opts o = SB_STOP_OPTS_INIT;
@@ -185,7 +209,8 @@ check_snapshots(struct box *b, const struct sb_profile *p, struct sb_error *err)
 	int r = provider ? sb_provider_capabilities(provider, p, &c, err) : err->code;
 
 	if (r == 0 && !c.snapshots)
-		r = sb_fail(err, SB_E_UNSUPPORTED, "--snapshot: backend %s has no snapshots", sb_backend_name(p->backend));
+		r = sb_fail(err, SB_E_UNSUPPORTED, "--snapshot: backend %s has no snapshots",
+			sb_backend_name(p->backend));
 	return r;
 }
 
@@ -206,25 +231,37 @@ run(struct box *b, struct sb_error *err)
 	if (r < 0)
 		return r;
 	if (b->a.verbose)
-		(void)fprintf(stderr, "sbctl: sandbox %s is ready\n", sb_sandbox_state(sb)->sandbox_id);
+		(void)fprintf(stderr, "sbctl: sandbox %s is ready\n",
+			sb_sandbox_state(sb)->sandbox_id);
 	r = box_attach(b, sb, b->a.v, sigfd, &why);
 	return finish_run(b, sb, r, &why, err);
 }
 
 static const struct sb_opt run_opts[] = {
 	PROFILE_OPTS,
-	{ 0, "id", SB_OPT_STRING, BOX_AT(id), "ID", "name of the sandbox; one on record is used again", NULL, 0, 0 },
+	{ 0, "id", SB_OPT_STRING, BOX_AT(id), "ID",
+		"name of the sandbox; one on record is used again", NULL, 0, 0 },
 	{ 'k', "keep", SB_OPT_FLAG, BOX_AT(keep), NULL, "keep the sandbox afterwards", NULL, 0, 0 },
-	{ 0, "snapshot", SB_OPT_FLAG, BOX_AT(snapshot), NULL, "snapshot it before anything goes", NULL, 0, 0 },
-	{ 'x', "exclude", SB_OPT_LIST, BOX_AT(exclude), "PATTERN", "do not sync these (gitignore syntax)", NULL, 0, 0 },
-	{ 'd', "dir", SB_OPT_LIST, BOX_AT(also), "DIR", "sync this directory too; may be repeated", NULL, 0, 0 },
-	{ 'e', "env", SB_OPT_LIST, BOX_AT(env), "KEY=VALUE", "variable of the command; may be repeated", NULL, 0, 0 },
-	{ 0, "sync-mode", SB_OPT_STRING, BOX_AT(sync_mode), "MODE", "none, session-bidirectional or turn-bidirectional", NULL, 0, 0 },
-	{ 0, "persistence", SB_OPT_STRING, BOX_AT(persistence), "WORD", "transient, reuse or archive", NULL, 0, 0 },
-	{ 0, "permissions", SB_OPT_STRING, BOX_AT(permissions), "MODE", "approve-reads, deny-all or approve-all", NULL, 0, 0 },
-	{ 0, "max-delete", SB_OPT_INT, BOX_AT(max_delete), "N", "let a sync back delete up to N entries", NULL, 0, INT64_MAX },
-	{ 0, "trust-git-config", SB_OPT_FLAG, BOX_AT(trust_git_config), NULL, "take changed git hooks and configuration", NULL, 0, 0 },
-	{ 'T', "no-tty", SB_OPT_FLAG, BOX_AT(no_tty), NULL, "no terminal over there, even if there is one here", NULL, 0, 0 },
+	{ 0, "snapshot", SB_OPT_FLAG, BOX_AT(snapshot), NULL, "snapshot it before anything goes",
+		NULL, 0, 0 },
+	{ 'x', "exclude", SB_OPT_LIST, BOX_AT(exclude), "PATTERN",
+		"do not sync these (gitignore syntax)", NULL, 0, 0 },
+	{ 'd', "dir", SB_OPT_LIST, BOX_AT(also), "DIR", "sync this directory too; may be repeated",
+		NULL, 0, 0 },
+	{ 'e', "env", SB_OPT_LIST, BOX_AT(env), "KEY=VALUE",
+		"variable of the command; may be repeated", NULL, 0, 0 },
+	{ 0, "sync-mode", SB_OPT_STRING, BOX_AT(sync_mode), "MODE",
+		"none, session-bidirectional or turn-bidirectional", NULL, 0, 0 },
+	{ 0, "persistence", SB_OPT_STRING, BOX_AT(persistence), "WORD",
+		"transient, reuse or archive", NULL, 0, 0 },
+	{ 0, "permissions", SB_OPT_STRING, BOX_AT(permissions), "MODE",
+		"approve-reads, deny-all or approve-all", NULL, 0, 0 },
+	{ 0, "max-delete", SB_OPT_INT, BOX_AT(max_delete), "N",
+		"let a sync back delete up to N entries", NULL, 0, INT64_MAX },
+	{ 0, "trust-git-config", SB_OPT_FLAG, BOX_AT(trust_git_config), NULL,
+		"take changed git hooks and configuration", NULL, 0, 0 },
+	{ 'T', "no-tty", SB_OPT_FLAG, BOX_AT(no_tty), NULL,
+		"no terminal over there, even if there is one here", NULL, 0, 0 },
 	BOX_COMMON,
 };
 
@@ -239,16 +276,20 @@ const struct sb_cmd sbctl_run = {
 	.name = "run",
 	.args = "-- CMD [ARG]...",
 	.help = "run a command in a sandbox with a copy of this directory",
-	.details = "Syncs the directory in, runs CMD with this terminal, and on its end, a crash, "
-		   "Ctrl-C or hang-up syncs back what changed. The exit status is CMD's; 1 when the "
-		   "work could not be brought back: the sandbox is kept then.",
+	.details =
+		"Syncs the directory in, runs CMD with this terminal, and on its end, a crash, "
+		"Ctrl-C or hang-up syncs back what changed. The exit status is CMD's; 1 when the "
+		"work could not be brought back: the sandbox is kept then.",
 	.opts = run_opts,
 	.min_args = 1,
 	.max_args = -1,
 	.run = run_main,
 };
 
-/* Environment, secrets and hooks are not on record: they come from the profile again, where it still is the same. */
+/*
+ * Environment, secrets and hooks are not on record: they come from the profile again, where it
+ * still is the same.
+ */
 static int
 find_profile(struct box *b, struct sb_sandbox *sb, struct sb_error *err)
 {
@@ -282,7 +323,10 @@ find_profile(struct box *b, struct sb_sandbox *sb, struct sb_error *err)
 	return sb_texts_copy((const char *const *)s->options, &sb->profile.options, err);
 }
 
-/* Runs argv in a sandbox that is on record. One that nobody works with is woken up for it and synced afterwards. */
+/*
+ * Runs argv in a sandbox that is on record. One that nobody works with is woken up for it and
+ * synced afterwards.
+ */
 static int
 exec_in(struct box *b, const char *id, const char *const *argv, struct sb_error *err)
 {
@@ -339,8 +383,10 @@ shell_verb(struct box *b, struct sb_error *err)
 }
 
 static const struct sb_opt exec_opts[] = {
-	{ 'e', "env", SB_OPT_LIST, BOX_AT(env), "KEY=VALUE", "variable of the command; may be repeated", NULL, 0, 0 },
-	{ 'T', "no-tty", SB_OPT_FLAG, BOX_AT(no_tty), NULL, "no terminal over there, even if there is one here", NULL, 0, 0 },
+	{ 'e', "env", SB_OPT_LIST, BOX_AT(env), "KEY=VALUE",
+		"variable of the command; may be repeated", NULL, 0, 0 },
+	{ 'T', "no-tty", SB_OPT_FLAG, BOX_AT(no_tty), NULL,
+		"no terminal over there, even if there is one here", NULL, 0, 0 },
 	BOX_COMMON,
 };
 

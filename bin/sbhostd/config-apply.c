@@ -36,7 +36,7 @@ hostd_config_host(const struct hostd_config *c, struct sb_host_opts *o)
 	o->session_pids = (uint64_t)c->session_pids;
 	o->session_cpus = (double)c->session_cpus / 100;
 	o->orphans = c->orphans == 2 ? SB_HOST_ORPHANS_DESTROY :
-		c->orphans == 1	     ? SB_HOST_ORPHANS_REPORT :
+		c->orphans == 1      ? SB_HOST_ORPHANS_REPORT :
 				       SB_HOST_ORPHANS_ADOPT;
 	o->state_dir = c->state_dir;
 	o->pool = c->pool;
@@ -76,7 +76,8 @@ parse_version(const char *text, const char *option, unsigned *out, struct sb_err
 	int64_t v = 0;
 
 	if (text[0] != 'v' || !sb_str_to_i64(text + 1, 1, 1000000, &v))
-		return sb_fail(err, SB_E_USAGE, "--%s \"%s\": must be v and a number", option, text);
+		return sb_fail(err, SB_E_USAGE, "--%s \"%s\": must be v and a number", option,
+			text);
 	*out = (unsigned)v;
 	return 0;
 }
@@ -90,7 +91,8 @@ parse_mode(const char *text, mode_t *out, struct sb_error *err)
 	for (i = 0; text[i] >= '0' && text[i] <= '7' && i < 5; i++)
 		v = v * 8 + (unsigned)(text[i] - '0');
 	if (i == 0 || text[i] || v > 0777)
-		return sb_fail(err, SB_E_USAGE, "--socket-mode \"%s\": must be octal, such as 0600 or 0660", text);
+		return sb_fail(err, SB_E_USAGE,
+			"--socket-mode \"%s\": must be octal, such as 0600 or 0660", text);
 	*out = (mode_t)v;
 	return 0;
 }
@@ -104,12 +106,16 @@ find_group(const char *name, gid_t *out, struct sb_error *err)
 		return 0;
 	g = getgrnam(name);
 	if (!g)
-		return sb_fail(err, SB_E_NOTFOUND, "--socket-group %s: there is no such group", name);
+		return sb_fail(err, SB_E_NOTFOUND, "--socket-group %s: there is no such group",
+			name);
 	*out = g->gr_gid;
 	return 0;
 }
 
-/* Without an address: a socket in the directory that systemd made for it, or in the state directory. */
+/*
+ * Without an address: a socket in the directory that systemd made for it, or in the state
+ * directory.
+ */
 static char *
 default_listen(const struct hostd_config *c)
 {
@@ -119,8 +125,8 @@ default_listen(const struct hostd_config *c)
 }
 
 int
-hostd_config_server(const struct hostd_config *c, struct sb_rpc_server_opts *o, const char ***listen,
-	struct sb_error *err)
+hostd_config_server(const struct hostd_config *c, struct sb_rpc_server_opts *o,
+	const char ***listen, struct sb_error *err)
 {
 	const char **v = calloc(c->listen.n + 2, sizeof *v);
 	int r;
@@ -159,8 +165,8 @@ hostd_config_server(const struct hostd_config *c, struct sb_rpc_server_opts *o, 
 
 /* A secret in a file: its first line. Others on the machine must not be able to read it. */
 static int
-add_token_file(struct sb_rpc_auth *auth, const char *name, enum sb_rpc_role role, const char *session,
-	const char *path, struct sb_error *err)
+add_token_file(struct sb_rpc_auth *auth, const char *name, enum sb_rpc_role role,
+	const char *session, const char *path, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf text = { 0 };
 	struct stat st;
@@ -169,7 +175,8 @@ add_token_file(struct sb_rpc_auth *auth, const char *name, enum sb_rpc_role role
 	if (stat(path, &st) < 0)
 		return sb_fail_errno(err, "token file %s", path);
 	if (st.st_mode & (S_IWGRP | S_IRWXO))
-		return sb_fail(err, SB_E_DENIED, "token file %s is open to others: chmod o-rwx,g-w it", path);
+		return sb_fail(err, SB_E_DENIED,
+			"token file %s is open to others: chmod o-rwx,g-w it", path);
 	r = sb_file_read(AT_FDCWD, path, SB_RPC_TOKEN_MAX + 2, &text, err);
 	if (r < 0)
 		return sb_wrap(err, r, "token file");
@@ -188,7 +195,8 @@ add_config_token(struct sb_rpc_auth *auth, const struct hostd_token *t, struct s
 		if (strcmp(t->role, sb_rpc_role_name((enum sb_rpc_role)i)) == 0)
 			role = (enum sb_rpc_role)i;
 	if (role == SB_RPC_ROLE_NONE)
-		return sb_fail(err, SB_E_INVAL, "token %s: role \"%s\" must be admin, session or monitor", t->name,
+		return sb_fail(err, SB_E_INVAL,
+			"token %s: role \"%s\" must be admin, session or monitor", t->name,
 			t->role);
 	if (t->token_file)
 		return add_token_file(auth, t->name, role, t->session, t->token_file, err);

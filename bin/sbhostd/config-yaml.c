@@ -33,7 +33,8 @@ bad(struct file *f, const yaml_node_t *n, const char *what)
 static const char *
 scalar(const yaml_node_t *n)
 {
-	if (!n || n->type != YAML_SCALAR_NODE || strlen((const char *)n->data.scalar.value) != n->data.scalar.length)
+	if (!n || n->type != YAML_SCALAR_NODE ||
+		strlen((const char *)n->data.scalar.value) != n->data.scalar.length)
 		return NULL;
 	return (const char *)n->data.scalar.value;
 }
@@ -74,20 +75,26 @@ set_option(struct file *f, const char *name, const yaml_node_t *n)
 		return set_scalar(f, name, n);
 	if (strcmp(name, "listen") != 0)
 		return bad(f, n, "only listen and tokens take a list");
-	for (yaml_node_item_t *i = n->data.sequence.items.start; i < n->data.sequence.items.top && r == 0; i++)
+	for (yaml_node_item_t *i = n->data.sequence.items.start;
+		i < n->data.sequence.items.top && r == 0; i++)
 		r = set_scalar(f, name, yaml_document_get_node(&f->doc, *i));
 	return r;
 }
 
 static int
-set_token_field(struct file *f, struct hostd_token *t, const yaml_node_t *key, const yaml_node_t *value)
+set_token_field(struct file *f, struct hostd_token *t, const yaml_node_t *key,
+	const yaml_node_t *value)
 {
 	const struct {
 		const char *name;
 		char **to;
 	} fields[] = {
-		{ "name", &t->name }, { "role", &t->role }, { "session", &t->session }, { "token", &t->token },
-		{ "token-file", &t->token_file }, { "sha256", &t->sha256 },
+		{ "name", &t->name },
+		{ "role", &t->role },
+		{ "session", &t->session },
+		{ "token", &t->token },
+		{ "token-file", &t->token_file },
+		{ "sha256", &t->sha256 },
 	};
 	char name[64];
 
@@ -120,7 +127,8 @@ add_token(struct file *f, const yaml_node_t *n)
 	c->tokens = t;
 	t += c->n_tokens++;
 	*t = (struct hostd_token){ 0 };
-	for (yaml_node_pair_t *p = n->data.mapping.pairs.start; p < n->data.mapping.pairs.top && r == 0; p++)
+	for (yaml_node_pair_t *p = n->data.mapping.pairs.start;
+		p < n->data.mapping.pairs.top && r == 0; p++)
 		r = set_token_field(f, t, yaml_document_get_node(&f->doc, p->key),
 			yaml_document_get_node(&f->doc, p->value));
 	if (r == 0 && (!t->name || !t->role))
@@ -141,7 +149,8 @@ read_document(struct file *f)
 		return 0; /* an empty file */
 	if (root->type != YAML_MAPPING_NODE)
 		return bad(f, root, "the file must be a map of options");
-	for (yaml_node_pair_t *p = root->data.mapping.pairs.start; p < root->data.mapping.pairs.top && r == 0; p++) {
+	for (yaml_node_pair_t *p = root->data.mapping.pairs.start;
+		p < root->data.mapping.pairs.top && r == 0; p++) {
 		const yaml_node_t *key = yaml_document_get_node(&f->doc, p->key);
 		const yaml_node_t *value = yaml_document_get_node(&f->doc, p->value);
 
@@ -174,7 +183,8 @@ hostd_config_read_file(struct hostd_config *c, const char *path, struct sb_error
 		return sb_fail(err, SB_E_NOMEM, "out of memory");
 	yaml_parser_set_input_string(&parser, text.data, text.len);
 	if (!yaml_parser_load(&parser, &f.doc)) {
-		r = sb_fail(err, SB_E_INVAL, "%s:%zu: not YAML: %s", path, parser.problem_mark.line + 1,
+		r = sb_fail(err, SB_E_INVAL, "%s:%zu: not YAML: %s", path,
+			parser.problem_mark.line + 1,
 			parser.problem ? parser.problem : "unreadable");
 	} else {
 		r = read_document(&f);

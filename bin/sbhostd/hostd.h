@@ -18,7 +18,10 @@ struct hostd_token {
 	char *token, *token_file, *sha256; /* one of them */
 };
 
-/* Everything that can be configured: one table of options serves the file, the environment and the flags. */
+/*
+ * Everything that can be configured: one table of options serves the file, the environment and the
+ * flags.
+ */
 struct hostd_config {
 	const char *config_file;
 	bool check, help, version;
@@ -35,7 +38,8 @@ struct hostd_config {
 	bool sudo, per_tool_snapshots, no_resume, allow_host_network;
 	int64_t session_cpus, session_pids;
 	uint64_t session_memory, session_tmp;
-	int64_t max_sessions, keep_turn, keep_named, keep_tool, warn_at, critical_at, max_tools, max_processes;
+	int64_t max_sessions, keep_turn, keep_named, keep_tool, warn_at, critical_at, max_tools,
+		max_processes;
 	uint64_t default_quota, max_log_bytes, max_message;
 	int64_t tool_timeout, drain_timeout, shutdown_timeout, health_interval, storage_timeout,
 		transfer_timeout;
@@ -50,13 +54,19 @@ struct hostd_config {
 
 extern const struct sb_opt hostd_opts[];
 
-/* Defaults, then the file, then the environment, then the flags. SB_E_USAGE or SB_E_INVAL in one line. */
+/*
+ * Defaults, then the file, then the environment, then the flags. SB_E_USAGE or SB_E_INVAL in one
+ * line.
+ */
 int hostd_config_load(struct hostd_config *c, int argc, char **argv, struct sb_error *err);
 void hostd_config_free(struct hostd_config *c);
 
-/* config-apply.c: sets option `name` from text; `source` says where it came from ("FILE:12", "SANDBOX_SUDO"). */
-int hostd_config_set(struct hostd_config *c, const char *name, const char *value, const char *source,
-	struct sb_error *err);
+/*
+ * config-apply.c: sets option `name` from text; `source` says where it came from ("FILE:12",
+ * "SANDBOX_SUDO").
+ */
+int hostd_config_set(struct hostd_config *c, const char *name, const char *value,
+	const char *source, struct sb_error *err);
 /* Empties a list option, so that a later source replaces what an earlier one gave. */
 void hostd_config_clear_list(struct hostd_config *c, const char *name);
 /* The file's content into `c`. */
@@ -64,8 +74,8 @@ int hostd_config_read_file(struct hostd_config *c, const char *path, struct sb_e
 
 /* The options of the parts. `listen` (NULL-terminated, freed by the caller) is the server's. */
 void hostd_config_host(const struct hostd_config *c, struct sb_host_opts *out);
-int hostd_config_server(const struct hostd_config *c, struct sb_rpc_server_opts *out, const char ***listen,
-	struct sb_error *err);
+int hostd_config_server(const struct hostd_config *c, struct sb_rpc_server_opts *out,
+	const char ***listen, struct sb_error *err);
 /* Tokens of the file, of --token-file and of SANDBOX_AUTH_TOKEN; the key for session tokens. */
 int hostd_config_auth(const struct hostd_config *c, struct sb_rpc_auth *auth, struct sb_error *err);
 

@@ -27,9 +27,11 @@ static const struct sb_cmd hostd_cmd = {
 	.name = "",
 	.args = "",
 	.help = "run the sandbox host: sessions with snapshots, served over Connect RPC",
-	.details = "Options are also read from a YAML file (the same names) and from the environment "
-		   "(SANDBOX_ and the name: SANDBOX_STATE_DIR); flags win over both. Tokens come from the file, "
-		   "from --token-file or from SANDBOX_AUTH_TOKEN.",
+	.details =
+		"Options are also read from a YAML file (the same names) and from the environment "
+		"(SANDBOX_ and the name: SANDBOX_STATE_DIR); flags win over both. Tokens come from "
+		"the file, "
+		"from --token-file or from SANDBOX_AUTH_TOKEN.",
 	.opts = hostd_opts,
 };
 
@@ -69,10 +71,11 @@ log_json(enum sb_log_level level, const char *component, const char *text, void 
 
 	(void)arg;
 	print_time(when, sizeof when);
-	o = json_pack("{s:s, s:s, s:s, s:s}", "time", when, "level", level_names[level], "component", component,
-		"msg", text);
+	o = json_pack("{s:s, s:s, s:s, s:s}", "time", when, "level", level_names[level],
+		"component", component, "msg", text);
 	line = o ? json_dumps(o, JSON_COMPACT) : NULL;
-	(void)fprintf(stderr, "%s\n", line ? line : "{\"level\":\"error\",\"msg\":\"out of memory\"}");
+	(void)fprintf(stderr, "%s\n",
+		line ? line : "{\"level\":\"error\",\"msg\":\"out of memory\"}");
 	free(line);
 	json_decref(o);
 }
@@ -134,7 +137,8 @@ make_state_dir(struct hostd_config *c, struct sb_error *err)
 	if (!c->state_dir)
 		c->state_dir = given && given[0] ? given : NULL;
 	if (!c->state_dir)
-		return sb_fail(err, SB_E_USAGE, "--state-dir is required: it keeps the sessions' database");
+		return sb_fail(err, SB_E_USAGE,
+			"--state-dir is required: it keeps the sessions' database");
 	r = make_absolute(c, &c->state_dir, err);
 	if (r == 0)
 		r = make_absolute(c, &c->sessions_root_dir, err);
@@ -207,7 +211,8 @@ wait_for_signal(struct hostd *d)
 	int sig = 0;
 
 	while (sigwait(&d->signals, &sig) == 0 && sig == SIGHUP)
-		sb_log(&d->log, SB_LOG_WARN, "sbhostd", "SIGHUP is ignored: restart to read the configuration");
+		sb_log(&d->log, SB_LOG_WARN, "sbhostd",
+			"SIGHUP is ignored: restart to read the configuration");
 	sb_log(&d->log, SB_LOG_INFO, "sbhostd", "signal %d: draining, every session is kept", sig);
 }
 
@@ -249,7 +254,10 @@ complain(const struct sb_error *err)
 	return err->code == SB_E_USAGE ? 2 : 1;
 }
 
-/* A connection, a call and a child's pipes are descriptors each: take all that is allowed, within reason. */
+/*
+ * A connection, a call and a child's pipes are descriptors each: take all that is allowed, within
+ * reason.
+ */
 static void
 raise_descriptors(void)
 {
@@ -267,8 +275,9 @@ static void
 set_up_process(struct hostd *d)
 {
 	raise_descriptors();
-	d->log = (struct sb_log){ .fn = d->config.log_format == HOSTD_LOG_JSON ? log_json : log_text,
-		.level = (enum sb_log_level)d->config.log_level };
+	d->log =
+		(struct sb_log){ .fn = d->config.log_format == HOSTD_LOG_JSON ? log_json : log_text,
+			.level = (enum sb_log_level)d->config.log_level };
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)sigemptyset(&d->signals);
 	(void)sigaddset(&d->signals, SIGTERM);

@@ -31,15 +31,24 @@ struct args {
 
 #define AT(field) offsetof(struct args, field)
 static const struct sb_opt options[] = {
-	{ 'b', "backend", SB_OPT_STRING, AT(backend), "NAME", "provider of the library to check", NULL, 0, 0 },
-	{ 0, "plugin", SB_OPT_STRING, AT(plugin), "FILE", "shared object with a provider to check", NULL, 0, 0 },
-	{ 'o', "option", SB_OPT_LIST, AT(options), "KEY=VALUE", "option of the backend; may be repeated", NULL, 0, 0 },
-	{ 0, "runtime-root", SB_OPT_STRING, AT(root), "PATH", "runtime root instead of the provider's", NULL, 0, 0 },
-	{ 'c', "check", SB_OPT_LIST, AT(checks), "NAME", "only checks whose names begin so; may be repeated", NULL, 0, 0 },
-	{ 0, "hang", SB_OPT_STRING, AT(hang), "COMMAND", "makes the other side hang (with 'on') and go on ('off')", NULL, 0, 0 },
-	{ 0, "work-dir", SB_OPT_STRING, AT(work), "DIR", "where local roots are made; default: a new one in $TMPDIR", NULL, 0, 0 },
-	{ 0, "state-dir", SB_OPT_STRING, AT(state), "DIR", "of sessions; default: beside the local roots", NULL, 0, 0 },
-	{ 't', "timeout", SB_OPT_TIME, AT(timeout), "TIME", "for a single call; default: 60s", NULL, 1, INT64_MAX },
+	{ 'b', "backend", SB_OPT_STRING, AT(backend), "NAME", "provider of the library to check",
+		NULL, 0, 0 },
+	{ 0, "plugin", SB_OPT_STRING, AT(plugin), "FILE", "shared object with a provider to check",
+		NULL, 0, 0 },
+	{ 'o', "option", SB_OPT_LIST, AT(options), "KEY=VALUE",
+		"option of the backend; may be repeated", NULL, 0, 0 },
+	{ 0, "runtime-root", SB_OPT_STRING, AT(root), "PATH",
+		"runtime root instead of the provider's", NULL, 0, 0 },
+	{ 'c', "check", SB_OPT_LIST, AT(checks), "NAME",
+		"only checks whose names begin so; may be repeated", NULL, 0, 0 },
+	{ 0, "hang", SB_OPT_STRING, AT(hang), "COMMAND",
+		"makes the other side hang (with 'on') and go on ('off')", NULL, 0, 0 },
+	{ 0, "work-dir", SB_OPT_STRING, AT(work), "DIR",
+		"where local roots are made; default: a new one in $TMPDIR", NULL, 0, 0 },
+	{ 0, "state-dir", SB_OPT_STRING, AT(state), "DIR",
+		"of sessions; default: beside the local roots", NULL, 0, 0 },
+	{ 't', "timeout", SB_OPT_TIME, AT(timeout), "TIME", "for a single call; default: 60s", NULL,
+		1, INT64_MAX },
 	{ 'l', "list", SB_OPT_FLAG, AT(list), NULL, "list the checks", NULL, 0, 0 },
 	{ 0, "version", SB_OPT_FLAG, AT(version), NULL, "show the version", NULL, 0, 0 },
 	{ 'h', "help", SB_OPT_FLAG, AT(help), NULL, "show this help", NULL, 0, 0 },
@@ -145,13 +154,15 @@ static struct sb_provider *
 load_plugin(const char *file, const struct sb_builtin_opts *o, struct sb_error *err)
 {
 	typedef struct sb_provider *(*make_fn)(const struct sb_builtin_opts *, struct sb_error *);
-	void *lib = dlopen(file, RTLD_NOW | RTLD_LOCAL), *symbol = lib ? dlsym(lib, "sb_provider_plugin") : NULL;
+	void *lib = dlopen(file, RTLD_NOW | RTLD_LOCAL),
+	     *symbol = lib ? dlsym(lib, "sb_provider_plugin") : NULL;
 	make_fn make;
 
 	if (!symbol) {
 		const char *why = dlerror();
 
-		sb_fail(err, SB_E_USAGE, "--plugin %s: %s", file, why ? why : "no sb_provider_plugin in it");
+		sb_fail(err, SB_E_USAGE, "--plugin %s: %s", file,
+			why ? why : "no sb_provider_plugin in it");
 		return NULL;
 	}
 	memcpy(&make, &symbol, sizeof make);
@@ -185,9 +196,11 @@ make_profile(struct program *p, enum sb_backend backend, struct sb_error *err)
 
 	for (size_t i = 0; r == 0 && i < p->a.options.n; i++) {
 		const char *eq = strchr(p->a.options.v[i], '=');
-		sb_autofree char *key = eq ? strndup(p->a.options.v[i], (size_t)(eq - p->a.options.v[i])) : NULL;
+		sb_autofree char *key =
+			eq ? strndup(p->a.options.v[i], (size_t)(eq - p->a.options.v[i])) : NULL;
 
-		r = key ? sb_texts_set(&p->profile.options, key, eq + 1, err) :
+		r = key ?
+			sb_texts_set(&p->profile.options, key, eq + 1, err) :
 			sb_fail(err, SB_E_USAGE, "--option %s: write KEY=VALUE", p->a.options.v[i]);
 	}
 	if (r == 0 && p->a.root) {
@@ -302,7 +315,9 @@ main(int argc, char **argv)
 		return 0;
 	}
 	if (n || (!p.a.backend && !p.a.plugin)) {
-		(void)sb_fail(&err, SB_E_USAGE, n ? "'%s' is too much: see --help" : "say what to check: --backend NAME or --plugin FILE",
+		(void)sb_fail(&err, SB_E_USAGE,
+			n ? "'%s' is too much: see --help" :
+			    "say what to check: --backend NAME or --plugin FILE",
 			n ? rest[0] : "");
 		return complain(&err);
 	}

@@ -20,8 +20,8 @@ tell(int r, const struct sb_error *err)
 }
 
 /*
- * The same as `sbsync agent`, without the rest of sbsync: small enough to be sent along. "tools" and "launch" are what
- * sandboxes on this machine are worked in with.
+ * The same as `sbsync agent`, without the rest of sbsync: small enough to be sent along. "tools"
+ * and "launch" are what sandboxes on this machine are worked in with.
  */
 int
 main(int argc, char **argv)
@@ -34,8 +34,11 @@ main(int argc, char **argv)
 		return 0;
 	}
 	if (argc > 2 || isatty(STDIN_FILENO) ||
-		(strcmp(verb, "agent") != 0 && strcmp(verb, "tools") != 0 && strcmp(verb, "launch") != 0)) {
-		(void)fprintf(stderr, "sbsync-agent: speaks the sync protocol on stdin and stdout; started by sbsync\n");
+		(strcmp(verb, "agent") != 0 && strcmp(verb, "tools") != 0 &&
+			strcmp(verb, "launch") != 0)) {
+		(void)fprintf(stderr,
+			"sbsync-agent: speaks the sync protocol on stdin and stdout; started by "
+			"sbsync\n");
 		return 2;
 	}
 	(void)signal(SIGPIPE, SIG_IGN);

@@ -6,7 +6,8 @@
 #include <bin/sbsync/sbsync.h>
 
 const struct sb_opt agent_options[] = {
-	{ 'h', "help", SB_OPT_FLAG, offsetof(struct sync_args, help), NULL, "show this help", NULL, 0, 0 },
+	{ 'h', "help", SB_OPT_FLAG, offsetof(struct sync_args, help), NULL, "show this help", NULL,
+		0, 0 },
 	{ 0, NULL, SB_OPT_FLAG, 0, NULL, NULL, NULL, 0, 0 },
 };
 
@@ -20,7 +21,8 @@ run_agent(void *values, int argc, char **argv)
 	(void)argc;
 	(void)argv;
 	if (isatty(STDIN_FILENO)) {
-		complain("agent speaks the sync protocol on stdin and stdout; it is started by the other commands");
+		complain("agent speaks the sync protocol on stdin and stdout; it is started by the "
+			 "other commands");
 		return EXIT_USAGE;
 	}
 	r = sb_sync_agent(STDIN_FILENO, STDOUT_FILENO, signals_cancel(), &err);

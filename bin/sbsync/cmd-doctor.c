@@ -32,7 +32,9 @@ tell(struct visit *v, const char *what, enum sb_doctor_state state, const char *
 {
 	v->bad += state == SB_DOCTOR_BAD;
 	if (v->checks)
-		json_array_append_new(v->checks, json_pack("{s:s, s:s, s:s}", "check", what, "state", states[state], "text", text));
+		json_array_append_new(v->checks,
+			json_pack("{s:s, s:s, s:s}", "check", what, "state", states[state], "text",
+				text));
 	else if (state != SB_DOCTOR_GOOD || !v->a->quiet)
 		(void)printf("%-8s %-13s %s\n", states[state], what, text);
 }
@@ -56,7 +58,8 @@ check_state(struct visit *v)
 	if (r == 0)
 		(void)snprintf(text, sizeof text, "%.400s can be written", dir);
 	else
-		(void)snprintf(text, sizeof text, "%.380s; set SBSYNC_STATE_DIR to a directory of yours", err.msg);
+		(void)snprintf(text, sizeof text,
+			"%.380s; set SBSYNC_STATE_DIR to a directory of yours", err.msg);
 	tell(v, "state", r == 0 ? SB_DOCTOR_GOOD : SB_DOCTOR_BAD, text);
 }
 
@@ -71,18 +74,24 @@ check_here(struct visit *v)
 
 	check_state(v);
 	tell(v, "agent", agent ? SB_DOCTOR_GOOD : SB_DOCTOR_BAD, agent ? agent : err.msg);
-	for (const char *p = getenv("PATH"); p && *p && !program; p += strcspn(p, ":") + (p[strcspn(p, ":")] == ':')) {
+	for (const char *p = getenv("PATH"); p && *p && !program;
+		p += strcspn(p, ":") + (p[strcspn(p, ":")] == ':')) {
 		(void)snprintf(path, sizeof path, "%.*s/ssh", (int)strcspn(p, ":"), p);
 		program = access(path, X_OK) == 0;
 	}
-	tell(v, "ssh", program ? SB_DOCTOR_GOOD : SB_DOCTOR_WARN, program ? path :
-		"there is no ssh program: configuration files of ssh are not read, and jump hosts and security keys do not work");
-	tell(v, "keys", sock && *sock ? SB_DOCTOR_GOOD : SB_DOCTOR_WARN, sock && *sock ? sock :
-		"no ssh-agent runs: keys with a passphrase will ask for it each time");
+	tell(v, "ssh", program ? SB_DOCTOR_GOOD : SB_DOCTOR_WARN,
+		program ? path :
+			  "there is no ssh program: configuration files of ssh are not read, and "
+			  "jump hosts and security keys do not work");
+	tell(v, "keys", sock && *sock ? SB_DOCTOR_GOOD : SB_DOCTOR_WARN,
+		sock && *sock ?
+			sock :
+			"no ssh-agent runs: keys with a passphrase will ask for it each time");
 }
 
 static int
-check_there(struct visit *v, const struct sync_args *a, const struct sb_endpoint *e, struct sb_error *err)
+check_there(struct visit *v, const struct sync_args *a, const struct sb_endpoint *e,
+	struct sb_error *err)
 {
 	struct sb_remote_opts ro = SB_REMOTE_OPTS_INIT;
 	const char *identity = a->identity;
@@ -100,7 +109,8 @@ check_there(struct visit *v, const struct sync_args *a, const struct sb_endpoint
 	ro.ask = sb_ssh_ask_tty;
 	ro.cancel = signals_cancel();
 	ro.log = stderr_log(a);
-	r = sb_doctor_run(&ro, e->path, sb_deadline_in(a->timeout ? a->timeout : 60000), tell_result, v, err);
+	r = sb_doctor_run(&ro, e->path, sb_deadline_in(a->timeout ? a->timeout : 60000),
+		tell_result, v, err);
 	return r < 0 ? r : 0;
 }
 
@@ -117,7 +127,9 @@ run_doctor(void *values, int argc, char **argv)
 	if (argc) {
 		r = sb_endpoint_parse(argv[0], &e, &err);
 		if (r == 0 && e.kind == SB_ENDPOINT_LOCAL)
-			r = sb_fail(&err, SB_E_USAGE, "%s is a path here; name another machine: [user@]host:path", argv[0]);
+			r = sb_fail(&err, SB_E_USAGE,
+				"%s is a path here; name another machine: [user@]host:path",
+				argv[0]);
 		if (r == 0)
 			r = check_there(&v, a, &e, &err);
 		if (e.host)
@@ -126,7 +138,11 @@ run_doctor(void *values, int argc, char **argv)
 		check_here(&v);
 	}
 	if (v.checks) {
-		json_t *o = json_pack("{s:s, s:s, s:o}", "result", r < 0 ? "error" : v.bad ? "bad" : "ok", "place", show, "checks", v.checks);
+		json_t *o = json_pack("{s:s, s:s, s:o}", "result",
+			r < 0         ? "error" :
+				v.bad ? "bad" :
+					"ok",
+			"place", show, "checks", v.checks);
 
 		if (r < 0)
 			json_object_set_new(o, "error", json_string(err.msg));

@@ -10,14 +10,18 @@ static void
 to_stderr(enum sb_log_level level, const char *component, const char *text, void *arg)
 {
 	(void)arg;
-	(void)fprintf(stderr, "sbsync: %s%s: %s\n", level == SB_LOG_WARN ? "warning: " : "", component, text);
+	(void)fprintf(stderr, "sbsync: %s%s: %s\n", level == SB_LOG_WARN ? "warning: " : "",
+		component, text);
 }
 
 struct sb_log
 stderr_log(const struct sync_args *a)
 {
 	struct sb_log l = { .fn = to_stderr,
-		.level = a->quiet ? SB_LOG_ERROR : a->verbose > 1 ? SB_LOG_DEBUG : a->verbose ? SB_LOG_INFO : SB_LOG_WARN };
+		.level = a->quiet      ? SB_LOG_ERROR :
+			a->verbose > 1 ? SB_LOG_DEBUG :
+			a->verbose     ? SB_LOG_INFO :
+					 SB_LOG_WARN };
 
 	return l;
 }

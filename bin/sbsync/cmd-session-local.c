@@ -21,13 +21,15 @@ find_session(const char *name, struct sb_session *out, struct sb_error *err)
 	char real[PATH_MAX];
 	int r = sb_session_load(NULL, name, NULL, out, err);
 
-	if (name || r != SB_E_NOTFOUND || !realpath(".", real) || sb_session_load_all(NULL, &all, NULL) < 0)
+	if (name || r != SB_E_NOTFOUND || !realpath(".", real) ||
+		sb_session_load_all(NULL, &all, NULL) < 0)
 		return r;
 	for (size_t i = 0; i < all.n; i++)
 		for (size_t k = 0; k < all.v[i].n_pairs; k++) {
 			size_t n = strlen(all.v[i].pairs[k].local);
 
-			if (strncmp(real, all.v[i].pairs[k].local, n) == 0 && (!real[n] || real[n] == '/') &&
+			if (strncmp(real, all.v[i].pairs[k].local, n) == 0 &&
+				(!real[n] || real[n] == '/') &&
 				(!found || all.v[i].last_sync > found->last_sync))
 				found = &all.v[i];
 		}
@@ -93,7 +95,8 @@ run_resolve(void *values, int argc, char **argv)
 	int r;
 
 	if (a->take < 0 || (argc > 0) == a->all) {
-		complain("resolve needs %s; try 'sbsync resolve --help'", a->take < 0 ? "--take local, runtime or merged" : "a PATH or --all");
+		complain("resolve needs %s; try 'sbsync resolve --help'",
+			a->take < 0 ? "--take local, runtime or merged" : "a PATH or --all");
 		return EXIT_USAGE;
 	}
 	r = sync_args_apply(a, &o);

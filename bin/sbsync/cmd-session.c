@@ -38,10 +38,12 @@ run_start(void *values, int argc, char **argv)
 	how.owner_pid = a->owner < 0 ? 0 : a->owner ? a->owner : SB_SESSION_NO_OWNER;
 	o.log = stderr_log(a);
 	p = progress_new(a, &o);
-	r = sb_session_start(argv[0], argv[1], &how, &o, (enum sb_session_conflict)a->conflict, &s, &res, &err);
+	r = sb_session_start(argv[0], argv[1], &how, &o, (enum sb_session_conflict)a->conflict, &s,
+		&res, &err);
 	progress_end(p);
 	if (r == 0 && !a->json && !a->quiet)
-		(void)printf("session %s: %s and %s\n", s.name, s.pairs[0].local, s.pairs[0].remote);
+		(void)printf("session %s: %s and %s\n", s.name, s.pairs[0].local,
+			s.pairs[0].remote);
 	r = report(a, r, &err, &res);
 	sb_sync_result_free(&res);
 	sb_session_free(&s);
@@ -68,7 +70,8 @@ sync_session(struct sync_args *a, int argc, char **argv, enum sb_session_reason 
 	r = sb_session_load(o.state_dir, argc ? argv[0] : NULL, NULL, &s, &err);
 	if (r == 0) {
 		p = progress_new(a, &o);
-		r = sb_session_sync(&s, reason, &o, (enum sb_session_conflict)a->conflict, &res, &err);
+		r = sb_session_sync(&s, reason, &o, (enum sb_session_conflict)a->conflict, &res,
+			&err);
 		progress_end(p);
 	}
 	r = report(a, r, &err, &res);
@@ -90,9 +93,13 @@ struct watching {
 	size_t errors; /* in the sync before */
 };
 
-/* A line when something was done; nothing for nothing, nor again for files that still cannot be synced. */
+/*
+ * A line when something was done; nothing for nothing, nor again for files that still cannot be
+ * synced.
+ */
 static void
-on_sync(const struct sb_session *s, int code, const struct sb_sync_result *res, const struct sb_error *err, void *arg)
+on_sync(const struct sb_session *s, int code, const struct sb_sync_result *res,
+	const struct sb_error *err, void *arg)
 {
 	struct watching *w = arg;
 	struct sync_args quiet = *w->a;
@@ -102,7 +109,8 @@ on_sync(const struct sb_session *s, int code, const struct sb_sync_result *res, 
 	if (code < 0)
 		return;
 	w->errors = res->errors.n;
-	if (!news && !res->files_synced && !res->files_deleted && !res->files_moved && !res->conflicts.n)
+	if (!news && !res->files_synced && !res->files_deleted && !res->files_moved &&
+		!res->conflicts.n)
 		return;
 	w->conflicts = w->conflicts || res->conflicts.n;
 	(void)report(&quiet, code, err, res);
@@ -134,7 +142,8 @@ run_watch(void *values, int argc, char **argv)
 	if (r < 0)
 		complain("%s", err.msg);
 	else if (!a->quiet)
-		(void)fprintf(stderr, "sbsync: no longer watching; session %s stays open\n", s.name);
+		(void)fprintf(stderr, "sbsync: no longer watching; session %s stays open\n",
+			s.name);
 	sb_session_free(&s);
 	free_opts(&o);
 	return r < 0 ? exit_code(r) : w.conflicts ? EXIT_CONFLICTS : EXIT_DONE;

@@ -33,32 +33,40 @@ when(int64_t t, char *out, size_t size)
 
 /* One line, or one object, for each session. */
 static void
-tell_recovery(const struct sb_session *s, const char *result, const struct sb_sync_result *res, const struct sb_error *err,
-	void *arg)
+tell_recovery(const struct sb_session *s, const char *result, const struct sb_sync_result *res,
+	const struct sb_error *err, void *arg)
 {
 	struct recovery *r = arg;
-	bool failed = strcmp(result, "failed") == 0, done = strcmp(result, "done") == 0, nothing = strcmp(result, "nothing") == 0;
+	bool failed = strcmp(result, "failed") == 0, done = strcmp(result, "done") == 0,
+	     nothing = strcmp(result, "nothing") == 0;
 	char t[32];
 
 	if (r->rows) {
-		json_array_append_new(r->rows, json_pack("{s:s?, s:s, s:s?, s:s?, s:I, s:I, s:I, s:I}", "session", s ? s->name : NULL, "result",
-			result, "state", s ? sb_session_state_name(s->state) : NULL, "error", failed ? err->msg : NULL, "files_synced",
-			(json_int_t)res->files_synced, "files_deleted", (json_int_t)res->files_deleted, "conflicts",
-			(json_int_t)res->conflicts.n, "next_try", (json_int_t)(s ? s->next_try : 0)));
+		json_array_append_new(r->rows,
+			json_pack("{s:s?, s:s, s:s?, s:s?, s:I, s:I, s:I, s:I}", "session",
+				s ? s->name : NULL, "result", result, "state",
+				s ? sb_session_state_name(s->state) : NULL, "error",
+				failed ? err->msg : NULL, "files_synced",
+				(json_int_t)res->files_synced, "files_deleted",
+				(json_int_t)res->files_deleted, "conflicts",
+				(json_int_t)res->conflicts.n, "next_try",
+				(json_int_t)(s ? s->next_try : 0)));
 		return;
 	}
 	if (!s)
 		complain("%s", err->msg);
 	else if (failed)
-		complain("%s: %s; it stays %s, next try at %s", s->name, err->msg, sb_session_state_name(s->state),
-			when(s->next_try, t, sizeof t));
+		complain("%s: %s; it stays %s, next try at %s", s->name, err->msg,
+			sb_session_state_name(s->state), when(s->next_try, t, sizeof t));
 	else if (r->a->quiet)
 		return;
 	else if (done)
-		(void)printf("%s: synced back, %llu files, %llu deleted, %zu conflicts\n", s->name, (unsigned long long)res->files_synced,
+		(void)printf("%s: synced back, %llu files, %llu deleted, %zu conflicts\n", s->name,
+			(unsigned long long)res->files_synced,
 			(unsigned long long)res->files_deleted, res->conflicts.n);
 	else if (strcmp(result, "later") == 0)
-		(void)printf("%s: %s, next try at %s: %s\n", s->name, sb_session_state_name(s->state), when(s->next_try, t, sizeof t),
+		(void)printf("%s: %s, next try at %s: %s\n", s->name,
+			sb_session_state_name(s->state), when(s->next_try, t, sizeof t),
 			s->last_error ? s->last_error : "");
 	else if (!nothing || r->a->verbose)
 		(void)printf("%s: %s\n", s->name, result);
@@ -98,12 +106,15 @@ session_json(const struct sb_session *s)
 	json_t *pairs = json_array();
 
 	for (size_t i = 0; i < s->n_pairs; i++)
-		json_array_append_new(pairs, json_pack("{s:s, s:s}", "local", s->pairs[i].local, "remote", s->pairs[i].remote));
-	return json_pack("{s:s, s:s, s:o, s:I, s:I, s:b, s:I, s:s, s:I, s:I, s:s?}", "name", s->name, "state",
-		sb_session_state_name(s->state), "pairs", pairs, "created", (json_int_t)s->created, "last_sync",
-		(json_int_t)s->last_sync, "owned", sb_session_owned(s), "heartbeat", (json_int_t)s->heartbeat, "conflict",
-		sb_session_conflict_name(s->conflict), "failures", (json_int_t)s->failures, "next_try", (json_int_t)s->next_try,
-		"last_error", s->last_error);
+		json_array_append_new(pairs,
+			json_pack("{s:s, s:s}", "local", s->pairs[i].local, "remote",
+				s->pairs[i].remote));
+	return json_pack("{s:s, s:s, s:o, s:I, s:I, s:b, s:I, s:s, s:I, s:I, s:s?}", "name",
+		s->name, "state", sb_session_state_name(s->state), "pairs", pairs, "created",
+		(json_int_t)s->created, "last_sync", (json_int_t)s->last_sync, "owned",
+		sb_session_owned(s), "heartbeat", (json_int_t)s->heartbeat, "conflict",
+		sb_session_conflict_name(s->conflict), "failures", (json_int_t)s->failures,
+		"next_try", (json_int_t)s->next_try, "last_error", s->last_error);
 }
 
 static int
@@ -136,9 +147,12 @@ run_ls(void *values, int argc, char **argv)
 		if (rows)
 			json_array_append_new(rows, session_json(&l.v[i]));
 		else
-			(void)printf("%-20s %-9s %-19s %s -> %s\n", l.v[i].name, sb_session_state_name(l.v[i].state),
+			(void)printf("%-20s %-9s %-19s %s -> %s\n", l.v[i].name,
+				sb_session_state_name(l.v[i].state),
 				when(l.v[i].last_sync, t, sizeof t),
-				sb_escape(l.v[i].pairs[0].local, strlen(l.v[i].pairs[0].local), at, sizeof at), l.v[i].pairs[0].remote);
+				sb_escape(l.v[i].pairs[0].local, strlen(l.v[i].pairs[0].local), at,
+					sizeof at),
+				l.v[i].pairs[0].remote);
 	}
 	for (size_t i = 0; i < l.n_bad; i++)
 		complain("%s", l.bad[i]);
@@ -173,9 +187,12 @@ run_status(void *values, int argc, char **argv)
 	if (a->json) {
 		r = print_json(session_json(&s));
 	} else {
-		(void)printf("session   %s\nstate     %s\nlast sync %s\n", s.name, sb_session_state_name(s.state),
-			when(s.last_sync, t, sizeof t));
-		(void)printf("owner     %s\n", !s.owner_pid ? "none" : sb_session_owned(&s) ? "alive" : "gone");
+		(void)printf("session   %s\nstate     %s\nlast sync %s\n", s.name,
+			sb_session_state_name(s.state), when(s.last_sync, t, sizeof t));
+		(void)printf("owner     %s\n",
+			!s.owner_pid                 ? "none" :
+				sb_session_owned(&s) ? "alive" :
+						       "gone");
 		for (size_t i = 0; i < s.n_pairs; i++)
 			(void)printf("pair      %s -> %s\n", s.pairs[i].local, s.pairs[i].remote);
 		if (s.last_error)
@@ -208,10 +225,13 @@ run_conflicts(void *values, int argc, char **argv)
 		sb_escape(c->path, strlen(c->path), path, sizeof path);
 		sb_escape(c->saved_as, strlen(c->saved_as), as, sizeof as);
 		if (rows)
-			json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:I, s:I, s:s}", "root", root, "path", path, "saved_as", as, "size",
-				(json_int_t)c->size, "time", (json_int_t)c->when, "why", c->why));
+			json_array_append_new(rows,
+				json_pack("{s:s, s:s, s:s, s:I, s:I, s:s}", "root", root, "path",
+					path, "saved_as", as, "size", (json_int_t)c->size, "time",
+					(json_int_t)c->when, "why", c->why));
 		else
-			(void)printf("%s/%s: %s, %s\n  the other version: %s (%llu bytes)\n", root, path, when(c->when, t, sizeof t), c->why, as,
+			(void)printf("%s/%s: %s, %s\n  the other version: %s (%llu bytes)\n", root,
+				path, when(c->when, t, sizeof t), c->why, as,
 				(unsigned long long)c->size);
 	}
 	if (rows)
@@ -259,17 +279,24 @@ tell_loss(struct sb_session *s)
 	o.max_delete = INT64_MAX;
 	o.cancel = signals_cancel();
 	if (sb_session_sync(s, SB_REASON_STOP, &o, SB_SESSION_AS_STARTED, &res, &err) < 0) {
-		(void)fprintf(stderr, "%s cannot be asked what it has: %s\nWhatever changed there since %s stays only there.\n",
+		(void)fprintf(stderr,
+			"%s cannot be asked what it has: %s\nWhatever changed there since %s stays "
+			"only there.\n",
 			s->pairs[0].remote, err.msg, when(s->last_sync, t, sizeof t));
 	} else if (!res.n_changes && !res.conflicts.n) {
-		(void)fprintf(stderr, "Nothing changed in %s since the last sync.\n", s->pairs[0].remote);
+		(void)fprintf(stderr, "Nothing changed in %s since the last sync.\n",
+			s->pairs[0].remote);
 	} else {
-		(void)fprintf(stderr, "%zu changes in %s were not synced back and stay only there:\n", res.n_changes, s->pairs[0].remote);
+		(void)fprintf(stderr,
+			"%zu changes in %s were not synced back and stay only there:\n",
+			res.n_changes, s->pairs[0].remote);
 		for (size_t i = 0; i < res.n_changes && i < LOST_SHOWN; i++)
 			(void)fprintf(stderr, "  %-7s %s\n", res.changes[i].what,
-				sb_escape(res.changes[i].path, strlen(res.changes[i].path), path, sizeof path));
+				sb_escape(res.changes[i].path, strlen(res.changes[i].path), path,
+					sizeof path));
 		if (res.n_changes > LOST_SHOWN)
-			(void)fprintf(stderr, "  and %zu more ('sbsync diff %s' lists them)\n", res.n_changes - LOST_SHOWN, s->name);
+			(void)fprintf(stderr, "  and %zu more ('sbsync diff %s' lists them)\n",
+				res.n_changes - LOST_SHOWN, s->name);
 	}
 	sb_sync_result_free(&res);
 }
@@ -282,7 +309,9 @@ ask_discard(struct sb_session *s)
 
 	tell_loss(s);
 	if (!isatty(STDIN_FILENO)) {
-		complain("nobody is there to ask: 'sbsync rm --discard --yes %s' forgets the session", s->name);
+		complain("nobody is there to ask: 'sbsync rm --discard --yes %s' forgets the "
+			 "session",
+			s->name);
 		return false;
 	}
 	(void)fprintf(stderr, "Forget session '%s'? [y/N] ", s->name);

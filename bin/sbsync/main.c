@@ -31,7 +31,10 @@ usage(FILE *f)
 	sb_opt_print_usage(f, "sbsync", "keep a workspace and a sandbox in step", list);
 }
 
-/* Verbs print their own --help from their table; this finds the request before the operands are counted. */
+/*
+ * Verbs print their own --help from their table; this finds the request before the operands are
+ * counted.
+ */
 static bool
 wants_help(int argc, char **argv)
 {
@@ -61,7 +64,8 @@ run(const struct sb_cmd *c, int argc, char **argv)
 		complain("%s needs %s; try 'sbsync %s --help'", c->name, c->args, c->name);
 		code = EXIT_USAGE;
 	} else if (c->max_args >= 0 && n > c->max_args) {
-		complain("%s: %s is one argument too many; try 'sbsync %s --help'", c->name, args[c->max_args], c->name);
+		complain("%s: %s is one argument too many; try 'sbsync %s --help'", c->name,
+			args[c->max_args], c->name);
 		code = EXIT_USAGE;
 	} else {
 		code = c->run(&a, n, args);
@@ -82,7 +86,8 @@ main(int argc, char **argv)
 		(void)printf("sbsync %s\n", sb_sync_version());
 		return EXIT_DONE;
 	}
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+		strcmp(argv[1], "help") == 0) {
 		usage(stdout);
 		return EXIT_DONE;
 	}

@@ -42,13 +42,17 @@ draw(struct progress *p, const struct sb_progress *s, int64_t now)
 			bar[n++] = i < full ? '#' : '.';
 		bar[n] = 0;
 		n = snprintf(line, sizeof line, "[%s] %3d%% %llu/%llu files %s %s/s", bar,
-			(int)(100.0 * (double)s->bytes / (double)s->bytes_total), (unsigned long long)s->files,
-			(unsigned long long)s->files_total, bytes, rate);
-		if (secs > 1 && s->bytes && s->bytes < s->bytes_total && n > 0 && (size_t)n < sizeof line)
+			(int)(100.0 * (double)s->bytes / (double)s->bytes_total),
+			(unsigned long long)s->files, (unsigned long long)s->files_total, bytes,
+			rate);
+		if (secs > 1 && s->bytes && s->bytes < s->bytes_total && n > 0 &&
+			(size_t)n < sizeof line)
 			(void)snprintf(line + n, sizeof line - (size_t)n, " %ds left",
-				(int)(secs * (double)(s->bytes_total - s->bytes) / (double)s->bytes));
+				(int)(secs * (double)(s->bytes_total - s->bytes) /
+					(double)s->bytes));
 	} else {
-		(void)snprintf(line, sizeof line, "%s %llu files %s", sb_phase_name(s->phase), (unsigned long long)s->files, bytes);
+		(void)snprintf(line, sizeof line, "%s %llu files %s", sb_phase_name(s->phase),
+			(unsigned long long)s->files, bytes);
 	}
 	(void)fprintf(stderr, "\r%.*s\033[K", columns() - 1, line);
 	(void)fflush(stderr);
@@ -72,7 +76,8 @@ on_progress(const struct sb_progress *s, void *arg)
 struct progress *
 progress_new(const struct sync_args *a, struct sb_sync_opts *o)
 {
-	bool on = a->progress == 1 || (a->progress == 0 && isatty(STDERR_FILENO) && !a->quiet && !a->json);
+	bool on = a->progress == 1 ||
+		(a->progress == 0 && isatty(STDERR_FILENO) && !a->quiet && !a->json);
 	struct progress *p = on ? calloc(1, sizeof *p) : NULL;
 
 	if (!p)

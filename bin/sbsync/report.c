@@ -41,7 +41,9 @@ notes_json(const struct sb_sync_notes *l, bool saved)
 		json_object_set_new(o, "path", json_string(shown(l->v[i].path, buf, sizeof buf)));
 		if (saved)
 			json_object_set_new(o, "saved_as",
-				l->v[i].saved_as ? json_string(shown(l->v[i].saved_as, as, sizeof as)) : json_null());
+				l->v[i].saved_as ?
+					json_string(shown(l->v[i].saved_as, as, sizeof as)) :
+					json_null());
 		json_object_set_new(o, "why", json_string(l->v[i].why));
 		json_array_append_new(a, o);
 	}
@@ -62,7 +64,8 @@ changes_json(const struct sb_sync_result *res)
 		json_object_set_new(o, "side", json_string(c->side));
 		json_object_set_new(o, "what", json_string(c->what));
 		if (c->from)
-			json_object_set_new(o, "from", json_string(shown(c->from, buf, sizeof buf)));
+			json_object_set_new(o, "from",
+				json_string(shown(c->from, buf, sizeof buf)));
 		json_object_set_new(o, "size", json_integer((json_int_t)c->size));
 		json_array_append_new(a, o);
 	}
@@ -70,17 +73,24 @@ changes_json(const struct sb_sync_result *res)
 }
 
 static void
-print_json(const struct sync_args *a, int code, const struct sb_error *err, const struct sb_sync_result *res)
+print_json(const struct sync_args *a, int code, const struct sb_error *err,
+	const struct sb_sync_result *res)
 {
-	json_t *o = json_object(), *phases = json_object(), *errors = notes_json(&res->errors, false);
+	json_t *o = json_object(), *phases = json_object(),
+	       *errors = notes_json(&res->errors, false);
 
-	json_object_set_new(o, "result", json_string(code < 0 || res->errors.n ? "error" : res->conflicts.n ? "conflicts" : "ok"));
-	json_object_set_new(o, "direction", res->direction ? json_string(res->direction) : json_null());
+	json_object_set_new(o, "result",
+		json_string(code < 0 || res->errors.n ? "error" :
+				res->conflicts.n      ? "conflicts" :
+							"ok"));
+	json_object_set_new(o, "direction",
+		res->direction ? json_string(res->direction) : json_null());
 	json_object_set_new(o, "reason", json_string(res->reason));
 	json_object_set_new(o, "dry_run", json_boolean(a->dry_run));
 	json_object_set_new(o, "entries", json_integer((json_int_t)res->entries));
 	json_object_set_new(o, "files_synced", json_integer((json_int_t)res->files_synced));
-	json_object_set_new(o, "bytes_transferred", json_integer((json_int_t)res->bytes_transferred));
+	json_object_set_new(o, "bytes_transferred",
+		json_integer((json_int_t)res->bytes_transferred));
 	json_object_set_new(o, "bytes_wire_up", json_integer((json_int_t)res->bytes_wire_up));
 	json_object_set_new(o, "bytes_wire_down", json_integer((json_int_t)res->bytes_wire_down));
 	json_object_set_new(o, "round_trips", json_integer((json_int_t)res->round_trips));
@@ -105,7 +115,8 @@ print_json(const struct sync_args *a, int code, const struct sb_error *err, cons
 	json_object_set_new(o, "errors", errors);
 	json_object_set_new(o, "duration_ms", json_integer(res->duration_ms));
 	for (int i = 0; i < SB_PHASE_DONE; i++)
-		json_object_set_new(phases, sb_phase_name((enum sb_phase)i), json_integer(res->phases_ms[i]));
+		json_object_set_new(phases, sb_phase_name((enum sb_phase)i),
+			json_integer(res->phases_ms[i]));
 	json_object_set_new(o, "phases_ms", phases);
 	(void)json_dumpf(o, stdout, JSON_COMPACT);
 	(void)fputc('\n', stdout);
@@ -118,9 +129,11 @@ print_notes(const struct sb_sync_notes *l, const char *word)
 	for (size_t i = 0; i < l->n; i++) {
 		char buf[4096], as[4096];
 
-		(void)fprintf(stderr, "%s: %s: %s", word, shown(l->v[i].path, buf, sizeof buf), l->v[i].why);
+		(void)fprintf(stderr, "%s: %s: %s", word, shown(l->v[i].path, buf, sizeof buf),
+			l->v[i].why);
 		if (l->v[i].saved_as)
-			(void)fprintf(stderr, " (kept as %s)", shown(l->v[i].saved_as, as, sizeof as));
+			(void)fprintf(stderr, " (kept as %s)",
+				shown(l->v[i].saved_as, as, sizeof as));
 		(void)fputc('\n', stderr);
 	}
 }
@@ -132,7 +145,8 @@ print_changes(const struct sb_sync_result *res)
 		const struct sb_sync_change *c = &res->changes[i];
 		char buf[8192], from[8192];
 
-		(void)printf("%s %-7s %s", strcmp(c->side, "local") == 0 ? "<-" : "->", c->what, shown(c->path, buf, sizeof buf));
+		(void)printf("%s %-7s %s", strcmp(c->side, "local") == 0 ? "<-" : "->", c->what,
+			shown(c->path, buf, sizeof buf));
 		if (c->from)
 			(void)printf(" (from %s)", shown(c->from, from, sizeof from));
 		(void)putchar('\n');
@@ -144,19 +158,25 @@ print_stats(const struct sb_sync_result *res)
 {
 	char up[24], down[24], bytes[24];
 
-	(void)printf("entries %llu, files synced %llu, deleted %llu, moved %llu, sent as patch or delta %llu\n",
-		(unsigned long long)res->entries, (unsigned long long)res->files_synced, (unsigned long long)res->files_deleted,
-		(unsigned long long)res->files_moved, (unsigned long long)res->files_delta);
-	(void)printf("content %s, on the wire %s up, %s down\n", unit_bytes(res->bytes_transferred, bytes, sizeof bytes),
-		unit_bytes(res->bytes_wire_up, up, sizeof up), unit_bytes(res->bytes_wire_down, down, sizeof down));
+	(void)printf("entries %llu, files synced %llu, deleted %llu, moved %llu, sent as patch or "
+		     "delta %llu\n",
+		(unsigned long long)res->entries, (unsigned long long)res->files_synced,
+		(unsigned long long)res->files_deleted, (unsigned long long)res->files_moved,
+		(unsigned long long)res->files_delta);
+	(void)printf("content %s, on the wire %s up, %s down\n",
+		unit_bytes(res->bytes_transferred, bytes, sizeof bytes),
+		unit_bytes(res->bytes_wire_up, up, sizeof up),
+		unit_bytes(res->bytes_wire_down, down, sizeof down));
 	(void)printf("time %lld ms:", (long long)res->duration_ms);
 	for (int i = 0; i < SB_PHASE_DONE; i++)
-		(void)printf(" %s %lld", sb_phase_name((enum sb_phase)i), (long long)res->phases_ms[i]);
+		(void)printf(" %s %lld", sb_phase_name((enum sb_phase)i),
+			(long long)res->phases_ms[i]);
 	(void)putchar('\n');
 }
 
 int
-report(const struct sync_args *a, int code, const struct sb_error *err, const struct sb_sync_result *res)
+report(const struct sync_args *a, int code, const struct sb_error *err,
+	const struct sb_sync_result *res)
 {
 	bool trouble = res->errors.n > 0;
 
@@ -181,8 +201,10 @@ report(const struct sync_args *a, int code, const struct sb_error *err, const st
 			print_changes(res);
 		else if (!a->quiet && !a->stats)
 			(void)printf("%llu files synced (%s), %llu deleted, %llu moved in %.2f s\n",
-				(unsigned long long)res->files_synced, unit_bytes(res->bytes_transferred, bytes, sizeof bytes),
-				(unsigned long long)res->files_deleted, (unsigned long long)res->files_moved,
+				(unsigned long long)res->files_synced,
+				unit_bytes(res->bytes_transferred, bytes, sizeof bytes),
+				(unsigned long long)res->files_deleted,
+				(unsigned long long)res->files_moved,
 				(double)res->duration_ms / 1000.0);
 		if (a->stats)
 			print_stats(res);

@@ -21,11 +21,12 @@ enum {
 struct sync_args {
 	struct sb_opt_list exclude;
 	struct sb_opt_list exclude_from;
-	bool dry_run, json, quiet, checksum, gitignore, stats, trust_git, no_escaping, accept_new, ask_password, cross, help;
+	bool dry_run, json, quiet, checksum, gitignore, stats, trust_git, no_escaping, accept_new,
+		ask_password, cross, help;
 	int verbose;
-	int progress;   /* index into auto, always, never */
+	int progress; /* index into auto, always, never */
 	const char *compress;
-	int delta;      /* auto, off, always */
+	int delta; /* auto, off, always */
 	int64_t max_delete;
 	int durability; /* default, none, barrier, full */
 	uint64_t bwlimit;
@@ -39,7 +40,7 @@ struct sync_args {
 	int64_t owner;
 	int conflict; /* both, local, runtime, merge; -1: as the session was started */
 	struct sb_opt_list conflict_rules;
-	int take;     /* local, runtime, merged; -1: not said */
+	int take; /* local, runtime, merged; -1: not said */
 	bool all, now, discard, yes;
 	int64_t every; /* ms */
 };
@@ -82,7 +83,10 @@ int run_sync_mirror(struct sync_args *a, char **argv);
 /* Defaults, before parsing. */
 void sync_args_init(struct sync_args *a);
 void sync_args_free(struct sync_args *a);
-/* Checks what the table cannot; fills the library's options. 0, or EXIT_USAGE after a line on stderr. */
+/*
+ * Checks what the table cannot; fills the library's options. 0, or EXIT_USAGE after a line on
+ * stderr.
+ */
 int sync_args_apply(const struct sync_args *a, struct sb_sync_opts *o);
 
 /* A NULL-terminated copy of the list (NULL when empty); free() it. */
@@ -99,7 +103,8 @@ struct progress *progress_new(const struct sync_args *a, struct sb_sync_opts *o)
 void progress_end(struct progress *p);
 
 /* Prints the outcome and gives the exit code. */
-int report(const struct sync_args *a, int code, const struct sb_error *err, const struct sb_sync_result *res);
+int report(const struct sync_args *a, int code, const struct sb_error *err,
+	const struct sb_sync_result *res);
 int exit_code(int code);
 void complain(const char *fmt, ...) SB_PRINTF(1, 2);
 

@@ -11,10 +11,10 @@
 #include <sb/error.h>
 
 /*
- * A growing byte buffer with a ceiling. An append that does not fit (ceiling or memory) changes nothing
- * and sticks: every later append fails too, so a run of appends is checked once with sb_buf_check.
- * Always NUL-terminated behind `len` (the NUL is not counted), so `data` of a text buffer is a C string;
- * `data` is never NULL after init, even when empty.
+ * A growing byte buffer with a ceiling. An append that does not fit (ceiling or memory) changes
+ * nothing and sticks: every later append fails too, so a run of appends is checked once with
+ * sb_buf_check. Always NUL-terminated behind `len` (the NUL is not counted), so `data` of a text
+ * buffer is a C string; `data` is never NULL after init, even when empty.
  */
 struct sb_buf {
 	uint8_t *data;
@@ -41,14 +41,20 @@ void sb_buf_add_char(struct sb_buf *b, char c);
 void sb_buf_addf(struct sb_buf *b, const char *fmt, ...) SB_PRINTF(2, 3);
 void sb_buf_vaddf(struct sb_buf *b, const char *fmt, va_list ap) SB_PRINTF(2, 0);
 
-/* Room for `len` more bytes: returns where to write them, or NULL (sticky). sb_buf_grow counts them in. */
+/*
+ * Room for `len` more bytes: returns where to write them, or NULL (sticky). sb_buf_grow counts them
+ * in.
+ */
 uint8_t *sb_buf_reserve(struct sb_buf *b, size_t len);
 void sb_buf_grow(struct sb_buf *b, size_t len);
 
 /* Drops the first `len` bytes. */
 void sb_buf_consume(struct sb_buf *b, size_t len);
 
-/* Takes the bytes out as a heap block owned by the caller (NUL-terminated); the buffer is empty then. */
+/*
+ * Takes the bytes out as a heap block owned by the caller (NUL-terminated); the buffer is empty
+ * then.
+ */
 uint8_t *sb_buf_detach(struct sb_buf *b, size_t *out_len);
 
 /* Little-endian integers and LEB128 varints, as the wire and the state files use them. */

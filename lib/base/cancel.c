@@ -116,8 +116,7 @@ sb_deadline_min(sb_deadline a, sb_deadline b)
 }
 
 int
-sb_check_alive(
-	const struct sb_cancel *c, sb_deadline d, const char *what, struct sb_error *err)
+sb_check_alive(const struct sb_cancel *c, sb_deadline d, const char *what, struct sb_error *err)
 {
 	if (sb_cancel_requested(c))
 		return sb_fail(err, SB_E_CANCELED, "%s: canceled", what);

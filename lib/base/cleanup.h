@@ -10,8 +10,8 @@
 
 /*
  * Scope-bound cleanup. Initialise where you declare; hand ownership on with sb_steal / sb_steal_fd.
- *   sb_autofree char *p = NULL;   sb_autoclose int fd = -1;   sb_auto(sb_buf) struct sb_buf b = ...;
- * sb_auto(T) needs `void T_free(T *)` or, for values, SB_CLEANUP_VALUE(T, fn).
+ *   sb_autofree char *p = NULL;   sb_autoclose int fd = -1;   sb_auto(sb_buf) struct sb_buf b =
+ * ...; sb_auto(T) needs `void T_free(T *)` or, for values, SB_CLEANUP_VALUE(T, fn).
  */
 #define sb_autofree __attribute__((cleanup(sb_cleanup_free_)))
 #define sb_autoclose __attribute__((cleanup(sb_cleanup_close_)))
@@ -21,9 +21,15 @@
 
 /* Defines the cleanup of `struct type *p` (pointer) through `fn`, or of `struct type v` (value). */
 #define SB_CLEANUP_PTR(type, fn) \
-	static inline __attribute__((unused)) void sb_cleanup_##type##_(struct type **p) { fn(*p); }
+	static inline __attribute__((unused)) void sb_cleanup_##type##_(struct type **p) \
+	{ \
+		fn(*p); \
+	}
 #define SB_CLEANUP_VALUE(type, fn) \
-	static inline __attribute__((unused)) void sb_cleanup_##type##_(struct type *p) { fn(p); }
+	static inline __attribute__((unused)) void sb_cleanup_##type##_(struct type *p) \
+	{ \
+		fn(p); \
+	}
 
 #define sb_steal(pp) \
 	({ \

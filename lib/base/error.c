@@ -12,8 +12,7 @@ static const struct {
 	int code;
 	const char *name;
 	const char *text;
-} codes[] = {
-	{ 0, "OK", "no error" },
+} codes[] = { { 0, "OK", "no error" },
 #define SB_CODE_ROW(num, name, text) { num, #name, text },
 	SB_CODE_MAP(SB_CODE_ROW)
 #undef SB_CODE_ROW

@@ -138,8 +138,7 @@ temp_name(char *out, size_t size, struct sb_error *err)
 	int r = sb_random(random, sizeof random, err);
 
 	if (r >= 0)
-		(void)snprintf(
-			out, size, ".sb-new-%s", sb_str_hex(random, sizeof random, hex));
+		(void)snprintf(out, size, ".sb-new-%s", sb_str_hex(random, sizeof random, hex));
 	return r;
 }
 
@@ -173,11 +172,9 @@ sb_file_replace(int dirfd, const char *name, const void *data, size_t len, mode_
 		r = dir = open_dir_of(dirfd, name, &leaf, err);
 	if (r < 0)
 		return sb_wrap(err, r, "replace %s", show(name, &s));
-	fd = openat(
-		dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = openat(dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return sb_fail_errno(
-			err, "replace %s: make a temporary file", show(name, &s));
+		return sb_fail_errno(err, "replace %s: make a temporary file", show(name, &s));
 	r = fill_temp(fd, data, len, mode, err);
 	if (r < 0)
 		goto undo_temp;
@@ -186,8 +183,7 @@ sb_file_replace(int dirfd, const char *name, const void *data, size_t len, mode_
 		goto undo_temp;
 	}
 	if (fsync(dir) < 0)
-		return sb_fail_errno(
-			err, "replace %s: fsync its directory", show(name, &s));
+		return sb_fail_errno(err, "replace %s: fsync its directory", show(name, &s));
 	return 0;
 
 undo_temp:
@@ -213,8 +209,7 @@ read_to_end(int fd, size_t hint, struct sb_buf *out, struct sb_error *err)
 		if (n < 0)
 			return (int)n;
 		if (n && !want)
-			return sb_fail(
-				err, SB_E_LIMIT, "larger than %zu bytes", out->max);
+			return sb_fail(err, SB_E_LIMIT, "larger than %zu bytes", out->max);
 		if (want)
 			sb_buf_grow(out, (size_t)n);
 		if (!n)
@@ -223,8 +218,7 @@ read_to_end(int fd, size_t hint, struct sb_buf *out, struct sb_error *err)
 }
 
 int
-sb_file_read(
-	int dirfd, const char *name, size_t max, struct sb_buf *out, struct sb_error *err)
+sb_file_read(int dirfd, const char *name, size_t max, struct sb_buf *out, struct sb_error *err)
 {
 	sb_autoclose int fd = -1;
 	struct shown s;
@@ -240,11 +234,10 @@ sb_file_read(
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return sb_fail_errno(err, "read %s", show(name, &s));
 	if (!S_ISREG(st.st_mode))
-		return sb_fail(
-			err, SB_E_INVAL, "read %s: not a regular file", show(name, &s));
+		return sb_fail(err, SB_E_INVAL, "read %s: not a regular file", show(name, &s));
 	if (st.st_size > 0 && (uintmax_t)st.st_size > max)
-		return sb_fail(err, SB_E_LIMIT, "read %s: larger than %zu bytes",
-			show(name, &s), max);
+		return sb_fail(err, SB_E_LIMIT, "read %s: larger than %zu bytes", show(name, &s),
+			max);
 	hint = (size_t)st.st_size;
 	r = read_to_end(fd, hint, out, err);
 	if (r < 0) {
@@ -288,8 +281,7 @@ sb_file_mkdirs(const char *path, mode_t mode, struct sb_error *err)
 		return sb_fail_errno(err, "make directory %s", show(path, &s));
 	copy = strdup(path);
 	if (!copy)
-		return sb_fail(err, SB_E_NOMEM, "make directory %s: out of memory",
-			show(path, &s));
+		return sb_fail(err, SB_E_NOMEM, "make directory %s: out of memory", show(path, &s));
 	for (char *p = strchr(copy + 1, '/'); p; p = strchr(p + 1, '/')) {
 		*p = 0;
 		if (make_one(copy, mode) < 0)

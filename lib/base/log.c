@@ -55,8 +55,8 @@ static bool
 is_unsafe(uint32_t cp)
 {
 	return cp < 0x20 || (cp >= 0x7f && cp <= 0x9f) || cp == 0x61c || cp == 0x200e ||
-		cp == 0x200f || (cp >= 0x2028 && cp <= 0x202e) ||
-		(cp >= 0x2066 && cp <= 0x2069) || cp == 0xfeff;
+		cp == 0x200f || (cp >= 0x2028 && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069) ||
+		cp == 0xfeff;
 }
 
 /* The letter of a two-character escape, or 0. */
@@ -75,8 +75,7 @@ short_escape(uint32_t cp, bool keep_backslash)
  * it used up.
  */
 static size_t
-next_piece(
-	const uint8_t *p, size_t left, bool keep_backslash, char piece[16], size_t *used)
+next_piece(const uint8_t *p, size_t left, bool keep_backslash, char piece[16], size_t *used)
 {
 	static const char digits[] = "0123456789abcdef";
 	uint32_t cp = 0;
@@ -149,8 +148,8 @@ listed(const char *components, const char *name)
 }
 
 void
-sb_log(const struct sb_log *log, enum sb_log_level level, const char *component,
-	const char *fmt, ...)
+sb_log(const struct sb_log *log, enum sb_log_level level, const char *component, const char *fmt,
+	...)
 {
 	char raw[1024];
 	char line[4 * sizeof raw];

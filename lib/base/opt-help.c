@@ -104,8 +104,7 @@ put_text(FILE *f, const char *s)
 	while (*s) {
 		size_t len = strcspn(s, "\n");
 		size_t indent = strspn(s, " ");
-		struct page p = { .f = f,
-			.indent = indent < WIDTH / 2 ? indent : WIDTH / 2 };
+		struct page p = { .f = f, .indent = indent < WIDTH / 2 ? indent : WIDTH / 2 };
 
 		put_words(&p, s, len);
 		new_line(&p);
@@ -137,8 +136,7 @@ join_choices(const char *const *choices, char *out, size_t size)
 	size_t at = 0;
 
 	for (int i = 0; choices[i] && at < size; i++)
-		at += (size_t)snprintf(
-			out + at, size - at, "%c%s", i ? '|' : ' ', choices[i]);
+		at += (size_t)snprintf(out + at, size - at, "%c%s", i ? '|' : ' ', choices[i]);
 }
 
 /* "-p, --port N"; choices stand for themselves where the value has no name. */
@@ -158,8 +156,7 @@ option_left(const struct sb_opt *o, char *out, size_t size)
 }
 
 static void
-put_usage_line(FILE *f, const char *program, const char *verb, const char *rest,
-	const char *args)
+put_usage_line(FILE *f, const char *program, const char *verb, const char *rest, const char *args)
 {
 	struct page p = { .f = f, .indent = 0 };
 

@@ -15,8 +15,8 @@ struct parse {
 	const struct sb_opt *opts;
 	int argc;
 	char **argv;
-	int i;    /* the word being read */
-	int n;    /* operands so far, at argv[1..n] */
+	int i; /* the word being read */
+	int n; /* operands so far, at argv[1..n] */
 	void *values;
 	struct sb_error *err;
 };
@@ -143,13 +143,12 @@ set_int(struct parse *p, const struct use *u, int64_t *to)
 	bool any = !o->min && !o->max;
 	char must[96];
 
-	if (sb_str_to_i64(
-		    u->value, any ? INT64_MIN : o->min, any ? INT64_MAX : o->max, to))
+	if (sb_str_to_i64(u->value, any ? INT64_MIN : o->min, any ? INT64_MAX : o->max, to))
 		return 0;
 	if (any)
 		return bad_value(p, u, "a whole number");
-	(void)snprintf(must, sizeof must, "a whole number from %lld to %lld",
-		(long long)o->min, (long long)o->max);
+	(void)snprintf(must, sizeof must, "a whole number from %lld to %lld", (long long)o->min,
+		(long long)o->max);
 	return bad_value(p, u, must);
 }
 
@@ -164,8 +163,8 @@ set_size(struct parse *p, const struct use *u, uint64_t *to)
 	if (!sb_opt_size(u->value, &v))
 		return bad_value(p, u, "a size such as 4096, 10K, 1.5M or 2GiB");
 	if (!any && (v < (uint64_t)o->min || v > (uint64_t)o->max)) {
-		(void)snprintf(must, sizeof must, "from %lld to %lld bytes",
-			(long long)o->min, (long long)o->max);
+		(void)snprintf(must, sizeof must, "from %lld to %lld bytes", (long long)o->min,
+			(long long)o->max);
 		return bad_value(p, u, must);
 	}
 	*to = v;
@@ -183,8 +182,8 @@ set_time(struct parse *p, const struct use *u, int64_t *to)
 	if (!sb_opt_time(u->value, &v))
 		return bad_value(p, u, "a time such as 30, 30s, 5m, 250ms or 2h");
 	if (!any && (v < o->min || v > o->max)) {
-		(void)snprintf(must, sizeof must, "from %lldms to %lldms",
-			(long long)o->min, (long long)o->max);
+		(void)snprintf(must, sizeof must, "from %lldms to %lldms", (long long)o->min,
+			(long long)o->max);
 		return bad_value(p, u, must);
 	}
 	*to = v;
@@ -204,8 +203,8 @@ set_choice(struct parse *p, const struct use *u, int *to)
 			return 0;
 		}
 		if (at < sizeof must)
-			at += (size_t)snprintf(
-				must + at, sizeof must - at, "%s %s", i ? "," : "", c[i]);
+			at += (size_t)snprintf(must + at, sizeof must - at, "%s %s", i ? "," : "",
+				c[i]);
 	}
 	return bad_value(p, u, must);
 }
@@ -236,25 +235,14 @@ store(struct parse *p, const struct use *u)
 	int *count = to;
 
 	switch (u->opt->kind) {
-	case SB_OPT_FLAG:
-		*(bool *)to = true;
-		return 0;
-	case SB_OPT_COUNT:
-		*count += *count < INT_MAX;
-		return 0;
-	case SB_OPT_STRING:
-		*(const char **)to = u->value;
-		return 0;
-	case SB_OPT_INT:
-		return set_int(p, u, to);
-	case SB_OPT_SIZE:
-		return set_size(p, u, to);
-	case SB_OPT_TIME:
-		return set_time(p, u, to);
-	case SB_OPT_CHOICE:
-		return set_choice(p, u, to);
-	case SB_OPT_LIST:
-		return append(p, u, to);
+	case SB_OPT_FLAG: *(bool *)to = true; return 0;
+	case SB_OPT_COUNT: *count += *count < INT_MAX; return 0;
+	case SB_OPT_STRING: *(const char **)to = u->value; return 0;
+	case SB_OPT_INT: return set_int(p, u, to);
+	case SB_OPT_SIZE: return set_size(p, u, to);
+	case SB_OPT_TIME: return set_time(p, u, to);
+	case SB_OPT_CHOICE: return set_choice(p, u, to);
+	case SB_OPT_LIST: return append(p, u, to);
 	}
 	return sb_fail(p->err, SB_E_USAGE, "%s: unknown kind", u->typed);
 }
@@ -264,8 +252,8 @@ static int
 next_value(struct parse *p, struct use *u)
 {
 	if (p->i + 1 >= p->argc)
-		return sb_fail(p->err, SB_E_USAGE, "%s needs a value: %s %s", u->typed,
-			u->typed, u->opt->value ? u->opt->value : "VALUE");
+		return sb_fail(p->err, SB_E_USAGE, "%s needs a value: %s %s", u->typed, u->typed,
+			u->opt->value ? u->opt->value : "VALUE");
 	u->value = p->argv[++p->i];
 	return 0;
 }
@@ -305,8 +293,7 @@ unknown_long(struct parse *p, const char *name, size_t len)
 	for (const struct sb_opt *o = p->opts; o->name; o++)
 		if (is_near(name, len, o->name))
 			return sb_fail(p->err, SB_E_USAGE,
-				"unknown option --%s: did you mean --%s?", shown,
-				o->name);
+				"unknown option --%s: did you mean --%s?", shown, o->name);
 	return sb_fail(p->err, SB_E_USAGE, "unknown option --%s: see --help", shown);
 }
 
@@ -340,8 +327,7 @@ parse_letters(struct parse *p, const char *letters)
 		while (u.opt->name && u.opt->letter != *letters)
 			u.opt++;
 		if (!u.opt->name)
-			return sb_fail(p->err, SB_E_USAGE,
-				"unknown option -%s: see --help",
+			return sb_fail(p->err, SB_E_USAGE, "unknown option -%s: see --help",
 				sb_escape(letters, 1, shown, sizeof shown));
 		(void)snprintf(u.typed, sizeof u.typed, "-%c", *letters++);
 		if (takes_value(u.opt) && *letters) {
@@ -372,8 +358,8 @@ add_operand(struct parse *p, int i)
 }
 
 int
-sb_opt_parse(const struct sb_opt *opts, int argc, char **argv, bool stop_at_operand,
-	void *values, char ***out_args, int *out_n, struct sb_error *err)
+sb_opt_parse(const struct sb_opt *opts, int argc, char **argv, bool stop_at_operand, void *values,
+	char ***out_args, int *out_n, struct sb_error *err)
 {
 	struct parse p = { .opts = opts,
 		.argc = argc,

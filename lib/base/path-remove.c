@@ -71,8 +71,7 @@ get_place(int fd, struct place *out)
 {
 	struct statx stx;
 
-	if (statx(fd, "", AT_EMPTY_PATH,
-		    STATX_INO | STATX_MODE | STATX_MNT_ID, &stx) < 0)
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_MODE | STATX_MNT_ID, &stx) < 0)
 		return -1;
 	*out = (struct place){
 		.dev = makedev(stx.stx_dev_major, stx.stx_dev_minor),
@@ -90,8 +89,7 @@ get_place(int fd, struct place *out)
 static int
 make_accessible(int dirfd, const char *name)
 {
-	sb_autoclose int fd =
-		openat(dirfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	sb_autoclose int fd = openat(dirfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	char proc[64];
 
 	if (fd < 0)
@@ -124,8 +122,8 @@ prepare_level(struct removal *rm, struct sb_error *err)
 		struct level *v = reallocarray(rm->v, cap, sizeof *v);
 
 		if (!v)
-			return sb_fail(err, SB_E_NOMEM,
-				"remove %zu levels deep: out of memory", cap);
+			return sb_fail(err, SB_E_NOMEM, "remove %zu levels deep: out of memory",
+				cap);
 		rm->v = v;
 		rm->cap = cap;
 	}
@@ -185,8 +183,7 @@ push(struct removal *rm, int dirfd, const char *name, struct sb_error *err)
 		return fail_name(err, "remove", name);
 	if (at.dev != last_place(rm)->dev || at.mount != last_place(rm)->mount)
 		return sb_fail(err, SB_E_STATE,
-			"remove %s: something is mounted there, unmount it first",
-			show(name, &s));
+			"remove %s: something is mounted there, unmount it first", show(name, &s));
 	l = &rm->v[rm->n];
 	*l = (struct level){ .dir = fdopendir(fd), .at = at };
 	if (!l->dir)
@@ -217,8 +214,7 @@ reopen_above(struct removal *rm, int fd, struct sb_error *err)
 	if (again < 0 || get_place(again, &at) < 0)
 		return fail_name(err, "go back from", rm->v[rm->n - 1].name);
 	if (at.dev != up->at.dev || at.ino != up->at.ino)
-		return sb_fail(err, SB_E_CHANGED,
-			"remove: a directory was moved away meanwhile");
+		return sb_fail(err, SB_E_CHANGED, "remove: a directory was moved away meanwhile");
 	up->dir = fdopendir(again);
 	if (!up->dir)
 		return fail_name(err, "go back from", rm->v[rm->n - 1].name);
@@ -255,8 +251,7 @@ pop(struct removal *rm, struct sb_error *err)
 
 /* Removes one entry, or goes down into it. */
 static int
-remove_entry(struct removal *rm, int dirfd, const char *name, bool known_dir,
-	struct sb_error *err)
+remove_entry(struct removal *rm, int dirfd, const char *name, bool known_dir, struct sb_error *err)
 {
 	struct stat st;
 
@@ -265,8 +260,7 @@ remove_entry(struct removal *rm, int dirfd, const char *name, bool known_dir,
 	if (!known_dir && errno != EISDIR && errno != EPERM)
 		return fail_name(err, "remove", name);
 	if (!known_dir && errno == EPERM &&
-		(fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-			!S_ISDIR(st.st_mode))) {
+		(fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))) {
 		errno = EPERM;
 		return fail_name(err, "remove", name);
 	}
@@ -289,8 +283,7 @@ remove_all(struct removal *rm, struct sb_error *err)
 		if (!e)
 			r = pop(rm, err);
 		else if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
-			r = remove_entry(
-				rm, dirfd(d), e->d_name, e->d_type == DT_DIR, err);
+			r = remove_entry(rm, dirfd(d), e->d_name, e->d_type == DT_DIR, err);
 	}
 	return r;
 }

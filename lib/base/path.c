@@ -30,8 +30,7 @@ show(const char *rel, size_t len, struct shown *s)
 {
 	if (!len)
 		return "the root";
-	return sb_escape(rel, len < sizeof s->text ? len : sizeof s->text, s->text,
-		sizeof s->text);
+	return sb_escape(rel, len < sizeof s->text ? len : sizeof s->text, s->text, sizeof s->text);
 }
 
 static atomic_bool walk_forced;
@@ -67,19 +66,16 @@ sb_path_check(const char *rel, size_t len, struct sb_error *err)
 	if (!len)
 		return 0;
 	if (rel[0] == '/')
-		return sb_fail(
-			err, SB_E_ESCAPE, "%s: an absolute path", show(rel, len, &s));
+		return sb_fail(err, SB_E_ESCAPE, "%s: an absolute path", show(rel, len, &s));
 	if (memchr(rel, 0, len))
-		return sb_fail(
-			err, SB_E_ESCAPE, "%s: holds a NUL byte", show(rel, len, &s));
+		return sb_fail(err, SB_E_ESCAPE, "%s: holds a NUL byte", show(rel, len, &s));
 	for (;;) {
 		const char *slash = memchr(p, '/', (size_t)(end - p));
 		const char *stop = slash ? slash : end;
 		const char *fault = component_fault(p, (size_t)(stop - p));
 
 		if (fault)
-			return sb_fail(err, SB_E_ESCAPE, "%s: holds %s",
-				show(rel, len, &s), fault);
+			return sb_fail(err, SB_E_ESCAPE, "%s: holds %s", show(rel, len, &s), fault);
 		if (!slash)
 			return 0;
 		p = slash + 1;
@@ -258,8 +254,7 @@ parent_len(const char *rel, size_t len, const char **leaf)
 }
 
 int
-sb_path_open_parent(
-	int rootfd, const char *rel, const char **out_leaf, struct sb_error *err)
+sb_path_open_parent(int rootfd, const char *rel, const char **out_leaf, struct sb_error *err)
 {
 	size_t len = strlen(rel);
 	int r = sb_path_check(rel, len, err);
@@ -311,8 +306,7 @@ fail_mkdir(struct sb_error *err, const char *rel, size_t len)
 	struct shown s;
 
 	if (errno == ENOTDIR)
-		return sb_fail(err, SB_E_EXISTS,
-			"make directory %s: exists and is not a directory",
+		return sb_fail(err, SB_E_EXISTS, "make directory %s: exists and is not a directory",
 			show(rel, len, &s));
 	return fail_path(err, "make directory", rel, len);
 }

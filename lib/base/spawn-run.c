@@ -188,9 +188,9 @@ set_nonblocking(const struct sb_child *c, struct sb_error *err)
 }
 
 int
-sb_run(const char *const *argv, const struct sb_spawn_opts *opts, const void *in,
-	size_t in_len, struct sb_buf *out, struct sb_buf *err_out,
-	const struct sb_cancel *cancel, sb_deadline d, struct sb_error *err)
+sb_run(const char *const *argv, const struct sb_spawn_opts *opts, const void *in, size_t in_len,
+	struct sb_buf *out, struct sb_buf *err_out, const struct sb_cancel *cancel, sb_deadline d,
+	struct sb_error *err)
 {
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
 	struct run run = { .in = in, .in_left = in_len, .out = out, .err_out = err_out };

@@ -32,12 +32,12 @@
 
 /* What failed between fork and exec. */
 enum step {
-	STEP_FDS,     /* putting descriptors 0-2 in place */
+	STEP_FDS, /* putting descriptors 0-2 in place */
 	STEP_SIGNALS,
 	STEP_GROUP,
-	STEP_TTY,     /* the controlling terminal */
+	STEP_TTY, /* the controlling terminal */
 	STEP_LIMITS,
-	STEP_PARENT,  /* PR_SET_PDEATHSIG */
+	STEP_PARENT, /* PR_SET_PDEATHSIG */
 	STEP_CWD,
 	STEP_EXEC = SB_SPAWN_REPORT_EXEC,
 };
@@ -57,8 +57,7 @@ struct plan {
 	int fd_limit;
 };
 
-static void __attribute__((noreturn))
-child_fail(const struct plan *p, enum step step)
+static void __attribute__((noreturn)) child_fail(const struct plan *p, enum step step)
 {
 	struct sb_spawn_report r = { .step = (int)step, .sys = errno };
 	ssize_t n;
@@ -160,8 +159,7 @@ child_exec(const struct plan *p)
 }
 
 /* Runs in the child: async-signal-safe calls only. */
-static void __attribute__((noreturn))
-child_main(struct plan *p)
+static void __attribute__((noreturn)) child_main(struct plan *p)
 {
 	const struct sb_spawn_opts *o = p->o;
 
@@ -176,8 +174,7 @@ child_main(struct plan *p)
 	/*
 	 * The hard limit a second later: SIGXCPU first, then SIGKILL for who ignores it.
 	 */
-	if (o->max_cpu_s &&
-		child_limit(RLIMIT_CPU, o->max_cpu_s, (rlim_t)o->max_cpu_s + 1) < 0)
+	if (o->max_cpu_s && child_limit(RLIMIT_CPU, o->max_cpu_s, (rlim_t)o->max_cpu_s + 1) < 0)
 		child_fail(p, STEP_LIMITS);
 	if (o->die_with_parent && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		child_fail(p, STEP_PARENT);
@@ -215,8 +212,7 @@ find_files(const char *name, bool search, struct sb_strlist *out, struct sb_erro
 		path = *colon ? colon + 1 : colon;
 	}
 	if (!out->n)
-		return sb_fail(
-			err, SB_E_NOTFOUND, "start %s: PATH names no directory", name);
+		return sb_fail(err, SB_E_NOTFOUND, "start %s: PATH names no directory", name);
 	return 0;
 }
 
@@ -251,7 +247,7 @@ make_pipe(int *rd, int *wr, struct sb_error *err)
 
 /* Both ends of the child's standard descriptors while it is being started. */
 struct ends {
-	int child[3];  /* ours to close; -1: none */
+	int child[3]; /* ours to close; -1: none */
 	int parent[3];
 };
 
@@ -273,15 +269,14 @@ open_ends(const struct sb_spawn_opts *o, struct ends *e, int src[3], struct sb_e
 
 		src[i] = -1;
 		switch (o->io[i]) {
-		case SB_SPAWN_INHERIT:
-			break;
+		case SB_SPAWN_INHERIT: break;
 		case SB_SPAWN_FD:
 			assert(o->fds[i] >= 0);
 			src[i] = o->fds[i];
 			break;
 		case SB_SPAWN_NULL:
-			e->child[i] = src[i] = move_up(
-				open("/dev/null", (i ? O_WRONLY : O_RDONLY) | O_CLOEXEC));
+			e->child[i] = src[i] =
+				move_up(open("/dev/null", (i ? O_WRONLY : O_RDONLY) | O_CLOEXEC));
 			if (src[i] < 0)
 				r = sb_fail_errno(err, "open /dev/null");
 			break;
@@ -385,9 +380,7 @@ sb_spawn(const char *const *argv, const struct sb_spawn_opts *opts, struct sb_ch
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
 	sb_auto(sb_strlist) struct sb_strlist files = { 0 };
 	struct ends ends = { .child = { -1, -1, -1 }, .parent = { -1, -1, -1 } };
-	struct plan p = {
-		.argv = argv, .o = &o, .parent = getpid(), .fd_limit = fd_limit()
-	};
+	struct plan p = { .argv = argv, .o = &o, .parent = getpid(), .fd_limit = fd_limit() };
 	sb_autoclose int report_rd = -1;
 	sb_autoclose int report_wr = -1;
 	pid_t pid = -1;
@@ -497,8 +490,7 @@ int
 sb_child_exit_code(const struct sb_child *c)
 {
 	assert(c->reaped);
-	return WIFSIGNALED(c->status) ? 128 + WTERMSIG(c->status)
-				      : WEXITSTATUS(c->status);
+	return WIFSIGNALED(c->status) ? 128 + WTERMSIG(c->status) : WEXITSTATUS(c->status);
 }
 
 static void

@@ -19,8 +19,7 @@ grow(void **v, size_t *cap, size_t n, size_t size, struct sb_error *err)
 		return 0;
 	while (want < n) {
 		if (__builtin_mul_overflow(want, (size_t)2, &want))
-			return sb_fail(
-				err, SB_E_NOMEM, "list of %zu strings: out of memory", n);
+			return sb_fail(err, SB_E_NOMEM, "list of %zu strings: out of memory", n);
 	}
 	if (__builtin_mul_overflow(want, size, &bytes))
 		return sb_fail(err, SB_E_NOMEM, "list of %zu strings: out of memory", n);
@@ -90,8 +89,7 @@ find(const struct sb_strmap *m, const char *key)
 }
 
 int
-sb_strmap_set(
-	struct sb_strmap *m, const char *key, const char *value, struct sb_error *err)
+sb_strmap_set(struct sb_strmap *m, const char *key, const char *value, struct sb_error *err)
 {
 	sb_autofree char *val = strdup(value);
 	sb_autofree char *k = NULL;
@@ -113,8 +111,7 @@ sb_strmap_set(
 	m->v = v;
 	if (r < 0)
 		return r;
-	m->v[m->n++] =
-		(struct sb_strpair){ .key = sb_steal(&k), .value = sb_steal(&val) };
+	m->v[m->n++] = (struct sb_strpair){ .key = sb_steal(&k), .value = sb_steal(&val) };
 	return 0;
 }
 

@@ -17,7 +17,8 @@ struct sb_strlist {
 };
 
 int sb_strlist_add(struct sb_strlist *l, const char *s, struct sb_error *err);
-int sb_strlist_addf(struct sb_strlist *l, struct sb_error *err, const char *fmt, ...) SB_PRINTF(3, 4);
+int sb_strlist_addf(struct sb_strlist *l, struct sb_error *err, const char *fmt, ...)
+	SB_PRINTF(3, 4);
 void sb_strlist_free(struct sb_strlist *l);
 SB_CLEANUP_VALUE(sb_strlist, sb_strlist_free)
 
@@ -26,7 +27,7 @@ struct sb_strmap {
 	struct sb_strpair {
 		char *key;
 		char *value;
-	} *v;
+	} * v;
 	size_t n;
 	size_t cap;
 };

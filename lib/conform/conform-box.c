@@ -77,7 +77,8 @@ box_prepare(struct box *b, struct sb_error *err)
 	b->prepared = made;
 	b->gone = false;
 	if (!b->prepared.launcher || !b->prepared.tools)
-		return broken(err, "prepare gave no %s", b->prepared.launcher ? "tool host" : "launcher");
+		return broken(err, "prepare gave no %s",
+			b->prepared.launcher ? "tool host" : "launcher");
 	return sb_state_check(&b->prepared.state, err);
 }
 
@@ -90,7 +91,8 @@ box_ready(struct conform *c, bool extra, struct sb_error *err)
 }
 
 int
-box_sync(struct box *b, enum sb_way way, enum sb_when why, struct sb_sync_result *res, struct sb_error *err)
+box_sync(struct box *b, enum sb_way way, enum sb_when why, struct sb_sync_result *res,
+	struct sb_error *err)
 {
 	struct sb_provider_sync o = SB_PROVIDER_SYNC_INIT;
 	struct sb_call call = conform_call(b->c);
@@ -98,10 +100,12 @@ box_sync(struct box *b, enum sb_way way, enum sb_when why, struct sb_sync_result
 	int r;
 
 	o.reason = why;
-	r = sb_provider_sync(b->c->o->provider, &b->prepared.state, way, &o, &call, res ? res : &own, err);
+	r = sb_provider_sync(b->c->o->provider, &b->prepared.state, way, &o, &call,
+		res ? res : &own, err);
 	if (!res)
 		sb_sync_result_free(&own);
-	return r < 0 ? sb_wrap(err, r, "sync %s, reason %s", sb_way_name(way), sb_when_name(why)) : 0;
+	return r < 0 ? sb_wrap(err, r, "sync %s, reason %s", sb_way_name(way), sb_when_name(why)) :
+		       0;
 }
 
 int
@@ -144,7 +148,8 @@ read_all(int fd, struct sb_buf *out, sb_deadline d, struct sb_error *err)
 		ssize_t n;
 
 		if (poll(&p, 1, sb_deadline_poll_ms(d)) == 0)
-			return sb_fail(err, SB_E_TIMEOUT, "stdout of what was launched does not end");
+			return sb_fail(err, SB_E_TIMEOUT,
+				"stdout of what was launched does not end");
 		n = read(fd, block, sizeof block);
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -207,8 +212,9 @@ box_sh_is(struct box *b, const char *script, const char *want, struct sb_error *
 	if (strcmp(got, want) != 0) {
 		char a[200], z[200];
 
-		return broken(err, "in the runtime, '%.80s' gives '%s' (exit %d), must be '%s'", script,
-			sb_escape(got, strlen(got), a, sizeof a), r, sb_escape(want, strlen(want), z, sizeof z));
+		return broken(err, "in the runtime, '%.80s' gives '%s' (exit %d), must be '%s'",
+			script, sb_escape(got, strlen(got), a, sizeof a), r,
+			sb_escape(want, strlen(want), z, sizeof z));
 	}
 	return 0;
 }
@@ -240,8 +246,8 @@ local_is(const struct box *b, const char *path, const char *want, struct sb_erro
 	if (r < 0)
 		return sb_wrap(err, r, "here");
 	if (got.len != strlen(want) || memcmp(got.data, want, got.len) != 0)
-		return broken(err, "here, %s holds '%s', must be '%s'", path, sb_escape((char *)got.data, got.len, a, sizeof a),
-			want);
+		return broken(err, "here, %s holds '%s', must be '%s'", path,
+			sb_escape((char *)got.data, got.len, a, sizeof a), want);
 	return 0;
 }
 

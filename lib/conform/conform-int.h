@@ -14,8 +14,8 @@ struct conform {
 	const struct sb_conform_opts *o;
 	struct sb_capabilities caps;
 	int64_t call_ms;
-	char dir[512];  /* of this check */
-	unsigned boxes; /* made so far by this check */
+	char dir[512];    /* of this check */
+	unsigned boxes;   /* made so far by this check */
 	struct box *open; /* those to destroy at the end, whatever happens */
 };
 
@@ -29,7 +29,7 @@ struct box {
 	struct sb_prepare_request req;
 	const char *dirs[2];
 	struct sb_prepared prepared; /* zeroed when not prepared */
-	bool gone; /* destroyed by the check */
+	bool gone;                   /* destroyed by the check */
 };
 
 /* A call with the usual limit. */
@@ -41,7 +41,8 @@ int box_prepare(struct box *b, struct sb_error *err);
 /* box_new, box_prepare; NULL on failure. */
 struct box *box_ready(struct conform *c, bool extra, struct sb_error *err);
 /* One sync; `res` may be NULL. */
-int box_sync(struct box *b, enum sb_way way, enum sb_when why, struct sb_sync_result *res, struct sb_error *err);
+int box_sync(struct box *b, enum sb_way way, enum sb_when why, struct sb_sync_result *res,
+	struct sb_error *err);
 int box_push(struct box *b, struct sb_error *err); /* reason start */
 int box_pull(struct box *b, struct sb_error *err); /* reason stop */
 int box_destroy(struct box *b, bool discard, struct sb_error *err);
@@ -49,8 +50,8 @@ int box_destroy(struct box *b, bool discard, struct sb_error *err);
 void box_detach(struct box *b);
 
 /*
- * Runs `script` by sh in the runtime root with the launcher and returns its exit code; `out` (may be NULL) gets stdout, NUL-terminated, to be
- * freed.
+ * Runs `script` by sh in the runtime root with the launcher and returns its exit code; `out` (may
+ * be NULL) gets stdout, NUL-terminated, to be freed.
  */
 int box_sh(struct box *b, const char *script, char **out, struct sb_error *err);
 /* The script must print `want`. */
@@ -58,14 +59,16 @@ int box_sh_is(struct box *b, const char *script, const char *want, struct sb_err
 
 /* Local files of a sandbox, relative to its local root. */
 int local_write(const struct box *b, const char *path, const char *text, struct sb_error *err);
-int local_is(const struct box *b, const char *path, const char *want, struct sb_error *err); /* NULL: not there */
+int local_is(const struct box *b, const char *path, const char *want,
+	struct sb_error *err); /* NULL: not there */
 /* Runs `script` by sh in the local root of this machine; `out` as for box_sh. */
 int local_sh(const struct box *b, const char *script, char **out, struct sb_error *err);
 
 /* A failure of the check. */
 #define broken(err, ...) sb_fail(err, SB_E_STATE, __VA_ARGS__)
 /* The call must fail with `want`. */
-int must_fail(int got, int want, const char *what, const struct sb_error *why, struct sb_error *err);
+int must_fail(int got, int want, const char *what, const struct sb_error *why,
+	struct sb_error *err);
 int skip_check(struct sb_error *err, const char *why);
 
 /* The checks, in files by subject; each table ends with a NULL name. */
@@ -74,7 +77,8 @@ struct conform_check {
 	const char *about;
 	int (*run)(struct conform *c, struct sb_error *err);
 };
-extern const struct conform_check conform_life[], conform_sync[], conform_launch[], conform_tools[], conform_limits[];
+extern const struct conform_check conform_life[], conform_sync[], conform_launch[], conform_tools[],
+	conform_limits[];
 
 /* Steps in a new process. */
 int conform_step_life(struct conform *c, const char *step, const char *file, struct sb_error *err);

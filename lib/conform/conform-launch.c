@@ -22,7 +22,8 @@ struct run {
 };
 
 static int
-start(struct box *b, const char *script, struct sb_launch_spec *spec, struct run *out, struct sb_error *err)
+start(struct box *b, const char *script, struct sb_launch_spec *spec, struct run *out,
+	struct sb_error *err)
 {
 	const char *argv[] = { "sh", "-c", script, NULL };
 	struct sb_launch_spec plain = SB_LAUNCH_SPEC_INIT;
@@ -82,7 +83,8 @@ read_bytes(int fd, void *data, size_t len, sb_deadline d, struct sb_error *err)
 		ssize_t k;
 
 		if (poll(&p, 1, sb_deadline_poll_ms(d)) == 0)
-			return sb_fail(err, SB_E_TIMEOUT, "%zu of %zu bytes come, and then nothing", n, len);
+			return sb_fail(err, SB_E_TIMEOUT, "%zu of %zu bytes come, and then nothing",
+				n, len);
 		k = read(fd, (uint8_t *)data + n, len - n);
 		if (k < 0 && errno == EINTR)
 			continue;
@@ -175,8 +177,9 @@ ends_with(struct box *b, const char *script, int code, int sig, struct sb_error 
 	if (r == 0)
 		r = wait_end(&x, &how, err);
 	if (r == 0 && (how.code != code || how.signal != sig || how.asked || how.lost))
-		r = broken(err, "'%s' ended with %d, signal %d%s%s; must be %d, signal %d", script, how.code, how.signal,
-			how.asked ? ", asked" : "", how.lost ? ", lost" : "", code, sig);
+		r = broken(err, "'%s' ended with %d, signal %d%s%s; must be %d, signal %d", script,
+			how.code, how.signal, how.asked ? ", asked" : "", how.lost ? ", lost" : "",
+			code, sig);
 	p.fd = sb_handle_done_fd(x.h);
 	if (r == 0 && poll(&p, 1, 0) != 1)
 		r = broken(err, "the done descriptor is not ready after the end");
@@ -207,15 +210,15 @@ check_exit(struct conform *c, struct sb_error *err)
 	if (r < 0)
 		return r;
 	spec.argv = none;
-	r = must_fail(sb_launcher_launch(b->prepared.launcher, &spec, &call, &h, &why), SB_E_NOTFOUND,
-		"launch a program that is not there", &why, err);
+	r = must_fail(sb_launcher_launch(b->prepared.launcher, &spec, &call, &h, &why),
+		SB_E_NOTFOUND, "launch a program that is not there", &why, err);
 	sb_handle_free(h);
 	h = NULL;
 	spec.argv = NULL;
 	spec.command = "sh -c 'unclosed";
 	if (r == 0)
-		r = must_fail(sb_launcher_launch(b->prepared.launcher, &spec, &call, &h, &why), SB_E_INVAL,
-			"launch with an open quote", &why, err);
+		r = must_fail(sb_launcher_launch(b->prepared.launcher, &spec, &call, &h, &why),
+			SB_E_INVAL, "launch with an open quote", &why, err);
 	sb_handle_free(h);
 	return r;
 }
@@ -236,17 +239,21 @@ check_env(struct conform *c, struct sb_error *err)
 		return SB_E_STATE;
 	spec.env = env;
 	spec.secret_env = secret;
-	r = start(b, "echo \"$CONFORM_WORD|$CONFORM_EMPTY|$CONFORM_SECRET|${CONFORM_EMPTY+set}\"; pwd; "
+	r = start(b,
+		"echo \"$CONFORM_WORD|$CONFORM_EMPTY|$CONFORM_SECRET|${CONFORM_EMPTY+set}\"; pwd; "
 		"all=$(cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '); "
-		"case $all in *\"$CONFORM_SECRET\"*) echo leaked;; *) echo clean;; esac", &spec, &x, err);
+		"case $all in *\"$CONFORM_SECRET\"*) echo leaked;; *) echo clean;; esac",
+		&spec, &x, err);
 	if (r == 0)
 		r = read_line(&x, line, sizeof line, err);
 	if (r == 0 && strcmp(line, "two  words||sup3r-s3cret-value|set") != 0)
 		r = broken(err, "the environment of what is launched is '%s'", line);
 	if (r == 0)
 		r = read_line(&x, line, sizeof line, err);
-	if (r == 0 && strcmp(line, b->prepared.state.runtime_root) != 0 && strcmp(line, sb_handle_cwd(x.h)) != 0)
-		r = broken(err, "it starts in '%s', must be '%s'", line, b->prepared.state.runtime_root);
+	if (r == 0 && strcmp(line, b->prepared.state.runtime_root) != 0 &&
+		strcmp(line, sb_handle_cwd(x.h)) != 0)
+		r = broken(err, "it starts in '%s', must be '%s'", line,
+			b->prepared.state.runtime_root);
 	if (r == 0)
 		r = read_line(&x, line, sizeof line, err);
 	if (r == 0 && strcmp(line, "clean") != 0)
@@ -275,7 +282,9 @@ check_stderr(struct conform *c, struct sb_error *err)
 		return sb_fail_errno(err, "pipe");
 	spec.stderr_fd = ends[1];
 	/* 200,000 bytes, the last of them known; on stdout nothing of it. */
-	r = start(b, "head -c 199990 /dev/zero | tr '\\0' e >&2; printf '0123\\377\\303\\251end' >&2", &spec, &x, err);
+	r = start(b,
+		"head -c 199990 /dev/zero | tr '\\0' e >&2; printf '0123\\377\\303\\251end' >&2",
+		&spec, &x, err);
 	if (r == 0) {
 		n = read_bytes(ends[0], copy, 200000, x.call.deadline, err);
 		r = n < 0 ? (int)n : 0;
@@ -286,9 +295,12 @@ check_stderr(struct conform *c, struct sb_error *err)
 		tail = sb_handle_stderr_tail(x.h);
 	if (r == 0 && (n != 200000 || memcmp(copy + 199990, "0123\377\303\251end", 10) != 0))
 		r = broken(err, "stderr does not come byte for byte (%zd bytes)", n);
-	if (r == 0 && (!tail || strlen(tail) > SB_STDERR_TAIL_MAX || strlen(tail) < SB_STDERR_TAIL_MAX - 8 ||
-		!sb_str_ends(tail, "e0123\xef\xbf\xbd\303\251end")))
-		r = broken(err, "the tail of stderr has %zu bytes and ends with '%s'", tail ? strlen(tail) : 0,
+	if (r == 0 &&
+		(!tail || strlen(tail) > SB_STDERR_TAIL_MAX ||
+			strlen(tail) < SB_STDERR_TAIL_MAX - 8 ||
+			!sb_str_ends(tail, "e0123\xef\xbf\xbd\303\251end")))
+		r = broken(err, "the tail of stderr has %zu bytes and ends with '%s'",
+			tail ? strlen(tail) : 0,
 			tail && strlen(tail) > 12 ? tail + strlen(tail) - 12 : "");
 	sb_handle_free(x.h);
 	(void)close(ends[0]);
@@ -317,7 +329,8 @@ check_stop(struct conform *c, struct sb_error *err)
 	if (r == 0)
 		r = wait_end(&x, &how, err);
 	if (r == 0 && (how.code != 3 || !how.asked))
-		r = broken(err, "stopped by the end of input, it ended with %d%s", how.code, how.asked ? "" : ", not asked");
+		r = broken(err, "stopped by the end of input, it ended with %d%s", how.code,
+			how.asked ? "" : ", not asked");
 	if (r == 0)
 		r = sb_handle_stop(x.h, &x.call, err);
 	sb_handle_free(x.h);
@@ -325,7 +338,9 @@ check_stop(struct conform *c, struct sb_error *err)
 	/* One that heeds neither that nor TERM, with a child that does neither. */
 	spec.stop_grace_ms = 100;
 	if (r == 0)
-		r = start(b, "trap '' TERM; sh -c 'trap \"\" TERM; while :; do sleep 1000; done' & echo $!; while :; do sleep 1000; done",
+		r = start(b,
+			"trap '' TERM; sh -c 'trap \"\" TERM; while :; do sleep 1000; done' & echo "
+			"$!; while :; do sleep 1000; done",
 			&spec, &x, err);
 	if (r == 0)
 		r = read_line(&x, line, sizeof line, err);
@@ -339,7 +354,10 @@ check_stop(struct conform *c, struct sb_error *err)
 	if (r == 0) {
 		char script[200];
 
-		(void)snprintf(script, sizeof script, "case $(cut -d' ' -f3 /proc/%s/stat 2>/dev/null) in ''|Z) echo gone;; *) echo runs;; esac", line);
+		(void)snprintf(script, sizeof script,
+			"case $(cut -d' ' -f3 /proc/%s/stat 2>/dev/null) in ''|Z) echo gone;; *) "
+			"echo runs;; esac",
+			line);
 		r = box_sh_is(b, script, "gone\n", err);
 	}
 	return r;
@@ -365,15 +383,18 @@ check_stop_late(struct conform *c, struct sb_error *err)
 		r = read_line(&x, line, sizeof line, err);
 	late = sb_call_within(NULL, 1);
 	if (r == 0)
-		r = must_fail(sb_handle_wait(x.h, &late, &how, &why), SB_E_TIMEOUT, "wait with a deadline", &why, err);
+		r = must_fail(sb_handle_wait(x.h, &late, &how, &why), SB_E_TIMEOUT,
+			"wait with a deadline", &why, err);
 	late = sb_call_within(NULL, 1);
 	if (r == 0)
-		r = must_fail(sb_handle_stop(x.h, &late, &why), SB_E_TIMEOUT, "stop with a deadline", &why, err);
+		r = must_fail(sb_handle_stop(x.h, &late, &why), SB_E_TIMEOUT,
+			"stop with a deadline", &why, err);
 	/* The escalation goes on without the caller. */
 	if (r == 0)
 		r = wait_end(&x, &how, err);
 	if (r == 0 && how.signal != SIGKILL)
-		r = broken(err, "after a stop whose caller left, it ended with %d, signal %d", how.code, how.signal);
+		r = broken(err, "after a stop whose caller left, it ended with %d, signal %d",
+			how.code, how.signal);
 	sb_handle_free(x.h);
 	return r;
 }
@@ -389,7 +410,8 @@ check_signal(struct conform *c, struct sb_error *err)
 
 	if (!b)
 		return SB_E_STATE;
-	r = start(b, "trap 'echo got; exit 9' USR1; echo up; while :; do sleep 0.05; done", NULL, &x, err);
+	r = start(b, "trap 'echo got; exit 9' USR1; echo up; while :; do sleep 0.05; done", NULL,
+		&x, err);
 	if (r == 0)
 		r = read_line(&x, line, sizeof line, err);
 	if (r == 0)
@@ -425,7 +447,10 @@ check_tty(struct conform *c, struct sb_error *err)
 	spec.tty = true;
 	spec.rows = 33;
 	spec.cols = 99;
-	r = start(b, "stty -echo; test -t 0 && test -t 1 && test -t 2 && stty size; read x; stty size; exit 4", &spec, &x, err);
+	r = start(b,
+		"stty -echo; test -t 0 && test -t 1 && test -t 2 && stty size; read x; stty size; "
+		"exit 4",
+		&spec, &x, err);
 	if (r == 0)
 		r = read_line(&x, line, sizeof line, err);
 	if (r == 0 && strcmp(line, "33 99") != 0)
@@ -448,8 +473,10 @@ check_tty(struct conform *c, struct sb_error *err)
 }
 
 const struct conform_check conform_launch[] = {
-	{ "launch-bytes", "stdin and stdout byte for byte, end of input, nothing added", check_bytes },
-	{ "launch-exit", "exit codes and signals as they were; what cannot start says why", check_exit },
+	{ "launch-bytes", "stdin and stdout byte for byte, end of input, nothing added",
+		check_bytes },
+	{ "launch-exit", "exit codes and signals as they were; what cannot start says why",
+		check_exit },
 	{ "launch-env", "environment, directory, secrets on no command line", check_env },
 	{ "launch-stderr", "stderr byte for byte, its tail bounded and clean", check_stderr },
 	{ "launch-stop", "input, TERM, KILL; the whole group", check_stop },

@@ -25,14 +25,16 @@ check_provider(struct conform *c, struct sb_error *err)
 	if (!p || !p->ops)
 		return broken(err, "the provider is null");
 	if (p->ops->version != SB_PROVIDER_VERSION)
-		return broken(err, "its table has version %u, this suite knows %u", p->ops->version, SB_PROVIDER_VERSION);
+		return broken(err, "its table has version %u, this suite knows %u", p->ops->version,
+			SB_PROVIDER_VERSION);
 	if ((unsigned)p->ops->backend >= SB_BACKEND_COUNT)
 		return broken(err, "backend %d is none", (int)p->ops->backend);
 	if (c->o->backend >= 0 && (int)p->ops->backend != c->o->backend)
-		return broken(err, "its backend is %s, must be %s", sb_backend_name(p->ops->backend),
+		return broken(err, "its backend is %s, must be %s",
+			sb_backend_name(p->ops->backend),
 			sb_backend_name((enum sb_backend)c->o->backend));
-	if (!p->ops->name || !p->ops->capabilities || !p->ops->prepare || !p->ops->sync_to_runtime ||
-		!p->ops->sync_from_runtime || !p->ops->destroy)
+	if (!p->ops->name || !p->ops->capabilities || !p->ops->prepare ||
+		!p->ops->sync_to_runtime || !p->ops->sync_from_runtime || !p->ops->destroy)
 		return broken(err, "its table lacks a required member");
 	reg = sb_registry_new(NULL, 0, err);
 	if (!reg)
@@ -41,7 +43,8 @@ check_provider(struct conform *c, struct sb_error *err)
 	r = sb_provider_capabilities(p, c->o->profile, &caps, err);
 	if (r < 0)
 		return sb_wrap(err, r, "capabilities");
-	if (!caps.isolation || (caps.find && !p->ops->find) || (caps.snapshots && !p->ops->snapshot))
+	if (!caps.isolation || (caps.find && !p->ops->find) ||
+		(caps.snapshots && !p->ops->snapshot))
 		return broken(err, "its capabilities promise what its table lacks");
 	return 0;
 }
@@ -55,13 +58,15 @@ check_prepare(struct conform *c, struct sb_error *err)
 	if (!b)
 		return SB_E_STATE;
 	s = &b->prepared.state;
-	if (strcmp(s->sandbox_id, b->id) != 0 || s->backend != b->profile.backend || s->life != SB_LIFE_READY)
-		return broken(err, "the state is of sandbox %s, backend %s, %s", s->sandbox_id, sb_backend_name(s->backend),
-			sb_life_name(s->life));
+	if (strcmp(s->sandbox_id, b->id) != 0 || s->backend != b->profile.backend ||
+		s->life != SB_LIFE_READY)
+		return broken(err, "the state is of sandbox %s, backend %s, %s", s->sandbox_id,
+			sb_backend_name(s->backend), sb_life_name(s->life));
 	if (!s->local_root || strcmp(s->local_root, b->local) != 0)
 		return broken(err, "the state does not name the local root");
 	if (c->caps.syncs && strcmp(s->runtime_root, s->local_root) == 0 && !c->caps.remote)
-		return broken(err, "the runtime root is the local one, although the provider says it syncs");
+		return broken(err,
+			"the runtime root is the local one, although the provider says it syncs");
 	if (!b->prepared.launch.command || strcmp(b->prepared.launch.command, "cat") != 0)
 		return broken(err, "the agent's command is not what is launched by default");
 	/* With nothing changed in between, as a daemon does. */
@@ -86,8 +91,10 @@ check_copies(struct conform *c, struct sb_error *err)
 	memset(b->id, 'x', strlen(b->id));
 	memset(b->local, 'x', strlen(b->local));
 	memset(b->extra, 'x', strlen(b->extra));
-	if (strcmp(b->prepared.state.sandbox_id, saved.id) != 0 || strcmp(b->prepared.state.local_root, saved.local) != 0 ||
-		!b->prepared.state.local_dirs || strcmp(b->prepared.state.local_dirs[0], saved.extra) != 0)
+	if (strcmp(b->prepared.state.sandbox_id, saved.id) != 0 ||
+		strcmp(b->prepared.state.local_root, saved.local) != 0 ||
+		!b->prepared.state.local_dirs ||
+		strcmp(b->prepared.state.local_dirs[0], saved.extra) != 0)
 		r = broken(err, "the state changes with the request that made it");
 	memcpy(b->id, saved.id, sizeof b->id);
 	memcpy(b->local, saved.local, sizeof b->local);
@@ -106,7 +113,8 @@ check_again(struct conform *c, struct sb_error *err)
 	if (c->caps.syncs && !b->prepared.state.instance_id)
 		return broken(err, "there is no instance id");
 	first = strdup(b->prepared.state.instance_id ? b->prepared.state.instance_id : "");
-	if (!first || box_push(b, err) < 0 || box_sh_is(b, "echo mine >kept; cat kept", "mine\n", err) < 0 ||
+	if (!first || box_push(b, err) < 0 ||
+		box_sh_is(b, "echo mine >kept; cat kept", "mine\n", err) < 0 ||
 		box_prepare(b, err) < 0)
 		return SB_E_STATE;
 	if (strcmp(first, b->prepared.state.instance_id ? b->prepared.state.instance_id : "") != 0)
@@ -128,7 +136,8 @@ forbidden_later(struct box *b, struct sb_error *err)
 	if (r < 0)
 		return sb_fail(err, r, "prepare of a sandbox that may reach out: %s", why.msg);
 	b->profile.network = (struct sb_network){ .required = true };
-	r = must_fail(box_prepare(b, &why), SB_E_NETWORK_POLICY, "prepare with a policy that the sandbox was made without", &why, err);
+	r = must_fail(box_prepare(b, &why), SB_E_NETWORK_POLICY,
+		"prepare with a policy that the sandbox was made without", &why, err);
 	b->profile.network = (struct sb_network){ .allow_outbound = true };
 	if (r == 0 && (box_prepare(b, err) < 0 || box_destroy(b, false, err) < 0))
 		r = SB_E_STATE;
@@ -147,21 +156,27 @@ check_refusals(struct conform *c, struct sb_error *err)
 		return SB_E_STATE;
 	own = b->profile.backend;
 	b->profile.backend = own == SB_BACKEND_FLY ? SB_BACKEND_LOCAL : SB_BACKEND_FLY;
-	r = must_fail(box_prepare(b, &why), SB_E_BACKEND_INVALID, "prepare for another backend", &why, err);
+	r = must_fail(box_prepare(b, &why), SB_E_BACKEND_INVALID, "prepare for another backend",
+		&why, err);
 	b->profile.backend = own;
 	if (r < 0)
 		return r;
 	b->profile.network.required = true;
 	if (!c->caps.enforces_network)
-		r = must_fail(box_prepare(b, &why), SB_E_NETWORK_POLICY, "prepare with a required network policy", &why, err);
-	else if (box_prepare(b, err) < 0 || box_sh_is(b, "grep : /proc/net/dev | grep -v ' *lo:' || echo alone", "alone\n", err) < 0 ||
+		r = must_fail(box_prepare(b, &why), SB_E_NETWORK_POLICY,
+			"prepare with a required network policy", &why, err);
+	else if (box_prepare(b, err) < 0 ||
+		box_sh_is(b, "grep : /proc/net/dev | grep -v ' *lo:' || echo alone", "alone\n",
+			err) < 0 ||
 		box_destroy(b, false, err) < 0 || forbidden_later(b, err) < 0)
 		r = SB_E_STATE;
 	b->profile.network = (struct sb_network){ 0 };
 	if (r < 0)
 		return r;
 	b->req.local_root = "/no/such/directory";
-	r = box_prepare(b, &why) == 0 ? broken(err, "prepare accepts a local root that is not there") : 0;
+	r = box_prepare(b, &why) == 0 ?
+		broken(err, "prepare accepts a local root that is not there") :
+		0;
 	b->req.local_root = b->local;
 	return r;
 }
@@ -237,17 +252,20 @@ check_find(struct conform *c, struct sb_error *err)
 	b = box_new(c, false, err);
 	if (!b)
 		return SB_E_STATE;
-	r = must_fail(find(b, &s, &why), SB_E_SANDBOX_NOT_FOUND, "find what was never made", &why, err);
+	r = must_fail(find(b, &s, &why), SB_E_SANDBOX_NOT_FOUND, "find what was never made", &why,
+		err);
 	if (r < 0 || (r = box_prepare(b, err)) < 0 || (r = find(b, &s, err)) < 0)
 		return r;
-	if (s.life != SB_LIFE_FOUND || !s.instance_id || strcmp(s.instance_id, b->prepared.state.instance_id) != 0 ||
+	if (s.life != SB_LIFE_FOUND || !s.instance_id ||
+		strcmp(s.instance_id, b->prepared.state.instance_id) != 0 ||
 		strcmp(s.runtime_root, b->prepared.state.runtime_root) != 0)
 		return broken(err, "find gives another sandbox than prepare did");
 	r = box_destroy(b, false, err);
 	if (r < 0)
 		return r;
 	sb_state_free(&s);
-	return must_fail(find(b, &s, &why), SB_E_SANDBOX_NOT_FOUND, "find what was destroyed", &why, err);
+	return must_fail(find(b, &s, &why), SB_E_SANDBOX_NOT_FOUND, "find what was destroyed", &why,
+		err);
 }
 
 static int
@@ -263,7 +281,8 @@ check_destroy_unsynced(struct conform *c, struct sb_error *err)
 	if (!b || local_write(b, "a", "1", err) < 0 || box_push(b, err) < 0 ||
 		box_sh_is(b, "echo work >b; cat b", "work\n", err) < 0)
 		return SB_E_STATE;
-	r = must_fail(box_destroy(b, false, &why), SB_E_UNSYNCED, "destroy before a sync back", &why, err);
+	r = must_fail(box_destroy(b, false, &why), SB_E_UNSYNCED, "destroy before a sync back",
+		&why, err);
 	if (r == 0)
 		r = box_sh_is(b, "cat b", "work\n", err);
 	if (r == 0)
@@ -273,7 +292,8 @@ check_destroy_unsynced(struct conform *c, struct sb_error *err)
 	if (r == 0)
 		r = box_sh_is(b, "echo more >late; cat late", "more\n", err);
 	if (r == 0)
-		r = must_fail(box_destroy(b, false, &why), SB_E_UNSYNCED, "destroy after work behind the sync back", &why, err);
+		r = must_fail(box_destroy(b, false, &why), SB_E_UNSYNCED,
+			"destroy after work behind the sync back", &why, err);
 	if (r == 0)
 		r = box_pull(b, err);
 	if (r == 0)
@@ -304,8 +324,8 @@ check_discard(struct conform *c, struct sb_error *err)
 		struct sb_prepared none = { 0 };
 		struct sb_call call = conform_call(c);
 
-		r = must_fail(sb_provider_prepare(c->o->provider, &b->req, &call, &none, &why), SB_E_SANDBOX_NOT_FOUND,
-			"reattach to what was destroyed", &why, err);
+		r = must_fail(sb_provider_prepare(c->o->provider, &b->req, &call, &none, &why),
+			SB_E_SANDBOX_NOT_FOUND, "reattach to what was destroyed", &why, err);
 		sb_prepared_free(&none);
 	}
 	b->req.may_create = true;
@@ -333,14 +353,18 @@ check_failed_back(struct conform *c, struct sb_error *err)
 	if (!c->caps.syncs)
 		return skip_check(err, "the runtime has no files of its own");
 	b = box_ready(c, false, err);
-	if (!b || local_write(b, "a", "1", err) < 0 || box_push(b, err) < 0 || box_sh_is(b, "echo work >b", "", err) < 0)
+	if (!b || local_write(b, "a", "1", err) < 0 || box_push(b, err) < 0 ||
+		box_sh_is(b, "echo work >b", "", err) < 0)
 		return SB_E_STATE;
 	(void)snprintf(aside, sizeof aside, "%s.aside", b->local);
 	if (rename(b->local, aside) < 0)
 		return sb_fail_errno(err, "rename");
-	r = box_pull(b, &why) == 0 ? broken(err, "a sync back into a root that is not there succeeds") : 0;
+	r = box_pull(b, &why) == 0 ?
+		broken(err, "a sync back into a root that is not there succeeds") :
+		0;
 	if (r == 0)
-		r = must_fail(box_destroy(b, false, &why), SB_E_UNSYNCED, "destroy after a failed sync back", &why, err);
+		r = must_fail(box_destroy(b, false, &why), SB_E_UNSYNCED,
+			"destroy after a failed sync back", &why, err);
 	/* Whatever was made in its place meanwhile. */
 	(void)rmdir(b->local);
 	if (rename(aside, b->local) < 0 && r == 0)
@@ -373,7 +397,8 @@ check_reattach(struct conform *c, struct sb_error *err)
 	if (!c->o->respawn)
 		return skip_check(err, "nobody says how to start another process");
 	b = box_ready(c, false, err);
-	if (!b || local_write(b, "a", "1", err) < 0 || box_push(b, err) < 0 || box_sh_is(b, "echo work >b", "", err) < 0)
+	if (!b || local_write(b, "a", "1", err) < 0 || box_push(b, err) < 0 ||
+		box_sh_is(b, "echo work >b", "", err) < 0)
 		return SB_E_STATE;
 	(void)snprintf(file, sizeof file, "%s/state", c->dir);
 	r = write_state(b, file, err);
@@ -415,7 +440,8 @@ step_reattach(struct conform *c, const char *file, struct sb_error *err)
 	if (r == 0)
 		r = box_pull(&b, err);
 	if (r == 0) {
-		sb_autofree char *instance = strdup(b.prepared.state.instance_id ? b.prepared.state.instance_id : "");
+		sb_autofree char *instance =
+			strdup(b.prepared.state.instance_id ? b.prepared.state.instance_id : "");
 
 		b.req.instance_id = instance && *instance ? instance : NULL;
 		r = instance ? box_prepare(&b, err) : SB_E_NOMEM;
@@ -429,7 +455,10 @@ step_reattach(struct conform *c, const char *file, struct sb_error *err)
 	return r;
 }
 
-/* In the new process: prepare the sandbox whose id and local root are in the file, to be killed on the way. */
+/*
+ * In the new process: prepare the sandbox whose id and local root are in the file, to be killed on
+ * the way.
+ */
 static int
 step_prepare(struct conform *c, const char *file, struct sb_error *err)
 {
@@ -497,12 +526,15 @@ crash_once(struct conform *c, int ms, struct sb_error *err)
 	if (r < 0)
 		return sb_wrap(err, r, "after a crash at %d ms", ms);
 	if (s.instance_id && strcmp(s.instance_id, b->prepared.state.instance_id) != 0)
-		return broken(err, "what a crash at %d ms left was found, yet another was made", ms);
+		return broken(err, "what a crash at %d ms left was found, yet another was made",
+			ms);
 	r = box_sh_is(b, "echo ok", "ok\n", err);
 	if (r == 0)
 		r = box_destroy(b, false, err);
 	sb_state_free(&s);
-	return r < 0 ? r : must_fail(find(b, &s, &why), SB_E_SANDBOX_NOT_FOUND, "find after destroy", &why, err);
+	return r < 0 ? r :
+		       must_fail(find(b, &s, &why), SB_E_SANDBOX_NOT_FOUND, "find after destroy",
+			       &why, err);
 }
 
 static int
@@ -599,7 +631,8 @@ check_concurrent(struct conform *c, struct sb_error *err)
 			r = SB_E_STATE;
 	}
 	n = 0;
-	while (r == 0 && n < 3 && pthread_create(&sides[n].thread, NULL, live_one_life, &sides[n]) == 0)
+	while (r == 0 && n < 3 &&
+		pthread_create(&sides[n].thread, NULL, live_one_life, &sides[n]) == 0)
 		n++;
 	if (r == 0 && n < 3) {
 		r = sb_fail(err, SB_E_NOMEM, "start a thread");
@@ -608,7 +641,8 @@ check_concurrent(struct conform *c, struct sb_error *err)
 	for (size_t i = 0; i < n; i++) {
 		(void)pthread_join(sides[i].thread, NULL);
 		if (sides[i].r < 0 && r == 0)
-			r = sb_fail(err, sides[i].r, "%s of three at once: %s", sides[i].word, sides[i].err.msg);
+			r = sb_fail(err, sides[i].r, "%s of three at once: %s", sides[i].word,
+				sides[i].err.msg);
 	}
 	return r;
 }
@@ -618,11 +652,14 @@ const struct conform_check conform_life[] = {
 	{ "prepare", "prepare, push, pull, destroy with nothing in between", check_prepare },
 	{ "prepare-copies", "the state keeps nothing of the request's memory", check_copies },
 	{ "prepare-again", "the same id gives the same sandbox", check_again },
-	{ "prepare-refuses", "another backend, a network policy it cannot enforce, a missing root", check_refusals },
+	{ "prepare-refuses", "another backend, a network policy it cannot enforce, a missing root",
+		check_refusals },
 	{ "state", "all later calls work from the state as it was written", check_state },
 	{ "destroy-twice", "destroying what is gone succeeds", check_destroy_twice },
-	{ "destroy-unsynced", "work that is not here yet keeps the sandbox", check_destroy_unsynced },
-	{ "destroy-discard", "discard removes it; reattaching says so, a new one is empty", check_discard },
+	{ "destroy-unsynced", "work that is not here yet keeps the sandbox",
+		check_destroy_unsynced },
+	{ "destroy-discard", "discard removes it; reattaching says so, a new one is empty",
+		check_discard },
 	{ "failed-back", "a failed sync back keeps the sandbox", check_failed_back },
 	{ "find", "found while it is there, not before and not after", check_find },
 	{ "reattach", "another process goes on from the state alone", check_reattach },

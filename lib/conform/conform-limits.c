@@ -33,9 +33,10 @@ enum which {
 	CALL_COUNT,
 };
 
-static const char *const names[CALL_COUNT] = { "prepare", "sync_to_runtime", "sync_from_runtime", "destroy", "find", "launch",
-	"wait", "read_text_file", "write_text_file", "resolve_path", "permission_decision", "terminal_create", "terminal_output",
-	"terminal_wait", "terminal_kill" };
+static const char *const names[CALL_COUNT] = { "prepare", "sync_to_runtime", "sync_from_runtime",
+	"destroy", "find", "launch", "wait", "read_text_file", "write_text_file", "resolve_path",
+	"permission_decision", "terminal_create", "terminal_output", "terminal_wait",
+	"terminal_kill" };
 
 /* A sandbox with something running in it. */
 struct busy {
@@ -60,7 +61,8 @@ make_busy(struct conform *c, struct busy *x, struct sb_error *err)
 	term.command = "sleep 1000";
 	r = sb_launcher_launch(x->b->prepared.launcher, &spec, &call, &x->h, err);
 	if (r == 0)
-		r = x->b->prepared.tools->ops->terminal_create(x->b->prepared.tools, &term, &call, x->term, err);
+		r = x->b->prepared.tools->ops->terminal_create(x->b->prepared.tools, &term, &call,
+			x->term, err);
 	return r;
 }
 
@@ -85,8 +87,9 @@ try_life(struct busy *x, enum which k, const struct sb_call *call, struct sb_err
 		return sb_provider_find(p, &req, call, &found, err);
 	default:
 		o.reason = k == CALL_PUSH ? SB_WHEN_START : SB_WHEN_STOP;
-		r = sb_provider_sync(p, &x->b->prepared.state, k == CALL_PUSH ? SB_WAY_TO_RUNTIME : SB_WAY_FROM_RUNTIME, &o, call,
-			&res, err);
+		r = sb_provider_sync(p, &x->b->prepared.state,
+			k == CALL_PUSH ? SB_WAY_TO_RUNTIME : SB_WAY_FROM_RUNTIME, &o, call, &res,
+			err);
 		sb_sync_result_free(&res);
 		return r;
 	}
@@ -150,7 +153,8 @@ try_call(struct busy *x, enum which k, const struct sb_call *call, struct sb_err
 
 /* Each call with a limit that is over already. */
 static int
-over_before(struct conform *c, const struct sb_cancel *cancel, sb_deadline d, int code, struct sb_error *err)
+over_before(struct conform *c, const struct sb_cancel *cancel, sb_deadline d, int code,
+	struct sb_error *err)
 {
 	struct sb_call call = SB_CALL_INIT;
 	struct busy x = { 0 };
@@ -229,12 +233,14 @@ cut_push(struct box *b, int ms, struct sb_error *err)
 	}
 	o.reason = SB_WHEN_START;
 	call.cancel = l.cancel;
-	r = sb_provider_sync(b->c->o->provider, &b->prepared.state, SB_WAY_TO_RUNTIME, &o, &call, &res, &why);
+	r = sb_provider_sync(b->c->o->provider, &b->prepared.state, SB_WAY_TO_RUNTIME, &o, &call,
+		&res, &why);
 	sb_sync_result_free(&res);
 	(void)pthread_join(t, NULL);
 	sb_cancel_free(l.cancel);
 	if (r < 0 && r != SB_E_CANCELED)
-		return sb_fail(err, r, "a push canceled after %d ms fails with %s: %s", ms, sb_code_name(r), why.msg);
+		return sb_fail(err, r, "a push canceled after %d ms fails with %s: %s", ms,
+			sb_code_name(r), why.msg);
 	return 0;
 }
 
@@ -248,7 +254,11 @@ check_cut(struct conform *c, struct sb_error *err)
 	if (!c->caps.syncs)
 		return skip_check(err, "the runtime has no files of its own");
 	b = box_ready(c, false, err);
-	if (!b || local_sh(b, "i=0; while [ $i -lt 300 ]; do i=$((i+1)); echo file $i >f$i; done; head -c 2000000 /dev/urandom >big", NULL, err) < 0)
+	if (!b ||
+		local_sh(b,
+			"i=0; while [ $i -lt 300 ]; do i=$((i+1)); echo file $i >f$i; done; head "
+			"-c 2000000 /dev/urandom >big",
+			NULL, err) < 0)
 		return SB_E_STATE;
 	for (size_t i = 0; r == 0 && i < sizeof when / sizeof *when; i++)
 		r = cut_push(b, when[i], err);
@@ -256,7 +266,8 @@ check_cut(struct conform *c, struct sb_error *err)
 	if (r == 0)
 		r = box_push(b, err);
 	if (r == 0)
-		r = box_sh_is(b, "ls | wc -l | tr -d ' '; cat f1 f300; wc -c <big | tr -d ' '", "301\nfile 1\nfile 300\n2000000\n", err);
+		r = box_sh_is(b, "ls | wc -l | tr -d ' '; cat f1 f300; wc -c <big | tr -d ' '",
+			"301\nfile 1\nfile 300\n2000000\n", err);
 	return r;
 }
 
@@ -284,8 +295,9 @@ check_hang(struct conform *c, struct sb_error *err)
 			continue;
 		got = try_call(&x, (enum which)k, &call, &why);
 		if (sb_now_ms() - start > HUNG_MS)
-			r = broken(err, "%s with a hung peer returns after %lld ms, its deadline was %d", names[k],
-				(long long)(sb_now_ms() - start), SHORT_MS);
+			r = broken(err,
+				"%s with a hung peer returns after %lld ms, its deadline was %d",
+				names[k], (long long)(sb_now_ms() - start), SHORT_MS);
 		else if (got == 0)
 			r = broken(err, "%s succeeds although the other side hangs", names[k]);
 	}

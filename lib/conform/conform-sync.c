@@ -17,8 +17,8 @@
 	} while (0)
 
 /*
- * Everything that ordinary and extraordinary workspaces hold. The names have a newline, a tab, a byte that is no UTF-8, and 255
- * bytes.
+ * Everything that ordinary and extraordinary workspaces hold. The names have a newline, a tab, a
+ * byte that is no UTF-8, and 255 bytes.
  */
 static const char make_odd[] =
 	"set -e; umask 022\n"
@@ -26,21 +26,26 @@ static const char make_odd[] =
 	"printf '#!/bin/sh\\n' >script; chmod 755 script\n"
 	"mkdir -p deep/a/b/c/d/e emptydir; printf deep >deep/a/b/c/d/e/file\n"
 	"mkdir rodir; printf x >rodir/inside; chmod 555 rodir\n"
-	"ln -s plain link; ln -s nowhere dangling; ln -s /etc/hostname absolute; ln -s deep/a dirlink\n"
+	"ln -s plain link; ln -s nowhere dangling; ln -s /etc/hostname absolute; ln -s deep/a "
+	"dirlink\n"
 	"printf linked >hard1; ln hard1 hard2\n"
-	"printf nl >\"$(printf 'new\\nline')\"; printf tab >\"$(printf 'tab\\there')\"; printf bytes >\"$(printf 'not\\377utf8')\"\n"
+	"printf nl >\"$(printf 'new\\nline')\"; printf tab >\"$(printf 'tab\\there')\"; printf "
+	"bytes >\"$(printf 'not\\377utf8')\"\n"
 	"printf sp >' leading and trailing '; printf dash >-dash; printf q >\"quo'te\\\"s\"\n"
 	"long=$(printf '%0255d' 7); printf long >\"$long\"\n"
 	"dd if=/dev/zero of=sparse bs=1 count=1 seek=1048575 2>/dev/null\n"
 	"head -c 300000 /dev/urandom >random\n"
 	"touch -d '2001-02-03 04:05:06.789012345' old\n";
 
-/* A description of the tree that is the same for the same tree: type, mode, time, size, target or sum, name. */
-static const char describe[] =
-	"find . -mindepth 1 ! -type p ! -type s \\( -type f -printf 'f %m %s %T@ %p\\0' -o -type l -printf 'l %l %p\\0' -o "
-	"-printf '%y %m %p\\0' \\) | tr '\\n\\0' '?\\n' | LC_ALL=C sort; "
-	"find . -type f -links +1 | wc -l; "
-	"find . -type f -exec cksum {} + | cut -d' ' -f1,2 | LC_ALL=C sort";
+/*
+ * A description of the tree that is the same for the same tree: type, mode, time, size, target or
+ * sum, name.
+ */
+static const char describe[] = "find . -mindepth 1 ! -type p ! -type s \\( -type f -printf 'f %m "
+			       "%s %T@ %p\\0' -o -type l -printf 'l %l %p\\0' -o "
+			       "-printf '%y %m %p\\0' \\) | tr '\\n\\0' '?\\n' | LC_ALL=C sort; "
+			       "find . -type f -links +1 | wc -l; "
+			       "find . -type f -exec cksum {} + | cut -d' ' -f1,2 | LC_ALL=C sort";
 
 static int
 same_tree(struct box *b, const char *when, struct sb_error *err)
@@ -61,8 +66,8 @@ same_tree(struct box *b, const char *when, struct sb_error *err)
 		p--;
 		q--;
 	}
-	return broken(err, "%s the trees differ: here '%.*s', in the runtime '%.*s'", when, (int)strcspn(p, "\n"), p,
-		(int)strcspn(q, "\n"), q);
+	return broken(err, "%s the trees differ: here '%.*s', in the runtime '%.*s'", when,
+		(int)strcspn(p, "\n"), p, (int)strcspn(q, "\n"), q);
 }
 
 static int
@@ -79,8 +84,13 @@ check_odd(struct conform *c, struct sb_error *err)
 	if (r == 0)
 		r = same_tree(b, "after a push", err);
 	if (r == 0)
-		r = box_sh(b, "chmod 755 rodir; rm -rf rodir/inside dirlink; printf changed >>plain; chmod 600 script; mv hard1 moved; "
-			"ln -sfn /tmp absolute; rm -f fifo", NULL, err) == 0 ? 0 : broken(err, "the runtime cannot change its files");
+		r = box_sh(b,
+			    "chmod 755 rodir; rm -rf rodir/inside dirlink; printf changed >>plain; "
+			    "chmod 600 script; mv hard1 moved; "
+			    "ln -sfn /tmp absolute; rm -f fifo",
+			    NULL, err) == 0 ?
+			0 :
+			broken(err, "the runtime cannot change its files");
 	if (r == 0)
 		r = box_pull(b, err);
 	if (r == 0)
@@ -121,11 +131,14 @@ check_deletions(struct conform *c, struct sb_error *err)
 
 	NEEDS_SYNC(c, err);
 	b = box_ready(c, false, err);
-	if (!b || local_sh(b, "mkdir d; echo 1 >a; echo 2 >d/b; echo 3 >keep; echo 4 >mine", NULL, err) < 0 || box_push(b, err) < 0 ||
-		box_sh_is(b, "rm -r a d; ls", "keep\nmine\n", err) < 0)
+	if (!b ||
+		local_sh(b, "mkdir d; echo 1 >a; echo 2 >d/b; echo 3 >keep; echo 4 >mine", NULL,
+			err) < 0 ||
+		box_push(b, err) < 0 || box_sh_is(b, "rm -r a d; ls", "keep\nmine\n", err) < 0)
 		return SB_E_STATE;
-	if (local_sh(b, "rm mine", NULL, err) < 0 || box_pull(b, err) < 0 || local_is(b, "a", NULL, err) < 0 ||
-		local_is(b, "d", NULL, err) < 0 || local_is(b, "keep", "3\n", err) < 0 || local_is(b, "mine", NULL, err) < 0)
+	if (local_sh(b, "rm mine", NULL, err) < 0 || box_pull(b, err) < 0 ||
+		local_is(b, "a", NULL, err) < 0 || local_is(b, "d", NULL, err) < 0 ||
+		local_is(b, "keep", "3\n", err) < 0 || local_is(b, "mine", NULL, err) < 0)
 		return SB_E_STATE;
 	/* And nothing rises from the dead. */
 	return box_push(b, err) < 0 ? SB_E_STATE : box_sh_is(b, "ls -A", "keep\n", err);
@@ -138,13 +151,18 @@ check_renames(struct conform *c, struct sb_error *err)
 
 	NEEDS_SYNC(c, err);
 	b = box_ready(c, false, err);
-	if (!b || local_sh(b, "mkdir src; for i in 1 2 3; do echo file $i >src/f$i; done; echo x >Case", NULL, err) < 0 ||
+	if (!b ||
+		local_sh(b,
+			"mkdir src; for i in 1 2 3; do echo file $i >src/f$i; done; echo x >Case",
+			NULL, err) < 0 ||
 		box_push(b, err) < 0 ||
-		box_sh_is(b, "mv src lib; mv lib/f1 lib/g1; mv Case case; ls", "case\nlib\n", err) < 0 || box_pull(b, err) < 0)
+		box_sh_is(b, "mv src lib; mv lib/f1 lib/g1; mv Case case; ls", "case\nlib\n", err) <
+			0 ||
+		box_pull(b, err) < 0)
 		return SB_E_STATE;
 	if (local_is(b, "src", NULL, err) < 0 || local_is(b, "lib/g1", "file 1\n", err) < 0 ||
-		local_is(b, "lib/f1", NULL, err) < 0 || local_is(b, "lib/f2", "file 2\n", err) < 0 ||
-		local_is(b, "case", "x\n", err) < 0)
+		local_is(b, "lib/f1", NULL, err) < 0 ||
+		local_is(b, "lib/f2", "file 2\n", err) < 0 || local_is(b, "case", "x\n", err) < 0)
 		return SB_E_STATE;
 	return local_is(b, "Case", NULL, err);
 }
@@ -160,7 +178,9 @@ check_conflict(struct conform *c, struct sb_error *err)
 
 	NEEDS_SYNC(c, err);
 	b = box_ready(c, false, err);
-	if (!b || local_sh(b, "echo base >both; echo base >theirs; echo base >mine", NULL, err) < 0 || box_push(b, err) < 0 ||
+	if (!b ||
+		local_sh(b, "echo base >both; echo base >theirs; echo base >mine", NULL, err) < 0 ||
+		box_push(b, err) < 0 ||
 		box_sh_is(b, "echo runtime >both; echo runtime >theirs", "", err) < 0 ||
 		local_sh(b, "echo local >both; echo local >mine", NULL, err) < 0)
 		return SB_E_STATE;
@@ -189,7 +209,8 @@ check_user_edits(struct conform *c, struct sb_error *err)
 
 	NEEDS_SYNC(c, err);
 	b = box_ready(c, false, err);
-	if (!b || local_sh(b, "echo 1 >untouched; echo 1 >edited", NULL, err) < 0 || box_push(b, err) < 0 ||
+	if (!b || local_sh(b, "echo 1 >untouched; echo 1 >edited", NULL, err) < 0 ||
+		box_push(b, err) < 0 ||
 		local_sh(b, "echo 2 >untouched; echo new >added", NULL, err) < 0 ||
 		box_sh_is(b, "echo agent >edited", "", err) < 0 || box_pull(b, err) < 0)
 		return SB_E_STATE;
@@ -235,7 +256,8 @@ sync_none(struct box *b, enum sb_way way, struct sb_error *err)
 	int r;
 
 	o.reason = way == SB_WAY_TO_RUNTIME ? SB_WHEN_START : SB_WHEN_STOP;
-	r = way == SB_WAY_TO_RUNTIME ? ops->sync_to_runtime(b->c->o->provider, &b->prepared.state, &o, &call, &res, err) :
+	r = way == SB_WAY_TO_RUNTIME ?
+		ops->sync_to_runtime(b->c->o->provider, &b->prepared.state, &o, &call, &res, err) :
 		ops->sync_from_runtime(b->c->o->provider, &b->prepared.state, &o, &call, &res, err);
 	moved = res.files_synced + res.bytes_transferred + res.files_deleted;
 	sb_sync_result_free(&res);
@@ -254,8 +276,10 @@ check_none(struct conform *c, struct sb_error *err)
 	if (!b)
 		return SB_E_STATE;
 	b->profile.sync_mode = SB_SYNC_MODE_NONE;
-	if (box_prepare(b, err) < 0 || local_write(b, "here", "1", err) < 0 || sync_none(b, SB_WAY_TO_RUNTIME, err) < 0 ||
-		box_sh_is(b, "ls -A; echo 2 >there", "", err) < 0 || sync_none(b, SB_WAY_FROM_RUNTIME, err) < 0)
+	if (box_prepare(b, err) < 0 || local_write(b, "here", "1", err) < 0 ||
+		sync_none(b, SB_WAY_TO_RUNTIME, err) < 0 ||
+		box_sh_is(b, "ls -A; echo 2 >there", "", err) < 0 ||
+		sync_none(b, SB_WAY_FROM_RUNTIME, err) < 0)
 		return SB_E_STATE;
 	return local_is(b, "there", NULL, err);
 }
@@ -268,7 +292,8 @@ check_extra(struct conform *c, struct sb_error *err)
 	const struct sb_state *s;
 	int r;
 
-	if (!b || local_write(b, "main", "1", err) < 0 || local_write(b, "../extra-1/more", "2", err) < 0)
+	if (!b || local_write(b, "main", "1", err) < 0 ||
+		local_write(b, "../extra-1/more", "2", err) < 0)
 		return SB_E_STATE;
 	s = &b->prepared.state;
 	if (!s->runtime_dirs || !s->runtime_dirs[0])
@@ -276,13 +301,17 @@ check_extra(struct conform *c, struct sb_error *err)
 	if (c->caps.syncs) {
 		size_t n = strlen(s->runtime_root), k = strlen(s->runtime_dirs[0]);
 
-		if ((strncmp(s->runtime_root, s->runtime_dirs[0], n) == 0 && s->runtime_dirs[0][n] == '/') ||
-			(strncmp(s->runtime_root, s->runtime_dirs[0], k) == 0 && s->runtime_root[k] == '/'))
-			return broken(err, "%s and %s lie inside each other", s->runtime_root, s->runtime_dirs[0]);
+		if ((strncmp(s->runtime_root, s->runtime_dirs[0], n) == 0 &&
+			    s->runtime_dirs[0][n] == '/') ||
+			(strncmp(s->runtime_root, s->runtime_dirs[0], k) == 0 &&
+				s->runtime_root[k] == '/'))
+			return broken(err, "%s and %s lie inside each other", s->runtime_root,
+				s->runtime_dirs[0]);
 	}
 	if (box_push(b, err) < 0)
 		return SB_E_STATE;
-	script = sb_str_printf("ls -A; cat '%s/more'; echo made >'%s/made'", s->runtime_dirs[0], s->runtime_dirs[0]);
+	script = sb_str_printf("ls -A; cat '%s/more'; echo made >'%s/made'", s->runtime_dirs[0],
+		s->runtime_dirs[0]);
 	if (!script || box_sh_is(b, script, "main\n2", err) < 0 || box_pull(b, err) < 0)
 		return SB_E_STATE;
 	r = local_is(b, "../extra-1/made", "made\n", err);
@@ -308,8 +337,12 @@ check_excludes(struct conform *c, struct sb_error *err)
 	if (!b)
 		return SB_E_STATE;
 	b->req.excludes = patterns;
-	if (box_prepare(b, err) < 0 || local_sh(b, "mkdir cache; echo 1 >a.log; echo 2 >cache/x; echo 3 >kept", NULL, err) < 0 ||
-		box_push(b, err) < 0 || box_sh_is(b, "ls -A; mkdir cache; echo 4 >b.log; echo 5 >cache/y", "kept\n", err) < 0 ||
+	if (box_prepare(b, err) < 0 ||
+		local_sh(b, "mkdir cache; echo 1 >a.log; echo 2 >cache/x; echo 3 >kept", NULL,
+			err) < 0 ||
+		box_push(b, err) < 0 ||
+		box_sh_is(b, "ls -A; mkdir cache; echo 4 >b.log; echo 5 >cache/y", "kept\n", err) <
+			0 ||
 		box_pull(b, err) < 0)
 		return SB_E_STATE;
 	if (local_is(b, "b.log", NULL, err) < 0 || local_is(b, "cache/y", NULL, err) < 0)
@@ -329,11 +362,13 @@ check_dry_run(struct conform *c, struct sb_error *err)
 
 	NEEDS_SYNC(c, err);
 	b = box_ready(c, false, err);
-	if (!b || local_write(b, "a", "1", err) < 0 || box_push(b, err) < 0 || box_sh_is(b, "printf 2 >b", "", err) < 0)
+	if (!b || local_write(b, "a", "1", err) < 0 || box_push(b, err) < 0 ||
+		box_sh_is(b, "printf 2 >b", "", err) < 0)
 		return SB_E_STATE;
 	o.reason = SB_WHEN_STOP;
 	o.dry_run = true;
-	r = sb_provider_sync(c->o->provider, &b->prepared.state, SB_WAY_FROM_RUNTIME, &o, &call, &res, err);
+	r = sb_provider_sync(c->o->provider, &b->prepared.state, SB_WAY_FROM_RUNTIME, &o, &call,
+		&res, err);
 	n = res.n_changes;
 	sb_sync_result_free(&res);
 	if (r == 0 && n != 1)
@@ -344,7 +379,8 @@ check_dry_run(struct conform *c, struct sb_error *err)
 	if (r == 0) {
 		struct sb_error why = { 0 };
 
-		r = must_fail(box_destroy(b, false, &why), SB_E_UNSYNCED, "destroy after a dry run", &why, err);
+		r = must_fail(box_destroy(b, false, &why), SB_E_UNSYNCED, "destroy after a dry run",
+			&why, err);
 	}
 	return r;
 }
@@ -362,20 +398,27 @@ check_result(struct conform *c, struct sb_error *err)
 		return SB_E_STATE;
 	r = box_sync(b, SB_WAY_TO_RUNTIME, SB_WHEN_START, &res, err);
 	if (r == 0 && (res.files_synced != 3 || res.bytes_transferred != 6))
-		r = broken(err, "3 files of 6 bytes went, %llu of %llu are told", (unsigned long long)res.files_synced,
+		r = broken(err, "3 files of 6 bytes went, %llu of %llu are told",
+			(unsigned long long)res.files_synced,
 			(unsigned long long)res.bytes_transferred);
-	if (r == 0 && (!res.direction || strcmp(res.direction, "to_runtime") != 0 || !res.reason || strcmp(res.reason, "start") != 0))
-		r = broken(err, "the result says %s, %s", res.direction ? res.direction : "(null)", res.reason ? res.reason : "(null)");
+	if (r == 0 &&
+		(!res.direction || strcmp(res.direction, "to_runtime") != 0 || !res.reason ||
+			strcmp(res.reason, "start") != 0))
+		r = broken(err, "the result says %s, %s", res.direction ? res.direction : "(null)",
+			res.reason ? res.reason : "(null)");
 	sb_sync_result_free(&res);
 	if (r < 0 || box_sh_is(b, "rm a; echo 4 >d", "", err) < 0)
 		return r < 0 ? r : SB_E_STATE;
 	memset(&res, 0, sizeof res);
 	r = box_sync(b, SB_WAY_FROM_RUNTIME, SB_WHEN_CRASH, &res, err);
-	if (r == 0 && (res.files_deleted != 1 || res.files_synced < 1 || !res.direction ||
-		strcmp(res.direction, "from_runtime") != 0 || !res.reason || strcmp(res.reason, "crash") != 0))
+	if (r == 0 &&
+		(res.files_deleted != 1 || res.files_synced < 1 || !res.direction ||
+			strcmp(res.direction, "from_runtime") != 0 || !res.reason ||
+			strcmp(res.reason, "crash") != 0))
 		r = broken(err, "1 file went and 1 came, the result tells %llu and %llu (%s, %s)",
 			(unsigned long long)res.files_deleted, (unsigned long long)res.files_synced,
-			res.direction ? res.direction : "(null)", res.reason ? res.reason : "(null)");
+			res.direction ? res.direction : "(null)",
+			res.reason ? res.reason : "(null)");
 	sb_sync_result_free(&res);
 	return r;
 }
@@ -392,27 +435,40 @@ check_git(struct conform *c, struct sb_error *err)
 		return SB_E_STATE;
 	if (local_sh(b, "command -v git", NULL, NULL) < 0)
 		return skip_check(err, "git is not here");
-	if (local_sh(b, "export GIT_CONFIG_GLOBAL=/dev/null; git init -q . && git config user.email a@b && git config user.name n && echo 1 >f && "
-		"git add f && git commit -qm one", NULL, err) < 0 || box_push(b, err) < 0)
+	if (local_sh(b,
+		    "export GIT_CONFIG_GLOBAL=/dev/null; git init -q . && git config user.email "
+		    "a@b && git config user.name n && echo 1 >f && "
+		    "git add f && git commit -qm one",
+		    NULL, err) < 0 ||
+		box_push(b, err) < 0)
 		return SB_E_STATE;
-	r = box_sh(b, "command -v git >/dev/null || exit 9; export GIT_CONFIG_GLOBAL=/dev/null; "
-		"echo 2 >>f && git -c safe.directory='*' commit -qam two && git -c safe.directory='*' rev-list --count HEAD", NULL, err);
+	r = box_sh(b,
+		"command -v git >/dev/null || exit 9; export GIT_CONFIG_GLOBAL=/dev/null; "
+		"echo 2 >>f && git -c safe.directory='*' commit -qam two && git -c "
+		"safe.directory='*' rev-list --count HEAD",
+		NULL, err);
 	if (r == 9)
 		return skip_check(err, "git is not in the runtime");
 	if (r != 0)
 		return r < 0 ? r : broken(err, "git in the runtime ends with %d", r);
 	r = box_pull(b, err);
-	return r < 0 ? r : local_sh(b, "export GIT_CONFIG_GLOBAL=/dev/null; git fsck --strict && test \"$(git rev-list --count HEAD)\" = 2 && "
-		"test -z \"$(git status --porcelain)\"", NULL, err);
+	return r < 0 ? r :
+		       local_sh(b,
+			       "export GIT_CONFIG_GLOBAL=/dev/null; git fsck --strict && test "
+			       "\"$(git rev-list --count HEAD)\" = 2 && "
+			       "test -z \"$(git status --porcelain)\"",
+			       NULL, err);
 }
 
 const struct conform_check conform_sync[] = {
-	{ "sync-odd", "links, hard links, modes, times, holes, strange names, both ways", check_odd },
+	{ "sync-odd", "links, hard links, modes, times, holes, strange names, both ways",
+		check_odd },
 	{ "sync-made-there", "the same made in the runtime", check_made_there },
 	{ "sync-deletions", "what one side deletes goes on the other", check_deletions },
 	{ "sync-renames", "files and directories, also of case only", check_renames },
 	{ "sync-conflict", "both versions are kept and told", check_conflict },
-	{ "sync-user-edits", "edits here during the session stay; work there is never overlaid", check_user_edits },
+	{ "sync-user-edits", "edits here during the session stay; work there is never overlaid",
+		check_user_edits },
 	{ "sync-turn", "both ways in the middle", check_turn },
 	{ "sync-none", "mode none moves nothing", check_none },
 	{ "sync-extra", "a further directory is a pair of its own", check_extra },

@@ -87,7 +87,8 @@ check_files(struct conform *c, struct sb_error *err)
 	if (r == 0)
 		r = tool_read(&x, "new/dir/file", "one\ntwo\n", err);
 	if (r == 0)
-		r = box_sh_is(x.b, MODES "cat new/dir/file; modes new/dir/file new/dir", "one\ntwo\n600\n755\n", err);
+		r = box_sh_is(x.b, MODES "cat new/dir/file; modes new/dir/file new/dir",
+			"one\ntwo\n600\n755\n", err);
 	/* The mode stays, and who has the old file open keeps it. */
 	if (r == 0)
 		r = box_sh_is(x.b, "printf old >s; chmod 751 s; ln s other", "", err);
@@ -113,14 +114,18 @@ check_files(struct conform *c, struct sb_error *err)
 static int
 check_paths(struct conform *c, struct sb_error *err)
 {
-	static const char *const bad[] = { "../x", "/etc/passwd", "out/passwd", "up/x", "chain", "d/../../x", "loop" };
+	static const char *const bad[] = { "../x", "/etc/passwd", "out/passwd", "up/x", "chain",
+		"d/../../x", "loop" };
 	sb_autofree char *path = NULL, *want = NULL;
 	struct tools x;
 	int r = open_tools(c, SB_PERM_MODE_APPROVE_ALL, &x, err);
 
 	if (r == 0)
-		r = box_sh_is(x.b, "mkdir d; printf in >d/f; ln -s d l; ln -s ../d/f d/g; ln -s /etc out; ln -s /tmp/sb-conform-$$ dangling; "
-			"ln -s ../.. up; ln -s up/x chain; ln -s loop loop", "", err);
+		r = box_sh_is(x.b,
+			"mkdir d; printf in >d/f; ln -s d l; ln -s ../d/f d/g; ln -s /etc out; ln "
+			"-s /tmp/sb-conform-$$ dangling; "
+			"ln -s ../.. up; ln -s up/x chain; ln -s loop loop",
+			"", err);
 	if (r == 0)
 		r = x.t->ops->resolve_path(x.t, "l/../l/./f", &x.call, &path, err);
 	if (r < 0)
@@ -141,10 +146,16 @@ check_paths(struct conform *c, struct sb_error *err)
 	/* The link that leads to nothing, outside: nothing may come to be there. */
 	if (r == 0)
 		r = tool_write_fails(&x, "dangling", SB_E_ESCAPE, err);
-	return r < 0 ? r : box_sh_is(x.b, "test -e dangling && echo made; ls -d /tmp/sb-conform-* 2>/dev/null", "", err);
+	return r < 0 ?
+		r :
+		box_sh_is(x.b, "test -e dangling && echo made; ls -d /tmp/sb-conform-* 2>/dev/null",
+			"", err);
 }
 
-/* A path that changes between look and use: the runtime swaps a directory and a link to the outside as fast as it can. */
+/*
+ * A path that changes between look and use: the runtime swaps a directory and a link to the outside
+ * as fast as it can.
+ */
 static int
 check_races(struct conform *c, struct sb_error *err)
 {
@@ -155,13 +166,18 @@ check_races(struct conform *c, struct sb_error *err)
 	sb_deadline end = sb_deadline_in(RACE_MS);
 
 	if (r == 0)
-		r = box_sh_is(x.b, "mkdir d; printf mine >d/f; o=$(mktemp -d) && printf secret >$o/f && ln -s $o l && printf $o >where",
+		r = box_sh_is(x.b,
+			"mkdir d; printf mine >d/f; o=$(mktemp -d) && printf secret >$o/f && ln -s "
+			"$o l && printf $o >where",
 			"", err);
 	swap.command = "sh -c 'while :; do mv d e; mv -T l d; mv -T d l; mv e d; done'";
 	if (r == 0)
 		r = x.t->ops->terminal_create(x.t, &swap, &x.call, id, err);
-	/* Until both sides of the swap were met often enough, or the swapper is too slow for that. */
-	for (unsigned i = 0, met = 0, refused = 0; r == 0 && (met < 100 || refused < 100) && !sb_deadline_passed(end); i++) {
+	/*
+	 * Until both sides of the swap were met often enough, or the swapper is too slow for that.
+	 */
+	for (unsigned i = 0, met = 0, refused = 0;
+		r == 0 && (met < 100 || refused < 100) && !sb_deadline_passed(end); i++) {
 		sb_autofree char *text = NULL;
 		size_t len = 0;
 		int got = x.t->ops->read_text_file(x.t, "d/f", &x.call, &text, &len, NULL);
@@ -169,7 +185,9 @@ check_races(struct conform *c, struct sb_error *err)
 		met += got == 0;
 		refused += got < 0;
 		if (got == 0 && strcmp(text, "mine") != 0)
-			r = broken(err, "a swap between check and open reads what is outside: '%.20s'", text);
+			r = broken(err,
+				"a swap between check and open reads what is outside: '%.20s'",
+				text);
 		if (i % 10 == 0)
 			(void)x.t->ops->write_text_file(x.t, "d/w", "x", 1, &x.call, NULL);
 	}
@@ -188,9 +206,12 @@ check_permissions(struct conform *c, struct sb_error *err)
 		enum sb_decision for_read, for_edit;
 		bool ask;
 	} rows[] = {
-		{ SB_PERM_MODE_APPROVE_ALL, true, true, true, SB_DECISION_ALLOW_ONCE, SB_DECISION_ALLOW_ONCE, false },
-		{ SB_PERM_MODE_APPROVE_READS, true, false, false, SB_DECISION_ALLOW_ONCE, SB_DECISION_PENDING, true },
-		{ SB_PERM_MODE_DENY_ALL, false, false, false, SB_DECISION_REJECT_ONCE, SB_DECISION_REJECT_ONCE, false },
+		{ SB_PERM_MODE_APPROVE_ALL, true, true, true, SB_DECISION_ALLOW_ONCE,
+			SB_DECISION_ALLOW_ONCE, false },
+		{ SB_PERM_MODE_APPROVE_READS, true, false, false, SB_DECISION_ALLOW_ONCE,
+			SB_DECISION_PENDING, true },
+		{ SB_PERM_MODE_DENY_ALL, false, false, false, SB_DECISION_REJECT_ONCE,
+			SB_DECISION_REJECT_ONCE, false },
 	};
 	int r = 0;
 
@@ -211,41 +232,45 @@ check_permissions(struct conform *c, struct sb_error *err)
 		if (r < 0)
 			return r;
 		spec.command = "true";
-		r = must_fail(x.t->ops->read_text_file(x.t, "f", &x.call, &text, &len, &why), rows[i].read ? 0 : SB_E_DENIED, "read", &why, err);
+		r = must_fail(x.t->ops->read_text_file(x.t, "f", &x.call, &text, &len, &why),
+			rows[i].read ? 0 : SB_E_DENIED, "read", &why, err);
 		free(text);
 		if (r == 0)
-			r = must_fail(x.t->ops->write_text_file(x.t, "g", "", 0, &x.call, &why), rows[i].write ? 0 : SB_E_DENIED, "write",
-				&why, err);
+			r = must_fail(x.t->ops->write_text_file(x.t, "g", "", 0, &x.call, &why),
+				rows[i].write ? 0 : SB_E_DENIED, "write", &why, err);
 		if (r == 0)
-			r = must_fail(x.t->ops->terminal_create(x.t, &spec, &x.call, id, &why), rows[i].terminal ? 0 : SB_E_DENIED,
-				"terminal", &why, err);
+			r = must_fail(x.t->ops->terminal_create(x.t, &spec, &x.call, id, &why),
+				rows[i].terminal ? 0 : SB_E_DENIED, "terminal", &why, err);
 		if (r == 0)
-			r = must_fail(x.t->ops->authorize(x.t, SB_PERM_OP_WRITE, &why), rows[i].write ? 0 : SB_E_DENIED, "authorize",
-				&why, err);
+			r = must_fail(x.t->ops->authorize(x.t, SB_PERM_OP_WRITE, &why),
+				rows[i].write ? 0 : SB_E_DENIED, "authorize", &why, err);
 		req.kind = "read";
 		req.locations = in;
 		if (r == 0)
 			r = x.t->ops->permission_decision(x.t, &req, &x.call, &d, &ask, err);
 		if (r == 0 && (d != rows[i].for_read || ask))
-			r = broken(err, "%s decides %s for reading", sb_perm_mode_name(rows[i].mode), sb_decision_name(d));
+			r = broken(err, "%s decides %s for reading",
+				sb_perm_mode_name(rows[i].mode), sb_decision_name(d));
 		req.kind = "edit";
 		if (r == 0)
 			r = x.t->ops->permission_decision(x.t, &req, &x.call, &d, &ask, err);
 		if (r == 0 && (d != rows[i].for_edit || ask != rows[i].ask))
-			r = broken(err, "%s decides %s for editing", sb_perm_mode_name(rows[i].mode), sb_decision_name(d));
+			r = broken(err, "%s decides %s for editing",
+				sb_perm_mode_name(rows[i].mode), sb_decision_name(d));
 		req.locations = out;
 		if (r == 0)
 			r = x.t->ops->permission_decision(x.t, &req, &x.call, &d, &ask, err);
 		if (r == 0 && (d != SB_DECISION_REJECT_ONCE || ask))
-			r = broken(err, "%s decides %s for a path that leads out", sb_perm_mode_name(rows[i].mode), sb_decision_name(d));
+			r = broken(err, "%s decides %s for a path that leads out",
+				sb_perm_mode_name(rows[i].mode), sb_decision_name(d));
 	}
 	return r;
 }
 
 /* Runs a command in a terminal to its end. */
 static int
-terminal(struct tools *x, const struct sb_terminal_spec *spec, char id[SB_TERMINAL_ID_MAX + 1], struct sb_ended *how,
-	struct sb_terminal_output *out, struct sb_error *err)
+terminal(struct tools *x, const struct sb_terminal_spec *spec, char id[SB_TERMINAL_ID_MAX + 1],
+	struct sb_ended *how, struct sb_terminal_output *out, struct sb_error *err)
 {
 	int r = x->t->ops->terminal_create(x->t, spec, &x->call, id, err);
 
@@ -257,7 +282,8 @@ terminal(struct tools *x, const struct sb_terminal_spec *spec, char id[SB_TERMIN
 static int
 check_terminal(struct conform *c, struct sb_error *err)
 {
-	const char *args[] = { "-c", "echo out; echo err >&2; echo \"$ADDED\"; exit 9", NULL }, *env[] = { "ADDED=a b", NULL };
+	const char *args[] = { "-c", "echo out; echo err >&2; echo \"$ADDED\"; exit 9", NULL },
+		   *env[] = { "ADDED=a b", NULL };
 	struct sb_terminal_spec spec = SB_TERMINAL_SPEC_INIT;
 	char id[SB_TERMINAL_ID_MAX + 1], second[SB_TERMINAL_ID_MAX + 1];
 	struct sb_terminal_output out = { 0 };
@@ -271,8 +297,11 @@ check_terminal(struct conform *c, struct sb_error *err)
 	spec.env = env;
 	if (r == 0)
 		r = terminal(&x, &spec, id, &how, &out, err);
-	if (r == 0 && (strcmp(out.text, "out\nerr\na b\n") != 0 || out.truncated || !out.ended || out.how.code != 9 || how.code != 9))
-		r = broken(err, "a terminal gives '%.60s', exit %d%s", out.text, how.code, out.truncated ? ", truncated" : "");
+	if (r == 0 &&
+		(strcmp(out.text, "out\nerr\na b\n") != 0 || out.truncated || !out.ended ||
+			out.how.code != 9 || how.code != 9))
+		r = broken(err, "a terminal gives '%.60s', exit %d%s", out.text, how.code,
+			out.truncated ? ", truncated" : "");
 	sb_terminal_output_free(&out);
 	/* Only the last bytes, cut at a character. */
 	spec.args = NULL;
@@ -281,25 +310,29 @@ check_terminal(struct conform *c, struct sb_error *err)
 	if (r == 0)
 		r = terminal(&x, &spec, second, &how, &out, err);
 	if (r == 0 && (strcmp(out.text, "\303\251") != 0 || !out.truncated))
-		r = broken(err, "the last 3 bytes of 12éé are '%.20s'%s", out.text, out.truncated ? "" : ", not truncated");
+		r = broken(err, "the last 3 bytes of 12éé are '%.20s'%s", out.text,
+			out.truncated ? "" : ", not truncated");
 	sb_terminal_output_free(&out);
 	if (r == 0 && strcmp(id, second) == 0)
 		r = broken(err, "two terminals have the name %s", id);
 	if (r == 0)
 		r = x.t->ops->terminal_release(x.t, id, &x.call, err);
 	if (r == 0)
-		r = must_fail(x.t->ops->terminal_output(x.t, id, &x.call, &out, &why), SB_E_TERMINAL_NOT_FOUND,
-			"output of a released terminal", &why, err);
+		r = must_fail(x.t->ops->terminal_output(x.t, id, &x.call, &out, &why),
+			SB_E_TERMINAL_NOT_FOUND, "output of a released terminal", &why, err);
 	if (r == 0)
-		r = must_fail(x.t->ops->terminal_release(x.t, id, &x.call, &why), SB_E_TERMINAL_NOT_FOUND, "release twice", &why, err);
+		r = must_fail(x.t->ops->terminal_release(x.t, id, &x.call, &why),
+			SB_E_TERMINAL_NOT_FOUND, "release twice", &why, err);
 	spec.command = "true";
 	spec.cwd = "..";
 	if (r == 0)
-		r = must_fail(x.t->ops->terminal_create(x.t, &spec, &x.call, id, &why), SB_E_ESCAPE, "a terminal outside", &why, err);
+		r = must_fail(x.t->ops->terminal_create(x.t, &spec, &x.call, id, &why), SB_E_ESCAPE,
+			"a terminal outside", &why, err);
 	spec.cwd = NULL;
 	spec.command = "no-such-program-here";
-	return r < 0 ? r : must_fail(x.t->ops->terminal_create(x.t, &spec, &x.call, id, &why), SB_E_NOTFOUND,
-		"a terminal for no program", &why, err);
+	return r < 0 ? r :
+		       must_fail(x.t->ops->terminal_create(x.t, &spec, &x.call, id, &why),
+			       SB_E_NOTFOUND, "a terminal for no program", &why, err);
 }
 
 static int
@@ -330,7 +363,8 @@ check_terminal_kill(struct conform *c, struct sb_error *err)
 	}
 	late = sb_call_within(NULL, 5);
 	if (r == 0)
-		r = must_fail(x.t->ops->terminal_wait(x.t, id, &late, &how, &why), SB_E_TIMEOUT, "wait with a deadline", &why, err);
+		r = must_fail(x.t->ops->terminal_wait(x.t, id, &late, &how, &why), SB_E_TIMEOUT,
+			"wait with a deadline", &why, err);
 	if (r == 0)
 		r = x.t->ops->terminal_kill(x.t, id, &x.call, err);
 	if (r == 0)
@@ -358,7 +392,8 @@ check_terminal_secrets(struct conform *c, struct sb_error *err)
 	int r;
 
 	/* Of this process: it must reach no terminal, whether that is here or elsewhere. */
-	if (setenv("CONFORM_API_TOKEN", "t0p-s3cret", 1) < 0 || setenv("CONFORM_DEPLOY_KEY", "t0p-s3cret", 1) < 0)
+	if (setenv("CONFORM_API_TOKEN", "t0p-s3cret", 1) < 0 ||
+		setenv("CONFORM_DEPLOY_KEY", "t0p-s3cret", 1) < 0)
 		return sb_fail_errno(err, "setenv");
 	r = open_tools(c, SB_PERM_MODE_APPROVE_ALL, &x, err);
 	spec.command = "env";
@@ -373,12 +408,14 @@ check_terminal_secrets(struct conform *c, struct sb_error *err)
 }
 
 const struct conform_check conform_tools[] = {
-	{ "tools-files", "read and write, atomic, mode kept; what is no file is refused", check_files },
+	{ "tools-files", "read and write, atomic, mode kept; what is no file is refused",
+		check_files },
 	{ "tools-paths", "links inside are followed, everything else stays inside", check_paths },
 	{ "tools-races", "a swap between check and use leads nowhere", check_races },
 	{ "tools-permissions", "one table of operations and modes", check_permissions },
 	{ "tools-terminal", "output, exit code, limit, names, release", check_terminal },
 	{ "tools-terminal-kill", "wait, deadline, kill; the output stays", check_terminal_kill },
-	{ "tools-terminal-secrets", "no secret of this process in its environment", check_terminal_secrets },
+	{ "tools-terminal-secrets", "no secret of this process in its environment",
+		check_terminal_secrets },
 	{ NULL, NULL, NULL },
 };

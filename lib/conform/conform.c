@@ -11,8 +11,8 @@
 
 #include <base/path.h>
 
-static const struct conform_check *const tables[] = { conform_life, conform_sync, conform_launch, conform_tools,
-	conform_limits };
+static const struct conform_check *const tables[] = { conform_life, conform_sync, conform_launch,
+	conform_tools, conform_limits };
 #define N_TABLES (sizeof tables / sizeof *tables)
 #define NAMES_MAX 128
 
@@ -32,7 +32,8 @@ must_fail(int got, int want, const char *what, const struct sb_error *why, struc
 		return sb_fail(err, got, "%s: %s", what, why->msg);
 	if (got >= 0)
 		return broken(err, "%s: succeeded, must fail with %s", what, sb_code_name(want));
-	return broken(err, "%s: failed with %s (%s), must be %s", what, sb_code_name(got), why->msg, sb_code_name(want));
+	return broken(err, "%s: failed with %s (%s), must be %s", what, sb_code_name(got), why->msg,
+		sb_code_name(want));
 }
 
 /* Whatever a check left is removed: first as the contract says, then for good. */
@@ -48,7 +49,8 @@ clean_up(struct conform *c, struct sb_error *err)
 		c->open = b->next;
 		if (!b->gone && b->prepared.state.sandbox_id) {
 			struct sb_call call = conform_call(c);
-			int code = sb_provider_destroy(c->o->provider, &b->prepared.state, true, &call, &why);
+			int code = sb_provider_destroy(c->o->provider, &b->prepared.state, true,
+				&call, &why);
 
 			if (code < 0 && r == 0)
 				r = sb_fail(err, code, "clean up: %s", why.msg);
@@ -108,7 +110,8 @@ run_check(struct conform *c, const struct conform_check *k)
 	if (r < 0)
 		report(c, k->name, SB_CONFORM_FAILED, why.msg);
 	else
-		report(c, k->name, r == CONFORM_SKIP ? SB_CONFORM_SKIPPED : SB_CONFORM_OK, r == CONFORM_SKIP ? why.msg : NULL);
+		report(c, k->name, r == CONFORM_SKIP ? SB_CONFORM_SKIPPED : SB_CONFORM_OK,
+			r == CONFORM_SKIP ? why.msg : NULL);
 	return r < 0;
 }
 
@@ -124,13 +127,15 @@ is_wanted(const struct sb_conform_opts *o, const char *name)
 }
 
 static int
-begin(struct conform *c, const struct sb_conform_opts *given, struct sb_conform_opts *o, struct sb_error *err)
+begin(struct conform *c, const struct sb_conform_opts *given, struct sb_conform_opts *o,
+	struct sb_error *err)
 {
 	memcpy(o, given, given->size < sizeof *o ? given->size : sizeof *o);
 	c->o = o;
 	c->call_ms = o->timeout_ms > 0 ? o->timeout_ms : CONFORM_MS;
 	if (!o->profile || !o->work_dir)
-		return sb_fail(err, SB_E_INVAL, "the suite needs a profile and a directory to work in");
+		return sb_fail(err, SB_E_INVAL,
+			"the suite needs a profile and a directory to work in");
 	return 0;
 }
 
@@ -157,7 +162,8 @@ sb_conform_run(const struct sb_conform_opts *given, struct sb_error *err)
 }
 
 int
-sb_conform_step(const struct sb_conform_opts *given, const char *step, const char *file, struct sb_error *err)
+sb_conform_step(const struct sb_conform_opts *given, const char *step, const char *file,
+	struct sb_error *err)
 {
 	struct sb_conform_opts o = SB_CONFORM_OPTS_INIT;
 	struct conform c = { 0 };

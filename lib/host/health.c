@@ -9,7 +9,10 @@
 
 /* A space figure this old still decides about a new session. */
 #define SPACE_FRESH_MS 1000
-/* One this old does while the storage was far from full: asking the pool takes as long as making the session. */
+/*
+ * One this old does while the storage was far from full: asking the pool takes as long as making
+ * the session.
+ */
 #define SPACE_CALM_MS 10000
 /* A plain directory is refused new sessions only when its disk is really full. */
 #define LOCAL_MIN_FREE (64u << 20)
@@ -42,25 +45,28 @@ sb_hostimpl_admit(struct sb_host *h, struct sb_error *err)
 	struct sb_storage_space s;
 	int r = space(h, SPACE_CALM_MS, &s, err);
 
-	if (r == 0 && (s.capacity >= h->o.warn_at || (s.state[0] && strcmp(s.state, "ONLINE") != 0)))
+	if (r == 0 &&
+		(s.capacity >= h->o.warn_at || (s.state[0] && strcmp(s.state, "ONLINE") != 0)))
 		r = space(h, SPACE_FRESH_MS, &s, err);
 	if (r < 0)
 		return sb_wrap(err, r, "space for a new session");
 	if (h->st->ops->snapshots) {
 		if (s.capacity >= h->o.critical_at)
-			return sb_fail(err, SB_E_POOL_FULL, "%s: %.1f%% in use, no new sessions from %.1f%% on",
-				sb_code_text(SB_E_POOL_FULL), s.capacity * 100, h->o.critical_at * 100);
+			return sb_fail(err, SB_E_POOL_FULL,
+				"%s: %.1f%% in use, no new sessions from %.1f%% on",
+				sb_code_text(SB_E_POOL_FULL), s.capacity * 100,
+				h->o.critical_at * 100);
 		if (strcmp(s.state, "ONLINE") != 0 && strcmp(s.state, "DEGRADED") != 0)
 			return sb_fail(err, SB_E_UNAVAILABLE, "pool %s is %s", h->o.pool, s.state);
 	} else if (s.free < LOCAL_MIN_FREE) {
-		return sb_fail(err, SB_E_POOL_FULL, "%s: %llu bytes are free", sb_code_text(SB_E_POOL_FULL),
-			(unsigned long long)s.free);
+		return sb_fail(err, SB_E_POOL_FULL, "%s: %llu bytes are free",
+			sb_code_text(SB_E_POOL_FULL), (unsigned long long)s.free);
 	}
 	return 0;
 }
 
 static void SB_PRINTF(3, 4)
-reason(struct sb_host_health *out, enum sb_host_health_status status, const char *fmt, ...)
+	reason(struct sb_host_health *out, enum sb_host_health_status status, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -84,11 +90,12 @@ judge_space(struct sb_host *h, const struct sb_storage_space *s, struct sb_host_
 	else if (pool && strcmp(s->state, "ONLINE") != 0)
 		reason(out, SB_HOST_UNHEALTHY, "pool %s is %s", h->o.pool, s->state);
 	if (s->capacity >= h->o.critical_at)
-		reason(out, full, "%.1f%% of the storage is in use (critical from %.1f%%)", s->capacity * 100,
-			h->o.critical_at * 100);
+		reason(out, full, "%.1f%% of the storage is in use (critical from %.1f%%)",
+			s->capacity * 100, h->o.critical_at * 100);
 	else if (s->capacity >= h->o.warn_at && pool)
-		reason(out, SB_HOST_DEGRADED, "%.1f%% of the storage is in use (warning from %.1f%%)",
-			s->capacity * 100, h->o.warn_at * 100);
+		reason(out, SB_HOST_DEGRADED,
+			"%.1f%% of the storage is in use (warning from %.1f%%)", s->capacity * 100,
+			h->o.warn_at * 100);
 }
 
 void

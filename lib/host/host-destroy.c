@@ -59,19 +59,22 @@ static int
 condemn(struct sb_host *h, struct sb_hsess *s, bool force, struct sb_error *err)
 {
 	if (s->gone)
-		return sb_fail(err, SB_E_SESSION_NOT_FOUND, "%s: %s", sb_code_text(SB_E_SESSION_NOT_FOUND), s->id);
+		return sb_fail(err, SB_E_SESSION_NOT_FOUND, "%s: %s",
+			sb_code_text(SB_E_SESSION_NOT_FOUND), s->id);
 	if (s->state == SB_HOST_DESTROYING)
 		return 0;
 	for (size_t i = 0; i < s->n_snaps && !force; i++)
 		if (sb_snap_holds(s->snaps[i]) > 0)
-			return sb_fail(err, SB_E_SNAPSHOT_HELD, "%s: %s of session %s (release it, or use force)",
+			return sb_fail(err, SB_E_SNAPSHOT_HELD,
+				"%s: %s of session %s (release it, or use force)",
 				sb_code_text(SB_E_SNAPSHOT_HELD), s->snaps[i]->name, s->id);
 	return sb_hostimpl_set_state(h, s, SB_HOST_DESTROYING, false, err);
 }
 
 /* Running tools get their time, then they are killed. */
 static int
-quiet_tools(struct sb_host *h, struct sb_hsess *s, const struct sb_host_call *call, struct sb_error *err)
+quiet_tools(struct sb_host *h, struct sb_hsess *s, const struct sb_host_call *call,
+	struct sb_error *err)
 {
 	int r;
 
@@ -93,8 +96,8 @@ drop_fork_snap(struct sb_host *h, struct sb_hsess *p, const char *name)
 
 	(void)pthread_mutex_lock(&p->mu);
 	snap = sb_hsess_snap_find(p, name);
-	if (snap && snap->pins == 0 && snap->kind == SB_HOST_SNAP_FORK && snap->intent == SB_INTENT_NONE &&
-		sb_snap_holds(snap) == 0) {
+	if (snap && snap->pins == 0 && snap->kind == SB_HOST_SNAP_FORK &&
+		snap->intent == SB_INTENT_NONE && sb_snap_holds(snap) == 0) {
 		snap->intent = SB_INTENT_REMOVE;
 		(void)sb_hostdb_snap_put(h->db, p, snap, NULL);
 		p->purge = true;
@@ -106,7 +109,8 @@ drop_fork_snap(struct sb_host *h, struct sb_hsess *p, const char *name)
 void
 sb_hostimpl_drop_fork_snap(struct sb_host *h, struct sb_hsess *p, const char *name)
 {
-	if (sb_hostimpl_forks(h, p->uid, name) > 0 || sb_hsess_enter(p, SB_HOST_OP_SNAPSHOT, NULL, NULL) < 0)
+	if (sb_hostimpl_forks(h, p->uid, name) > 0 ||
+		sb_hsess_enter(p, SB_HOST_OP_SNAPSHOT, NULL, NULL) < 0)
 		return;
 	if (sb_hostimpl_forks(h, p->uid, name) == 0)
 		drop_fork_snap(h, p, name);
@@ -163,8 +167,8 @@ destroy(struct sb_host *h, struct sb_hsess *s, bool force, const struct sb_host_
 }
 
 int
-sb_host_session_destroy(struct sb_host *h, const char *id, bool force, const struct sb_host_call *call,
-	struct sb_error *err)
+sb_host_session_destroy(struct sb_host *h, const char *id, bool force,
+	const struct sb_host_call *call, struct sb_error *err)
 {
 	sb_auto(sb_hsess) struct sb_hsess *s = NULL;
 	struct sb_error why = { 0 };

@@ -31,15 +31,16 @@ inherit_labels(struct sb_hsess *s, struct sb_host_create_opts *o, struct sb_host
 
 /* Pins the snapshot (made now when `name` is empty); its name goes to `out`. Slot held. */
 static int
-pin(struct sb_host *h, struct sb_hsess *s, const char *name, char out[SB_HOST_NAME_MAX + 1], uint64_t *turn,
-	struct sb_error *err)
+pin(struct sb_host *h, struct sb_hsess *s, const char *name, char out[SB_HOST_NAME_MAX + 1],
+	uint64_t *turn, struct sb_error *err)
 {
 	struct sb_snap *snap;
 	int r;
 
 	if (!name || !*name) {
 		(void)pthread_mutex_lock(&s->mu);
-		(void)snprintf(out, SB_HOST_NAME_MAX + 1, "fork-%llu", (unsigned long long)++s->snap_seq);
+		(void)snprintf(out, SB_HOST_NAME_MAX + 1, "fork-%llu",
+			(unsigned long long)++s->snap_seq);
 		(void)pthread_mutex_unlock(&s->mu);
 		r = sb_hostimpl_snapshot(h, s, out, SB_HOST_SNAP_FORK, s->turn, NULL, err);
 		if (r < 0)
@@ -76,7 +77,9 @@ fork_from(struct sb_host *h, struct sb_hsess *s, const char *snap, uint64_t turn
 {
 	struct sb_host_session labels = { 0 };
 	struct sb_hostimpl_origin from = {
-		.src = { .from_id = s->id, .from_snap = snap, .fd = -1,
+		.src = { .from_id = s->id,
+			.from_snap = snap,
+			.fd = -1,
 			.quota = o->quota ? o->quota : h->o.default_quota },
 		.parent = s,
 		.parent_snap = snap,
@@ -92,8 +95,8 @@ fork_from(struct sb_host *h, struct sb_hsess *s, const char *snap, uint64_t turn
 
 int
 sb_host_session_fork(struct sb_host *h, const char *id, const char *name,
-	const struct sb_host_create_opts *opts, const struct sb_host_call *call, struct sb_host_session *out,
-	struct sb_error *err)
+	const struct sb_host_create_opts *opts, const struct sb_host_call *call,
+	struct sb_host_session *out, struct sb_error *err)
 {
 	struct sb_host_create_opts o = SB_HOST_CREATE_OPTS_INIT;
 	char snap[SB_HOST_NAME_MAX + 1];
@@ -208,9 +211,9 @@ sb_host_snapshot_send(struct sb_host *h, const char *id, const char *name, const
 }
 
 int
-sb_host_snapshot_diff(struct sb_host *h, const char *id, const char *from, const char *to, size_t max,
-	const struct sb_host_call *call, struct sb_host_change **out, size_t *out_n, bool *out_more,
-	struct sb_error *err)
+sb_host_snapshot_diff(struct sb_host *h, const char *id, const char *from, const char *to,
+	size_t max, const struct sb_host_call *call, struct sb_host_change **out, size_t *out_n,
+	bool *out_more, struct sb_error *err)
 {
 	sb_auto(sb_changes) struct sb_changes c = { .max = max ? max : CHANGES_MAX };
 	struct sb_hsess *s;

@@ -7,7 +7,8 @@
 
 /* The intent first, so that a hold is in force from the moment anybody may rely on it. */
 static int
-hold_one(struct sb_host *h, struct sb_hsess *s, const char *name, const char *tag, struct sb_error *err)
+hold_one(struct sb_host *h, struct sb_hsess *s, const char *name, const char *tag,
+	struct sb_error *err)
 {
 	struct sb_snap *snap = sb_hostimpl_visible(s, name, err);
 	struct sb_hold *hold;
@@ -16,7 +17,8 @@ hold_one(struct sb_host *h, struct sb_hsess *s, const char *name, const char *ta
 	if (!snap)
 		return SB_E_SNAPSHOT_NOT_FOUND;
 	if (sb_snap_hold_find(snap, tag))
-		return sb_fail(err, SB_E_EXISTS, "snapshot %s is held already with tag %s", name, tag);
+		return sb_fail(err, SB_E_EXISTS, "snapshot %s is held already with tag %s", name,
+			tag);
 	(void)pthread_mutex_lock(&s->mu);
 	r = sb_snap_hold_add(snap, tag, SB_INTENT_MAKE, err);
 	if (r == 0)
@@ -40,7 +42,8 @@ hold_one(struct sb_host *h, struct sb_hsess *s, const char *name, const char *ta
 }
 
 static int
-release_one(struct sb_host *h, struct sb_hsess *s, const char *name, const char *tag, struct sb_error *err)
+release_one(struct sb_host *h, struct sb_hsess *s, const char *name, const char *tag,
+	struct sb_error *err)
 {
 	struct sb_snap *snap = sb_hostimpl_visible(s, name, err);
 	struct sb_hold *hold;
@@ -50,8 +53,8 @@ release_one(struct sb_host *h, struct sb_hsess *s, const char *name, const char 
 		return SB_E_SNAPSHOT_NOT_FOUND;
 	hold = sb_snap_hold_find(snap, tag);
 	if (!hold)
-		return sb_fail(err, SB_E_HOLD_NOT_FOUND, "%s: %s on snapshot %s", sb_code_text(SB_E_HOLD_NOT_FOUND),
-			tag, name);
+		return sb_fail(err, SB_E_HOLD_NOT_FOUND, "%s: %s on snapshot %s",
+			sb_code_text(SB_E_HOLD_NOT_FOUND), tag, name);
 	r = h->st->ops->release(h->st, s->id, name, tag, err);
 	if (r == SB_E_HOLD_NOT_FOUND)
 		r = 0;

@@ -6,8 +6,9 @@
 int
 sb_hostimpl_need_snapshots(const struct sb_host *h, struct sb_error *err)
 {
-	return h->st->ops->snapshots ? 0
-				     : sb_fail(err, SB_E_NO_SNAPSHOTS, "%s", sb_code_text(SB_E_NO_SNAPSHOTS));
+	return h->st->ops->snapshots ?
+		0 :
+		sb_fail(err, SB_E_NO_SNAPSHOTS, "%s", sb_code_text(SB_E_NO_SNAPSHOTS));
 }
 
 int
@@ -55,7 +56,8 @@ sb_hostimpl_visible(struct sb_hsess *s, const char *name, struct sb_error *err)
 	(void)pthread_mutex_lock(&s->mu);
 	snap = sb_hsess_snap_find(s, name);
 	if (!snap || snap->intent != SB_INTENT_NONE) {
-		(void)sb_fail(err, SB_E_SNAPSHOT_NOT_FOUND, "%s: %s", sb_code_text(SB_E_SNAPSHOT_NOT_FOUND), name);
+		(void)sb_fail(err, SB_E_SNAPSHOT_NOT_FOUND, "%s: %s",
+			sb_code_text(SB_E_SNAPSHOT_NOT_FOUND), name);
 		snap = NULL;
 	}
 	(void)pthread_mutex_unlock(&s->mu);

@@ -5,7 +5,10 @@
 
 #include <string.h>
 
-/* Back to `to` after a pause or resume that did not come through; a destroy meanwhile stands. `mu` held. */
+/*
+ * Back to `to` after a pause or resume that did not come through; a destroy meanwhile stands. `mu`
+ * held.
+ */
 static void
 fall_back(struct sb_host *h, struct sb_hsess *s, enum sb_host_state to)
 {
@@ -21,7 +24,8 @@ still(const struct sb_hsess *s, enum sb_host_state want, struct sb_error *err)
 {
 	if (s->state == want)
 		return 0;
-	return sb_fail(err, SB_E_SESSION_DESTROYING, "%s: %s", sb_code_text(SB_E_SESSION_DESTROYING), s->id);
+	return sb_fail(err, SB_E_SESSION_DESTROYING, "%s: %s",
+		sb_code_text(SB_E_SESSION_DESTROYING), s->id);
 }
 
 /* With the slot held. `by_shutdown` marks it to be resumed by the next start. */
@@ -96,12 +100,14 @@ with_slot(struct sb_host *h, const char *id, enum sb_host_op op, const struct sb
 		r = s ? sb_hsess_enter(s, op, call, &why) : why.code;
 		if (r == 0) {
 			if (op == SB_HOST_OP_PAUSE)
-				r = pause_now(h, s, false, sb_deadline_in(h->o.drain_timeout_ms), call, &why);
+				r = pause_now(h, s, false, sb_deadline_in(h->o.drain_timeout_ms),
+					call, &why);
 			else
 				r = resume_now(h, s, &why);
 			sb_hsess_leave(s);
 			if (r == 0)
-				atomic_fetch_add(op == SB_HOST_OP_PAUSE ? &h->paused : &h->resumed, 1);
+				atomic_fetch_add(op == SB_HOST_OP_PAUSE ? &h->paused : &h->resumed,
+					1);
 		}
 		sb_hostimpl_end(h);
 	}
@@ -124,7 +130,9 @@ sb_host_session_resume(struct sb_host *h, const char *id, const struct sb_host_c
 	return with_slot(h, id, SB_HOST_OP_RESUME, call, err);
 }
 
-/* One session of a shutdown. After the deadline its tools are killed rather than left to write on. */
+/*
+ * One session of a shutdown. After the deadline its tools are killed rather than left to write on.
+ */
 static int
 park(struct sb_host *h, struct sb_hsess *s, sb_deadline d, const struct sb_host_call *call,
 	struct sb_error *err)
@@ -165,7 +173,8 @@ sb_host_shutdown(struct sb_host *h, const struct sb_host_call *call, struct sb_e
 		int one = park(h, all[i], d, call, &why);
 
 		if (one < 0) {
-			sb_log(&h->o.log, SB_LOG_WARN, "host", "shutdown: session %s: %s", all[i]->id, why.msg);
+			sb_log(&h->o.log, SB_LOG_WARN, "host", "shutdown: session %s: %s",
+				all[i]->id, why.msg);
 			if (first == 0) {
 				first = one;
 				if (err)

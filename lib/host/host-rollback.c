@@ -39,10 +39,12 @@ check(struct sb_host *h, struct sb_hsess *s, const char *name, struct sb_error *
 		pins = later->pins;
 		(void)pthread_mutex_unlock(&s->mu);
 		if (holds > 0)
-			r = sb_fail(err, SB_E_SNAPSHOT_HELD, "%s: %s is newer than %s and would be lost",
+			r = sb_fail(err, SB_E_SNAPSHOT_HELD,
+				"%s: %s is newer than %s and would be lost",
 				sb_code_text(SB_E_SNAPSHOT_HELD), later->name, name);
 		else if (pins > 0 || sb_hostimpl_forks(h, s->uid, later->name) > 0)
-			r = sb_fail(err, SB_E_SNAPSHOT_IN_USE, "%s: %s is newer than %s and would be lost",
+			r = sb_fail(err, SB_E_SNAPSHOT_IN_USE,
+				"%s: %s is newer than %s and would be lost",
 				sb_code_text(SB_E_SNAPSHOT_IN_USE), later->name, name);
 	}
 	return r;
@@ -94,9 +96,10 @@ quiet(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 static bool
 untouched(int r)
 {
-	return r == SB_E_SNAPSHOT_NOT_FOUND || r == SB_E_SNAPSHOT_IN_USE || r == SB_E_SNAPSHOT_HELD ||
-		r == SB_E_STORAGE_BUSY || r == SB_E_DENIED || r == SB_E_UNSUPPORTED || r == SB_E_TOOLS_IN_FLIGHT ||
-		r == SB_E_INVAL || r == SB_E_NOMEM;
+	return r == SB_E_SNAPSHOT_NOT_FOUND || r == SB_E_SNAPSHOT_IN_USE ||
+		r == SB_E_SNAPSHOT_HELD || r == SB_E_STORAGE_BUSY || r == SB_E_DENIED ||
+		r == SB_E_UNSUPPORTED || r == SB_E_TOOLS_IN_FLIGHT || r == SB_E_INVAL ||
+		r == SB_E_NOMEM;
 }
 
 /* The names of everything newer than the target. `mu` held. */
@@ -110,8 +113,10 @@ newer(const struct sb_hsess *s, struct sb_strlist *out, struct sb_error *err)
 	return r;
 }
 
-/* Writes down the end. `mu` held. A database that fails here leaves the intent: rolling back again is harmless
- * as long as nothing runs in the session, so it is FAILED for now. */
+/*
+ * Writes down the end. `mu` held. A database that fails here leaves the intent: rolling back again
+ * is harmless as long as nothing runs in the session, so it is FAILED for now.
+ */
 static int
 succeed(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 {
@@ -123,7 +128,8 @@ succeed(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 	int r = newer(s, &dropped, err);
 
 	if (s->state == SB_HOST_DESTROYING)
-		return sb_fail(err, SB_E_SESSION_DESTROYING, "%s: %s", sb_code_text(SB_E_SESSION_DESTROYING), s->id);
+		return sb_fail(err, SB_E_SESSION_DESTROYING, "%s: %s",
+			sb_code_text(SB_E_SESSION_DESTROYING), s->id);
 	if (r == 0) {
 		if (snap)
 			s->turn = snap->turn;
@@ -142,7 +148,8 @@ succeed(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 		free(target);
 		free(why);
 		s->state = SB_HOST_ACTIVE;
-		sb_event_note(h->events, "session.rolled_back", s->id, snap ? snap->name : NULL, s->state);
+		sb_event_note(h->events, "session.rolled_back", s->id, snap ? snap->name : NULL,
+			s->state);
 	}
 	(void)pthread_cond_broadcast(&s->cv);
 	return r;
@@ -171,7 +178,8 @@ give_up(struct sb_host *h, struct sb_hsess *s, enum sb_host_state before, int r,
 }
 
 int
-sb_hostimpl_roll(struct sb_host *h, struct sb_hsess *s, enum sb_host_state before, struct sb_error *err)
+sb_hostimpl_roll(struct sb_host *h, struct sb_hsess *s, enum sb_host_state before,
+	struct sb_error *err)
 {
 	struct sb_error why = { 0 };
 	int r = quiet(h, s, &why);

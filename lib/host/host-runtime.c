@@ -20,7 +20,8 @@ sb_hostimpl_runtime(struct sb_host *h, enum sb_host_runtime kind, struct sb_erro
 }
 
 enum sb_host_network
-sb_hostimpl_network_for(const struct sb_host *h, const struct sb_runtime *rt, enum sb_host_network asked)
+sb_hostimpl_network_for(const struct sb_host *h, const struct sb_runtime *rt,
+	enum sb_host_network asked)
 {
 	if (asked == SB_HOST_NET_DEFAULT)
 		asked = h->o.default_network;
@@ -30,18 +31,21 @@ sb_hostimpl_network_for(const struct sb_host *h, const struct sb_runtime *rt, en
 }
 
 struct sb_runtime *
-sb_hostimpl_runtime_for(struct sb_host *h, const struct sb_host_create_opts *o, struct sb_error *err)
+sb_hostimpl_runtime_for(struct sb_host *h, const struct sb_host_create_opts *o,
+	struct sb_error *err)
 {
 	enum sb_host_network net = o->network ? o->network : h->o.default_network;
 	struct sb_runtime *rt;
 
-	if ((unsigned)o->runtime > SB_HOST_RUNTIME_AUTO || (unsigned)o->network > SB_HOST_NET_HOST) {
-		(void)sb_fail(err, SB_E_INVAL, "runtime %d or network %d is not one", (int)o->runtime, (int)o->network);
+	if ((unsigned)o->runtime > SB_HOST_RUNTIME_AUTO ||
+		(unsigned)o->network > SB_HOST_NET_HOST) {
+		(void)sb_fail(err, SB_E_INVAL, "runtime %d or network %d is not one",
+			(int)o->runtime, (int)o->network);
 		return NULL;
 	}
 	if (o->runtime != SB_HOST_RUNTIME_AUTO && o->runtime < h->rt->ops->kind) {
-		(void)sb_fail(err, SB_E_DENIED, "runtime %s isolates less than this host's %s", sb_host_runtime_name(o->runtime),
-			h->rt->ops->name);
+		(void)sb_fail(err, SB_E_DENIED, "runtime %s isolates less than this host's %s",
+			sb_host_runtime_name(o->runtime), h->rt->ops->name);
 		return NULL;
 	}
 	rt = sb_hostimpl_runtime(h, o->runtime, err);

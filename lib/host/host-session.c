@@ -11,7 +11,8 @@ static int
 set_labels(struct sb_strmap *m, const struct sb_host_label *labels, size_t n, struct sb_error *err)
 {
 	for (size_t i = 0; i < n; i++) {
-		int r = sb_strmap_set(m, labels[i].key, labels[i].value ? labels[i].value : "", err);
+		int r = sb_strmap_set(m, labels[i].key, labels[i].value ? labels[i].value : "",
+			err);
 
 		if (r < 0)
 			return r;
@@ -28,13 +29,15 @@ make_id(char out[SB_HOST_ID_MAX + 1], struct sb_error *err)
 	int r = sb_random(rnd, sizeof rnd, err);
 
 	if (r == 0)
-		(void)snprintf(out, SB_HOST_ID_MAX + 1, "sess-%s", sb_str_hex(rnd, sizeof rnd, hex));
+		(void)snprintf(out, SB_HOST_ID_MAX + 1, "sess-%s",
+			sb_str_hex(rnd, sizeof rnd, hex));
 	return r;
 }
 
 /* The object of a new session with everything the request says; CREATING, its slot taken. */
 static struct sb_hsess *
-new_session(const struct sb_host_create_opts *o, const struct sb_hostimpl_origin *from, struct sb_error *err)
+new_session(const struct sb_host_create_opts *o, const struct sb_hostimpl_origin *from,
+	struct sb_error *err)
 {
 	sb_auto(sb_hsess) struct sb_hsess *s = NULL;
 	char id[SB_HOST_ID_MAX + 1];
@@ -72,8 +75,8 @@ new_session(const struct sb_host_create_opts *o, const struct sb_hostimpl_origin
 }
 
 /*
- * Into the map and the database: from here on the session exists, whatever happens to us. Whoever wants this session waits
- * for the database by its own lock; those who want another do not.
+ * Into the map and the database: from here on the session exists, whatever happens to us. Whoever
+ * wants this session waits for the database by its own lock; those who want another do not.
  */
 static int
 register_session(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
@@ -119,14 +122,18 @@ activate(struct sb_host *h, struct sb_hsess *s, char *mountpoint, struct sb_host
 	if (s->state == SB_HOST_CREATING)
 		r = sb_hostimpl_set_state(h, s, SB_HOST_ACTIVE, true, err);
 	else
-		r = sb_fail(err, SB_E_SESSION_DESTROYING, "%s: %s", sb_code_text(SB_E_SESSION_DESTROYING), s->id);
+		r = sb_fail(err, SB_E_SESSION_DESTROYING, "%s: %s",
+			sb_code_text(SB_E_SESSION_DESTROYING), s->id);
 	if (r == 0)
 		r = sb_hsess_describe(s, out, err);
 	(void)pthread_mutex_unlock(&s->mu);
 	return r;
 }
 
-/* A creation that failed leaves nothing; what cannot be removed now is DESTROYING and removed later. */
+/*
+ * A creation that failed leaves nothing; what cannot be removed now is DESTROYING and removed
+ * later.
+ */
 static void
 abandon(struct sb_host *h, struct sb_hsess *s)
 {
@@ -140,15 +147,16 @@ abandon(struct sb_host *h, struct sb_hsess *s)
 	if (r == 0)
 		r = sb_hostimpl_finish_destroy(h, s, &why);
 	if (r < 0) {
-		sb_log(&h->o.log, SB_LOG_WARN, "host", "session %s: undo of the creation: %s", s->id, why.msg);
+		sb_log(&h->o.log, SB_LOG_WARN, "host", "session %s: undo of the creation: %s",
+			s->id, why.msg);
 		sb_hostimpl_poke(h);
 	}
 }
 
 int
 sb_hostimpl_create(struct sb_host *h, const struct sb_host_create_opts *o,
-	const struct sb_hostimpl_origin *from, const struct sb_host_call *call, struct sb_host_session *out,
-	struct sb_error *err)
+	const struct sb_hostimpl_origin *from, const struct sb_host_call *call,
+	struct sb_host_session *out, struct sb_error *err)
 {
 	sb_auto(sb_hsess) struct sb_hsess *s = NULL;
 	struct sb_host_create_opts picked;
@@ -158,7 +166,8 @@ sb_hostimpl_create(struct sb_host *h, const struct sb_host_create_opts *o,
 	int r;
 
 	if (from->src.quota && !h->st->ops->quota)
-		return sb_fail(err, SB_E_UNSUPPORTED, "quota: storage %s cannot enforce one", h->st->ops->name);
+		return sb_fail(err, SB_E_UNSUPPORTED, "quota: storage %s cannot enforce one",
+			h->st->ops->name);
 	if (from->parent) {
 		/* A fork stays where its origin is, unless it asks for something else. */
 		picked = *o;
@@ -188,7 +197,8 @@ sb_hostimpl_create(struct sb_host *h, const struct sb_host_create_opts *o,
 		return r;
 	r = h->st->ops->create(h->st, s->id, &from->src, call, &mountpoint, &why);
 	if (r == SB_E_EXISTS)
-		r = sb_fail(&why, SB_E_SESSION_EXISTS, "%s: %s (left in the storage, unknown to the host)",
+		r = sb_fail(&why, SB_E_SESSION_EXISTS,
+			"%s: %s (left in the storage, unknown to the host)",
 			sb_code_text(SB_E_SESSION_EXISTS), s->id);
 	if (r == 0)
 		r = activate(h, s, mountpoint, out, &why);
@@ -265,7 +275,8 @@ sb_host_session_get(struct sb_host *h, const char *id, bool measure, struct sb_h
 	}
 	(void)pthread_mutex_lock(&s->mu);
 	if (s->gone)
-		r = sb_fail(err, SB_E_SESSION_NOT_FOUND, "%s: %s", sb_code_text(SB_E_SESSION_NOT_FOUND), s->id);
+		r = sb_fail(err, SB_E_SESSION_NOT_FOUND, "%s: %s",
+			sb_code_text(SB_E_SESSION_NOT_FOUND), s->id);
 	else
 		r = sb_hsess_describe(s, out, err);
 	(void)pthread_mutex_unlock(&s->mu);
@@ -288,7 +299,9 @@ matches(const struct sb_hsess *s, const struct sb_host_filter *f)
 	for (size_t i = 0; i < f->n_labels; i++) {
 		const char *v = sb_strmap_get(&s->labels, f->labels[i].key);
 
-		if (!v || (f->labels[i].value && *f->labels[i].value && strcmp(v, f->labels[i].value) != 0))
+		if (!v ||
+			(f->labels[i].value && *f->labels[i].value &&
+				strcmp(v, f->labels[i].value) != 0))
 			return false;
 	}
 	return true;
@@ -312,7 +325,8 @@ list(struct sb_host *h, const struct sb_host_filter *f, struct sb_host_session *
 	for (size_t i = 0; i < n_all; i++) {
 		struct sb_hsess *s = all[i];
 
-		if (r == 0 && (!f->after || strcmp(s->id, f->after) > 0) && (f->limit == 0 || n < f->limit)) {
+		if (r == 0 && (!f->after || strcmp(s->id, f->after) > 0) &&
+			(f->limit == 0 || n < f->limit)) {
 			(void)pthread_mutex_lock(&s->mu);
 			if (matches(s, f)) {
 				r = sb_hsess_describe(s, &v[n], err);
@@ -332,8 +346,8 @@ list(struct sb_host *h, const struct sb_host_filter *f, struct sb_host_session *
 }
 
 int
-sb_host_session_list(struct sb_host *h, const struct sb_host_filter *filter, struct sb_host_session **out,
-	size_t *out_n, struct sb_error *err)
+sb_host_session_list(struct sb_host *h, const struct sb_host_filter *filter,
+	struct sb_host_session **out, size_t *out_n, struct sb_error *err)
 {
 	struct sb_host_filter f = SB_HOST_FILTER_INIT;
 	int r;
@@ -350,8 +364,8 @@ sb_host_session_list(struct sb_host *h, const struct sb_host_filter *filter, str
 }
 
 int
-sb_host_session_set_labels(struct sb_host *h, const char *id, const struct sb_host_label *labels, size_t n,
-	struct sb_error *err)
+sb_host_session_set_labels(struct sb_host *h, const char *id, const struct sb_host_label *labels,
+	size_t n, struct sb_error *err)
 {
 	sb_auto(sb_strmap) struct sb_strmap m = { 0 };
 	sb_auto(sb_hsess) struct sb_hsess *s = NULL;
@@ -366,9 +380,9 @@ sb_host_session_set_labels(struct sb_host *h, const char *id, const struct sb_ho
 	}
 	if (r == 0) {
 		(void)pthread_mutex_lock(&s->mu);
-		r = s->gone ? sb_fail(&why, SB_E_SESSION_NOT_FOUND, "%s: %s", sb_code_text(SB_E_SESSION_NOT_FOUND),
-				      s->id)
-			    : sb_host_state_admit(SB_HOST_OP_LABELS, s->state, s->id, &why);
+		r = s->gone ? sb_fail(&why, SB_E_SESSION_NOT_FOUND, "%s: %s",
+				      sb_code_text(SB_E_SESSION_NOT_FOUND), s->id) :
+			      sb_host_state_admit(SB_HOST_OP_LABELS, s->state, s->id, &why);
 		if (r == 0)
 			r = sb_hostdb_labels_set(h->db, s->uid, &m, &why);
 		if (r == 0) {

@@ -22,7 +22,8 @@ turn_name(const struct sb_host *h, const char *name, uint64_t *turn)
 	const char *p = name + len + 1;
 	uint64_t v = 0;
 
-	if (!sb_str_starts(name, h->o.snapshot_prefix) || name[len] != '-' || !isdigit((unsigned char)*p))
+	if (!sb_str_starts(name, h->o.snapshot_prefix) || name[len] != '-' ||
+		!isdigit((unsigned char)*p))
 		return false;
 	for (; isdigit((unsigned char)*p) && v < UINT64_MAX / 100; p++)
 		v = v * 10 + (uint64_t)(*p - '0');
@@ -51,10 +52,12 @@ check_name(const struct sb_host *h, const char *name, struct sb_error *err)
 
 	if (r < 0)
 		return r;
-	if (sb_hostimpl_snap_kind(h, name, &turn) != SB_HOST_SNAP_NAMED || sb_str_starts(name, ZFS_DIFF_PREFIX))
+	if (sb_hostimpl_snap_kind(h, name, &turn) != SB_HOST_SNAP_NAMED ||
+		sb_str_starts(name, ZFS_DIFF_PREFIX))
 		return sb_fail(err, SB_E_INVAL,
-			"snapshot name \"%.80s\" is reserved (%s-NNNN, tool-..., fork-... are made by the host)", name,
-			h->o.snapshot_prefix);
+			"snapshot name \"%.80s\" is reserved (%s-NNNN, tool-..., fork-... are made "
+			"by the host)",
+			name, h->o.snapshot_prefix);
 	return 0;
 }
 
@@ -66,8 +69,11 @@ describe(struct sb_host *h, const struct sb_hsess *s, const struct sb_snap *snap
 
 	if (!dataset)
 		return sb_fail(err, SB_E_NOMEM, "snapshot %s", snap->name);
-	*out = (struct sb_host_snapshot){ .kind = snap->kind, .turn = snap->turn,
-		.created_ns = snap->created_ns, .holds = sb_snap_holds(snap), .forks = snap->pins,
+	*out = (struct sb_host_snapshot){ .kind = snap->kind,
+		.turn = snap->turn,
+		.created_ns = snap->created_ns,
+		.holds = sb_snap_holds(snap),
+		.forks = snap->pins,
 		.dataset = dataset };
 	(void)snprintf(out->name, sizeof out->name, "%s", snap->name);
 	return 0;
@@ -103,9 +109,10 @@ exists(struct sb_host *h, const struct sb_hsess *s, const char *name)
 static bool
 definite(int r)
 {
-	return r == SB_E_SNAPSHOT_EXISTS || r == SB_E_SNAPSHOT_NOT_FOUND || r == SB_E_SNAPSHOT_HELD ||
-		r == SB_E_SNAPSHOT_IN_USE || r == SB_E_INVAL || r == SB_E_DENIED || r == SB_E_NOSPACE ||
-		r == SB_E_POOL_FULL || r == SB_E_UNSUPPORTED || r == SB_E_STORAGE_BUSY;
+	return r == SB_E_SNAPSHOT_EXISTS || r == SB_E_SNAPSHOT_NOT_FOUND ||
+		r == SB_E_SNAPSHOT_HELD || r == SB_E_SNAPSHOT_IN_USE || r == SB_E_INVAL ||
+		r == SB_E_DENIED || r == SB_E_NOSPACE || r == SB_E_POOL_FULL ||
+		r == SB_E_UNSUPPORTED || r == SB_E_STORAGE_BUSY;
 }
 
 /* Makes the name free and notes the intent. With the slot held; `snap` is the list's afterwards. */
@@ -118,7 +125,8 @@ intend(struct sb_host *h, struct sb_hsess *s, struct sb_snap **snap, struct sb_e
 	(void)pthread_mutex_lock(&s->mu);
 	old = sb_hsess_snap_find(s, (*snap)->name);
 	if (old && old->intent == SB_INTENT_NONE)
-		r = sb_fail(err, SB_E_SNAPSHOT_EXISTS, "%s: %s", sb_code_text(SB_E_SNAPSHOT_EXISTS), old->name);
+		r = sb_fail(err, SB_E_SNAPSHOT_EXISTS, "%s: %s", sb_code_text(SB_E_SNAPSHOT_EXISTS),
+			old->name);
 	(void)pthread_mutex_unlock(&s->mu);
 	if (r == 0 && old)
 		r = sb_hostimpl_purge(h, s, err);
@@ -164,8 +172,9 @@ confirm(struct sb_host *h, struct sb_hsess *s, struct sb_snap *snap, struct sb_h
 }
 
 int
-sb_hostimpl_snapshot(struct sb_host *h, struct sb_hsess *s, const char *name, enum sb_host_snap_kind kind,
-	uint64_t turn, struct sb_host_snapshot *out, struct sb_error *err)
+sb_hostimpl_snapshot(struct sb_host *h, struct sb_hsess *s, const char *name,
+	enum sb_host_snap_kind kind, uint64_t turn, struct sb_host_snapshot *out,
+	struct sb_error *err)
 {
 	sb_auto(sb_snap) struct sb_snap *mine = sb_snap_new(name, kind, err);
 	struct sb_snap *snap = mine;
@@ -272,7 +281,8 @@ void
 sb_hostimpl_retain(struct sb_host *h, struct sb_hsess *s, enum sb_host_snap_kind kind)
 {
 	const unsigned limits[SB_HOST_SNAP_KINDS] = { [SB_HOST_SNAP_TURN] = h->o.keep_turn,
-		[SB_HOST_SNAP_NAMED] = h->o.keep_named, [SB_HOST_SNAP_TOOL] = h->o.keep_tool };
+		[SB_HOST_SNAP_NAMED] = h->o.keep_named,
+		[SB_HOST_SNAP_TOOL] = h->o.keep_tool };
 	unsigned have = 0;
 	bool any = false;
 
@@ -283,10 +293,12 @@ sb_hostimpl_retain(struct sb_host *h, struct sb_hsess *s, enum sb_host_snap_kind
 		bool over, free_to_go;
 
 		(void)pthread_mutex_lock(&s->mu);
-		over = snap->kind == kind && snap->intent == SB_INTENT_NONE && ++have > limits[kind];
+		over = snap->kind == kind && snap->intent == SB_INTENT_NONE &&
+			++have > limits[kind];
 		free_to_go = over && snap->pins == 0 && sb_snap_holds(snap) == 0;
 		(void)pthread_mutex_unlock(&s->mu);
-		if (free_to_go && sb_hostimpl_forks(h, s->uid, snap->name) == 0 && doom(h, s, snap, NULL) == 0)
+		if (free_to_go && sb_hostimpl_forks(h, s->uid, snap->name) == 0 &&
+			doom(h, s, snap, NULL) == 0)
 			any = true;
 	}
 	if (!any)
@@ -301,8 +313,8 @@ sb_hostimpl_retain(struct sb_host *h, struct sb_hsess *s, enum sb_host_snap_kind
 }
 
 int
-sb_host_snapshot_create(struct sb_host *h, const char *id, const char *name, const struct sb_host_call *call,
-	struct sb_host_snapshot *out, struct sb_error *err)
+sb_host_snapshot_create(struct sb_host *h, const char *id, const char *name,
+	const struct sb_host_call *call, struct sb_host_snapshot *out, struct sb_error *err)
 {
 	struct sb_hsess *s;
 	int r = check_name(h, name, err);
@@ -320,7 +332,8 @@ sb_host_snapshot_create(struct sb_host *h, const char *id, const char *name, con
 
 /* Tools wait outside while the turn's snapshot is taken. */
 static int
-close_gate(struct sb_host *h, struct sb_hsess *s, const struct sb_host_call *call, struct sb_error *err)
+close_gate(struct sb_host *h, struct sb_hsess *s, const struct sb_host_call *call,
+	struct sb_error *err)
 {
 	int r;
 
@@ -353,7 +366,8 @@ take_turn(struct sb_host *h, struct sb_hsess *s, struct sb_host_snapshot *out, s
 		if (i == 1)
 			(void)snprintf(name, sizeof name, "%s-%04llu", h->o.snapshot_prefix, turn);
 		else
-			(void)snprintf(name, sizeof name, "%s-%04llu-%u", h->o.snapshot_prefix, turn, i);
+			(void)snprintf(name, sizeof name, "%s-%04llu-%u", h->o.snapshot_prefix,
+				turn, i);
 		r = sb_hostimpl_snapshot(h, s, name, SB_HOST_SNAP_TURN, turn, out, err);
 		if (r != SB_E_SNAPSHOT_EXISTS)
 			break;
@@ -452,16 +466,18 @@ delete_one(struct sb_host *h, struct sb_hsess *s, const char *name, struct sb_er
 	pins = snap->pins;
 	(void)pthread_mutex_unlock(&s->mu);
 	if (holds > 0)
-		return sb_fail(err, SB_E_SNAPSHOT_HELD, "%s: %s", sb_code_text(SB_E_SNAPSHOT_HELD), name);
+		return sb_fail(err, SB_E_SNAPSHOT_HELD, "%s: %s", sb_code_text(SB_E_SNAPSHOT_HELD),
+			name);
 	if (pins > 0 || sb_hostimpl_forks(h, s->uid, name) > 0)
-		return sb_fail(err, SB_E_SNAPSHOT_IN_USE, "%s: %s", sb_code_text(SB_E_SNAPSHOT_IN_USE), name);
+		return sb_fail(err, SB_E_SNAPSHOT_IN_USE, "%s: %s",
+			sb_code_text(SB_E_SNAPSHOT_IN_USE), name);
 	r = doom(h, s, snap, err);
 	return r < 0 ? r : sb_hostimpl_purge(h, s, err);
 }
 
 int
-sb_host_snapshot_delete(struct sb_host *h, const char *id, const char *name, const struct sb_host_call *call,
-	struct sb_error *err)
+sb_host_snapshot_delete(struct sb_host *h, const char *id, const char *name,
+	const struct sb_host_call *call, struct sb_error *err)
 {
 	struct sb_hsess *s;
 	int r = sb_idcheck_snapshot(name, err);

@@ -77,7 +77,8 @@ sb_hostimpl_map_add(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 	size_t i;
 
 	if (sb_hostimpl_map_get(h, s->id))
-		return sb_fail(err, SB_E_SESSION_EXISTS, "%s: %s", sb_code_text(SB_E_SESSION_EXISTS), s->id);
+		return sb_fail(err, SB_E_SESSION_EXISTS, "%s: %s",
+			sb_code_text(SB_E_SESSION_EXISTS), s->id);
 	if (h->n_sessions >= h->n_buckets)
 		grow(h);
 	i = hash(s->id) % h->n_buckets;
@@ -139,7 +140,8 @@ sb_hostimpl_find(struct sb_host *h, const char *id, struct sb_error *err)
 		(void)sb_hsess_ref(s);
 	(void)pthread_mutex_unlock(&h->mu);
 	if (!s)
-		(void)sb_fail(err, SB_E_SESSION_NOT_FOUND, "%s: %s", sb_code_text(SB_E_SESSION_NOT_FOUND), id);
+		(void)sb_fail(err, SB_E_SESSION_NOT_FOUND, "%s: %s",
+			sb_code_text(SB_E_SESSION_NOT_FOUND), id);
 	return s;
 }
 
@@ -197,7 +199,8 @@ sb_hostimpl_set_state(struct sb_host *h, struct sb_hsess *s, enum sb_host_state 
 
 	if (!sb_host_state_may(s->state, to))
 		return sb_fail(err, SB_E_INVALID_STATE, "%s: session %s cannot go from %s to %s",
-			sb_code_text(SB_E_INVALID_STATE), s->id, sb_host_state_name(s->state), sb_host_state_name(to));
+			sb_code_text(SB_E_INVALID_STATE), s->id, sb_host_state_name(s->state),
+			sb_host_state_name(to));
 	r = sb_hostdb_session_update(h->db, s, to, durable, err);
 	if (r < 0)
 		return r;
@@ -217,17 +220,21 @@ check_opts(const struct sb_host_opts *o, struct sb_error *err)
 	if ((unsigned)o->runtime > SB_HOST_RUNTIME_AUTO)
 		return sb_fail(err, SB_E_INVAL, "unknown container_runtime %d", (int)o->runtime);
 	if ((unsigned)o->default_network > SB_HOST_NET_HOST)
-		return sb_fail(err, SB_E_INVAL, "unknown default_network %d", (int)o->default_network);
+		return sb_fail(err, SB_E_INVAL, "unknown default_network %d",
+			(int)o->default_network);
 	if (!(o->warn_at > 0 && o->warn_at <= o->critical_at && o->critical_at <= 1))
-		return sb_fail(err, SB_E_INVAL, "space thresholds %g and %g: need 0 < warn <= critical <= 1",
-			o->warn_at, o->critical_at);
+		return sb_fail(err, SB_E_INVAL,
+			"space thresholds %g and %g: need 0 < warn <= critical <= 1", o->warn_at,
+			o->critical_at);
 	if (sb_idcheck_snapshot(o->snapshot_prefix, err) < 0)
 		return sb_wrap(err, SB_E_INVAL, "snapshot prefix");
 	if (strlen(o->snapshot_prefix) > PREFIX_MAX || strcmp(o->snapshot_prefix, "tool") == 0 ||
 		strcmp(o->snapshot_prefix, "fork") == 0)
-		return sb_fail(err, SB_E_INVAL, "snapshot prefix \"%.80s\": too long, or reserved", o->snapshot_prefix);
+		return sb_fail(err, SB_E_INVAL, "snapshot prefix \"%.80s\": too long, or reserved",
+			o->snapshot_prefix);
 	if (o->storage_timeout_ms <= 0 || o->drain_timeout_ms <= 0 || o->shutdown_timeout_ms <= 0 ||
-		o->health_interval_ms <= 0 || o->tool_timeout_ms <= 0 || o->transfer_timeout_ms <= 0)
+		o->health_interval_ms <= 0 || o->tool_timeout_ms <= 0 ||
+		o->transfer_timeout_ms <= 0)
 		return sb_fail(err, SB_E_INVAL, "a timeout or interval is not positive");
 	return 0;
 }
@@ -237,10 +244,11 @@ static int
 copy_opts(struct sb_host *h, const struct sb_host_opts *opts, struct sb_error *err)
 {
 	struct sb_host_opts o = SB_HOST_OPTS_INIT;
-	const char **str[] = { &h->o.state_dir, &h->o.pool, &h->o.bases_dataset, &h->o.sessions_dataset,
-		&h->o.sessions_root_dir, &h->o.bases_dir, &h->o.zfs_path, &h->o.zpool_path,
-		&h->o.advertise_addr, &h->o.snapshot_prefix, &h->o.default_base, &h->o.rootfs, &h->o.box_path,
-		&h->o.bwrap_path, &h->o.runsc_path, &h->o.runsc_platform, &h->o.sandbox_netns };
+	const char **str[] = { &h->o.state_dir, &h->o.pool, &h->o.bases_dataset,
+		&h->o.sessions_dataset, &h->o.sessions_root_dir, &h->o.bases_dir, &h->o.zfs_path,
+		&h->o.zpool_path, &h->o.advertise_addr, &h->o.snapshot_prefix, &h->o.default_base,
+		&h->o.rootfs, &h->o.box_path, &h->o.bwrap_path, &h->o.runsc_path,
+		&h->o.runsc_platform, &h->o.sandbox_netns };
 
 	memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
 	o.size = sizeof o;
@@ -260,7 +268,10 @@ copy_opts(struct sb_host *h, const struct sb_host_opts *opts, struct sb_error *e
 	return check_opts(&h->o, err);
 }
 
-/* An exclusive flock with a deadline, then shared: helper processes of a killed host may still be at work. */
+/*
+ * An exclusive flock with a deadline, then shared: helper processes of a killed host may still be
+ * at work.
+ */
 static int
 wait_for_helpers(int fd, int64_t ms, struct sb_error *err)
 {
@@ -271,7 +282,8 @@ wait_for_helpers(int fd, int64_t ms, struct sb_error *err)
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return sb_fail_errno(err, "lock the operations file");
 		if (sb_deadline_passed(d))
-			return sb_fail(err, SB_E_LOCKED, "storage commands of the last run are still at work");
+			return sb_fail(err, SB_E_LOCKED,
+				"storage commands of the last run are still at work");
 		(void)nanosleep(&pause, NULL);
 	}
 	return flock(fd, LOCK_SH) < 0 ? sb_fail_errno(err, "lock the operations file") : 0;
@@ -374,8 +386,8 @@ sb_host_open(const struct sb_host_opts *opts, struct sb_error *err)
 		r = open_state(h, &why);
 	if (r == 0) {
 		h->events = sb_event_new(h->o.on_event, h->o.event_arg, &why);
-		h->st = h->o.storage == SB_HOST_ZFS ? sb_storage_zfs_open(&h->o, h->ops_fd, &why)
-						    : sb_storage_local_open(&h->o, &why);
+		h->st = h->o.storage == SB_HOST_ZFS ? sb_storage_zfs_open(&h->o, h->ops_fd, &why) :
+						      sb_storage_local_open(&h->o, &why);
 		if (h->st) {
 			const struct sb_runtime_opts o = { .host = &h->o, .key = h->key };
 

@@ -71,7 +71,8 @@ session_row(sqlite3_stmt *stmt, void *arg, struct sb_error *err)
 	if (!s)
 		return SB_E_NOMEM;
 	if (!state || !sb_host_state_parse(state, &s->state))
-		return sb_fail(err, SB_E_CORRUPT, "host database: session %s has an unknown state", id);
+		return sb_fail(err, SB_E_CORRUPT, "host database: session %s has an unknown state",
+			id);
 	s->uid = sqlite3_column_int64(stmt, 0);
 	s->resume = sqlite3_column_int64(stmt, 3) != 0;
 	s->parent_uid = sqlite3_column_int64(stmt, 6);
@@ -83,10 +84,14 @@ session_row(sqlite3_stmt *stmt, void *arg, struct sb_error *err)
 	if (!text(stmt, 16) || !sb_host_runtime_from(text(stmt, 16), &s->runtime))
 		s->runtime = SB_HOST_RUNTIME_AUTO;
 	if (text(stmt, 17) && !sb_host_network_from(text(stmt, 17), &s->network))
-		return sb_fail(err, SB_E_CORRUPT, "host database: session %s has an unknown network", id);
-	if ((r = take(stmt, 4, &s->mountpoint, err)) < 0 || (r = take(stmt, 5, &s->base, err)) < 0 ||
-		(r = take(stmt, 7, &s->parent_id, err)) < 0 || (r = take(stmt, 8, &s->parent_snap, err)) < 0 ||
-		(r = take(stmt, 9, &s->why, err)) < 0 || (r = take(stmt, 10, &s->rollback_to, err)) < 0)
+		return sb_fail(err, SB_E_CORRUPT,
+			"host database: session %s has an unknown network", id);
+	if ((r = take(stmt, 4, &s->mountpoint, err)) < 0 ||
+		(r = take(stmt, 5, &s->base, err)) < 0 ||
+		(r = take(stmt, 7, &s->parent_id, err)) < 0 ||
+		(r = take(stmt, 8, &s->parent_snap, err)) < 0 ||
+		(r = take(stmt, 9, &s->why, err)) < 0 ||
+		(r = take(stmt, 10, &s->rollback_to, err)) < 0)
 		return r;
 	r = keep(arg, s, err);
 	if (r == 0)
@@ -112,7 +117,8 @@ snap_row(sqlite3_stmt *stmt, void *arg, struct sb_error *err)
 	int r;
 
 	if (kind < 0 || kind >= SB_HOST_SNAP_KINDS || intent < 0 || intent > SB_INTENT_REMOVE)
-		return sb_fail(err, SB_E_CORRUPT, "host database: session %s has a bad snapshot", s->id);
+		return sb_fail(err, SB_E_CORRUPT, "host database: session %s has a bad snapshot",
+			s->id);
 	snap = sb_snap_new(text(stmt, 0), (enum sb_host_snap_kind)kind, err);
 	if (!snap)
 		return SB_E_NOMEM;
@@ -133,23 +139,25 @@ hold_row(sqlite3_stmt *stmt, void *arg, struct sb_error *err)
 	int64_t intent = sqlite3_column_int64(stmt, 2);
 
 	if (!snap || intent < 0 || intent > SB_INTENT_REMOVE)
-		return sb_fail(err, SB_E_CORRUPT, "host database: session %s has a bad hold", s->id);
+		return sb_fail(err, SB_E_CORRUPT, "host database: session %s has a bad hold",
+			s->id);
 	return sb_snap_hold_add(snap, text(stmt, 1), (enum sb_intent)intent, err);
 }
 
 static int
 load_parts(struct sb_hostdb *db, struct sb_hsess *s, struct sb_error *err)
 {
-	int r = sb_hostdb_query_(db, "SELECT key, value FROM labels WHERE uid = ? ORDER BY key", label_row, s,
-		s->uid, err);
+	int r = sb_hostdb_query_(db, "SELECT key, value FROM labels WHERE uid = ? ORDER BY key",
+		label_row, s, s->uid, err);
 
 	if (r == 0)
 		r = sb_hostdb_query_(db,
-			"SELECT name, kind, intent, turn, created_ns FROM snapshots WHERE uid = ? ORDER BY seq",
+			"SELECT name, kind, intent, turn, created_ns FROM snapshots WHERE uid = ? "
+			"ORDER BY seq",
 			snap_row, s, s->uid, err);
 	if (r == 0)
-		r = sb_hostdb_query_(db, "SELECT name, tag, intent FROM holds WHERE uid = ?", hold_row, s, s->uid,
-			err);
+		r = sb_hostdb_query_(db, "SELECT name, tag, intent FROM holds WHERE uid = ?",
+			hold_row, s, s->uid, err);
 	return r;
 }
 
@@ -158,8 +166,10 @@ sb_hostdb_load(struct sb_hostdb *db, sb_hostdb_session_fn fn, void *arg, struct 
 {
 	struct load l = { .db = db };
 	int r = sb_hostdb_query_(db,
-		"SELECT uid, id, state, resume, mountpoint, base, parent_uid, parent_id, parent_snap, why,"
-		" rollback_to, turn, quota, snap_seq, proc_seq, created_ns, runtime, network FROM sessions WHERE uid > ? ORDER BY uid",
+		"SELECT uid, id, state, resume, mountpoint, base, parent_uid, parent_id, "
+		"parent_snap, why,"
+		" rollback_to, turn, quota, snap_seq, proc_seq, created_ns, runtime, network FROM "
+		"sessions WHERE uid > ? ORDER BY uid",
 		session_row, &l, 0, err);
 
 	for (size_t i = 0; i < l.n; i++) {
@@ -209,7 +219,8 @@ sb_hostdb_proc_load(struct sb_hostdb *db, int64_t uid, sb_hostdb_proc_fn fn, voi
 	struct proc_load l = { fn, arg };
 
 	return sb_hostdb_query_(db,
-		"SELECT id, seq, binary, address, status, has_exit, exit_code, pid, start_ticks, boot_id,"
+		"SELECT id, seq, binary, address, status, has_exit, exit_code, pid, start_ticks, "
+		"boot_id,"
 		" started_ns, ended_ns, port FROM processes WHERE uid = ? ORDER BY seq",
 		proc_row, &l, uid, err);
 }

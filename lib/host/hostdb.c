@@ -41,7 +41,8 @@ static const char schema[] =
 	"CREATE TABLE snapshots("
 	" seq INTEGER PRIMARY KEY AUTOINCREMENT,"
 	" uid INTEGER NOT NULL REFERENCES sessions(uid) ON DELETE CASCADE,"
-	" name TEXT NOT NULL, kind INTEGER NOT NULL, intent INTEGER NOT NULL, turn INTEGER NOT NULL,"
+	" name TEXT NOT NULL, kind INTEGER NOT NULL, intent INTEGER NOT NULL, turn INTEGER NOT "
+	"NULL,"
 	" created_ns INTEGER NOT NULL, UNIQUE(uid, name)) STRICT;"
 	"CREATE TABLE holds("
 	" uid INTEGER NOT NULL, name TEXT NOT NULL, tag TEXT NOT NULL, intent INTEGER NOT NULL,"
@@ -58,7 +59,8 @@ static const char schema[] =
 static const char *const steps[SCHEMA_VERSION + 1] = {
 	[1] = schema,
 	[2] = "ALTER TABLE processes ADD COLUMN port INTEGER NOT NULL DEFAULT 0;",
-	[3] = "ALTER TABLE sessions ADD COLUMN runtime TEXT; ALTER TABLE sessions ADD COLUMN network TEXT;",
+	[3] = "ALTER TABLE sessions ADD COLUMN runtime TEXT; ALTER TABLE sessions ADD COLUMN "
+	      "network TEXT;",
 };
 
 static int
@@ -88,7 +90,9 @@ exec(struct sb_hostdb *db, const char *text, struct sb_error *err)
 	return 0;
 }
 
-/* The cached statement of `text`, bound by `fmt`: i int64_t, s string (NULL allowed). NULL: failed. */
+/*
+ * The cached statement of `text`, bound by `fmt`: i int64_t, s string (NULL allowed). NULL: failed.
+ */
 static sqlite3_stmt *
 prepare(struct sb_hostdb *db, const char *text, struct sb_error *err, const char *fmt, va_list ap)
 {
@@ -115,7 +119,8 @@ prepare(struct sb_hostdb *db, const char *text, struct sb_error *err, const char
 		if (fmt[i - 1] == 'i')
 			r = sqlite3_bind_int64(stmt, i, va_arg(ap, int64_t));
 		else
-			r = sqlite3_bind_text(stmt, i, va_arg(ap, const char *), -1, SQLITE_TRANSIENT);
+			r = sqlite3_bind_text(stmt, i, va_arg(ap, const char *), -1,
+				SQLITE_TRANSIENT);
 	}
 	if (r != SQLITE_OK) {
 		(void)db_fail(db, "bind", err);
@@ -151,8 +156,8 @@ run(struct sb_hostdb *db, const char *text, struct sb_error *err, const char *fm
 typedef int (*row_fn)(sqlite3_stmt *stmt, void *arg, struct sb_error *err);
 
 static int
-query(struct sb_hostdb *db, const char *text, row_fn fn, void *arg, struct sb_error *err, const char *fmt,
-	...)
+query(struct sb_hostdb *db, const char *text, row_fn fn, void *arg, struct sb_error *err,
+	const char *fmt, ...)
 {
 	sqlite3_stmt *stmt;
 	va_list ap;
@@ -184,7 +189,8 @@ begin(struct sb_hostdb *db, bool durable, struct sb_error *err)
 
 	(void)pthread_mutex_lock(&db->mu);
 	if (durable != db->full) {
-		r = exec(db, durable ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL", err);
+		r = exec(db, durable ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL",
+			err);
 		if (r == 0)
 			db->full = durable;
 	}
@@ -223,18 +229,20 @@ migrate(struct sb_hostdb *db, struct sb_error *err)
 	int r = query(db, "PRAGMA user_version", one_int, &version, err, "");
 
 	if (r == 0)
-		r = query(db, "SELECT count(*) FROM sqlite_schema WHERE type = 'table'", one_int, &tables, err,
-			"");
+		r = query(db, "SELECT count(*) FROM sqlite_schema WHERE type = 'table'", one_int,
+			&tables, err, "");
 	if (r < 0)
 		return r;
 	if (version > SCHEMA_VERSION)
 		return sb_fail(err, SB_E_VERSION,
-			"host database has schema version %lld, this program knows %d: use a newer one",
+			"host database has schema version %lld, this program knows %d: use a newer "
+			"one",
 			(long long)version, SCHEMA_VERSION);
 	if (version == SCHEMA_VERSION)
 		return 0;
 	if (version == 0 && tables > 0)
-		return sb_fail(err, SB_E_CORRUPT, "host database: the file belongs to another program");
+		return sb_fail(err, SB_E_CORRUPT,
+			"host database: the file belongs to another program");
 	r = begin(db, true, err);
 	if (r < 0)
 		return r;
@@ -259,7 +267,8 @@ sb_hostdb_open(const char *path, struct sb_error *err)
 	r = sqlite3_open_v2(path, &db->sql,
 		SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
 	if (r != SQLITE_OK || !db->sql) {
-		(void)sb_fail(err, r == SQLITE_NOMEM ? SB_E_NOMEM : SB_E_SYS, "open host database %s: %s", path,
+		(void)sb_fail(err, r == SQLITE_NOMEM ? SB_E_NOMEM : SB_E_SYS,
+			"open host database %s: %s", path,
 			db->sql ? sqlite3_errmsg(db->sql) : sqlite3_errstr(r));
 		sb_hostdb_close(db);
 		return NULL;
@@ -267,7 +276,10 @@ sb_hostdb_open(const char *path, struct sb_error *err)
 	(void)sqlite3_busy_timeout(db->sql, BUSY_MS);
 	r = exec(db, "PRAGMA journal_mode=WAL", err);
 	if (r == 0)
-		r = exec(db, "PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON; PRAGMA trusted_schema=OFF", err);
+		r = exec(db,
+			"PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON; PRAGMA "
+			"trusted_schema=OFF",
+			err);
 	if (r == 0)
 		r = migrate(db, err);
 	if (r < 0) {
@@ -296,8 +308,8 @@ labels_insert(struct sb_hostdb *db, int64_t uid, const struct sb_strmap *m, stru
 	int r = 0;
 
 	for (size_t i = 0; i < m->n && r == 0; i++)
-		r = run(db, "INSERT INTO labels(uid, key, value) VALUES(?, ?, ?)", err, "iss", uid, m->v[i].key,
-			m->v[i].value);
+		r = run(db, "INSERT INTO labels(uid, key, value) VALUES(?, ?, ?)", err, "iss", uid,
+			m->v[i].key, m->v[i].value);
 	return r;
 }
 
@@ -311,13 +323,15 @@ sb_hostdb_session_insert(struct sb_hostdb *db, struct sb_hsess *s, struct sb_err
 	if (r < 0)
 		return r;
 	r = run(db,
-		"INSERT INTO sessions(id, state, mountpoint, base, parent_uid, parent_id, parent_snap, turn,"
+		"INSERT INTO sessions(id, state, mountpoint, base, parent_uid, parent_id, "
+		"parent_snap, turn,"
 		" quota, created_ns, runtime, network) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		&why, "ssssissiiiss", s->id, sb_host_state_name(s->state), s->mountpoint, s->base, s->parent_uid,
-		s->parent_id, s->parent_snap, (int64_t)s->turn, (int64_t)s->quota, s->created_ns,
-		sb_host_runtime_name(s->runtime), sb_host_network_name(s->network));
+		&why, "ssssissiiiss", s->id, sb_host_state_name(s->state), s->mountpoint, s->base,
+		s->parent_uid, s->parent_id, s->parent_snap, (int64_t)s->turn, (int64_t)s->quota,
+		s->created_ns, sb_host_runtime_name(s->runtime), sb_host_network_name(s->network));
 	if (r == SB_E_EXISTS)
-		r = sb_fail(err, SB_E_SESSION_EXISTS, "%s: %s", sb_code_text(SB_E_SESSION_EXISTS), s->id);
+		r = sb_fail(err, SB_E_SESSION_EXISTS, "%s: %s", sb_code_text(SB_E_SESSION_EXISTS),
+			s->id);
 	else if (r < 0 && err)
 		*err = why;
 	if (r == 0) {
@@ -335,11 +349,12 @@ session_update(struct sb_hostdb *db, const struct sb_hsess *s, enum sb_host_stat
 	struct sb_error *err)
 {
 	return run(db,
-		"UPDATE sessions SET state = ?, resume = ?, mountpoint = ?, why = ?, rollback_to = ?, turn = ?,"
+		"UPDATE sessions SET state = ?, resume = ?, mountpoint = ?, why = ?, rollback_to = "
+		"?, turn = ?,"
 		" quota = ?, snap_seq = ?, proc_seq = ? WHERE uid = ?",
-		err, "sisssiiiii", sb_host_state_name(state), (int64_t)s->resume, s->mountpoint, s->why,
-		s->rollback_to, (int64_t)s->turn, (int64_t)s->quota, (int64_t)s->snap_seq, (int64_t)s->proc_seq,
-		s->uid);
+		err, "sisssiiiii", sb_host_state_name(state), (int64_t)s->resume, s->mountpoint,
+		s->why, s->rollback_to, (int64_t)s->turn, (int64_t)s->quota, (int64_t)s->snap_seq,
+		(int64_t)s->proc_seq, s->uid);
 }
 
 int
@@ -356,7 +371,8 @@ sb_hostdb_session_delete(struct sb_hostdb *db, int64_t uid, struct sb_error *err
 {
 	int r = begin(db, true, err);
 
-	return r < 0 ? r : end(db, run(db, "DELETE FROM sessions WHERE uid = ?", err, "i", uid), err);
+	return r < 0 ? r :
+		       end(db, run(db, "DELETE FROM sessions WHERE uid = ?", err, "i", uid), err);
 }
 
 int
@@ -382,8 +398,10 @@ sb_hostdb_snap_put(struct sb_hostdb *db, const struct sb_hsess *s, const struct 
 	if (r < 0)
 		return r;
 	r = run(db,
-		"INSERT INTO snapshots(uid, name, kind, intent, turn, created_ns) VALUES(?, ?, ?, ?, ?, ?)"
-		" ON CONFLICT(uid, name) DO UPDATE SET kind = excluded.kind, intent = excluded.intent,"
+		"INSERT INTO snapshots(uid, name, kind, intent, turn, created_ns) VALUES(?, ?, ?, "
+		"?, ?, ?)"
+		" ON CONFLICT(uid, name) DO UPDATE SET kind = excluded.kind, intent = "
+		"excluded.intent,"
 		" turn = excluded.turn, created_ns = excluded.created_ns",
 		err, "isiiii", s->uid, snap->name, (int64_t)snap->kind, (int64_t)snap->intent,
 		(int64_t)snap->turn, snap->created_ns);
@@ -428,9 +446,11 @@ sb_hostdb_hold_put(struct sb_hostdb *db, int64_t uid, const char *snap, const st
 {
 	int r = begin(db, hold->intent == SB_INTENT_NONE, err);
 
-	return r < 0 ? r
-		     : end(db,
-			       run(db, "INSERT OR REPLACE INTO holds(uid, name, tag, intent) VALUES(?, ?, ?, ?)",
+	return r < 0 ? r :
+		       end(db,
+			       run(db,
+				       "INSERT OR REPLACE INTO holds(uid, name, tag, intent) "
+				       "VALUES(?, ?, ?, ?)",
 				       err, "issi", uid, snap, hold->tag, (int64_t)hold->intent),
 			       err);
 }
@@ -441,10 +461,10 @@ sb_hostdb_hold_delete(struct sb_hostdb *db, int64_t uid, const char *snap, const
 {
 	int r = begin(db, false, err);
 
-	return r < 0 ? r
-		     : end(db,
-			       run(db, "DELETE FROM holds WHERE uid = ? AND name = ? AND tag = ?", err, "iss", uid,
-				       snap, tag),
+	return r < 0 ? r :
+		       end(db,
+			       run(db, "DELETE FROM holds WHERE uid = ? AND name = ? AND tag = ?",
+				       err, "iss", uid, snap, tag),
 			       err);
 }
 
@@ -457,15 +477,16 @@ sb_hostdb_proc_put(struct sb_hostdb *db, const struct sb_hsess *s, const struct 
 	if (r < 0)
 		return r;
 	r = run(db,
-		"INSERT OR REPLACE INTO processes(uid, id, seq, binary, address, status, has_exit, exit_code,"
+		"INSERT OR REPLACE INTO processes(uid, id, seq, binary, address, status, has_exit, "
+		"exit_code,"
 		" pid, start_ticks, boot_id, started_ns, ended_ns, port)"
 		" VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		err, "isissiiiiisiii", s->uid, p->id, (int64_t)p->seq, p->binary, p->address, (int64_t)p->status,
-		(int64_t)p->has_exit, (int64_t)p->exit_code, p->pid, p->start_ticks, p->boot_id, p->started_ns,
-		p->ended_ns, (int64_t)p->port);
+		err, "isissiiiiisiii", s->uid, p->id, (int64_t)p->seq, p->binary, p->address,
+		(int64_t)p->status, (int64_t)p->has_exit, (int64_t)p->exit_code, p->pid,
+		p->start_ticks, p->boot_id, p->started_ns, p->ended_ns, (int64_t)p->port);
 	if (r == 0)
-		r = run(db, "UPDATE sessions SET proc_seq = max(proc_seq, ?) WHERE uid = ?", err, "ii",
-			(int64_t)p->seq, s->uid);
+		r = run(db, "UPDATE sessions SET proc_seq = max(proc_seq, ?) WHERE uid = ?", err,
+			"ii", (int64_t)p->seq, s->uid);
 	return end(db, r, err);
 }
 
@@ -474,8 +495,11 @@ sb_hostdb_proc_delete(struct sb_hostdb *db, int64_t uid, const char *id, struct 
 {
 	int r = begin(db, false, err);
 
-	return r < 0 ? r
-		     : end(db, run(db, "DELETE FROM processes WHERE uid = ? AND id = ?", err, "is", uid, id), err);
+	return r < 0 ? r :
+		       end(db,
+			       run(db, "DELETE FROM processes WHERE uid = ? AND id = ?", err, "is",
+				       uid, id),
+			       err);
 }
 
 /* What the load functions in hostdb-load.c need of the connection. */

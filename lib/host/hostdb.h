@@ -5,13 +5,17 @@
 #include <host/hsess.h>
 
 /*
- * The host's memory on disk: SQLite in WAL mode, one connection behind a mutex. Every function is one
- * transaction. Those that make a state final for the caller are durable against power loss; intents
- * are durable against the end of the process, which is what the storage itself cannot tell us about.
+ * The host's memory on disk: SQLite in WAL mode, one connection behind a mutex. Every function is
+ * one transaction. Those that make a state final for the caller are durable against power loss;
+ * intents are durable against the end of the process, which is what the storage itself cannot tell
+ * us about.
  */
 struct sb_hostdb;
 
-/* `path` is made when missing. SB_E_VERSION for a newer schema, SB_E_CORRUPT for a damaged or foreign file. */
+/*
+ * `path` is made when missing. SB_E_VERSION for a newer schema, SB_E_CORRUPT for a damaged or
+ * foreign file.
+ */
 struct sb_hostdb *sb_hostdb_open(const char *path, struct sb_error *err);
 void sb_hostdb_close(struct sb_hostdb *db);
 
@@ -22,8 +26,8 @@ int sb_hostdb_load(struct sb_hostdb *db, sb_hostdb_session_fn fn, void *arg, str
 /* Writes the new row and gives `s->uid`. SB_E_SESSION_EXISTS when the id is there. */
 int sb_hostdb_session_insert(struct sb_hostdb *db, struct sb_hsess *s, struct sb_error *err);
 /* State and everything that goes with it: mountpoint, why, rollback_to, resume, turn, quota. */
-int sb_hostdb_session_update(struct sb_hostdb *db, const struct sb_hsess *s, enum sb_host_state state,
-	bool durable, struct sb_error *err);
+int sb_hostdb_session_update(struct sb_hostdb *db, const struct sb_hsess *s,
+	enum sb_host_state state, bool durable, struct sb_error *err);
 int sb_hostdb_session_delete(struct sb_hostdb *db, int64_t uid, struct sb_error *err);
 int sb_hostdb_labels_set(struct sb_hostdb *db, int64_t uid, const struct sb_strmap *labels,
 	struct sb_error *err);
@@ -31,13 +35,17 @@ int sb_hostdb_labels_set(struct sb_hostdb *db, int64_t uid, const struct sb_strm
 /* Insert or replace; also writes the session's counters (turn, snap_seq, proc_seq). */
 int sb_hostdb_snap_put(struct sb_hostdb *db, const struct sb_hsess *s, const struct sb_snap *snap,
 	struct sb_error *err);
-int sb_hostdb_snap_delete(struct sb_hostdb *db, int64_t uid, const char *name, struct sb_error *err);
-/* The end of a rollback: the listed snapshots are forgotten and the session is `state`, in one step. */
+int sb_hostdb_snap_delete(struct sb_hostdb *db, int64_t uid, const char *name,
+	struct sb_error *err);
+/*
+ * The end of a rollback: the listed snapshots are forgotten and the session is `state`, in one
+ * step.
+ */
 int sb_hostdb_rolled_back(struct sb_hostdb *db, const struct sb_hsess *s, enum sb_host_state state,
 	const struct sb_strlist *dropped, struct sb_error *err);
 
-int sb_hostdb_hold_put(struct sb_hostdb *db, int64_t uid, const char *snap, const struct sb_hold *hold,
-	struct sb_error *err);
+int sb_hostdb_hold_put(struct sb_hostdb *db, int64_t uid, const char *snap,
+	const struct sb_hold *hold, struct sb_error *err);
 int sb_hostdb_hold_delete(struct sb_hostdb *db, int64_t uid, const char *snap, const char *tag,
 	struct sb_error *err);
 
@@ -52,8 +60,8 @@ struct sb_proc_row {
 	const char *boot_id;
 	unsigned port;
 };
-int sb_hostdb_proc_put(struct sb_hostdb *db, const struct sb_hsess *s, const struct sb_proc_row *row,
-	struct sb_error *err);
+int sb_hostdb_proc_put(struct sb_hostdb *db, const struct sb_hsess *s,
+	const struct sb_proc_row *row, struct sb_error *err);
 int sb_hostdb_proc_delete(struct sb_hostdb *db, int64_t uid, const char *id, struct sb_error *err);
 typedef int (*sb_hostdb_proc_fn)(const struct sb_proc_row *row, void *arg, struct sb_error *err);
 int sb_hostdb_proc_load(struct sb_hostdb *db, int64_t uid, sb_hostdb_proc_fn fn, void *arg,

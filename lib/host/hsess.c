@@ -90,7 +90,8 @@ sb_hsess_wait(struct sb_hsess *s, const struct sb_host_call *call, sb_deadline d
 static int
 not_found(const struct sb_hsess *s, struct sb_error *err)
 {
-	return sb_fail(err, SB_E_SESSION_NOT_FOUND, "%s: %s", sb_code_text(SB_E_SESSION_NOT_FOUND), s->id);
+	return sb_fail(err, SB_E_SESSION_NOT_FOUND, "%s: %s", sb_code_text(SB_E_SESSION_NOT_FOUND),
+		s->id);
 }
 
 int
@@ -127,13 +128,15 @@ sb_hsess_leave(struct sb_hsess *s)
 }
 
 int
-sb_hsess_drain(struct sb_hsess *s, const struct sb_host_call *call, sb_deadline d, struct sb_error *err)
+sb_hsess_drain(struct sb_hsess *s, const struct sb_host_call *call, sb_deadline d,
+	struct sb_error *err)
 {
 	while (s->active_tools > 0) {
 		int r;
 
 		if (sb_deadline_passed(d))
-			return sb_fail(err, SB_E_TOOLS_IN_FLIGHT, "%s: timed out waiting for %u in-flight tools",
+			return sb_fail(err, SB_E_TOOLS_IN_FLIGHT,
+				"%s: timed out waiting for %u in-flight tools",
 				sb_code_text(SB_E_TOOLS_IN_FLIGHT), s->active_tools);
 		r = sb_hsess_wait(s, call, d, "running tools", err);
 		if (r < 0 && !sb_deadline_passed(d))
@@ -208,7 +211,8 @@ sb_hsess_snap_drop(struct sb_hsess *s, struct sb_snap *snap)
 	for (size_t i = 0; i < s->n_snaps; i++)
 		if (s->snaps[i] == snap) {
 			s->n_snaps--;
-			memmove(s->snaps + i, s->snaps + i + 1, (s->n_snaps - i) * sizeof s->snaps[0]);
+			memmove(s->snaps + i, s->snaps + i + 1,
+				(s->n_snaps - i) * sizeof s->snaps[0]);
 			break;
 		}
 	sb_snap_free(snap);
@@ -278,9 +282,14 @@ copy_labels(const struct sb_strmap *m, struct sb_host_session *out)
 int
 sb_hsess_describe(const struct sb_hsess *s, struct sb_host_session *out, struct sb_error *err)
 {
-	struct sb_host_session o = { .state = s->state, .turn_count = s->turn, .created_ns = s->created_ns,
-		.quota = s->quota, .space_used = s->space_used, .active_tools = s->active_tools,
-		.runtime = s->runtime, .network = s->network };
+	struct sb_host_session o = { .state = s->state,
+		.turn_count = s->turn,
+		.created_ns = s->created_ns,
+		.quota = s->quota,
+		.space_used = s->space_used,
+		.active_tools = s->active_tools,
+		.runtime = s->runtime,
+		.network = s->network };
 
 	memcpy(o.id, s->id, sizeof o.id);
 	o.mountpoint = strdup(s->mountpoint ? s->mountpoint : "");

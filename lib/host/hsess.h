@@ -46,16 +46,17 @@ struct sb_toolrun {
 };
 
 /*
- * A session in memory. The database is written first, then this. The slot is what operations that change storage
- * or state take in turn; the state itself may become DESTROYING under a slot holder, who looks again before
- * it writes the state.
+ * A session in memory. The database is written first, then this. The slot is what operations that
+ * change storage or state take in turn; the state itself may become DESTROYING under a slot holder,
+ * who looks again before it writes the state.
  */
 struct sb_hsess {
 	struct sb_hsess *next; /* hash chain, guarded by the host */
 	atomic_uint refs;
 	char id[SB_HOST_ID_MAX + 1];
 	_Atomic int64_t uid; /* of its row; never reused, unlike the id */
-	struct sb_runtime *rt;        /* what runs its commands; the host's. Set once, before anybody else sees it */
+	struct sb_runtime
+		*rt; /* what runs its commands; the host's. Set once, before anybody else sees it */
 	enum sb_host_runtime runtime; /* its kind, as recorded */
 	enum sb_host_network network;
 
@@ -94,16 +95,20 @@ void sb_hsess_unref(struct sb_hsess *s);
 SB_CLEANUP_PTR(sb_hsess, sb_hsess_unref)
 
 /*
- * Takes the slot for `op`: waits for its turn, then asks the admission table again. Gives the error of the state, of
- * the call, or SB_E_SESSION_NOT_FOUND when the session went away meanwhile. On success `mu` is not held.
+ * Takes the slot for `op`: waits for its turn, then asks the admission table again. Gives the error
+ * of the state, of the call, or SB_E_SESSION_NOT_FOUND when the session went away meanwhile. On
+ * success `mu` is not held.
  */
 int sb_hsess_enter(struct sb_hsess *s, enum sb_host_op op, const struct sb_host_call *call,
 	struct sb_error *err);
 void sb_hsess_leave(struct sb_hsess *s);
 
-/* Waits on `cv` (with `mu` held) once: a wake-up, or a slice of time. SB_E_TIMEOUT / SB_E_CANCELED by `call` and `d`. */
-int sb_hsess_wait(struct sb_hsess *s, const struct sb_host_call *call, sb_deadline d, const char *what,
-	struct sb_error *err);
+/*
+ * Waits on `cv` (with `mu` held) once: a wake-up, or a slice of time. SB_E_TIMEOUT / SB_E_CANCELED
+ * by `call` and `d`.
+ */
+int sb_hsess_wait(struct sb_hsess *s, const struct sb_host_call *call, sb_deadline d,
+	const char *what, struct sb_error *err);
 
 /* Snapshots, with `mu` held. The list owns what is added. */
 struct sb_snap *sb_hsess_snap_find(const struct sb_hsess *s, const char *name);
@@ -112,14 +117,19 @@ void sb_hsess_snap_drop(struct sb_hsess *s, struct sb_snap *snap);
 struct sb_snap *sb_snap_new(const char *name, enum sb_host_snap_kind kind, struct sb_error *err);
 void sb_snap_free(struct sb_snap *snap);
 SB_CLEANUP_PTR(sb_snap, sb_snap_free)
-int sb_snap_hold_add(struct sb_snap *snap, const char *tag, enum sb_intent intent, struct sb_error *err);
+int sb_snap_hold_add(struct sb_snap *snap, const char *tag, enum sb_intent intent,
+	struct sb_error *err);
 struct sb_hold *sb_snap_hold_find(const struct sb_snap *snap, const char *tag);
 void sb_snap_hold_drop(struct sb_snap *snap, struct sb_hold *hold);
 /* Holds that are in force. */
 unsigned sb_snap_holds(const struct sb_snap *snap);
 
-/* Waits (with `mu` held) until no tool runs. SB_E_TOOLS_IN_FLIGHT at `d`; SB_E_CANCELED, SB_E_TIMEOUT by `call`. */
-int sb_hsess_drain(struct sb_hsess *s, const struct sb_host_call *call, sb_deadline d, struct sb_error *err);
+/*
+ * Waits (with `mu` held) until no tool runs. SB_E_TOOLS_IN_FLIGHT at `d`; SB_E_CANCELED,
+ * SB_E_TIMEOUT by `call`.
+ */
+int sb_hsess_drain(struct sb_hsess *s, const struct sb_host_call *call, sb_deadline d,
+	struct sb_error *err);
 /* Tells every running tool to end, with `mu` held. */
 void sb_hsess_kill_tools(struct sb_hsess *s);
 

@@ -32,7 +32,8 @@ read_some(int fd, uint64_t *offset, void *data, size_t size, struct sb_error *er
 
 /* Until the file grew, the process ended or the call is over. */
 static int
-wait_more(const struct sb_proc *p, int notify, const struct sb_host_call *call, struct sb_error *err)
+wait_more(const struct sb_proc *p, int notify, const struct sb_host_call *call,
+	struct sb_error *err)
 {
 	const struct sb_cancel *cancel = call ? call->cancel : NULL;
 	sb_deadline d = call ? call->deadline : SB_NEVER;
@@ -54,8 +55,8 @@ wait_more(const struct sb_proc *p, int notify, const struct sb_host_call *call, 
 }
 
 static int64_t
-follow_log(struct sb_hsess *s, const struct sb_proc *p, int which, uint64_t *offset, void *data, size_t size,
-	bool follow, const struct sb_host_call *call, struct sb_error *err)
+follow_log(struct sb_hsess *s, const struct sb_proc *p, int which, uint64_t *offset, void *data,
+	size_t size, bool follow, const struct sb_host_call *call, struct sb_error *err)
 {
 	sb_autoclose int fd = open(p->log[which], O_RDONLY | O_CLOEXEC);
 	sb_autoclose int notify = follow ? inotify_init1(IN_CLOEXEC | IN_NONBLOCK) : -1;
@@ -82,8 +83,9 @@ follow_log(struct sb_hsess *s, const struct sb_proc *p, int which, uint64_t *off
 }
 
 int64_t
-sb_host_process_logs(struct sb_host *h, const char *id, const char *process, int which, uint64_t *offset,
-	void *data, size_t size, bool follow, const struct sb_host_call *call, struct sb_error *err)
+sb_host_process_logs(struct sb_host *h, const char *id, const char *process, int which,
+	uint64_t *offset, void *data, size_t size, bool follow, const struct sb_host_call *call,
+	struct sb_error *err)
 {
 	sb_auto(sb_hsess) struct sb_hsess *s = NULL;
 	sb_auto(sb_proc) struct sb_proc *p = NULL;
@@ -93,7 +95,8 @@ sb_host_process_logs(struct sb_host *h, const char *id, const char *process, int
 	if (which != 0 && which != 1)
 		return sb_fail(err, SB_E_INVAL, "log %d: 0 is stdout, 1 is stderr", which);
 	if (*offset > INT64_MAX)
-		return sb_fail(err, SB_E_INVAL, "log offset %llu is too large", (unsigned long long)*offset);
+		return sb_fail(err, SB_E_INVAL, "log offset %llu is too large",
+			(unsigned long long)*offset);
 	(void)sb_hostimpl_begin(h, false, NULL);
 	s = sb_hostimpl_find(h, id, &why);
 	p = s ? sb_proc_find(s, process, &why) : NULL;

@@ -22,8 +22,8 @@ struct dial {
 };
 
 static int
-connect_to(struct sb_host *h, struct sb_hsess *s, const struct sb_proc *p, sb_deadline d, int *out_fd,
-	struct sb_error *err)
+connect_to(struct sb_host *h, struct sb_hsess *s, const struct sb_proc *p, sb_deadline d,
+	int *out_fd, struct sb_error *err)
 {
 	char mark[SB_PROC_MARK_MAX];
 	pid_t pid = 0;
@@ -34,7 +34,8 @@ connect_to(struct sb_host *h, struct sb_hsess *s, const struct sb_proc *p, sb_de
 	(void)pthread_mutex_unlock(&s->mu);
 	if (pid == 0)
 		return sb_fail(err, SB_E_UNAVAILABLE, "process %s is not running", p->id);
-	return s->rt->ops->connect(s->rt, s->id, sb_proc_mark(h, s, "p", p->seq, mark), pid, p->port, d, out_fd, err);
+	return s->rt->ops->connect(s->rt, s->id, sb_proc_mark(h, s, "p", p->seq, mark), pid,
+		p->port, d, out_fd, err);
 }
 
 static int
@@ -61,7 +62,8 @@ release(void *arg)
 static char *
 address_of(const char *host, unsigned port)
 {
-	return strchr(host, ':') ? sb_str_printf("[%s]:%u", host, port) : sb_str_printf("%s:%u", host, port);
+	return strchr(host, ':') ? sb_str_printf("[%s]:%u", host, port) :
+				   sb_str_printf("%s:%u", host, port);
 }
 
 int

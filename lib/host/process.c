@@ -78,7 +78,8 @@ sb_proc_mark(const struct sb_host *h, const struct sb_hsess *s, const char *what
 	int len = snprintf(out, SB_PROC_MARK_MAX, "%s/%lld/", h->key, (long long)s->uid);
 
 	if (what && len > 0 && len < SB_PROC_MARK_MAX)
-		(void)snprintf(out + len, SB_PROC_MARK_MAX - (size_t)len, "%s%llu", what, (unsigned long long)n);
+		(void)snprintf(out + len, SB_PROC_MARK_MAX - (size_t)len, "%s%llu", what,
+			(unsigned long long)n);
 	return out;
 }
 
@@ -95,24 +96,35 @@ sb_proc_find(struct sb_hsess *s, const char *id, struct sb_error *err)
 			found = sb_proc_ref(s->procs[i]);
 	(void)pthread_mutex_unlock(&s->mu);
 	if (!found)
-		(void)sb_fail(err, SB_E_PROCESS_NOT_FOUND, "%s: %s", sb_code_text(SB_E_PROCESS_NOT_FOUND), id);
+		(void)sb_fail(err, SB_E_PROCESS_NOT_FOUND, "%s: %s",
+			sb_code_text(SB_E_PROCESS_NOT_FOUND), id);
 	return found;
 }
 
 int
-sb_proc_put(struct sb_host *h, const struct sb_hsess *s, const struct sb_proc *p, struct sb_error *err)
+sb_proc_put(struct sb_host *h, const struct sb_hsess *s, const struct sb_proc *p,
+	struct sb_error *err)
 {
-	struct sb_proc_row row = { .id = p->id, .binary = p->binary, .seq = p->seq, .status = (int)p->status,
-		.has_exit = p->has_exit, .exit_code = p->exit_code, .pid = p->pid, .start_ticks = p->start_ticks,
-		.started_ns = p->started_ns, .ended_ns = p->ended_ns, .boot_id = p->boot_id, .port = p->port,
+	struct sb_proc_row row = { .id = p->id,
+		.binary = p->binary,
+		.seq = p->seq,
+		.status = (int)p->status,
+		.has_exit = p->has_exit,
+		.exit_code = p->exit_code,
+		.pid = p->pid,
+		.start_ticks = p->start_ticks,
+		.started_ns = p->started_ns,
+		.ended_ns = p->ended_ns,
+		.boot_id = p->boot_id,
+		.port = p->port,
 		.address = p->address };
 
 	return sb_hostdb_proc_put(h->db, s, &row, err);
 }
 
 static struct sb_proc *
-new_proc(struct sb_host *h, const struct sb_hsess *s, const char *id, uint64_t seq, const char *binary,
-	struct sb_error *err)
+new_proc(struct sb_host *h, const struct sb_hsess *s, const char *id, uint64_t seq,
+	const char *binary, struct sb_error *err)
 {
 	sb_auto(sb_proc) struct sb_proc *p = calloc(1, sizeof *p);
 
@@ -128,7 +140,8 @@ new_proc(struct sb_host *h, const struct sb_hsess *s, const char *id, uint64_t s
 	for (int i = 0; i < 2; i++)
 		p->log[i] = sb_str_printf("%s/logs/%lld/%llu.%s", h->o.state_dir, (long long)s->uid,
 			(unsigned long long)seq, i ? "err" : "out");
-	p->code = sb_str_printf("%s/logs/%lld/%llu.code", h->o.state_dir, (long long)s->uid, (unsigned long long)seq);
+	p->code = sb_str_printf("%s/logs/%lld/%llu.code", h->o.state_dir, (long long)s->uid,
+		(unsigned long long)seq);
 	if (!p->binary || !p->log[0] || !p->log[1] || !p->code) {
 		(void)sb_fail(err, SB_E_NOMEM, "process");
 		return NULL;
@@ -175,13 +188,15 @@ restore_row(const struct sb_proc_row *row, void *arg, struct sb_error *err)
 	struct sb_proc *p;
 
 	if (sb_idcheck_process(row->id, NULL) < 0 || !row->binary)
-		return sb_fail(err, SB_E_CORRUPT, "host database: session %s has a bad process", r->s->id);
+		return sb_fail(err, SB_E_CORRUPT, "host database: session %s has a bad process",
+			r->s->id);
 	p = new_proc(r->h, r->s, row->id, row->seq, row->binary, err);
 	if (!p)
 		return SB_E_NOMEM;
-	p->status = row->status == SB_HOST_PROC_EXITED || (row->status == SB_HOST_PROC_STARTING && row->port)
-		? (enum sb_host_process_status)row->status
-		: SB_HOST_PROC_RUNNING;
+	p->status = row->status == SB_HOST_PROC_EXITED ||
+			(row->status == SB_HOST_PROC_STARTING && row->port) ?
+		(enum sb_host_process_status)row->status :
+		SB_HOST_PROC_RUNNING;
 	p->port = row->port;
 	p->has_exit = row->has_exit;
 	p->exit_code = row->exit_code;
@@ -210,8 +225,9 @@ find_again(struct sb_proc *p)
 }
 
 /*
- * A host that died between a start and the note of it left a record without a process: what it had forked may be on its way to
- * its program still, and has its mark from then on only. So it is waited for, for a while.
+ * A host that died between a start and the note of it left a record without a process: what it had
+ * forked may be on its way to its program still, and has its mark from then on only. So it is
+ * waited for, for a while.
  */
 static void
 kill_marked(struct sb_host *h, struct sb_hsess *s, const struct sb_proc *p)
@@ -221,7 +237,8 @@ kill_marked(struct sb_host *h, struct sb_hsess *s, const struct sb_proc *p)
 	char mark[SB_PROC_MARK_MAX];
 
 	(void)sb_proc_mark(h, s, "p", p->seq, mark);
-	while (s->rt->ops->signal(s->rt, s->id, mark, 0, SIGKILL) == 0 && fresh && !sb_deadline_passed(d))
+	while (s->rt->ops->signal(s->rt, s->id, mark, 0, SIGKILL) == 0 && fresh &&
+		!sb_deadline_passed(d))
 		(void)usleep(20000);
 }
 
@@ -239,13 +256,17 @@ sb_proc_restore(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 		if (find_again(p)) {
 			s->ran = true;
 			if (p->port && sb_proc_port_open(h, s, p, err) < 0 && err)
-				sb_log(&h->o.log, SB_LOG_WARN, "host", "process %s of session %s: %s", p->id, s->id, err->msg);
+				sb_log(&h->o.log, SB_LOG_WARN, "host",
+					"process %s of session %s: %s", p->id, s->id, err->msg);
 			res = p->proxy ? sb_proc_put(h, s, p, err) : 0;
 			if (res == 0)
 				res = sb_procmon_watch(h, s, p, err);
 			continue;
 		}
-		/* It ended while nobody looked, or the host died between its start and the note of it. */
+		/*
+		 * It ended while nobody looked, or the host died between its start and the note of
+		 * it.
+		 */
 		kill_marked(h, s, p);
 		p->status = SB_HOST_PROC_EXITED;
 		sb_proc_find_code(p);
@@ -341,7 +362,8 @@ check_list(const char *const *v, const char *what, bool env, struct sb_error *er
 
 		bytes += strlen(v[i]) + 1;
 		if (i >= ARGS_MAX || bytes > ARGS_BYTES_MAX)
-			return sb_fail(err, SB_E_INVAL, "%s: more than %d entries or %u bytes", what, ARGS_MAX, ARGS_BYTES_MAX);
+			return sb_fail(err, SB_E_INVAL, "%s: more than %d entries or %u bytes",
+				what, ARGS_MAX, ARGS_BYTES_MAX);
 		if (env && (!eq || eq == v[i]))
 			return sb_fail(err, SB_E_INVAL, "env: entry %zu is not KEY=value", i);
 	}
@@ -362,7 +384,8 @@ check_launch(struct sb_host *h, const struct sb_host_launch *l, struct sb_error 
 	if (l->expose_port < 0 || l->expose_port > 65535)
 		return sb_fail(err, SB_E_INVAL, "expose_port must be in range [0,65535]");
 	if (l->expose_port > 0 && !h->rt->ops->connect)
-		return sb_fail(err, SB_E_UNSUPPORTED, "expose_port: runtime %s has no ports of its own for a session",
+		return sb_fail(err, SB_E_UNSUPPORTED,
+			"expose_port: runtime %s has no ports of its own for a session",
 			h->rt->ops->name);
 	r = check_list(l->args, "args", false, err);
 	return r < 0 ? r : check_list(l->env, "env", true, err);
@@ -382,14 +405,16 @@ admit(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 			drop(h, s, i);
 	}
 	if (h->o.max_processes && running >= h->o.max_processes)
-		return sb_fail(err, SB_E_LIMIT, "session %s runs %u processes, at most %u are allowed", s->id, running,
+		return sb_fail(err, SB_E_LIMIT,
+			"session %s runs %u processes, at most %u are allowed", s->id, running,
 			h->o.max_processes);
 	return 0;
 }
 
 /* The record first: whatever starts after it can be found again by its mark. */
 static struct sb_proc *
-announce(struct sb_host *h, struct sb_hsess *s, const struct sb_host_launch *l, struct sb_error *err)
+announce(struct sb_host *h, struct sb_hsess *s, const struct sb_host_launch *l,
+	struct sb_error *err)
 {
 	char id[SB_HOST_PROCESS_ID_MAX + 1];
 	struct sb_proc *p = NULL;
@@ -400,7 +425,8 @@ announce(struct sb_host *h, struct sb_hsess *s, const struct sb_host_launch *l, 
 	if (r == 0) {
 		s->proc_seq++;
 		s->ran = true;
-		(void)snprintf(id, sizeof id, "proc-%.8s-%llu", s->id, (unsigned long long)s->proc_seq);
+		(void)snprintf(id, sizeof id, "proc-%.8s-%llu", s->id,
+			(unsigned long long)s->proc_seq);
 		p = new_proc(h, s, id, s->proc_seq, l->binary, err);
 	}
 	if (p) {
@@ -446,8 +472,13 @@ start(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p, const struct sb_
 {
 	sb_autofree const char **argv = NULL;
 	struct sb_spawn_opts io = SB_SPAWN_OPTS_INIT;
-	struct sb_runtime_cmd cmd = { .session = s->id, .workspace = s->mountpoint, .env = l->env, .res = l->res,
-		.network = s->network, .leave = true, .outlive = true };
+	struct sb_runtime_cmd cmd = { .session = s->id,
+		.workspace = s->mountpoint,
+		.env = l->env,
+		.res = l->res,
+		.network = s->network,
+		.leave = true,
+		.outlive = true };
 	sb_autoclose int out = -1;
 	sb_autoclose int errfd = -1;
 	char mark[SB_PROC_MARK_MAX];
@@ -489,7 +520,8 @@ start(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p, const struct sb_
 }
 
 static int
-describe(struct sb_hsess *s, const struct sb_proc *p, struct sb_host_process *out, struct sb_error *err)
+describe(struct sb_hsess *s, const struct sb_proc *p, struct sb_host_process *out,
+	struct sb_error *err)
 {
 	struct stat st;
 
@@ -531,10 +563,13 @@ give_up(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p)
 	(void)pthread_mutex_unlock(&s->mu);
 }
 
-/* Without the slot: others may work on the session meanwhile. Out of time is not an error, `out` tells. */
+/*
+ * Without the slot: others may work on the session meanwhile. Out of time is not an error, `out`
+ * tells.
+ */
 static int
-await_ready(struct sb_hsess *s, const struct sb_proc *p, int64_t ms, const struct sb_host_call *call,
-	struct sb_host_process *out, struct sb_error *err)
+await_ready(struct sb_hsess *s, const struct sb_proc *p, int64_t ms,
+	const struct sb_host_call *call, struct sb_host_process *out, struct sb_error *err)
 {
 	sb_deadline d = sb_deadline_in(ms);
 	int r = 0;
@@ -548,8 +583,8 @@ await_ready(struct sb_hsess *s, const struct sb_proc *p, int64_t ms, const struc
 }
 
 int
-sb_host_process_launch(struct sb_host *h, const struct sb_host_launch *launch, const struct sb_host_call *call,
-	struct sb_host_process *out, struct sb_error *err)
+sb_host_process_launch(struct sb_host *h, const struct sb_host_launch *launch,
+	const struct sb_host_call *call, struct sb_host_process *out, struct sb_error *err)
 {
 	struct sb_host_launch l = SB_HOST_LAUNCH_INIT;
 	sb_auto(sb_proc) struct sb_proc *p = NULL;
@@ -592,7 +627,8 @@ sb_host_process_launch(struct sb_host *h, const struct sb_host_launch *launch, c
 }
 
 int
-sb_host_process_kill(struct sb_host *h, const char *id, const char *process, int sig, struct sb_error *err)
+sb_host_process_kill(struct sb_host *h, const char *id, const char *process, int sig,
+	struct sb_error *err)
 {
 	sb_auto(sb_hsess) struct sb_hsess *s = NULL;
 	sb_auto(sb_proc) struct sb_proc *p = NULL;
@@ -612,8 +648,8 @@ sb_host_process_kill(struct sb_host *h, const char *id, const char *process, int
 		p->killed |= pid > 0 && sig == SIGKILL;
 		(void)pthread_mutex_unlock(&s->mu);
 		if (pid > 0)
-			(void)s->rt->ops->signal(s->rt, id, sb_proc_mark(h, s, "p", p->seq, mark), pid,
-				sig ? sig : SIGTERM);
+			(void)s->rt->ops->signal(s->rt, id, sb_proc_mark(h, s, "p", p->seq, mark),
+				pid, sig ? sig : SIGTERM);
 	}
 	sb_hostimpl_end(h);
 	if (!p && err)
@@ -622,8 +658,8 @@ sb_host_process_kill(struct sb_host *h, const char *id, const char *process, int
 }
 
 int
-sb_host_process_get(struct sb_host *h, const char *id, const char *process, struct sb_host_process *out,
-	struct sb_error *err)
+sb_host_process_get(struct sb_host *h, const char *id, const char *process,
+	struct sb_host_process *out, struct sb_error *err)
 {
 	sb_auto(sb_hsess) struct sb_hsess *s = NULL;
 	sb_auto(sb_proc) struct sb_proc *p = NULL;

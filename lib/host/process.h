@@ -7,8 +7,8 @@
 struct sb_host;
 
 /*
- * A launched process. It leads a process session of its own and writes its output straight to files, so that
- * it outlives the host; the host knows it again by process id, start time and boot.
+ * A launched process. It leads a process session of its own and writes its output straight to
+ * files, so that it outlives the host; the host knows it again by process id, start time and boot.
  */
 struct sb_proc {
 	atomic_uint refs;
@@ -16,16 +16,17 @@ struct sb_proc {
 	uint64_t seq;
 	char *binary;
 	char *log[2]; /* paths of stdout and stderr */
-	char *code;   /* path of the file that gets the exit code, for a host that is not its parent */
+	char *code;   /* path of the file that gets the exit code, for a host that is not its parent
+		       */
 	char boot_id[40];
 	unsigned port; /* that others may reach; 0: none */
-	int pidfd; /* -1: it was over before we looked */
+	int pidfd;     /* -1: it was over before we looked */
 
 	/* Guarded by the session's `mu`. */
 	enum sb_host_process_status status;
 	bool has_exit;
 	int exit_code;
-	bool killed;            /* by KILL, from here */
+	bool killed; /* by KILL, from here */
 	int64_t pid, start_ticks, started_ns, ended_ns;
 	char *address;          /* where its port is reached; NULL: it has none */
 	struct sb_proxy *proxy; /* while it runs */
@@ -43,13 +44,19 @@ struct sb_proc *sb_proc_find(struct sb_hsess *s, const char *id, struct sb_error
 
 /* "<host>/<session row>/" and what follows for a process or a tool call. */
 #define SB_PROC_MARK_MAX 96
-const char *sb_proc_mark(const struct sb_host *h, const struct sb_hsess *s, const char *what, uint64_t n,
-	char out[SB_PROC_MARK_MAX]);
+const char *sb_proc_mark(const struct sb_host *h, const struct sb_hsess *s, const char *what,
+	uint64_t n, char out[SB_PROC_MARK_MAX]);
 
-/* Reads the processes of a session back from the database and finds those that still run. Before the host is open. */
+/*
+ * Reads the processes of a session back from the database and finds those that still run. Before
+ * the host is open.
+ */
 int sb_proc_restore(struct sb_host *h, struct sb_hsess *s, struct sb_error *err);
 
-/* With the slot held, `mu` not: TERM, `grace_ms`, KILL to everything in the session; waits until it is gone. */
+/*
+ * With the slot held, `mu` not: TERM, `grace_ms`, KILL to everything in the session; waits until it
+ * is gone.
+ */
 void sb_proc_kill_all(struct sb_host *h, struct sb_hsess *s, int grace_ms);
 
 /* Stops and continues everything in the session. */
@@ -59,18 +66,21 @@ int sb_proc_freeze(struct sb_host *h, struct sb_hsess *s, bool freeze, struct sb
 void sb_proc_forget(struct sb_host *h, struct sb_hsess *s);
 
 /*
- * process-port.c: the way to its port from outside, at the host's advertised address. Opening sets `address`; nobody else works on the process
- * then. The probe tells whether the port answers.
+ * process-port.c: the way to its port from outside, at the host's advertised address. Opening sets
+ * `address`; nobody else works on the process then. The probe tells whether the port answers.
  */
-int sb_proc_port_open(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p, struct sb_error *err);
+int sb_proc_port_open(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p,
+	struct sb_error *err);
 void sb_proc_port_close(struct sb_hsess *s, struct sb_proc *p);
 bool sb_proc_port_probe(struct sb_host *h, struct sb_hsess *s, const struct sb_proc *p);
 
 /* Writes the row, with `mu` held or before anybody else knows it. */
-int sb_proc_put(struct sb_host *h, const struct sb_hsess *s, const struct sb_proc *p, struct sb_error *err);
+int sb_proc_put(struct sb_host *h, const struct sb_hsess *s, const struct sb_proc *p,
+	struct sb_error *err);
 
 /* procmon.c: the thread that notices ends and keeps logs small; started when first needed. */
-int sb_procmon_watch(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p, struct sb_error *err);
+int sb_procmon_watch(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p,
+	struct sb_error *err);
 void sb_procmon_stop(struct sb_host *h);
 
 #endif

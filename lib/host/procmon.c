@@ -41,16 +41,21 @@ static void
 ended(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p)
 {
 	siginfo_t si = { 0 };
-	bool known = p->pidfd >= 0 && waitid(P_PIDFD, (id_t)p->pidfd, &si, WEXITED | WNOHANG) == 0 && si.si_pid != 0;
+	bool known = p->pidfd >= 0 &&
+		waitid(P_PIDFD, (id_t)p->pidfd, &si, WEXITED | WNOHANG) == 0 && si.si_pid != 0;
 	char mark[SB_PROC_MARK_MAX];
 	bool killed;
 
 	(void)pthread_mutex_lock(&s->mu);
 	killed = p->killed || (known && si.si_code != CLD_EXITED);
 	(void)pthread_mutex_unlock(&s->mu);
-	/* The record comes after the end of the whole tree: a host that died in between would not look for the rest. */
+	/*
+	 * The record comes after the end of the whole tree: a host that died in between would not
+	 * look for the rest.
+	 */
 	if (killed)
-		(void)s->rt->ops->signal(s->rt, s->id, sb_proc_mark(h, s, "p", p->seq, mark), 0, SIGKILL);
+		(void)s->rt->ops->signal(s->rt, s->id, sb_proc_mark(h, s, "p", p->seq, mark), 0,
+			SIGKILL);
 	(void)pthread_mutex_lock(&s->mu);
 	p->status = SB_HOST_PROC_EXITED;
 	p->has_exit = known;
@@ -105,7 +110,8 @@ trim(const struct sb_host *h, const struct sb_proc *p)
 		fd = open(p->log[i], O_WRONLY | O_CLOEXEC);
 		cut = ((uint64_t)st.st_size - max / 2) / LOG_BLOCK * LOG_BLOCK;
 		if (fd >= 0 && (uint64_t)st.st_size > max / 2 && cut > 0)
-			(void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)cut);
+			(void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+				(off_t)cut);
 	}
 }
 

@@ -226,7 +226,8 @@ accept_loop(void *arg)
 		if (!fds[0].revents)
 			continue;
 		fd = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if ((fd >= 0 && begin(p, fd)) || (fd < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)))
+		if ((fd >= 0 && begin(p, fd)) ||
+			(fd < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)))
 			continue;
 		if (poll(&fds[1], 1, BREATH_MS) > 0)
 			break;
@@ -257,15 +258,16 @@ bind_one(struct sb_proxy *p, const struct addrinfo *a)
 		errno = sys;
 		return -1;
 	}
-	p->port = ntohs(name.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&name)->sin6_port
-						   : ((struct sockaddr_in *)&name)->sin_port);
+	p->port = ntohs(name.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&name)->sin6_port :
+						     ((struct sockaddr_in *)&name)->sin_port);
 	return 0;
 }
 
 static int
 listen_on(struct sb_proxy *p, const char *host, unsigned port, struct sb_error *err)
 {
-	const struct addrinfo hints = { .ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM };
+	const struct addrinfo hints = { .ai_flags = AI_PASSIVE | AI_NUMERICSERV,
+		.ai_socktype = SOCK_STREAM };
 	struct addrinfo *list = NULL;
 	char service[8];
 	int r;
@@ -276,13 +278,16 @@ listen_on(struct sb_proxy *p, const char *host, unsigned port, struct sb_error *
 		return sb_fail(err, SB_E_INVAL, "advertised address %s: %s", host, gai_strerror(r));
 	for (const struct addrinfo *a = list; a && p->listener < 0; a = a->ai_next)
 		(void)bind_one(p, a);
-	r = p->listener < 0 ? sb_fail_errno(err, "listen on the advertised address %s port %u", host, port) : 0;
+	r = p->listener < 0 ?
+		sb_fail_errno(err, "listen on the advertised address %s port %u", host, port) :
+		0;
 	freeaddrinfo(list);
 	return r;
 }
 
 struct sb_proxy *
-sb_proxy_open(const char *host, unsigned port, const struct sb_proxy_target *to, struct sb_error *err)
+sb_proxy_open(const char *host, unsigned port, const struct sb_proxy_target *to,
+	struct sb_error *err)
 {
 	struct sb_proxy *p = calloc(1, sizeof *p);
 	int r = 0;

@@ -48,8 +48,8 @@ adopt(struct gather *g, const struct sb_storage_entry *e, struct sb_error *err)
 		sb_snap_free(snap);
 		return NULL;
 	}
-	sb_log(&g->h->o.log, SB_LOG_INFO, "host", "session %s: snapshot %s found in the storage", g->s->id,
-		snap->name);
+	sb_log(&g->h->o.log, SB_LOG_INFO, "host", "session %s: snapshot %s found in the storage",
+		g->s->id, snap->name);
 	return snap;
 }
 
@@ -64,7 +64,8 @@ listed(const struct gather *g, const struct sb_snap *snap)
 
 /* A hold that the storage does not know, after a crash in hold or release, is made again. */
 static int
-renew_holds(struct sb_host *h, struct sb_hsess *s, struct sb_snap *snap, unsigned have, struct sb_error *err)
+renew_holds(struct sb_host *h, struct sb_hsess *s, struct sb_snap *snap, unsigned have,
+	struct sb_error *err)
 {
 	for (size_t i = 0; i < snap->n_holds; i++) {
 		struct sb_hold *hold = &snap->holds[i];
@@ -91,7 +92,8 @@ on_entry(const struct sb_storage_entry *e, void *arg, struct sb_error *err)
 	struct sb_snap *snap;
 	int r;
 
-	if (!e->snap || sb_idcheck_snapshot(e->snap, NULL) < 0 || sb_str_starts(e->snap, "zfs-diff-"))
+	if (!e->snap || sb_idcheck_snapshot(e->snap, NULL) < 0 ||
+		sb_str_starts(e->snap, "zfs-diff-"))
 		return 0;
 	snap = sb_hsess_snap_find(g->s, e->snap);
 	if (!snap) {
@@ -104,7 +106,8 @@ on_entry(const struct sb_storage_entry *e, void *arg, struct sb_error *err)
 		if (r < 0)
 			return r;
 	}
-	if (snap->kind == SB_HOST_SNAP_TURN && snap->intent == SB_INTENT_NONE && snap->turn > g->s->turn) {
+	if (snap->kind == SB_HOST_SNAP_TURN && snap->intent == SB_INTENT_NONE &&
+		snap->turn > g->s->turn) {
 		g->s->turn = snap->turn;
 		r = sb_hostdb_snap_put(g->h->db, g->s, snap, err);
 		if (r < 0)
@@ -129,7 +132,8 @@ forget_missing(struct gather *g, struct sb_error *err)
 		if (listed(g, snap))
 			continue;
 		if (snap->intent == SB_INTENT_NONE)
-			sb_log(&g->h->o.log, SB_LOG_WARN, "host", "session %s: snapshot %s is gone from the storage", s->id,
+			sb_log(&g->h->o.log, SB_LOG_WARN, "host",
+				"session %s: snapshot %s is gone from the storage", s->id,
 				snap->name);
 		r = sb_hostdb_snap_delete(g->h->db, s->uid, snap->name, err);
 		if (r < 0)
@@ -167,7 +171,10 @@ sb_hostimpl_reconcile(struct sb_host *h, struct sb_hsess *s, struct sb_error *er
 		free(g.v);
 		return sb_wrap(err, r, "snapshots of session %s", s->id);
 	}
-	/* What cannot go now, because a dead fork still needs it or the storage is busy, is no reason not to start. */
+	/*
+	 * What cannot go now, because a dead fork still needs it or the storage is busy, is no
+	 * reason not to start.
+	 */
 	if (sb_hostimpl_purge(h, s, &why) < 0)
 		sb_log(&h->o.log, SB_LOG_WARN, "host", "session %s: %s", s->id, why.msg);
 	return 0;

@@ -113,7 +113,10 @@ set_state(struct sb_host *h, struct sb_hsess *s, enum sb_host_state to, const ch
 	return r;
 }
 
-/* Half made or half destroyed: gone. What the storage does not let go of stays DESTROYING for the worker. */
+/*
+ * Half made or half destroyed: gone. What the storage does not let go of stays DESTROYING for the
+ * worker.
+ */
 static int
 finish(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 {
@@ -138,7 +141,8 @@ revive(struct sb_host *h, struct sb_hsess *s, const struct found *f, struct sb_e
 	int r = h->st->ops->attach(h->st, s->id, &mountpoint, &why);
 
 	if (r < 0)
-		return s->state == SB_HOST_FAILED ? 0 : set_state(h, s, SB_HOST_FAILED, why.msg, err);
+		return s->state == SB_HOST_FAILED ? 0 :
+						    set_state(h, s, SB_HOST_FAILED, why.msg, err);
 	free(s->mountpoint);
 	s->mountpoint = mountpoint;
 	s->space_used = f->used;
@@ -152,7 +156,9 @@ revive(struct sb_host *h, struct sb_hsess *s, const struct found *f, struct sb_e
 	case SB_HOST_PAUSING: return set_state(h, s, SB_HOST_ACTIVE, NULL, err);
 	case SB_HOST_RESUMING: return set_state(h, s, SB_HOST_PAUSED, NULL, err);
 	case SB_HOST_FAILED:
-		return s->why && strcmp(s->why, LOST) == 0 ? set_state(h, s, SB_HOST_PAUSED, NULL, err) : 0;
+		return s->why && strcmp(s->why, LOST) == 0 ?
+			set_state(h, s, SB_HOST_PAUSED, NULL, err) :
+			0;
 	default: return 0;
 	}
 }
@@ -234,7 +240,8 @@ adopt(struct sb_host *h, const struct found *f, struct sb_error *err)
 		r = sb_hostimpl_reconcile(h, s, err);
 	if (r == 0) {
 		atomic_fetch_add(&h->adopted, 1);
-		sb_log(&h->o.log, SB_LOG_WARN, "host", "session %s: found in the storage, adopted as paused", f->id);
+		sb_log(&h->o.log, SB_LOG_WARN, "host",
+			"session %s: found in the storage, adopted as paused", f->id);
 	}
 	return r;
 }
@@ -255,9 +262,11 @@ orphans(struct sb_host *h, struct founds *all, struct sb_error *err)
 			if (h->o.orphans == SB_HOST_ORPHANS_ADOPT)
 				r = adopt(h, f, err);
 			else if (h->o.orphans != SB_HOST_ORPHANS_DESTROY)
-				sb_log(&h->o.log, SB_LOG_WARN, "host", "%s is in the storage, but no session", f->id);
+				sb_log(&h->o.log, SB_LOG_WARN, "host",
+					"%s is in the storage, but no session", f->id);
 			else if (h->st->ops->destroy(h->st, f->id, &why) < 0)
-				sb_log(&h->o.log, SB_LOG_WARN, "host", "%s, which is no session, stays: %s", f->id, why.msg);
+				sb_log(&h->o.log, SB_LOG_WARN, "host",
+					"%s, which is no session, stays: %s", f->id, why.msg);
 		}
 	return r;
 }
@@ -267,7 +276,8 @@ static void
 drop_unused_fork_snaps(struct sb_host *h, struct sb_hsess *s)
 {
 	for (size_t i = s->n_snaps; i-- > 0 && i < s->n_snaps;)
-		if (s->snaps[i]->kind == SB_HOST_SNAP_FORK && s->snaps[i]->intent == SB_INTENT_NONE) {
+		if (s->snaps[i]->kind == SB_HOST_SNAP_FORK &&
+			s->snaps[i]->intent == SB_INTENT_NONE) {
 			sb_autofree char *name = strdup(s->snaps[i]->name);
 
 			if (name)
@@ -284,7 +294,10 @@ known(const char *session, void *arg)
 	return s != NULL;
 }
 
-/* Tool calls and attached commands do not outlive their host; what they started may have, and so may what nobody knows any more. */
+/*
+ * Tool calls and attached commands do not outlive their host; what they started may have, and so
+ * may what nobody knows any more.
+ */
 static void
 kill_left_overs(struct sb_host *h, struct sb_runtime *rt)
 {

@@ -22,7 +22,10 @@ static const struct {
 
 #define TO(s) (1u << SB_HOST_##s)
 
-/* The one transition table. A session enters as CREATING (or PAUSED when adopted) and leaves from DESTROYING. */
+/*
+ * The one transition table. A session enters as CREATING (or PAUSED when adopted) and leaves from
+ * DESTROYING.
+ */
 static const unsigned transitions[SB_HOST_STATES] = {
 	[SB_HOST_CREATING] = TO(ACTIVE) | TO(DESTROYING),
 	[SB_HOST_ACTIVE] = TO(PAUSING) | TO(ROLLING_BACK) | TO(DESTROYING) | TO(FAILED),
@@ -31,13 +34,16 @@ static const unsigned transitions[SB_HOST_STATES] = {
 	[SB_HOST_RESUMING] = TO(ACTIVE) | TO(PAUSED) | TO(DESTROYING) | TO(FAILED),
 	[SB_HOST_ROLLING_BACK] = TO(ACTIVE) | TO(FAILED) | TO(DESTROYING),
 	[SB_HOST_DESTROYING] = 0,
-	[SB_HOST_FAILED] = TO(ROLLING_BACK) | TO(DESTROYING) | TO(PAUSED), /* PAUSED: lost data is back */
+	[SB_HOST_FAILED] =
+		TO(ROLLING_BACK) | TO(DESTROYING) | TO(PAUSED), /* PAUSED: lost data is back */
 };
 
 #define SETTLED (TO(ACTIVE) | TO(PAUSED) | TO(FAILED))
 #define PAUSE_WAY (TO(PAUSING) | TO(RESUMING))
 
-/* In which states an operation is admitted; a passing one means that it waits for the end of that. */
+/*
+ * In which states an operation is admitted; a passing one means that it waits for the end of that.
+ */
 static const unsigned admitted[SB_HOST_OPS] = {
 	[SB_HOST_OP_TOOL] = TO(ACTIVE),
 	[SB_HOST_OP_LAUNCH] = TO(ACTIVE),
@@ -65,7 +71,8 @@ sb_host_state_passing(enum sb_host_state s)
 }
 
 int
-sb_host_state_admit(enum sb_host_op op, enum sb_host_state state, const char *id, struct sb_error *err)
+sb_host_state_admit(enum sb_host_op op, enum sb_host_state state, const char *id,
+	struct sb_error *err)
 {
 	int code;
 
@@ -83,8 +90,8 @@ sb_host_state_admit(enum sb_host_op op, enum sb_host_state state, const char *id
 	}
 	if (code != SB_E_INVALID_STATE)
 		return sb_fail(err, code, "%s: %s", sb_code_text(code), id);
-	return sb_fail(err, code, "%s: session %s is %s%s", sb_code_text(code), id, states[state].name,
-		op == SB_HOST_OP_RESUME ? ", not paused" : "");
+	return sb_fail(err, code, "%s: session %s is %s%s", sb_code_text(code), id,
+		states[state].name, op == SB_HOST_OP_RESUME ? ", not paused" : "");
 }
 
 bool

@@ -26,10 +26,11 @@ enum sb_host_op {
 bool sb_host_state_may(enum sb_host_state from, enum sb_host_state to);
 
 /*
- * 0: `op` may run in `state` (or, in a passing state, may wait for its end and ask again); else the specific error with
- * the message of the contract, naming `id`.
+ * 0: `op` may run in `state` (or, in a passing state, may wait for its end and ask again); else the
+ * specific error with the message of the contract, naming `id`.
  */
-int sb_host_state_admit(enum sb_host_op op, enum sb_host_state state, const char *id, struct sb_error *err);
+int sb_host_state_admit(enum sb_host_op op, enum sb_host_state state, const char *id,
+	struct sb_error *err);
 
 /* A state that ends by itself: something is under way. */
 bool sb_host_state_passing(enum sb_host_state s);

@@ -76,7 +76,8 @@ tidy(struct sb_host *h)
 			r = purge(h, s, &why);
 		if (r < 0) {
 			left = true;
-			sb_log(&h->o.log, SB_LOG_INFO, "host", "session %s: later: %s", s->id, why.msg);
+			sb_log(&h->o.log, SB_LOG_INFO, "host", "session %s: later: %s", s->id,
+				why.msg);
 		}
 		sb_hsess_unref(s);
 	}
@@ -111,7 +112,8 @@ check_up(struct sb_host *h, enum sb_host_health_status before)
 		sb_log(&h->o.log, SB_LOG_WARN, "host", "%s: %s", sb_host_health_name(now.status),
 			now.n_reasons ? now.reasons[0] : "");
 	if (now.status != before)
-		sb_event_note(h->events, "health", NULL, sb_host_health_name(now.status), SB_HOST_STATES);
+		sb_event_note(h->events, "health", NULL, sb_host_health_name(now.status),
+			SB_HOST_STATES);
 	return now.status;
 }
 

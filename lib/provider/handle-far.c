@@ -26,7 +26,8 @@
 #include <tool/serve.h>
 #include <tool/window.h>
 
-#define COPY_MS 2000 /* how long the taker of stderr may let the last words of what has ended wait */
+#define COPY_MS \
+	2000 /* how long the taker of stderr may let the last words of what has ended wait */
 #define START_MS 60000
 
 enum stage {
@@ -92,7 +93,8 @@ flush_copy(struct far_handle *h)
 
 		if (poll(&fd, 1, 0) == 0)
 			return false;
-		n = sb_file_write_nosig(h->copy_fd, h->waiting.data, h->waiting.len < 4096 ? h->waiting.len : 4096);
+		n = sb_file_write_nosig(h->copy_fd, h->waiting.data,
+			h->waiting.len < 4096 ? h->waiting.len : 4096);
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return false;
 		if (n <= 0) {
@@ -154,8 +156,9 @@ finish(struct far_handle *h)
 		(void)poll(&fd, 1, sb_deadline_poll_ms(d));
 	}
 	(void)pthread_mutex_lock(&h->mu);
-	h->how = h->marks.ended ? (struct sb_ended){ .code = h->marks.code, .signal = h->marks.signal }
-				: (struct sb_ended){ .code = 255, .lost = true };
+	h->how = h->marks.ended ?
+		(struct sb_ended){ .code = h->marks.code, .signal = h->marks.signal } :
+		(struct sb_ended){ .code = 255, .lost = true };
 	h->how.asked = h->stop_asked || h->kill_asked;
 	h->ended = true;
 	(void)pthread_mutex_unlock(&h->mu);
@@ -172,7 +175,8 @@ watch(void *arg)
 	while (open && !h->marks.ended && h->stage != STAGE_LOST) {
 		bool wait = !flush_copy(h);
 		struct pollfd p[2] = {
-			{ .fd = wait ? h->copy_fd : sb_conn_exec_err(h->x), .events = wait ? POLLOUT : POLLIN },
+			{ .fd = wait ? h->copy_fd : sb_conn_exec_err(h->x),
+				.events = wait ? POLLOUT : POLLIN },
 			{ .fd = h->wake_fd, .events = POLLIN },
 		};
 		char block[4096];
@@ -256,7 +260,8 @@ far_done(const struct sb_handle *h)
 }
 
 static int
-far_wait(struct sb_handle *b, const struct sb_call *call, struct sb_ended *out, struct sb_error *err)
+far_wait(struct sb_handle *b, const struct sb_call *call, struct sb_ended *out,
+	struct sb_error *err)
 {
 	struct far_handle *h = (struct far_handle *)b;
 
@@ -387,7 +392,8 @@ take_answer(struct far_handle *h, const struct sb_call *call, struct sb_error *e
 	int r;
 
 	sb_buf_init(&b, 65536);
-	r = sb_frame_recv(sb_conn_exec_out(h->x), 65536, &b, sb_call_cancel(call), sb_call_deadline(call), err);
+	r = sb_frame_recv(sb_conn_exec_out(h->x), 65536, &b, sb_call_cancel(call),
+		sb_call_deadline(call), err);
 	if (r < 0)
 		return r;
 	sb_cursor_init(&c, b.data, b.len);
@@ -395,16 +401,23 @@ take_answer(struct far_handle *h, const struct sb_call *call, struct sb_error *e
 	if (code < 0) {
 		sb_autofree char *text = sb_frame_text(&c);
 
-		return sb_fail(err, code < -1000 ? SB_E_PEER : (int)code, "launch: %s", text ? text : "refused");
+		return sb_fail(err, code < -1000 ? SB_E_PEER : (int)code, "launch: %s",
+			text ? text : "refused");
 	}
 	h->pid = (int64_t)sb_cursor_varint(&c);
-	return c.bad || h->pid < 2 ? sb_fail(err, SB_E_PROTO, "launch: the answer of the far side is damaged") : 0;
+	return c.bad || h->pid < 2 ?
+		sb_fail(err, SB_E_PROTO, "launch: the answer of the far side is damaged") :
+		0;
 }
 
 static int
-request(struct far_handle *h, const struct sb_launch_spec *spec, const struct sb_call *call, struct sb_error *err)
+request(struct far_handle *h, const struct sb_launch_spec *spec, const struct sb_call *call,
+	struct sb_error *err)
 {
-	struct sb_launch l = { .cwd = h->cwd, .tty = spec->tty, .rows = spec->rows, .cols = spec->cols };
+	struct sb_launch l = { .cwd = h->cwd,
+		.tty = spec->tty,
+		.rows = spec->rows,
+		.cols = spec->cols };
 	sb_auto(sb_buf) struct sb_buf b;
 	char **argv = NULL, **env = NULL;
 	uint8_t word[16];
@@ -422,7 +435,8 @@ request(struct far_handle *h, const struct sb_launch_spec *spec, const struct sb
 		l.argv = (const char *const *)argv;
 		l.env = (const char *const *)env;
 		sb_launch_encode(&l, &b);
-		r = sb_frame_send(sb_conn_exec_in(h->x), &b, sb_call_cancel(call), sb_call_deadline(call), err);
+		r = sb_frame_send(sb_conn_exec_in(h->x), &b, sb_call_cancel(call),
+			sb_call_deadline(call), err);
 	}
 	if (b.data)
 		explicit_bzero(b.data, b.len);
@@ -432,8 +446,8 @@ request(struct far_handle *h, const struct sb_launch_spec *spec, const struct sb
 }
 
 int
-sb_handle_far_start(const struct sb_handle_far_opts *o, const struct sb_launch_spec *spec, const struct sb_call *call,
-	struct sb_handle **out, struct sb_error *err)
+sb_handle_far_start(const struct sb_handle_far_opts *o, const struct sb_launch_spec *spec,
+	const struct sb_call *call, struct sb_handle **out, struct sb_error *err)
 {
 	struct far_handle *h = calloc(1, sizeof *h);
 	struct sb_call within = sb_call_within(call, START_MS);
@@ -458,7 +472,8 @@ sb_handle_far_start(const struct sb_handle_far_opts *o, const struct sb_launch_s
 	sb_window_init(&h->window, SB_STDERR_TAIL_MAX);
 	sb_buf_init(&h->waiting, 1u << 20);
 	r = h->wake_fd < 0 || h->done_fd < 0 ? sb_fail_errno(err, "eventfd") :
-		!h->cwd ? sb_fail(err, SB_E_NOMEM, "out of memory") : request(h, spec, &within, err);
+		!h->cwd                      ? sb_fail(err, SB_E_NOMEM, "out of memory") :
+					       request(h, spec, &within, err);
 	if (r == 0)
 		r = take_answer(h, &within, err);
 	if (r == 0) {

@@ -8,8 +8,8 @@
 #include <string.h>
 
 int
-sb_launcher_launch(struct sb_launcher *l, const struct sb_launch_spec *spec, const struct sb_call *call,
-	struct sb_handle **out, struct sb_error *err)
+sb_launcher_launch(struct sb_launcher *l, const struct sb_launch_spec *spec,
+	const struct sb_call *call, struct sb_handle **out, struct sb_error *err)
 {
 	int r = sb_call_check(call, "launch", err);
 
@@ -70,7 +70,8 @@ sb_handle_done_fd(const struct sb_handle *h)
 }
 
 int
-sb_handle_wait(struct sb_handle *h, const struct sb_call *call, struct sb_ended *out, struct sb_error *err)
+sb_handle_wait(struct sb_handle *h, const struct sb_call *call, struct sb_ended *out,
+	struct sb_error *err)
 {
 	if (h)
 		return h->ops->wait(h, call, out, err);
@@ -91,7 +92,8 @@ sb_handle_signal(struct sb_handle *h, int sig, struct sb_error *err)
 }
 
 int
-sb_handle_resize(struct sb_handle *h, unsigned short rows, unsigned short cols, struct sb_error *err)
+sb_handle_resize(struct sb_handle *h, unsigned short rows, unsigned short cols,
+	struct sb_error *err)
 {
 	return h ? h->ops->resize(h, rows, cols, err) : 0;
 }

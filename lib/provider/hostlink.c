@@ -32,27 +32,42 @@ struct sb_hostlink {
 static bool
 is_url(const char *text)
 {
-	return sb_str_starts(text, "unix:/") || sb_str_starts(text, "http://") || sb_str_starts(text, "https://");
+	return sb_str_starts(text, "unix:/") || sb_str_starts(text, "http://") ||
+		sb_str_starts(text, "https://");
 }
 
 static const char *const runtimes[] = { "auto", "gvisor", "bwrap", "none", NULL };
 
 const struct sb_provider_option sb_hostlink_options[] = {
-	{ .name = "url", .value = "URL", .help = "a sandbox host (unix:PATH, http://, https://) instead of one in this process",
-		.check = is_url, .user_only = true },
+	{ .name = "url",
+		.value = "URL",
+		.help = "a sandbox host (unix:PATH, http://, https://) instead of one in this "
+			"process",
+		.check = is_url,
+		.user_only = true },
 	{ .name = "token_file", .value = "FILE", .help = "bearer token for it", .user_only = true },
-	{ .name = "ca_file", .value = "FILE", .help = "authorities that https is checked with", .user_only = true },
+	{ .name = "ca_file",
+		.value = "FILE",
+		.help = "authorities that https is checked with",
+		.user_only = true },
 	{ .name = "base", .value = "BASE", .help = "base image of a remote host" },
-	{ .name = "runtime", .value = "NAME", .help = "what isolates, without url: the best there is by default",
-		.choices = runtimes, .user_only = true },
+	{ .name = "runtime",
+		.value = "NAME",
+		.help = "what isolates, without url: the best there is by default",
+		.choices = runtimes,
+		.user_only = true },
 	{ .name = NULL },
 };
 
-/* Where embedded hosts are: $SBSYNC_BOX_DIR/host, $XDG_STATE_HOME/sandboxes/host, or in the home directory. */
+/*
+ * Where embedded hosts are: $SBSYNC_BOX_DIR/host, $XDG_STATE_HOME/sandboxes/host, or in the home
+ * directory.
+ */
 static char *
 dir_of(const char *id, struct sb_error *err)
 {
-	const char *box = getenv("SBSYNC_BOX_DIR"), *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	const char *box = getenv("SBSYNC_BOX_DIR"), *xdg = getenv("XDG_STATE_HOME"),
+		   *home = getenv("HOME");
 	char *dir = NULL;
 
 	if (box && *box == '/')
@@ -62,7 +77,8 @@ dir_of(const char *id, struct sb_error *err)
 	else if (home && *home == '/')
 		dir = sb_str_printf("%s/.local/state/sandboxes/host/%s", home, id);
 	else
-		(void)sb_fail(err, SB_E_INVAL, "backend host: no place for sandboxes, HOME is not set");
+		(void)sb_fail(err, SB_E_INVAL,
+			"backend host: no place for sandboxes, HOME is not set");
 	if (!dir && err && err->code == 0)
 		(void)sb_fail(err, SB_E_NOMEM, "out of memory");
 	return dir;
@@ -107,7 +123,8 @@ choose_runtime(const char *const *options)
 }
 
 static int
-embed(struct sb_hostlink *l, const char *id, const char *const *options, bool make, struct sb_error *err)
+embed(struct sb_hostlink *l, const char *id, const char *const *options, bool make,
+	struct sb_error *err)
 {
 	struct sb_host_opts o = SB_HOST_OPTS_INIT;
 	sb_autofree char *dir = dir_of(id, err);
@@ -122,9 +139,13 @@ embed(struct sb_hostlink *l, const char *id, const char *const *options, bool ma
 	if (!state || !sessions || !socket)
 		return sb_fail(err, SB_E_NOMEM, "out of memory");
 	if (!make && stat(dir, &st) < 0)
-		return sb_fail(err, SB_E_SANDBOX_NOT_FOUND, "%s: %s", sb_code_text(SB_E_SANDBOX_NOT_FOUND), id);
+		return sb_fail(err, SB_E_SANDBOX_NOT_FOUND, "%s: %s",
+			sb_code_text(SB_E_SANDBOX_NOT_FOUND), id);
 	if (strlen(socket) > SOCKET_PATH_MAX)
-		return sb_fail(err, SB_E_INVAL, "backend host: %s is too long for a socket; set XDG_STATE_HOME to a shorter path", socket);
+		return sb_fail(err, SB_E_INVAL,
+			"backend host: %s is too long for a socket; set XDG_STATE_HOME to a "
+			"shorter path",
+			socket);
 	r = sb_file_mkdirs(dir, 0700, err);
 	if (r < 0)
 		return r;
@@ -146,7 +167,8 @@ embed(struct sb_hostlink *l, const char *id, const char *const *options, bool ma
 struct sb_hostlink *
 sb_hostlink_open(const char *id, const char *const *options, bool make, struct sb_error *err)
 {
-	const char *url = sb_texts_get(options, "url"), *token = sb_texts_get(options, "token_file"),
+	const char *url = sb_texts_get(options, "url"),
+		   *token = sb_texts_get(options, "token_file"),
 		   *ca = sb_texts_get(options, "ca_file");
 	struct sb_hostlink *l = calloc(1, sizeof *l);
 	struct sb_error why = { 0 };
@@ -189,8 +211,8 @@ sb_hostlink_address(const struct sb_hostlink *l)
 }
 
 int
-sb_hostlink_call(struct sb_hostlink *l, const char *method, const char *json, const struct sb_call *call, char **out,
-	struct sb_error *err)
+sb_hostlink_call(struct sb_hostlink *l, const char *method, const char *json,
+	const struct sb_call *call, char **out, struct sb_error *err)
 {
 	struct sb_rpc_client_opts o = SB_RPC_CLIENT_OPTS_INIT;
 	struct sb_rpc_wait w = { sb_call_cancel(call), sb_call_deadline(call) };

@@ -5,21 +5,23 @@
 #include <sb/provider.h>
 
 /*
- * The sandbox host of one sandbox of backend `host`: a remote one by the option `url`, else one in this process with a directory of its own
- * for the sandbox, so that sandboxes of several processes do not meet. Counted by the provider; thread-safe.
+ * The sandbox host of one sandbox of backend `host`: a remote one by the option `url`, else one in
+ * this process with a directory of its own for the sandbox, so that sandboxes of several processes
+ * do not meet. Counted by the provider; thread-safe.
  */
 struct sb_hostlink;
 
 extern const struct sb_provider_option sb_hostlink_options[];
 
 /* `make` false: SB_E_SANDBOX_NOT_FOUND when the embedded host of that sandbox has never been. */
-struct sb_hostlink *sb_hostlink_open(const char *sandbox_id, const char *const *options, bool make, struct sb_error *err);
+struct sb_hostlink *sb_hostlink_open(const char *sandbox_id, const char *const *options, bool make,
+	struct sb_error *err);
 void sb_hostlink_free(struct sb_hostlink *l);
 const char *sb_hostlink_address(const struct sb_hostlink *l);
 
 /* Calls a procedure with a JSON text; the answer is dropped when `out` is NULL. */
-int sb_hostlink_call(struct sb_hostlink *l, const char *method, const char *json, const struct sb_call *call, char **out,
-	struct sb_error *err);
+int sb_hostlink_call(struct sb_hostlink *l, const char *method, const char *json,
+	const struct sb_call *call, char **out, struct sb_error *err);
 
 /* The remote shell command into sessions of it. A new string. */
 char *sb_hostlink_rsh(const struct sb_hostlink *l, struct sb_error *err);
@@ -27,7 +29,10 @@ char *sb_hostlink_rsh(const struct sb_hostlink *l, struct sb_error *err);
 /* Removes the directory of an embedded host; the link must be gone. */
 int sb_hostlink_remove(const char *sandbox_id, const char *const *options, struct sb_error *err);
 
-/* "none", "namespace", "gvisor": what an embedded host would use here; "none" for a remote one, of which nobody was asked. */
+/*
+ * "none", "namespace", "gvisor": what an embedded host would use here; "none" for a remote one, of
+ * which nobody was asked.
+ */
 const char *sb_hostlink_isolation(const char *const *options);
 
 #endif

@@ -37,7 +37,8 @@ sb_launch_env(const struct sb_launch_spec *spec, char ***out, struct sb_error *e
 	for (size_t k = 0; r == 0 && k < 2; k++)
 		for (const char *const *e = lists[k]; r == 0 && e && *e; e++) {
 			if (!sb_env_valid(*e))
-				r = sb_fail(err, SB_E_INVAL, "launch: entry %zu of the environment is not NAME=value",
+				r = sb_fail(err, SB_E_INVAL,
+					"launch: entry %zu of the environment is not NAME=value",
 					(size_t)(e - lists[k]) + 1);
 			else
 				r = sb_texts_add(&all, *e, err);

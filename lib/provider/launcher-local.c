@@ -18,7 +18,7 @@ struct local_handle {
 	struct sb_handle base;
 	struct sb_proc *proc;
 	char *cwd;
-	int stderr_fd;   /* a copy of the caller's; -1: none */
+	int stderr_fd;      /* a copy of the caller's; -1: none */
 	atomic_bool closed; /* stdin */
 };
 
@@ -89,13 +89,16 @@ local_done(const struct sb_handle *h)
 }
 
 static int
-local_wait(struct sb_handle *h, const struct sb_call *call, struct sb_ended *out, struct sb_error *err)
+local_wait(struct sb_handle *h, const struct sb_call *call, struct sb_ended *out,
+	struct sb_error *err)
 {
 	struct sb_proc_exit how = { 0 };
 	int r = sb_proc_wait(proc_of(h), sb_call_cancel(call), sb_call_deadline(call), &how, err);
 
 	if (r == 0 && out)
-		*out = (struct sb_ended){ .code = how.code, .signal = how.signal, .asked = how.stopped };
+		*out = (struct sb_ended){ .code = how.code,
+			.signal = how.signal,
+			.asked = how.stopped };
 	return r;
 }
 

@@ -10,8 +10,9 @@ struct sb_conn_exec;
 struct sb_launcher *sb_launcher_local_new(const char *cwd, struct sb_error *err);
 
 /*
- * A program on the other side of a connection, as a handle: `x` is a command with "sbsync-agent launch" (tool/launch.h) at its other end, which
- * waits for its request. `signal` hands a signal on (tool/serve.h), `let_go` ends the use of `arg`; both may come from any thread.
+ * A program on the other side of a connection, as a handle: `x` is a command with "sbsync-agent
+ * launch" (tool/launch.h) at its other end, which waits for its request. `signal` hands a signal on
+ * (tool/serve.h), `let_go` ends the use of `arg`; both may come from any thread.
  */
 struct sb_handle_far_opts {
 	struct sb_conn_exec *x; /* taken over, also on failure, as is `arg` */
@@ -20,8 +21,8 @@ struct sb_handle_far_opts {
 	void (*let_go)(void *arg);
 	void *arg;
 };
-int sb_handle_far_start(const struct sb_handle_far_opts *o, const struct sb_launch_spec *spec, const struct sb_call *call,
-	struct sb_handle **out, struct sb_error *err);
+int sb_handle_far_start(const struct sb_handle_far_opts *o, const struct sb_launch_spec *spec,
+	const struct sb_call *call, struct sb_handle **out, struct sb_error *err);
 
 /* The words of a spec, from `argv` or from `command`. Free with sb_texts_free. */
 int sb_launch_words(const struct sb_launch_spec *spec, char ***out, struct sb_error *err);

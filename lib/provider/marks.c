@@ -19,8 +19,10 @@ sb_marks_init(struct sb_marks *m, const char *nonce, struct sb_error *err)
 	if (strlen(nonce) > 32)
 		return sb_fail(err, SB_E_INVAL, "a nonce of more than 32 characters");
 	sb_buf_init(&m->held, HELD_MAX);
-	m->start_len = 1 + (size_t)snprintf(m->start + 1, sizeof m->start - 1, SB_LAUNCH_START "%s\n", nonce);
-	m->end_len = 1 + (size_t)snprintf(m->end + 1, sizeof m->end - 1, SB_LAUNCH_END "%s:", nonce);
+	m->start_len = 1 +
+		(size_t)snprintf(m->start + 1, sizeof m->start - 1, SB_LAUNCH_START "%s\n", nonce);
+	m->end_len =
+		1 + (size_t)snprintf(m->end + 1, sizeof m->end - 1, SB_LAUNCH_END "%s:", nonce);
 	return 0;
 }
 

@@ -7,8 +7,9 @@
 #include <base/buf.h>
 
 /*
- * Finds the marks of tool/launch.h in the stderr of a far program, byte by byte as it comes, and hands on what is between: not a byte that the
- * log-in shell printed before, and no byte of the program's own held back unless it may begin a mark.
+ * Finds the marks of tool/launch.h in the stderr of a far program, byte by byte as it comes, and
+ * hands on what is between: not a byte that the log-in shell printed before, and no byte of the
+ * program's own held back unless it may begin a mark.
  */
 struct sb_marks {
 	char start[64], end[64]; /* what the marks begin with, NUL and nonce included */

@@ -47,7 +47,9 @@ make_opts(const struct sb_pairs *p, const struct sb_provider_sync *o, const stru
 static enum sb_session_conflict
 policy_of(const struct sb_provider_sync *o)
 {
-	return o->take_local ? SB_SESSION_TAKE_LOCAL : o->take_runtime ? SB_SESSION_TAKE_RUNTIME : SB_SESSION_KEEP_BOTH;
+	return o->take_local    ? SB_SESSION_TAKE_LOCAL :
+		o->take_runtime ? SB_SESSION_TAKE_RUNTIME :
+				  SB_SESSION_KEEP_BOTH;
 }
 
 static int
@@ -57,15 +59,17 @@ load(const struct sb_state *s, const char *state_dir, struct sb_session *out, st
 }
 
 static int
-first_push(const struct sb_pairs *p, const struct sb_provider_sync *o, const struct sb_sync_opts *opts,
-	struct sb_sync_result *out, struct sb_error *err)
+first_push(const struct sb_pairs *p, const struct sb_provider_sync *o,
+	const struct sb_sync_opts *opts, struct sb_sync_result *out, struct sb_error *err)
 {
 	struct sb_session_start how = SB_SESSION_START_INIT;
 	const struct sb_state *s = p->state;
 	char **also = NULL;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && s->local_dirs && s->local_dirs[i] && s->runtime_dirs && s->runtime_dirs[i]; i++) {
+	for (size_t i = 0; r == 0 && s->local_dirs && s->local_dirs[i] && s->runtime_dirs &&
+		s->runtime_dirs[i];
+		i++) {
 		size_t n = strlen(s->local_dirs[i]) + strlen(s->runtime_dirs[i]) + 2;
 		sb_autofree char *pair = malloc(n);
 
@@ -80,7 +84,8 @@ first_push(const struct sb_pairs *p, const struct sb_provider_sync *o, const str
 		how.name = s->sandbox_id;
 		how.also = (const char *const *)also;
 		how.owner_pid = getpid();
-		r = sb_session_start(s->local_root, p->remote, &how, opts, policy_of(o), NULL, out, err);
+		r = sb_session_start(s->local_root, p->remote, &how, opts, policy_of(o), NULL, out,
+			err);
 	}
 	sb_texts_free(also);
 	return r;
@@ -101,7 +106,8 @@ push(const struct sb_pairs *p, const struct sb_provider_sync *o, const struct sb
 	bool back;
 	int r = load(p->state, opts->state_dir, &ses, err);
 
-	if (r == SB_E_NOTFOUND || (r == 0 && (ses.state == SB_SESSION_STARTING || ses.state == SB_SESSION_STOPPED)))
+	if (r == SB_E_NOTFOUND ||
+		(r == 0 && (ses.state == SB_SESSION_STARTING || ses.state == SB_SESSION_STOPPED)))
 		return first_push(p, o, opts, out, err);
 	if (r < 0)
 		return r;
@@ -128,16 +134,16 @@ pull(const struct sb_pairs *p, const struct sb_provider_sync *o, const struct sb
 	if (r < 0)
 		return r;
 	/*
-	 * The session stays open with its base until the sandbox goes: one that is kept can be synced again, and a second sync back
-	 * finds nothing to do.
+	 * The session stays open with its base until the sandbox goes: one that is kept can be
+	 * synced again, and a second sync back finds nothing to do.
 	 */
-	return sb_session_sync(&ses, o->reason == SB_WHEN_TURN ? SB_REASON_TURN : SB_REASON_CRASH, opts, policy_of(o), out,
-		err);
+	return sb_session_sync(&ses, o->reason == SB_WHEN_TURN ? SB_REASON_TURN : SB_REASON_CRASH,
+		opts, policy_of(o), out, err);
 }
 
 int
-sb_pairs_sync(const struct sb_pairs *p, enum sb_way way, const struct sb_provider_sync *o, const struct sb_call *call,
-	struct sb_sync_result *out, struct sb_error *err)
+sb_pairs_sync(const struct sb_pairs *p, enum sb_way way, const struct sb_provider_sync *o,
+	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err)
 {
 	struct sb_sync_opts opts;
 	char **excludes = NULL;
@@ -147,7 +153,8 @@ sb_pairs_sync(const struct sb_pairs *p, enum sb_way way, const struct sb_provide
 	if (r == 0 && p->state->sync_mode != SB_SYNC_MODE_NONE) {
 		r = make_opts(p, o, call, &opts, &excludes, err);
 		if (r == 0)
-			r = way == SB_WAY_TO_RUNTIME ? push(p, o, &opts, out, err) : pull(p, o, &opts, out, err);
+			r = way == SB_WAY_TO_RUNTIME ? push(p, o, &opts, out, err) :
+						       pull(p, o, &opts, out, err);
 		sb_texts_free(excludes);
 	}
 	out->direction = sb_way_name(way);
@@ -158,7 +165,9 @@ sb_pairs_sync(const struct sb_pairs *p, enum sb_way way, const struct sb_provide
 static int
 unsynced(const struct sb_session *ses, const char *why, struct sb_error *err)
 {
-	return sb_fail(err, SB_E_UNSYNCED, "sandbox %s: %s; its files stay: sync it back first, or discard them", ses->name, why);
+	return sb_fail(err, SB_E_UNSYNCED,
+		"sandbox %s: %s; its files stay: sync it back first, or discard them", ses->name,
+		why);
 }
 
 int
@@ -173,7 +182,10 @@ sb_pairs_check_record(const struct sb_state *s, const char *state_dir, struct sb
 		return r;
 	if (ses.state == SB_SESSION_STARTING || is_back(&ses))
 		return 0;
-	return unsynced(&ses, ses.state == SB_SESSION_UNSYNCED ? "the last sync back failed" : "it was not synced back", err);
+	return unsynced(&ses,
+		ses.state == SB_SESSION_UNSYNCED ? "the last sync back failed" :
+						   "it was not synced back",
+		err);
 }
 
 int
@@ -194,14 +206,17 @@ sb_pairs_check_back(const struct sb_pairs *p, const struct sb_call *call, struct
 	o.reason = SB_WHEN_STOP;
 	o.dry_run = true;
 	r = sb_pairs_sync(p, SB_WAY_FROM_RUNTIME, &o, call, &res, err);
-	/* The runtime holds another sandbox by now, or none: there is nothing of this one to lose. */
+	/*
+	 * The runtime holds another sandbox by now, or none: there is nothing of this one to lose.
+	 */
 	if (r == SB_E_IDENTITY)
 		return 0;
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < res.n_changes; i++)
 		if (res.changes[i].side && strcmp(res.changes[i].side, "local") == 0)
-			return unsynced(&ses, "something has changed in it since the last sync back", err);
+			return unsynced(&ses,
+				"something has changed in it since the last sync back", err);
 	return 0;
 }
 

@@ -9,19 +9,21 @@
 /* What every provider checks and fills alike. */
 
 int
-sb_provider_check_request(const struct sb_prepare_request *req, enum sb_backend backend, bool enforces_network,
-	struct sb_error *err)
+sb_provider_check_request(const struct sb_prepare_request *req, enum sb_backend backend,
+	bool enforces_network, struct sb_error *err)
 {
 	const struct sb_network *n = &req->profile->network;
 	const char *const *d = req->local_dirs;
 	struct stat st;
 
 	if (req->profile->backend != backend)
-		return sb_fail(err, SB_E_BACKEND_INVALID, "the profile \"%s\" is for backend %s, not for %s",
-			req->profile->name ? req->profile->name : "", sb_backend_name(req->profile->backend),
-			sb_backend_name(backend));
+		return sb_fail(err, SB_E_BACKEND_INVALID,
+			"the profile \"%s\" is for backend %s, not for %s",
+			req->profile->name ? req->profile->name : "",
+			sb_backend_name(req->profile->backend), sb_backend_name(backend));
 	if (n->required && !enforces_network)
-		return sb_fail(err, SB_E_NETWORK_POLICY, "backend %s cannot enforce a network policy, and the profile requires one",
+		return sb_fail(err, SB_E_NETWORK_POLICY,
+			"backend %s cannot enforce a network policy, and the profile requires one",
 			sb_backend_name(backend));
 	for (const char *path = req->local_root; path; path = d ? *d++ : NULL) {
 		if (stat(path, &st) < 0)
@@ -33,7 +35,8 @@ sb_provider_check_request(const struct sb_prepare_request *req, enum sb_backend 
 }
 
 int
-sb_prepared_launch(const struct sb_prepare_request *req, struct sb_prepared *out, struct sb_error *err)
+sb_prepared_launch(const struct sb_prepare_request *req, struct sb_prepared *out,
+	struct sb_error *err)
 {
 	int r = 0;
 

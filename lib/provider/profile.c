@@ -17,8 +17,8 @@
 #define AT(f) offsetof(struct sb_profile, f)
 
 /* The lists of a profile. */
-static const size_t lists[] = { AT(env), AT(secret_env), AT(include), AT(exclude), AT(dirs), AT(network.allow_list),
-	AT(network.deny_list), AT(options) };
+static const size_t lists[] = { AT(env), AT(secret_env), AT(include), AT(exclude), AT(dirs),
+	AT(network.allow_list), AT(network.deny_list), AT(options) };
 #define LISTS (sizeof lists / sizeof lists[0])
 
 static char ***
@@ -54,8 +54,9 @@ copy_hooks(const struct sb_profile *p, struct sb_profile *c, struct sb_error *er
 	for (size_t i = 0; r == 0 && i < p->n_hooks; i++) {
 		c->hooks[i].timeout_ms = p->hooks[i].timeout_ms;
 		c->hooks[i].event = strdup(p->hooks[i].event);
-		r = c->hooks[i].event ? sb_texts_copy((const char *const *)p->hooks[i].argv, &c->hooks[i].argv, err) :
-			sb_fail(err, SB_E_NOMEM, "profile: out of memory");
+		r = c->hooks[i].event ? sb_texts_copy((const char *const *)p->hooks[i].argv,
+						&c->hooks[i].argv, err) :
+					sb_fail(err, SB_E_NOMEM, "profile: out of memory");
 	}
 	return r;
 }
@@ -75,7 +76,9 @@ sb_profile_copy(const struct sb_profile *p, struct sb_profile *out, struct sb_er
 	if ((p->name && !c.name) || (p->runtime_root && !c.runtime_root))
 		r = sb_fail(err, SB_E_NOMEM, "profile: out of memory");
 	for (size_t i = 0; r == 0 && i < LISTS; i++)
-		r = sb_texts_copy(*(const char *const *const *)(const void *)((const char *)p + lists[i]), list_at(&c, i), err);
+		r = sb_texts_copy(
+			*(const char *const *const *)(const void *)((const char *)p + lists[i]),
+			list_at(&c, i), err);
 	if (r == 0)
 		r = copy_hooks(p, &c, err);
 	if (r < 0)
@@ -86,11 +89,14 @@ sb_profile_copy(const struct sb_profile *p, struct sb_profile *out, struct sb_er
 }
 
 int
-sb_profile_default(enum sb_backend backend, const char *name, struct sb_profile *out, struct sb_error *err)
+sb_profile_default(enum sb_backend backend, const char *name, struct sb_profile *out,
+	struct sb_error *err)
 {
-	struct sb_profile p = { .backend = backend, .persist = SB_PERSIST_TRANSIENT,
+	struct sb_profile p = { .backend = backend,
+		.persist = SB_PERSIST_TRANSIENT,
 		.sync_mode = backend == SB_BACKEND_LOCAL ? SB_SYNC_MODE_NONE : SB_SYNC_MODE_SESSION,
-		/* The built-in local profile removes nothing: what it would remove is the user's own directory. */
+		/* The built-in local profile removes nothing: what it would remove is the user's
+		   own directory. */
 		.destroy_on_stop = backend != SB_BACKEND_LOCAL || name };
 
 	if ((unsigned)backend >= SB_BACKEND_COUNT)
@@ -109,14 +115,16 @@ sb_env_name_ok(const char *name)
 	size_t n = strlen(name);
 
 	return n > 0 && n <= 255 && strchr(letters, name[0]) &&
-		strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == n;
+		strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") ==
+		n;
 }
 
 bool
 sb_env_looks_secret(const char *name)
 {
-	static const char *const parts[] = { "SECRET", "TOKEN", "PASSWORD", "PASSWD", "API_KEY", "APIKEY", "PRIVATE_KEY",
-		"PRIVATEKEY", "AUTHORIZATION", "BEARER", "CREDENTIAL", NULL };
+	static const char *const parts[] = { "SECRET", "TOKEN", "PASSWORD", "PASSWD", "API_KEY",
+		"APIKEY", "PRIVATE_KEY", "PRIVATEKEY", "AUTHORIZATION", "BEARER", "CREDENTIAL",
+		NULL };
 	static const char *const ends[] = { "_URL", "_URI", "_PATH", "_FILE", "_DIR", NULL };
 
 	for (int i = 0; ends[i]; i++)
@@ -136,7 +144,8 @@ resolve(const char *key, const char *ref, struct sb_buf *out, struct sb_error *e
 		const char *v = getenv(ref + 4);
 
 		if (!v)
-			return sb_fail(err, SB_E_SECRET, "secret %s: %s: the variable is not set", key, ref);
+			return sb_fail(err, SB_E_SECRET, "secret %s: %s: the variable is not set",
+				key, ref);
 		sb_buf_init(out, SECRET_MAX);
 		sb_buf_add_str(out, v);
 		return sb_buf_check(out, key, err);
@@ -147,10 +156,12 @@ resolve(const char *key, const char *ref, struct sb_buf *out, struct sb_error *e
 		if (sb_file_read(AT_FDCWD, ref + 5, SECRET_MAX, out, &why) < 0)
 			return sb_fail(err, SB_E_SECRET, "secret %s: %s", key, why.msg);
 		/* The line end that an editor leaves is not part of it. */
-		while (out->len > 0 && (out->data[out->len - 1] == '\n' || out->data[out->len - 1] == '\r'))
+		while (out->len > 0 &&
+			(out->data[out->len - 1] == '\n' || out->data[out->len - 1] == '\r'))
 			out->data[--out->len] = '\0';
 		if (memchr(out->data, 0, out->len))
-			return sb_fail(err, SB_E_SECRET, "secret %s: %s holds a NUL byte", key, ref);
+			return sb_fail(err, SB_E_SECRET, "secret %s: %s holds a NUL byte", key,
+				ref);
 		return 0;
 	}
 	return sb_fail(err, SB_E_SECRET, "secret %s: a reference is env:NAME or file:PATH", key);
@@ -165,7 +176,8 @@ add_secret(const char *pair, char ***v, struct sb_error *err)
 	int r;
 
 	if (!key)
-		return sb_fail(err, SB_E_SECRET, "secret \"%.32s\": a name and a reference are needed", pair);
+		return sb_fail(err, SB_E_SECRET,
+			"secret \"%.32s\": a name and a reference are needed", pair);
 	r = resolve(key, eq + 1, &value, err);
 	if (r == 0)
 		r = sb_texts_set(v, key, (const char *)value.data, err);

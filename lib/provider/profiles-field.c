@@ -41,7 +41,8 @@ no_memory(struct profiles_reader *f)
 const char *
 sb_profiles_text(struct profiles_reader *f, const yaml_node_t *n, const char *what)
 {
-	const char *s = n && n->type == YAML_SCALAR_NODE ? (const char *)n->data.scalar.value : NULL;
+	const char *s =
+		n && n->type == YAML_SCALAR_NODE ? (const char *)n->data.scalar.value : NULL;
 
 	if (s && strlen(s) == n->data.scalar.length)
 		return s;
@@ -82,7 +83,8 @@ sb_profiles_list(struct profiles_reader *f, const yaml_node_t *n, const char *wh
 		sb_profiles_mistake(f, n, "%s has more than %d entries", what, LIST_MAX);
 		return;
 	}
-	for (yaml_node_item_t *i = n->data.sequence.items.start; i < n->data.sequence.items.top; i++) {
+	for (yaml_node_item_t *i = n->data.sequence.items.start; i < n->data.sequence.items.top;
+		i++) {
 		const yaml_node_t *item = yaml_document_get_node(&f->doc, *i);
 		const char *s = sb_profiles_text(f, item, what);
 
@@ -94,13 +96,15 @@ sb_profiles_list(struct profiles_reader *f, const yaml_node_t *n, const char *wh
 }
 
 void
-sb_profiles_map(struct profiles_reader *f, const yaml_node_t *n, const char *what, sb_profiles_pair_fn fn, void *arg)
+sb_profiles_map(struct profiles_reader *f, const yaml_node_t *n, const char *what,
+	sb_profiles_pair_fn fn, void *arg)
 {
 	if (!n || n->type != YAML_MAPPING_NODE) {
 		sb_profiles_mistake(f, n, "%s must be a map: name: value", what);
 		return;
 	}
-	for (yaml_node_pair_t *p = n->data.mapping.pairs.start; p < n->data.mapping.pairs.top; p++) {
+	for (yaml_node_pair_t *p = n->data.mapping.pairs.start; p < n->data.mapping.pairs.top;
+		p++) {
 		const yaml_node_t *key = yaml_document_get_node(&f->doc, p->key);
 		const char *name = sb_profiles_text(f, key, "a name");
 		bool twice = false;
@@ -108,7 +112,9 @@ sb_profiles_map(struct profiles_reader *f, const yaml_node_t *n, const char *wha
 		for (yaml_node_pair_t *q = n->data.mapping.pairs.start; name && q < p; q++) {
 			const yaml_node_t *other = yaml_document_get_node(&f->doc, q->key);
 
-			twice = twice || (other->type == YAML_SCALAR_NODE && strcmp((const char *)other->data.scalar.value, name) == 0);
+			twice = twice ||
+				(other->type == YAML_SCALAR_NODE &&
+					strcmp((const char *)other->data.scalar.value, name) == 0);
 		}
 		if (twice)
 			sb_profiles_mistake(f, key, "%s comes twice", name);
@@ -135,34 +141,48 @@ struct body {
 };
 
 static void
-env_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name, const yaml_node_t *value, void *arg)
+env_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name,
+	const yaml_node_t *value, void *arg)
 {
 	struct sb_profile *p = arg;
 	const char *s = sb_profiles_text(f, value, name);
 
 	if (!sb_env_name_ok(name))
-		sb_profiles_mistake(f, key, "env: \"%s\" is not a variable's name: a letter or _, then letters, digits and _", name);
+		sb_profiles_mistake(f, key,
+			"env: \"%s\" is not a variable's name: a letter or _, then letters, digits "
+			"and _",
+			name);
 	else if (sb_env_looks_secret(name))
-		sb_profiles_mistake(f, key, "env: %s looks like a secret: put a reference into secret_env (env:NAME or file:PATH)", name);
+		sb_profiles_mistake(f, key,
+			"env: %s looks like a secret: put a reference into secret_env (env:NAME or "
+			"file:PATH)",
+			name);
 	else if (s && sb_texts_set(&p->env, name, s, NULL) < 0)
 		no_memory(f);
 }
 
 static void
-secret_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name, const yaml_node_t *value, void *arg)
+secret_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name,
+	const yaml_node_t *value, void *arg)
 {
 	struct sb_profile *p = arg;
 	const char *s = sb_profiles_text(f, value, name);
 
 	if (!sb_env_name_ok(name)) {
-		sb_profiles_mistake(f, key, "secret_env: \"%s\" is not a variable's name: a letter or _, then letters, digits and _", name);
-	} else if (s && !(sb_str_starts(s, "env:") && sb_env_name_ok(s + 4)) && !(sb_str_starts(s, "file:") && (s[5] == '/' || s[5] == '~'))) {
+		sb_profiles_mistake(f, key,
+			"secret_env: \"%s\" is not a variable's name: a letter or _, then letters, "
+			"digits and _",
+			name);
+	} else if (s && !(sb_str_starts(s, "env:") && sb_env_name_ok(s + 4)) &&
+		!(sb_str_starts(s, "file:") && (s[5] == '/' || s[5] == '~'))) {
 		/* What stands there may be the secret itself: it is not repeated. */
-		sb_profiles_mistake(f, value, "secret_env: %s must be a reference: env:NAME or file:/PATH", name);
+		sb_profiles_mistake(f, value,
+			"secret_env: %s must be a reference: env:NAME or file:/PATH", name);
 	} else if (s) {
 		const char *home = getenv("HOME");
-		sb_autofree char *path =
-			sb_str_starts(s, "file:~/") && home ? sb_str_printf("file:%s%s", home, s + 6) : strdup(s);
+		sb_autofree char *path = sb_str_starts(s, "file:~/") && home ?
+			sb_str_printf("file:%s%s", home, s + 6) :
+			strdup(s);
 
 		if (!path || sb_texts_set(&p->secret_env, name, path, NULL) < 0)
 			no_memory(f);
@@ -170,7 +190,8 @@ secret_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name,
 }
 
 static void
-network_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name, const yaml_node_t *value, void *arg)
+network_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name,
+	const yaml_node_t *value, void *arg)
 {
 	struct sb_network *w = &((struct sb_profile *)arg)->network;
 
@@ -186,11 +207,14 @@ network_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name
 		sb_profiles_list(f, value, name, &w->deny_list);
 	else
 		sb_profiles_mistake(f, key,
-			"network has no \"%s\": use allow_public_ingress, allow_outbound, allow_list, deny_list, required", name);
+			"network has no \"%s\": use allow_public_ingress, allow_outbound, "
+			"allow_list, deny_list, required",
+			name);
 }
 
 static void
-timeout_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name, const yaml_node_t *value, void *arg)
+timeout_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name,
+	const yaml_node_t *value, void *arg)
 {
 	struct sb_profile *p = arg;
 	const char *s = sb_profiles_text(f, value, name);
@@ -200,19 +224,23 @@ timeout_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name
 						     NULL;
 
 	if (!to)
-		sb_profiles_mistake(f, key, "timeouts has no \"%s\": use prepare, sync, destroy", name);
+		sb_profiles_mistake(f, key, "timeouts has no \"%s\": use prepare, sync, destroy",
+			name);
 	else if (s && (!sb_opt_time(s, to) || *to <= 0))
-		sb_profiles_mistake(f, value, "%s: \"%s\" is not a time: 30, 30s, 5m, 250ms, 2h", name, s);
+		sb_profiles_mistake(f, value, "%s: \"%s\" is not a time: 30, 30s, 5m, 250ms, 2h",
+			name, s);
 }
 
 static void
-add_hook(struct profiles_reader *f, const yaml_node_t *key, const char *event, const yaml_node_t *command, struct sb_profile *p)
+add_hook(struct profiles_reader *f, const yaml_node_t *key, const char *event,
+	const yaml_node_t *command, struct sb_profile *p)
 {
 	struct sb_profile_hook h = { .event = strdup(event) }, *grown;
 
 	sb_profiles_list(f, command, event, &h.argv);
 	if (!h.argv)
-		sb_profiles_mistake(f, key, "hooks: %s needs a command: [program, argument]", event);
+		sb_profiles_mistake(f, key, "hooks: %s needs a command: [program, argument]",
+			event);
 	grown = h.argv && h.event ? reallocarray(p->hooks, p->n_hooks + 1, sizeof *grown) : NULL;
 	if (!grown) {
 		free(h.event);
@@ -224,9 +252,11 @@ add_hook(struct profiles_reader *f, const yaml_node_t *key, const char *event, c
 }
 
 static void
-hook_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name, const yaml_node_t *value, void *arg)
+hook_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name,
+	const yaml_node_t *value, void *arg)
 {
-	static const char *const events[] = { "prepare", "sync.before", "sync.after", "ready", "stop", NULL };
+	static const char *const events[] = { "prepare", "sync.before", "sync.after", "ready",
+		"stop", NULL };
 	struct sb_profile *p = arg;
 	const yaml_node_t *first;
 	int i = 0;
@@ -234,17 +264,22 @@ hook_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name, c
 	while (events[i] && strcmp(events[i], name) != 0)
 		i++;
 	if (!events[i]) {
-		sb_profiles_mistake(f, key, "hooks has no \"%s\": use prepare, sync.before, sync.after, ready, stop", name);
+		sb_profiles_mistake(f, key,
+			"hooks has no \"%s\": use prepare, sync.before, sync.after, ready, stop",
+			name);
 		return;
 	}
 	/* One command, or a list of commands. */
-	first = value && value->type == YAML_SEQUENCE_NODE && value->data.sequence.items.top > value->data.sequence.items.start ?
-		yaml_document_get_node(&f->doc, value->data.sequence.items.start[0]) : NULL;
+	first = value && value->type == YAML_SEQUENCE_NODE &&
+			value->data.sequence.items.top > value->data.sequence.items.start ?
+		yaml_document_get_node(&f->doc, value->data.sequence.items.start[0]) :
+		NULL;
 	if (!first || first->type != YAML_SEQUENCE_NODE) {
 		add_hook(f, key, name, value, p);
 		return;
 	}
-	for (yaml_node_item_t *k = value->data.sequence.items.start; k < value->data.sequence.items.top; k++)
+	for (yaml_node_item_t *k = value->data.sequence.items.start;
+		k < value->data.sequence.items.top; k++)
 		add_hook(f, key, name, yaml_document_get_node(&f->doc, *k), p);
 }
 
@@ -258,11 +293,14 @@ find_option(const struct sb_provider_option *all, const char *name)
 }
 
 static void
-option_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name, const yaml_node_t *value, void *arg)
+option_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name,
+	const yaml_node_t *value, void *arg)
 {
 	struct sb_profile *p = arg;
-	struct sb_provider *provider = f->o->registry ? sb_registry_get(f->o->registry, p->backend, NULL) : NULL;
-	const struct sb_provider_option *all = provider ? provider->ops->options : NULL, *o = find_option(all, name);
+	struct sb_provider *provider =
+		f->o->registry ? sb_registry_get(f->o->registry, p->backend, NULL) : NULL;
+	const struct sb_provider_option *all = provider ? provider->ops->options : NULL,
+					*o = find_option(all, name);
 	const char *s = sb_profiles_text(f, value, name);
 	sb_auto(sb_buf) struct sb_buf names = { 0 };
 	bool right = !o || (!o->choices && !o->check) || (s && o->check && o->check(s));
@@ -271,12 +309,16 @@ option_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name,
 	if (provider && !o) {
 		for (; all && all->name; all++)
 			sb_buf_addf(&names, "%s%s", names.len ? ", " : "", all->name);
-		sb_profiles_mistake(f, key, "%s has no option \"%s\": use %s", sb_backend_name(p->backend), name,
+		sb_profiles_mistake(f, key, "%s has no option \"%s\": use %s",
+			sb_backend_name(p->backend), name,
 			names.len ? (const char *)names.data : "none");
 		return;
 	}
 	if (o && o->user_only && f->project) {
-		sb_profiles_mistake(f, key, "%s is not taken from a project's file: put the profile into your own configuration", name);
+		sb_profiles_mistake(f, key,
+			"%s is not taken from a project's file: put the profile into your own "
+			"configuration",
+			name);
 		return;
 	}
 	for (size_t i = 0; o && o->choices && o->choices[i]; i++) {
@@ -284,7 +326,8 @@ option_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name,
 		right = right || (s && strcmp(s, o->choices[i]) == 0);
 	}
 	if (s && !right)
-		sb_profiles_mistake(f, value, "%s is \"%s\": use %s", name, s, names.len ? (const char *)names.data : o->value);
+		sb_profiles_mistake(f, value, "%s is \"%s\": use %s", name, s,
+			names.len ? (const char *)names.data : o->value);
 	else if (s && sb_texts_set(&p->options, name, s, NULL) < 0)
 		no_memory(f);
 }
@@ -298,9 +341,12 @@ put_dirs(struct profiles_reader *f, const yaml_node_t *n, struct sb_profile *p)
 
 	sb_profiles_list(f, n, "dirs", &raw);
 	for (size_t i = 0; raw && raw[i]; i++) {
-		sb_autofree char *path = sb_str_starts(raw[i], "~/") && home ? sb_str_printf("%s/%s", home, raw[i] + 2) :
-			raw[i][0] == '/'                                     ? strdup(raw[i]) :
-			sb_str_printf("%.*s/%s", slash ? (int)(slash - f->file) : 1, slash ? f->file : ".", raw[i]);
+		sb_autofree char *path = sb_str_starts(raw[i], "~/") && home ?
+			sb_str_printf("%s/%s", home, raw[i] + 2) :
+			raw[i][0] == '/' ?
+			strdup(raw[i]) :
+			sb_str_printf("%.*s/%s", slash ? (int)(slash - f->file) : 1,
+				slash ? f->file : ".", raw[i]);
 
 		if (!path)
 			no_memory(f);
@@ -313,9 +359,14 @@ put_dirs(struct profiles_reader *f, const yaml_node_t *n, struct sb_profile *p)
 static bool
 refused_in_project(struct profiles_reader *f, const yaml_node_t *key, const char *name)
 {
-	if (!f->project || (strcmp(name, "hooks") != 0 && strcmp(name, "secret_env") != 0 && strcmp(name, "dirs") != 0))
+	if (!f->project ||
+		(strcmp(name, "hooks") != 0 && strcmp(name, "secret_env") != 0 &&
+			strcmp(name, "dirs") != 0))
 		return false;
-	sb_profiles_mistake(f, key, "%s is not taken from a project's file: put the profile into your own configuration", name);
+	sb_profiles_mistake(f, key,
+		"%s is not taken from a project's file: put the profile into your own "
+		"configuration",
+		name);
 	return true;
 }
 
@@ -346,10 +397,11 @@ body_word(struct profiles_reader *f, const char *name, const yaml_node_t *value,
 }
 
 static void
-body_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name, const yaml_node_t *value, void *arg)
+body_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name,
+	const yaml_node_t *value, void *arg)
 {
-	static const char *const words[] = { "backend", "sync_mode", "persistence", "permissions", "destroy_on_stop",
-		"runtime_root", NULL };
+	static const char *const words[] = { "backend", "sync_mode", "persistence", "permissions",
+		"destroy_on_stop", "runtime_root", NULL };
 	struct body *b = arg;
 	enum sb_backend as_backend;
 
@@ -378,12 +430,17 @@ body_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name, c
 		sb_profiles_map(f, value, name, hook_pair, b->p);
 	else if (sb_backend_parse(name, &as_backend, NULL) == 0) {
 		if (b->section)
-			sb_profiles_mistake(f, key, "options of two backends (%s and %s): a profile has one", b->section_name, name);
+			sb_profiles_mistake(f, key,
+				"options of two backends (%s and %s): a profile has one",
+				b->section_name, name);
 		b->section = value;
 		(void)snprintf(b->section_name, sizeof b->section_name, "%s", name);
 	} else
-		sb_profiles_mistake(f, key, "a profile has no \"%s\": use backend, sync_mode, persistence, destroy_on_stop, permissions, "
-			"runtime_root, env, secret_env, include, exclude, dirs, network, timeouts, hooks, or the backend's name for its options",
+		sb_profiles_mistake(f, key,
+			"a profile has no \"%s\": use backend, sync_mode, persistence, "
+			"destroy_on_stop, permissions, "
+			"runtime_root, env, secret_env, include, exclude, dirs, network, timeouts, "
+			"hooks, or the backend's name for its options",
 			name);
 }
 
@@ -394,17 +451,22 @@ sb_profiles_body(struct profiles_reader *f, const yaml_node_t *n, struct sb_prof
 
 	sb_profiles_map(f, n, "a profile", body_pair, &b);
 	if (n && n->type == YAML_MAPPING_NODE && !b.has_backend) {
-		sb_profiles_mistake(f, n, "profile %s has no backend: use local, ssh, host, docker, daytona, e2b, fly", p->name);
+		sb_profiles_mistake(f, n,
+			"profile %s has no backend: use local, ssh, host, docker, daytona, e2b, "
+			"fly",
+			p->name);
 		return;
 	}
 	if (!b.has_mode)
-		p->sync_mode = p->backend == SB_BACKEND_LOCAL ? SB_SYNC_MODE_NONE : SB_SYNC_MODE_SESSION;
+		p->sync_mode =
+			p->backend == SB_BACKEND_LOCAL ? SB_SYNC_MODE_NONE : SB_SYNC_MODE_SESSION;
 	if (!b.has_destroy)
 		p->destroy_on_stop = p->persist != SB_PERSIST_REUSE;
 	if (!b.section)
 		return;
 	if (strcmp(b.section_name, sb_backend_name(p->backend)) != 0)
-		sb_profiles_mistake(f, b.section, "options of %s in a profile of backend %s", b.section_name, sb_backend_name(p->backend));
+		sb_profiles_mistake(f, b.section, "options of %s in a profile of backend %s",
+			b.section_name, sb_backend_name(p->backend));
 	else
 		sb_profiles_map(f, b.section, b.section_name, option_pair, p);
 }

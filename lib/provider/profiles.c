@@ -47,11 +47,13 @@ static bool
 name_ok(const char *s)
 {
 	return s[0] && strlen(s) <= 64 &&
-		strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == strlen(s);
+		strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") ==
+		strlen(s);
 }
 
 static void
-one_profile(struct profiles_reader *f, const yaml_node_t *key, const char *name, const yaml_node_t *value, void *arg)
+one_profile(struct profiles_reader *f, const yaml_node_t *key, const char *name,
+	const yaml_node_t *value, void *arg)
 {
 	struct sb_profiles *ps = f->ps;
 	struct profiles_entry e = { .file = f->file, .line = key->start_mark.line + 1 }, *grown;
@@ -59,11 +61,14 @@ one_profile(struct profiles_reader *f, const yaml_node_t *key, const char *name,
 
 	(void)arg;
 	if (!name_ok(name)) {
-		sb_profiles_mistake(f, key, "\"%s\" is not a profile's name: use letters, digits, '-', '_' and '.'", name);
+		sb_profiles_mistake(f, key,
+			"\"%s\" is not a profile's name: use letters, digits, '-', '_' and '.'",
+			name);
 		return;
 	}
 	if (other) {
-		sb_profiles_mistake(f, key, "profile %s is defined already in %s:%zu", name, other->file, other->line);
+		sb_profiles_mistake(f, key, "profile %s is defined already in %s:%zu", name,
+			other->file, other->line);
 		return;
 	}
 	if (ps->n == PROFILES_MAX) {
@@ -83,7 +88,8 @@ one_profile(struct profiles_reader *f, const yaml_node_t *key, const char *name,
 }
 
 static void
-defaults_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name, const yaml_node_t *value, void *arg)
+defaults_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name,
+	const yaml_node_t *value, void *arg)
 {
 	const char *s;
 
@@ -99,7 +105,8 @@ defaults_pair(struct profiles_reader *f, const yaml_node_t *key, const char *nam
 }
 
 static void
-top_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name, const yaml_node_t *value, void *arg)
+top_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name,
+	const yaml_node_t *value, void *arg)
 {
 	struct sb_profiles *ps = f->ps;
 	const char *s;
@@ -121,7 +128,8 @@ top_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name, co
 		sb_profiles_list(f, value, name, &ps->include);
 	} else {
 		sb_profiles_mistake(f, key, "there is no \"%s\" here: use %s", name,
-			f->project ? "sandbox, disabled, exclude, include, profiles" : "defaults, profiles");
+			f->project ? "sandbox, disabled, exclude, include, profiles" :
+				     "defaults, profiles");
 	}
 }
 
@@ -139,7 +147,8 @@ parse(struct profiles_reader *f, const struct sb_buf *text)
 	if (!yaml_parser_load(&parser, &f->doc)) {
 		yaml_node_t at = { .start_mark = parser.problem_mark };
 
-		sb_profiles_mistake(f, &at, "not YAML: %s", parser.problem ? parser.problem : "unreadable");
+		sb_profiles_mistake(f, &at, "not YAML: %s",
+			parser.problem ? parser.problem : "unreadable");
 	} else {
 		root = yaml_document_get_root_node(&f->doc);
 		if (root)
@@ -151,10 +160,14 @@ parse(struct profiles_reader *f, const struct sb_buf *text)
 
 /* Returns the number of mistakes, or an error. A default file that is not there is empty. */
 static int
-read_file(struct sb_profiles *ps, const struct sb_profiles_opts *o, const char *path, bool project, bool must,
-	struct sb_error *first, struct sb_error *err)
+read_file(struct sb_profiles *ps, const struct sb_profiles_opts *o, const char *path, bool project,
+	bool must, struct sb_error *first, struct sb_error *err)
 {
-	struct profiles_reader f = { .ps = ps, .o = o, .file = path, .project = project, .first = first };
+	struct profiles_reader f = { .ps = ps,
+		.o = o,
+		.file = path,
+		.project = project,
+		.first = first };
 	sb_auto(sb_buf) struct sb_buf text = { 0 };
 	int r = sb_file_read(AT_FDCWD, path, FILE_BYTES_MAX, &text, err);
 
@@ -173,13 +186,14 @@ default_file(void)
 
 	if (xdg && xdg[0] == '/')
 		return sb_str_printf("%s/sandbox/config.yaml", xdg);
-	return home && home[0] == '/' ? sb_str_printf("%s/.config/sandbox/config.yaml", home) : strdup("");
+	return home && home[0] == '/' ? sb_str_printf("%s/.config/sandbox/config.yaml", home) :
+					strdup("");
 }
 
 /* A reference to a profile that is not there is a mistake of its file. */
 static int
-check_name(const struct sb_profiles *ps, const struct sb_profiles_opts *o, const char *file, size_t line, const char *name,
-	struct sb_error *first)
+check_name(const struct sb_profiles *ps, const struct sb_profiles_opts *o, const char *file,
+	size_t line, const char *name, struct sb_error *first)
 {
 	char text[256];
 
@@ -211,7 +225,8 @@ sb_profiles_load(const struct sb_profiles_opts *o, struct sb_error *err)
 	wrong += r > 0;
 	if (r >= 0 && o->project_dir) {
 		ps->project_file = sb_str_printf("%s/.sandbox.yaml", o->project_dir);
-		r = ps->project_file ? read_file(ps, o, ps->project_file, true, false, &first, err) :
+		r = ps->project_file ?
+			read_file(ps, o, ps->project_file, true, false, &first, err) :
 			sb_fail(err, SB_E_NOMEM, "profiles: out of memory");
 		wrong += r > 0;
 	}
@@ -242,25 +257,31 @@ not_found(const struct sb_profiles *ps, const char *name, struct sb_error *err)
 	sb_buf_init(&names, 256);
 	for (size_t i = 0; i < ps->n && !names.failed; i++)
 		sb_buf_addf(&names, ", %s", ps->v[i].p.name);
-	return sb_fail(err, SB_E_PROFILE_NOT_FOUND, "there is no profile \"%s\": there are local%s (%s)",
-		sb_escape(name, strlen(name), text, sizeof text), (const char *)names.data, ps->user_file);
+	return sb_fail(err, SB_E_PROFILE_NOT_FOUND,
+		"there is no profile \"%s\": there are local%s (%s)",
+		sb_escape(name, strlen(name), text, sizeof text), (const char *)names.data,
+		ps->user_file);
 }
 
 int
-sb_profiles_get(const struct sb_profiles *ps, const char *name, struct sb_profile *out, struct sb_error *err)
+sb_profiles_get(const struct sb_profiles *ps, const char *name, struct sb_profile *out,
+	struct sb_error *err)
 {
 	const struct profiles_entry *e;
 	struct sb_profile p = { 0 };
 	int r;
 
 	if (name && ps->disabled)
-		return sb_fail(err, SB_E_STATE, "profile %s is asked for, but %s has sandboxes disabled", name, ps->project_file);
+		return sb_fail(err, SB_E_STATE,
+			"profile %s is asked for, but %s has sandboxes disabled", name,
+			ps->project_file);
 	name = name ? name : sb_profiles_chosen(ps);
 	name = name ? name : "local";
 	e = find(ps, name);
 	if (!e && strcmp(name, "local") != 0)
 		return not_found(ps, name, err);
-	r = e ? sb_profile_copy(&e->p, &p, err) : sb_profile_default(SB_BACKEND_LOCAL, NULL, &p, err);
+	r = e ? sb_profile_copy(&e->p, &p, err) :
+		sb_profile_default(SB_BACKEND_LOCAL, NULL, &p, err);
 	for (size_t i = 0; r == 0 && ps->exclude && ps->exclude[i]; i++)
 		r = sb_texts_add(&p.exclude, ps->exclude[i], err);
 	for (size_t i = 0; r == 0 && ps->include && ps->include[i]; i++)

@@ -36,15 +36,18 @@ struct profiles_reader {
 };
 
 /* profiles-field.c */
-void sb_profiles_mistake(struct profiles_reader *f, const yaml_node_t *at, const char *fmt, ...) SB_PRINTF(3, 4);
+void sb_profiles_mistake(struct profiles_reader *f, const yaml_node_t *at, const char *fmt, ...)
+	SB_PRINTF(3, 4);
 /* A text without a NUL; NULL after telling the mistake. */
 const char *sb_profiles_text(struct profiles_reader *f, const yaml_node_t *n, const char *what);
 void sb_profiles_bool(struct profiles_reader *f, const yaml_node_t *n, const char *what, bool *out);
-void sb_profiles_list(struct profiles_reader *f, const yaml_node_t *n, const char *what, char ***out);
+void sb_profiles_list(struct profiles_reader *f, const yaml_node_t *n, const char *what,
+	char ***out);
 /* Calls `fn` for each pair of a map; a key that comes twice is a mistake. */
-typedef void (*sb_profiles_pair_fn)(struct profiles_reader *f, const yaml_node_t *key, const char *name, const yaml_node_t *value,
-	void *arg);
-void sb_profiles_map(struct profiles_reader *f, const yaml_node_t *n, const char *what, sb_profiles_pair_fn fn, void *arg);
+typedef void (*sb_profiles_pair_fn)(struct profiles_reader *f, const yaml_node_t *key,
+	const char *name, const yaml_node_t *value, void *arg);
+void sb_profiles_map(struct profiles_reader *f, const yaml_node_t *n, const char *what,
+	sb_profiles_pair_fn fn, void *arg);
 /* The body of one profile into `p`, which has the name already. */
 void sb_profiles_body(struct profiles_reader *f, const yaml_node_t *n, struct sb_profile *p);
 

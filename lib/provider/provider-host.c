@@ -13,9 +13,10 @@
 #include <provider/pairs.h>
 
 /*
- * A session of a sandbox host, reached like a machine: the host runs commands in it over an upgraded connection, so everything the
- * ssh provider does (agent, syncs, tools, launches) is done by it, with `sbctl host attach` as the remote shell. What is left for this file is
- * the session itself, and the names of the two backends.
+ * A session of a sandbox host, reached like a machine: the host runs commands in it over an
+ * upgraded connection, so everything the ssh provider does (agent, syncs, tools, launches) is done
+ * by it, with `sbctl host attach` as the remote shell. What is left for this file is the session
+ * itself, and the names of the two backends.
  */
 #define STATE_TEXT "{\"version\":1}"
 #define ASK_MS 10000
@@ -32,7 +33,8 @@ struct host_provider {
 	struct sb_provider *ssh;
 	char *state_dir;
 	pthread_mutex_t mu;
-	struct entry *entries; /* hosts that are open, until the provider goes or their sandbox does */
+	struct entry
+		*entries; /* hosts that are open, until the provider goes or their sandbox does */
 };
 
 static void
@@ -45,7 +47,8 @@ entry_free(struct entry *e)
 
 /* The host of a sandbox. It stays open. */
 static struct sb_hostlink *
-link_of(struct host_provider *p, const char *id, const char *const *options, bool make, struct sb_error *err)
+link_of(struct host_provider *p, const char *id, const char *const *options, bool make,
+	struct sb_error *err)
 {
 	struct sb_hostlink *l = NULL;
 	struct entry *e;
@@ -137,8 +140,8 @@ ask_host(const char *const *options, struct sb_capabilities *out, struct sb_erro
 }
 
 static int
-host_capabilities(struct sb_provider *base, const struct sb_profile *profile, struct sb_capabilities *out,
-	struct sb_error *err)
+host_capabilities(struct sb_provider *base, const struct sb_profile *profile,
+	struct sb_capabilities *out, struct sb_error *err)
 {
 	const char *const *options = profile ? (const char *const *)profile->options : NULL;
 	int r = 0;
@@ -168,12 +171,14 @@ session_request(const char *id)
 
 /* Takes `in`. The answer is dropped when `out` is NULL. */
 static int
-call_json(struct sb_hostlink *l, const char *method, json_t *in, const struct sb_call *call, char **out, struct sb_error *err)
+call_json(struct sb_hostlink *l, const char *method, json_t *in, const struct sb_call *call,
+	char **out, struct sb_error *err)
 {
 	sb_autofree char *text = in ? json_dumps(in, JSON_COMPACT) : NULL;
 
 	json_decref(in);
-	return text ? sb_hostlink_call(l, method, text, call, out, err) : sb_fail(err, SB_E_NOMEM, "out of memory");
+	return text ? sb_hostlink_call(l, method, text, call, out, err) :
+		      sb_fail(err, SB_E_NOMEM, "out of memory");
 }
 
 /* The network that a sandbox of this profile has; NULL: the host's default will do. */
@@ -185,9 +190,13 @@ network_of(const struct sb_network *n)
 	return n->required ? "none" : NULL;
 }
 
-/* 0 as well when there is no such session. What one was made with stays with it, so another network cannot be had in it. */
+/*
+ * 0 as well when there is no such session. What one was made with stays with it, so another network
+ * cannot be had in it.
+ */
 static int
-check_network(struct sb_hostlink *l, const struct sb_prepare_request *req, const struct sb_call *call, struct sb_error *err)
+check_network(struct sb_hostlink *l, const struct sb_prepare_request *req,
+	const struct sb_call *call, struct sb_error *err)
 {
 	const char *want = network_of(&req->profile->network), *have;
 	sb_autofree char *text = NULL;
@@ -201,15 +210,17 @@ check_network(struct sb_hostlink *l, const struct sb_prepare_request *req, const
 	have = json_string_value(json_object_get(s, "Network"));
 	if (!have || strcmp(have, want) != 0)
 		r = sb_fail(err, SB_E_NETWORK_POLICY,
-			"the profile requires network %s, but sandbox %s was made with network %s: destroy it, or use another", want,
-			req->sandbox_id, have && *have ? have : "unknown");
+			"the profile requires network %s, but sandbox %s was made with network %s: "
+			"destroy it, or use another",
+			want, req->sandbox_id, have && *have ? have : "unknown");
 	json_decref(answer);
 	return r;
 }
 
 /* The session is there and active afterwards. */
 static int
-ensure_session(struct sb_hostlink *l, const struct sb_prepare_request *req, const struct sb_call *call, struct sb_error *err)
+ensure_session(struct sb_hostlink *l, const struct sb_prepare_request *req,
+	const struct sb_call *call, struct sb_error *err)
 {
 	const struct sb_profile *pr = req->profile;
 	const char *base = sb_texts_get((const char *const *)pr->options, "base");
@@ -229,7 +240,8 @@ ensure_session(struct sb_hostlink *l, const struct sb_prepare_request *req, cons
 		return r;
 	}
 	if (!req->may_create)
-		return sb_fail(err, SB_E_SANDBOX_NOT_FOUND, "%s: %s", sb_code_text(SB_E_SANDBOX_NOT_FOUND), req->sandbox_id);
+		return sb_fail(err, SB_E_SANDBOX_NOT_FOUND, "%s: %s",
+			sb_code_text(SB_E_SANDBOX_NOT_FOUND), req->sandbox_id);
 	in = session_request(req->sandbox_id);
 	labels = json_pack("{s:s}", SB_LABEL_SANDBOX, req->sandbox_id);
 	if (req->session_id)
@@ -266,8 +278,8 @@ adopt(struct sb_state *s, const char *const *options, struct sb_error *err)
 }
 
 static int
-host_prepare(struct sb_provider *base, const struct sb_prepare_request *req, const struct sb_call *call,
-	struct sb_prepared *out, struct sb_error *err)
+host_prepare(struct sb_provider *base, const struct sb_prepare_request *req,
+	const struct sb_call *call, struct sb_prepared *out, struct sb_error *err)
 {
 	struct host_provider *p = (struct host_provider *)base;
 	struct sb_capabilities can = SB_CAPABILITIES_INIT;
@@ -287,7 +299,8 @@ host_prepare(struct sb_provider *base, const struct sb_prepare_request *req, con
 	r = sb_provider_check_request(req, SB_BACKEND_HOST, can.enforces_network, err);
 	if (r < 0)
 		return r;
-	l = link_of(p, req->sandbox_id, (const char *const *)req->profile->options, req->may_create, err);
+	l = link_of(p, req->sandbox_id, (const char *const *)req->profile->options, req->may_create,
+		err);
 	if (!l)
 		return err->code;
 	r = ensure_session(l, req, call, err);
@@ -314,13 +327,14 @@ host_prepare(struct sb_provider *base, const struct sb_prepare_request *req, con
 
 /* The state as the ssh provider wrote it; `options` is to be freed, the rest is borrowed. */
 static int
-as_ssh(struct host_provider *p, const struct sb_state *s, bool make, struct sb_state *out, char ***options,
-	struct sb_hostlink **link, struct sb_error *err)
+as_ssh(struct host_provider *p, const struct sb_state *s, bool make, struct sb_state *out,
+	char ***options, struct sb_hostlink **link, struct sb_error *err)
 {
 	int r;
 
 	if (s->backend != SB_BACKEND_HOST)
-		return sb_fail(err, SB_E_BACKEND_INVALID, "sandbox %s is of backend %s, not of host", s->sandbox_id,
+		return sb_fail(err, SB_E_BACKEND_INVALID,
+			"sandbox %s is of backend %s, not of host", s->sandbox_id,
 			sb_backend_name(s->backend));
 	*link = link_of(p, s->sandbox_id, (const char *const *)s->options, make, err);
 	if (!*link)
@@ -334,8 +348,9 @@ as_ssh(struct host_provider *p, const struct sb_state *s, bool make, struct sb_s
 }
 
 static int
-host_sync(struct sb_provider *base, const struct sb_state *s, enum sb_way way, const struct sb_provider_sync *o,
-	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err)
+host_sync(struct sb_provider *base, const struct sb_state *s, enum sb_way way,
+	const struct sb_provider_sync *o, const struct sb_call *call, struct sb_sync_result *out,
+	struct sb_error *err)
 {
 	struct host_provider *p = (struct host_provider *)base;
 	struct sb_error own = { 0 };
@@ -358,8 +373,8 @@ host_sync(struct sb_provider *base, const struct sb_state *s, enum sb_way way, c
 }
 
 static int
-host_sync_to(struct sb_provider *p, const struct sb_state *s, const struct sb_provider_sync *o, const struct sb_call *call,
-	struct sb_sync_result *out, struct sb_error *err)
+host_sync_to(struct sb_provider *p, const struct sb_state *s, const struct sb_provider_sync *o,
+	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err)
 {
 	return host_sync(p, s, SB_WAY_TO_RUNTIME, o, call, out, err);
 }
@@ -373,8 +388,8 @@ host_sync_from(struct sb_provider *p, const struct sb_state *s, const struct sb_
 
 /* The session and, of an embedded host, all of it. */
 static int
-remove_session(struct host_provider *p, struct sb_hostlink *l, const struct sb_state *s, const struct sb_call *call,
-	struct sb_error *err)
+remove_session(struct host_provider *p, struct sb_hostlink *l, const struct sb_state *s,
+	const struct sb_call *call, struct sb_error *err)
 {
 	json_t *in = session_request(s->sandbox_id);
 	int r;
@@ -389,8 +404,8 @@ remove_session(struct host_provider *p, struct sb_hostlink *l, const struct sb_s
 }
 
 static int
-host_destroy(struct sb_provider *base, const struct sb_state *s, bool discard, const struct sb_call *call,
-	struct sb_error *err)
+host_destroy(struct sb_provider *base, const struct sb_state *s, bool discard,
+	const struct sb_call *call, struct sb_error *err)
 {
 	struct host_provider *p = (struct host_provider *)base;
 	struct sb_error own = { 0 };
@@ -419,8 +434,8 @@ host_destroy(struct sb_provider *base, const struct sb_state *s, bool discard, c
 }
 
 static int
-host_find(struct sb_provider *base, const struct sb_find_request *req, const struct sb_call *call, struct sb_state *out,
-	struct sb_error *err)
+host_find(struct sb_provider *base, const struct sb_find_request *req, const struct sb_call *call,
+	struct sb_state *out, struct sb_error *err)
 {
 	struct host_provider *p = (struct host_provider *)base;
 	struct sb_find_request inner = *req;
@@ -432,13 +447,15 @@ host_find(struct sb_provider *base, const struct sb_find_request *req, const str
 
 	err = err ? err : &own;
 	if (!req->profile || req->profile->backend != SB_BACKEND_HOST)
-		return sb_fail(err, SB_E_BACKEND_INVALID, "find: the profile is not one of backend host");
+		return sb_fail(err, SB_E_BACKEND_INVALID,
+			"find: the profile is not one of backend host");
 	l = link_of(p, req->sandbox_id, (const char *const *)req->profile->options, false, err);
 	if (!l)
 		return err->code;
 	r = call_json(l, "GetSession", session_request(req->sandbox_id), call, NULL, err);
 	if (r == SB_E_SESSION_NOT_FOUND)
-		return sb_fail(err, SB_E_SANDBOX_NOT_FOUND, "%s: %s", sb_code_text(SB_E_SANDBOX_NOT_FOUND), req->sandbox_id);
+		return sb_fail(err, SB_E_SANDBOX_NOT_FOUND, "%s: %s",
+			sb_code_text(SB_E_SANDBOX_NOT_FOUND), req->sandbox_id);
 	if (r == 0)
 		r = ssh_options(l, req->sandbox_id, &options, err);
 	profile = *req->profile;
@@ -458,16 +475,18 @@ host_find(struct sb_provider *base, const struct sb_find_request *req, const str
 }
 
 static int
-host_snapshot(struct sb_provider *base, const struct sb_state *s, const char *name, const struct sb_call *call,
-	struct sb_error *err)
+host_snapshot(struct sb_provider *base, const struct sb_state *s, const char *name,
+	const struct sb_call *call, struct sb_error *err)
 {
 	struct host_provider *p = (struct host_provider *)base;
 	struct sb_error own = { 0 };
-	struct sb_hostlink *l = link_of(p, s->sandbox_id, (const char *const *)s->options, false, err ? err : &own);
+	struct sb_hostlink *l =
+		link_of(p, s->sandbox_id, (const char *const *)s->options, false, err ? err : &own);
 
 	if (!l)
 		return err ? err->code : own.code;
-	return call_json(l, "CreateSnapshot", json_pack("{s:s,s:s}", "SessionID", s->sandbox_id, "Name", name), call, NULL, err);
+	return call_json(l, "CreateSnapshot",
+		json_pack("{s:s,s:s}", "SessionID", s->sandbox_id, "Name", name), call, NULL, err);
 }
 
 static void

@@ -11,11 +11,14 @@
 #include <provider/launchers.h>
 #include <provider/toolbox.h>
 
-/* The runtime is this machine and the local root itself: there is nothing to move and nothing to take away. */
+/*
+ * The runtime is this machine and the local root itself: there is nothing to move and nothing to
+ * take away.
+ */
 
 static int
-local_capabilities(struct sb_provider *p, const struct sb_profile *profile, struct sb_capabilities *out,
-	struct sb_error *err)
+local_capabilities(struct sb_provider *p, const struct sb_profile *profile,
+	struct sb_capabilities *out, struct sb_error *err)
 {
 	(void)p;
 	(void)profile;
@@ -40,8 +43,8 @@ fill_launch(const struct sb_prepare_request *req, struct sb_prepared *out, struc
 }
 
 static int
-local_prepare(struct sb_provider *p, const struct sb_prepare_request *req, const struct sb_call *call,
-	struct sb_prepared *out, struct sb_error *err)
+local_prepare(struct sb_provider *p, const struct sb_prepare_request *req,
+	const struct sb_call *call, struct sb_prepared *out, struct sb_error *err)
 {
 	sb_auto(sb_prepared) struct sb_prepared made = { 0 };
 	struct sb_toolbox *box;
@@ -65,7 +68,8 @@ local_prepare(struct sb_provider *p, const struct sb_prepare_request *req, const
 	r = fill_launch(req, &made, err);
 	if (r < 0)
 		return r;
-	box = sb_toolbox_near(made.state.runtime_root, (const char *const *)made.state.runtime_dirs, err);
+	box = sb_toolbox_near(made.state.runtime_root, (const char *const *)made.state.runtime_dirs,
+		err);
 	made.tools = box ? sb_toolhost_new(box, req->permissions, err) : NULL;
 	if (!made.tools)
 		return err->code;
@@ -75,8 +79,8 @@ local_prepare(struct sb_provider *p, const struct sb_prepare_request *req, const
 }
 
 static int
-local_sync(struct sb_provider *p, const struct sb_state *s, const struct sb_provider_sync *o, const struct sb_call *call,
-	struct sb_sync_result *out, struct sb_error *err)
+local_sync(struct sb_provider *p, const struct sb_state *s, const struct sb_provider_sync *o,
+	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err)
 {
 	(void)p;
 	(void)o;
@@ -109,8 +113,8 @@ local_sync_from(struct sb_provider *p, const struct sb_state *s, const struct sb
 
 /* The user's own directory is never ours to remove. */
 static int
-local_destroy(struct sb_provider *p, const struct sb_state *s, bool discard, const struct sb_call *call,
-	struct sb_error *err)
+local_destroy(struct sb_provider *p, const struct sb_state *s, bool discard,
+	const struct sb_call *call, struct sb_error *err)
 {
 	(void)p;
 	(void)s;

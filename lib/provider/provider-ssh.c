@@ -14,7 +14,10 @@
 #include <provider/sshbox.h>
 
 #define STATE_TEXT "{\"version\":1}"
-/* Connections that nobody uses are kept up to this number: a stop is followed by a sync and a destroy. */
+/*
+ * Connections that nobody uses are kept up to this number: a stop is followed by a sync and a
+ * destroy.
+ */
 #define IDLE_MAX 4
 
 /* The connection of one sandbox. */
@@ -40,7 +43,10 @@ entry_free(struct entry *e)
 	free(e);
 }
 
-/* Closes what nobody uses beyond the number that is kept. With the lock held; what to free comes back. */
+/*
+ * Closes what nobody uses beyond the number that is kept. With the lock held; what to free comes
+ * back.
+ */
 static struct entry *
 trim(struct ssh_provider *p)
 {
@@ -136,19 +142,22 @@ check_state(const struct sb_state *s, struct sb_error *err)
 	bool ok;
 
 	if (s->backend != SB_BACKEND_SSH)
-		return sb_fail(err, SB_E_BACKEND_INVALID, "sandbox %s is of backend %s, not of ssh", s->sandbox_id,
-			sb_backend_name(s->backend));
+		return sb_fail(err, SB_E_BACKEND_INVALID, "sandbox %s is of backend %s, not of ssh",
+			s->sandbox_id, sb_backend_name(s->backend));
 	if (!s->provider_state)
 		return 0;
 	j = json_loads(s->provider_state, 0, NULL);
 	ok = json_integer_value(json_object_get(j, "version")) == 1;
 	json_decref(j);
-	return ok ? 0 : sb_fail(err, SB_E_VERSION, "sandbox %s was made by another version of the ssh provider", s->sandbox_id);
+	return ok ? 0 :
+		    sb_fail(err, SB_E_VERSION,
+			    "sandbox %s was made by another version of the ssh provider",
+			    s->sandbox_id);
 }
 
 static int
-ssh_capabilities(struct sb_provider *p, const struct sb_profile *profile, struct sb_capabilities *out,
-	struct sb_error *err)
+ssh_capabilities(struct sb_provider *p, const struct sb_profile *profile,
+	struct sb_capabilities *out, struct sb_error *err)
 {
 	(void)p;
 	(void)profile;
@@ -190,8 +199,11 @@ fill_state(const struct sb_box *box, struct sb_state *s, struct sb_error *err)
 		r = sb_fail(err, SB_E_NOMEM, "out of memory");
 	/* Made once, with as many directories as there were then. */
 	if (r == 0 && sb_texts_count((const char *const *)s->local_dirs) != box->dirs.n)
-		r = sb_fail(err, SB_E_INVAL, "sandbox %s was made with %zu further directories, now there are %zu: destroy it first",
-			s->sandbox_id, box->dirs.n, sb_texts_count((const char *const *)s->local_dirs));
+		r = sb_fail(err, SB_E_INVAL,
+			"sandbox %s was made with %zu further directories, now there are %zu: "
+			"destroy it first",
+			s->sandbox_id, box->dirs.n,
+			sb_texts_count((const char *const *)s->local_dirs));
 	return r;
 }
 
@@ -199,8 +211,11 @@ static int
 prepare_in(struct sb_sshbox *b, const struct sb_prepare_request *req, const struct sb_call *call,
 	struct sb_prepared *made, struct sb_error *err)
 {
-	struct sb_box_wish w = { .id = req->sandbox_id, .instance = req->instance_id, .root = req->profile->runtime_root,
-		.names = req->local_dirs, .may_create = req->may_create };
+	struct sb_box_wish w = { .id = req->sandbox_id,
+		.instance = req->instance_id,
+		.root = req->profile->runtime_root,
+		.names = req->local_dirs,
+		.may_create = req->may_create };
 	sb_auto(sb_box) struct sb_box box = { 0 };
 	char **labels = NULL;
 	int r = make_labels(req->sandbox_id, req->session_id, &labels, err);
@@ -224,8 +239,8 @@ prepare_in(struct sb_sshbox *b, const struct sb_prepare_request *req, const stru
 }
 
 static int
-ssh_prepare(struct sb_provider *base, const struct sb_prepare_request *req, const struct sb_call *call,
-	struct sb_prepared *out, struct sb_error *err)
+ssh_prepare(struct sb_provider *base, const struct sb_prepare_request *req,
+	const struct sb_call *call, struct sb_prepared *out, struct sb_error *err)
 {
 	struct ssh_provider *p = (struct ssh_provider *)base;
 	sb_auto(sb_prepared) struct sb_prepared made = { 0 };
@@ -258,8 +273,9 @@ ssh_prepare(struct sb_provider *base, const struct sb_prepare_request *req, cons
 
 /* What libsbsync needs for this sandbox; `remote` is to be freed. */
 static int
-make_pairs(struct ssh_provider *p, struct entry *e, const struct sb_state *s, const struct sb_call *call,
-	struct sb_sync_opts *way, char **remote, struct sb_pairs *out, struct sb_error *err)
+make_pairs(struct ssh_provider *p, struct entry *e, const struct sb_state *s,
+	const struct sb_call *call, struct sb_sync_opts *way, char **remote, struct sb_pairs *out,
+	struct sb_error *err)
 {
 	int r = sb_sshbox_way((const char *const *)s->options, way, err);
 
@@ -277,8 +293,9 @@ make_pairs(struct ssh_provider *p, struct entry *e, const struct sb_state *s, co
 }
 
 static int
-ssh_sync(struct sb_provider *base, const struct sb_state *s, enum sb_way dir, const struct sb_provider_sync *o,
-	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err)
+ssh_sync(struct sb_provider *base, const struct sb_state *s, enum sb_way dir,
+	const struct sb_provider_sync *o, const struct sb_call *call, struct sb_sync_result *out,
+	struct sb_error *err)
 {
 	struct ssh_provider *p = (struct ssh_provider *)base;
 	struct sb_sync_opts way = SB_SYNC_OPTS_INIT;
@@ -320,8 +337,8 @@ ssh_sync_from(struct sb_provider *p, const struct sb_state *s, const struct sb_p
 }
 
 static int
-destroy_in(struct ssh_provider *p, struct entry *e, const struct sb_state *s, bool discard, const struct sb_call *call,
-	struct sb_error *err)
+destroy_in(struct ssh_provider *p, struct entry *e, const struct sb_state *s, bool discard,
+	const struct sb_call *call, struct sb_error *err)
 {
 	struct sb_sync_opts way = SB_SYNC_OPTS_INIT;
 	sb_autofree char *remote = NULL;
@@ -343,8 +360,8 @@ destroy_in(struct ssh_provider *p, struct entry *e, const struct sb_state *s, bo
 }
 
 static int
-ssh_destroy(struct sb_provider *base, const struct sb_state *s, bool discard, const struct sb_call *call,
-	struct sb_error *err)
+ssh_destroy(struct sb_provider *base, const struct sb_state *s, bool discard,
+	const struct sb_call *call, struct sb_error *err)
 {
 	struct ssh_provider *p = (struct ssh_provider *)base;
 	struct sb_error own = { 0 };
@@ -370,7 +387,8 @@ ssh_destroy(struct sb_provider *base, const struct sb_state *s, bool discard, co
 
 /* The state of a sandbox that was found. */
 static int
-found_state(const struct sb_find_request *req, const struct sb_box *box, struct sb_state *out, struct sb_error *err)
+found_state(const struct sb_find_request *req, const struct sb_box *box, struct sb_state *out,
+	struct sb_error *err)
 {
 	struct sb_prepare_request like = SB_PREPARE_REQUEST_INIT;
 	sb_auto(sb_state) struct sb_state s = SB_STATE_INIT;
@@ -395,8 +413,8 @@ found_state(const struct sb_find_request *req, const struct sb_box *box, struct 
 }
 
 static int
-ssh_find(struct sb_provider *base, const struct sb_find_request *req, const struct sb_call *call, struct sb_state *out,
-	struct sb_error *err)
+ssh_find(struct sb_provider *base, const struct sb_find_request *req, const struct sb_call *call,
+	struct sb_state *out, struct sb_error *err)
 {
 	struct ssh_provider *p = (struct ssh_provider *)base;
 	sb_auto(sb_box) struct sb_box box = { 0 };
@@ -407,7 +425,8 @@ ssh_find(struct sb_provider *base, const struct sb_find_request *req, const stru
 
 	err = err ? err : &own;
 	if (!req->profile || req->profile->backend != SB_BACKEND_SSH)
-		return sb_fail(err, SB_E_BACKEND_INVALID, "find: the profile is not one of backend ssh");
+		return sb_fail(err, SB_E_BACKEND_INVALID,
+			"find: the profile is not one of backend ssh");
 	r = sb_sshbox_way((const char *const *)req->profile->options, &way, err);
 	if (r < 0)
 		return r;

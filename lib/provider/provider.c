@@ -10,8 +10,8 @@
 #include <provider/provider.h>
 
 int
-sb_provider_capabilities(struct sb_provider *p, const struct sb_profile *profile, struct sb_capabilities *out,
-	struct sb_error *err)
+sb_provider_capabilities(struct sb_provider *p, const struct sb_profile *profile,
+	struct sb_capabilities *out, struct sb_error *err)
 {
 	struct sb_capabilities c = SB_CAPABILITIES_INIT;
 	int r = p->ops->capabilities(p, profile, &c, err);
@@ -22,28 +22,33 @@ sb_provider_capabilities(struct sb_provider *p, const struct sb_profile *profile
 }
 
 int
-sb_provider_prepare(struct sb_provider *p, const struct sb_prepare_request *req, const struct sb_call *call,
-	struct sb_prepared *out, struct sb_error *err)
+sb_provider_prepare(struct sb_provider *p, const struct sb_prepare_request *req,
+	const struct sb_call *call, struct sb_prepared *out, struct sb_error *err)
 {
 	int r = sb_call_check(call, "prepare", err);
 
 	if (r < 0)
 		return r;
 	if (!sb_sandbox_id_ok(req->sandbox_id))
-		return sb_fail(err, SB_E_INVAL, "prepare: \"%s\" is not a sandbox id", req->sandbox_id ? req->sandbox_id : "");
+		return sb_fail(err, SB_E_INVAL, "prepare: \"%s\" is not a sandbox id",
+			req->sandbox_id ? req->sandbox_id : "");
 	if (!req->profile || req->profile->backend != p->ops->backend)
-		return sb_fail(err, SB_E_BACKEND_INVALID, "prepare: the profile is for backend \"%s\", this is \"%s\"",
-			req->profile ? sb_backend_name(req->profile->backend) : "", sb_backend_name(p->ops->backend));
+		return sb_fail(err, SB_E_BACKEND_INVALID,
+			"prepare: the profile is for backend \"%s\", this is \"%s\"",
+			req->profile ? sb_backend_name(req->profile->backend) : "",
+			sb_backend_name(p->ops->backend));
 	if (!req->local_root || req->local_root[0] != '/')
-		return sb_fail(err, SB_E_INVAL, "prepare: local root \"%s\" is not an absolute path",
+		return sb_fail(err, SB_E_INVAL,
+			"prepare: local root \"%s\" is not an absolute path",
 			req->local_root ? req->local_root : "");
 	memset(out, 0, sizeof *out);
 	return p->ops->prepare(p, req, call, out, err);
 }
 
 int
-sb_provider_sync(struct sb_provider *p, const struct sb_state *s, enum sb_way way, const struct sb_provider_sync *o,
-	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err)
+sb_provider_sync(struct sb_provider *p, const struct sb_state *s, enum sb_way way,
+	const struct sb_provider_sync *o, const struct sb_call *call, struct sb_sync_result *out,
+	struct sb_error *err)
 {
 	int r = sb_call_check(call, "sync", err);
 
@@ -55,12 +60,12 @@ sb_provider_sync(struct sb_provider *p, const struct sb_state *s, enum sb_way wa
 	if (r < 0 || s->sync_mode == SB_SYNC_MODE_NONE)
 		return r;
 	return way == SB_WAY_TO_RUNTIME ? p->ops->sync_to_runtime(p, s, o, call, out, err) :
-		p->ops->sync_from_runtime(p, s, o, call, out, err);
+					  p->ops->sync_from_runtime(p, s, o, call, out, err);
 }
 
 int
-sb_provider_destroy(struct sb_provider *p, const struct sb_state *s, bool discard, const struct sb_call *call,
-	struct sb_error *err)
+sb_provider_destroy(struct sb_provider *p, const struct sb_state *s, bool discard,
+	const struct sb_call *call, struct sb_error *err)
 {
 	int r = sb_call_check(call, "destroy", err);
 
@@ -70,15 +75,16 @@ sb_provider_destroy(struct sb_provider *p, const struct sb_state *s, bool discar
 }
 
 int
-sb_provider_find(struct sb_provider *p, const struct sb_find_request *req, const struct sb_call *call,
-	struct sb_state *out, struct sb_error *err)
+sb_provider_find(struct sb_provider *p, const struct sb_find_request *req,
+	const struct sb_call *call, struct sb_state *out, struct sb_error *err)
 {
 	int r = sb_call_check(call, "find", err);
 
 	if (r < 0)
 		return r;
 	if (!sb_sandbox_id_ok(req->sandbox_id))
-		return sb_fail(err, SB_E_INVAL, "find: \"%s\" is not a sandbox id", req->sandbox_id ? req->sandbox_id : "");
+		return sb_fail(err, SB_E_INVAL, "find: \"%s\" is not a sandbox id",
+			req->sandbox_id ? req->sandbox_id : "");
 	if (!p->ops->find)
 		return sb_fail(err, SB_E_UNSUPPORTED, "backend %s cannot search for sandboxes",
 			sb_backend_name(p->ops->backend));
@@ -86,15 +92,16 @@ sb_provider_find(struct sb_provider *p, const struct sb_find_request *req, const
 }
 
 int
-sb_provider_snapshot(struct sb_provider *p, const struct sb_state *s, const char *name, const struct sb_call *call,
-	struct sb_error *err)
+sb_provider_snapshot(struct sb_provider *p, const struct sb_state *s, const char *name,
+	const struct sb_call *call, struct sb_error *err)
 {
 	int r = sb_call_check(call, "snapshot", err);
 
 	if (r < 0)
 		return r;
 	if (!p->ops->snapshot)
-		return sb_fail(err, SB_E_UNSUPPORTED, "backend %s has no snapshots", sb_backend_name(p->ops->backend));
+		return sb_fail(err, SB_E_UNSUPPORTED, "backend %s has no snapshots",
+			sb_backend_name(p->ops->backend));
 	return p->ops->snapshot(p, s, name, call, err);
 }
 

@@ -11,18 +11,22 @@ SB_CLEANUP_VALUE(sb_profile, sb_profile_free)
 SB_CLEANUP_VALUE(sb_prepared, sb_prepared_free)
 SB_CLEANUP_VALUE(sb_sync_result, sb_sync_result_free)
 
-/* The providers of this library: constructors take the options of sb_registry_builtin, copied. NULL with `err` set. */
+/*
+ * The providers of this library: constructors take the options of sb_registry_builtin, copied. NULL
+ * with `err` set.
+ */
 struct sb_provider *sb_provider_local_new(const struct sb_builtin_opts *o, struct sb_error *err);
 struct sb_provider *sb_provider_ssh_new(const struct sb_builtin_opts *o, struct sb_error *err);
 struct sb_provider *sb_provider_host_new(const struct sb_builtin_opts *o, struct sb_error *err);
 
 /*
- * What every provider checks of a request: its own backend, directories that are there, and a required network policy that it can
- * enforce.
+ * What every provider checks of a request: its own backend, directories that are there, and a
+ * required network policy that it can enforce.
  */
-int sb_provider_check_request(const struct sb_prepare_request *req, enum sb_backend backend, bool enforces_network,
-	struct sb_error *err);
+int sb_provider_check_request(const struct sb_prepare_request *req, enum sb_backend backend,
+	bool enforces_network, struct sb_error *err);
 /* Fills `launch` and what it borrows from, once the state is there. */
-int sb_prepared_launch(const struct sb_prepare_request *req, struct sb_prepared *out, struct sb_error *err);
+int sb_prepared_launch(const struct sb_prepare_request *req, struct sb_prepared *out,
+	struct sb_error *err);
 
 #endif

@@ -39,15 +39,20 @@ check(const struct sb_provider *p, struct sb_error *err)
 	const struct sb_provider_ops *o = p ? p->ops : NULL;
 
 	if (!o)
-		return sb_fail(err, SB_E_PROVIDER_NULL, "provider: %s", p ? "it has no table" : "there is none");
+		return sb_fail(err, SB_E_PROVIDER_NULL, "provider: %s",
+			p ? "it has no table" : "there is none");
 	if (o->version != SB_PROVIDER_VERSION)
-		return sb_fail(err, SB_E_VERSION, "provider \"%s\" is made for version %u of the contract, this is %d",
+		return sb_fail(err, SB_E_VERSION,
+			"provider \"%s\" is made for version %u of the contract, this is %d",
 			o->name ? o->name : "", o->version, SB_PROVIDER_VERSION);
 	if ((unsigned)o->backend >= SB_BACKEND_COUNT)
-		return sb_fail(err, SB_E_BACKEND_INVALID, "provider \"%s\": backend %d is not known",
-			o->name ? o->name : "", (int)o->backend);
-	if (!o->name || !o->capabilities || !o->prepare || !o->sync_to_runtime || !o->sync_from_runtime || !o->destroy)
-		return sb_fail(err, SB_E_PROVIDER_NULL, "provider of backend %s lacks a required member",
+		return sb_fail(err, SB_E_BACKEND_INVALID,
+			"provider \"%s\": backend %d is not known", o->name ? o->name : "",
+			(int)o->backend);
+	if (!o->name || !o->capabilities || !o->prepare || !o->sync_to_runtime ||
+		!o->sync_from_runtime || !o->destroy)
+		return sb_fail(err, SB_E_PROVIDER_NULL,
+			"provider of backend %s lacks a required member",
 			sb_backend_name(o->backend));
 	return 0;
 }
@@ -61,7 +66,8 @@ add_locked(struct sb_registry *r, struct sb_provider *p, bool replace, struct sb
 	if (r->by_backend[b] == p)
 		return 0;
 	if (r->by_backend[b] && !replace)
-		return sb_fail(err, SB_E_PROVIDER_EXISTS, "backend %s has a provider already", sb_backend_name(b));
+		return sb_fail(err, SB_E_PROVIDER_EXISTS, "backend %s has a provider already",
+			sb_backend_name(b));
 	grown = reallocarray(r->all, r->n_all + 1, sizeof(*grown));
 	if (!grown)
 		return sb_fail(err, SB_E_NOMEM, "registry: out of memory");
@@ -115,17 +121,20 @@ sb_registry_get(struct sb_registry *r, enum sb_backend backend, struct sb_error 
 			p = r->by_backend[backend];
 		for (int i = 0; i < SB_BACKEND_COUNT; i++)
 			if (r->by_backend[i])
-				sb_buf_addf(&have, "%s%s", have.len ? ", " : "", sb_backend_name((enum sb_backend)i));
+				sb_buf_addf(&have, "%s%s", have.len ? ", " : "",
+					sb_backend_name((enum sb_backend)i));
 		(void)pthread_mutex_unlock(&r->mu);
 	}
 	if (!p)
-		(void)sb_fail(err, SB_E_PROVIDER_MISSING, "backend %s is not available here: there %s %s",
-			sb_backend_name(backend), have.len ? "are" : "is", have.len ? (const char *)have.data : "none");
+		(void)sb_fail(err, SB_E_PROVIDER_MISSING,
+			"backend %s is not available here: there %s %s", sb_backend_name(backend),
+			have.len ? "are" : "is", have.len ? (const char *)have.data : "none");
 	return p;
 }
 
 int
-sb_registry_list(struct sb_registry *r, struct sb_provider ***out, size_t *out_n, struct sb_error *err)
+sb_registry_list(struct sb_registry *r, struct sb_provider ***out, size_t *out_n,
+	struct sb_error *err)
 {
 	struct sb_provider **v = calloc(SB_BACKEND_COUNT, sizeof(*v));
 	size_t n = 0;

@@ -21,26 +21,45 @@ is_port(const char *text)
 static bool
 is_host(const char *text)
 {
-	return *text && *text != '-' && strlen(text) <= 255 && !strpbrk(text, " \t\n\r@/'\"\\;&|<>$`(){}*?!#~");
+	return *text && *text != '-' && strlen(text) <= 255 &&
+		!strpbrk(text, " \t\n\r@/'\"\\;&|<>$`(){}*?!#~");
 }
 
 static bool
 is_user(const char *text)
 {
-	return *text && *text != '-' && strlen(text) <= 255 && !strpbrk(text, " \t\n\r@/:'\"\\;&|<>$`(){}*?!#~");
+	return *text && *text != '-' && strlen(text) <= 255 &&
+		!strpbrk(text, " \t\n\r@/:'\"\\;&|<>$`(){}*?!#~");
 }
 
 static const char *const yes_no[] = { "yes", "no", NULL };
 
 const struct sb_provider_option sb_sshbox_options[] = {
-	{ .name = "host", .value = "HOST", .help = "machine, as ssh knows it", .check = is_host, .required = true },
+	{ .name = "host",
+		.value = "HOST",
+		.help = "machine, as ssh knows it",
+		.check = is_host,
+		.required = true },
 	{ .name = "user", .value = "USER", .help = "log in as", .check = is_user },
 	{ .name = "port", .value = "PORT", .help = "of the SSH server", .check = is_port },
 	{ .name = "identity", .value = "FILE", .help = "private key", .user_only = true },
-	{ .name = "config", .value = "FILE", .help = "ssh configuration instead of the user's", .user_only = true },
-	{ .name = "known_hosts", .value = "FILE", .help = "host keys instead of the user's", .user_only = true },
-	{ .name = "rsh", .value = "COMMAND", .help = "remote shell instead of the built-in SSH", .user_only = true },
-	{ .name = "accept_new_host_key", .value = "yes|no", .help = "trust a host on first use", .choices = yes_no, .user_only = true },
+	{ .name = "config",
+		.value = "FILE",
+		.help = "ssh configuration instead of the user's",
+		.user_only = true },
+	{ .name = "known_hosts",
+		.value = "FILE",
+		.help = "host keys instead of the user's",
+		.user_only = true },
+	{ .name = "rsh",
+		.value = "COMMAND",
+		.help = "remote shell instead of the built-in SSH",
+		.user_only = true },
+	{ .name = "accept_new_host_key",
+		.value = "yes|no",
+		.help = "trust a host on first use",
+		.choices = yes_no,
+		.user_only = true },
 	{ .name = NULL },
 };
 
@@ -48,11 +67,13 @@ int
 sb_sshbox_way(const char *const *options, struct sb_sync_opts *out, struct sb_error *err)
 {
 	const char *host = sb_texts_get(options, "host"), *user = sb_texts_get(options, "user"),
-		   *port = sb_texts_get(options, "port"), *accept = sb_texts_get(options, "accept_new_host_key");
+		   *port = sb_texts_get(options, "port"),
+		   *accept = sb_texts_get(options, "accept_new_host_key");
 	int64_t number = 0;
 
 	if (!host || !*host)
-		return sb_fail(err, SB_E_INVAL, "backend ssh: no host is given (option host: HOST)");
+		return sb_fail(err, SB_E_INVAL,
+			"backend ssh: no host is given (option host: HOST)");
 	if (!is_host(host))
 		return sb_fail(err, SB_E_INVAL, "backend ssh: '%s' is no name of a host", host);
 	if (user && !is_user(user))
@@ -78,7 +99,8 @@ sb_sshbox_endpoint(const char *const *options, const char *path, struct sb_error
 	size_t len;
 
 	sb_buf_init(&b, 65536);
-	sb_buf_addf(&b, "ssh://%s%s%s%s%s", user ? user : "", user ? "@" : "", six ? "[" : "", host ? host : "", six ? "]" : "");
+	sb_buf_addf(&b, "ssh://%s%s%s%s%s", user ? user : "", user ? "@" : "", six ? "[" : "",
+		host ? host : "", six ? "]" : "");
 	if (port)
 		sb_buf_addf(&b, ":%s", port);
 	for (; *path; path++) {

@@ -109,7 +109,8 @@ sb_sshbox_unref(struct sb_sshbox *b)
 }
 
 int
-sb_sshbox_roots(struct sb_sshbox *b, const char *root, const char *const *dirs, struct sb_error *err)
+sb_sshbox_roots(struct sb_sshbox *b, const char *root, const char *const *dirs,
+	struct sb_error *err)
 {
 	char **v = NULL;
 	int r = sb_texts_add(&v, root, err);
@@ -214,7 +215,8 @@ line_open(struct sb_sshbox *b, const struct sb_call *call, struct sb_error *err)
 
 /* The line there is while it works, else a new one, which `fresh` (may be NULL) tells. */
 static struct line *
-line_take(struct sb_sshbox *b, bool rooted, const struct sb_call *call, bool *fresh, struct sb_error *err)
+line_take(struct sb_sshbox *b, bool rooted, const struct sb_call *call, bool *fresh,
+	struct sb_error *err)
 {
 	struct line *l, *old = NULL;
 	int r = 0;
@@ -247,15 +249,16 @@ line_take(struct sb_sshbox *b, bool rooted, const struct sb_call *call, bool *fr
 }
 
 /*
- * One request about boxes, each of which may be made twice: a line of before may lead to a box that was destroyed since, with
- * who answered there, which is not known before it is used.
+ * One request about boxes, each of which may be made twice: a line of before may lead to a box that
+ * was destroyed since, with who answered there, which is not known before it is used.
  */
 static int
 ask(struct sb_sshbox *b, enum sb_serve_op op, const struct sb_buf *args, const struct sb_call *call,
 	struct sb_buf *reply, struct sb_error *err)
 {
 	struct sb_error own = { 0 };
-	struct sb_call within = sb_call_within(call, op == SB_SERVE_BOX_DESTROY ? 10 * ANSWER_MS : ANSWER_MS);
+	struct sb_call within =
+		sb_call_within(call, op == SB_SERVE_BOX_DESTROY ? 10 * ANSWER_MS : ANSWER_MS);
 	bool fresh = false;
 	int r = SB_E_CLOSED;
 
@@ -295,8 +298,8 @@ take_box(const struct sb_buf *reply, struct sb_box *out, struct sb_error *err)
 }
 
 int
-sb_sshbox_prepare(struct sb_sshbox *b, const struct sb_box_wish *w, const struct sb_call *call, struct sb_box *out,
-	struct sb_error *err)
+sb_sshbox_prepare(struct sb_sshbox *b, const struct sb_box_wish *w, const struct sb_call *call,
+	struct sb_box *out, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf args;
 	sb_auto(sb_buf) struct sb_buf reply;
@@ -330,8 +333,8 @@ sb_sshbox_find(struct sb_sshbox *b, const char *id, const char *instance, const 
 }
 
 int
-sb_sshbox_destroy(struct sb_sshbox *b, const char *id, const char *instance, const struct sb_call *call,
-	struct sb_error *err)
+sb_sshbox_destroy(struct sb_sshbox *b, const char *id, const char *instance,
+	const struct sb_call *call, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf args;
 	sb_auto(sb_buf) struct sb_buf reply;
@@ -367,7 +370,10 @@ let_go(void *arg)
 struct sb_tool_host *
 sb_sshbox_tools(struct sb_sshbox *b, enum sb_perm_mode mode, struct sb_error *err)
 {
-	struct sb_toolbox_link link = { .take = tools_take, .give = tools_give, .let_go = let_go, .arg = b };
+	struct sb_toolbox_link link = { .take = tools_take,
+		.give = tools_give,
+		.let_go = let_go,
+		.arg = b };
 	struct sb_toolbox *box = sb_toolbox_far(&link, err);
 
 	if (!box)

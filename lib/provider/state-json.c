@@ -12,7 +12,7 @@
 #include <base/cleanup.h>
 #include <base/str.h>
 
-#define LIST_MAX 4096             /* texts of one list */
+#define LIST_MAX 4096 /* texts of one list */
 #define PROVIDER_STATE_MAX (1u << 20)
 #define DEPTH_MAX 32
 #define VALUES_MAX 65536
@@ -28,7 +28,8 @@ sb_state_json_text(const char *s)
 	if (j)
 		return j;
 	hex = malloc(2 * strlen(s) + 1);
-	return hex ? json_pack("{s:s}", "hex", sb_str_hex((const uint8_t *)s, strlen(s), hex)) : NULL;
+	return hex ? json_pack("{s:s}", "hex", sb_str_hex((const uint8_t *)s, strlen(s), hex)) :
+		     NULL;
 }
 
 json_t *
@@ -59,9 +60,7 @@ field_json(const struct state_field *f, const void *at, bool *skip)
 	case STATE_TEXTS:
 		*skip = !*(char *const *const *)at;
 		return *skip ? NULL : sb_state_json_texts(*(const char *const *const *)at);
-	case STATE_WORD:
-		memcpy(&v, at, sizeof v);
-		return json_string(f->words()[v]);
+	case STATE_WORD: memcpy(&v, at, sizeof v); return json_string(f->words()[v]);
 	case STATE_I64:
 		*skip = *(const int64_t *)at == 0;
 		return *skip ? NULL : json_integer(*(const int64_t *)at);
@@ -72,9 +71,7 @@ field_json(const struct state_field *f, const void *at, bool *skip)
 	case STATE_INT:
 		*skip = *(const int *)at == -1;
 		return *skip ? NULL : json_integer(*(const int *)at);
-	case STATE_BOOL:
-		*skip = !*(const bool *)at;
-		return *skip ? NULL : json_true();
+	case STATE_BOOL: *skip = !*(const bool *)at; return *skip ? NULL : json_true();
 	case STATE_JSON:
 		*skip = !*(char *const *)at;
 		return *skip ? NULL : json_loads(*(char *const *)at, JSON_REJECT_DUPLICATES, NULL);
@@ -102,7 +99,8 @@ check_words(const struct sb_state *s, struct sb_error *err)
 			continue;
 		memcpy(&v, (const char *)s + f->at, sizeof v);
 		if (v >= words_count(f->words()))
-			return sb_fail(err, SB_E_INVAL, "state of a sandbox: %s has no value %u", f->name, v);
+			return sb_fail(err, SB_E_INVAL, "state of a sandbox: %s has no value %u",
+				f->name, v);
 	}
 	return 0;
 }
@@ -124,7 +122,8 @@ sb_state_json(const struct sb_state *s, struct sb_error *err)
 		if (skip)
 			continue;
 		if (!v && f->kind == STATE_JSON) {
-			(void)sb_fail(err, SB_E_INVAL, "state of a sandbox: %s is not a JSON object", f->name);
+			(void)sb_fail(err, SB_E_INVAL,
+				"state of a sandbox: %s is not a JSON object", f->name);
 			return NULL;
 		}
 		if (json_object_set_new(o, f->name, v) < 0)
@@ -149,7 +148,8 @@ sb_state_encode(const struct sb_state *s, char **out, struct sb_error *err)
 	if (!text)
 		return sb_fail(err, SB_E_NOMEM, "state of a sandbox: out of memory");
 	if (strlen(text) > SB_STATE_MAX)
-		return sb_fail(err, SB_E_LIMIT, "state of a sandbox is larger than %u bytes", SB_STATE_MAX);
+		return sb_fail(err, SB_E_LIMIT, "state of a sandbox is larger than %u bytes",
+			SB_STATE_MAX);
 	*out = sb_steal(&text);
 	return 0;
 }
@@ -168,9 +168,12 @@ get_text(const json_t *v)
 	char *raw;
 
 	if (json_is_string(v))
-		return strlen(json_string_value(v)) == json_string_length(v) ? strdup(json_string_value(v)) : NULL;
+		return strlen(json_string_value(v)) == json_string_length(v) ?
+			strdup(json_string_value(v)) :
+			NULL;
 	raw = hex && n > 0 ? calloc(1, n + 1) : NULL;
-	if (raw && (!sb_str_unhex(hex, (uint8_t *)raw, n) || strlen(hex) % 2 || memchr(raw, 0, n))) {
+	if (raw &&
+		(!sb_str_unhex(hex, (uint8_t *)raw, n) || strlen(hex) % 2 || memchr(raw, 0, n))) {
 		free(raw);
 		return NULL;
 	}
@@ -246,14 +249,11 @@ get_field(const struct state_field *f, const json_t *v, void *at, struct sb_erro
 	case STATE_TEXT:
 		*(char **)at = get_text(v);
 		return *(char **)at ? 0 : wrong(f, "a text", err);
-	case STATE_TEXTS:
-		return get_texts(f, v, at, err);
-	case STATE_WORD:
-		return get_word(f, v, at, err);
+	case STATE_TEXTS: return get_texts(f, v, at, err);
+	case STATE_WORD: return get_word(f, v, at, err);
 	case STATE_I64:
 	case STATE_U64:
-	case STATE_INT:
-		return get_number(f, v, at, err);
+	case STATE_INT: return get_number(f, v, at, err);
 	case STATE_BOOL:
 		if (!json_is_boolean(v))
 			return wrong(f, "true or false", err);
@@ -264,8 +264,11 @@ get_field(const struct state_field *f, const json_t *v, void *at, struct sb_erro
 			return wrong(f, "an object", err);
 		*(char **)at = json_dumps(v, JSON_COMPACT | JSON_SORT_KEYS);
 		if (*(char **)at && strlen(*(char **)at) > PROVIDER_STATE_MAX)
-			return sb_fail(err, SB_E_LIMIT, "state of a sandbox: %s is larger than %u bytes", f->name, PROVIDER_STATE_MAX);
-		return *(char **)at ? 0 : sb_fail(err, SB_E_NOMEM, "state of a sandbox: out of memory");
+			return sb_fail(err, SB_E_LIMIT,
+				"state of a sandbox: %s is larger than %u bytes", f->name,
+				PROVIDER_STATE_MAX);
+		return *(char **)at ? 0 :
+				      sb_fail(err, SB_E_NOMEM, "state of a sandbox: out of memory");
 	}
 	return 0;
 }
@@ -308,7 +311,9 @@ decode_object(json_t *o, struct sb_state *s, struct sb_error *err)
 	if (!json_is_object(o) || version < 1)
 		return sb_fail(err, SB_E_CORRUPT, "state of a sandbox: it has no version");
 	if (version > SB_STATE_VERSION)
-		return sb_fail(err, SB_E_VERSION, "state of a sandbox: version %lld was written by a newer program, this one reads up to %d",
+		return sb_fail(err, SB_E_VERSION,
+			"state of a sandbox: version %lld was written by a newer program, this one "
+			"reads up to %d",
 			(long long)version, SB_STATE_VERSION);
 	(void)json_object_del(o, "version");
 	for (const struct state_field *f = sb_state_fields; f->name && r == 0; f++) {
@@ -335,10 +340,12 @@ sb_state_decode(const char *text, size_t len, struct sb_state *out, struct sb_er
 	int r;
 
 	if (len > SB_STATE_MAX || !shape_ok(text, len))
-		return sb_fail(err, SB_E_LIMIT, "state of a sandbox: too large or too deeply nested");
+		return sb_fail(err, SB_E_LIMIT,
+			"state of a sandbox: too large or too deeply nested");
 	o = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);
 	if (!o)
-		return sb_fail(err, SB_E_CORRUPT, "state of a sandbox: not JSON: %s (line %d)", why.text, why.line);
+		return sb_fail(err, SB_E_CORRUPT, "state of a sandbox: not JSON: %s (line %d)",
+			why.text, why.line);
 	r = decode_object(o, &s, err);
 	if (r < 0)
 		sb_state_free(&s);

@@ -85,7 +85,10 @@ sb_state_copy(const struct sb_state *s, struct sb_state *out, struct sb_error *e
 		const void *from = (const char *)s + f->at;
 		void *to = (char *)&c + f->at;
 
-		/* After a failure the rest is emptied, so that freeing the copy does not touch the original. */
+		/*
+		 * After a failure the rest is emptied, so that freeing the copy does not touch the
+		 * original.
+		 */
 		if (is_text(f)) {
 			*(char **)to = NULL;
 			if (r == 0)
@@ -109,7 +112,8 @@ sb_sandbox_id_ok(const char *id)
 	size_t n = id ? strlen(id) : 0;
 
 	return n > 0 && n <= SB_SANDBOX_ID_MAX && id[0] != '.' && id[0] != '-' &&
-		strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == n;
+		strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") ==
+		n;
 }
 
 int
@@ -120,7 +124,8 @@ sb_sandbox_id_new(char out[SB_SANDBOX_ID_MAX + 1], struct sb_error *err)
 	int r = sb_random(raw, sizeof raw, err);
 
 	if (r == 0)
-		(void)snprintf(out, SB_SANDBOX_ID_MAX + 1, "sb-%s", sb_str_hex(raw, sizeof raw, hex));
+		(void)snprintf(out, SB_SANDBOX_ID_MAX + 1, "sb-%s",
+			sb_str_hex(raw, sizeof raw, hex));
 	return r;
 }
 
@@ -131,23 +136,34 @@ sb_state_check(const struct sb_state *s, struct sb_error *err)
 	size_t there = sb_texts_count((const char *const *)s->runtime_dirs);
 
 	if (!sb_sandbox_id_ok(s->sandbox_id))
-		return sb_fail(err, SB_E_INVAL, "state of a sandbox: \"%s\" is not a sandbox id", s->sandbox_id ? s->sandbox_id : "");
+		return sb_fail(err, SB_E_INVAL, "state of a sandbox: \"%s\" is not a sandbox id",
+			s->sandbox_id ? s->sandbox_id : "");
 	if ((unsigned)s->backend >= SB_BACKEND_COUNT)
-		return sb_fail(err, SB_E_BACKEND_INVALID, "sandbox %s: backend %d is not known", s->sandbox_id, (int)s->backend);
+		return sb_fail(err, SB_E_BACKEND_INVALID, "sandbox %s: backend %d is not known",
+			s->sandbox_id, (int)s->backend);
 	if (!s->runtime_root || !s->runtime_root[0])
-		return sb_fail(err, SB_E_INVAL, "sandbox %s: there is no runtime root", s->sandbox_id);
+		return sb_fail(err, SB_E_INVAL, "sandbox %s: there is no runtime root",
+			s->sandbox_id);
 	if (here != there)
-		return sb_fail(err, SB_E_INVAL, "sandbox %s: %zu local directories for %zu in the runtime", s->sandbox_id, here, there);
+		return sb_fail(err, SB_E_INVAL,
+			"sandbox %s: %zu local directories for %zu in the runtime", s->sandbox_id,
+			here, there);
 	return 0;
 }
 
 int
-sb_state_from_request(const struct sb_prepare_request *req, struct sb_state *out, struct sb_error *err)
+sb_state_from_request(const struct sb_prepare_request *req, struct sb_state *out,
+	struct sb_error *err)
 {
 	const struct sb_profile *p = req->profile;
 	/* Borrowed for the copy below. */
-	struct sb_state s = { .exit_code = -1, .backend = p->backend, .life = SB_LIFE_READY, .sync_mode = p->sync_mode,
-		.persist = p->persist, .destroy_on_stop = p->destroy_on_stop, .permissions = req->permissions };
+	struct sb_state s = { .exit_code = -1,
+		.backend = p->backend,
+		.life = SB_LIFE_READY,
+		.sync_mode = p->sync_mode,
+		.persist = p->persist,
+		.destroy_on_stop = p->destroy_on_stop,
+		.permissions = req->permissions };
 
 	s.sandbox_id = (char *)(uintptr_t)req->sandbox_id;
 	s.session_id = (char *)(uintptr_t)req->session_id;

@@ -9,7 +9,10 @@
 #include <tool/far.h>
 #include <tool/frame.h>
 
-/* The far side starts what it is asked to at once; who gave no deadline does not wait for ever for that. */
+/*
+ * The far side starts what it is asked to at once; who gave no deadline does not wait for ever for
+ * that.
+ */
 #define ANSWER_MS 60000
 
 struct far_box {
@@ -17,10 +20,13 @@ struct far_box {
 	struct sb_toolbox_link link;
 };
 
-/* One request, with the connection it needs. `waits`: the answer may take as long as the call allows. */
+/*
+ * One request, with the connection it needs. `waits`: the answer may take as long as the call
+ * allows.
+ */
 static int
-ask(struct sb_toolbox *b, enum sb_serve_op op, const struct sb_buf *args, const struct sb_call *call, bool waits,
-	struct sb_buf *reply, struct sb_error *err)
+ask(struct sb_toolbox *b, enum sb_serve_op op, const struct sb_buf *args,
+	const struct sb_call *call, bool waits, struct sb_buf *reply, struct sb_error *err)
 {
 	struct far_box *f = (struct far_box *)b;
 	struct sb_call within = waits && call ? *call : sb_call_within(call, waits ? 0 : ANSWER_MS);
@@ -60,8 +66,8 @@ take_bytes(struct sb_cursor *c, char **out, size_t *out_len, struct sb_error *er
 }
 
 static int
-far_read(struct sb_toolbox *b, const char *path, const struct sb_call *call, char **out, size_t *out_len,
-	struct sb_error *err)
+far_read(struct sb_toolbox *b, const char *path, const struct sb_call *call, char **out,
+	size_t *out_len, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf args;
 	sb_auto(sb_buf) struct sb_buf reply;
@@ -80,8 +86,8 @@ far_read(struct sb_toolbox *b, const char *path, const struct sb_call *call, cha
 }
 
 static int
-far_write(struct sb_toolbox *b, const char *path, const void *data, size_t len, const struct sb_call *call,
-	struct sb_error *err)
+far_write(struct sb_toolbox *b, const char *path, const void *data, size_t len,
+	const struct sb_call *call, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf args;
 	sb_auto(sb_buf) struct sb_buf reply;
@@ -94,8 +100,8 @@ far_write(struct sb_toolbox *b, const char *path, const void *data, size_t len, 
 
 /* Operations that send one text. */
 static int
-ask_text(struct sb_toolbox *b, enum sb_serve_op op, const char *text, const struct sb_call *call, bool waits,
-	struct sb_buf *reply, struct sb_error *err)
+ask_text(struct sb_toolbox *b, enum sb_serve_op op, const char *text, const struct sb_call *call,
+	bool waits, struct sb_buf *reply, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf args;
 
@@ -105,7 +111,8 @@ ask_text(struct sb_toolbox *b, enum sb_serve_op op, const char *text, const stru
 }
 
 static int
-far_resolve(struct sb_toolbox *b, const char *path, const struct sb_call *call, char **out, struct sb_error *err)
+far_resolve(struct sb_toolbox *b, const char *path, const struct sb_call *call, char **out,
+	struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf reply;
 	struct sb_cursor c;
@@ -150,13 +157,14 @@ far_create(struct sb_toolbox *b, const struct sb_terminal_spec *spec, const stru
 static void
 take_ended(struct sb_cursor *c, struct sb_ended *out)
 {
-	*out = (struct sb_ended){ .code = (int)(sb_cursor_varint(c) & 0xffff), .signal = (int)(sb_cursor_varint(c) & 0xff) };
+	*out = (struct sb_ended){ .code = (int)(sb_cursor_varint(c) & 0xffff),
+		.signal = (int)(sb_cursor_varint(c) & 0xff) };
 	out->asked = sb_cursor_u8(c);
 }
 
 static int
-far_output(struct sb_toolbox *b, const char *id, const struct sb_call *call, struct sb_terminal_output *out,
-	struct sb_error *err)
+far_output(struct sb_toolbox *b, const char *id, const struct sb_call *call,
+	struct sb_terminal_output *out, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf reply;
 	struct sb_cursor c;
@@ -181,7 +189,8 @@ far_output(struct sb_toolbox *b, const char *id, const struct sb_call *call, str
 }
 
 static int
-far_wait(struct sb_toolbox *b, const char *id, const struct sb_call *call, struct sb_ended *out, struct sb_error *err)
+far_wait(struct sb_toolbox *b, const char *id, const struct sb_call *call, struct sb_ended *out,
+	struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf reply;
 	struct sb_cursor c;

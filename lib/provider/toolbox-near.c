@@ -32,8 +32,8 @@ hand_over(struct sb_buf *b, char **out, size_t *out_len, struct sb_error *err)
 }
 
 static int
-near_read(struct sb_toolbox *b, const char *path, const struct sb_call *call, char **out, size_t *out_len,
-	struct sb_error *err)
+near_read(struct sb_toolbox *b, const char *path, const struct sb_call *call, char **out,
+	size_t *out_len, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf text;
 	int r;
@@ -45,15 +45,16 @@ near_read(struct sb_toolbox *b, const char *path, const struct sb_call *call, ch
 }
 
 static int
-near_write(struct sb_toolbox *b, const char *path, const void *data, size_t len, const struct sb_call *call,
-	struct sb_error *err)
+near_write(struct sb_toolbox *b, const char *path, const void *data, size_t len,
+	const struct sb_call *call, struct sb_error *err)
 {
 	(void)call;
 	return sb_textfile_write(&((struct near *)b)->roots, path, data, len, err);
 }
 
 static int
-near_resolve(struct sb_toolbox *b, const char *path, const struct sb_call *call, char **out, struct sb_error *err)
+near_resolve(struct sb_toolbox *b, const char *path, const struct sb_call *call, char **out,
+	struct sb_error *err)
 {
 	struct sb_resolved at = { .fd = -1 };
 	int r = sb_roots_resolve(&((struct near *)b)->roots, path, &at, err);
@@ -71,7 +72,10 @@ static int
 near_create(struct sb_toolbox *b, const struct sb_terminal_spec *spec, const struct sb_call *call,
 	char out_id[SB_TERMINAL_ID_MAX + 1], struct sb_error *err)
 {
-	struct sb_terms_spec s = { .command = spec->command, .args = spec->args, .env = spec->env, .cwd = spec->cwd,
+	struct sb_terms_spec s = { .command = spec->command,
+		.args = spec->args,
+		.env = spec->env,
+		.cwd = spec->cwd,
 		.window = spec->output_limit };
 
 	(void)call;
@@ -87,8 +91,8 @@ ended_of(const struct sb_proc_exit *how)
 }
 
 static int
-near_output(struct sb_toolbox *b, const char *id, const struct sb_call *call, struct sb_terminal_output *out,
-	struct sb_error *err)
+near_output(struct sb_toolbox *b, const char *id, const struct sb_call *call,
+	struct sb_terminal_output *out, struct sb_error *err)
 {
 	struct sb_proc_exit how = { 0 };
 	sb_auto(sb_buf) struct sb_buf text;
@@ -96,7 +100,8 @@ near_output(struct sb_toolbox *b, const char *id, const struct sb_call *call, st
 
 	(void)call;
 	sb_buf_init(&text, SB_TERMS_WINDOW_MAX + 1);
-	r = sb_terms_output(((struct near *)b)->terms, id, &text, &out->truncated, &out->ended, &how, err);
+	r = sb_terms_output(((struct near *)b)->terms, id, &text, &out->truncated, &out->ended,
+		&how, err);
 	if (r < 0)
 		return r;
 	if (out->ended)
@@ -105,10 +110,12 @@ near_output(struct sb_toolbox *b, const char *id, const struct sb_call *call, st
 }
 
 static int
-near_wait(struct sb_toolbox *b, const char *id, const struct sb_call *call, struct sb_ended *out, struct sb_error *err)
+near_wait(struct sb_toolbox *b, const char *id, const struct sb_call *call, struct sb_ended *out,
+	struct sb_error *err)
 {
 	struct sb_proc_exit how = { 0 };
-	int r = sb_terms_wait(((struct near *)b)->terms, id, sb_call_cancel(call), sb_call_deadline(call), &how, err);
+	int r = sb_terms_wait(((struct near *)b)->terms, id, sb_call_cancel(call),
+		sb_call_deadline(call), &how, err);
 
 	if (r == 0)
 		*out = ended_of(&how);

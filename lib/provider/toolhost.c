@@ -28,8 +28,8 @@ enter(struct sb_tool_host *t, enum sb_perm_op op, const struct sb_call *call, st
 }
 
 static int
-host_read(struct sb_tool_host *t, const char *path, const struct sb_call *call, char **out, size_t *out_len,
-	struct sb_error *err)
+host_read(struct sb_tool_host *t, const char *path, const struct sb_call *call, char **out,
+	size_t *out_len, struct sb_error *err)
 {
 	int r = enter(t, SB_PERM_OP_READ, call, err);
 
@@ -37,18 +37,20 @@ host_read(struct sb_tool_host *t, const char *path, const struct sb_call *call, 
 }
 
 static int
-host_write(struct sb_tool_host *t, const char *path, const void *data, size_t len, const struct sb_call *call,
-	struct sb_error *err)
+host_write(struct sb_tool_host *t, const char *path, const void *data, size_t len,
+	const struct sb_call *call, struct sb_error *err)
 {
 	int r = enter(t, SB_PERM_OP_WRITE, call, err);
 
 	if (r == 0 && len > SB_TOOLHOST_FILE_MAX)
-		r = sb_fail(err, SB_E_LIMIT, "a text of %zu bytes is more than %u MiB", len, SB_TOOLHOST_FILE_MAX >> 20);
+		r = sb_fail(err, SB_E_LIMIT, "a text of %zu bytes is more than %u MiB", len,
+			SB_TOOLHOST_FILE_MAX >> 20);
 	return r < 0 ? r : box_of(t)->ops->write(box_of(t), path, data, len, call, err);
 }
 
 static int
-host_resolve(struct sb_tool_host *t, const char *path, const struct sb_call *call, char **out, struct sb_error *err)
+host_resolve(struct sb_tool_host *t, const char *path, const struct sb_call *call, char **out,
+	struct sb_error *err)
 {
 	int r = sb_call_check(call, "resolve a path", err);
 
@@ -62,8 +64,8 @@ host_authorize(struct sb_tool_host *t, enum sb_perm_op op, struct sb_error *err)
 }
 
 static int
-host_decide(struct sb_tool_host *t, const struct sb_permission_request *req, const struct sb_call *call,
-	enum sb_decision *out, bool *interactive, struct sb_error *err)
+host_decide(struct sb_tool_host *t, const struct sb_permission_request *req,
+	const struct sb_call *call, enum sb_decision *out, bool *interactive, struct sb_error *err)
 {
 	for (const char *const *l = req->locations; l && *l; l++) {
 		char *path = NULL;
@@ -92,8 +94,8 @@ host_create(struct sb_tool_host *t, const struct sb_terminal_spec *spec, const s
 }
 
 static int
-host_output(struct sb_tool_host *t, const char *id, const struct sb_call *call, struct sb_terminal_output *out,
-	struct sb_error *err)
+host_output(struct sb_tool_host *t, const char *id, const struct sb_call *call,
+	struct sb_terminal_output *out, struct sb_error *err)
 {
 	int r = sb_call_check(call, "output of a terminal", err);
 
@@ -119,7 +121,8 @@ host_kill(struct sb_tool_host *t, const char *id, const struct sb_call *call, st
 }
 
 static int
-host_release(struct sb_tool_host *t, const char *id, const struct sb_call *call, struct sb_error *err)
+host_release(struct sb_tool_host *t, const char *id, const struct sb_call *call,
+	struct sb_error *err)
 {
 	int r = sb_call_check(call, "release a terminal", err);
 

@@ -11,7 +11,8 @@
 
 /* The message names the text and every word that would have been right. */
 static int
-parse(const char *s, const char *const *words, const char *what, int code, int *out, struct sb_error *err)
+parse(const char *s, const char *const *words, const char *what, int code, int *out,
+	struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf all = { 0 };
 	char text[128];
@@ -63,14 +64,17 @@ WORDS_DEFINE(perm_mode, PERM_MODE, SB_PERM_MODE_MAP, "permission mode", SB_E_INV
 
 /* Where each state may lead. From `destroyed` and `stopped` a session may be started again. */
 static const unsigned next_of[SB_LIFE_COUNT] = {
-	[SB_LIFE_CREATING] = BIT(READY) | BIT(FOUND) | BIT(PREPARED) | BIT(DESTROYED) | BIT(STOPPED),
+	[SB_LIFE_CREATING] =
+		BIT(READY) | BIT(FOUND) | BIT(PREPARED) | BIT(DESTROYED) | BIT(STOPPED),
 	[SB_LIFE_READY] = BIT(PREPARED) | BIT(CREATING) | BIT(DESTROYED),
 	[SB_LIFE_FOUND] = BIT(PREPARED) | BIT(CREATING) | BIT(UNSYNCED) | BIT(DESTROYED),
-	[SB_LIFE_PREPARED] = BIT(CREATING) | BIT(ACTIVE) | BIT(STOPPING) | BIT(STOPPED) | BIT(DESTROYED),
+	[SB_LIFE_PREPARED] =
+		BIT(CREATING) | BIT(ACTIVE) | BIT(STOPPING) | BIT(STOPPED) | BIT(DESTROYED),
 	[SB_LIFE_ACTIVE] = BIT(STOPPING) | BIT(UNSYNCED),
 	[SB_LIFE_STOPPING] = BIT(UNSYNCED) | BIT(STOPPED) | BIT(DESTROYED),
 	[SB_LIFE_UNSYNCED] = BIT(STOPPING) | BIT(ACTIVE) | BIT(STOPPED) | BIT(DESTROYED),
-	[SB_LIFE_STOPPED] = BIT(CREATING) | BIT(PREPARED) | BIT(ACTIVE) | BIT(STOPPING) | BIT(DESTROYED),
+	[SB_LIFE_STOPPED] =
+		BIT(CREATING) | BIT(PREPARED) | BIT(ACTIVE) | BIT(STOPPING) | BIT(DESTROYED),
 	[SB_LIFE_DESTROYED] = BIT(CREATING),
 };
 

@@ -8,8 +8,9 @@
 #include <sb/error.h>
 
 /*
- * A cancel token: one side asks, many wait. Thread-safe; sb_cancel_request is also async-signal-safe.
- * Once requested it stays requested. Whoever makes it frees it, after everyone who uses it is done.
+ * A cancel token: one side asks, many wait. Thread-safe; sb_cancel_request is also
+ * async-signal-safe. Once requested it stays requested. Whoever makes it frees it, after everyone
+ * who uses it is done.
  */
 struct sb_cancel;
 
@@ -34,6 +35,7 @@ SB_API bool sb_deadline_passed(sb_deadline d);
 SB_API sb_deadline sb_deadline_min(sb_deadline a, sb_deadline b);
 
 /* SB_E_CANCELED or SB_E_TIMEOUT naming `what`, or 0 to go on. `c` may be NULL. */
-SB_API int sb_check_alive(const struct sb_cancel *c, sb_deadline d, const char *what, struct sb_error *err);
+SB_API int sb_check_alive(const struct sb_cancel *c, sb_deadline d, const char *what,
+	struct sb_error *err);
 
 #endif

@@ -92,8 +92,9 @@ enum sb_code {
 #define SB_ERROR_MSG_MAX 512
 
 /*
- * A failure as a value: nothing to free, copy freely. `code` is 0 or an enum sb_code, `sys` the errno
- * where one was the cause (else 0). `msg` is always NUL-terminated; too long a text loses its end.
+ * A failure as a value: nothing to free, copy freely. `code` is 0 or an enum sb_code, `sys` the
+ * errno where one was the cause (else 0). `msg` is always NUL-terminated; too long a text loses its
+ * end.
  */
 struct sb_error {
 	int code;

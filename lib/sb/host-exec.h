@@ -4,38 +4,47 @@
 
 #include <sb/host.h>
 
-/* Tools and processes inside a session. Both need an ACTIVE session; a paused one gives SB_E_SESSION_PAUSED. */
+/*
+ * Tools and processes inside a session. Both need an ACTIVE session; a paused one gives
+ * SB_E_SESSION_PAUSED.
+ */
 
 struct sb_host_resources {
-	double cpus;      /* 0: no limit */
-	uint64_t mem_mb;  /* 0: no limit */
-	int64_t timeout_ms; /* 0: tool_timeout_ms */
+	double cpus;         /* 0: no limit */
+	uint64_t mem_mb;     /* 0: no limit */
+	int64_t timeout_ms;  /* 0: tool_timeout_ms */
 	uint64_t max_output; /* bytes of each stream, 0: 10 MiB */
 };
 
-/* A piece of output as it comes. From the calling thread; it may block (the tool's output waits then). */
+/*
+ * A piece of output as it comes. From the calling thread; it may block (the tool's output waits
+ * then).
+ */
 typedef void (*sb_host_progress_fn)(const void *data, size_t len, bool is_stderr, void *arg);
 
 struct sb_host_tool_request {
 	size_t size;
 	const char *session;
-	const char *call_id;  /* for the per-tool snapshot; idempotency is the RPC layer's */
-	const char *tool;     /* "bash", ... */
-	const char *params;   /* a JSON object as text; NULL: {} */
+	const char *call_id; /* for the per-tool snapshot; idempotency is the RPC layer's */
+	const char *tool;    /* "bash", ... */
+	const char *params;  /* a JSON object as text; NULL: {} */
 	struct sb_host_resources res;
 	sb_host_progress_fn progress; /* may be NULL */
 	void *arg;
 };
-#define SB_HOST_TOOL_REQUEST_INIT { .size = sizeof(struct sb_host_tool_request) }
+#define SB_HOST_TOOL_REQUEST_INIT \
+	{ \
+		.size = sizeof(struct sb_host_tool_request) \
+	}
 
 struct sb_host_tool_result {
-	char *text;         /* what the model sees; NUL-terminated */
+	char *text; /* what the model sees; NUL-terminated */
 	size_t text_len;
-	bool is_error;      /* the tool failed (a missing file, a bad parameter, a non-zero exit) */
+	bool is_error; /* the tool failed (a missing file, a bad parameter, a non-zero exit) */
 	bool has_exit;
-	int exit_code;      /* 128+n for a signal, 124 for a timeout */
+	int exit_code; /* 128+n for a signal, 124 for a timeout */
 	bool timed_out, oom, truncated;
-	int tier;           /* 1 in the host, 2 in the runtime */
+	int tier; /* 1 in the host, 2 in the runtime */
 	int64_t duration_ns;
 	char snapshot[SB_HOST_NAME_MAX + 1]; /* per-tool snapshot or "" */
 	char snapshot_error[160];            /* why there is none although it was due, or "" */
@@ -43,30 +52,35 @@ struct sb_host_tool_result {
 SB_API void sb_host_tool_result_clear(struct sb_host_tool_result *r);
 
 /*
- * Runs a tool to its end. Problems of the tool are a result with `is_error`; errors are those of the session, SB_E_TOOL_UNKNOWN,
- * SB_E_INVAL (params), SB_E_LIMIT (max_tools), SB_E_RUNTIME. A canceled call kills what it started.
+ * Runs a tool to its end. Problems of the tool are a result with `is_error`; errors are those of
+ * the session, SB_E_TOOL_UNKNOWN, SB_E_INVAL (params), SB_E_LIMIT (max_tools), SB_E_RUNTIME. A
+ * canceled call kills what it started.
  */
 SB_API int sb_host_tool_execute(struct sb_host *h, const struct sb_host_tool_request *req,
 	const struct sb_host_call *call, struct sb_host_tool_result *out, struct sb_error *err);
 
 /*
- * A command whose standard descriptors are the caller's, byte for byte: for a program that talks to one inside (a sync agent,
- * a shell). Blocks until it ends and gives its exit code (128+n for a signal); it ends with everything it started when `call` does. It
- * is not a tool: it needs an ACTIVE session to start, a pause freezes it, rollback and destroy kill it. SB_E_UNSUPPORTED with a
- * gVisor that hands no descriptors through.
+ * A command whose standard descriptors are the caller's, byte for byte: for a program that talks to
+ * one inside (a sync agent, a shell). Blocks until it ends and gives its exit code (128+n for a
+ * signal); it ends with everything it started when `call` does. It is not a tool: it needs an
+ * ACTIVE session to start, a pause freezes it, rollback and destroy kill it. SB_E_UNSUPPORTED with
+ * a gVisor that hands no descriptors through.
  */
 struct sb_host_attach {
 	size_t size;
 	const char *session;
-	const char *const *argv; /* NULL-terminated */
-	const char *const *env;  /* "KEY=value", NULL-terminated or NULL */
-	int fds[3];              /* pipes or sockets; they stay the caller's */
+	const char *const *argv;    /* NULL-terminated */
+	const char *const *env;     /* "KEY=value", NULL-terminated or NULL */
+	int fds[3];                 /* pipes or sockets; they stay the caller's */
 	void (*started)(void *arg); /* it runs: the caller's copies of `fds` may go; may be NULL */
 	void *arg;
 };
-#define SB_HOST_ATTACH_INIT { .size = sizeof(struct sb_host_attach), .fds = { -1, -1, -1 } }
-SB_API int sb_host_attach(struct sb_host *h, const struct sb_host_attach *a, const struct sb_host_call *call,
-	int *out_code, struct sb_error *err);
+#define SB_HOST_ATTACH_INIT \
+	{ \
+		.size = sizeof(struct sb_host_attach), .fds = { -1, -1, -1 } \
+	}
+SB_API int sb_host_attach(struct sb_host *h, const struct sb_host_attach *a,
+	const struct sb_host_call *call, int *out_code, struct sb_error *err);
 
 #define SB_HOST_PROCESS_ID_MAX 63
 
@@ -77,8 +91,9 @@ struct sb_host_process {
 	char id[SB_HOST_PROCESS_ID_MAX + 1];
 	enum sb_host_process_status status;
 	bool has_exit;
-	int exit_code;        /* 128+n for a signal; -1 and `has_exit` false: it ended with the machine, or who waited for it did */
-	int64_t pid;          /* on the host; 0 once gone */
+	int exit_code; /* 128+n for a signal; -1 and `has_exit` false: it ended with the machine, or
+			  who waited for it did */
+	int64_t pid;   /* on the host; 0 once gone */
 	int64_t started_ns, ended_ns; /* Unix time; 0: not yet */
 	char *binary;
 	unsigned port;        /* that it exposes; 0: none */
@@ -95,36 +110,48 @@ struct sb_host_launch {
 	const char *const *args; /* without argv[0]; NULL-terminated or NULL */
 	const char *const *env;  /* "KEY=value", NULL-terminated or NULL */
 	/*
-	 * 0: none. Else a port that the process will listen on (at its loopback address); others reach it at `address` of the
-	 * process, and only it, also when another session uses the same number. The process is STARTING until the port
-	 * answers. SB_E_UNSUPPORTED where the runtime cannot tell one session's port from another's.
+	 * 0: none. Else a port that the process will listen on (at its loopback address); others
+	 * reach it at `address` of the process, and only it, also when another session uses the
+	 * same number. The process is STARTING until the port answers. SB_E_UNSUPPORTED where the
+	 * runtime cannot tell one session's port from another's.
 	 */
 	int expose_port;
 	struct sb_host_resources res;
-	int64_t ready_timeout_ms; /* with a port: wait at most this long for it to answer; `status` tells. 0: do not wait */
+	int64_t ready_timeout_ms; /* with a port: wait at most this long for it to answer; `status`
+				     tells. 0: do not wait */
 };
-#define SB_HOST_LAUNCH_INIT { .size = sizeof(struct sb_host_launch) }
+#define SB_HOST_LAUNCH_INIT \
+	{ \
+		.size = sizeof(struct sb_host_launch) \
+	}
 
-/* Starts a process of its own in the session. SB_E_LIMIT (max_processes), SB_E_INVAL, SB_E_NOTFOUND (binary). */
+/*
+ * Starts a process of its own in the session. SB_E_LIMIT (max_processes), SB_E_INVAL, SB_E_NOTFOUND
+ * (binary).
+ */
 SB_API int sb_host_process_launch(struct sb_host *h, const struct sb_host_launch *l,
 	const struct sb_host_call *call, struct sb_host_process *out, struct sb_error *err);
 
-/* `sig` to the whole process tree; 0: SIGTERM. Success when it has ended already. Any state of the session. */
+/*
+ * `sig` to the whole process tree; 0: SIGTERM. Success when it has ended already. Any state of the
+ * session.
+ */
 SB_API int sb_host_process_kill(struct sb_host *h, const char *id, const char *process, int sig,
 	struct sb_error *err);
 SB_API int sb_host_process_get(struct sb_host *h, const char *id, const char *process,
 	struct sb_host_process *out, struct sb_error *err);
 /* Oldest first; ended ones are kept 10 minutes, their logs until the session is destroyed. */
-SB_API int sb_host_process_list(struct sb_host *h, const char *id, struct sb_host_process **out, size_t *out_n,
-	struct sb_error *err);
+SB_API int sb_host_process_list(struct sb_host *h, const char *id, struct sb_host_process **out,
+	size_t *out_n, struct sb_error *err);
 
 /*
- * Reads at most `size` bytes of a log (`which` 0 stdout, 1 stderr) from `*offset`, which moves on (also past
- * what was dropped). With `follow` it waits for more until `call` ends. Returns the count; 0 means the end
- * (the process ended and all was read), or, without `follow`, nothing more for now.
+ * Reads at most `size` bytes of a log (`which` 0 stdout, 1 stderr) from `*offset`, which moves on
+ * (also past what was dropped). With `follow` it waits for more until `call` ends. Returns the
+ * count; 0 means the end (the process ended and all was read), or, without `follow`, nothing more
+ * for now.
  */
-SB_API int64_t sb_host_process_logs(struct sb_host *h, const char *id, const char *process, int which,
-	uint64_t *offset, void *data, size_t size, bool follow, const struct sb_host_call *call,
-	struct sb_error *err);
+SB_API int64_t sb_host_process_logs(struct sb_host *h, const char *id, const char *process,
+	int which, uint64_t *offset, void *data, size_t size, bool follow,
+	const struct sb_host_call *call, struct sb_error *err);
 
 #endif

@@ -5,8 +5,9 @@
 #include <sb/host.h>
 
 /*
- * Snapshots of a session. A storage without them gives SB_E_NO_SNAPSHOTS from every call here, once the session is
- * known to exist (else SB_E_SESSION_NOT_FOUND). Names are the short ones, never "dataset@name".
+ * Snapshots of a session. A storage without them gives SB_E_NO_SNAPSHOTS from every call here, once
+ * the session is known to exist (else SB_E_SESSION_NOT_FOUND). Names are the short ones, never
+ * "dataset@name".
  */
 enum sb_host_snap_kind {
 	SB_HOST_SNAP_TURN,  /* <prefix>-NNNN by sb_host_turn_complete */
@@ -20,27 +21,31 @@ SB_API const char *sb_host_snap_kind_name(enum sb_host_snap_kind k);
 struct sb_host_snapshot {
 	char name[SB_HOST_NAME_MAX + 1];
 	enum sb_host_snap_kind kind;
-	uint64_t turn;       /* turn_count of the session at that moment */
-	uint64_t used;       /* bytes only this snapshot keeps, as the storage says; 0 for a new one */
+	uint64_t turn; /* turn_count of the session at that moment */
+	uint64_t used; /* bytes only this snapshot keeps, as the storage says; 0 for a new one */
 	uint64_t referenced; /* bytes visible in it; 0 where it was not asked */
 	int64_t created_ns;
 	unsigned holds;
-	unsigned forks;      /* sessions made from it */
-	char *dataset;       /* the storage's name of it ("pool/sessions/id@name") */
+	unsigned forks; /* sessions made from it */
+	char *dataset;  /* the storage's name of it ("pool/sessions/id@name") */
 };
 SB_API void sb_host_snapshot_clear(struct sb_host_snapshot *s);
 SB_API void sb_host_snapshots_free(struct sb_host_snapshot *v, size_t n);
 
 /*
- * A snapshot with the caller's name: [A-Za-z0-9][A-Za-z0-9_.-]*, at most 255 bytes, not of the reserved forms
- * (<prefix>-digits, tool-..., fork-...). ACTIVE, PAUSED, FAILED. SB_E_SNAPSHOT_EXISTS for a name in use.
- * It is crash-consistent: tools that write at that moment are not stopped for it.
+ * A snapshot with the caller's name: [A-Za-z0-9][A-Za-z0-9_.-]*, at most 255 bytes, not of the
+ * reserved forms
+ * (<prefix>-digits, tool-..., fork-...). ACTIVE, PAUSED, FAILED. SB_E_SNAPSHOT_EXISTS for a name in
+ * use. It is crash-consistent: tools that write at that moment are not stopped for it.
  */
 SB_API int sb_host_snapshot_create(struct sb_host *h, const char *id, const char *name,
 	const struct sb_host_call *call, struct sb_host_snapshot *out, struct sb_error *err);
 
-/* Ends a turn: waits until no tool runs (new ones wait too), takes turn snapshot number turn_count + 1, then
- * drops turn snapshots beyond keep_turn. ACTIVE. SB_E_TOOLS_IN_FLIGHT after drain_timeout_ms, nothing taken. */
+/*
+ * Ends a turn: waits until no tool runs (new ones wait too), takes turn snapshot number turn_count
+ * + 1, then drops turn snapshots beyond keep_turn. ACTIVE. SB_E_TOOLS_IN_FLIGHT after
+ * drain_timeout_ms, nothing taken.
+ */
 SB_API int sb_host_turn_complete(struct sb_host *h, const char *id, const struct sb_host_call *call,
 	struct sb_host_snapshot *out, struct sb_error *err);
 
@@ -48,34 +53,41 @@ SB_API int sb_host_turn_complete(struct sb_host *h, const char *id, const struct
 SB_API int sb_host_snapshot_list(struct sb_host *h, const char *id, const struct sb_host_call *call,
 	struct sb_host_snapshot **out, size_t *out_n, struct sb_error *err);
 
-/* SB_E_SNAPSHOT_NOT_FOUND, SB_E_SNAPSHOT_HELD, SB_E_SNAPSHOT_IN_USE (forks). ACTIVE, PAUSED, FAILED. */
+/*
+ * SB_E_SNAPSHOT_NOT_FOUND, SB_E_SNAPSHOT_HELD, SB_E_SNAPSHOT_IN_USE (forks). ACTIVE, PAUSED,
+ * FAILED.
+ */
 SB_API int sb_host_snapshot_delete(struct sb_host *h, const char *id, const char *name,
 	const struct sb_host_call *call, struct sb_error *err);
 
-/* A held snapshot is neither deleted nor dropped by retention nor lost by a rollback. Holding twice with one tag
- * and releasing are checked: SB_E_EXISTS, SB_E_HOLD_NOT_FOUND. ACTIVE, PAUSED, FAILED. */
-SB_API int sb_host_snapshot_hold(struct sb_host *h, const char *id, const char *name, const char *tag,
-	const struct sb_host_call *call, struct sb_error *err);
-SB_API int sb_host_snapshot_release(struct sb_host *h, const char *id, const char *name, const char *tag,
-	const struct sb_host_call *call, struct sb_error *err);
-
 /*
- * Puts the workspace back to the snapshot; everything later, later snapshots included, is gone. ACTIVE, PAUSED, FAILED;
- * the session is ACTIVE (PAUSED if it was) afterwards. Checked before anything is touched: the target exists
- * (SB_E_SNAPSHOT_NOT_FOUND), no later snapshot is held (SB_E_SNAPSHOT_HELD) or forked (SB_E_SNAPSHOT_IN_USE), no tool runs
- * (SB_E_TOOLS_IN_FLIGHT, unless `kill_tools`), no other rollback runs. Then the session's processes are killed.
- * A storage failure after that leaves the session FAILED; a canceled or interrupted rollback is finished by the host.
+ * A held snapshot is neither deleted nor dropped by retention nor lost by a rollback. Holding twice
+ * with one tag and releasing are checked: SB_E_EXISTS, SB_E_HOLD_NOT_FOUND. ACTIVE, PAUSED, FAILED.
  */
-SB_API int sb_host_session_rollback(struct sb_host *h, const char *id, const char *name, bool kill_tools,
-	const struct sb_host_call *call, struct sb_error *err);
+SB_API int sb_host_snapshot_hold(struct sb_host *h, const char *id, const char *name,
+	const char *tag, const struct sb_host_call *call, struct sb_error *err);
+SB_API int sb_host_snapshot_release(struct sb_host *h, const char *id, const char *name,
+	const char *tag, const struct sb_host_call *call, struct sb_error *err);
 
 /*
- * A new session from a snapshot of `id`, or from now when `name` is NULL or "". `o->base` is ignored; labels are those
- * given, or the source's when `o->n_labels` is 0. Source ACTIVE, PAUSED or FAILED.
+ * Puts the workspace back to the snapshot; everything later, later snapshots included, is gone.
+ * ACTIVE, PAUSED, FAILED; the session is ACTIVE (PAUSED if it was) afterwards. Checked before
+ * anything is touched: the target exists (SB_E_SNAPSHOT_NOT_FOUND), no later snapshot is held
+ * (SB_E_SNAPSHOT_HELD) or forked (SB_E_SNAPSHOT_IN_USE), no tool runs (SB_E_TOOLS_IN_FLIGHT, unless
+ * `kill_tools`), no other rollback runs. Then the session's processes are killed. A storage failure
+ * after that leaves the session FAILED; a canceled or interrupted rollback is finished by the host.
+ */
+SB_API int sb_host_session_rollback(struct sb_host *h, const char *id, const char *name,
+	bool kill_tools, const struct sb_host_call *call, struct sb_error *err);
+
+/*
+ * A new session from a snapshot of `id`, or from now when `name` is NULL or "". `o->base` is
+ * ignored; labels are those given, or the source's when `o->n_labels` is 0. Source ACTIVE, PAUSED
+ * or FAILED.
  */
 SB_API int sb_host_session_fork(struct sb_host *h, const char *id, const char *name,
-	const struct sb_host_create_opts *o, const struct sb_host_call *call, struct sb_host_session *out,
-	struct sb_error *err);
+	const struct sb_host_create_opts *o, const struct sb_host_call *call,
+	struct sb_host_session *out, struct sb_error *err);
 
 enum sb_host_change_kind {
 	SB_HOST_ADDED,
@@ -94,16 +106,16 @@ struct sb_host_change {
 SB_API void sb_host_changes_free(struct sb_host_change *v, size_t n);
 
 /*
- * What changed from snapshot `from` to snapshot `to` (NULL or "": now), sorted by path. `max` bounds the list
- * (0: 100000); more is `*out_more` = true. ACTIVE, PAUSED, FAILED.
+ * What changed from snapshot `from` to snapshot `to` (NULL or "": now), sorted by path. `max`
+ * bounds the list (0: 100000); more is `*out_more` = true. ACTIVE, PAUSED, FAILED.
  */
-SB_API int sb_host_snapshot_diff(struct sb_host *h, const char *id, const char *from, const char *to, size_t max,
-	const struct sb_host_call *call, struct sb_host_change **out, size_t *out_n, bool *out_more,
-	struct sb_error *err);
+SB_API int sb_host_snapshot_diff(struct sb_host *h, const char *id, const char *from,
+	const char *to, size_t max, const struct sb_host_call *call, struct sb_host_change **out,
+	size_t *out_n, bool *out_more, struct sb_error *err);
 
 /* Writes the snapshot (`from` not NULL: only what came after that one) as a stream to `fd`. */
-SB_API int sb_host_snapshot_send(struct sb_host *h, const char *id, const char *name, const char *from, int fd,
-	const struct sb_host_call *call, struct sb_error *err);
+SB_API int sb_host_snapshot_send(struct sb_host *h, const char *id, const char *name,
+	const char *from, int fd, const struct sb_host_call *call, struct sb_error *err);
 /* Makes a session from a stream read from `fd` to its end; `o->base` is ignored. */
 SB_API int sb_host_session_receive(struct sb_host *h, const struct sb_host_create_opts *o, int fd,
 	const struct sb_host_call *call, struct sb_host_session *out, struct sb_error *err);

@@ -11,24 +11,25 @@
 #include <sb/log.h>
 
 /*
- * The sandbox host: sessions with a workspace each, kept in a database beside the data. Every function is
- * thread-safe; operations of one session take turns, operations of different sessions run in parallel.
- * Snapshots are in sb/host-snapshot.h, tools and processes in sb/host-exec.h.
+ * The sandbox host: sessions with a workspace each, kept in a database beside the data. Every
+ * function is thread-safe; operations of one session take turns, operations of different sessions
+ * run in parallel. Snapshots are in sb/host-snapshot.h, tools and processes in sb/host-exec.h.
  *
  * Errors that any operation on a session may give: SB_E_SESSION_NOT_FOUND, SB_E_SESSION_PAUSED,
- * SB_E_SESSION_DESTROYING, SB_E_ROLLBACK_IN_PROGRESS, SB_E_INVALID_STATE (creating, failed), SB_E_SHUTTING_DOWN,
- * SB_E_INVAL (a bad id or name), SB_E_CANCELED, SB_E_TIMEOUT. Their messages begin with the text of the code.
+ * SB_E_SESSION_DESTROYING, SB_E_ROLLBACK_IN_PROGRESS, SB_E_INVALID_STATE (creating, failed),
+ * SB_E_SHUTTING_DOWN, SB_E_INVAL (a bad id or name), SB_E_CANCELED, SB_E_TIMEOUT. Their messages
+ * begin with the text of the code.
  */
 struct sb_host;
 
 /*
- * The states of a session. The wire knows five names (sb_host_state_wire): PAUSING and ROLLING_BACK are
- * "active" there, RESUMING is "paused".
+ * The states of a session. The wire knows five names (sb_host_state_wire): PAUSING and ROLLING_BACK
+ * are "active" there, RESUMING is "paused".
  */
 enum sb_host_state {
-	SB_HOST_CREATING,     /* recorded, storage not ready yet */
+	SB_HOST_CREATING, /* recorded, storage not ready yet */
 	SB_HOST_ACTIVE,
-	SB_HOST_PAUSING,      /* no new tool is admitted, running ones drain */
+	SB_HOST_PAUSING, /* no new tool is admitted, running ones drain */
 	SB_HOST_PAUSED,
 	SB_HOST_RESUMING,
 	SB_HOST_ROLLING_BACK, /* the target is recorded; a crash is followed by the same rollback */
@@ -41,9 +42,9 @@ SB_API const char *sb_host_state_name(enum sb_host_state s);
 SB_API const char *sb_host_state_wire(enum sb_host_state s);
 
 /* Limits of what callers may ask for. */
-#define SB_HOST_ID_MAX 128        /* bytes of a session id */
-#define SB_HOST_NAME_MAX 255      /* bytes of a snapshot name or hold tag */
-#define SB_HOST_LABELS_MAX 64     /* labels of a session */
+#define SB_HOST_ID_MAX 128    /* bytes of a session id */
+#define SB_HOST_NAME_MAX 255  /* bytes of a snapshot name or hold tag */
+#define SB_HOST_LABELS_MAX 64 /* labels of a session */
 #define SB_HOST_LABEL_KEY_MAX 128
 #define SB_HOST_LABEL_VALUE_MAX 4096
 
@@ -52,31 +53,51 @@ struct sb_host_label {
 	char *value;
 };
 
-/* How long a call may take. NULL, or this zeroed but for `deadline` = SB_NEVER, waits without limit. */
+/*
+ * How long a call may take. NULL, or this zeroed but for `deadline` = SB_NEVER, waits without
+ * limit.
+ */
 struct sb_host_call {
 	const struct sb_cancel *cancel; /* may be NULL */
 	sb_deadline deadline;
 };
 
-/* What happened; `id` is borrowed for the call. Called without any lock held, from any thread, in order of `seq`
- * for one session. It must not block. */
+/*
+ * What happened; `id` is borrowed for the call. Called without any lock held, from any thread, in
+ * order of `seq` for one session. It must not block.
+ */
 struct sb_host_event {
 	uint64_t seq;
-	int64_t time_ns;    /* Unix time */
-	const char *kind;   /* "session.created", "session.state", "session.destroyed", "session.forked",
-	                       "snapshot.created", "snapshot.deleted", "session.rolled_back", "tool.done",
-	                       "process.started", "process.ready", "process.exited", "health" */
+	int64_t time_ns; /* Unix time */
+	const char *
+		kind; /* "session.created", "session.state", "session.destroyed", "session.forked",
+			 "snapshot.created", "snapshot.deleted", "session.rolled_back", "tool.done",
+			 "process.started", "process.ready", "process.exited", "health" */
 	const char *session; /* NULL for "health" */
-	const char *subject; /* snapshot name, process id, tool call id, other session; may be NULL */
+	const char
+		*subject; /* snapshot name, process id, tool call id, other session; may be NULL */
 	enum sb_host_state state; /* of the session after it */
 };
 typedef void (*sb_host_event_fn)(const struct sb_host_event *ev, void *arg);
 
 enum sb_host_storage { SB_HOST_ZFS, SB_HOST_LOCAL_DISK };
 /* In order of isolation. AUTO is the best of those that work here. */
-enum sb_host_runtime { SB_HOST_RUNTIME_NONE, SB_HOST_RUNTIME_BWRAP, SB_HOST_RUNTIME_GVISOR, SB_HOST_RUNTIME_AUTO };
-/* What a session may reach: nothing but its own loopback; the network namespace the operator prepared; all the host can. */
-enum sb_host_network { SB_HOST_NET_DEFAULT, SB_HOST_NET_NONE, SB_HOST_NET_SANDBOX, SB_HOST_NET_HOST };
+enum sb_host_runtime {
+	SB_HOST_RUNTIME_NONE,
+	SB_HOST_RUNTIME_BWRAP,
+	SB_HOST_RUNTIME_GVISOR,
+	SB_HOST_RUNTIME_AUTO
+};
+/*
+ * What a session may reach: nothing but its own loopback; the network namespace the operator
+ * prepared; all the host can.
+ */
+enum sb_host_network {
+	SB_HOST_NET_DEFAULT,
+	SB_HOST_NET_NONE,
+	SB_HOST_NET_SANDBOX,
+	SB_HOST_NET_HOST
+};
 SB_API const char *sb_host_runtime_name(enum sb_host_runtime r);
 SB_API const char *sb_host_network_name(enum sb_host_network n);
 /* False for a name that is none; "" is SB_HOST_NET_DEFAULT. */
@@ -90,51 +111,61 @@ struct sb_host_opts {
 	size_t size;
 	enum sb_host_storage storage;
 	enum sb_host_runtime runtime;
-	const char *state_dir;          /* database and process logs; made 0700. Required */
-	const char *pool;               /* zfs */
-	const char *bases_dataset;      /* zfs: the only place base images are cloned from */
-	const char *sessions_dataset;   /* zfs: sessions are its children. Made when missing */
-	const char *sessions_root_dir;  /* local-disk: sessions are its children. Made when missing */
-	const char *bases_dir;          /* local-disk: base images are directories in it; NULL: no bases */
+	const char *state_dir;        /* database and process logs; made 0700. Required */
+	const char *pool;             /* zfs */
+	const char *bases_dataset;    /* zfs: the only place base images are cloned from */
+	const char *sessions_dataset; /* zfs: sessions are its children. Made when missing */
+	const char
+		*sessions_root_dir; /* local-disk: sessions are its children. Made when missing */
+	const char *bases_dir; /* local-disk: base images are directories in it; NULL: no bases */
 	const char *zfs_path, *zpool_path; /* NULL: looked up */
-	bool sudo;                      /* run them by `sudo -n` */
+	bool sudo;                         /* run them by `sudo -n` */
 	const char *advertise_addr;
-	const char *snapshot_prefix;    /* of turn snapshots */
-	const char *default_base;       /* when a create names none; may be NULL */
-	uint64_t default_quota;         /* bytes, 0: none */
-	unsigned max_sessions;          /* 0: any number */
-	unsigned keep_turn, keep_named, keep_tool; /* newest snapshots of a kind that are kept, 0: all */
+	const char *snapshot_prefix; /* of turn snapshots */
+	const char *default_base;    /* when a create names none; may be NULL */
+	uint64_t default_quota;      /* bytes, 0: none */
+	unsigned max_sessions;       /* 0: any number */
+	unsigned keep_turn, keep_named,
+		keep_tool; /* newest snapshots of a kind that are kept, 0: all */
 	bool per_tool_snapshots;
-	bool no_resume;                 /* do not resume at start what shutdown paused */
+	bool no_resume; /* do not resume at start what shutdown paused */
 	enum sb_host_orphans orphans;
-	double warn_at, critical_at;    /* share of the storage in use; at `critical_at` creates are refused */
+	double warn_at,
+		critical_at; /* share of the storage in use; at `critical_at` creates are refused */
 	int64_t tool_timeout_ms, drain_timeout_ms, shutdown_timeout_ms, health_interval_ms;
 	int64_t storage_timeout_ms, transfer_timeout_ms; /* one storage command; send and receive */
-	unsigned max_tools, max_processes; /* of one session at a time */
-	uint64_t max_log_bytes;         /* of one process; the oldest half is dropped when passed */
+	unsigned max_tools, max_processes;               /* of one session at a time */
+	uint64_t max_log_bytes; /* of one process; the oldest half is dropped when passed */
 	struct sb_log log;
-	sb_host_event_fn on_event;      /* may be NULL */
+	sb_host_event_fn on_event; /* may be NULL */
 	void *event_arg;
-	const char *rootfs;             /* of sandboxes, read-only; NULL: this machine's own /usr */
+	const char *rootfs; /* of sandboxes, read-only; NULL: this machine's own /usr */
 	const char *box_path, *bwrap_path, *runsc_path; /* NULL: looked up */
-	const char *runsc_platform;     /* NULL: the first that a probe finds working */
-	const char *sandbox_netns;      /* a prepared network namespace, for sessions with SB_HOST_NET_SANDBOX */
-	bool allow_host_network;        /* sessions of an isolating runtime may ask for it */
-	enum sb_host_network default_network; /* when a create names none. DEFAULT: none where the runtime isolates */
-	double session_cpus;            /* limits of everything in a sandbox together; 0: none */
+	const char *runsc_platform;           /* NULL: the first that a probe finds working */
+	const char *sandbox_netns;            /* a prepared network namespace, for sessions with
+						 SB_HOST_NET_SANDBOX */
+	bool allow_host_network;              /* sessions of an isolating runtime may ask for it */
+	enum sb_host_network default_network; /* when a create names none. DEFAULT: none where the
+						 runtime isolates */
+	double session_cpus; /* limits of everything in a sandbox together; 0: none */
 	uint64_t session_mem_mb, session_pids, session_tmp_mb;
 };
 #define SB_HOST_OPTS_INIT \
-	{ .size = sizeof(struct sb_host_opts), .storage = SB_HOST_ZFS, .runtime = SB_HOST_RUNTIME_NONE, \
-		.advertise_addr = "127.0.0.1", .snapshot_prefix = "turn", .warn_at = 0.85, .critical_at = 0.95, \
-		.tool_timeout_ms = 300000, .drain_timeout_ms = 30000, .shutdown_timeout_ms = 30000, \
-		.health_interval_ms = 30000, .storage_timeout_ms = 30000, .transfer_timeout_ms = 600000, \
-		.max_tools = 64, .max_processes = 64, .max_log_bytes = 16 << 20, \
-		.session_mem_mb = 4096, .session_pids = 1024, .session_tmp_mb = 512 }
+	{ \
+		.size = sizeof(struct sb_host_opts), .storage = SB_HOST_ZFS, \
+		.runtime = SB_HOST_RUNTIME_NONE, .advertise_addr = "127.0.0.1", \
+		.snapshot_prefix = "turn", .warn_at = 0.85, .critical_at = 0.95, \
+		.tool_timeout_ms = 300000, .drain_timeout_ms = 30000, \
+		.shutdown_timeout_ms = 30000, .health_interval_ms = 30000, \
+		.storage_timeout_ms = 30000, .transfer_timeout_ms = 600000, .max_tools = 64, \
+		.max_processes = 64, .max_log_bytes = 16 << 20, .session_mem_mb = 4096, \
+		.session_pids = 1024, .session_tmp_mb = 512 \
+	}
 
 /*
  * Opens the host: checks the options, opens the database (SB_E_LOCKED when another process has it,
- * SB_E_VERSION when a newer program wrote it), probes the storage, finishes what a crash interrupted.
+ * SB_E_VERSION when a newer program wrote it), probes the storage, finishes what a crash
+ * interrupted.
  */
 SB_API struct sb_host *sb_host_open(const struct sb_host_opts *opts, struct sb_error *err);
 
@@ -142,30 +173,32 @@ SB_API struct sb_host *sb_host_open(const struct sb_host_opts *opts, struct sb_e
 SB_API int sb_host_start(struct sb_host *h, struct sb_error *err);
 
 /*
- * Refuses new work (SB_E_SHUTTING_DOWN), drains tools for at most shutdown_timeout_ms, pauses every active session
- * (marked, so that the next open resumes it). Destroys nothing. Idempotent. sb_host_close does not
- * shut down: it waits for running calls, then frees; the sessions keep their state.
+ * Refuses new work (SB_E_SHUTTING_DOWN), drains tools for at most shutdown_timeout_ms, pauses every
+ * active session (marked, so that the next open resumes it). Destroys nothing. Idempotent.
+ * sb_host_close does not shut down: it waits for running calls, then frees; the sessions keep their
+ * state.
  */
-SB_API int sb_host_shutdown(struct sb_host *h, const struct sb_host_call *call, struct sb_error *err);
+SB_API int sb_host_shutdown(struct sb_host *h, const struct sb_host_call *call,
+	struct sb_error *err);
 SB_API void sb_host_close(struct sb_host *h);
 
 /* A session as it is now. Filled by the calls below; freed with sb_host_session_clear. */
 struct sb_host_session {
 	char id[SB_HOST_ID_MAX + 1];
 	enum sb_host_state state;
-	char *mountpoint;        /* "" while creating */
-	char *base;              /* what it was made from; "" for an empty one */
-	char *parent;            /* "session@snapshot" for a fork, else "" */
-	char *why;               /* FAILED: the reason; else "" */
-	uint64_t turn_count;     /* number of the last turn; a fork goes on from its snapshot's */
+	char *mountpoint;    /* "" while creating */
+	char *base;          /* what it was made from; "" for an empty one */
+	char *parent;        /* "session@snapshot" for a fork, else "" */
+	char *why;           /* FAILED: the reason; else "" */
+	uint64_t turn_count; /* number of the last turn; a fork goes on from its snapshot's */
 	uint64_t snap_count;
-	int64_t created_ns;      /* Unix time */
+	int64_t created_ns; /* Unix time */
 	struct sb_host_label *labels;
 	size_t n_labels;
-	uint64_t quota;          /* 0: none */
-	uint64_t space_used;     /* as last measured */
+	uint64_t quota;      /* 0: none */
+	uint64_t space_used; /* as last measured */
 	unsigned active_tools;
-	unsigned processes;      /* running */
+	unsigned processes; /* running */
 	enum sb_host_runtime runtime;
 	enum sb_host_network network; /* as asked, or the default when it was made; never DEFAULT */
 };
@@ -174,31 +207,39 @@ SB_API void sb_host_session_clear(struct sb_host_session *s);
 struct sb_host_create_opts {
 	size_t size;
 	const char *id;   /* NULL or "": a random one is made */
-	const char *base; /* NULL or "": default_base; with none, zfs refuses and local-disk starts empty */
+	const char *base; /* NULL or "": default_base; with none, zfs refuses and local-disk starts
+			     empty */
 	bool empty;       /* an empty workspace, no base */
 	uint64_t quota;   /* 0: default_quota. local-disk cannot: SB_E_UNSUPPORTED */
 	const struct sb_host_label *labels;
 	size_t n_labels;
 	/*
-	 * What runs its commands; AUTO: the host's. One that isolates less than the host's is SB_E_DENIED, one that does not
-	 * work here SB_E_UNSUPPORTED.
+	 * What runs its commands; AUTO: the host's. One that isolates less than the host's is
+	 * SB_E_DENIED, one that does not work here SB_E_UNSUPPORTED.
 	 */
 	enum sb_host_runtime runtime;
-	/* A network the runtime cannot enforce refuses the session: SB_E_UNSUPPORTED; or the operator: SB_E_DENIED. */
+	/*
+	 * A network the runtime cannot enforce refuses the session: SB_E_UNSUPPORTED; or the
+	 * operator: SB_E_DENIED.
+	 */
 	enum sb_host_network network;
 };
-#define SB_HOST_CREATE_OPTS_INIT { .size = sizeof(struct sb_host_create_opts), .runtime = SB_HOST_RUNTIME_AUTO }
+#define SB_HOST_CREATE_OPTS_INIT \
+	{ \
+		.size = sizeof(struct sb_host_create_opts), .runtime = SB_HOST_RUNTIME_AUTO \
+	}
 
 /*
- * Makes a session. Also SB_E_MAX_SESSIONS, SB_E_SESSION_EXISTS, SB_E_BASE_NOT_FOUND, SB_E_POOL_FULL (admission),
- * SB_E_DENIED (a base outside the bases). A destroy that comes in meanwhile wins: SB_E_SESSION_DESTROYING.
+ * Makes a session. Also SB_E_MAX_SESSIONS, SB_E_SESSION_EXISTS, SB_E_BASE_NOT_FOUND, SB_E_POOL_FULL
+ * (admission), SB_E_DENIED (a base outside the bases). A destroy that comes in meanwhile wins:
+ * SB_E_SESSION_DESTROYING.
  */
 SB_API int sb_host_session_create(struct sb_host *h, const struct sb_host_create_opts *o,
 	const struct sb_host_call *call, struct sb_host_session *out, struct sb_error *err);
 
 /* Any state. `measure` asks the storage for space_used now instead of the last figure. */
-SB_API int sb_host_session_get(struct sb_host *h, const char *id, bool measure, struct sb_host_session *out,
-	struct sb_error *err);
+SB_API int sb_host_session_get(struct sb_host *h, const char *id, bool measure,
+	struct sb_host_session *out, struct sb_error *err);
 
 struct sb_host_filter {
 	size_t size;
@@ -208,36 +249,46 @@ struct sb_host_filter {
 	const char *after; /* ids greater than this */
 	size_t limit;      /* 0: all */
 };
-#define SB_HOST_FILTER_INIT { .size = sizeof(struct sb_host_filter) }
+#define SB_HOST_FILTER_INIT \
+	{ \
+		.size = sizeof(struct sb_host_filter) \
+	}
 
-/* In order of id. `out` is an array of `out_n`, freed with sb_host_sessions_free. `f` may be NULL. */
+/*
+ * In order of id. `out` is an array of `out_n`, freed with sb_host_sessions_free. `f` may be NULL.
+ */
 SB_API int sb_host_session_list(struct sb_host *h, const struct sb_host_filter *f,
 	struct sb_host_session **out, size_t *out_n, struct sb_error *err);
 SB_API void sb_host_sessions_free(struct sb_host_session *v, size_t n);
 
 /*
- * Pause: from ACTIVE. Admission stops at once, running tools drain; SB_E_TOOLS_IN_FLIGHT after drain_timeout_ms
- * (the session is active again). Processes are frozen. Resume: from PAUSED; anything else is SB_E_INVALID_STATE.
+ * Pause: from ACTIVE. Admission stops at once, running tools drain; SB_E_TOOLS_IN_FLIGHT after
+ * drain_timeout_ms (the session is active again). Processes are frozen. Resume: from PAUSED;
+ * anything else is SB_E_INVALID_STATE.
  */
 SB_API int sb_host_session_pause(struct sb_host *h, const char *id, const struct sb_host_call *call,
 	struct sb_error *err);
-SB_API int sb_host_session_resume(struct sb_host *h, const char *id, const struct sb_host_call *call,
-	struct sb_error *err);
+SB_API int sb_host_session_resume(struct sb_host *h, const char *id,
+	const struct sb_host_call *call, struct sb_error *err);
 
 /*
- * From any state, also while it is being created. Tools are drained for drain_timeout_ms, then killed with all
- * processes. Once it is recorded it cannot be taken back: after SB_E_CANCELED, SB_E_TIMEOUT or a storage error the
- * session stays DESTROYING and the host finishes it later. Two callers both wait for the one destroy. With held
- * snapshots: SB_E_SNAPSHOT_HELD and nothing happens, unless `force`. Forks of the session live on.
+ * From any state, also while it is being created. Tools are drained for drain_timeout_ms, then
+ * killed with all processes. Once it is recorded it cannot be taken back: after SB_E_CANCELED,
+ * SB_E_TIMEOUT or a storage error the session stays DESTROYING and the host finishes it later. Two
+ * callers both wait for the one destroy. With held snapshots: SB_E_SNAPSHOT_HELD and nothing
+ * happens, unless `force`. Forks of the session live on.
  */
 SB_API int sb_host_session_destroy(struct sb_host *h, const char *id, bool force,
 	const struct sb_host_call *call, struct sb_error *err);
 
 /* Replaces all labels. CREATING to PAUSED, FAILED. */
-SB_API int sb_host_session_set_labels(struct sb_host *h, const char *id, const struct sb_host_label *labels,
-	size_t n, struct sb_error *err);
+SB_API int sb_host_session_set_labels(struct sb_host *h, const char *id,
+	const struct sb_host_label *labels, size_t n, struct sb_error *err);
 
-/* Base images the storage offers, sorted: "name@snapshot" relative to bases_dataset, or directory names. */
+/*
+ * Base images the storage offers, sorted: "name@snapshot" relative to bases_dataset, or directory
+ * names.
+ */
 SB_API int sb_host_base_list(struct sb_host *h, char ***out, size_t *out_n, struct sb_error *err);
 SB_API void sb_host_base_list_free(char **v, size_t n);
 
@@ -245,10 +296,10 @@ struct sb_host_capabilities {
 	const char *storage, *runtime; /* "zfs", "local-disk"; "none", ... */
 	bool snapshots, rollback, fork, diff, quota, send_receive;
 	bool pause, streaming_progress, tier_routing;
-	bool isolation;                /* false: the runtime isolates nothing */
-	bool network_policy;           /* a network policy would be enforced */
-	bool ports;                    /* a session has ports of its own that can be exposed */
-	const char *isolation_level;   /* "none", "namespaces", "kernel" */
+	bool isolation;              /* false: the runtime isolates nothing */
+	bool network_policy;         /* a network policy would be enforced */
+	bool ports;                  /* a session has ports of its own that can be exposed */
+	const char *isolation_level; /* "none", "namespaces", "kernel" */
 };
 SB_API void sb_host_capabilities(const struct sb_host *h, struct sb_host_capabilities *out);
 
@@ -258,22 +309,26 @@ SB_API const char *sb_host_health_name(enum sb_host_health_status s);
 #define SB_HOST_REASONS_MAX 8
 struct sb_host_health {
 	enum sb_host_health_status status;
-	char pool_state[16];   /* "ONLINE", "DEGRADED", ...; "" for local-disk */
+	char pool_state[16];       /* "ONLINE", "DEGRADED", ...; "" for local-disk */
 	uint64_t size, used, free; /* bytes of the storage */
-	double capacity;       /* used share, 0..1 */
-	double fragmentation;  /* 0..1, negative: unknown */
+	double capacity;           /* used share, 0..1 */
+	double fragmentation;      /* 0..1, negative: unknown */
 	uint64_t sessions, active_tools, processes;
 	int64_t uptime_ms;
 	char reasons[SB_HOST_REASONS_MAX][160]; /* why it is not healthy */
 	size_t n_reasons;
 };
-/* Asks the storage now. Never fails: a storage that does not answer is unhealthy with its reason. */
-SB_API void sb_host_health(struct sb_host *h, const struct sb_host_call *call, struct sb_host_health *out);
+/*
+ * Asks the storage now. Never fails: a storage that does not answer is unhealthy with its reason.
+ */
+SB_API void sb_host_health(struct sb_host *h, const struct sb_host_call *call,
+	struct sb_host_health *out);
 
 /* Counted since open. */
 struct sb_host_stats {
 	uint64_t created, paused, resumed, destroyed, forked, adopted, recovered;
-	uint64_t snapshots, snapshots_deleted, rollbacks, turns, tools, tool_errors, processes_launched;
+	uint64_t snapshots, snapshots_deleted, rollbacks, turns, tools, tool_errors,
+		processes_launched;
 	uint64_t storage_commands, storage_retries, storage_errors;
 	uint64_t sessions[SB_HOST_STATES]; /* by state, now */
 	uint64_t active_tools, running_processes;

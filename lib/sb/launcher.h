@@ -13,27 +13,36 @@
 /* What to run. All of it is borrowed for the call. */
 struct sb_launch_spec {
 	size_t size;
-	const char *const *argv;   /* NULL-terminated; or */
-	const char *command;       /* one text, split by the shell's quoting rules, run without a shell */
-	const char *cwd;           /* in the runtime; NULL: the runtime root */
-	const char *const *dirs;   /* further directories of the session, for programs that ask */
-	const char *const *env;    /* "KEY=value" added to the runtime's own; NULL: none */
-	const char *const *secret_env; /* likewise; never on a command line, in a log or in a file */
-	bool tty;                  /* a terminal over there: stdin and stdout are its two ways, stderr is part of it */
+	const char *const *argv; /* NULL-terminated; or */
+	const char *command; /* one text, split by the shell's quoting rules, run without a shell */
+	const char *cwd;     /* in the runtime; NULL: the runtime root */
+	const char *const *dirs; /* further directories of the session, for programs that ask */
+	const char *const *env;  /* "KEY=value" added to the runtime's own; NULL: none */
+	const char *const
+		*secret_env; /* likewise; never on a command line, in a log or in a file */
+	bool tty; /* a terminal over there: stdin and stdout are its two ways, stderr is part of it
+		   */
 	unsigned short rows, cols; /* of the terminal; 0: 24 x 80 */
-	int stderr_fd;             /* where stderr goes besides the tail, byte for byte; -1: nowhere. Stays the caller's */
-	int stop_grace_ms;         /* 0: SB_STOP_GRACE_MS */
+	int stderr_fd; /* where stderr goes besides the tail, byte for byte; -1: nowhere. Stays the
+			  caller's */
+	int stop_grace_ms; /* 0: SB_STOP_GRACE_MS */
 };
-#define SB_LAUNCH_SPEC_INIT { .size = sizeof(struct sb_launch_spec), .stderr_fd = -1 }
+#define SB_LAUNCH_SPEC_INIT \
+	{ \
+		.size = sizeof(struct sb_launch_spec), .stderr_fd = -1 \
+	}
 
-/* Splits by the shell's quoting (', ", \), no expansion. SB_E_INVAL: an open quote, or nothing there. Free with sb_texts_free. */
+/*
+ * Splits by the shell's quoting (', ", \), no expansion. SB_E_INVAL: an open quote, or nothing
+ * there. Free with sb_texts_free.
+ */
 SB_API int sb_command_split(const char *command, char ***out, struct sb_error *err);
 
 struct sb_handle;
 
 /*
- * Something that runs, here or in a runtime. Any thread may call any member except `free`; `stop` and `wait` may be called
- * any number of times. Members may not be NULL unless told.
+ * Something that runs, here or in a runtime. Any thread may call any member except `free`; `stop`
+ * and `wait` may be called any number of times. Members may not be NULL unless told.
  */
 struct sb_handle_ops {
 	unsigned version; /* SB_LAUNCHER_VERSION */
@@ -41,28 +50,41 @@ struct sb_handle_ops {
 	int64_t (*pid)(const struct sb_handle *h);
 	const char *(*cwd)(const struct sb_handle *h);
 	/*
-	 * What it reads and writes: descriptors of this process, blocking, borrowed, byte for byte; stdin -1 once closed. A write after it
-	 * ended gives EPIPE (use MSG_NOSIGNAL or ignore SIGPIPE). Reading stdout to its end gets all it wrote.
+	 * What it reads and writes: descriptors of this process, blocking, borrowed, byte for byte;
+	 * stdin -1 once closed. A write after it ended gives EPIPE (use MSG_NOSIGNAL or ignore
+	 * SIGPIPE). Reading stdout to its end gets all it wrote.
 	 */
 	int (*stdin_fd)(const struct sb_handle *h);
 	int (*stdout_fd)(const struct sb_handle *h);
-	/* It reads end-of-file after what was written (a terminal: EOF character). Twice is success. */
+	/*
+	 * It reads end-of-file after what was written (a terminal: EOF character). Twice is
+	 * success.
+	 */
 	int (*close_stdin)(struct sb_handle *h, struct sb_error *err);
-	/* The last bytes of stderr so far, at most SB_STDERR_TAIL_MAX, valid UTF-8 (bad bytes as U+FFFD). New text; NULL: no memory. */
+	/*
+	 * The last bytes of stderr so far, at most SB_STDERR_TAIL_MAX, valid UTF-8 (bad bytes as
+	 * U+FFFD). New text; NULL: no memory.
+	 */
 	char *(*stderr_tail)(const struct sb_handle *h);
 	/* Polls readable once it has ended. Borrowed; do not read it. */
 	int (*done_fd)(const struct sb_handle *h);
-	/* Waits for its end. SB_E_TIMEOUT and SB_E_CANCELED leave it running. A bad exit is no error. */
-	int (*wait)(struct sb_handle *h, const struct sb_call *call, struct sb_ended *out, struct sb_error *err);
 	/*
-	 * Close stdin, stop_grace_ms, TERM to the group, 250 ms, KILL to the group. When `call` ends part-way the escalation still goes
-	 * on to its end and the call's error is returned. Success when it has ended already.
+	 * Waits for its end. SB_E_TIMEOUT and SB_E_CANCELED leave it running. A bad exit is no
+	 * error.
+	 */
+	int (*wait)(struct sb_handle *h, const struct sb_call *call, struct sb_ended *out,
+		struct sb_error *err);
+	/*
+	 * Close stdin, stop_grace_ms, TERM to the group, 250 ms, KILL to the group. When `call`
+	 * ends part-way the escalation still goes on to its end and the call's error is returned.
+	 * Success when it has ended already.
 	 */
 	int (*stop)(struct sb_handle *h, const struct sb_call *call, struct sb_error *err);
 	/* A signal to its group. Success when it has ended. */
 	int (*signal)(struct sb_handle *h, int sig, struct sb_error *err);
 	/* The terminal's size; without one, SB_E_STATE. */
-	int (*resize)(struct sb_handle *h, unsigned short rows, unsigned short cols, struct sb_error *err);
+	int (*resize)(struct sb_handle *h, unsigned short rows, unsigned short cols,
+		struct sb_error *err);
 	/* Releases everything; one that still runs is killed at once. */
 	void (*free)(struct sb_handle *h);
 };
@@ -77,11 +99,12 @@ struct sb_launcher;
 struct sb_launcher_ops {
 	unsigned version; /* SB_LAUNCHER_VERSION */
 	/*
-	 * Starts it. A `call` that is over already fails; one that ends later does not touch what runs. SB_E_INVAL (no command, bad
-	 * quoting, bad environment), SB_E_NOTFOUND (no such program or cwd), SB_E_DENIED.
+	 * Starts it. A `call` that is over already fails; one that ends later does not touch what
+	 * runs. SB_E_INVAL (no command, bad quoting, bad environment), SB_E_NOTFOUND (no such
+	 * program or cwd), SB_E_DENIED.
 	 */
-	int (*launch)(struct sb_launcher *l, const struct sb_launch_spec *spec, const struct sb_call *call,
-		struct sb_handle **out, struct sb_error *err);
+	int (*launch)(struct sb_launcher *l, const struct sb_launch_spec *spec,
+		const struct sb_call *call, struct sb_handle **out, struct sb_error *err);
 	/* Handles that it gave live on and are freed by their owners. */
 	void (*free)(struct sb_launcher *l);
 };
@@ -90,9 +113,12 @@ struct sb_launcher {
 	const struct sb_launcher_ops *ops;
 };
 
-/* The members by name, for callers. A NULL handle: pid 0, cwd "", fds -1, wait and stop succeed, free does nothing. */
-SB_API int sb_launcher_launch(struct sb_launcher *l, const struct sb_launch_spec *spec, const struct sb_call *call,
-	struct sb_handle **out, struct sb_error *err);
+/*
+ * The members by name, for callers. A NULL handle: pid 0, cwd "", fds -1, wait and stop succeed,
+ * free does nothing.
+ */
+SB_API int sb_launcher_launch(struct sb_launcher *l, const struct sb_launch_spec *spec,
+	const struct sb_call *call, struct sb_handle **out, struct sb_error *err);
 SB_API void sb_launcher_free(struct sb_launcher *l);
 SB_API int64_t sb_handle_pid(const struct sb_handle *h);
 SB_API const char *sb_handle_cwd(const struct sb_handle *h);
@@ -101,10 +127,12 @@ SB_API int sb_handle_stdout(const struct sb_handle *h);
 SB_API int sb_handle_close_stdin(struct sb_handle *h, struct sb_error *err);
 SB_API char *sb_handle_stderr_tail(const struct sb_handle *h);
 SB_API int sb_handle_done_fd(const struct sb_handle *h);
-SB_API int sb_handle_wait(struct sb_handle *h, const struct sb_call *call, struct sb_ended *out, struct sb_error *err);
+SB_API int sb_handle_wait(struct sb_handle *h, const struct sb_call *call, struct sb_ended *out,
+	struct sb_error *err);
 SB_API int sb_handle_stop(struct sb_handle *h, const struct sb_call *call, struct sb_error *err);
 SB_API int sb_handle_signal(struct sb_handle *h, int sig, struct sb_error *err);
-SB_API int sb_handle_resize(struct sb_handle *h, unsigned short rows, unsigned short cols, struct sb_error *err);
+SB_API int sb_handle_resize(struct sb_handle *h, unsigned short rows, unsigned short cols,
+	struct sb_error *err);
 SB_API void sb_handle_free(struct sb_handle *h);
 
 #endif

@@ -6,14 +6,15 @@
 
 /* An executable that is run at a point of a session's life: see sb/session.h. */
 struct sb_profile_hook {
-	char *event;       /* "prepare", "sync.before", "sync.after", "ready", "stop" */
+	char *event; /* "prepare", "sync.before", "sync.after", "ready", "stop" */
 	char **argv;
 	int64_t timeout_ms; /* 0: 30 s */
 };
 
 /*
- * A profile with all defaults filled in. Texts are owned (malloc). Secrets are here by reference only: `secret_env` is
- * "NAME=env:VARIABLE" or "NAME=file:PATH", looked up when something is launched.
+ * A profile with all defaults filled in. Texts are owned (malloc). Secrets are here by reference
+ * only: `secret_env` is "NAME=env:VARIABLE" or "NAME=file:PATH", looked up when something is
+ * launched.
  */
 struct sb_profile {
 	char *name;
@@ -22,33 +23,35 @@ struct sb_profile {
 	enum sb_persist persist;
 	bool destroy_on_stop;
 	enum sb_perm_mode permissions;
-	char *runtime_root;     /* NULL: the provider chooses */
-	char **env;             /* "KEY=value" */
-	char **secret_env;      /* "KEY=reference" */
-	char **include;         /* gitignore patterns that take back what `exclude` takes out */
-	char **exclude;         /* gitignore patterns of what is not synced, either way */
-	char **dirs;            /* further local directories, absolute */
+	char *runtime_root; /* NULL: the provider chooses */
+	char **env;         /* "KEY=value" */
+	char **secret_env;  /* "KEY=reference" */
+	char **include;     /* gitignore patterns that take back what `exclude` takes out */
+	char **exclude;     /* gitignore patterns of what is not synced, either way */
+	char **dirs;        /* further local directories, absolute */
 	struct sb_network network;
-	char **options;         /* "key=value" of the backend, as its provider names them */
+	char **options; /* "key=value" of the backend, as its provider names them */
 	struct sb_profile_hook *hooks;
 	size_t n_hooks;
 	int64_t prepare_timeout_ms, sync_timeout_ms, destroy_timeout_ms; /* 0: none */
 };
 
 SB_API void sb_profile_free(struct sb_profile *p); /* frees what is in it and zeroes it */
-SB_API int sb_profile_copy(const struct sb_profile *p, struct sb_profile *out, struct sb_error *err);
+SB_API int sb_profile_copy(const struct sb_profile *p, struct sb_profile *out,
+	struct sb_error *err);
 
 /*
- * A profile named `name` (NULL: the backend's word) with the defaults of the contract: sync mode none for local and
- * session-bidirectional otherwise, transient, approve-reads, no environment. destroy_on_stop is (persist != reuse); the
- * built-in local profile alone has it false.
+ * A profile named `name` (NULL: the backend's word) with the defaults of the contract: sync mode
+ * none for local and session-bidirectional otherwise, transient, approve-reads, no environment.
+ * destroy_on_stop is (persist != reuse); the built-in local profile alone has it false.
  */
 SB_API int sb_profile_default(enum sb_backend backend, const char *name, struct sb_profile *out,
 	struct sb_error *err);
 
 /*
- * Profiles on disk: the user's file ($XDG_CONFIG_HOME/sandbox/config.yaml) and a project's (.sandbox.yaml). The project's comes with
- * the workspace and is not trusted: what would run or read something here (hooks, secret_env, dirs, some options) is a mistake in it.
+ * Profiles on disk: the user's file ($XDG_CONFIG_HOME/sandbox/config.yaml) and a project's
+ * (.sandbox.yaml). The project's comes with the workspace and is not trusted: what would run or
+ * read something here (hooks, secret_env, dirs, some options) is a mistake in it.
  */
 struct sb_profiles;
 struct sb_registry;
@@ -59,11 +62,15 @@ struct sb_profiles_opts {
 	size_t size;
 	const char *user_file;   /* NULL: the default, which need not exist; "": none */
 	const char *project_dir; /* NULL: none */
-	struct sb_registry *registry; /* knows the options of each backend; NULL: they are not checked */
+	struct sb_registry
+		*registry; /* knows the options of each backend; NULL: they are not checked */
 	sb_mistake_fn on_mistake; /* hears of each mistake, with the allowed values; may be NULL */
 	void *mistake_arg;
 };
-#define SB_PROFILES_OPTS_INIT { .size = sizeof(struct sb_profiles_opts) }
+#define SB_PROFILES_OPTS_INIT \
+	{ \
+		.size = sizeof(struct sb_profiles_opts) \
+	}
 
 /* NULL with the first mistake as "FILE:LINE: ..." in `err` when there is any. */
 SB_API struct sb_profiles *sb_profiles_load(const struct sb_profiles_opts *o, struct sb_error *err);
@@ -71,13 +78,16 @@ SB_API void sb_profiles_free(struct sb_profiles *ps);
 /* What the project's file names, else what defaults.sandbox names, else NULL. */
 SB_API const char *sb_profiles_chosen(const struct sb_profiles *ps);
 /*
- * A profile by name; NULL: the chosen one, else the built-in "local". The project's exclude and include are added. SB_E_PROFILE_NOT_FOUND names those
- * there are; SB_E_STATE when the project has sandboxes disabled and one is named.
+ * A profile by name; NULL: the chosen one, else the built-in "local". The project's exclude and
+ * include are added. SB_E_PROFILE_NOT_FOUND names those there are; SB_E_STATE when the project has
+ * sandboxes disabled and one is named.
  */
-SB_API int sb_profiles_get(const struct sb_profiles *ps, const char *name, struct sb_profile *out, struct sb_error *err);
+SB_API int sb_profiles_get(const struct sb_profiles *ps, const char *name, struct sb_profile *out,
+	struct sb_error *err);
 SB_API size_t sb_profiles_count(const struct sb_profiles *ps);
 /* Borrowed. `file` and `line` (may be NULL) get where it stands. */
-SB_API const struct sb_profile *sb_profiles_at(const struct sb_profiles *ps, size_t i, const char **file, size_t *line);
+SB_API const struct sb_profile *sb_profiles_at(const struct sb_profiles *ps, size_t i,
+	const char **file, size_t *line);
 
 /* Does a variable of this name look as if it held a secret? */
 SB_API bool sb_env_looks_secret(const char *name);
@@ -85,8 +95,8 @@ SB_API bool sb_env_looks_secret(const char *name);
 SB_API bool sb_env_name_ok(const char *name);
 
 /*
- * The values that `secret_env` refers to, as "KEY=value" in order of KEY. SB_E_SECRET names key and reference (never
- * a value). Free it with sb_secrets_free, which wipes it first.
+ * The values that `secret_env` refers to, as "KEY=value" in order of KEY. SB_E_SECRET names key and
+ * reference (never a value). Free it with sb_secrets_free, which wipes it first.
  */
 SB_API int sb_secrets_resolve(const char *const *secret_env, char ***out, struct sb_error *err);
 SB_API void sb_secrets_free(char **v);

@@ -13,7 +13,8 @@
 static char *
 default_dir(void)
 {
-	const char *own = getenv("SBSYNC_STATE_DIR"), *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	const char *own = getenv("SBSYNC_STATE_DIR"), *xdg = getenv("XDG_STATE_HOME"),
+		   *home = getenv("HOME");
 
 	if (own && own[0])
 		return strdup(own);
@@ -40,7 +41,9 @@ sb_keeper_new(const struct sb_keeper_opts *o, struct sb_error *err)
 	k->state_dir = o->state_dir ? strdup(o->state_dir) : default_dir();
 	k->dir = k->state_dir ? sb_str_printf("%s/sandboxes", k->state_dir) : NULL;
 	if (!k->dir) {
-		(void)sb_fail(err, SB_E_INVAL, "there is no place for the state of sandboxes: set HOME, XDG_STATE_HOME or SBSYNC_STATE_DIR");
+		(void)sb_fail(err, SB_E_INVAL,
+			"there is no place for the state of sandboxes: set HOME, XDG_STATE_HOME or "
+			"SBSYNC_STATE_DIR");
 		sb_keeper_free(k);
 		return NULL;
 	}

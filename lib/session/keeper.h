@@ -22,12 +22,13 @@ struct sb_sandbox {
 	struct sb_keeper *k;
 	struct sb_provider *provider; /* borrowed from the registry */
 	struct sb_state state;
-	struct sb_profile profile;    /* of the start; empty but for what the state tells after an open */
-	struct sb_prepared prepared;  /* launcher NULL: not attached */
-	char **env;                   /* of hooks */
-	int dirfd, lockfd;            /* lockfd -1: not held */
-	bool fresh;                   /* made by this start: nothing of value can be in it yet */
-	_Atomic int failed;           /* what was launched last ended by itself, badly */
+	struct sb_profile
+		profile; /* of the start; empty but for what the state tells after an open */
+	struct sb_prepared prepared; /* launcher NULL: not attached */
+	char **env;                  /* of hooks */
+	int dirfd, lockfd;           /* lockfd -1: not held */
+	bool fresh;                  /* made by this start: nothing of value can be in it yet */
+	_Atomic int failed;          /* what was launched last ended by itself, badly */
 };
 
 SB_CLEANUP_PTR(sb_sandbox, sb_sandbox_free)
@@ -52,14 +53,17 @@ struct event_span {
 	const char *reason, *direction;
 	int64_t start;
 };
-struct event_span sb_sandbox_event_begin(struct sb_sandbox *sb, const char *what, const char *reason, const char *direction);
+struct event_span sb_sandbox_event_begin(struct sb_sandbox *sb, const char *what,
+	const char *reason, const char *direction);
 /* ".complete" or ".error". Returns `code`. */
-int sb_sandbox_event_end(const struct event_span *e, int code, const struct sb_error *err, const struct sb_sync_result *res);
-void sb_sandbox_event(struct sb_sandbox *sb, const char *kind, int code, const char *error, int exit_code);
+int sb_sandbox_event_end(const struct event_span *e, int code, const struct sb_error *err,
+	const struct sb_sync_result *res);
+void sb_sandbox_event(struct sb_sandbox *sb, const char *kind, int code, const char *error,
+	int exit_code);
 
 /* sandbox-hook.c: runs all hooks of the event. `out` collects; SB_E_HOOK_DENIED when one denies. */
-int sb_sandbox_hook(struct sb_sandbox *sb, const struct sb_hook_info *info, const struct sb_call *call,
-	struct sb_hook_answer *out, struct sb_error *err);
+int sb_sandbox_hook(struct sb_sandbox *sb, const struct sb_hook_info *info,
+	const struct sb_call *call, struct sb_hook_answer *out, struct sb_error *err);
 void sb_hook_answer_free(struct sb_hook_answer *a);
 SB_CLEANUP_VALUE(sb_hook_answer, sb_hook_answer_free)
 
@@ -70,13 +74,14 @@ int sb_sandbox_resolve(struct sb_sandbox *sb, struct sb_error *err);
 /* Reattaches when needed; makes nothing. */
 int sb_sandbox_attach(struct sb_sandbox *sb, const struct sb_call *call, struct sb_error *err);
 /* One sync with events, hooks and record. Held lock. */
-int sb_sandbox_sync_held(struct sb_sandbox *sb, enum sb_way way, const struct sb_provider_sync *o, const struct sb_call *call,
-	struct sb_sync_result *out, struct sb_error *err);
+int sb_sandbox_sync_held(struct sb_sandbox *sb, enum sb_way way, const struct sb_provider_sync *o,
+	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err);
 
 /* sandbox-stop.c: sync back, then the end by policy. Held lock. */
-int sb_sandbox_stop_held(struct sb_sandbox *sb, enum sb_when reason, const struct sb_stop_opts *o, const struct sb_call *call,
-	struct sb_sync_result *out, struct sb_error *err);
-int sb_sandbox_end_held(struct sb_sandbox *sb, bool discard, const struct sb_call *call, struct sb_error *err);
+int sb_sandbox_stop_held(struct sb_sandbox *sb, enum sb_when reason, const struct sb_stop_opts *o,
+	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err);
+int sb_sandbox_end_held(struct sb_sandbox *sb, bool discard, const struct sb_call *call,
+	struct sb_error *err);
 
 /* secret.c: blots every value of `secrets` ("KEY=value") out of `text`, in place. */
 void sb_secret_redact(char *text, const char *const *secrets);

@@ -31,7 +31,10 @@ sb_record_open(struct sb_keeper *k, const char *id, bool create, struct sb_error
 	if (!path)
 		return sb_fail(err, SB_E_NOMEM, "sandbox %s: out of memory", id);
 	if (!sb_sandbox_id_ok(id))
-		return sb_fail(err, SB_E_INVAL, "\"%s\" is not a sandbox id: use at most 64 letters, digits, '-', '_' and '.'", id);
+		return sb_fail(err, SB_E_INVAL,
+			"\"%s\" is not a sandbox id: use at most 64 letters, digits, '-', '_' and "
+			"'.'",
+			id);
 	if (create) {
 		r = sb_file_mkdirs(path, 0700, err);
 		if (r < 0)
@@ -39,7 +42,8 @@ sb_record_open(struct sb_keeper *k, const char *id, bool create, struct sb_error
 	}
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0 && errno == ENOENT)
-		return sb_fail(err, SB_E_SANDBOX_NOT_FOUND, "there is no sandbox %s on record: see sbctl ls --all", id);
+		return sb_fail(err, SB_E_SANDBOX_NOT_FOUND,
+			"there is no sandbox %s on record: see sbctl ls --all", id);
 	return fd < 0 ? sb_fail_errno(err, "%s", path) : fd;
 }
 
@@ -55,16 +59,19 @@ sb_record_load(int dirfd, struct sb_state *out, struct sb_error *err)
 int
 sb_record_lock(struct sb_sandbox *sb, int wait_ms, struct sb_error *err)
 {
-	sb_autoclose int fd = openat(sb->dirfd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	sb_autoclose int fd =
+		openat(sb->dirfd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	struct sb_state now = SB_STATE_INIT;
 	struct sb_error why = { 0 };
 	int r;
 
 	if (fd < 0)
-		return sb_fail_errno(err, "lock of sandbox %s", sb->state.sandbox_id ? sb->state.sandbox_id : "");
+		return sb_fail_errno(err, "lock of sandbox %s",
+			sb->state.sandbox_id ? sb->state.sandbox_id : "");
 	r = sb_file_lock(fd, wait_ms, err);
 	if (r == SB_E_LOCKED)
-		return sb_fail(err, r, "another process works on sandbox %s: wait for it", sb->state.sandbox_id);
+		return sb_fail(err, r, "another process works on sandbox %s: wait for it",
+			sb->state.sandbox_id);
 	if (r < 0)
 		return r;
 	r = sb_record_load(sb->dirfd, &now, &why);
@@ -74,7 +81,8 @@ sb_record_lock(struct sb_sandbox *sb, int wait_ms, struct sb_error *err)
 	} else if (r != SB_E_NOTFOUND) {
 		if (err)
 			*err = why;
-		return sb_wrap(err, r, "record of sandbox %s", sb->state.sandbox_id ? sb->state.sandbox_id : "");
+		return sb_wrap(err, r, "record of sandbox %s",
+			sb->state.sandbox_id ? sb->state.sandbox_id : "");
 	}
 	sb->lockfd = sb_steal_fd(&fd);
 	return 0;
@@ -95,8 +103,8 @@ sb_record_save(struct sb_sandbox *sb, enum sb_life life, struct sb_error *err)
 	int r;
 
 	if (!sb_life_allows(before, life))
-		return sb_fail(err, SB_E_STATE, "sandbox %s is %s: it cannot become %s", sb->state.sandbox_id, sb_life_name(before),
-			sb_life_name(life));
+		return sb_fail(err, SB_E_STATE, "sandbox %s is %s: it cannot become %s",
+			sb->state.sandbox_id, sb_life_name(before), sb_life_name(life));
 	sb->state.life = life;
 	r = sb_state_encode(&sb->state, &text, err);
 	if (r == 0)
@@ -180,9 +188,11 @@ load_one(struct sb_keeper *k, const char *id, struct sb_state *out)
 	int r = fd < 0 ? fd : sb_record_load(fd, out, &why);
 
 	if (r < 0 && r != SB_E_NOTFOUND)
-		sb_log(&k->log, SB_LOG_WARN, "session", "sandbox %s is passed over: %s", id, why.msg);
+		sb_log(&k->log, SB_LOG_WARN, "session", "sandbox %s is passed over: %s", id,
+			why.msg);
 	if (r == 0 && (!out->sandbox_id || strcmp(out->sandbox_id, id) != 0)) {
-		sb_log(&k->log, SB_LOG_WARN, "session", "sandbox %s is passed over: its record names another", id);
+		sb_log(&k->log, SB_LOG_WARN, "session",
+			"sandbox %s is passed over: its record names another", id);
 		sb_state_free(out);
 		r = SB_E_CORRUPT;
 	}
@@ -254,8 +264,10 @@ sb_keeper_load(struct sb_keeper *k, const char *id, struct sb_state *out, struct
 	if (hits == 1)
 		r = sb_state_copy(&v[at], out, err);
 	else
-		r = hits ? sb_fail(err, SB_E_INVAL, "%zu sandboxes begin with %s: write more of it", hits, id) :
-			   sb_fail(err, SB_E_SANDBOX_NOT_FOUND, "there is no sandbox %s on record: see sbctl ls --all", id);
+		r = hits ? sb_fail(err, SB_E_INVAL, "%zu sandboxes begin with %s: write more of it",
+				   hits, id) :
+			   sb_fail(err, SB_E_SANDBOX_NOT_FOUND,
+				   "there is no sandbox %s on record: see sbctl ls --all", id);
 	sb_states_free(v, n);
 	return r;
 }

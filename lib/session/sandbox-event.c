@@ -39,9 +39,11 @@ put_sync(json_t *o, const struct sb_sync_result *r)
 	(void)json_object_set_new(o, "files_synced", json_integer((json_int_t)r->files_synced));
 	(void)json_object_set_new(o, "files_deleted", json_integer((json_int_t)r->files_deleted));
 	(void)json_object_set_new(o, "files_moved", json_integer((json_int_t)r->files_moved));
-	(void)json_object_set_new(o, "bytes_transferred", json_integer((json_int_t)r->bytes_transferred));
+	(void)json_object_set_new(o, "bytes_transferred",
+		json_integer((json_int_t)r->bytes_transferred));
 	(void)json_object_set_new(o, "bytes_wire_up", json_integer((json_int_t)r->bytes_wire_up));
-	(void)json_object_set_new(o, "bytes_wire_down", json_integer((json_int_t)r->bytes_wire_down));
+	(void)json_object_set_new(o, "bytes_wire_down",
+		json_integer((json_int_t)r->bytes_wire_down));
 	(void)json_object_set_new(o, "conflicts", json_integer((json_int_t)r->conflicts.n));
 	(void)json_object_set_new(o, "skipped", json_integer((json_int_t)r->skipped.n));
 }
@@ -79,7 +81,8 @@ sb_event_json(const struct sb_event *ev)
 static void
 emit(struct sb_sandbox *sb, struct sb_event *ev)
 {
-	sb_autoclose int fd = openat(sb->dirfd, "events", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	sb_autoclose int fd = openat(sb->dirfd, "events",
+		O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 	sb_autofree char *line = NULL;
 
@@ -100,19 +103,33 @@ emit(struct sb_sandbox *sb, struct sb_event *ev)
 }
 
 void
-sb_sandbox_event(struct sb_sandbox *sb, const char *kind, int code, const char *error, int exit_code)
+sb_sandbox_event(struct sb_sandbox *sb, const char *kind, int code, const char *error,
+	int exit_code)
 {
-	struct sb_event ev = { .kind = kind, .code = code, .error = error, .exit_code = exit_code, .duration_ms = -1 };
+	struct sb_event ev = { .kind = kind,
+		.code = code,
+		.error = error,
+		.exit_code = exit_code,
+		.duration_ms = -1 };
 
 	emit(sb, &ev);
 }
 
 struct event_span
-sb_sandbox_event_begin(struct sb_sandbox *sb, const char *what, const char *reason, const char *direction)
+sb_sandbox_event_begin(struct sb_sandbox *sb, const char *what, const char *reason,
+	const char *direction)
 {
-	struct event_span e = { .sb = sb, .what = what, .reason = reason, .direction = direction, .start = sb_now_ms() };
+	struct event_span e = { .sb = sb,
+		.what = what,
+		.reason = reason,
+		.direction = direction,
+		.start = sb_now_ms() };
 	char kind[64];
-	struct sb_event ev = { .kind = kind, .reason = reason, .direction = direction, .duration_ms = -1, .exit_code = -1 };
+	struct sb_event ev = { .kind = kind,
+		.reason = reason,
+		.direction = direction,
+		.duration_ms = -1,
+		.exit_code = -1 };
 
 	(void)snprintf(kind, sizeof kind, "sandbox.%s.start", what);
 	emit(sb, &ev);
@@ -120,14 +137,21 @@ sb_sandbox_event_begin(struct sb_sandbox *sb, const char *what, const char *reas
 }
 
 int
-sb_sandbox_event_end(const struct event_span *e, int code, const struct sb_error *err, const struct sb_sync_result *res)
+sb_sandbox_event_end(const struct event_span *e, int code, const struct sb_error *err,
+	const struct sb_sync_result *res)
 {
 	char kind[64];
-	struct sb_event ev = { .kind = kind, .reason = e->reason, .direction = e->direction, .code = code,
-		.duration_ms = sb_now_ms() - e->start, .error = code < 0 && err ? err->msg : NULL,
-		.sync = code == 0 ? res : NULL, .exit_code = -1 };
+	struct sb_event ev = { .kind = kind,
+		.reason = e->reason,
+		.direction = e->direction,
+		.code = code,
+		.duration_ms = sb_now_ms() - e->start,
+		.error = code < 0 && err ? err->msg : NULL,
+		.sync = code == 0 ? res : NULL,
+		.exit_code = -1 };
 
-	(void)snprintf(kind, sizeof kind, "sandbox.%s.%s", e->what, code < 0 ? "error" : "complete");
+	(void)snprintf(kind, sizeof kind, "sandbox.%s.%s", e->what,
+		code < 0 ? "error" : "complete");
 	emit(e->sb, &ev);
 	return code;
 }

@@ -44,12 +44,16 @@ question(const struct sb_hook_info *info, struct sb_error *err)
 		if (info->direction)
 			(void)json_object_set_new(o, "direction", json_string(info->direction));
 		if (info->sync) {
-			(void)json_object_set_new(o, "files_synced", json_integer((json_int_t)info->sync->files_synced));
-			(void)json_object_set_new(o, "files_deleted", json_integer((json_int_t)info->sync->files_deleted));
-			(void)json_object_set_new(o, "conflicts", json_integer((json_int_t)info->sync->conflicts.n));
+			(void)json_object_set_new(o, "files_synced",
+				json_integer((json_int_t)info->sync->files_synced));
+			(void)json_object_set_new(o, "files_deleted",
+				json_integer((json_int_t)info->sync->files_deleted));
+			(void)json_object_set_new(o, "conflicts",
+				json_integer((json_int_t)info->sync->conflicts.n));
 		}
 		if (strcmp(info->event, "stop") == 0)
-			(void)json_object_set_new(o, "will_destroy", json_boolean(info->will_destroy));
+			(void)json_object_set_new(o, "will_destroy",
+				json_boolean(info->will_destroy));
 		text = json_dumps(o, JSON_COMPACT);
 	} else {
 		json_decref(state);
@@ -68,18 +72,23 @@ take_lists(const json_t *o, struct sb_hook_answer *a, const char *name, struct s
 	int r = 0;
 
 	if ((exclude && !json_is_array(exclude)) || (env && !json_is_object(env)))
-		return sb_fail(err, SB_E_HOOK_DENIED, "hook %s: \"exclude\" must be a list and \"env\" an object", name);
+		return sb_fail(err, SB_E_HOOK_DENIED,
+			"hook %s: \"exclude\" must be a list and \"env\" an object", name);
 	json_array_foreach(exclude, i, v)
 	{
-		r = json_is_string(v) ? sb_texts_add(&a->exclude, json_string_value(v), err) :
-			sb_fail(err, SB_E_HOOK_DENIED, "hook %s: \"exclude\" must be a list of texts", name);
+		r = json_is_string(v) ?
+			sb_texts_add(&a->exclude, json_string_value(v), err) :
+			sb_fail(err, SB_E_HOOK_DENIED,
+				"hook %s: \"exclude\" must be a list of texts", name);
 		if (r < 0)
 			return r;
 	}
 	json_object_foreach((json_t *)(uintptr_t)env, key, v)
 	{
-		r = json_is_string(v) && sb_env_name_ok(key) ? sb_texts_set(&a->env, key, json_string_value(v), err) :
-			sb_fail(err, SB_E_HOOK_DENIED, "hook %s: \"env\" must be names and texts", name);
+		r = json_is_string(v) && sb_env_name_ok(key) ?
+			sb_texts_set(&a->env, key, json_string_value(v), err) :
+			sb_fail(err, SB_E_HOOK_DENIED, "hook %s: \"env\" must be names and texts",
+				name);
 		if (r < 0)
 			return r;
 	}
@@ -87,7 +96,8 @@ take_lists(const json_t *o, struct sb_hook_answer *a, const char *name, struct s
 }
 
 static int
-take_answer(const struct sb_buf *text, struct sb_hook_answer *a, const char *name, struct sb_error *err)
+take_answer(const struct sb_buf *text, struct sb_hook_answer *a, const char *name,
+	struct sb_error *err)
 {
 	sb_auto(json_t) json_t *o = NULL;
 	const char *why;
@@ -96,7 +106,8 @@ take_answer(const struct sb_buf *text, struct sb_hook_answer *a, const char *nam
 		return 0;
 	o = json_loadb((const char *)text->data, text->len, JSON_REJECT_DUPLICATES, NULL);
 	if (!json_is_object(o))
-		return sb_fail(err, SB_E_HOOK_DENIED, "hook %s: its answer is not a JSON object", name);
+		return sb_fail(err, SB_E_HOOK_DENIED, "hook %s: its answer is not a JSON object",
+			name);
 	a->deny = json_is_true(json_object_get(o, "deny"));
 	why = json_string_value(json_object_get(o, "reason"));
 	if (why) {
@@ -107,10 +118,11 @@ take_answer(const struct sb_buf *text, struct sb_hook_answer *a, const char *nam
 }
 
 static int
-run_program(const struct sb_profile_hook *h, const struct sb_hook_info *info, const struct sb_call *call,
-	struct sb_hook_answer *a, struct sb_error *err)
+run_program(const struct sb_profile_hook *h, const struct sb_hook_info *info,
+	const struct sb_call *call, struct sb_hook_answer *a, struct sb_error *err)
 {
-	struct sb_call within = sb_call_within(call, h->timeout_ms > 0 ? h->timeout_ms : HOOK_TIMEOUT_MS);
+	struct sb_call within =
+		sb_call_within(call, h->timeout_ms > 0 ? h->timeout_ms : HOOK_TIMEOUT_MS);
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
 	sb_autofree char *in = question(info, err);
 	sb_auto(sb_buf) struct sb_buf out = { 0 };
@@ -123,16 +135,19 @@ run_program(const struct sb_profile_hook *h, const struct sb_hook_info *info, co
 	sb_buf_init(&complaint, STDERR_MAX);
 	o.search_path = true;
 	o.cwd = info->state->local_root;
-	code = sb_run((const char *const *)h->argv, &o, in, strlen(in), &out, &complaint, within.cancel, within.deadline, err);
+	code = sb_run((const char *const *)h->argv, &o, in, strlen(in), &out, &complaint,
+		within.cancel, within.deadline, err);
 	if (code < 0)
 		return sb_wrap(err, code, "hook %s: %s", info->event, h->argv[0]);
 	if (code > 0) {
 		complaint.data[strcspn((const char *)complaint.data, "\r\n")] = '\0';
-		return sb_fail(err, SB_E_HOOK_DENIED, "hook %s: %s ended with status %d%s%s", info->event, h->argv[0], code,
-			complaint.data[0] ? ": " : "", (const char *)complaint.data);
+		return sb_fail(err, SB_E_HOOK_DENIED, "hook %s: %s ended with status %d%s%s",
+			info->event, h->argv[0], code, complaint.data[0] ? ": " : "",
+			(const char *)complaint.data);
 	}
 	if (out.failed)
-		return sb_fail(err, SB_E_HOOK_DENIED, "hook %s: %s answers more than %u bytes", info->event, h->argv[0], ANSWER_MAX);
+		return sb_fail(err, SB_E_HOOK_DENIED, "hook %s: %s answers more than %u bytes",
+			info->event, h->argv[0], ANSWER_MAX);
 	return take_answer(&out, a, h->argv[0], err);
 }
 
@@ -146,21 +161,23 @@ merge(struct sb_hook_answer *to, const struct sb_hook_answer *from, struct sb_er
 		r = sb_texts_add(&to->exclude, from->exclude[i], err);
 	for (size_t i = 0; r == 0 && from->env && from->env[i]; i++) {
 		const char *eq = strchr(from->env[i], '=');
-		sb_autofree char *key = eq ? strndup(from->env[i], (size_t)(eq - from->env[i])) : NULL;
+		sb_autofree char *key =
+			eq ? strndup(from->env[i], (size_t)(eq - from->env[i])) : NULL;
 
-		r = key ? sb_texts_set(&to->env, key, eq + 1, err) : sb_fail(err, SB_E_INVAL, "hook: \"%s\" is not KEY=value", from->env[i]);
+		r = key ? sb_texts_set(&to->env, key, eq + 1, err) :
+			  sb_fail(err, SB_E_INVAL, "hook: \"%s\" is not KEY=value", from->env[i]);
 	}
 	return r;
 }
 
 /* After each hook: collect, or refuse. */
 static int
-settle(struct sb_sandbox *sb, const struct sb_hook_info *info, int r, struct sb_hook_answer *one, struct sb_hook_answer *all,
-	struct sb_error *err)
+settle(struct sb_sandbox *sb, const struct sb_hook_info *info, int r, struct sb_hook_answer *one,
+	struct sb_hook_answer *all, struct sb_error *err)
 {
 	if (r == 0 && one->deny)
-		r = sb_fail(err, SB_E_HOOK_DENIED, "hook %s refuses%s%s", info->event, one->reason ? ": " : "",
-			one->reason ? one->reason : "");
+		r = sb_fail(err, SB_E_HOOK_DENIED, "hook %s refuses%s%s", info->event,
+			one->reason ? ": " : "", one->reason ? one->reason : "");
 	if (r == 0)
 		r = merge(all, one, err);
 	if (r < 0)

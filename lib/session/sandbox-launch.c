@@ -10,7 +10,10 @@
 
 #define COMMAND_SHOWN 512
 
-/* What was launched, with the secrets it was given: passes everything on, blots them out of what is captured. */
+/*
+ * What was launched, with the secrets it was given: passes everything on, blots them out of what is
+ * captured.
+ */
 struct guarded {
 	struct sb_handle base;
 	struct sb_handle *in;
@@ -84,7 +87,8 @@ g_wait(struct sb_handle *h, const struct sb_call *call, struct sb_ended *out, st
 
 		atomic_store(&g->sb->failed, bad);
 		g->sb->state.exit_code = out->code;
-		sb_sandbox_event(g->sb, out->lost ? "sandbox.transport.error" : "sandbox.transport.disconnect", 0,
+		sb_sandbox_event(g->sb,
+			out->lost ? "sandbox.transport.error" : "sandbox.transport.disconnect", 0,
 			out->lost ? "the connection was lost" : NULL, out->code);
 	}
 	return 0;
@@ -138,17 +142,19 @@ static const struct sb_handle_ops guarded_ops = {
 static int
 merge_env(struct sb_sandbox *sb, const char *const *own, char ***out, struct sb_error *err)
 {
-	const char *const *const layers[] = { sb->prepared.launch.env, (const char *const *)sb->profile.env,
-		(const char *const *)sb->env, own };
+	const char *const *const layers[] = { sb->prepared.launch.env,
+		(const char *const *)sb->profile.env, (const char *const *)sb->env, own };
 	char **v = NULL;
 	int r = 0;
 
 	for (size_t l = 0; r == 0 && l < sizeof layers / sizeof layers[0]; l++)
 		for (size_t i = 0; r == 0 && layers[l] && layers[l][i]; i++) {
 			const char *eq = strchr(layers[l][i], '=');
-			sb_autofree char *key = eq ? strndup(layers[l][i], (size_t)(eq - layers[l][i])) : NULL;
+			sb_autofree char *key =
+				eq ? strndup(layers[l][i], (size_t)(eq - layers[l][i])) : NULL;
 
-			r = key && sb_env_name_ok(key) ? sb_texts_set(&v, key, eq + 1, err) :
+			r = key && sb_env_name_ok(key) ?
+				sb_texts_set(&v, key, eq + 1, err) :
 				sb_fail(err, SB_E_INVAL, "\"%s\" is not NAME=value", layers[l][i]);
 		}
 	if (r < 0)
@@ -188,15 +194,16 @@ show_command(struct sb_sandbox *sb)
 }
 
 static int
-launch(struct sb_sandbox *sb, const struct sb_launch_spec *spec, const struct sb_call *call, struct guarded *g,
-	struct sb_error *err)
+launch(struct sb_sandbox *sb, const struct sb_launch_spec *spec, const struct sb_call *call,
+	struct guarded *g, struct sb_error *err)
 {
 	struct sb_launch_spec with = *spec;
 	char **env = NULL;
 	int r = merge_env(sb, spec->env, &env, err);
 
 	if (r == 0 && sb->profile.secret_env)
-		r = sb_secrets_resolve((const char *const *)sb->profile.secret_env, &g->secrets, err);
+		r = sb_secrets_resolve((const char *const *)sb->profile.secret_env, &g->secrets,
+			err);
 	if (r == 0) {
 		const struct sb_launch_spec *d = &sb->prepared.launch;
 
@@ -216,16 +223,16 @@ launch(struct sb_sandbox *sb, const struct sb_launch_spec *spec, const struct sb
 }
 
 int
-sb_sandbox_launch(struct sb_sandbox *sb, const struct sb_launch_spec *spec, const struct sb_call *call,
-	struct sb_handle **out, struct sb_error *err)
+sb_sandbox_launch(struct sb_sandbox *sb, const struct sb_launch_spec *spec,
+	const struct sb_call *call, struct sb_handle **out, struct sb_error *err)
 {
 	static const struct sb_launch_spec defaults = SB_LAUNCH_SPEC_INIT;
 	struct guarded *g;
 	int r;
 
 	if (sb->state.life != SB_LIFE_ACTIVE)
-		return sb_fail(err, SB_E_STATE, "sandbox %s is %s: nothing can be run in it", sb->state.sandbox_id,
-			sb_life_name(sb->state.life));
+		return sb_fail(err, SB_E_STATE, "sandbox %s is %s: nothing can be run in it",
+			sb->state.sandbox_id, sb_life_name(sb->state.life));
 	r = sb_sandbox_attach(sb, call, err);
 	if (r < 0)
 		return r;

@@ -7,7 +7,10 @@
 #include <string.h>
 #include <time.h>
 
-/* Looks for what a crash in the middle of prepare may have left. 0: there is something, or nobody can tell. */
+/*
+ * Looks for what a crash in the middle of prepare may have left. 0: there is something, or nobody
+ * can tell.
+ */
 static int
 look_for(struct sb_sandbox *sb, const struct sb_call *call, struct sb_error *err)
 {
@@ -44,7 +47,9 @@ look_for(struct sb_sandbox *sb, const struct sb_call *call, struct sb_error *err
 	return 0;
 }
 
-/* Nothing ever ran in it: it holds nothing but copies. One of an earlier session is only put back. */
+/*
+ * Nothing ever ran in it: it holds nothing but copies. One of an earlier session is only put back.
+ */
 static int
 recover_unused(struct sb_sandbox *sb, const struct sb_call *call, struct sb_error *err)
 {
@@ -65,8 +70,8 @@ recover_unused(struct sb_sandbox *sb, const struct sb_call *call, struct sb_erro
 }
 
 static int
-recover_held(struct sb_sandbox *sb, const struct sb_call *call, struct sb_sync_result *res, const char **what,
-	struct sb_error *err)
+recover_held(struct sb_sandbox *sb, const struct sb_call *call, struct sb_sync_result *res,
+	const char **what, struct sb_error *err)
 {
 	static const struct sb_stop_opts defaults = SB_STOP_OPTS_INIT;
 
@@ -75,8 +80,7 @@ recover_held(struct sb_sandbox *sb, const struct sb_call *call, struct sb_sync_r
 	case SB_LIFE_CREATING:
 	case SB_LIFE_READY:
 	case SB_LIFE_FOUND:
-	case SB_LIFE_PREPARED:
-		return recover_unused(sb, call, err);
+	case SB_LIFE_PREPARED: return recover_unused(sb, call, err);
 	case SB_LIFE_ACTIVE:
 	case SB_LIFE_STOPPING:
 	case SB_LIFE_UNSYNCED:
@@ -86,15 +90,15 @@ recover_held(struct sb_sandbox *sb, const struct sb_call *call, struct sb_sync_r
 		if (sb->state.destroy_on_stop && sb->state.persist == SB_PERSIST_TRANSIENT)
 			return sb_sandbox_stop_held(sb, SB_WHEN_CRASH, &defaults, call, res, err);
 		break;
-	default:
-		break;
+	default: break;
 	}
 	*what = "nothing";
 	return 0;
 }
 
 static int
-recover_one(struct sb_keeper *k, const struct sb_state *s, const struct sb_call *call, sb_recovered_fn fn, void *arg)
+recover_one(struct sb_keeper *k, const struct sb_state *s, const struct sb_call *call,
+	sb_recovered_fn fn, void *arg)
 {
 	sb_auto(sb_sandbox) struct sb_sandbox *sb = NULL;
 	sb_auto(sb_sync_result) struct sb_sync_result res = { 0 };
@@ -130,8 +134,8 @@ recover_one(struct sb_keeper *k, const struct sb_state *s, const struct sb_call 
 }
 
 int
-sb_keeper_recover(struct sb_keeper *k, const char *id, const struct sb_call *call, sb_recovered_fn fn, void *arg,
-	struct sb_error *err)
+sb_keeper_recover(struct sb_keeper *k, const char *id, const struct sb_call *call,
+	sb_recovered_fn fn, void *arg, struct sb_error *err)
 {
 	struct sb_state *v = NULL;
 	size_t n = 0;

@@ -39,14 +39,17 @@ add_dir(struct sb_state *s, const char *dir, struct sb_error *err)
 		return sb_fail(err, SB_E_INVAL, "%s is not a directory", dir);
 	n = strlen(real);
 	for (size_t i = 0;; i++) {
-		const char *other = i == 0 ? s->local_root : s->local_dirs ? s->local_dirs[i - 1] : NULL;
+		const char *other = i == 0 ? s->local_root :
+			s->local_dirs      ? s->local_dirs[i - 1] :
+					     NULL;
 		size_t m = other ? strlen(other) : 0;
 
 		if (!other)
 			break;
 		if ((strncmp(real, other, m) == 0 && (!real[m] || real[m] == '/' || m == 1)) ||
 			(strncmp(other, real, n) == 0 && (!other[n] || other[n] == '/' || n == 1)))
-			return sb_fail(err, SB_E_INVAL, "%s and %s lie inside each other", real, other);
+			return sb_fail(err, SB_E_INVAL, "%s and %s lie inside each other", real,
+				other);
 	}
 	if (s->local_root)
 		return sb_texts_add(&s->local_dirs, real, err);
@@ -66,14 +69,18 @@ gather_excludes(struct sb_state *s, const struct sb_start_opts *o, struct sb_err
 	for (size_t i = 0; r == 0 && p->include && p->include[i]; i++) {
 		sb_autofree char *not = sb_str_printf("!%s", p->include[i]);
 
-		r = not ? sb_texts_add(&s->excludes, not, err) : sb_fail(err, SB_E_NOMEM, "sandbox: out of memory");
+		r = not ? sb_texts_add(&s->excludes, not, err) :
+			  sb_fail(err, SB_E_NOMEM, "sandbox: out of memory");
 	}
 	for (size_t i = 0; r == 0 && o->excludes && o->excludes[i]; i++)
 		r = sb_texts_add(&s->excludes, o->excludes[i], err);
 	return r;
 }
 
-/* What the caller asked for, into the state. What an earlier session left there (instance, provider's state) stays. */
+/*
+ * What the caller asked for, into the state. What an earlier session left there (instance,
+ * provider's state) stays.
+ */
 static int
 describe(struct sb_sandbox *sb, const struct sb_start_opts *o, struct sb_error *err)
 {
@@ -122,8 +129,10 @@ check_options(const struct sb_provider *p, const struct sb_profile *profile, str
 
 	for (; o && o->name; o++)
 		if (o->required && !sb_texts_get(have, o->name))
-			return sb_fail(err, SB_E_INVAL, "backend %s needs %s=%s (%s): in the profile, or by --set %s=%s",
-				sb_backend_name(p->ops->backend), o->name, o->value, o->help, o->name, o->value);
+			return sb_fail(err, SB_E_INVAL,
+				"backend %s needs %s=%s (%s): in the profile, or by --set %s=%s",
+				sb_backend_name(p->ops->backend), o->name, o->value, o->help,
+				o->name, o->value);
 	for (size_t i = 0; have && have[i]; i++) {
 		size_t n = strcspn(have[i], "=");
 
@@ -131,24 +140,33 @@ check_options(const struct sb_provider *p, const struct sb_profile *profile, str
 			if (strlen(o->name) == n && strncmp(o->name, have[i], n) == 0)
 				break;
 		if (!o || !o->name)
-			return sb_fail(err, SB_E_INVAL, "backend %s has no option \"%.*s\": see sbctl providers",
+			return sb_fail(err, SB_E_INVAL,
+				"backend %s has no option \"%.*s\": see sbctl providers",
 				sb_backend_name(p->ops->backend), (int)n, have[i]);
 		if (o->check && !o->check(have[i] + n + 1))
-			return sb_fail(err, SB_E_INVAL, "option %s of backend %s: \"%s\" is not %s", o->name,
-				sb_backend_name(p->ops->backend), have[i] + n + 1, o->value);
+			return sb_fail(err, SB_E_INVAL, "option %s of backend %s: \"%s\" is not %s",
+				o->name, sb_backend_name(p->ops->backend), have[i] + n + 1,
+				o->value);
 	}
 	return 0;
 }
 
-/* To be put away at the end is asked for in vain where a backend cannot: told now, not by what is found there later. */
+/*
+ * To be put away at the end is asked for in vain where a backend cannot: told now, not by what is
+ * found there later.
+ */
 static int
 check_persistence(struct sb_provider *p, const struct sb_profile *profile, struct sb_error *err)
 {
 	struct sb_capabilities c = SB_CAPABILITIES_INIT;
-	int r = profile->persist == SB_PERSIST_ARCHIVE ? sb_provider_capabilities(p, profile, &c, err) : 0;
+	int r = profile->persist == SB_PERSIST_ARCHIVE ?
+		sb_provider_capabilities(p, profile, &c, err) :
+		0;
 
 	if (r == 0 && profile->persist == SB_PERSIST_ARCHIVE && !c.archive)
-		r = sb_fail(err, SB_E_UNSUPPORTED, "persistence archive: backend %s cannot put a sandbox away; use reuse (it stays as it is) or transient",
+		r = sb_fail(err, SB_E_UNSUPPORTED,
+			"persistence archive: backend %s cannot put a sandbox away; use reuse (it "
+			"stays as it is) or transient",
 			sb_backend_name(profile->backend));
 	return r;
 }
@@ -162,18 +180,22 @@ make_way(struct sb_sandbox *sb, const struct sb_call *call, struct sb_error *err
 	int r;
 
 	if (sb_state_owned(s) && s->owner_pid != getpid())
-		return sb_fail(err, SB_E_LOCKED, "process %lld works with sandbox %s: stop that first", (long long)s->owner_pid,
-			s->sandbox_id);
-	if (s->life == SB_LIFE_ACTIVE || s->life == SB_LIFE_STOPPING || s->life == SB_LIFE_UNSYNCED) {
+		return sb_fail(err, SB_E_LOCKED,
+			"process %lld works with sandbox %s: stop that first",
+			(long long)s->owner_pid, s->sandbox_id);
+	if (s->life == SB_LIFE_ACTIVE || s->life == SB_LIFE_STOPPING ||
+		s->life == SB_LIFE_UNSYNCED) {
 		struct sb_provider_sync o = SB_PROVIDER_SYNC_INIT;
 
 		o.reason = SB_WHEN_CRASH;
-		r = sb_record_save(sb, s->life == SB_LIFE_STOPPING ? s->life : SB_LIFE_STOPPING, err);
+		r = sb_record_save(sb, s->life == SB_LIFE_STOPPING ? s->life : SB_LIFE_STOPPING,
+			err);
 		if (r == 0)
 			r = sb_sandbox_sync_held(sb, SB_WAY_FROM_RUNTIME, &o, call, &res, err);
 		if (r < 0) {
 			(void)sb_record_save(sb, SB_LIFE_UNSYNCED, NULL);
-			return sb_wrap(err, SB_E_UNSYNCED, "sandbox %s holds work that is not synced back", s->sandbox_id);
+			return sb_wrap(err, SB_E_UNSYNCED,
+				"sandbox %s holds work that is not synced back", s->sandbox_id);
 		}
 		r = sb_record_save(sb, SB_LIFE_STOPPED, err);
 		if (r < 0)
@@ -190,7 +212,8 @@ make_way(struct sb_sandbox *sb, const struct sb_call *call, struct sb_error *err
 }
 
 static int
-enter(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb_call *call, struct sb_error *err)
+enter(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb_call *call,
+	struct sb_error *err)
 {
 	char id[SB_SANDBOX_ID_MAX + 1];
 	int r = sb_profile_copy(o->profile, &sb->profile, err);
@@ -206,7 +229,10 @@ enter(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb_call
 	else if (r == 0)
 		r = sb_sandbox_id_new(id, err);
 	if (r == 0 && o->sandbox_id && !sb_sandbox_id_ok(o->sandbox_id))
-		r = sb_fail(err, SB_E_INVAL, "\"%s\" is not a sandbox id: use at most 64 letters, digits, '-', '_' and '.'", o->sandbox_id);
+		r = sb_fail(err, SB_E_INVAL,
+			"\"%s\" is not a sandbox id: use at most 64 letters, digits, '-', '_' and "
+			"'.'",
+			o->sandbox_id);
 	if (r == 0)
 		r = set_text(&sb->state.sandbox_id, id, err);
 	if (r < 0)
@@ -232,11 +258,14 @@ take_prepared(struct sb_sandbox *sb, struct sb_error *err)
 	int r = sb_state_check(p, err);
 
 	if (r == 0 && strcmp(p->sandbox_id, s->sandbox_id) != 0)
-		r = sb_fail(err, SB_E_IDENTITY, "the provider prepared %s instead of %s", p->sandbox_id, s->sandbox_id);
+		r = sb_fail(err, SB_E_IDENTITY, "the provider prepared %s instead of %s",
+			p->sandbox_id, s->sandbox_id);
 	if (r == 0 && (!sb->prepared.launcher || !sb->prepared.tools))
-		r = sb_fail(err, SB_E_PROVIDER_NULL, "the provider gave no %s", sb->prepared.launcher ? "tool host" : "launcher");
+		r = sb_fail(err, SB_E_PROVIDER_NULL, "the provider gave no %s",
+			sb->prepared.launcher ? "tool host" : "launcher");
 	if (r == 0)
-		r = set_text(&s->instance_id, p->instance_id ? p->instance_id : s->instance_id, err);
+		r = set_text(&s->instance_id, p->instance_id ? p->instance_id : s->instance_id,
+			err);
 	if (r == 0)
 		r = set_text(&s->runtime_root, p->runtime_root, err);
 	if (r == 0)
@@ -263,7 +292,8 @@ add_answer(struct sb_sandbox *sb, const struct sb_hook_answer *a, struct sb_erro
 }
 
 static int
-prepare(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb_call *call, struct sb_error *err)
+prepare(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb_call *call,
+	struct sb_error *err)
 {
 	struct sb_call within = sb_call_within(call, sb->profile.prepare_timeout_ms);
 	struct sb_prepare_request req = SB_PREPARE_REQUEST_INIT;
@@ -296,8 +326,8 @@ prepare(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb_ca
 }
 
 static int
-start_held(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb_call *call, struct sb_sync_result *synced,
-	struct sb_error *err)
+start_held(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb_call *call,
+	struct sb_sync_result *synced, struct sb_error *err)
 {
 	struct sb_provider_sync so = SB_PROVIDER_SYNC_INIT;
 	struct sb_hook_info info = { .event = "ready", .state = &sb->state };
@@ -339,7 +369,9 @@ take_back(struct sb_sandbox *sb, const struct sb_error *why)
 	sb_prepared_free(&sb->prepared);
 	if (sb->fresh && (life == SB_LIFE_CREATING || life == SB_LIFE_PREPARED)) {
 		e = sb_sandbox_event_begin(sb, "destroy", NULL, NULL);
-		if (sb_sandbox_event_end(&e, sb_provider_destroy(sb->provider, &sb->state, true, &within, &err), &err, NULL) == 0) {
+		if (sb_sandbox_event_end(&e,
+			    sb_provider_destroy(sb->provider, &sb->state, true, &within, &err),
+			    &err, NULL) == 0) {
 			sb->state.ended_at = time(NULL);
 			life = SB_LIFE_DESTROYED;
 		}
@@ -351,8 +383,8 @@ take_back(struct sb_sandbox *sb, const struct sb_error *why)
 }
 
 int
-sb_sandbox_start(struct sb_keeper *k, const struct sb_start_opts *o, const struct sb_call *call, struct sb_sandbox **out,
-	struct sb_sync_result *synced, struct sb_error *err)
+sb_sandbox_start(struct sb_keeper *k, const struct sb_start_opts *o, const struct sb_call *call,
+	struct sb_sandbox **out, struct sb_sync_result *synced, struct sb_error *err)
 {
 	sb_auto(sb_sandbox) struct sb_sandbox *sb = sb_sandbox_new(k, err);
 	sb_auto(sb_sync_result) struct sb_sync_result own = { 0 };

@@ -20,13 +20,15 @@ fail_unsynced(struct sb_sandbox *sb, int code, struct sb_error *err)
 	sb_sandbox_event(sb, "sandbox.unsynced", code, err ? err->msg : NULL, -1);
 	sb_record_own(&sb->state, false);
 	(void)sb_record_save(sb, SB_LIFE_UNSYNCED, NULL);
-	return sb_wrap(err, code, "sandbox %s is kept, its work is not synced back yet (sbctl recover %s tries again)",
+	return sb_wrap(err, code,
+		"sandbox %s is kept, its work is not synced back yet (sbctl recover %s tries "
+		"again)",
 		sb->state.sandbox_id, sb->state.sandbox_id);
 }
 
 static int
-sync_back(struct sb_sandbox *sb, enum sb_when reason, const struct sb_stop_opts *o, const struct sb_call *call,
-	struct sb_sync_result *out, struct sb_error *err)
+sync_back(struct sb_sandbox *sb, enum sb_when reason, const struct sb_stop_opts *o,
+	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err)
 {
 	struct sb_call within = sb_call_within(call, sb->profile.sync_timeout_ms);
 	struct sb_provider_sync so = SB_PROVIDER_SYNC_INIT;
@@ -45,7 +47,8 @@ sync_back(struct sb_sandbox *sb, enum sb_when reason, const struct sb_stop_opts 
 }
 
 int
-sb_sandbox_end_held(struct sb_sandbox *sb, bool discard, const struct sb_call *call, struct sb_error *err)
+sb_sandbox_end_held(struct sb_sandbox *sb, bool discard, const struct sb_call *call,
+	struct sb_error *err)
 {
 	struct sb_call within = sb_call_within(call, sb->profile.destroy_timeout_ms);
 	struct event_span e = sb_sandbox_event_begin(sb, "destroy", NULL, NULL);
@@ -54,10 +57,13 @@ sb_sandbox_end_held(struct sb_sandbox *sb, bool discard, const struct sb_call *c
 
 	/* Terminals and the kept connection go first. */
 	sb_prepared_free(&sb->prepared);
-	r = sb_sandbox_event_end(&e, sb_provider_destroy(sb->provider, &sb->state, discard, &within, err), err, NULL);
+	r = sb_sandbox_event_end(&e,
+		sb_provider_destroy(sb->provider, &sb->state, discard, &within, err), err, NULL);
 	free(sb->state.last_error);
 	sb->state.last_error = r < 0 && err ? strdup(err->msg) : NULL;
-	life = r < 0 ? sb->state.life : sb->state.persist == SB_PERSIST_TRANSIENT ? SB_LIFE_DESTROYED : SB_LIFE_STOPPED;
+	life = r < 0                                      ? sb->state.life :
+		sb->state.persist == SB_PERSIST_TRANSIENT ? SB_LIFE_DESTROYED :
+							    SB_LIFE_STOPPED;
 	sb->state.ended_at = time(NULL);
 	sb_record_own(&sb->state, false);
 	if (r < 0) {
@@ -67,10 +73,13 @@ sb_sandbox_end_held(struct sb_sandbox *sb, bool discard, const struct sb_call *c
 	return sb_record_save(sb, life, err);
 }
 
-/* The provider looks once more: when something changed since the sync back, there is another one, and then the end. */
+/*
+ * The provider looks once more: when something changed since the sync back, there is another one,
+ * and then the end.
+ */
 static int
-end_safely(struct sb_sandbox *sb, const struct sb_stop_opts *o, const struct sb_call *call, struct sb_sync_result *out,
-	struct sb_error *err)
+end_safely(struct sb_sandbox *sb, const struct sb_stop_opts *o, const struct sb_call *call,
+	struct sb_sync_result *out, struct sb_error *err)
 {
 	int r = sb_sandbox_end_held(sb, false, call, err);
 
@@ -85,20 +94,23 @@ end_safely(struct sb_sandbox *sb, const struct sb_stop_opts *o, const struct sb_
 static bool
 may_end(struct sb_sandbox *sb, const struct sb_call *call)
 {
-	struct sb_hook_info info = { .event = "stop", .state = &sb->state, .will_destroy = sb->state.destroy_on_stop };
+	struct sb_hook_info info = { .event = "stop",
+		.state = &sb->state,
+		.will_destroy = sb->state.destroy_on_stop };
 	sb_auto(sb_hook_answer) struct sb_hook_answer said = { 0 };
 	struct sb_error err = { 0 };
 
 	if (sb_sandbox_hook(sb, &info, call, &said, &err) == 0)
 		return sb->state.destroy_on_stop;
-	sb_log(&sb->k->log, SB_LOG_WARN, "session", "sandbox %s is kept: %s", sb->state.sandbox_id, err.msg);
+	sb_log(&sb->k->log, SB_LOG_WARN, "session", "sandbox %s is kept: %s", sb->state.sandbox_id,
+		err.msg);
 	sb->state.destroy_on_stop = false;
 	return false;
 }
 
 int
-sb_sandbox_stop_held(struct sb_sandbox *sb, enum sb_when reason, const struct sb_stop_opts *o, const struct sb_call *call,
-	struct sb_sync_result *out, struct sb_error *err)
+sb_sandbox_stop_held(struct sb_sandbox *sb, enum sb_when reason, const struct sb_stop_opts *o,
+	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err)
 {
 	int r = 0;
 
@@ -109,7 +121,9 @@ sb_sandbox_stop_held(struct sb_sandbox *sb, enum sb_when reason, const struct sb
 	if (r == 0 && o->snapshot) {
 		struct event_span e = sb_sandbox_event_begin(sb, "snapshot", NULL, NULL);
 
-		r = sb_sandbox_event_end(&e, sb_provider_snapshot(sb->provider, &sb->state, o->snapshot, call, err), err, NULL);
+		r = sb_sandbox_event_end(&e,
+			sb_provider_snapshot(sb->provider, &sb->state, o->snapshot, call, err), err,
+			NULL);
 	}
 	if (r < 0)
 		return r;
@@ -139,14 +153,16 @@ sb_sandbox_stop(struct sb_sandbox *sb, const struct sb_stop_opts *o, const struc
 		return r;
 	if (code >= 0)
 		sb->state.exit_code = code;
-	r = sb_sandbox_stop_held(sb, o->crashed || atomic_load(&sb->failed) ? SB_WHEN_CRASH : SB_WHEN_STOP, o, call, out, err);
+	r = sb_sandbox_stop_held(sb,
+		o->crashed || atomic_load(&sb->failed) ? SB_WHEN_CRASH : SB_WHEN_STOP, o, call, out,
+		err);
 	sb_record_unlock(sb);
 	return r;
 }
 
 int
-sb_sandbox_destroy(struct sb_sandbox *sb, bool discard, const struct sb_call *call, struct sb_sync_result *out,
-	struct sb_error *err)
+sb_sandbox_destroy(struct sb_sandbox *sb, bool discard, const struct sb_call *call,
+	struct sb_sync_result *out, struct sb_error *err)
 {
 	static const struct sb_stop_opts defaults = SB_STOP_OPTS_INIT;
 	struct sb_error own = { 0 };
@@ -170,7 +186,8 @@ sb_sandbox_destroy(struct sb_sandbox *sb, bool discard, const struct sb_call *ca
 	if (r == 0 && discard && sb->state.life == SB_LIFE_ACTIVE)
 		r = sb_record_save(sb, SB_LIFE_STOPPING, err);
 	if (r == 0)
-		r = discard ? sb_sandbox_end_held(sb, true, call, err) : end_safely(sb, &defaults, call, out, err);
+		r = discard ? sb_sandbox_end_held(sb, true, call, err) :
+			      end_safely(sb, &defaults, call, out, err);
 	sb_record_unlock(sb);
 	return r;
 }

@@ -125,15 +125,18 @@ static void
 note_sync(struct sb_sandbox *sb, int code, const struct sb_error *err)
 {
 	free(sb->state.last_sync_error);
-	sb->state.last_sync_error = code < 0 ? strdup(err && err->msg[0] ? err->msg : sb_code_text(code)) : NULL;
+	sb->state.last_sync_error =
+		code < 0 ? strdup(err && err->msg[0] ? err->msg : sb_code_text(code)) : NULL;
 	sb->state.last_sync_at = time(NULL);
 }
 
 int
-sb_sandbox_sync_held(struct sb_sandbox *sb, enum sb_way way, const struct sb_provider_sync *o, const struct sb_call *call,
-	struct sb_sync_result *out, struct sb_error *err)
+sb_sandbox_sync_held(struct sb_sandbox *sb, enum sb_way way, const struct sb_provider_sync *o,
+	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err)
 {
-	struct sb_hook_info info = { .event = "sync.before", .state = &sb->state, .reason = sb_when_name(o->reason),
+	struct sb_hook_info info = { .event = "sync.before",
+		.state = &sb->state,
+		.reason = sb_when_name(o->reason),
 		.direction = sb_way_name(way) };
 	sb_auto(sb_hook_answer) struct sb_hook_answer said = { 0 };
 	sb_auto(sb_hook_answer) struct sb_hook_answer after = { 0 };
@@ -162,7 +165,8 @@ sb_sandbox_sync_held(struct sb_sandbox *sb, enum sb_way way, const struct sb_pro
 		r = sb_sandbox_hook(sb, &info, call, &after, err);
 		/* What has been synced is synced: only a start can still be refused. */
 		if (r < 0 && o->reason != SB_WHEN_START) {
-			sb_log(&sb->k->log, SB_LOG_WARN, "session", "sandbox %s: %s", sb->state.sandbox_id, err->msg);
+			sb_log(&sb->k->log, SB_LOG_WARN, "session", "sandbox %s: %s",
+				sb->state.sandbox_id, err->msg);
 			r = 0;
 		}
 	}
@@ -182,14 +186,21 @@ sb_sandbox_sync(struct sb_sandbox *sb, const struct sb_provider_sync *o, const s
 	if (r < 0)
 		return r;
 	life = sb->state.life;
-	if (life != SB_LIFE_ACTIVE && life != SB_LIFE_UNSYNCED && life != SB_LIFE_STOPPING && life != SB_LIFE_STOPPED) {
-		r = sb_fail(err, SB_E_STATE, "sandbox %s is %s: there is nothing to sync", sb->state.sandbox_id, sb_life_name(life));
+	if (life != SB_LIFE_ACTIVE && life != SB_LIFE_UNSYNCED && life != SB_LIFE_STOPPING &&
+		life != SB_LIFE_STOPPED) {
+		r = sb_fail(err, SB_E_STATE, "sandbox %s is %s: there is nothing to sync",
+			sb->state.sandbox_id, sb_life_name(life));
 	} else {
 		with.reason = SB_WHEN_TURN;
 		r = sb_sandbox_sync_held(sb, SB_WAY_TO_RUNTIME, &with, call, out, err);
 		if (!with.dry_run) {
-			/* A sync both ways that failed while something runs will be tried again; afterwards it must not be forgotten. */
-			saved = sb_record_save(sb, r < 0 && life == SB_LIFE_STOPPING ? SB_LIFE_UNSYNCED : life, r < 0 ? NULL : err);
+			/*
+			 * A sync both ways that failed while something runs will be tried again;
+			 * afterwards it must not be forgotten.
+			 */
+			saved = sb_record_save(sb,
+				r < 0 && life == SB_LIFE_STOPPING ? SB_LIFE_UNSYNCED : life,
+				r < 0 ? NULL : err);
 			r = r < 0 ? r : saved;
 		}
 	}
@@ -198,10 +209,12 @@ sb_sandbox_sync(struct sb_sandbox *sb, const struct sb_provider_sync *o, const s
 }
 
 int
-sb_sandbox_turn(struct sb_sandbox *sb, const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err)
+sb_sandbox_turn(struct sb_sandbox *sb, const struct sb_call *call, struct sb_sync_result *out,
+	struct sb_error *err)
 {
 	struct sb_provider_sync o = SB_PROVIDER_SYNC_INIT;
 
 	memset(out, 0, sizeof *out);
-	return sb->state.sync_mode == SB_SYNC_MODE_TURN ? sb_sandbox_sync(sb, &o, call, out, err) : 0;
+	return sb->state.sync_mode == SB_SYNC_MODE_TURN ? sb_sandbox_sync(sb, &o, call, out, err) :
+							  0;
 }

@@ -76,11 +76,14 @@ check_id(const char *id, struct sb_error *err)
 
 	for (size_t i = 0; ok && i < n; i++)
 		ok = isalnum((unsigned char)id[i]) || strchr("-_.", id[i]);
-	return ok ? 0 : sb_fail(err, SB_E_INVAL, "'%s' is no id of a sandbox", sb_escape(id, n, shown, sizeof shown));
+	return ok ? 0 :
+		    sb_fail(err, SB_E_INVAL, "'%s' is no id of a sandbox",
+			    sb_escape(id, n, shown, sizeof shown));
 }
 
 /*
- * The record: lines "KEY VALUE\n" with values escaped for newline and backslash (paths may hold both).
+ * The record: lines "KEY VALUE\n" with values escaped for newline and backslash (paths may hold
+ * both).
  */
 static void
 add_line(struct sb_buf *b, const char *key, const char *value)
@@ -174,7 +177,8 @@ read_record(int dir, struct sb_box *box, struct sb_error *err)
 		return r;
 	if (!sb_str_starts((char *)b.data, RECORD_HEAD "\n"))
 		return sb_fail(err, SB_E_VERSION, "the record of a sandbox is of another version");
-	for (line = (char *)b.data + strlen(RECORD_HEAD) + 1; r == 0 && (next = strchr(line, '\n')); line = next + 1) {
+	for (line = (char *)b.data + strlen(RECORD_HEAD) + 1; r == 0 && (next = strchr(line, '\n'));
+		line = next + 1) {
 		char *value = strchr(line, ' ');
 
 		*next = '\0';
@@ -233,7 +237,8 @@ add_dir(struct sb_box *box, const char *base, const char *name, struct sb_error 
 		n--;
 	clean[n] = '\0';
 	p = clean + strspn(clean, ".-");
-	return sb_strlist_addf(&box->dirs, err, "%s/%s/dirs/%02zu-%s", base, box->id, box->dirs.n + 1, *p ? p : "dir");
+	return sb_strlist_addf(&box->dirs, err, "%s/%s/dirs/%02zu-%s", base, box->id,
+		box->dirs.n + 1, *p ? p : "dir");
 }
 
 static int
@@ -262,10 +267,13 @@ check_root(struct sb_box *box, struct sb_error *err)
 		return errno == ENOENT ? 0 : sb_fail_errno(err, "%s", box->root);
 	}
 	if (!S_ISDIR(st.st_mode))
-		return sb_fail(err, SB_E_EXISTS, "the runtime root '%s' is no directory", box->root);
+		return sb_fail(err, SB_E_EXISTS, "the runtime root '%s' is no directory",
+			box->root);
 	r = is_empty(box->root, err);
 	if (r == 0)
-		return sb_fail(err, SB_E_EXISTS, "the runtime root '%s' holds files of somebody else: empty it, or name another",
+		return sb_fail(err, SB_E_EXISTS,
+			"the runtime root '%s' holds files of somebody else: empty it, or name "
+			"another",
 			box->root);
 	return r < 0 ? r : 0;
 }
@@ -293,9 +301,12 @@ design(const struct sb_box_wish *w, const char *base, struct sb_box *box, struct
 
 	box->id = strdup(w->id);
 	box->instance = r < 0 ? NULL : strdup(sb_str_hex(word, sizeof word, hex));
-	box->root = w->root && *w->root ? named_root(w->root, err) : sb_str_printf("%s/%s/root", base, w->id);
+	box->root = w->root && *w->root ? named_root(w->root, err) :
+					  sb_str_printf("%s/%s/root", base, w->id);
 	if (r < 0 || !box->id || !box->instance || !box->root)
-		return r < 0 ? r : err && err->code ? err->code : sb_fail(err, SB_E_NOMEM, "out of memory");
+		return r < 0             ? r :
+			err && err->code ? err->code :
+					   sb_fail(err, SB_E_NOMEM, "out of memory");
 	r = check_root(box, err);
 	for (size_t i = 0; r == 0 && w->names && w->names[i]; i++)
 		r = add_dir(box, base, w->names[i], err);
@@ -321,8 +332,9 @@ make_dirs(const struct sb_box *box, struct sb_error *err)
 }
 
 /*
- * A removal that was interrupted leaves half a tree, which must never read as "all of that was deleted": from this mark on, which
- * comes before the first file goes, the sandbox is not there for anybody but the next destroy.
+ * A removal that was interrupted leaves half a tree, which must never read as "all of that was
+ * deleted": from this mark on, which comes before the first file goes, the sandbox is not there for
+ * anybody but the next destroy.
  */
 static bool
 is_doomed(int dir)
@@ -371,7 +383,8 @@ sb_box_prepare(const struct sb_box_wish *w, struct sb_box *out, struct sb_error 
 	if (r < 0)
 		return r;
 	lock = openat(dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	r = lock < 0 ? sb_fail_errno(err, "%s/%s/lock", base, w->id) : sb_file_lock(lock, 10000, err);
+	r = lock < 0 ? sb_fail_errno(err, "%s/%s/lock", base, w->id) :
+		       sb_file_lock(lock, 10000, err);
 	if (r < 0)
 		return r;
 	r = read_record(dir, &box, &why);
@@ -408,7 +421,8 @@ has_label(const struct sb_box *box, const char *label)
 }
 
 int
-sb_box_find(const char *id, const char *instance, const char *const *labels, struct sb_box *out, struct sb_error *err)
+sb_box_find(const char *id, const char *instance, const char *const *labels, struct sb_box *out,
+	struct sb_error *err)
 {
 	sb_auto(sb_box) struct sb_box box = { 0 };
 	sb_autofree char *base = NULL;
@@ -423,11 +437,13 @@ sb_box_find(const char *id, const char *instance, const char *const *labels, str
 	if (base_fd >= 0)
 		dir = openat(base_fd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
-		return base_fd == SB_E_NOTFOUND || (base_fd >= 0 && errno == ENOENT) ? not_found(id, err)
-										      : sb_fail_errno(err, "sandbox '%s'", id);
+		return base_fd == SB_E_NOTFOUND || (base_fd >= 0 && errno == ENOENT) ?
+			not_found(id, err) :
+			sb_fail_errno(err, "sandbox '%s'", id);
 	r = is_doomed(dir) ? SB_E_NOTFOUND : read_record(dir, &box, &why);
 	if (r < 0)
-		return r == SB_E_NOTFOUND ? not_found(id, err) : sb_fail(err, r, "sandbox '%s': %s", id, why.msg);
+		return r == SB_E_NOTFOUND ? not_found(id, err) :
+					    sb_fail(err, r, "sandbox '%s': %s", id, why.msg);
 	meant = is_meant(&box, instance);
 	for (; meant && labels && *labels; labels++)
 		meant = has_label(&box, *labels);
@@ -457,7 +473,8 @@ empty_dir(const char *path, struct sb_error *err)
 static int
 remove_root(const struct sb_box *box, const char *base, struct sb_error *err)
 {
-	sb_autofree char *parent = strdup(box->root), *folder = sb_str_printf("%s/%s/", base, box->id);
+	sb_autofree char *parent = strdup(box->root),
+			 *folder = sb_str_printf("%s/%s/", base, box->id);
 	char *slash = parent ? strrchr(parent, '/') : NULL;
 	sb_autoclose int fd = -1;
 
@@ -472,12 +489,14 @@ remove_root(const struct sb_box *box, const char *base, struct sb_error *err)
 	fd = open(*parent ? parent : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? 0 : sb_fail_errno(err, "%s", parent);
-	return slash[1] ? sb_path_remove_tree(fd, slash + 1, err) : sb_fail(err, SB_E_INVAL, "the root of a sandbox is '/'");
+	return slash[1] ? sb_path_remove_tree(fd, slash + 1, err) :
+			  sb_fail(err, SB_E_INVAL, "the root of a sandbox is '/'");
 }
 
 /* Everything of the sandbox; the record last: until then it can be found and destroyed again. */
 static int
-remove_all(int base_fd, int dir, const char *base, const struct sb_box *box, const char *id, struct sb_error *err)
+remove_all(int base_fd, int dir, const char *base, const struct sb_box *box, const char *id,
+	struct sb_error *err)
 {
 	int r = sb_file_replace(dir, DOOMED, "", 0, 0600, err);
 
@@ -505,7 +524,9 @@ sb_box_destroy(const char *id, const char *instance, struct sb_error *err)
 	if (base_fd >= 0)
 		dir = openat(base_fd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
-		return base_fd == SB_E_NOTFOUND || (base_fd >= 0 && errno == ENOENT) ? 0 : sb_fail_errno(err, "sandbox '%s'", id);
+		return base_fd == SB_E_NOTFOUND || (base_fd >= 0 && errno == ENOENT) ?
+			0 :
+			sb_fail_errno(err, "sandbox '%s'", id);
 	/* One of a connection that was cut may still be at it. */
 	lock = openat(dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (lock < 0)
@@ -514,7 +535,9 @@ sb_box_destroy(const char *id, const char *instance, struct sb_error *err)
 	if (r < 0)
 		return r;
 	r = read_record(dir, &box, &why);
-	/* Without a record there is nothing but the folder: it was never made, or is all but gone. */
+	/*
+	 * Without a record there is nothing but the folder: it was never made, or is all but gone.
+	 */
 	if (r == SB_E_NOTFOUND)
 		return is_doomed(dir) ? sb_path_remove_tree(base_fd, id, err) : 0;
 	if (r < 0)

@@ -26,8 +26,9 @@ holds(const char *name, size_t len, const char *word)
 bool
 sb_env_secret(const char *name, size_t len)
 {
-	static const char *const words[] = { "API_KEY", "APIKEY", "ACCESS_KEY", "PRIVATE_KEY", "TOKEN", "SECRET",
-		"PASSWORD", "PASSWD", "CREDENTIAL", "AUTH", "COOKIE", "SESSION" };
+	static const char *const words[] = { "API_KEY", "APIKEY", "ACCESS_KEY", "PRIVATE_KEY",
+		"TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH", "COOKIE",
+		"SESSION" };
 
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		if (holds(name, len, words[i]))
@@ -133,7 +134,8 @@ sb_env_find(const struct sb_strlist *env, const char *name, char **out, struct s
 		const char *colon = strchrnul(path, ':');
 
 		if (*path == '/') {
-			sb_autofree char *file = sb_str_printf("%.*s/%s", (int)(colon - path), path, name);
+			sb_autofree char *file =
+				sb_str_printf("%.*s/%s", (int)(colon - path), path, name);
 
 			if (!file)
 				return sb_fail(err, SB_E_NOMEM, "out of memory");

@@ -9,8 +9,9 @@
 /* Environments as lists "NAME=VALUE". */
 
 /*
- * Does the name look like that of a secret? API_KEY, APIKEY, ACCESS_KEY, PRIVATE_KEY, TOKEN, SECRET, PASSWORD, PASSWD,
- * CREDENTIAL, AUTH, COOKIE or SESSION anywhere, or _KEY at the end, in any case.
+ * Does the name look like that of a secret? API_KEY, APIKEY, ACCESS_KEY, PRIVATE_KEY, TOKEN,
+ * SECRET, PASSWORD, PASSWD, CREDENTIAL, AUTH, COOKIE or SESSION anywhere, or _KEY at the end, in
+ * any case.
  */
 bool sb_env_secret(const char *name, size_t len);
 
@@ -23,12 +24,17 @@ int sb_env_set(struct sb_strlist *env, const char *entry, struct sb_error *err);
 /* The value of `name`, or NULL. */
 const char *sb_env_get(const struct sb_strlist *env, const char *name);
 
-/* This process's environment; with `filtered`, without what looks like a secret. Then `more` (may be NULL) on top, as it is. */
-int sb_env_build(bool filtered, const char *const *more, struct sb_strlist *out, struct sb_error *err);
+/*
+ * This process's environment; with `filtered`, without what looks like a secret. Then `more` (may
+ * be NULL) on top, as it is.
+ */
+int sb_env_build(bool filtered, const char *const *more, struct sb_strlist *out,
+	struct sb_error *err);
 
 /*
- * The file that `name` means with the PATH of `env` (relative entries of it are ignored); a name with a slash is itself.
- * A new string. SB_E_NOTFOUND, or SB_E_DENIED for one that may not be executed.
+ * The file that `name` means with the PATH of `env` (relative entries of it are ignored); a name
+ * with a slash is itself. A new string. SB_E_NOTFOUND, or SB_E_DENIED for one that may not be
+ * executed.
  */
 int sb_env_find(const struct sb_strlist *env, const char *name, char **out, struct sb_error *err);
 

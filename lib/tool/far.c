@@ -209,8 +209,9 @@ break_off(struct sb_far *f, const struct sb_error *why)
 }
 
 static int
-send_request(struct sb_far *f, const struct waiter *w, enum sb_serve_op op, const struct sb_buf *args,
-	const struct sb_cancel *cancel, sb_deadline d, struct sb_error *err)
+send_request(struct sb_far *f, const struct waiter *w, enum sb_serve_op op,
+	const struct sb_buf *args, const struct sb_cancel *cancel, sb_deadline d,
+	struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf b;
 	int r;
@@ -262,8 +263,8 @@ await(struct waiter *w, const struct sb_cancel *cancel, sb_deadline d, struct sb
 }
 
 int
-sb_far_ask(struct sb_far *f, enum sb_serve_op op, const struct sb_buf *args, const struct sb_cancel *cancel,
-	sb_deadline d, struct sb_buf *reply, struct sb_error *err)
+sb_far_ask(struct sb_far *f, enum sb_serve_op op, const struct sb_buf *args,
+	const struct sb_cancel *cancel, sb_deadline d, struct sb_buf *reply, struct sb_error *err)
 {
 	struct waiter w = { .reply = reply };
 	int r;

@@ -7,8 +7,8 @@
 #include <tool/serve.h>
 
 /*
- * The other end of sb_serve_run. Any thread may ask, several at once. A request given up by cancel or deadline may still be carried
- * out over there; its answer is dropped.
+ * The other end of sb_serve_run. Any thread may ask, several at once. A request given up by cancel
+ * or deadline may still be carried out over there; its answer is dropped.
  */
 struct sb_far;
 
@@ -18,11 +18,12 @@ struct sb_far *sb_far_new(int rfd, int wfd, struct sb_error *err);
 void sb_far_free(struct sb_far *f);
 
 /*
- * Sends `args` and waits for the answer: 0 with the results in `reply` (initialised by this call, freed by the caller, also on
- * failure), or the code and text from over there, or the failure of the connection.
+ * Sends `args` and waits for the answer: 0 with the results in `reply` (initialised by this call,
+ * freed by the caller, also on failure), or the code and text from over there, or the failure of
+ * the connection.
  */
-int sb_far_ask(struct sb_far *f, enum sb_serve_op op, const struct sb_buf *args, const struct sb_cancel *cancel,
-	sb_deadline d, struct sb_buf *reply, struct sb_error *err);
+int sb_far_ask(struct sb_far *f, enum sb_serve_op op, const struct sb_buf *args,
+	const struct sb_cancel *cancel, sb_deadline d, struct sb_buf *reply, struct sb_error *err);
 
 /* 0 while it can be asked. */
 int sb_far_check(struct sb_far *f, struct sb_error *err);

@@ -71,7 +71,8 @@ sb_frame_write(int fd, const void *data, size_t len, const struct sb_cancel *can
 }
 
 ssize_t
-sb_frame_read(int fd, void *data, size_t len, const struct sb_cancel *cancel, sb_deadline d, struct sb_error *err)
+sb_frame_read(int fd, void *data, size_t len, const struct sb_cancel *cancel, sb_deadline d,
+	struct sb_error *err)
 {
 	for (;;) {
 		ssize_t n;
@@ -88,7 +89,8 @@ sb_frame_read(int fd, void *data, size_t len, const struct sb_cancel *cancel, sb
 }
 
 static int
-read_full(int fd, uint8_t *p, size_t len, const struct sb_cancel *cancel, sb_deadline d, struct sb_error *err)
+read_full(int fd, uint8_t *p, size_t len, const struct sb_cancel *cancel, sb_deadline d,
+	struct sb_error *err)
 {
 	while (len) {
 		ssize_t n = sb_frame_read(fd, p, len, cancel, d, err);
@@ -104,9 +106,11 @@ read_full(int fd, uint8_t *p, size_t len, const struct sb_cancel *cancel, sb_dea
 }
 
 int
-sb_frame_send(int fd, const struct sb_buf *b, const struct sb_cancel *cancel, sb_deadline d, struct sb_error *err)
+sb_frame_send(int fd, const struct sb_buf *b, const struct sb_cancel *cancel, sb_deadline d,
+	struct sb_error *err)
 {
-	uint8_t head[4] = { (uint8_t)b->len, (uint8_t)(b->len >> 8), (uint8_t)(b->len >> 16), (uint8_t)(b->len >> 24) };
+	uint8_t head[4] = { (uint8_t)b->len, (uint8_t)(b->len >> 8), (uint8_t)(b->len >> 16),
+		(uint8_t)(b->len >> 24) };
 	int r = sb_buf_check(b, "a message", err);
 
 	if (r == 0 && b->len > SB_FRAME_MAX)
@@ -128,7 +132,8 @@ sb_frame_recv(int fd, size_t max, struct sb_buf *out, const struct sb_cancel *ca
 		return r;
 	len = head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
 	if (len > max)
-		return sb_fail(err, SB_E_PROTO, "a message of %zu bytes is announced, at most %zu are allowed", len, max);
+		return sb_fail(err, SB_E_PROTO,
+			"a message of %zu bytes is announced, at most %zu are allowed", len, max);
 	sb_buf_reset(out);
 	/* Memory follows what has come, not what was announced. */
 	while (r == 0 && got < len) {

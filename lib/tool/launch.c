@@ -135,7 +135,8 @@ struct run {
 static void
 catch_signals(struct run *run)
 {
-	static const int ours[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGTSTP };
+	static const int ours[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM,
+		SIGCONT, SIGTSTP };
 
 	(void)sigemptyset(&run->set);
 	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
@@ -158,7 +159,8 @@ hand_on(struct run *run)
 		unsigned size = (unsigned)si.si_value.sival_int;
 
 		if (sig == SB_LAUNCH_SIG_SIZE)
-			(void)sb_proc_resize(run->proc, (unsigned short)(size >> 16), (unsigned short)size, NULL);
+			(void)sb_proc_resize(run->proc, (unsigned short)(size >> 16),
+				(unsigned short)size, NULL);
 		else
 			sb_proc_signal(run->proc, sig == SB_LAUNCH_SIG_KILL ? SIGKILL : sig);
 	}
@@ -249,7 +251,8 @@ watch_tty(struct run *run)
 
 /* The exit code, or why it did not start. */
 static int
-run_it(struct run *run, const struct spec *s, const struct sb_strlist *env, int *sig, struct sb_error *err)
+run_it(struct run *run, const struct spec *s, const struct sb_strlist *env, int *sig,
+	struct sb_error *err)
 {
 	struct sb_proc_opts o = SB_PROC_OPTS_INIT;
 	struct sb_proc_exit how = { 0 };
@@ -293,7 +296,8 @@ sb_launch_serve(void)
 		code = run_it(&run, &s, &env, &sig, &err);
 		if (code < 0) {
 			/* Found, yet not to be executed. As a shell would tell it. */
-			(void)sb_frame_write(STDERR_FILENO, err.msg, strlen(err.msg), NULL, sb_deadline_in(5000), NULL);
+			(void)sb_frame_write(STDERR_FILENO, err.msg, strlen(err.msg), NULL,
+				sb_deadline_in(5000), NULL);
 			code = code == SB_E_NOTFOUND ? 127 : 126;
 		}
 		(void)snprintf(rest, sizeof rest, ":%d:%d", code, sig);

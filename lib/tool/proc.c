@@ -42,13 +42,13 @@ struct sb_proc {
 	struct sb_child child; /* the watcher's, but for `in` and `out` */
 	pid_t pid;
 	int stop_ms;
-	int text_fd;  /* what the window is filled from */
-	int copy_fd;  /* where stderr goes too; -1: nowhere */
+	int text_fd; /* what the window is filled from */
+	int copy_fd; /* where stderr goes too; -1: nowhere */
 	bool tty;
 	char wait[4096]; /* the block that waits for `copy_fd`; PIPE_BUF */
 	size_t wait_at, wait_len;
-	int wake_fd;  /* eventfd: look at the requests */
-	int done_fd;  /* eventfd: set once, at the end */
+	int wake_fd; /* eventfd: look at the requests */
+	int done_fd; /* eventfd: set once, at the end */
 	pthread_t watcher;
 
 	pthread_mutex_t mu;
@@ -110,7 +110,8 @@ signal_group(const struct sb_proc *p, int sig)
 	while (d && (e = readdir(d))) {
 		int64_t pid;
 
-		if (in_group(e->d_name, p->pid) && sb_str_to_i64(e->d_name, 1, INT32_MAX, &pid) && pid != p->pid)
+		if (in_group(e->d_name, p->pid) && sb_str_to_i64(e->d_name, 1, INT32_MAX, &pid) &&
+			pid != p->pid)
 			(void)kill((pid_t)pid, sig);
 	}
 }
@@ -284,7 +285,8 @@ finish(struct watch *w)
 	(void)sb_child_wait(&p->child, NULL, SB_NEVER, NULL);
 	status = p->child.status;
 	code = sb_child_exit_code(&p->child);
-	p->how = (struct sb_proc_exit){ .code = code, .signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
+	p->how = (struct sb_proc_exit){ .code = code,
+		.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
 		.stopped = p->stop_asked || p->kill_asked };
 	p->ended = true;
 	close_stdin(p);
@@ -300,7 +302,8 @@ watch(void *arg)
 
 	while (!sb_child_ended(&p->child)) {
 		struct pollfd fds[3] = {
-			{ .fd = p->wait_len ? p->copy_fd : p->text_fd, .events = p->wait_len ? POLLOUT : POLLIN },
+			{ .fd = p->wait_len ? p->copy_fd : p->text_fd,
+				.events = p->wait_len ? POLLOUT : POLLIN },
 			{ .fd = p->child.pidfd, .events = POLLIN },
 			{ .fd = p->wake_fd, .events = POLLIN },
 		};
@@ -344,10 +347,12 @@ release(struct sb_proc *p)
 static int
 open_ends(const struct sb_proc_opts *o, int *near, int *far, struct sb_error *err)
 {
-	struct winsize size = { .ws_row = o->rows ? o->rows : 24, .ws_col = o->cols ? o->cols : 80 };
+	struct winsize size = { .ws_row = o->rows ? o->rows : 24,
+		.ws_col = o->cols ? o->cols : 80 };
 	int ends[2];
 
-	if (o->tty ? openpty(&ends[0], &ends[1], NULL, NULL, &size) < 0 : pipe2(ends, O_CLOEXEC) < 0)
+	if (o->tty ? openpty(&ends[0], &ends[1], NULL, NULL, &size) < 0 :
+		     pipe2(ends, O_CLOEXEC) < 0)
 		return sb_fail_errno(err, o->tty ? "terminal" : "pipe");
 	(void)fcntl(ends[0], F_SETFD, FD_CLOEXEC);
 	(void)fcntl(ends[1], F_SETFD, FD_CLOEXEC);
@@ -383,7 +388,9 @@ spawn(struct sb_proc *p, const struct sb_proc_opts *o, struct sb_error *err)
 	so.env = env.n ? (const char *const *)env.v : (const char *const[]){ NULL };
 	so.cwd = o->cwd;
 	so.new_session = so.controlling_tty = o->tty;
-	so.io[1] = so.io[2] = o->captured || o->tty ? SB_SPAWN_FD : o->inherit ? SB_SPAWN_INHERIT : SB_SPAWN_PIPE;
+	so.io[1] = so.io[2] = o->captured || o->tty ? SB_SPAWN_FD :
+		o->inherit                          ? SB_SPAWN_INHERIT :
+						      SB_SPAWN_PIPE;
 	so.io[0] = o->captured ? SB_SPAWN_NULL : so.io[1];
 	so.fds[0] = so.fds[1] = so.fds[2] = far;
 	r = sb_spawn((const char *const *)argv.v, &so, &p->child, err);
@@ -484,8 +491,8 @@ sb_proc_text(struct sb_proc *p, struct sb_buf *out)
 }
 
 int
-sb_proc_wait(struct sb_proc *p, const struct sb_cancel *cancel, sb_deadline d, struct sb_proc_exit *out,
-	struct sb_error *err)
+sb_proc_wait(struct sb_proc *p, const struct sb_cancel *cancel, sb_deadline d,
+	struct sb_proc_exit *out, struct sb_error *err)
 {
 	for (;;) {
 		struct pollfd fds[2] = {
@@ -500,7 +507,9 @@ sb_proc_wait(struct sb_proc *p, const struct sb_cancel *cancel, sb_deadline d, s
 				*out = p->how;
 			r = p->failed;
 			(void)pthread_mutex_unlock(&p->mu);
-			return r < 0 ? sb_fail(err, r, "process group %d would not die", (int)p->pid) : 0;
+			return r < 0 ?
+				sb_fail(err, r, "process group %d would not die", (int)p->pid) :
+				0;
 		}
 		(void)pthread_mutex_unlock(&p->mu);
 		r = sb_check_alive(cancel, d, "wait for a process", err);

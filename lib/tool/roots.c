@@ -208,7 +208,8 @@ step(struct walk *w, struct sb_error *err)
 	int r;
 
 	if (len > NAME_MAX)
-		return sb_fail(err, SB_E_INVAL, "a name in the path is longer than %d bytes", NAME_MAX);
+		return sb_fail(err, SB_E_INVAL, "a name in the path is longer than %d bytes",
+			NAME_MAX);
 	memcpy(name, w->rest.data, len);
 	name[len] = '\0';
 	sb_buf_consume(&w->rest, w->rest.data[len] ? len + 1 : len);
@@ -233,7 +234,10 @@ step(struct walk *w, struct sb_error *err)
 	return S_ISLNK(st.st_mode) ? follow(w, err) : 0;
 }
 
-/* An absolute path that begins outside may still lead inside: /proc/self/cwd, or a link to the root. */
+/*
+ * An absolute path that begins outside may still lead inside: /proc/self/cwd, or a link to the
+ * root.
+ */
 static int
 canonical(struct walk *w, const char *path, char **out, struct sb_error *err)
 {
@@ -297,7 +301,8 @@ resolve(struct walk *w, const char *path, struct sb_resolved *out, struct sb_err
 }
 
 int
-sb_roots_resolve(const struct sb_roots *roots, const char *path, struct sb_resolved *out, struct sb_error *err)
+sb_roots_resolve(const struct sb_roots *roots, const char *path, struct sb_resolved *out,
+	struct sb_error *err)
 {
 	struct walk w = { .roots = roots };
 	sb_autofree char *text = NULL;

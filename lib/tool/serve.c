@@ -172,7 +172,9 @@ do_term(struct ask *a, struct sb_error *err)
 	switch (a->op) {
 	case SB_SERVE_TERM_KILL: return sb_terms_kill(a->s->terms, id, err);
 	case SB_SERVE_TERM_RELEASE: return sb_terms_release(a->s->terms, id, err);
-	case SB_SERVE_TERM_WAIT: r = sb_terms_wait(a->s->terms, id, a->s->end, SB_NEVER, &how, err); break;
+	case SB_SERVE_TERM_WAIT:
+		r = sb_terms_wait(a->s->terms, id, a->s->end, SB_NEVER, &how, err);
+		break;
 	default:
 		r = sb_terms_output(a->s->terms, id, &text, &cut, &ended, &how, err);
 		if (r < 0)
@@ -191,8 +193,9 @@ do_signal(struct ask *a, struct sb_error *err)
 	uint64_t pid = sb_cursor_varint(&a->c), sig = sb_cursor_varint(&a->c);
 	union sigval value = { .sival_int = (int)sb_cursor_u32(&a->c) };
 	int real = sig == SB_SERVE_SIG_KILL ? SB_LAUNCH_SIG_KILL :
-		sig == SB_SERVE_SIG_SIZE ? SB_LAUNCH_SIG_SIZE :
-		sig == SIGKILL ? SB_LAUNCH_SIG_KILL : (int)sig;
+		sig == SB_SERVE_SIG_SIZE    ? SB_LAUNCH_SIG_SIZE :
+		sig == SIGKILL              ? SB_LAUNCH_SIG_KILL :
+					      (int)sig;
 
 	if (a->c.bad || pid < 2 || pid > INT32_MAX || real < 0 || real > SIGRTMAX)
 		return damaged(err);
@@ -240,7 +243,8 @@ do_box(struct ask *a, struct sb_error *err)
 	w.may_create = a->op == SB_SERVE_BOX_PREPARE && sb_cursor_u8(&a->c);
 	if (a->c.bad)
 		return damaged(err);
-	r = a->op == SB_SERVE_BOX_PREPARE ? sb_box_prepare(&w, &box, err) : sb_box_find(id, instance, w.labels, &box, err);
+	r = a->op == SB_SERVE_BOX_PREPARE ? sb_box_prepare(&w, &box, err) :
+					    sb_box_find(id, instance, w.labels, &box, err);
 	if (r == 0)
 		add_box(&a->out, &box);
 	return r;
@@ -315,7 +319,8 @@ answer_slowly(void *arg)
 static bool
 is_slow(uint8_t op)
 {
-	return op == SB_SERVE_TERM_WAIT || op == SB_SERVE_TERM_RELEASE || op == SB_SERVE_BOX_DESTROY;
+	return op == SB_SERVE_TERM_WAIT || op == SB_SERVE_TERM_RELEASE ||
+		op == SB_SERVE_BOX_DESTROY;
 }
 
 /* In a thread of its own where it may take long. */

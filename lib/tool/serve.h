@@ -5,11 +5,11 @@
 #include <sb/error.h>
 
 /*
- * Files, terminals and boxes of this machine for somebody elsewhere ("sbsync-agent tools"): messages (tool/frame.h) each way.
- *   request  u32 number, u8 operation, then its arguments
- *   answer   u32 number, svarint code, then a text when the code is negative, else the results
- * Answers come as they are ready, not in order. Integers are little-endian or varints, texts are length and bytes, a list is its
- * count and its texts.
+ * Files, terminals and boxes of this machine for somebody elsewhere ("sbsync-agent tools"):
+ * messages (tool/frame.h) each way. request  u32 number, u8 operation, then its arguments answer
+ * u32 number, svarint code, then a text when the code is negative, else the results Answers come as
+ * they are ready, not in order. Integers are little-endian or varints, texts are length and bytes,
+ * a list is its count and its texts.
  */
 enum sb_serve_op {
 	SB_SERVE_ROOTS = 1,    /* texts: the roots of what follows -> */
@@ -17,14 +17,16 @@ enum sb_serve_op {
 	SB_SERVE_WRITE,        /* path, bytes -> */
 	SB_SERVE_RESOLVE,      /* path -> path */
 	SB_SERVE_TERM_CREATE,  /* command, args, env, cwd, svarint window -> name */
-	SB_SERVE_TERM_OUTPUT,  /* name -> bytes, u8 truncated, u8 ended, varint code, varint signal, u8 stopped */
+	SB_SERVE_TERM_OUTPUT,  /* name -> bytes, u8 truncated, u8 ended, varint code, varint signal,
+				  u8 stopped */
 	SB_SERVE_TERM_WAIT,    /* name -> varint code, varint signal, u8 stopped */
 	SB_SERVE_TERM_KILL,    /* name -> */
 	SB_SERVE_TERM_RELEASE, /* name -> */
-	SB_SERVE_SIGNAL,       /* varint pid of an agent that launched something, varint signal, u32 value -> */
-	SB_SERVE_BOX_PREPARE,  /* id, instance, root, names, labels, u8 may_create -> box */
-	SB_SERVE_BOX_FIND,     /* id, instance, labels -> box */
-	SB_SERVE_BOX_DESTROY,  /* id, instance -> */
+	SB_SERVE_SIGNAL, /* varint pid of an agent that launched something, varint signal, u32 value
+			    -> */
+	SB_SERVE_BOX_PREPARE, /* id, instance, root, names, labels, u8 may_create -> box */
+	SB_SERVE_BOX_FIND,    /* id, instance, labels -> box */
+	SB_SERVE_BOX_DESTROY, /* id, instance -> */
 };
 /* A box: id, instance, root, dirs, labels, u8 fresh. */
 

@@ -106,7 +106,8 @@ put(struct sb_terms *t, struct term *term, struct sb_error *err)
 			r = 0;
 		}
 	(void)pthread_mutex_unlock(&t->mu);
-	return r < 0 ? sb_fail(err, r, "%d terminals are open: release one first", SB_TERMS_MAX) : 0;
+	return r < 0 ? sb_fail(err, r, "%d terminals are open: release one first", SB_TERMS_MAX) :
+		       0;
 }
 
 static struct sb_proc *
@@ -130,13 +131,15 @@ start(struct sb_terms *t, const struct sb_terms_spec *spec, struct sb_error *err
 	o.env = env.n ? (const char *const *)env.v : (const char *const[]){ NULL };
 	o.cwd = cwd.path;
 	o.captured = true;
-	o.window = spec->window < 0 ? SB_TERMS_WINDOW :
-		spec->window > SB_TERMS_WINDOW_MAX ? SB_TERMS_WINDOW_MAX : (size_t)spec->window;
+	o.window = spec->window < 0                ? SB_TERMS_WINDOW :
+		spec->window > SB_TERMS_WINDOW_MAX ? SB_TERMS_WINDOW_MAX :
+						     (size_t)spec->window;
 	return sb_proc_start(&o, err);
 }
 
 int
-sb_terms_create(struct sb_terms *t, const struct sb_terms_spec *spec, char out_id[SB_TERMS_ID], struct sb_error *err)
+sb_terms_create(struct sb_terms *t, const struct sb_terms_spec *spec, char out_id[SB_TERMS_ID],
+	struct sb_error *err)
 {
 	struct sb_error own = { 0 };
 	struct term *term = calloc(1, sizeof *term);
@@ -159,8 +162,8 @@ sb_terms_create(struct sb_terms *t, const struct sb_terms_spec *spec, char out_i
 }
 
 int
-sb_terms_output(struct sb_terms *t, const char *id, struct sb_buf *out, bool *truncated, bool *ended,
-	struct sb_proc_exit *how, struct sb_error *err)
+sb_terms_output(struct sb_terms *t, const char *id, struct sb_buf *out, bool *truncated,
+	bool *ended, struct sb_proc_exit *how, struct sb_error *err)
 {
 	struct term *term = get(t, id, false, err);
 

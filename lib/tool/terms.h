@@ -6,8 +6,8 @@
 #include <tool/roots.h>
 
 /*
- * The terminals of one tool host: commands whose output is kept, by names "term-1", "term-2", ... Thread-safe. Their environment
- * is ours without what looks like a secret.
+ * The terminals of one tool host: commands whose output is kept, by names "term-1", "term-2", ...
+ * Thread-safe. Their environment is ours without what looks like a secret.
  */
 struct sb_terms;
 
@@ -29,11 +29,15 @@ struct sb_terms *sb_terms_new(const struct sb_roots *roots, struct sb_error *err
 void sb_terms_free(struct sb_terms *t);
 
 /* SB_E_LIMIT past SB_TERMS_MAX. */
-int sb_terms_create(struct sb_terms *t, const struct sb_terms_spec *spec, char out_id[SB_TERMS_ID], struct sb_error *err);
+int sb_terms_create(struct sb_terms *t, const struct sb_terms_spec *spec, char out_id[SB_TERMS_ID],
+	struct sb_error *err);
 
-/* All: SB_E_TERMINAL_NOT_FOUND for a name that is not there. One that is released while somebody waits for it ends killed. */
-int sb_terms_output(struct sb_terms *t, const char *id, struct sb_buf *out, bool *truncated, bool *ended,
-	struct sb_proc_exit *how, struct sb_error *err);
+/*
+ * All: SB_E_TERMINAL_NOT_FOUND for a name that is not there. One that is released while somebody
+ * waits for it ends killed.
+ */
+int sb_terms_output(struct sb_terms *t, const char *id, struct sb_buf *out, bool *truncated,
+	bool *ended, struct sb_proc_exit *how, struct sb_error *err);
 int sb_terms_wait(struct sb_terms *t, const char *id, const struct sb_cancel *cancel, sb_deadline d,
 	struct sb_proc_exit *out, struct sb_error *err);
 int sb_terms_kill(struct sb_terms *t, const char *id, struct sb_error *err);

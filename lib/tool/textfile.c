@@ -62,14 +62,14 @@ copy_lines(int fd, const char *shown, struct lines *l, struct sb_buf *out, struc
 			break;
 	}
 	if (out->len - before > SB_TEXTFILE_MAX || out->failed == SB_E_FULL)
-		return sb_fail(err, SB_E_LIMIT, "%s: more than %u MiB; ask for some of its lines", shown,
-			SB_TEXTFILE_MAX >> 20);
+		return sb_fail(err, SB_E_LIMIT, "%s: more than %u MiB; ask for some of its lines",
+			shown, SB_TEXTFILE_MAX >> 20);
 	return sb_buf_check(out, shown, err);
 }
 
 int
-sb_textfile_read(const struct sb_roots *roots, const char *path, uint32_t line, uint32_t limit, struct sb_buf *out,
-	struct sb_error *err)
+sb_textfile_read(const struct sb_roots *roots, const char *path, uint32_t line, uint32_t limit,
+	struct sb_buf *out, struct sb_error *err)
 {
 	sb_auto(sb_resolved) struct sb_resolved at = { .fd = -1 };
 	struct lines l = { .skip = line ? line - 1 : 0, .left = limit ? limit : UINT64_MAX };
@@ -109,7 +109,8 @@ make_parent(const struct sb_resolved *at, struct sb_error *err)
 }
 
 int
-sb_textfile_write(const struct sb_roots *roots, const char *path, const void *text, size_t len, struct sb_error *err)
+sb_textfile_write(const struct sb_roots *roots, const char *path, const void *text, size_t len,
+	struct sb_error *err)
 {
 	sb_auto(sb_resolved) struct sb_resolved at = { .fd = -1 };
 	struct stat st = { .st_mode = S_IFREG | 0600 };
@@ -121,7 +122,8 @@ sb_textfile_write(const struct sb_roots *roots, const char *path, const void *te
 	if (r < 0)
 		return r;
 	if (len > SB_TEXTFILE_MAX)
-		return sb_fail(err, SB_E_LIMIT, "a text of %zu bytes is more than %u MiB", len, SB_TEXTFILE_MAX >> 20);
+		return sb_fail(err, SB_E_LIMIT, "a text of %zu bytes is more than %u MiB", len,
+			SB_TEXTFILE_MAX >> 20);
 	r = make_parent(&at, err);
 	if (r < 0)
 		return r;
@@ -134,9 +136,12 @@ sb_textfile_write(const struct sb_roots *roots, const char *path, const void *te
 	if (!S_ISREG(st.st_mode)) {
 		char shown[300];
 
-		return sb_fail(err, S_ISLNK(st.st_mode) ? SB_E_ESCAPE : SB_E_INVAL, "%s is %s, not a file",
+		return sb_fail(err, S_ISLNK(st.st_mode) ? SB_E_ESCAPE : SB_E_INVAL,
+			"%s is %s, not a file",
 			sb_escape(at.path, strlen(at.path), shown, sizeof shown),
-			S_ISDIR(st.st_mode) ? "a directory" : S_ISLNK(st.st_mode) ? "a symlink now" : "something special");
+			S_ISDIR(st.st_mode)         ? "a directory" :
+				S_ISLNK(st.st_mode) ? "a symlink now" :
+						      "something special");
 	}
 	r = sb_file_replace(dir, leaf, text, len, st.st_mode & 07777, err);
 	/* Root leaves the file with whom it belonged to. */

@@ -42,8 +42,8 @@ sb_window_add(struct sb_window *w, const void *data, size_t len)
 }
 
 /*
- * Length of the valid UTF-8 sequence at `p`; 0: there is none; -1: what is there is the beginning of one.
- * Surrogates, overlong forms and values past U+10FFFF are none.
+ * Length of the valid UTF-8 sequence at `p`; 0: there is none; -1: what is there is the beginning
+ * of one. Surrogates, overlong forms and values past U+10FFFF are none.
  */
 static int
 sequence(const uint8_t *p, size_t left)

@@ -21,9 +21,9 @@ void sb_window_free(struct sb_window *w);
 void sb_window_add(struct sb_window *w, const void *data, size_t len);
 
 /*
- * Appends the window as text to `out`: at most `limit` bytes of valid UTF-8. Bytes that are none become U+FFFD; a cut never
- * parts a character, neither at the front nor (unless `ended`) at the end, where its rest may still come. Returns
- * whether something is missing in front.
+ * Appends the window as text to `out`: at most `limit` bytes of valid UTF-8. Bytes that are none
+ * become U+FFFD; a cut never parts a character, neither at the front nor (unless `ended`) at the
+ * end, where its rest may still come. Returns whether something is missing in front.
  */
 bool sb_window_text(const struct sb_window *w, bool ended, struct sb_buf *out);
 

@@ -15,7 +15,9 @@ blank(char c)
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* One quoted part; `p` is behind the opening quote. Returns what follows the closing one, or NULL. */
+/*
+ * One quoted part; `p` is behind the opening quote. Returns what follows the closing one, or NULL.
+ */
 static const char *
 quoted(const char *p, char quote, struct sb_buf *word)
 {
@@ -63,7 +65,8 @@ sb_words_split(const char *line, struct sb_strlist *out, struct sb_error *err)
 		sb_buf_reset(&word);
 		p = take_word(p, &word);
 		if (!p)
-			return sb_fail(err, SB_E_INVAL, "command line: a quote is not closed, or a backslash ends it");
+			return sb_fail(err, SB_E_INVAL,
+				"command line: a quote is not closed, or a backslash ends it");
 		r = sb_buf_check(&word, "command line", err);
 		if (r == 0)
 			r = sb_strlist_add(out, (char *)word.data, err);

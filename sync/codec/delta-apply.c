@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Applies a delta in librsync's format here and now. librsync does it too, but must run in a child (it aborts when out of
- * memory), and a result of a gigabyte through a pipe costs more than everything else. The format is small:
+ * Applies a delta in librsync's format here and now. librsync does it too, but must run in a child
+ * (it aborts when out of memory), and a result of a gigabyte through a pipe costs more than
+ * everything else. The format is small:
  *
  *   u32 0x72730236, then commands, numbers big-endian:
  *   0x00             end
  *   0x01 .. 0x40     literal of so many bytes
  *   0x41 .. 0x44     literal, its length in 1, 2, 4 or 8 bytes
- *   0x45 .. 0x54     copy from the basis: 0x45 + 4 * o + l, offset in 2^o bytes, length in 2^l bytes
+ *   0x45 .. 0x54     copy from the basis: 0x45 + 4 * o + l, offset in 2^o bytes, length in 2^l
+ * bytes
  */
 #include "config.h"
 
@@ -84,12 +86,14 @@ static int
 check(struct applier *a, uint64_t len, struct sb_error *err)
 {
 	if (len > a->budget->max_out - a->out)
-		return sb_fail(err, SB_E_LIMIT, "delta: gives more than the %llu bytes that were announced",
+		return sb_fail(err, SB_E_LIMIT,
+			"delta: gives more than the %llu bytes that were announced",
 			(unsigned long long)a->budget->max_out);
 	if (sb_cancel_requested(a->cancel))
 		return sb_fail(err, SB_E_CANCELED, "delta: canceled");
 	if (sb_deadline_passed(a->deadline))
-		return sb_fail(err, SB_E_LIMIT, "delta: takes longer than %u ms", a->budget->max_ms);
+		return sb_fail(err, SB_E_LIMIT, "delta: takes longer than %u ms",
+			a->budget->max_ms);
 	return 0;
 }
 
@@ -175,11 +179,18 @@ command(struct applier *a, struct sb_error *err)
 
 int
 sb_delta_apply(int basis_fd, uint64_t basis_size, sb_delta_source_fn src, void *src_arg,
-        const struct sb_delta_budget *budget, sb_delta_sink_fn sink, void *arg,
-        const struct sb_cancel *cancel, struct sb_error *err)
+	const struct sb_delta_budget *budget, sb_delta_sink_fn sink, void *arg,
+	const struct sb_cancel *cancel, struct sb_error *err)
 {
-	struct applier a = { .basis = basis_fd, .basis_size = basis_size, .src = src, .src_arg = src_arg, .sink = sink,
-		.sink_arg = arg, .budget = budget, .cancel = cancel, .deadline = sb_deadline_in((int)budget->max_ms) };
+	struct applier a = { .basis = basis_fd,
+		.basis_size = basis_size,
+		.src = src,
+		.src_arg = src_arg,
+		.sink = sink,
+		.sink_arg = arg,
+		.budget = budget,
+		.cancel = cancel,
+		.deadline = sb_deadline_in((int)budget->max_ms) };
 	sb_autofree uint8_t *buf = malloc(COPY_LEN);
 	uint64_t magic = 0;
 	int r;

@@ -78,7 +78,7 @@ child_write(const void *data, size_t len, void *arg, struct sb_error *err)
 static uint64_t
 address_space(void)
 {
-	char text[64] = {0};
+	char text[64] = { 0 };
 	sb_autoclose int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0 || read(fd, text, sizeof text - 1) <= 0)
@@ -89,7 +89,7 @@ address_space(void)
 static void
 limit(int what, uint64_t value)
 {
-	struct rlimit r = {.rlim_cur = value, .rlim_max = value};
+	struct rlimit r = { .rlim_cur = value, .rlim_max = value };
 
 	(void)setrlimit((__rlimit_resource_t)what, &r);
 }
@@ -109,8 +109,8 @@ child_limits(const struct sb_delta_budget *b)
 static void
 child_signals(void)
 {
-	static const int from_terminal[] = {SIGINT, SIGQUIT, SIGHUP, SIGTSTP};
-	struct sigaction sa = {.sa_handler = SIG_DFL};
+	static const int from_terminal[] = { SIGINT, SIGQUIT, SIGHUP, SIGTSTP };
+	struct sigaction sa = { .sa_handler = SIG_DFL };
 	sigset_t none;
 
 	for (int i = 1; i < NSIG; i++)
@@ -141,8 +141,7 @@ child_descriptors(int in, int out, int fd)
 	if (syscall(SYS_close_range, CHILD_FD + 1, ~0u, 0) < 0) {
 		long max = sysconf(_SC_OPEN_MAX);
 
-		for (int i = CHILD_FD + 1; i < (max > 0 && max < 65536 ? max : 65536);
-		        i++)
+		for (int i = CHILD_FD + 1; i < (max > 0 && max < 65536 ? max : 65536); i++)
 			(void)close(i);
 	}
 	return true;
@@ -151,7 +150,7 @@ child_descriptors(int in, int out, int fd)
 static _Noreturn void
 child_main(const struct sb_delta_child_opts *o, int in, int out, struct result *res)
 {
-	struct sb_delta_io io = {.read = child_read, .write = child_write};
+	struct sb_delta_io io = { .read = child_read, .write = child_write };
 
 	child_signals();
 	if (!child_descriptors(in, out, o->fd))
@@ -200,7 +199,7 @@ make_pipe(int ours_end, int p[2], struct sb_error *err)
 static int
 start(struct child *c, struct sb_error *err)
 {
-	int in[2] = {-1, -1}, out[2] = {-1, -1};
+	int in[2] = { -1, -1 }, out[2] = { -1, -1 };
 	sigset_t all, old;
 	int r = make_pipe(0, out, err);
 
@@ -252,7 +251,7 @@ give_sink(struct child *c, size_t n, struct sb_error *err)
 
 	if (n > c->o->budget->max_out - c->total)
 		return sb_fail(err, SB_E_LIMIT, "result is larger than %llu bytes",
-		        (unsigned long long)c->o->budget->max_out);
+			(unsigned long long)c->o->budget->max_out);
 	c->total += n;
 	r = c->o->sink(c->buf, n, c->o->sink_arg, err);
 	c->deadline_ms += sb_now_ms() - before;
@@ -298,14 +297,13 @@ wait_ready(struct child *c, struct pollfd p[3], struct sb_error *err)
 {
 	int64_t left = c->deadline_ms - sb_now_ms();
 
-	p[0] = (struct pollfd){.fd = c->out, .events = POLLIN};
-	p[1] = (struct pollfd){.fd = c->in, .events = POLLOUT};
-	p[2] = (struct pollfd){.fd = sb_cancel_fd(c->o->cancel), .events = POLLIN};
+	p[0] = (struct pollfd){ .fd = c->out, .events = POLLIN };
+	p[1] = (struct pollfd){ .fd = c->in, .events = POLLOUT };
+	p[2] = (struct pollfd){ .fd = sb_cancel_fd(c->o->cancel), .events = POLLIN };
 	if (sb_cancel_requested(c->o->cancel))
 		return sb_fail(err, SB_E_CANCELED, "delta: canceled");
 	if (left <= 0)
-		return sb_fail(err, SB_E_LIMIT, "delta took more than %u ms",
-		        c->o->budget->max_ms);
+		return sb_fail(err, SB_E_LIMIT, "delta took more than %u ms", c->o->budget->max_ms);
 	if (poll(p, 3, left > 60000 ? 60000 : (int)left) < 0 && errno != EINTR)
 		return sb_fail_errno(err, "poll");
 	return 0;
@@ -318,7 +316,7 @@ pump(struct child *c, struct sb_error *err)
 	int r = 0;
 
 	while (r == 0) {
-		struct pollfd p[3] = {0};
+		struct pollfd p[3] = { 0 };
 
 		if (c->in >= 0 && !c->len)
 			r = ask_source(c, err);
@@ -332,8 +330,10 @@ pump(struct child *c, struct sb_error *err)
 	return r < 0 ? r : 0;
 }
 
-/* The child closed its output or must end. Its wait status, or -1 when someone else took
- * it. */
+/*
+ * The child closed its output or must end. Its wait status, or -1 when someone else took
+ * it.
+ */
 static int
 reap(struct child *c, bool must_end)
 {
@@ -379,13 +379,13 @@ int
 sb_delta_child_run(const struct sb_delta_child_opts *o, struct sb_error *err)
 {
 	sb_autofree uint8_t *buf = malloc(BUF_LEN);
-	struct child c = {.o = o, .pidfd = -1, .in = -1, .out = -1, .buf = buf};
+	struct child c = { .o = o, .pidfd = -1, .in = -1, .out = -1, .buf = buf };
 	int r, status;
 
 	if (!buf)
 		return sb_fail(err, SB_E_NOMEM, "delta: out of memory");
-	c.res = mmap(NULL, sizeof *c.res, PROT_READ | PROT_WRITE,
-	        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	c.res = mmap(NULL, sizeof *c.res, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		0);
 	if (c.res == MAP_FAILED)
 		return sb_fail_errno(err, "delta");
 	c.deadline_ms = sb_now_ms() + o->budget->max_ms;

@@ -7,8 +7,8 @@
 #include <sync/codec/delta-job.h>
 
 /* What the child does. `io` leads to the parent; its result and message go there too. */
-typedef int (*sb_delta_task_fn)(
-        const struct sb_delta_io *io, int fd, void *arg, struct sb_error *err);
+typedef int (
+	*sb_delta_task_fn)(const struct sb_delta_io *io, int fd, void *arg, struct sb_error *err);
 
 struct sb_delta_child_opts {
 	sb_delta_task_fn task;

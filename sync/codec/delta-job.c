@@ -27,8 +27,7 @@ from_result(rs_result r, const char *what, struct sb_error *err)
 	case RS_INPUT_ENDED:
 	case RS_BAD_MAGIC:
 	case RS_CORRUPT:
-	case RS_UNIMPLEMENTED:
-		return sb_fail(err, SB_E_CORRUPT, "%s: %s", what, rs_strerror(r));
+	case RS_UNIMPLEMENTED: return sb_fail(err, SB_E_CORRUPT, "%s: %s", what, rs_strerror(r));
 	default: return sb_fail(err, SB_E_CHILD, "%s: %s", what, rs_strerror(r));
 	}
 }
@@ -59,8 +58,7 @@ fill(struct pump *p, struct sb_error *err)
 		return 0;
 	memmove(p->in, p->b.next_in, p->b.avail_in);
 	p->b.next_in = p->in;
-	n = p->io->read(
-	        p->in + p->b.avail_in, IN_LEN - p->b.avail_in, p->io->read_arg, err);
+	n = p->io->read(p->in + p->b.avail_in, IN_LEN - p->b.avail_in, p->io->read_arg, err);
 	if (n < 0)
 		return (int)n;
 	p->b.avail_in += (size_t)n;
@@ -96,8 +94,10 @@ run(struct pump *p, rs_job_t *job, const char *what, struct sb_error *err)
 		in = p->b.avail_in;
 		out = p->b.avail_out;
 		res = rs_job_iter(job, &p->b);
-		/* Neither input taken nor output made, more than once: it would never
-		 * end. */
+		/*
+		 * Neither input taken nor output made, more than once: it would never
+		 * end.
+		 */
 		idle = in == p->b.avail_in && out == p->b.avail_out ? idle + 1 : 0;
 		r = drain(p, err);
 		if (r >= 0 && idle > 2 && res == RS_BLOCKED)
@@ -107,15 +107,14 @@ run(struct pump *p, rs_job_t *job, const char *what, struct sb_error *err)
 }
 
 static int
-run_job(const struct sb_delta_io *io, rs_job_t *job, const char *what,
-        struct sb_error *err)
+run_job(const struct sb_delta_io *io, rs_job_t *job, const char *what, struct sb_error *err)
 {
 	sb_autofree char *in = malloc(IN_LEN);
 	sb_autofree char *out = malloc(OUT_LEN);
-	struct pump p = {.io = io, .in = in, .out = out};
+	struct pump p = { .io = io, .in = in, .out = out };
 	int r;
 
-	p.b = (rs_buffers_t){.next_in = in, .next_out = out, .avail_out = OUT_LEN};
+	p.b = (rs_buffers_t){ .next_in = in, .next_out = out, .avail_out = OUT_LEN };
 	if (!in || !out)
 		r = sb_fail(err, SB_E_NOMEM, "%s: out of memory", what);
 	else
@@ -135,8 +134,8 @@ sb_delta_job_sign(const struct sb_delta_io *io, uint64_t size, struct sb_error *
 	int r;
 
 	rs_trace_to(be_silent);
-	r = from_result(rs_sig_args((rs_long_t)size, &magic, &block_len, &strong_len),
-	        "signature", err);
+	r = from_result(rs_sig_args((rs_long_t)size, &magic, &block_len, &strong_len), "signature",
+		err);
 	if (r < 0)
 		return r;
 	if (block_len > SB_DELTA_BLOCK_MAX)
@@ -150,7 +149,7 @@ sb_delta_job_sign(const struct sb_delta_io *io, uint64_t size, struct sb_error *
 static int
 load_signature(const void *sig, size_t len, rs_signature_t **out, struct sb_error *err)
 {
-	rs_buffers_t b = {.next_in = (char *)sig, .avail_in = len, .eof_in = 1};
+	rs_buffers_t b = { .next_in = (char *)sig, .avail_in = len, .eof_in = 1 };
 	rs_job_t *job = rs_loadsig_begin(out);
 	rs_result res = rs_job_iter(job, &b);
 
@@ -162,7 +161,7 @@ load_signature(const void *sig, size_t len, rs_signature_t **out, struct sb_erro
 
 int
 sb_delta_job_make(const struct sb_delta_io *io, const void *sig, size_t sig_len,
-        struct sb_error *err)
+	struct sb_error *err)
 {
 	rs_signature_t *sums = NULL;
 	int r;

@@ -20,10 +20,8 @@
 #define SB_DELTA_SUM_MAX 32u
 
 /* Up to `len` bytes into `to`; 0 at the end. */
-typedef ssize_t (*sb_delta_read_fn)(
-        void *to, size_t len, void *arg, struct sb_error *err);
-typedef int (*sb_delta_write_fn)(
-        const void *data, size_t len, void *arg, struct sb_error *err);
+typedef ssize_t (*sb_delta_read_fn)(void *to, size_t len, void *arg, struct sb_error *err);
+typedef int (*sb_delta_write_fn)(const void *data, size_t len, void *arg, struct sb_error *err);
 
 struct sb_delta_io {
 	sb_delta_read_fn read;
@@ -37,6 +35,6 @@ int sb_delta_job_sign(const struct sb_delta_io *io, uint64_t size, struct sb_err
 
 /* Delta from the file with that signature (checked) to the bytes read. */
 int sb_delta_job_make(const struct sb_delta_io *io, const void *sig, size_t sig_len,
-        struct sb_error *err);
+	struct sb_error *err);
 
 #endif

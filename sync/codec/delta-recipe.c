@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A recipe's file: "SBR1", u32 block length, u64 size of the content, then for each whole block u32 weak and u64 strong sum and the
- * u64 strong sum of the rest (0 when there is none), u64 XXH3 of all before. Little-endian.
+ * A recipe's file: "SBR1", u32 block length, u64 size of the content, then for each whole block u32
+ * weak and u64 strong sum and the u64 strong sum of the rest (0 when there is none), u64 XXH3 of
+ * all before. Little-endian.
  *
- * The weak sum of a block is made of the sums of its bytes and of the bytes of its first half. Both roll on by one byte with two
- * additions, and making them costs next to nothing (psadbw), unlike the usual ones.
+ * The weak sum of a block is made of the sums of its bytes and of the bytes of its first half. Both
+ * roll on by one byte with two additions, and making them costs next to nothing (psadbw), unlike
+ * the usual ones.
  */
 #include "config.h"
 
@@ -48,8 +50,11 @@ sum_bytes(const uint8_t *p, size_t len)
 	__m128i acc = _mm_setzero_si128();
 
 	for (; len >= 16; p += 16, len -= 16)
-		acc = _mm_add_epi64(acc, _mm_sad_epu8(_mm_loadu_si128((const __m128i *)(const void *)p), _mm_setzero_si128()));
-	sum = (uint32_t)_mm_cvtsi128_si32(acc) + (uint32_t)_mm_cvtsi128_si32(_mm_srli_si128(acc, 8));
+		acc = _mm_add_epi64(acc,
+			_mm_sad_epu8(_mm_loadu_si128((const __m128i *)(const void *)p),
+				_mm_setzero_si128()));
+	sum = (uint32_t)_mm_cvtsi128_si32(acc) +
+		(uint32_t)_mm_cvtsi128_si32(_mm_srli_si128(acc, 8));
 #endif
 	while (len--)
 		sum += *p++;
@@ -145,8 +150,10 @@ static int
 save(int dirfd, const struct sb_digest *d, const struct sb_buf *b, struct sb_error *err)
 {
 	char name[33];
-	sb_autoclose int fd = openat(dirfd, "new", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	int r = fd < 0 ? sb_fail_errno(err, "make a recipe") : sb_file_write_all(fd, b->data, b->len, err);
+	sb_autoclose int fd =
+		openat(dirfd, "new", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int r = fd < 0 ? sb_fail_errno(err, "make a recipe") :
+			 sb_file_write_all(fd, b->data, b->len, err);
 
 	if (r == 0 && renameat(dirfd, "new", dirfd, sb_str_hex(d->b, 16, name)) < 0)
 		r = sb_fail_errno(err, "rename a recipe");
@@ -154,8 +161,8 @@ save(int dirfd, const struct sb_digest *d, const struct sb_buf *b, struct sb_err
 }
 
 int
-sb_recipe_keep(int dirfd, const struct sb_digest *d, int fd, uint64_t size, const struct sb_digest *old,
-	const struct sb_cancel *cancel, struct sb_error *err)
+sb_recipe_keep(int dirfd, const struct sb_digest *d, int fd, uint64_t size,
+	const struct sb_digest *old, const struct sb_cancel *cancel, struct sb_error *err)
 {
 	size_t block = block_for(size);
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
@@ -187,7 +194,8 @@ sb_recipe_has(int dirfd, const struct sb_digest *d)
 	struct stat st;
 	char name[33];
 
-	return fstatat(dirfd, sb_str_hex(d->b, 16, name), &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+	return fstatat(dirfd, sb_str_hex(d->b, 16, name), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		S_ISREG(st.st_mode);
 }
 
 /* ---- matching ---- */
@@ -249,7 +257,8 @@ load(int dirfd, const struct sb_digest *d, struct recipe *p, struct sb_error *er
 		p->rows = p->b.data + HEAD;
 		p->n = (len - HEAD - 16) / ROW;
 	}
-	if (p->block < BLOCK_MIN || p->block > BLOCK_MAX || p->size / p->block != p->n || (len - HEAD - 16) % ROW)
+	if (p->block < BLOCK_MIN || p->block > BLOCK_MAX || p->size / p->block != p->n ||
+		(len - HEAD - 16) % ROW)
 		return sb_fail(err, SB_E_NOTFOUND, "a recipe is damaged");
 	p->mask = 64;
 	while (p->mask < 2 * p->n)
@@ -316,7 +325,8 @@ flush_literal(struct matcher *m, struct sb_error *err)
 	sb_buf_add(m->out, m->buf + (m->literal - m->base), (size_t)len);
 	m->literal = m->at;
 	if (m->out->len > m->max)
-		return sb_fail(err, SB_E_LIMIT, "delta: longer than %llu bytes", (unsigned long long)m->max);
+		return sb_fail(err, SB_E_LIMIT, "delta: longer than %llu bytes",
+			(unsigned long long)m->max);
 	return sb_buf_check(m->out, "delta", err);
 }
 
@@ -367,7 +377,8 @@ find(const struct matcher *m, struct sums s, const uint8_t *p, size_t *out)
 	uint64_t strong = 0;
 	unsigned seen = 0, tried = 0;
 
-	for (uint32_t i = m->p->slots[weak & m->p->mask]; i && tried < CHAIN_MAX; i = m->p->next[i - 1], tried++) {
+	for (uint32_t i = m->p->slots[weak & m->p->mask]; i && tried < CHAIN_MAX;
+		i = m->p->next[i - 1], tried++) {
 		if (weak_at(m->p, i - 1) != weak)
 			continue;
 		if (!seen++)
@@ -380,7 +391,10 @@ find(const struct matcher *m, struct sums s, const uint8_t *p, size_t *out)
 	return false;
 }
 
-/* Looks on, byte by byte, for the next block of the basis. Ends at one, or where less than a block is left. */
+/*
+ * Looks on, byte by byte, for the next block of the basis. Ends at one, or where less than a block
+ * is left.
+ */
 static int
 search(struct matcher *m, size_t *next, struct sb_error *err)
 {
@@ -396,7 +410,8 @@ search(struct matcher *m, size_t *next, struct sb_error *err)
 
 		if (r < 0 || m->base + m->len - m->at < block)
 			return r;
-		end = m->base + m->len - block; /* the last place where a whole block is in the buffer */
+		end = m->base + m->len -
+			block; /* the last place where a whole block is in the buffer */
 		p = m->buf + (m->at - m->base);
 		if (!have)
 			s = sums_of(p, block);
@@ -419,7 +434,9 @@ search(struct matcher *m, size_t *next, struct sb_error *err)
 			m->at++;
 			return 0;
 		}
-		/* The byte behind the buffer comes with the next fill; the sums begin anew there. */
+		/*
+		 * The byte behind the buffer comes with the next fill; the sums begin anew there.
+		 */
 		have = false;
 		m->at++;
 	}
@@ -434,7 +451,8 @@ match_rest(struct matcher *m)
 
 	if (!rest || left < rest || m->base + m->len != m->size)
 		return;
-	if (XXH3_64bits(m->buf + (m->size - rest - m->base), (size_t)rest) != load_le(m->p->rows + m->p->n * ROW, 8))
+	if (XXH3_64bits(m->buf + (m->size - rest - m->base), (size_t)rest) !=
+		load_le(m->p->rows + m->p->n * ROW, 8))
 		return;
 	m->at = m->size - rest;
 	if (flush_literal(m, NULL) == 0)
@@ -451,7 +469,8 @@ match(struct matcher *m, struct sb_error *err)
 		r = ahead(m, block, err);
 		if (r < 0)
 			break;
-		if (next < m->p->n && XXH3_64bits(m->buf + (m->at - m->base), block) == strong_at(m->p, next)) {
+		if (next < m->p->n &&
+			XXH3_64bits(m->buf + (m->at - m->base), block) == strong_at(m->p, next)) {
 			take(m, (uint64_t)next * block, block);
 			next++;
 			continue;
@@ -471,12 +490,18 @@ match(struct matcher *m, struct sb_error *err)
 }
 
 int
-sb_recipe_delta(int dirfd, const struct sb_digest *base, int fd, uint64_t size, uint64_t max, struct sb_buf *out,
-	const struct sb_cancel *cancel, struct sb_error *err)
+sb_recipe_delta(int dirfd, const struct sb_digest *base, int fd, uint64_t size, uint64_t max,
+	struct sb_buf *out, const struct sb_cancel *cancel, struct sb_error *err)
 {
 	struct recipe p = { 0 };
 	sb_autofree uint8_t *buf = malloc(READ_LEN + 2 * BLOCK_MAX);
-	struct matcher m = { .p = &p, .fd = fd, .size = size, .max = max, .out = out, .cancel = cancel, .buf = buf };
+	struct matcher m = { .p = &p,
+		.fd = fd,
+		.size = size,
+		.max = max,
+		.out = out,
+		.cancel = cancel,
+		.buf = buf };
 	int r;
 
 	sb_buf_init(&p.b, 0);

@@ -48,16 +48,15 @@ parse_sig(const uint8_t *p, size_t len, struct sig *out, struct sb_error *err)
 	if (len < SIG_HEAD)
 		return sb_fail(err, SB_E_PROTO, "signature of %zu bytes", len);
 	if (load_be32(p) != SIG_MAGIC)
-		return sb_fail(
-		        err, SB_E_PROTO, "signature with magic %08" PRIx32, load_be32(p));
+		return sb_fail(err, SB_E_PROTO, "signature with magic %08" PRIx32, load_be32(p));
 	out->block = load_be32(p + 4);
 	out->sum_len = load_be32(p + 8);
 	if (!out->block || out->block > SB_DELTA_BLOCK_MAX)
-		return sb_fail(err, SB_E_PROTO,
-		        "signature with blocks of %" PRIu32 " bytes", out->block);
+		return sb_fail(err, SB_E_PROTO, "signature with blocks of %" PRIu32 " bytes",
+			out->block);
 	if (out->sum_len < SB_DELTA_SUM_MIN || out->sum_len > SB_DELTA_SUM_MAX)
-		return sb_fail(err, SB_E_PROTO,
-		        "signature with sums of %" PRIu32 " bytes", out->sum_len);
+		return sb_fail(err, SB_E_PROTO, "signature with sums of %" PRIu32 " bytes",
+			out->sum_len);
 	out->stride = 4 + out->sum_len;
 	out->n = (len - SIG_HEAD) / out->stride;
 	if ((len - SIG_HEAD) % out->stride != 0 || out->n >= SIG_BLOCKS_MAX)
@@ -94,8 +93,7 @@ order_by_weak(const struct sig *s, uint32_t **out, struct sb_error *err)
 			sum += n;
 		}
 		for (size_t i = 0; i < s->n; i++)
-			b[at[load_be32(s->sums + a[i] * s->stride) >> shift & 0xffff]++] =
-			        a[i];
+			b[at[load_be32(s->sums + a[i] * s->stride) >> shift & 0xffff]++] = a[i];
 		a = b;
 		b = swap;
 	}
@@ -141,8 +139,7 @@ check_flood(const struct sig *s, struct sb_error *err)
 			continue;
 		if (i - from > TWINS_MAX && too_many_twins(s, order + from, i - from))
 			return sb_fail(err, SB_E_PROTO,
-			        "signature with more than %u blocks of one weak sum",
-			        TWINS_MAX);
+				"signature with more than %u blocks of one weak sum", TWINS_MAX);
 		from = i;
 	}
 	return 0;
@@ -158,8 +155,7 @@ sb_delta_check_sig(const void *sig, size_t len, uint64_t basis_size, struct sb_e
 		return r;
 	if (s.n != basis_size / s.block + (basis_size % s.block != 0))
 		return sb_fail(err, SB_E_PROTO,
-		        "signature of %zu blocks for a file of %" PRIu64 " bytes", s.n,
-		        basis_size);
+			"signature of %zu blocks for a file of %" PRIu64 " bytes", s.n, basis_size);
 	return check_flood(&s, err);
 }
 
@@ -203,11 +199,13 @@ write_buf(const void *data, size_t len, void *arg, struct sb_error *err)
  */
 int
 sb_delta_sign(int fd, uint64_t size, struct sb_buf *out, const struct sb_cancel *cancel,
-        struct sb_error *err)
+	struct sb_error *err)
 {
-	struct file f = {.fd = fd, .cancel = cancel};
-	struct sb_delta_io io = {
-	        .read = read_file, .read_arg = &f, .write = write_buf, .write_arg = out};
+	struct file f = { .fd = fd, .cancel = cancel };
+	struct sb_delta_io io = { .read = read_file,
+		.read_arg = &f,
+		.write = write_buf,
+		.write_arg = out };
 
 	if (size > INT64_MAX)
 		return sb_fail(err, SB_E_INVAL, "file of %" PRIu64 " bytes", size);
@@ -225,7 +223,7 @@ static int
 make_in_child(const struct sb_delta_io *io, int fd, void *arg, struct sb_error *err)
 {
 	const struct make_task *t = arg;
-	struct file f = {.fd = fd};
+	struct file f = { .fd = fd };
 	struct sb_delta_io with_file = *io;
 
 	with_file.read = read_file;
@@ -234,18 +232,17 @@ make_in_child(const struct sb_delta_io *io, int fd, void *arg, struct sb_error *
 }
 
 int
-sb_delta_make(const void *sig, size_t sig_len, int new_fd,
-        const struct sb_delta_budget *budget, sb_delta_sink_fn sink, void *arg,
-        const struct sb_cancel *cancel, struct sb_error *err)
+sb_delta_make(const void *sig, size_t sig_len, int new_fd, const struct sb_delta_budget *budget,
+	sb_delta_sink_fn sink, void *arg, const struct sb_cancel *cancel, struct sb_error *err)
 {
-	struct make_task t = {sig, sig_len};
-	struct sb_delta_child_opts o = {.task = make_in_child,
-	        .task_arg = &t,
-	        .fd = new_fd,
-	        .sink = sink,
-	        .sink_arg = arg,
-	        .budget = budget,
-	        .cancel = cancel};
+	struct make_task t = { sig, sig_len };
+	struct sb_delta_child_opts o = { .task = make_in_child,
+		.task_arg = &t,
+		.fd = new_fd,
+		.sink = sink,
+		.sink_arg = arg,
+		.budget = budget,
+		.cancel = cancel };
 	struct sig s;
 	int r = parse_sig(sig, sig_len, &s, err);
 

@@ -11,6 +11,7 @@
 
 /* By enum sb_pack_kind. A whole file carries no attributes. */
 #define SB_PACK_ATTR_KINDS 5
-static const char *const sb_pack_attr_kinds[SB_PACK_ATTR_KINDS] = { "whole", "patch", "delta", "range", "sparse" };
+static const char *const sb_pack_attr_kinds[SB_PACK_ATTR_KINDS] = { "whole", "patch", "delta",
+	"range", "sparse" };
 
 #endif

@@ -18,8 +18,8 @@
  *      thread compresses them: store. Not where the stream is encrypted below us: that
  *      costs 4 to 10 ns a byte on each side, the fastest levels 3 to 4 on one.
  *   3. The link is the bottleneck and the next step would still leave the processors
- *      room: up, at the lower steps by two where both fit. Room is what nobody uses: others may need them more,
- *      not least a receiver on the same machine that is what makes the link slow.
+ *      room: up, at the lower steps by two where both fit. Room is what nobody uses: others may
+ * need them more, not least a receiver on the same machine that is what makes the link slow.
  *   4. The processors are the bottleneck: one step down, not below the fastest
  *      compression; when it is others who use them, not below the first level. On a slow
  *      link that is so only when it starves: its buffers carry it over short droughts.
@@ -42,16 +42,16 @@ struct step {
 };
 
 static const struct step ladder[] = {
-        {0, 256, 0},
-        {-5, 256, 0.7},
-        {-2, 256, 0.8},
-        {1, 256, 1.0},
-        {3, 2048, 1.4},
-        {5, 4096, 2.8},
-        {6, 4096, 3.7},
-        {7, 4096, 4.7},
-        {9, 4096, 6.5},
-        {12, 4096, 14.0},
+	{ 0, 256, 0 },
+	{ -5, 256, 0.7 },
+	{ -2, 256, 0.8 },
+	{ 1, 256, 1.0 },
+	{ 3, 2048, 1.4 },
+	{ 5, 4096, 2.8 },
+	{ 6, 4096, 3.7 },
+	{ 7, 4096, 4.7 },
+	{ 9, 4096, 6.5 },
+	{ 12, 4096, 14.0 },
 };
 
 enum {
@@ -59,22 +59,24 @@ enum {
 	STEP_FASTEST = 1,
 	STEP_FIRST = 3,
 	STEP_SMALL = 4,
-	STEP_STEADY = 5, /* from here on one at a time: the next windows still show the blocks of the last step */
+	STEP_STEADY = 5, /* from here on one at a time: the next windows still show the blocks of
+			    the last step */
 	STEP_LAST = sizeof ladder / sizeof ladder[0] - 1,
 	WINDOW_BLOCKS = 8,
 	WINDOW_BLOCKS_MIN = 2,
 };
 
-#define WINDOW_NS 10000000ull /* a window of WINDOW_BLOCKS lasts at least this long */
+#define WINDOW_NS 10000000ull      /* a window of WINDOW_BLOCKS lasts at least this long */
 #define WINDOW_NS_MAX 250000000ull /* and is closed after this, on slow links */
-#define WINDOW_NS_SLOW 400000000ull /* where those are known: the bursts of the buffers below even out */
-#define PRIME_BYTES (4ull << 20)   /* what buffers below `out` may hold */
-#define SLOW_RATE 0.016            /* bytes a ns: more than 100 Mbit/s, much less than a disk */
-#define SLOW_WAITS 0.25            /* share of all the time that the link of a slow stream was waited for */
-#define LINK_WAITS 0.4             /* share of a slow link's time: above, there is more to be had */
-#define LINK_STARVES 0.15          /* below, it waits for us */
-#define IDLE_MIN 0.15              /* of a processor: less is none */
-#define WORK_NS_GUESS 4.0          /* level 1 on one thread, before it was measured */
+#define WINDOW_NS_SLOW \
+	400000000ull /* where those are known: the bursts of the buffers below even out */
+#define PRIME_BYTES (4ull << 20) /* what buffers below `out` may hold */
+#define SLOW_RATE 0.016          /* bytes a ns: more than 100 Mbit/s, much less than a disk */
+#define SLOW_WAITS 0.25   /* share of all the time that the link of a slow stream was waited for */
+#define LINK_WAITS 0.4    /* share of a slow link's time: above, there is more to be had */
+#define LINK_STARVES 0.15 /* below, it waits for us */
+#define IDLE_MIN 0.15     /* of a processor: less is none */
+#define WORK_NS_GUESS 4.0 /* level 1 on one thread, before it was measured */
 
 static void
 enter_step(struct sb_pack_level *l, unsigned step)
@@ -82,7 +84,8 @@ enter_step(struct sb_pack_level *l, unsigned step)
 	l->step = step;
 	l->level = ladder[step].level;
 	if (!l->fixed_block)
-		l->block_size = (size_t)(l->small ? ladder[STEP_FIRST] : ladder[step]).block_kib << 10;
+		l->block_size = (size_t)(l->small ? ladder[STEP_FIRST] : ladder[step]).block_kib
+			<< 10;
 }
 
 void
@@ -90,11 +93,10 @@ sb_pack_level_init(struct sb_pack_level *l, int level, size_t block_size, unsign
 {
 	unsigned step = STEP_FIRST;
 
-	*l = (struct sb_pack_level){.jobs = jobs, .work_ns = WORK_NS_GUESS, .win.idle = -1};
+	*l = (struct sb_pack_level){ .jobs = jobs, .work_ns = WORK_NS_GUESS, .win.idle = -1 };
 	if (block_size) {
 		l->fixed_block = true;
-		l->block_size =
-		        block_size < SB_PACK_BLOCK_MAX ? block_size : SB_PACK_BLOCK_MAX;
+		l->block_size = block_size < SB_PACK_BLOCK_MAX ? block_size : SB_PACK_BLOCK_MAX;
 	}
 	if (level != SB_PACK_LEVEL_AUTO) {
 		l->fixed = true;
@@ -113,14 +115,16 @@ nobody_idles(const struct sb_pack_level *l)
 	return l->win.idle >= 0 && l->win.idle < IDLE_MIN;
 }
 
-/* Would `step` leave the processors room? `work` is the share that the step that is takes of them. */
+/*
+ * Would `step` leave the processors room? `work` is the share that the step that is takes of them.
+ */
 static bool
 has_room(const struct sb_pack_level *l, double work, unsigned step)
 {
 	double more = ladder[step].cost / ladder[l->step].cost;
 
 	return work * more < 0.75 &&
-	       (l->win.idle < 0 || work * l->jobs * (more - 1) < 0.9 * l->win.idle);
+		(l->win.idle < 0 || work * l->jobs * (more - 1) < 0.9 * l->win.idle);
 }
 
 static void
@@ -142,7 +146,7 @@ decide(struct sb_pack_level *l, double passed)
 		return;
 	l->work_ns = (double)l->win.work_ns / raw;
 	if (!l->sealed && l->sent >= PRIME_BYTES &&
-	        (link * raw / wire < 0.5 || link_ns < 0.8 * l->work_ns)) {
+		(link * raw / wire < 0.5 || link_ns < 0.8 * l->work_ns)) {
 		enter_step(l, STEP_STORE);
 	} else if (nobody_idles(l) && l->step > STEP_FIRST && (!l->slow || link < LINK_STARVES)) {
 		enter_step(l, l->step - 1);
@@ -150,7 +154,8 @@ decide(struct sb_pack_level *l, double passed)
 		const unsigned last = l->small ? STEP_SMALL : STEP_LAST;
 		unsigned to = l->step;
 
-		while (to < last && to < l->step + (l->step < STEP_STEADY ? 2 : 1) && has_room(l, cpu, to + 1))
+		while (to < last && to < l->step + (l->step < STEP_STEADY ? 2 : 1) &&
+			has_room(l, cpu, to + 1))
 			to++;
 		if (to > l->step)
 			enter_step(l, to);
@@ -183,11 +188,13 @@ sb_pack_level_note(struct sb_pack_level *l, const struct sb_pack_sample *s)
 		l->first_ns = s->begin_ns;
 	l->out_ns += s->end_ns - s->begin_ns;
 	passed = s->end_ns - l->first_ns;
-	l->slow = (double)l->out_ns > SLOW_WAITS * (double)passed && (double)l->sent < SLOW_RATE * (double)passed;
+	l->slow = (double)l->out_ns > SLOW_WAITS * (double)passed &&
+		(double)l->sent < SLOW_RATE * (double)passed;
 	passed = s->end_ns - l->win.start_ns;
 	if (passed < WINDOW_NS || l->win.blocks < WINDOW_BLOCKS_MIN)
 		return;
-	if (l->slow ? passed < WINDOW_NS_SLOW : l->win.blocks < WINDOW_BLOCKS && passed < WINDOW_NS_MAX)
+	if (l->slow ? passed < WINDOW_NS_SLOW :
+		      l->win.blocks < WINDOW_BLOCKS && passed < WINDOW_NS_MAX)
 		return;
 	decide(l, (double)passed);
 	l->win.start_ns = s->end_ns;

@@ -7,14 +7,15 @@
 #include <stdint.h>
 
 /*
- * How hard the blocks of a stream are compressed. Fed with one measurement a block, in stream order; decides
- * once a window. A function of its measurements alone (it looks at no clock), not thread-safe.
+ * How hard the blocks of a stream are compressed. Fed with one measurement a block, in stream
+ * order; decides once a window. A function of its measurements alone (it looks at no clock), not
+ * thread-safe.
  */
 struct sb_pack_level {
 	int level;         /* of the next block; 0: store it */
 	size_t block_size; /* of the next block */
 
-	bool fixed;        /* the level was asked for */
+	bool fixed; /* the level was asked for */
 	bool fixed_block;
 	uint64_t first_ns; /* when the stream began */
 	uint64_t out_ns;   /* time inside `out` since then */
@@ -22,9 +23,9 @@ struct sb_pack_level {
 	bool small;        /* set after init: steps that take little memory only */
 	bool sealed;       /* set after init: compressible blocks are never stored */
 	unsigned jobs;
-	unsigned step;     /* index into the ladder */
-	uint64_t sent;     /* wire bytes since the beginning */
-	double work_ns;    /* compression time of a raw byte, last measured */
+	unsigned step;  /* index into the ladder */
+	uint64_t sent;  /* wire bytes since the beginning */
+	double work_ns; /* compression time of a raw byte, last measured */
 	struct {
 		uint64_t start_ns; /* 0: the next measurement begins it */
 		uint64_t raw, wire, out_ns, work_ns, cpu_ns;
@@ -41,7 +42,8 @@ struct sb_pack_sample {
 	uint64_t raw, wire;
 	uint64_t work_ns; /* from its beginning to its end: what else ran meanwhile counts */
 	uint64_t cpu_ns;  /* of a processor */
-	double idle; /* processors of this machine that had nothing to do lately; negative: not known */
+	double idle;      /* processors of this machine that had nothing to do lately; negative: not
+			     known */
 };
 
 /* `level` and `block_size` as in struct sb_packw_opts. */

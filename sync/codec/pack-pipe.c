@@ -124,8 +124,10 @@ give_error(const struct sb_pack_pipe *p, struct sb_error *err)
 
 /* ---- compression ---- */
 
-/* Whether a few pieces of the block shrink; much cheaper than finding out with the whole
- * of it. */
+/*
+ * Whether a few pieces of the block shrink; much cheaper than finding out with the whole
+ * of it.
+ */
 static bool
 sample_shrinks(ZSTD_CCtx *cctx, const struct block *b)
 {
@@ -139,8 +141,7 @@ sample_shrinks(ZSTD_CCtx *cctx, const struct block *b)
 	for (; n < SAMPLE_PIECES; n++)
 		memcpy(pieces + n * SAMPLE_PIECE, b->raw + n * stride, SAMPLE_PIECE);
 	(void)ZSTD_CCtx_setParameter(cctx, ZSTD_c_compressionLevel, 1);
-	return !ZSTD_isError(
-	        ZSTD_compress2(cctx, out, sizeof out, pieces, sizeof pieces));
+	return !ZSTD_isError(ZSTD_compress2(cctx, out, sizeof out, pieces, sizeof pieces));
 }
 
 /*
@@ -170,8 +171,10 @@ compress_block(ZSTD_CCtx *cctx, struct block *b, bool suspicious)
 		b->packed_len = n;
 }
 
-/* The next block to compress, or NULL; stored ones in between are passed over. With `mu`
- * held. */
+/*
+ * The next block to compress, or NULL; stored ones in between are passed over. With `mu`
+ * held.
+ */
 static struct block *
 take_queued(struct sb_pack_pipe *p)
 {
@@ -232,8 +235,8 @@ worker_main(void *arg)
 #define STAT_NS 100000000ull
 
 /*
- * Ticks all processors together spent idle since the system started; 0 when it cannot be told. Those who made way for others
- * (nice) are no reason to hold back, unless we are one of them.
+ * Ticks all processors together spent idle since the system started; 0 when it cannot be told.
+ * Those who made way for others (nice) are no reason to hold back, unless we are one of them.
  */
 static uint64_t
 idle_ticks(void)
@@ -252,7 +255,10 @@ idle_ticks(void)
 	return getpriority(PRIO_PROCESS, 0) > 0 ? idle : idle + nice;
 }
 
-/* How many processors had nothing to do since the last look; looked at now and then. Only from the emitter. */
+/*
+ * How many processors had nothing to do since the last look; looked at now and then. Only from the
+ * emitter.
+ */
 static double
 idle_processors(struct sb_pack_pipe *p, uint64_t now)
 {
@@ -263,7 +269,7 @@ idle_processors(struct sb_pack_pipe *p, uint64_t now)
 	ticks = idle_ticks();
 	if (p->stat_idle && ticks >= p->stat_idle)
 		p->idle = (double)(ticks - p->stat_idle) / (double)sysconf(_SC_CLK_TCK) /
-		          ((double)(now - p->stat_ns) / 1e9);
+			((double)(now - p->stat_ns) / 1e9);
 	p->stat_idle = ticks;
 	p->stat_ns = now;
 	return p->idle;
@@ -273,8 +279,8 @@ idle_processors(struct sb_pack_pipe *p, uint64_t now)
 static void
 send_block(struct sb_pack_pipe *p, struct block *b)
 {
-	struct sb_error error = {0};
-	struct sb_pack_sample s = {.raw = b->raw_len, .work_ns = b->work_ns, .cpu_ns = b->cpu_ns};
+	struct sb_error error = { 0 };
+	struct sb_pack_sample s = { .raw = b->raw_len, .work_ns = b->work_ns, .cpu_ns = b->cpu_ns };
 	int r;
 
 	s.wire = b->packed_len ? b->packed_len : b->raw_len;
@@ -282,11 +288,11 @@ send_block(struct sb_pack_pipe *p, struct block *b)
 	pthread_mutex_unlock(&p->mu);
 	s.begin_ns = now_ns();
 	if (b->packed_len)
-		r = p->opts.out(SB_PACK_ZSTD, b->raw_len, b->packed, b->packed_len,
-		        p->opts.arg, &error);
+		r = p->opts.out(SB_PACK_ZSTD, b->raw_len, b->packed, b->packed_len, p->opts.arg,
+			&error);
 	else
-		r = p->opts.out(SB_PACK_STORED, b->raw_len, b->raw, b->raw_len,
-		        p->opts.arg, &error);
+		r = p->opts.out(SB_PACK_STORED, b->raw_len, b->raw, b->raw_len, p->opts.arg,
+			&error);
 	s.end_ns = now_ns();
 	s.idle = idle_processors(p, s.end_ns);
 	pthread_mutex_lock(&p->mu);
@@ -332,7 +338,7 @@ start_threads(struct sb_pack_pipe *p, bool need_worker, struct sb_error *err)
 		p->emitter_runs = sys == 0;
 	}
 	if (!sys && need_worker && p->n_workers < p->jobs &&
-	        p->filled - p->taken > p->idle_workers) {
+		p->filled - p->taken > p->idle_workers) {
 		sys = pthread_create(&p->workers[p->n_workers], NULL, worker_main, p);
 		if (!sys)
 			p->n_workers++;
@@ -364,8 +370,10 @@ submit(struct sb_pack_pipe *p, struct sb_error *err)
 	return start_threads(p, b->level != 0, err);
 }
 
-/* Waits until `sent` reaches `count`. A cancel does not signal, so the wait looks for it
- * now and then. With `mu` held. */
+/*
+ * Waits until `sent` reaches `count`. A cancel does not signal, so the wait looks for it
+ * now and then. With `mu` held.
+ */
 static int
 wait_sent(struct sb_pack_pipe *p, size_t count, struct sb_error *err)
 {
@@ -405,8 +413,8 @@ next_block(struct sb_pack_pipe *p, struct sb_error *err)
 		b->raw_cap = 0;
 		b->raw = malloc(b->want);
 		if (!b->raw)
-			return sb_fail(err, SB_E_NOMEM,
-			        "block of %zu bytes: out of memory", b->want);
+			return sb_fail(err, SB_E_NOMEM, "block of %zu bytes: out of memory",
+				b->want);
 		b->raw_cap = b->want;
 	}
 	b->raw_len = 0;
@@ -416,8 +424,7 @@ next_block(struct sb_pack_pipe *p, struct sb_error *err)
 }
 
 int
-sb_pack_pipe_write(
-        struct sb_pack_pipe *p, const void *data, size_t len, struct sb_error *err)
+sb_pack_pipe_write(struct sb_pack_pipe *p, const void *data, size_t len, struct sb_error *err)
 {
 	const uint8_t *from = data;
 	int r = 0;

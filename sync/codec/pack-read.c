@@ -70,13 +70,11 @@ check_frame(const uint8_t *data, size_t len, size_t raw_len, struct sb_error *er
 	window_log = 10 + (data[5] >> 3);
 	if (!(data[4] & 0x20) && (1ull << window_log) > SB_PACK_BLOCK_MAX)
 		return sb_fail(err, SB_E_PROTO, "zstd frame with a window of 2^%u bytes",
-		        window_log);
+			window_log);
 	if (ZSTD_getFrameContentSize(data, len) != raw_len)
-		return sb_fail(
-		        err, SB_E_PROTO, "zstd frame does not hold %zu bytes", raw_len);
+		return sb_fail(err, SB_E_PROTO, "zstd frame does not hold %zu bytes", raw_len);
 	if (ZSTD_findFrameCompressedSize(data, len) != len)
-		return sb_fail(err, SB_E_PROTO,
-		        "zstd frame is damaged or has something behind it");
+		return sb_fail(err, SB_E_PROTO, "zstd frame is damaged or has something behind it");
 	return 0;
 }
 
@@ -93,17 +91,16 @@ decode_block(struct sb_packr *r, const void *data, size_t len, size_t raw_len)
 		r->raw_cap = 0;
 		r->raw = malloc(raw_len);
 		if (!r->raw)
-			return sb_fail(&r->error, SB_E_NOMEM,
-			        "block of %zu bytes: out of memory", raw_len);
+			return sb_fail(&r->error, SB_E_NOMEM, "block of %zu bytes: out of memory",
+				raw_len);
 		r->raw_cap = raw_len;
 	}
 	n = ZSTD_decompressDCtx(r->dctx, r->raw, raw_len, data, len);
 	if (ZSTD_isError(n))
-		return sb_fail(
-		        &r->error, SB_E_PROTO, "zstd frame: %s", ZSTD_getErrorName(n));
+		return sb_fail(&r->error, SB_E_PROTO, "zstd frame: %s", ZSTD_getErrorName(n));
 	if (n != raw_len)
-		return sb_fail(&r->error, SB_E_PROTO,
-		        "zstd frame gave %zu bytes, not %zu", n, raw_len);
+		return sb_fail(&r->error, SB_E_PROTO, "zstd frame gave %zu bytes, not %zu", n,
+			raw_len);
 	return 0;
 }
 
@@ -128,15 +125,14 @@ next_block(struct sb_packr *r, const void **out, size_t *out_len)
 		return 0;
 	}
 	if (!raw_len || raw_len > SB_PACK_BLOCK_MAX)
-		return sb_fail(&r->error, SB_E_PROTO,
-		        "block of %zu bytes (1 to %u are allowed)", raw_len,
-		        SB_PACK_BLOCK_MAX);
+		return sb_fail(&r->error, SB_E_PROTO, "block of %zu bytes (1 to %u are allowed)",
+			raw_len, SB_PACK_BLOCK_MAX);
 	*out_len = raw_len;
 	switch (codec) {
 	case SB_PACK_STORED:
 		if (len != raw_len)
-			return sb_fail(&r->error, SB_E_PROTO,
-			        "stored block of %zu bytes says %zu", len, raw_len);
+			return sb_fail(&r->error, SB_E_PROTO, "stored block of %zu bytes says %zu",
+				len, raw_len);
 		*out = data;
 		return 1;
 	case SB_PACK_ZSTD:
@@ -164,8 +160,10 @@ read_block(struct archive *a, void *arg, const void **out)
 
 /* ---- entries ---- */
 
-/* Our error if a block was the cause, else what the parser says; the peer is to blame for
- * that. */
+/*
+ * Our error if a block was the cause, else what the parser says; the peer is to blame for
+ * that.
+ */
 static int
 fail_archive(struct sb_packr *r, const char *what, struct sb_error *err)
 {
@@ -173,7 +171,7 @@ fail_archive(struct sb_packr *r, const char *what, struct sb_error *err)
 
 	if (!r->error.code)
 		(void)sb_fail(&r->error, SB_E_PROTO, "tar stream, %s: %s", what,
-		        why ? why : "damaged");
+			why ? why : "damaged");
 	return fail_with(r, err);
 }
 
@@ -192,8 +190,7 @@ foreign_feature(struct archive *a, struct archive_entry *ae)
 	size_t mac_len = 0;
 	int format = archive_format(a);
 
-	if (format != ARCHIVE_FORMAT_TAR_USTAR &&
-	        format != ARCHIVE_FORMAT_TAR_PAX_INTERCHANGE)
+	if (format != ARCHIVE_FORMAT_TAR_USTAR && format != ARCHIVE_FORMAT_TAR_PAX_INTERCHANGE)
 		return "an entry in another tar dialect";
 	if (archive_entry_hardlink(ae))
 		return "a hard link";
@@ -257,7 +254,7 @@ parse_kind(const char *text, size_t len, enum sb_pack_kind *out)
 {
 	for (unsigned i = SB_PACK_WHOLE + 1; i < SB_PACK_ATTR_KINDS; i++) {
 		if (strlen(sb_pack_attr_kinds[i]) != len ||
-		        memcmp(sb_pack_attr_kinds[i], text, len) != 0)
+			memcmp(sb_pack_attr_kinds[i], text, len) != 0)
 			continue;
 		*out = (enum sb_pack_kind)i;
 		return true;
@@ -292,11 +289,11 @@ static bool
 parse_attrs(struct archive_entry *ae, struct sb_pack_entry *e)
 {
 	static const unsigned wanted[SB_PACK_ATTR_KINDS] = {
-	        [SB_PACK_WHOLE] = 0,
-	        [SB_PACK_PATCH] = ATTR_KIND | ATTR_SIZE | ATTR_BASE,
-	        [SB_PACK_DELTA] = ATTR_KIND | ATTR_SIZE | ATTR_BASE,
-	        [SB_PACK_RANGE] = ATTR_KIND | ATTR_SIZE | ATTR_BASE | ATTR_OFFSET,
-	        [SB_PACK_SPARSE] = ATTR_KIND | ATTR_SIZE,
+		[SB_PACK_WHOLE] = 0,
+		[SB_PACK_PATCH] = ATTR_KIND | ATTR_SIZE | ATTR_BASE,
+		[SB_PACK_DELTA] = ATTR_KIND | ATTR_SIZE | ATTR_BASE,
+		[SB_PACK_RANGE] = ATTR_KIND | ATTR_SIZE | ATTR_BASE | ATTR_OFFSET,
+		[SB_PACK_SPARSE] = ATTR_KIND | ATTR_SIZE,
 	};
 	const char *name;
 	const void *value;
@@ -322,9 +319,9 @@ parse_attrs(struct archive_entry *ae, struct sb_pack_entry *e)
 
 static int
 accept_entry(struct sb_packr *r, struct archive_entry *ae, struct sb_pack_entry *out,
-        struct sb_error *err)
+	struct sb_error *err)
 {
-	struct sb_pack_entry e = {.kind = SB_PACK_WHOLE};
+	struct sb_pack_entry e = { .kind = SB_PACK_WHOLE };
 	const char *wrong = foreign_feature(r->a, ae);
 	size_t len;
 
@@ -350,7 +347,8 @@ accept_entry(struct sb_packr *r, struct archive_entry *ae, struct sb_pack_entry 
 	return 1;
 }
 
-/* libarchive saw the end: it must be the one we write, and the last thing in the stream.
+/*
+ * libarchive saw the end: it must be the one we write, and the last thing in the stream.
  */
 static int
 accept_end(struct sb_packr *r, uint64_t before, struct sb_error *err)
@@ -437,8 +435,7 @@ sb_packr_read(struct sb_packr *r, const void **out, struct sb_error *err)
 	}
 	if (k != ARCHIVE_OK)
 		return fail_archive(r, "entry data", err);
-	if ((uint64_t)offset != r->entry_read || len == 0 ||
-	        len > r->entry_size - r->entry_read)
+	if ((uint64_t)offset != r->entry_read || len == 0 || len > r->entry_size - r->entry_read)
 		return refuse(r, "data where none belongs", err);
 	r->entry_read += len;
 	return (ssize_t)len;

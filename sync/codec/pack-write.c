@@ -64,20 +64,18 @@ fail_with(struct sb_packw *w, struct sb_error *err)
  */
 static int
 check_archive(struct sb_packw *w, struct archive *a, bool good, const char *what,
-        struct sb_error *err)
+	struct sb_error *err)
 {
 	if (good && !w->error.code)
 		return 0;
 	if (!w->error.code)
 		(void)sb_fail(&w->error, SB_E_INVAL, "%s: %s", what,
-		        archive_error_string(a) ? archive_error_string(a)
-		                                : "tar writer failed");
+			archive_error_string(a) ? archive_error_string(a) : "tar writer failed");
 	return fail_with(w, err);
 }
 
 static int
-check_state(struct sb_packw *w, enum writer_state want, const char *call,
-        struct sb_error *err)
+check_state(struct sb_packw *w, enum writer_state want, const char *call, struct sb_error *err)
 {
 	if (w->state == want)
 		return 0;
@@ -114,11 +112,10 @@ open_tar(struct sb_packw *w, int (*set_format)(struct archive *), const char *op
 {
 	struct archive *a = archive_write_new();
 
-	if (a && set_format(a) == ARCHIVE_OK &&
-	        archive_write_add_filter_none(a) == ARCHIVE_OK &&
-	        archive_write_set_options(a, options) == ARCHIVE_OK &&
-	        archive_write_set_bytes_per_block(a, 0) == ARCHIVE_OK &&
-	        archive_write_open(a, w, NULL, write_to_pipe, NULL) == ARCHIVE_OK)
+	if (a && set_format(a) == ARCHIVE_OK && archive_write_add_filter_none(a) == ARCHIVE_OK &&
+		archive_write_set_options(a, options) == ARCHIVE_OK &&
+		archive_write_set_bytes_per_block(a, 0) == ARCHIVE_OK &&
+		archive_write_open(a, w, NULL, write_to_pipe, NULL) == ARCHIVE_OK)
 		return a;
 	archive_write_free(a);
 	return NULL;
@@ -134,8 +131,7 @@ sb_packw_new(const struct sb_packw_opts *opts, struct sb_error *err)
 	memcpy(&o, opts, opts->size);
 	assert(o.out);
 	if (o.level != SB_PACK_LEVEL_AUTO && (o.level < 0 || o.level > 19)) {
-		(void)sb_fail(err, SB_E_INVAL, "compression level %d: must be 0 to 19",
-		        o.level);
+		(void)sb_fail(err, SB_E_INVAL, "compression level %d: must be 0 to 19", o.level);
 		return NULL;
 	}
 	if (!w) {
@@ -147,7 +143,7 @@ sb_packw_new(const struct sb_packw_opts *opts, struct sb_error *err)
 		return NULL;
 	w->ustar = open_tar(w, archive_write_set_format_ustar, NULL);
 	w->pax = open_tar(w, archive_write_set_format_pax_restricted,
-	        "hdrcharset=BINARY,xattrheader=SCHILY");
+		"hdrcharset=BINARY,xattrheader=SCHILY");
 	w->plain = archive_entry_new();
 	if (!w->ustar || !w->pax || !w->plain) {
 		(void)sb_fail(err, SB_E_NOMEM, "tar writer: out of memory");
@@ -213,8 +209,8 @@ sb_packw_begin(struct sb_packw *w, const struct sb_pack_entry *e, struct sb_erro
 		return r;
 	assert((unsigned)e->kind < SB_PACK_ATTR_KINDS);
 	if (e->size > INT64_MAX / 2)
-		return sb_fail(err, SB_E_INVAL, "%s: %" PRIu64 " bytes is too large",
-		        e->path, e->size);
+		return sb_fail(err, SB_E_INVAL, "%s: %" PRIu64 " bytes is too large", e->path,
+			e->size);
 	r = ARCHIVE_FAILED;
 	if (e->kind == SB_PACK_WHOLE && e->size <= USTAR_SIZE_MAX) {
 		archive_entry_copy_pathname(w->plain, e->path);
@@ -244,8 +240,8 @@ sb_packw_data(struct sb_packw *w, const void *data, size_t len, struct sb_error 
 		return r;
 	if (len > w->left) {
 		(void)sb_fail(&w->error, SB_E_INVAL,
-		        "entry is %" PRIu64 " bytes longer than announced",
-		        (uint64_t)len - w->left);
+			"entry is %" PRIu64 " bytes longer than announced",
+			(uint64_t)len - w->left);
 		return fail_with(w, err);
 	}
 	if (len) {
@@ -265,8 +261,7 @@ sb_packw_end(struct sb_packw *w, struct sb_error *err)
 	if (r < 0)
 		return r;
 	if (w->left) {
-		(void)sb_fail(&w->error, SB_E_INVAL, "entry ends %" PRIu64 " bytes short",
-		        w->left);
+		(void)sb_fail(&w->error, SB_E_INVAL, "entry ends %" PRIu64 " bytes short", w->left);
 		return fail_with(w, err);
 	}
 	r = archive_write_finish_entry(w->cur);
@@ -284,7 +279,8 @@ sb_packw_finish(struct sb_packw *w, struct sb_error *err)
 
 	if (r < 0)
 		return r;
-	/* Closing writes the end of the archive. Once: the pax writer is closed by free.
+	/*
+	 * Closing writes the end of the archive. Once: the pax writer is closed by free.
 	 */
 	r = archive_write_close(w->ustar);
 	r = check_archive(w, w->ustar, r == ARCHIVE_OK, "end of archive", err);

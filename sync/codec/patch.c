@@ -44,16 +44,15 @@ set_up(ZSTD_CCtx *c, const void *base, size_t base_len, size_t len, int level)
 
 int
 sb_patch_make(const void *base, size_t base_len, const void *data, size_t len, int level,
-        struct sb_buf *out, struct sb_error *err)
+	struct sb_buf *out, struct sb_error *err)
 {
 	ZSTD_CCtx *c;
 	size_t room, n;
 	uint8_t *to;
 
 	if (base_len > SB_PATCH_MAX_SIZE || len > SB_PATCH_MAX_SIZE)
-		return sb_fail(err, SB_E_LIMIT,
-		        "patch of %zu on %zu bytes: at most %u each", len, base_len,
-		        SB_PATCH_MAX_SIZE);
+		return sb_fail(err, SB_E_LIMIT, "patch of %zu on %zu bytes: at most %u each", len,
+			base_len, SB_PATCH_MAX_SIZE);
 	room = ZSTD_compressBound(len);
 	if (room > out->max - out->len)
 		room = out->max - out->len;
@@ -75,23 +74,23 @@ sb_patch_make(const void *base, size_t base_len, const void *data, size_t len, i
 		return sb_fail(err, SB_E_FULL, "patch: larger than %zu bytes", room);
 	if (ZSTD_getErrorCode(n) == ZSTD_error_memory_allocation)
 		return sb_fail(err, SB_E_NOMEM, "patch: out of memory");
-	return sb_fail(
-	        err, SB_E_INVAL, "patch at level %d: %s", level, ZSTD_getErrorName(n));
+	return sb_fail(err, SB_E_INVAL, "patch at level %d: %s", level, ZSTD_getErrorName(n));
 }
 
 int
-sb_patch_apply(const void *base, size_t base_len, const void *patch, size_t patch_len,
-        void *out, size_t new_len, struct sb_error *err)
+sb_patch_apply(const void *base, size_t base_len, const void *patch, size_t patch_len, void *out,
+	size_t new_len, struct sb_error *err)
 {
 	ZSTD_DCtx *d;
 	size_t n;
 
-	/* Decoding in one call needs no window but the output, whatever the frame asks
-	 * for. */
+	/*
+	 * Decoding in one call needs no window but the output, whatever the frame asks
+	 * for.
+	 */
 	if (ZSTD_getFrameContentSize(patch, patch_len) != new_len ||
-	        ZSTD_findFrameCompressedSize(patch, patch_len) != patch_len)
-		return sb_fail(err, SB_E_CORRUPT, "patch is not one frame of %zu bytes",
-		        new_len);
+		ZSTD_findFrameCompressedSize(patch, patch_len) != patch_len)
+		return sb_fail(err, SB_E_CORRUPT, "patch is not one frame of %zu bytes", new_len);
 	d = ZSTD_createDCtx();
 	if (!d)
 		return sb_fail(err, SB_E_NOMEM, "zstd decoder: out of memory");
@@ -102,7 +101,6 @@ sb_patch_apply(const void *base, size_t base_len, const void *patch, size_t patc
 	if (ZSTD_isError(n))
 		return sb_fail(err, SB_E_CORRUPT, "patch: %s", ZSTD_getErrorName(n));
 	if (n != new_len)
-		return sb_fail(
-		        err, SB_E_CORRUPT, "patch gave %zu bytes, not %zu", n, new_len);
+		return sb_fail(err, SB_E_CORRUPT, "patch gave %zu bytes, not %zu", n, new_len);
 	return 0;
 }

@@ -49,7 +49,7 @@ insert(struct sb_store_catalog *c, uint32_t item)
 	size_t i = slot_of(c, &c->items[item].digest);
 
 	while (c->table[i] &&
-	        !sb_digest_eq(&c->items[c->table[i] - 1].digest, &c->items[item].digest))
+		!sb_digest_eq(&c->items[c->table[i] - 1].digest, &c->items[item].digest))
 		i = (i + 1) & c->table_mask;
 	c->table[i] = item + 1;
 }
@@ -101,10 +101,9 @@ grow(void **v, size_t *cap, size_t n, size_t elem, struct sb_error *err)
 
 int
 sb_store_catalog_add_frame(struct sb_store_catalog *c, const struct sb_store_frame *f,
-        uint32_t *out, struct sb_error *err)
+	uint32_t *out, struct sb_error *err)
 {
-	int r = grow(
-	        (void **)&c->frames, &c->frames_cap, c->n_frames, sizeof *c->frames, err);
+	int r = grow((void **)&c->frames, &c->frames_cap, c->n_frames, sizeof *c->frames, err);
 
 	if (r < 0)
 		return r;
@@ -116,18 +115,19 @@ sb_store_catalog_add_frame(struct sb_store_catalog *c, const struct sb_store_fra
 }
 
 int
-sb_store_catalog_add_item(struct sb_store_catalog *c, const struct sb_digest *d,
-        uint32_t off, uint32_t len, struct sb_error *err)
+sb_store_catalog_add_item(struct sb_store_catalog *c, const struct sb_digest *d, uint32_t off,
+	uint32_t len, struct sb_error *err)
 {
-	int r = grow(
-	        (void **)&c->items, &c->items_cap, c->n_items, sizeof *c->items, err);
+	int r = grow((void **)&c->items, &c->items_cap, c->n_items, sizeof *c->items, err);
 
 	if (r >= 0 && (!c->table || 2 * (c->n_items + 1) > c->table_mask))
 		r = sb_store_catalog_rehash(c, err);
 	if (r < 0)
 		return r;
-	c->items[c->n_items] = (struct sb_store_item){
-	        .digest = *d, .frame = (uint32_t)c->n_frames - 1, .off = off, .len = len};
+	c->items[c->n_items] = (struct sb_store_item){ .digest = *d,
+		.frame = (uint32_t)c->n_frames - 1,
+		.off = off,
+		.len = len };
 	insert(c, (uint32_t)c->n_items++);
 	c->frames[c->n_frames - 1].n_items++;
 	return 0;

@@ -15,7 +15,8 @@
 #define CLEAN_FROM (4u << 20)
 /* The last segment is being filled; it is cleaned when it has this much. */
 #define LAST_FROM (1u << 20)
-/* Segments the store may have after cleaning; more are possible when the cap was changed.
+/*
+ * Segments the store may have after cleaning; more are possible when the cap was changed.
  */
 #define SEGMENTS_KEPT 192u
 
@@ -26,8 +27,7 @@ struct wanted {
 
 /* Raw bytes of the frame that are wanted. An item another one replaced is not. */
 static uint64_t
-frame_wanted(
-        const struct sb_store *s, const struct sb_store_frame *f, const struct wanted *w)
+frame_wanted(const struct sb_store *s, const struct sb_store_frame *f, const struct wanted *w)
 {
 	uint64_t sum = 0;
 
@@ -35,7 +35,7 @@ frame_wanted(
 		const struct sb_store_item *it = &s->cat.items[f->first_item + i];
 
 		if (w->live(&it->digest, w->arg) &&
-		        sb_store_catalog_find(&s->cat, &it->digest) == it)
+			sb_store_catalog_find(&s->cat, &it->digest) == it)
 			sum += it->len;
 	}
 	return sum;
@@ -53,9 +53,8 @@ segment_shares(const struct sb_store *s, const struct wanted *w)
 
 		for (size_t k = 0; k < s->n_segments; k++)
 			if (s->segments[k].id == f->segment)
-				share[k] += part *
-				            ((double)f->header_len + f->packed_len) /
-				            ((double)s->segments[k].size + 1);
+				share[k] += part * ((double)f->header_len + f->packed_len) /
+					((double)s->segments[k].size + 1);
 	}
 	return share;
 }
@@ -89,11 +88,9 @@ copy_frame(struct sb_store *s, uint32_t number, struct sb_error *err)
 
 /* Takes the wanted contents out of a frame and adds them again. */
 static int
-repack_frame(
-        struct sb_store *s, uint32_t number, const struct wanted *w, struct sb_error *err)
+repack_frame(struct sb_store *s, uint32_t number, const struct wanted *w, struct sb_error *err)
 {
-	uint32_t n = s->cat.frames[number].n_items,
-	         first = s->cat.frames[number].first_item;
+	uint32_t n = s->cat.frames[number].n_items, first = s->cat.frames[number].first_item;
 	int r = 0;
 
 	for (uint32_t i = 0; i < n && r >= 0; i++) {
@@ -101,8 +98,7 @@ repack_frame(
 		const uint8_t *raw;
 
 		if (!w->live(&it.digest, w->arg) ||
-		        sb_store_catalog_find(&s->cat, &it.digest) !=
-		                &s->cat.items[first + i])
+			sb_store_catalog_find(&s->cat, &it.digest) != &s->cat.items[first + i])
 			continue;
 		raw = sb_store_decode(s, number, NULL);
 		if (!raw)
@@ -113,8 +109,7 @@ repack_frame(
 }
 
 static int
-move_wanted(struct sb_store *s, uint32_t segment, const struct wanted *w,
-        struct sb_error *err)
+move_wanted(struct sb_store *s, uint32_t segment, const struct wanted *w, struct sb_error *err)
 {
 	size_t n = s->cat.n_frames;
 	int r = 0;
@@ -136,7 +131,8 @@ move_wanted(struct sb_store *s, uint32_t segment, const struct wanted *w,
 
 /* ---- choosing ---- */
 
-/* The segment of which the smallest share is wanted; the last one only when it is large.
+/*
+ * The segment of which the smallest share is wanted; the last one only when it is large.
  */
 static size_t
 least_wanted(const struct sb_store *s, const double *share)
@@ -191,10 +187,10 @@ clean_one(struct sb_store *s, const struct wanted *w, struct sb_error *err)
 }
 
 int
-sb_store_clean(struct sb_store *s, bool (*live)(const struct sb_digest *d, void *arg),
-        void *arg, struct sb_error *err)
+sb_store_clean(struct sb_store *s, bool (*live)(const struct sb_digest *d, void *arg), void *arg,
+	struct sb_error *err)
 {
-	struct wanted w = {live, arg};
+	struct wanted w = { live, arg };
 	int r = live != NULL;
 
 	if (s->cleaning)

@@ -68,7 +68,7 @@ load_segments(struct sb_store *s, struct sb_cursor *c, uint32_t n, uint64_t *cov
 static bool
 load_frame(struct sb_store *s, struct sb_cursor *c, const uint64_t *covered)
 {
-	struct sb_store_frame f = {.segment = sb_cursor_u32(c)};
+	struct sb_store_frame f = { .segment = sb_cursor_u32(c) };
 	uint32_t n_items, number;
 	uint8_t codec;
 	size_t k = 0;
@@ -82,11 +82,10 @@ load_frame(struct sb_store *s, struct sb_cursor *c, const uint64_t *covered)
 	while (k < s->n_segments && s->segments[k].id != f.segment)
 		k++;
 	if (k == s->n_segments || codec > 1 || f.raw_len > SB_STORE_RAW_MAX || !n_items ||
-	        n_items > SB_STORE_ITEMS_MAX || (!f.zstd && f.raw_len != f.packed_len))
+		n_items > SB_STORE_ITEMS_MAX || (!f.zstd && f.raw_len != f.packed_len))
 		return false;
 	f.header_len = FRAME_HEAD + n_items * ITEM_LEN;
-	if (f.at > covered[k] ||
-	        (uint64_t)f.header_len + f.packed_len > covered[k] - f.at)
+	if (f.at > covered[k] || (uint64_t)f.header_len + f.packed_len > covered[k] - f.at)
 		return false;
 	if (sb_store_catalog_add_frame(&s->cat, &f, &number, NULL) < 0)
 		return false;
@@ -115,7 +114,7 @@ load_items(struct sb_store_catalog *cat, struct sb_cursor *c, uint32_t n)
 			struct sb_store_item *it = &cat->items[at++];
 
 			memcpy(it->digest.b, sb_cursor_take(c, sizeof it->digest.b),
-			        sizeof it->digest.b);
+				sizeof it->digest.b);
 			it->len = sb_cursor_u32(c);
 			it->frame = (uint32_t)i;
 			it->off = (uint32_t)off;
@@ -142,7 +141,7 @@ check_head(struct sb_cursor *c, struct counts *n)
 	if (c->bad || memcmp(magic, INDEX_MAGIC, 4) != 0)
 		return false;
 	want = (uint64_t)n->segments * SEGMENT_LEN + (uint64_t)n->frames * FRAME_LEN +
-	       (uint64_t)n->items * ITEM_LEN;
+		(uint64_t)n->items * ITEM_LEN;
 	return want == sb_cursor_left(c) && XXH3_64bits(c->p, sb_cursor_left(c)) == sum;
 }
 
@@ -203,7 +202,7 @@ static int
 write_file(struct sb_store *s, const struct sb_buf *b, struct sb_error *err)
 {
 	sb_autoclose int fd = openat(s->dirfd, INDEX_NEW,
-	        O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+		O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	int r;
 
 	if (fd < 0)
@@ -224,9 +223,9 @@ sb_store_index_save(struct sb_store *s, struct sb_error *err)
 	int r;
 
 	sb_buf_init(&b, INDEX_MAX);
-	(void)sb_buf_reserve(&b, INDEX_HEAD + s->n_segments * SEGMENT_LEN +
-	                                 s->cat.n_frames * FRAME_LEN +
-	                                 s->cat.n_items * ITEM_LEN);
+	(void)sb_buf_reserve(&b,
+		INDEX_HEAD + s->n_segments * SEGMENT_LEN + s->cat.n_frames * FRAME_LEN +
+			s->cat.n_items * ITEM_LEN);
 	sb_buf_add(&b, INDEX_MAGIC, 4);
 	sb_buf_add_u32(&b, (uint32_t)s->n_segments);
 	sb_buf_add_u32(&b, (uint32_t)s->cat.n_frames);

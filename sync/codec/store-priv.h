@@ -96,15 +96,16 @@ struct sb_store {
 
 void sb_store_catalog_free(struct sb_store_catalog *c);
 /* The item with that digest, or NULL. */
-struct sb_store_item *sb_store_catalog_find(
-        const struct sb_store_catalog *c, const struct sb_digest *d);
+struct sb_store_item *sb_store_catalog_find(const struct sb_store_catalog *c,
+	const struct sb_digest *d);
 /* Adds a frame without items. Gives its number. */
 int sb_store_catalog_add_frame(struct sb_store_catalog *c, const struct sb_store_frame *f,
-        uint32_t *out, struct sb_error *err);
-/* Adds a content to the frame added last; a digest that is there already gets this place.
+	uint32_t *out, struct sb_error *err);
+/*
+ * Adds a content to the frame added last; a digest that is there already gets this place.
  */
-int sb_store_catalog_add_item(struct sb_store_catalog *c, const struct sb_digest *d,
-        uint32_t off, uint32_t len, struct sb_error *err);
+int sb_store_catalog_add_item(struct sb_store_catalog *c, const struct sb_digest *d, uint32_t off,
+	uint32_t len, struct sb_error *err);
 /* Forgets every frame of the segment. Frames and items get new numbers. */
 void sb_store_catalog_drop_segment(struct sb_store_catalog *c, uint32_t segment);
 /* Forgets the frames from `n_frames` on. */
@@ -114,26 +115,28 @@ int sb_store_catalog_rehash(struct sb_store_catalog *c, struct sb_error *err);
 
 /* ---- store-segment.c ---- */
 
-/* Opens every segment in the directory, oldest first. What is no file of ours is removed.
+/*
+ * Opens every segment in the directory, oldest first. What is no file of ours is removed.
  */
 int sb_store_segments_open(struct sb_store *s, struct sb_error *err);
-/* Adds what stands behind `from` in the segment to the catalog; cuts off a broken tail.
+/*
+ * Adds what stands behind `from` in the segment to the catalog; cuts off a broken tail.
  */
 int sb_store_segment_scan(struct sb_store *s, struct sb_store_segment *g, uint64_t from,
-        struct sb_error *err);
+	struct sb_error *err);
 /* Appends a frame (header, items, payload in one piece) and says where it is. */
-int sb_store_segment_append(struct sb_store *s, const void *frame, size_t len,
-        uint32_t *out_id, uint64_t *out_at, struct sb_error *err);
+int sb_store_segment_append(struct sb_store *s, const void *frame, size_t len, uint32_t *out_id,
+	uint64_t *out_at, struct sb_error *err);
 /* Starts a segment that is appended to from now on. */
 int sb_store_segment_begin(struct sb_store *s, struct sb_error *err);
 /* Unlinks the segment at `i` and forgets its contents. */
 void sb_store_segment_drop(struct sb_store *s, size_t i);
 /* The header of a frame with these contents, appended to `out`. */
-void sb_store_frame_header(const struct sb_store_frame *f,
-        const struct sb_store_item *items, struct sb_buf *out);
+void sb_store_frame_header(const struct sb_store_frame *f, const struct sb_store_item *items,
+	struct sb_buf *out);
 /* The packed bytes of a frame (`whole`: with its header) into `to`. */
-int sb_store_frame_read(struct sb_store *s, const struct sb_store_frame *f, bool whole,
-        void *to, struct sb_error *err);
+int sb_store_frame_read(struct sb_store *s, const struct sb_store_frame *f, bool whole, void *to,
+	struct sb_error *err);
 void sb_store_segments_close(struct sb_store *s);
 
 /* ---- store-index.c ---- */
@@ -152,8 +155,8 @@ void sb_store_index_remove(struct sb_store *s);
 /* Compresses and writes what is pending. `mu` is given up meanwhile. */
 int sb_store_write_pending(struct sb_store *s, struct sb_error *err);
 /* sb_store_add. */
-int sb_store_add_locked(struct sb_store *s, const struct sb_digest *d, const void *data,
-        size_t len, struct sb_error *err);
+int sb_store_add_locked(struct sb_store *s, const struct sb_digest *d, const void *data, size_t len,
+	struct sb_error *err);
 /* Borrowed bytes of a frame, decoded; valid until the next call. */
 const uint8_t *sb_store_decode(struct sb_store *s, uint32_t frame, struct sb_error *err);
 /* Forgets decoded frames, whose numbers are about to change. */
@@ -163,6 +166,6 @@ void sb_store_forget_decoded(struct sb_store *s);
 
 /* Brings the store below its cap. With `mu` held; may be given up meanwhile. */
 int sb_store_clean(struct sb_store *s, bool (*live)(const struct sb_digest *d, void *arg),
-        void *arg, struct sb_error *err);
+	void *arg, struct sb_error *err);
 
 #endif

@@ -69,7 +69,7 @@ parse_name(const char *name, uint32_t *out)
 
 void
 sb_store_frame_header(const struct sb_store_frame *f, const struct sb_store_item *items,
-        struct sb_buf *out)
+	struct sb_buf *out)
 {
 	static const uint8_t zeros[7];
 	size_t start = out->len;
@@ -106,8 +106,7 @@ read_at(int fd, void *to, size_t len, uint64_t at, struct sb_error *err)
 		if (n < 0)
 			return sb_fail_errno(err, "read a segment of the store");
 		if (n == 0)
-			return sb_fail(
-			        err, SB_E_CORRUPT, "segment of the store ends too early");
+			return sb_fail(err, SB_E_CORRUPT, "segment of the store ends too early");
 		p += n;
 		at += (uint64_t)n;
 		len -= (size_t)n;
@@ -125,17 +124,15 @@ find_segment(struct sb_store *s, uint32_t id)
 }
 
 int
-sb_store_frame_read(struct sb_store *s, const struct sb_store_frame *f, bool whole,
-        void *to, struct sb_error *err)
+sb_store_frame_read(struct sb_store *s, const struct sb_store_frame *f, bool whole, void *to,
+	struct sb_error *err)
 {
 	const struct sb_store_segment *g = find_segment(s, f->segment);
 
 	if (!g)
-		return sb_fail(
-		        err, SB_E_NOTFOUND, "segment %08" PRIx32 " is gone", f->segment);
+		return sb_fail(err, SB_E_NOTFOUND, "segment %08" PRIx32 " is gone", f->segment);
 	if (whole)
-		return read_at(
-		        g->fd, to, (size_t)f->header_len + f->packed_len, f->at, err);
+		return read_at(g->fd, to, (size_t)f->header_len + f->packed_len, f->at, err);
 	return read_at(g->fd, to, f->packed_len, f->at + f->header_len, err);
 }
 
@@ -156,7 +153,7 @@ parse_head(const uint8_t *head, uint64_t left, struct sb_store_frame *f)
 	f->packed_len = sb_cursor_u32(&c);
 	codec = sb_cursor_u8(&c);
 	if (codec > 1 || !f->n_items || f->n_items > SB_STORE_ITEMS_MAX ||
-	        f->raw_len > SB_STORE_RAW_MAX || (!codec && f->packed_len != f->raw_len))
+		f->raw_len > SB_STORE_RAW_MAX || (!codec && f->packed_len != f->raw_len))
 		return false;
 	f->zstd = codec == 1;
 	f->header_len = FRAME_HEAD + f->n_items * ITEM_LEN;
@@ -166,7 +163,7 @@ parse_head(const uint8_t *head, uint64_t left, struct sb_store_frame *f)
 /* Takes the frame with its items into the catalog. `header` is all of it. */
 static int
 take_frame(struct sb_store *s, const struct sb_store_frame *f, uint8_t *header,
-        struct sb_error *err)
+	struct sb_error *err)
 {
 	struct sb_cursor c;
 	uint64_t sum, off = 0;
@@ -188,8 +185,7 @@ take_frame(struct sb_store *s, const struct sb_store_frame *f, uint8_t *header,
 		if (len > f->raw_len - off)
 			r = sb_fail(err, SB_E_CORRUPT, "contents of a frame exceed it");
 		else
-			r = sb_store_catalog_add_item(
-			        &s->cat, &d, (uint32_t)off, len, err);
+			r = sb_store_catalog_add_item(&s->cat, &d, (uint32_t)off, len, err);
 		off += len;
 	}
 	if (r < 0)
@@ -199,7 +195,7 @@ take_frame(struct sb_store *s, const struct sb_store_frame *f, uint8_t *header,
 
 int
 sb_store_segment_scan(struct sb_store *s, struct sb_store_segment *g, uint64_t from,
-        struct sb_error *err)
+	struct sb_error *err)
 {
 	sb_autofree uint8_t *header = malloc(FRAME_HEAD + SB_STORE_ITEMS_MAX * ITEM_LEN);
 	int r = 0;
@@ -207,7 +203,7 @@ sb_store_segment_scan(struct sb_store *s, struct sb_store_segment *g, uint64_t f
 	if (!header)
 		return sb_fail(err, SB_E_NOMEM, "store: out of memory");
 	while (g->size - from >= FRAME_HEAD) {
-		struct sb_store_frame f = {.segment = g->id, .at = from};
+		struct sb_store_frame f = { .segment = g->id, .at = from };
 
 		r = read_at(g->fd, header, FRAME_HEAD, from, err);
 		if (r < 0 || !parse_head(header, g->size - from, &f))
@@ -250,14 +246,14 @@ add_segment(struct sb_store *s, uint32_t id, int flags, struct sb_error *err)
 	if (s->n_segments == SB_STORE_SEGMENTS_MAX)
 		return sb_fail(err, SB_E_LIMIT, "store: too many segments");
 	segment_name(id, name);
-	fd = openat(s->dirfd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags,
-	        0600);
+	fd = openat(s->dirfd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags, 0600);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return sb_fail_errno(err, "open %s of the store", name);
 	if (!S_ISREG(st.st_mode))
 		return sb_fail(err, SB_E_CORRUPT, "%s of the store is no file", name);
-	s->segments[s->n_segments++] = (struct sb_store_segment){
-	        .id = id, .fd = sb_steal_fd(&fd), .size = (uint64_t)st.st_size};
+	s->segments[s->n_segments++] = (struct sb_store_segment){ .id = id,
+		.fd = sb_steal_fd(&fd),
+		.size = (uint64_t)st.st_size };
 	s->bytes += (uint64_t)st.st_size;
 	return 0;
 }
@@ -267,7 +263,7 @@ sb_store_segments_open(struct sb_store *s, struct sb_error *err)
 {
 	sb_autoclose int fd = openat(s->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	sb_autoclosedir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	struct sb_error why = {0};
+	struct sb_error why = { 0 };
 	struct dirent *e;
 	uint32_t id;
 	int r;
@@ -305,11 +301,10 @@ sb_store_segment_begin(struct sb_store *s, struct sb_error *err)
 }
 
 int
-sb_store_segment_append(struct sb_store *s, const void *frame, size_t len,
-        uint32_t *out_id, uint64_t *out_at, struct sb_error *err)
+sb_store_segment_append(struct sb_store *s, const void *frame, size_t len, uint32_t *out_id,
+	uint64_t *out_at, struct sb_error *err)
 {
-	struct sb_store_segment *g =
-	        s->n_segments ? &s->segments[s->n_segments - 1] : NULL;
+	struct sb_store_segment *g = s->n_segments ? &s->segments[s->n_segments - 1] : NULL;
 	const uint8_t *p = frame;
 	size_t done = 0;
 	int r;
@@ -351,7 +346,7 @@ sb_store_segment_drop(struct sb_store *s, size_t i)
 	(void)close(g.fd);
 	s->bytes -= g.size;
 	memmove(&s->segments[i], &s->segments[i + 1],
-	        (s->n_segments - i - 1) * sizeof *s->segments);
+		(s->n_segments - i - 1) * sizeof *s->segments);
 	s->n_segments--;
 	sb_store_forget_decoded(s);
 	sb_store_catalog_drop_segment(&s->cat, g.id);

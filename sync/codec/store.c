@@ -54,8 +54,8 @@ batch_new(struct sb_error *err)
 }
 
 static int
-batch_add(struct sb_store_batch *b, const struct sb_digest *d, const void *data,
-        size_t len, struct sb_error *err)
+batch_add(struct sb_store_batch *b, const struct sb_digest *d, const void *data, size_t len,
+	struct sb_error *err)
 {
 	size_t off = b->raw.len;
 
@@ -75,8 +75,8 @@ batch_add(struct sb_store_batch *b, const struct sb_digest *d, const void *data,
 		b->raw.failed = 0;
 		return r;
 	}
-	b->items[b->n_items++] = (struct sb_store_item){
-	        .digest = *d, .off = (uint32_t)off, .len = (uint32_t)len};
+	b->items[b->n_items++] =
+		(struct sb_store_item){ .digest = *d, .off = (uint32_t)off, .len = (uint32_t)len };
 	return 0;
 }
 
@@ -92,7 +92,7 @@ batch_find(const struct sb_store_batch *b, const struct sb_digest *d)
 /* The content in memory, if it is there. */
 static const struct sb_store_item *
 find_in_memory(const struct sb_store *s, const struct sb_digest *d,
-        const struct sb_store_batch **out)
+	const struct sb_store_batch **out)
 {
 	const struct sb_store_item *it = s->pending ? batch_find(s->pending, d) : NULL;
 
@@ -108,8 +108,8 @@ find_in_memory(const struct sb_store *s, const struct sb_digest *d,
 
 /* The frame's bytes, header and payload, into `out`. Without the lock. */
 static int
-batch_pack(ZSTD_CCtx *cctx, const struct sb_store_batch *b, int level,
-        struct sb_store_frame *f, struct sb_buf *out, struct sb_error *err)
+batch_pack(ZSTD_CCtx *cctx, const struct sb_store_batch *b, int level, struct sb_store_frame *f,
+	struct sb_buf *out, struct sb_error *err)
 {
 	size_t len = b->raw.len, room = ZSTD_compressBound(len);
 	sb_autofree uint8_t *packed = malloc(room ? room : 1);
@@ -129,8 +129,8 @@ batch_pack(ZSTD_CCtx *cctx, const struct sb_store_batch *b, int level,
 }
 
 static int
-catalog_batch(struct sb_store *s, const struct sb_store_batch *b,
-        const struct sb_store_frame *f, struct sb_error *err)
+catalog_batch(struct sb_store *s, const struct sb_store_batch *b, const struct sb_store_frame *f,
+	struct sb_error *err)
 {
 	uint32_t number;
 	int r = sb_store_catalog_add_frame(&s->cat, f, &number, err);
@@ -138,8 +138,8 @@ catalog_batch(struct sb_store *s, const struct sb_store_batch *b,
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < b->n_items && r >= 0; i++)
-		r = sb_store_catalog_add_item(&s->cat, &b->items[i].digest,
-		        b->items[i].off, b->items[i].len, err);
+		r = sb_store_catalog_add_item(&s->cat, &b->items[i].digest, b->items[i].off,
+			b->items[i].len, err);
 	if (r < 0)
 		sb_store_catalog_truncate(&s->cat, number);
 	return r;
@@ -156,12 +156,13 @@ unlink_batch(struct sb_store *s, const struct sb_store_batch *b)
 	pthread_cond_broadcast(&s->written);
 }
 
-/* Compresses, writes and frees the batch. With `mu` held; given up while it compresses.
+/*
+ * Compresses, writes and frees the batch. With `mu` held; given up while it compresses.
  */
 static int
 write_batch(struct sb_store *s, struct sb_store_batch *b, struct sb_error *err)
 {
-	struct sb_store_frame f = {0};
+	struct sb_store_frame f = { 0 };
 	ZSTD_CCtx *cctx = sb_steal(&s->spare_cctx);
 	sb_auto(sb_buf) struct sb_buf bytes;
 	int r;
@@ -179,8 +180,7 @@ write_batch(struct sb_store *s, struct sb_store_batch *b, struct sb_error *err)
 	else
 		s->spare_cctx = cctx;
 	if (r >= 0)
-		r = sb_store_segment_append(
-		        s, bytes.data, bytes.len, &f.segment, &f.at, err);
+		r = sb_store_segment_append(s, bytes.data, bytes.len, &f.segment, &f.at, err);
 	if (r >= 0)
 		r = catalog_batch(s, b, &f, err);
 	unlink_batch(s, b);
@@ -197,8 +197,8 @@ sb_store_write_pending(struct sb_store *s, struct sb_error *err)
 }
 
 int
-sb_store_add_locked(struct sb_store *s, const struct sb_digest *d, const void *data,
-        size_t len, struct sb_error *err)
+sb_store_add_locked(struct sb_store *s, const struct sb_digest *d, const void *data, size_t len,
+	struct sb_error *err)
 {
 	struct sb_store_batch *b;
 	bool alone = len >= ALONE_FROM;
@@ -230,7 +230,7 @@ has_locked(const struct sb_store *s, const struct sb_digest *d)
 
 int
 sb_store_add(struct sb_store *s, const struct sb_digest *d, const void *data, size_t len,
-        struct sb_error *err)
+	struct sb_error *err)
 {
 	int r = 0;
 
@@ -264,14 +264,13 @@ sb_store_forget_decoded(struct sb_store *s)
 {
 	for (size_t i = 0; i < SB_STORE_DECODED; i++) {
 		free(s->decoded[i].raw);
-		s->decoded[i] = (struct sb_store_decoded){0};
+		s->decoded[i] = (struct sb_store_decoded){ 0 };
 	}
 }
 
 /* Reads and decodes a whole frame into `to` (raw_len bytes). */
 static int
-decode_frame(struct sb_store *s, const struct sb_store_frame *f, uint8_t *to,
-        struct sb_error *err)
+decode_frame(struct sb_store *s, const struct sb_store_frame *f, uint8_t *to, struct sb_error *err)
 {
 	sb_autofree uint8_t *packed = NULL;
 	size_t n;
@@ -301,7 +300,7 @@ oldest_decoded(struct sb_store *s)
 		if (s->decoded[i].used < d->used)
 			d = &s->decoded[i];
 	free(d->raw);
-	*d = (struct sb_store_decoded){0};
+	*d = (struct sb_store_decoded){ 0 };
 	return d;
 }
 
@@ -326,18 +325,17 @@ sb_store_decode(struct sb_store *s, uint32_t frame, struct sb_error *err)
 	if (decode_frame(s, f, raw, err) < 0)
 		return NULL;
 	d = oldest_decoded(s);
-	*d = (struct sb_store_decoded){
-	        .frame = frame, .raw = sb_steal(&raw), .used = ++s->clock};
+	*d = (struct sb_store_decoded){ .frame = frame, .raw = sb_steal(&raw), .used = ++s->clock };
 	return d->raw;
 }
 
 /* Brings the content's bytes into `out`, which has room reserved at `to`. */
 static int
-read_content(struct sb_store *s, const struct sb_store_item *it,
-        const struct sb_store_batch *b, uint8_t *to, struct sb_error *err)
+read_content(struct sb_store *s, const struct sb_store_item *it, const struct sb_store_batch *b,
+	uint8_t *to, struct sb_error *err)
 {
 	const struct sb_store_frame *f;
-	struct sb_error local = {0};
+	struct sb_error local = { 0 };
 	const uint8_t *raw;
 
 	if (b) {
@@ -354,7 +352,8 @@ read_content(struct sb_store *s, const struct sb_store_item *it,
 	return 0;
 }
 
-/* So that it can be added again. A zero digest is nobody's and keeps the table's chain.
+/*
+ * So that it can be added again. A zero digest is nobody's and keeps the table's chain.
  */
 static int
 forget_damaged(struct sb_store_item *it, struct sb_error *err)
@@ -365,8 +364,7 @@ forget_damaged(struct sb_store_item *it, struct sb_error *err)
 }
 
 static int
-get_locked(struct sb_store *s, const struct sb_digest *d, struct sb_buf *out,
-        struct sb_error *err)
+get_locked(struct sb_store *s, const struct sb_digest *d, struct sb_buf *out, struct sb_error *err)
 {
 	const struct sb_store_batch *b = NULL;
 	struct sb_store_item *kept = sb_store_catalog_find(&s->cat, d);
@@ -397,7 +395,7 @@ get_locked(struct sb_store *s, const struct sb_digest *d, struct sb_buf *out,
 
 int
 sb_store_get(struct sb_store *s, const struct sb_digest *d, struct sb_buf *out,
-        struct sb_error *err)
+	struct sb_error *err)
 {
 	int r;
 
@@ -423,8 +421,8 @@ sb_store_bytes(const struct sb_store *s)
 /* ---- life ---- */
 
 int
-sb_store_flush(struct sb_store *s, bool (*live)(const struct sb_digest *d, void *arg),
-        void *arg, struct sb_error *err)
+sb_store_flush(struct sb_store *s, bool (*live)(const struct sb_digest *d, void *arg), void *arg,
+	struct sb_error *err)
 {
 	bool many;
 	int r;

@@ -46,7 +46,10 @@ is(const struct comp *c, const char *name)
 	return strlen(name) == c->len && strncasecmp(c->p, name, c->len) == 0;
 }
 
-/* .git under any of the spellings that file systems take for it: case, git~1, invisible code points in between. */
+/*
+ * .git under any of the spellings that file systems take for it: case, git~1, invisible code points
+ * in between.
+ */
 static bool
 is_git(const struct comp *c)
 {
@@ -58,12 +61,18 @@ is_git(const struct comp *c)
 	for (size_t i = 0; i < c->len; i++) {
 		unsigned char b = (unsigned char)c->p[i];
 
-		/* U+200C..U+200F, U+202A..U+202E, U+2060..U+206F, U+FEFF are ignored by some file systems. */
-		if (i + 2 < c->len && b == 0xe2 && ((unsigned char)c->p[i + 1] == 0x80 || (unsigned char)c->p[i + 1] == 0x81)) {
+		/*
+		 * U+200C..U+200F, U+202A..U+202E, U+2060..U+206F, U+FEFF are ignored by some file
+		 * systems.
+		 */
+		if (i + 2 < c->len && b == 0xe2 &&
+			((unsigned char)c->p[i + 1] == 0x80 ||
+				(unsigned char)c->p[i + 1] == 0x81)) {
 			i += 2;
 			continue;
 		}
-		if (i + 2 < c->len && b == 0xef && (unsigned char)c->p[i + 1] == 0xbb && (unsigned char)c->p[i + 2] == 0xbf) {
+		if (i + 2 < c->len && b == 0xef && (unsigned char)c->p[i + 1] == 0xbb &&
+			(unsigned char)c->p[i + 2] == 0xbf) {
 			i += 2;
 			continue;
 		}
@@ -81,20 +90,26 @@ git_obeys(const struct comp *c, size_t n)
 {
 	if (n == 0)
 		return false;
-	if (is(&c[0], "hooks") || is(&c[0], "config") || is(&c[0], "config.worktree") || is(&c[0], "commondir") ||
-		is(&c[0], "gitdir") || is(&c[0], "fsmonitor--daemon"))
+	if (is(&c[0], "hooks") || is(&c[0], "config") || is(&c[0], "config.worktree") ||
+		is(&c[0], "commondir") || is(&c[0], "gitdir") || is(&c[0], "fsmonitor--daemon"))
 		return true;
 	if (n >= 2 && is(&c[0], "info") && is(&c[1], "attributes"))
 		return true;
-	if (n >= 3 && is(&c[0], "objects") && is(&c[1], "info") && (is(&c[2], "alternates") || is(&c[2], "http-alternates")))
+	if (n >= 3 && is(&c[0], "objects") && is(&c[1], "info") &&
+		(is(&c[2], "alternates") || is(&c[2], "http-alternates")))
 		return true;
-	/* A submodule's or a worktree's own git directory, at whatever depth its name has; too deep to look is no. */
+	/*
+	 * A submodule's or a worktree's own git directory, at whatever depth its name has; too deep
+	 * to look is no.
+	 */
 	if ((is(&c[0], "modules") || is(&c[0], "worktrees")) && n == MAX_COMPS)
 		return true;
 	if (is(&c[0], "modules") || is(&c[0], "worktrees"))
 		for (size_t i = 1; i < n; i++)
-			if (is(&c[i], "config") || is(&c[i], "config.worktree") || is(&c[i], "hooks") || is(&c[i], "commondir") ||
-				is(&c[i], "gitdir") || (is(&c[i], "attributes") && is(&c[i - 1], "info")))
+			if (is(&c[i], "config") || is(&c[i], "config.worktree") ||
+				is(&c[i], "hooks") || is(&c[i], "commondir") ||
+				is(&c[i], "gitdir") ||
+				(is(&c[i], "attributes") && is(&c[i - 1], "info")))
 				return true;
 	return false;
 }
@@ -111,10 +126,12 @@ is_one_of(const struct comp *c, const char *const *names, size_t n)
 static bool
 is_tool_file(const struct comp *dir, const struct comp *leaf)
 {
-	static const char *const names[] = { ".envrc", "Makefile", "GNUmakefile", "package.json", ".npmrc", ".yarnrc", ".yarnrc.yml",
-		".pnpmfile.cjs", ".pre-commit-config.yaml", "conftest.py", "build.rs", ".gitmodules", ".gitattributes", "setup.py",
-		"lefthook.yml", ".mcp.json", ".justfile", "justfile", "Rakefile", ".bashrc", ".profile", ".zshrc", ".gitconfig",
-		"CLAUDE.md", "AGENTS.md", "GEMINI.md", ".cursorrules" };
+	static const char *const names[] = { ".envrc", "Makefile", "GNUmakefile", "package.json",
+		".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".pre-commit-config.yaml",
+		"conftest.py", "build.rs", ".gitmodules", ".gitattributes", "setup.py",
+		"lefthook.yml", ".mcp.json", ".justfile", "justfile", "Rakefile", ".bashrc",
+		".profile", ".zshrc", ".gitconfig", "CLAUDE.md", "AGENTS.md", "GEMINI.md",
+		".cursorrules" };
 
 	return is_one_of(leaf, names, sizeof names / sizeof names[0]) ||
 		(is(dir, ".cargo") && (is(leaf, "config.toml") || is(leaf, "config")));
@@ -123,7 +140,8 @@ is_tool_file(const struct comp *dir, const struct comp *leaf)
 static bool
 is_tool_dir(const struct comp *c)
 {
-	static const char *const names[] = { ".husky", ".githooks", ".devcontainer", ".idea", ".vscode", ".cursor", ".claude" };
+	static const char *const names[] = { ".husky", ".githooks", ".devcontainer", ".idea",
+		".vscode", ".cursor", ".claude" };
 
 	return is_one_of(c, names, sizeof names / sizeof names[0]);
 }
@@ -143,7 +161,8 @@ sb_guard_path(const char *path, bool redirects)
 		if (!is_git(&leaf))
 			continue;
 		/* Another spelling of .git is never an honest name. */
-		if (leaf.len != 4 || strncmp(leaf.p, ".git", 4) != 0 || leaf.p[4] == '.' || leaf.p[4] == ' ')
+		if (leaf.len != 4 || strncmp(leaf.p, ".git", 4) != 0 || leaf.p[4] == '.' ||
+			leaf.p[4] == ' ')
 			return SB_GUARD_GIT;
 		if (!*path)
 			return redirects ? SB_GUARD_GIT : SB_GUARD_NONE;

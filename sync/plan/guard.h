@@ -8,8 +8,8 @@
 #include <sync/tree/manifest.h>
 
 /*
- * What a change that comes from a sandbox may do to the machine it comes to. A name is judged without regard to case and to the
- * trailing dots and spaces that some file systems drop.
+ * What a change that comes from a sandbox may do to the machine it comes to. A name is judged
+ * without regard to case and to the trailing dots and spaces that some file systems drop.
  */
 enum sb_guard {
 	SB_GUARD_NONE,
@@ -18,8 +18,9 @@ enum sb_guard {
 };
 
 /*
- * What stands at a path named .git decides which repository git works on: only a directory that is new, or stays one, is
- * harmless. A file or symlink leads git to any other directory with a configuration in it. Types are enum sb_entry_type, 0: nothing.
+ * What stands at a path named .git decides which repository git works on: only a directory that is
+ * new, or stays one, is harmless. A file or symlink leads git to any other directory with a
+ * configuration in it. Types are enum sb_entry_type, 0: nothing.
  */
 static inline bool
 sb_guard_redirects(uint8_t old_type, uint8_t new_type)

@@ -17,7 +17,7 @@
 /* A text as lines, each with its newline; equal lines of all three texts have equal numbers. */
 struct text {
 	const uint8_t *data;
-	size_t *at;    /* n + 1 offsets */
+	size_t *at; /* n + 1 offsets */
 	uint32_t *id;
 	size_t n;
 };
@@ -28,7 +28,7 @@ struct numbers {
 		const uint8_t *p;
 		size_t len;
 		uint32_t id; /* 0: free */
-	} *v;
+	} * v;
 	size_t mask;
 	uint32_t next;
 };
@@ -72,7 +72,8 @@ count_lines(const struct sb_merge_text *t)
 }
 
 static int
-split(const struct sb_merge_text *from, size_t lines, struct numbers *numbers, struct text *out, struct sb_error *err)
+split(const struct sb_merge_text *from, size_t lines, struct numbers *numbers, struct text *out,
+	struct sb_error *err)
 {
 	const uint8_t *p = from->data, *end = p + from->len;
 
@@ -93,14 +94,14 @@ split(const struct sb_merge_text *from, size_t lines, struct numbers *numbers, s
 }
 
 /*
- * The greedy shortest edit script (Myers): after `d` edits, v[k] is how far the diagonal k (x - y) reaches in `a`. The
- * v of every d is kept, so that the way can be walked back.
+ * The greedy shortest edit script (Myers): after `d` edits, v[k] is how far the diagonal k (x - y)
+ * reaches in `a`. The v of every d is kept, so that the way can be walked back.
  */
 struct edits {
 	const uint32_t *a, *b;
 	int n, m;
-	int **v;      /* for each d, 2d + 1 entries, v[d][k + d] */
-	int depth;    /* the d that reached the end; -1: none within bounds */
+	int **v;   /* for each d, 2d + 1 entries, v[d][k + d] */
+	int depth; /* the d that reached the end; -1: none within bounds */
 	uint64_t steps;
 };
 
@@ -115,7 +116,9 @@ SB_CLEANUP_VALUE(edits, edits_free)
 
 #define DEAD (-1) /* a diagonal that left the table */
 
-/* The diagonal from which d edits reach diagonal k furthest; 0 with `*x` DEAD when there is none. */
+/*
+ * The diagonal from which d edits reach diagonal k furthest; 0 with `*x` DEAD when there is none.
+ */
 static int
 come_from(const struct edits *e, int d, int k, int *x)
 {
@@ -204,7 +207,8 @@ match_lines(const struct text *base, const struct text *t, int *match, struct sb
 		match[head] = (int)head;
 		head++;
 	}
-	while (tail < base->n - head && tail < t->n - head && base->id[base->n - 1 - tail] == t->id[t->n - 1 - tail]) {
+	while (tail < base->n - head && tail < t->n - head &&
+		base->id[base->n - 1 - tail] == t->id[t->n - 1 - tail]) {
 		match[base->n - 1 - tail] = (int)(t->n - 1 - tail);
 		tail++;
 	}
@@ -232,19 +236,25 @@ static bool
 same_part(const struct part *x, const struct part *y)
 {
 	return x->to - x->from == y->to - y->from &&
-		memcmp(x->t->id + x->from, y->t->id + y->from, (x->to - x->from) * sizeof *x->t->id) == 0;
+		memcmp(x->t->id + x->from, y->t->id + y->from,
+			(x->to - x->from) * sizeof *x->t->id) == 0;
 }
 
 static void
 add_part(struct sb_buf *out, const struct part *p)
 {
 	if (p->to > p->from)
-		sb_buf_add(out, p->t->data + p->t->at[p->from], p->t->at[p->to] - p->t->at[p->from]);
+		sb_buf_add(out, p->t->data + p->t->at[p->from],
+			p->t->at[p->to] - p->t->at[p->from]);
 }
 
-/* Goes through the base: lines all three have are taken, what lies between them from whoever changed it. */
+/*
+ * Goes through the base: lines all three have are taken, what lies between them from whoever
+ * changed it.
+ */
 static bool
-weave(const struct text *base, const struct text *a, const int *ma, const struct text *b, const int *mb, struct sb_buf *out)
+weave(const struct text *base, const struct text *a, const int *ma, const struct text *b,
+	const int *mb, struct sb_buf *out)
 {
 	size_t i = 0, ja = 0, jb = 0;
 
@@ -286,8 +296,8 @@ is_text(const struct sb_merge_text *t)
 }
 
 int
-sb_merge_texts(const struct sb_merge_text *base, const struct sb_merge_text *a, const struct sb_merge_text *b,
-	struct sb_buf *out, struct sb_error *err)
+sb_merge_texts(const struct sb_merge_text *base, const struct sb_merge_text *a,
+	const struct sb_merge_text *b, struct sb_buf *out, struct sb_error *err)
 {
 	const struct sb_merge_text *in[3] = { base, a, b };
 	sb_auto(text) struct text t0 = { 0 }, t1 = { 0 }, t2 = { 0 };

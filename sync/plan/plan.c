@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Content (or whole directories) the receiver has, by digest: open addressing over walk-ordered rows. */
+/*
+ * Content (or whole directories) the receiver has, by digest: open addressing over walk-ordered
+ * rows.
+ */
 struct row {
 	struct sb_digest digest;
 	char *path;
@@ -78,8 +81,8 @@ want_all(const struct sb_diff *diff, struct wanted *w, struct sb_error *err)
 		const struct sb_change *c = &diff->v[i];
 		size_t h;
 
-		if (c->del || c->entry.type == SB_ENTRY_LINK || !sb_digest_known(&c->entry.digest) ||
-			is_wanted(w, &c->entry.digest))
+		if (c->del || c->entry.type == SB_ENTRY_LINK ||
+			!sb_digest_known(&c->entry.digest) || is_wanted(w, &c->entry.digest))
 			continue;
 		memcpy(&h, c->entry.digest.b, sizeof h);
 		for (h &= w->mask; sb_digest_known(&w->v[h]);)
@@ -110,14 +113,18 @@ add_row(struct table *t, const char *path, const struct sb_entry *e, bool gone)
 		t->v = v;
 		t->cap = cap;
 	}
-	t->v[t->n] = (struct row){ .digest = e->digest, .e = e, .gone = gone, .path = strdup(path) };
+	t->v[t->n] =
+		(struct row){ .digest = e->digest, .e = e, .gone = gone, .path = strdup(path) };
 	if (!t->v[t->n].path)
 		return sb_fail(t->err, SB_E_NOMEM, "plan: out of memory");
 	t->n++;
 	return 0;
 }
 
-/* Walks the receiver in the order of the diff, noting what is wanted elsewhere and whether it is about to be deleted. */
+/*
+ * Walks the receiver in the order of the diff, noting what is wanted elsewhere and whether it is
+ * about to be deleted.
+ */
 static int
 gather_row(const char *path, size_t len, struct sb_entry *e, void *arg)
 {
@@ -139,7 +146,8 @@ gather_row(const char *path, size_t len, struct sb_entry *e, void *arg)
 		if (strcmp(c->path, path) != 0)
 			break;
 		g->del = c->path;
-		g->replaced = g->at + 1 < g->diff->n && strcmp(g->diff->v[g->at + 1].path, c->path) == 0;
+		g->replaced =
+			g->at + 1 < g->diff->n && strcmp(g->diff->v[g->at + 1].path, c->path) == 0;
 		g->at++;
 	}
 	gone = g->del && !(g->replaced && strcmp(g->del, path) == 0);
@@ -235,8 +243,9 @@ set_from(struct sb_step *s, uint8_t method, const char *from, struct sb_error *e
 
 /* How one file comes. */
 static int
-file_step(struct sb_plan *p, const struct sb_change *c, const struct sb_entry *old, bool parent_moved,
-	struct table *t, const struct sb_plan_opts *o, struct sb_step *s, struct sb_error *err)
+file_step(struct sb_plan *p, const struct sb_change *c, const struct sb_entry *old,
+	bool parent_moved, struct table *t, const struct sb_plan_opts *o, struct sb_step *s,
+	struct sb_error *err)
 {
 	struct row *r;
 
@@ -282,7 +291,8 @@ use_subtree(struct table *t, const char *dir)
 	size_t n = strlen(dir);
 
 	for (size_t i = 0; i < t->n; i++)
-		if (strncmp(t->v[i].path, dir, n) == 0 && (t->v[i].path[n] == '/' || !t->v[i].path[n]))
+		if (strncmp(t->v[i].path, dir, n) == 0 &&
+			(t->v[i].path[n] == '/' || !t->v[i].path[n]))
 			t->v[i].used = true;
 }
 
@@ -299,16 +309,19 @@ subtree_used(const struct table *t, const char *dir)
 
 /* Is this new directory one that the receiver is about to delete elsewhere? */
 static struct row *
-moved_dir(struct table *t, const struct sb_change *c, const struct sb_entry *old, const struct sb_plan_opts *o)
+moved_dir(struct table *t, const struct sb_change *c, const struct sb_entry *old,
+	const struct sb_plan_opts *o)
 {
-	struct row *r = o->no_reuse || old || !sb_digest_known(&c->entry.digest) ? NULL : find_row(t, &c->entry);
+	struct row *r = o->no_reuse || old || !sb_digest_known(&c->entry.digest) ?
+		NULL :
+		find_row(t, &c->entry);
 
 	return r && !subtree_used(t, r->path) ? r : NULL;
 }
 
 static int
-make_steps(struct sb_plan *p, const struct sb_manifest *receiver, struct table *t, const struct sb_plan_opts *o,
-	struct sb_error *err)
+make_steps(struct sb_plan *p, const struct sb_manifest *receiver, struct table *t,
+	const struct sb_plan_opts *o, struct sb_error *err)
 {
 	const char *inside = NULL; /* of a directory that moves as a whole */
 	size_t kept = 0, len = 0;
@@ -343,7 +356,8 @@ make_steps(struct sb_plan *p, const struct sb_manifest *receiver, struct table *
 				s->method = SB_METHOD_META;
 			}
 		} else if (c->entry.type == SB_ENTRY_LINK) {
-			s->method = old && sb_entry_same_content(old, &c->entry) ? SB_METHOD_META : SB_METHOD_MAKE;
+			s->method = old && sb_entry_same_content(old, &c->entry) ? SB_METHOD_META :
+										   SB_METHOD_MAKE;
 		} else {
 			r = file_step(p, c, old, false, t, o, s, err);
 			if (r == 0 && s->method == SB_METHOD_MOVE)
@@ -356,8 +370,8 @@ make_steps(struct sb_plan *p, const struct sb_manifest *receiver, struct table *
 }
 
 int
-sb_plan_make(struct sb_diff *diff, const struct sb_manifest *receiver, const struct sb_plan_opts *opts,
-	struct sb_plan *out, struct sb_error *err)
+sb_plan_make(struct sb_diff *diff, const struct sb_manifest *receiver,
+	const struct sb_plan_opts *opts, struct sb_plan *out, struct sb_error *err)
 {
 	struct table t = { .err = err };
 	struct wanted w = { 0 };
@@ -396,7 +410,8 @@ sb_plan_piece_len(const struct sb_plan *p, size_t from, size_t max)
 
 	if (n <= max)
 		return n;
-	if (p->diff.v[from + max - 1].del && strcmp(p->diff.v[from + max - 1].path, p->diff.v[from + max].path) == 0)
+	if (p->diff.v[from + max - 1].del &&
+		strcmp(p->diff.v[from + max - 1].path, p->diff.v[from + max].path) == 0)
 		return max - 1;
 	return max;
 }
@@ -409,8 +424,11 @@ sb_plan_check_brake(const struct sb_plan *p, const struct sb_manifest *receiver,
 	uint64_t limit = max_delete >= 0 ? (uint64_t)max_delete : n > 100 ? n / 2 : n;
 
 	if (p->n_delete > limit)
-		return sb_fail(err, SB_E_BRAKE, "this would delete %llu of %llu entries in %s, more than the limit of %llu; nothing was "
-			"changed; to go on: --max-delete %llu", (unsigned long long)p->n_delete, (unsigned long long)n, where,
+		return sb_fail(err, SB_E_BRAKE,
+			"this would delete %llu of %llu entries in %s, more than the limit of "
+			"%llu; nothing was "
+			"changed; to go on: --max-delete %llu",
+			(unsigned long long)p->n_delete, (unsigned long long)n, where,
 			(unsigned long long)limit, (unsigned long long)p->n_delete);
 	if (max_delete < 0 && n > 1 && p->n_delete >= n) {
 		bool puts = false;
@@ -418,8 +436,11 @@ sb_plan_check_brake(const struct sb_plan *p, const struct sb_manifest *receiver,
 		for (size_t i = 0; i < p->diff.n && !puts; i++)
 			puts = !p->diff.v[i].del;
 		if (!puts)
-			return sb_fail(err, SB_E_BRAKE, "this would empty %s (%llu entries); nothing was changed; to go on: "
-				"--max-delete %llu", where, (unsigned long long)n, (unsigned long long)n);
+			return sb_fail(err, SB_E_BRAKE,
+				"this would empty %s (%llu entries); nothing was changed; to go "
+				"on: "
+				"--max-delete %llu",
+				where, (unsigned long long)n, (unsigned long long)n);
 	}
 	return 0;
 }

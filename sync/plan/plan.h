@@ -11,8 +11,9 @@
 #include <sync/wire/proto.h>
 
 /*
- * From a difference to a plan: how each change reaches the receiver with the least to send. Renamed and copied content is found by
- * digest in what the receiver has; a directory that was moved as a whole is one step.
+ * From a difference to a plan: how each change reaches the receiver with the least to send. Renamed
+ * and copied content is found by digest in what the receiver has; a directory that was moved as a
+ * whole is one step.
  */
 struct sb_have {
 	struct sb_digest digest;
@@ -20,10 +21,10 @@ struct sb_have {
 };
 
 struct sb_plan {
-	struct sb_diff diff;    /* pre-order; changes inside a moved directory are gone */
-	struct sb_step *steps;  /* one for each change */
-	uint64_t n_delete;      /* entries that go, all levels, moves not counted */
-	uint64_t n_data;        /* files to send */
+	struct sb_diff diff;   /* pre-order; changes inside a moved directory are gone */
+	struct sb_step *steps; /* one for each change */
+	uint64_t n_delete;     /* entries that go, all levels, moves not counted */
+	uint64_t n_data;       /* files to send */
 	uint64_t data_bytes;
 	uint64_t n_move;
 	uint64_t n_clone;
@@ -34,21 +35,34 @@ SB_CLEANUP_VALUE(sb_plan, sb_plan_free)
 
 struct sb_plan_opts {
 	size_t size;
-	const struct sb_have *have; /* left in the receiver's stage by an interrupted sync; sorted by digest */
+	const struct sb_have
+		*have; /* left in the receiver's stage by an interrupted sync; sorted by digest */
 	size_t n_have;
-	bool no_reuse;              /* send everything (tests, --delta off) */
+	bool no_reuse; /* send everything (tests, --delta off) */
 };
-#define SB_PLAN_OPTS_INIT { .size = sizeof(struct sb_plan_opts) }
+#define SB_PLAN_OPTS_INIT \
+	{ \
+		.size = sizeof(struct sb_plan_opts) \
+	}
 
-/* Takes over `diff` (from the receiver's manifest to the wanted state). `receiver` is what is there now. */
-int sb_plan_make(struct sb_diff *diff, const struct sb_manifest *receiver, const struct sb_plan_opts *opts,
-	struct sb_plan *out, struct sb_error *err);
+/*
+ * Takes over `diff` (from the receiver's manifest to the wanted state). `receiver` is what is there
+ * now.
+ */
+int sb_plan_make(struct sb_diff *diff, const struct sb_manifest *receiver,
+	const struct sb_plan_opts *opts, struct sb_plan *out, struct sb_error *err);
 
-/* How many changes from `from` make the next piece: at most `max`, never between a DEL and the PUT at its path. */
+/*
+ * How many changes from `from` make the next piece: at most `max`, never between a DEL and the PUT
+ * at its path.
+ */
 size_t sb_plan_piece_len(const struct sb_plan *p, size_t from, size_t max);
 
-/* The brake: SB_E_BRAKE with an explanation when the plan would empty a tree or delete more than allowed (`max_delete` < 0: the default). */
-int sb_plan_check_brake(const struct sb_plan *p, const struct sb_manifest *receiver, int64_t max_delete,
-	const char *where, struct sb_error *err);
+/*
+ * The brake: SB_E_BRAKE with an explanation when the plan would empty a tree or delete more than
+ * allowed (`max_delete` < 0: the default).
+ */
+int sb_plan_check_brake(const struct sb_plan *p, const struct sb_manifest *receiver,
+	int64_t max_delete, const char *where, struct sb_error *err);
 
 #endif

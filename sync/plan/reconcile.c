@@ -31,7 +31,9 @@ sb_conflict_text(enum sb_conflict_kind k)
 	switch (k) {
 	case SB_CONFLICT_EDIT: return "changed on both sides";
 	case SB_CONFLICT_TYPE: return "changed into different kinds of things on both sides";
-	case SB_CONFLICT_GIT: return "git's configuration or hooks: not taken from a sandbox (--trust-git-config takes it)";
+	case SB_CONFLICT_GIT:
+		return "git's configuration or hooks: not taken from a sandbox (--trust-git-config "
+		       "takes it)";
 	case SB_CONFLICT_LINK: return "a link out of the root: kept aside";
 	case SB_CONFLICT_REVIVED: return "edited on one side, deleted on the other: the edit stays";
 	}
@@ -75,8 +77,10 @@ note(struct work *w, const char *path, const char *saved_as, enum sb_conflict_ki
 		o->cap_conflicts = cap;
 	}
 	o->conflicts[o->n_conflicts] = (struct sb_conflict){ .path = strdup(path),
-		.saved_as = saved_as ? strdup(saved_as) : NULL, .kind = kind };
-	if (!o->conflicts[o->n_conflicts].path || (saved_as && !o->conflicts[o->n_conflicts].saved_as)) {
+		.saved_as = saved_as ? strdup(saved_as) : NULL,
+		.kind = kind };
+	if (!o->conflicts[o->n_conflicts].path ||
+		(saved_as && !o->conflicts[o->n_conflicts].saved_as)) {
 		free(o->conflicts[o->n_conflicts].path);
 		return oom(w);
 	}
@@ -154,9 +158,13 @@ leader_of(const struct sb_manifest *m, const struct sb_entry *e)
 	return e->link ? m->leaders[e->link - 1] : NULL;
 }
 
-/* PUT of one entry on a side: FROM_RUNTIME changes the local tree, TO_RUNTIME the other. Does nothing when that way is closed. */
+/*
+ * PUT of one entry on a side: FROM_RUNTIME changes the local tree, TO_RUNTIME the other. Does
+ * nothing when that way is closed.
+ */
 static int
-put(struct work *w, enum sb_direction d, const char *path, const struct sb_entry *e, const struct sb_manifest *from)
+put(struct work *w, enum sb_direction d, const char *path, const struct sb_entry *e,
+	const struct sb_manifest *from)
 {
 	struct sb_entry c = *e;
 
@@ -166,7 +174,8 @@ put(struct work *w, enum sb_direction d, const char *path, const struct sb_entry
 		c.mode &= w->o->mode_mask;
 	if (e->type == SB_ENTRY_DIR)
 		c.dir = NULL;
-	return sb_diff_add(side(w, d), path, false, &c, e->type == SB_ENTRY_LINK ? sb_entry_target(e) : NULL,
+	return sb_diff_add(side(w, d), path, false, &c,
+		e->type == SB_ENTRY_LINK ? sb_entry_target(e) : NULL,
 		from ? leader_of(from, e) : NULL, w->err);
 }
 
@@ -200,7 +209,8 @@ allowed(const struct work *w, enum sb_direction d, const char *path, const struc
 
 /* The entry with all that is beneath it; `path` may be another than its own. */
 static int
-put_tree(struct work *w, enum sb_direction d, const char *path, const struct sb_entry *e, const struct sb_manifest *from)
+put_tree(struct work *w, enum sb_direction d, const char *path, const struct sb_entry *e,
+	const struct sb_manifest *from)
 {
 	int r;
 
@@ -233,7 +243,8 @@ name_free(const struct work *w, const char *path)
 	for (size_t i = 0; i < w->taken.n; i++)
 		if (strcmp(w->taken.v[i], path) == 0)
 			return false;
-	return !sb_manifest_find(w->local, path) && !sb_manifest_find(w->runtime, path) && !sb_manifest_find(w->base, path);
+	return !sb_manifest_find(w->local, path) && !sb_manifest_find(w->runtime, path) &&
+		!sb_manifest_find(w->base, path);
 }
 
 static bool
@@ -245,19 +256,20 @@ holds(const struct work *w, const struct sb_manifest *m, const char *path, const
 }
 
 /*
- * Is this very version saved under that name already, and will it stay there? Both sides have it, or it is new here: any other
- * may be edited or deleted by the other side's word in this same run.
+ * Is this very version saved under that name already, and will it stay there? Both sides have it,
+ * or it is new here: any other may be edited or deleted by the other side's word in this same run.
  */
 static bool
 is_saved(const struct work *w, const char *name, const struct sb_entry *r)
 {
 	return holds(w, w->local, name, r) &&
-		(holds(w, w->runtime, name, r) || (!sb_manifest_find(w->base, name) && !sb_manifest_find(w->runtime, name)));
+		(holds(w, w->runtime, name, r) ||
+			(!sb_manifest_find(w->base, name) && !sb_manifest_find(w->runtime, name)));
 }
 
 /*
- * A name beside `path` for the runtime's version: NAME.runtime-conflict-LABEL[-N]. One that holds this very version already is
- * taken again: `*reused` is set and nothing needs saving.
+ * A name beside `path` for the runtime's version: NAME.runtime-conflict-LABEL[-N]. One that holds
+ * this very version already is taken again: `*reused` is set and nothing needs saving.
  */
 static char *
 beside(struct work *w, const char *path, const struct sb_entry *r, bool *reused)
@@ -266,7 +278,8 @@ beside(struct work *w, const char *path, const struct sb_entry *r, bool *reused)
 	size_t dir = leaf ? (size_t)(leaf + 1 - path) : 0, keep;
 
 	leaf = path + dir;
-	keep = strlen(leaf) + strlen(w->o->label) + 26 > 255 ? 255 - 26 - strlen(w->o->label) : strlen(leaf);
+	keep = strlen(leaf) + strlen(w->o->label) + 26 > 255 ? 255 - 26 - strlen(w->o->label) :
+							       strlen(leaf);
 	*reused = false;
 	for (unsigned n = 1; n < 1000000; n++) {
 		char num[16] = "";
@@ -274,7 +287,8 @@ beside(struct work *w, const char *path, const struct sb_entry *r, bool *reused)
 
 		if (n > 1)
 			(void)snprintf(num, sizeof num, "-%u", n);
-		s = sb_str_printf("%.*s%.*s.%s-%s%s", (int)dir, path, (int)keep, leaf, w->o->word, w->o->label, num);
+		s = sb_str_printf("%.*s%.*s.%s-%s%s", (int)dir, path, (int)keep, leaf, w->o->word,
+			w->o->label, num);
 		if (!s) {
 			(void)oom(w);
 			return NULL;
@@ -314,7 +328,10 @@ set_aside(struct work *w, const char *path, const struct sb_entry *r)
 	return n < 0 ? n : unsettle(w, path);
 }
 
-/* Both have it and it differs: L keeps the place, R's version goes beside it wherever something is changed. */
+/*
+ * Both have it and it differs: L keeps the place, R's version goes beside it wherever something is
+ * changed.
+ */
 static int
 keep_both(struct work *w, const char *path, const struct three *t, enum sb_conflict_kind kind)
 {
@@ -341,8 +358,8 @@ keep_both(struct work *w, const char *path, const struct three *t, enum sb_confl
 
 /* One side's version goes over, whatever is at the other. */
 static int
-take(struct work *w, enum sb_direction d, const char *path, const struct sb_entry *e, const struct sb_entry *at,
-	const struct sb_manifest *from)
+take(struct work *w, enum sb_direction d, const char *path, const struct sb_entry *e,
+	const struct sb_entry *at, const struct sb_manifest *from)
 {
 	int r = 0;
 
@@ -359,10 +376,13 @@ policy_at(const struct work *w, const char *path)
 	return w->o->policy_of ? w->o->policy_of(path, w->o->arg) : w->o->policy;
 }
 
-/* The mode of whoever changed it; of the local side when both did, unless the runtime's is asked for. */
+/*
+ * The mode of whoever changed it; of the local side when both did, unless the runtime's is asked
+ * for.
+ */
 static uint16_t
-merged_mode(const struct work *w, const char *path, const struct sb_entry *b, const struct sb_entry *l,
-	const struct sb_entry *r)
+merged_mode(const struct work *w, const char *path, const struct sb_entry *b,
+	const struct sb_entry *l, const struct sb_entry *r)
 {
 	if (b && same_mode(w, b, l))
 		return r->mode;
@@ -390,7 +410,8 @@ guarded(struct work *w, const char *path, const struct three *t)
 	bool redirects = sb_guard_redirects(t->l ? t->l->type : 0, t->r ? t->r->type : 0);
 	int r = 0;
 
-	if (!(w->o->direction & SB_FROM_RUNTIME) || deep_equal(w, t->b, t->r) || deep_equal(w, t->l, t->r))
+	if (!(w->o->direction & SB_FROM_RUNTIME) || deep_equal(w, t->b, t->r) ||
+		deep_equal(w, t->l, t->r))
 		return 0;
 	/* Two directories are looked into; what matters is what is in them. */
 	if (t->l && t->r && t->l->type == SB_ENTRY_DIR && t->r->type == SB_ENTRY_DIR)
@@ -399,7 +420,8 @@ guarded(struct work *w, const char *path, const struct three *t)
 		r = set_aside(w, path, t->r);
 		return r < 0 ? r : 1;
 	}
-	if (w->o->no_escaping_links && t->r && t->r->type == SB_ENTRY_LINK && sb_guard_escapes(path, sb_entry_target(t->r))) {
+	if (w->o->no_escaping_links && t->r && t->r->type == SB_ENTRY_LINK &&
+		sb_guard_escapes(path, sb_entry_target(t->r))) {
 		r = note(w, path, NULL, SB_CONFLICT_LINK);
 		if (r == 0)
 			r = unsettle(w, path);
@@ -419,13 +441,17 @@ merge_leaves(struct work *w, const char *path, const struct three *t)
 	int n = 0;
 
 	if (lc && rc && !same)
-		return resolve(w, path, t, l->type == r->type ? SB_CONFLICT_EDIT : SB_CONFLICT_TYPE);
+		return resolve(w, path, t,
+			l->type == r->type ? SB_CONFLICT_EDIT : SB_CONFLICT_TYPE);
 	to_l = to_r = lc && !same ? *l : *r;
 	if (l->type == SB_ENTRY_FILE && r->type == SB_ENTRY_FILE)
-		to_l.mode = to_r.mode = merged_mode(w, path, b && b->type == SB_ENTRY_FILE ? b : NULL, l, r);
+		to_l.mode = to_r.mode =
+			merged_mode(w, path, b && b->type == SB_ENTRY_FILE ? b : NULL, l, r);
 	if (same)
-		to_l.mtime = to_r.mtime = b && l->mtime == b->mtime ? r->mtime : b && r->mtime == b->mtime ? l->mtime :
-			l->mtime > r->mtime ? l->mtime : r->mtime;
+		to_l.mtime = to_r.mtime = b && l->mtime == b->mtime ? r->mtime :
+			b && r->mtime == b->mtime                   ? l->mtime :
+			l->mtime > r->mtime                         ? l->mtime :
+								      r->mtime;
 	if (!equal(w, &to_l, l) && (rc || !lc))
 		n = put(w, SB_FROM_RUNTIME, path, &to_l, lc && !same ? w->local : w->runtime);
 	else if (!equal(w, &to_l, l))
@@ -437,7 +463,10 @@ merge_leaves(struct work *w, const char *path, const struct three *t)
 
 static int merge(struct work *w, const char *path, const struct three *t);
 
-/* Everything in any of the three directories, in order. A missing one, or one that is no directory, is empty. */
+/*
+ * Everything in any of the three directories, in order. A missing one, or one that is no directory,
+ * is empty.
+ */
 static int
 merge_children(struct work *w, const char *path, const struct three *t)
 {
@@ -476,7 +505,8 @@ merge_children(struct work *w, const char *path, const struct three *t)
 static int
 merge_dirs(struct work *w, const char *path, const struct three *t)
 {
-	const struct sb_entry *b = t->b && t->b->type == SB_ENTRY_DIR ? t->b : NULL, *l = t->l, *r = t->r;
+	const struct sb_entry *b = t->b && t->b->type == SB_ENTRY_DIR ? t->b : NULL, *l = t->l,
+			      *r = t->r;
 	struct sb_entry to = *l;
 	int n = 0;
 
@@ -484,8 +514,10 @@ merge_dirs(struct work *w, const char *path, const struct three *t)
 		return 0;
 	if (*path) {
 		to.mode = merged_mode(w, path, b, l, r);
-		to.mtime = b && l->mtime == b->mtime ? r->mtime : b && r->mtime == b->mtime ? l->mtime :
-			l->mtime > r->mtime ? l->mtime : r->mtime;
+		to.mtime = b && l->mtime == b->mtime ? r->mtime :
+			b && r->mtime == b->mtime    ? l->mtime :
+			l->mtime > r->mtime          ? l->mtime :
+						       r->mtime;
 		if (!equal(w, &to, l))
 			n = put(w, SB_FROM_RUNTIME, path, &to, NULL);
 		if (n == 0 && !equal(w, &to, r))
@@ -494,7 +526,10 @@ merge_dirs(struct work *w, const char *path, const struct three *t)
 	return n < 0 ? n : merge_children(w, path, t);
 }
 
-/* Does anything beneath this directory differ from the base, so that it survives the other side's deletion? */
+/*
+ * Does anything beneath this directory differ from the base, so that it survives the other side's
+ * deletion?
+ */
 static bool
 edited(const struct work *w, const struct sb_entry *b, const struct sb_entry *x)
 {
@@ -515,7 +550,8 @@ edited(const struct work *w, const struct sb_entry *b, const struct sb_entry *x)
 
 /* One side deleted it, `x` is what the other has; `d` is the way from the side that has it. */
 static int
-one_gone(struct work *w, const char *path, const struct three *t, const struct sb_entry *x, enum sb_direction d)
+one_gone(struct work *w, const char *path, const struct three *t, const struct sb_entry *x,
+	enum sb_direction d)
 {
 	enum sb_direction back = d == SB_TO_RUNTIME ? SB_FROM_RUNTIME : SB_TO_RUNTIME;
 	const struct sb_manifest *m = d == SB_TO_RUNTIME ? w->local : w->runtime;
@@ -526,7 +562,10 @@ one_gone(struct work *w, const char *path, const struct three *t, const struct s
 	if (!edited(w, t->b, x))
 		return del(w, back, path);
 	if (x->type == SB_ENTRY_DIR && t->b->type == SB_ENTRY_DIR) {
-		/* The directory lives on along the edited paths; the rest of it goes as the other side wanted. */
+		/*
+		 * The directory lives on along the edited paths; the rest of it goes as the other
+		 * side wanted.
+		 */
 		r = put(w, d, path, x, m);
 		return r < 0 ? r : merge_children(w, path, t);
 	}
@@ -567,7 +606,8 @@ static int
 by_path(const void *a, const void *b)
 {
 	const struct sb_change *x = a, *y = b;
-	const unsigned char *p = (const unsigned char *)x->path, *q = (const unsigned char *)y->path;
+	const unsigned char *p = (const unsigned char *)x->path,
+			    *q = (const unsigned char *)y->path;
 
 	while (*p && *p == *q) {
 		p++;
@@ -608,11 +648,17 @@ check_leaders(struct sb_diff *d, const struct sb_manifest *at)
 }
 
 int
-sb_reconcile(const struct sb_manifest *base, const struct sb_manifest *local, const struct sb_manifest *runtime,
-	const struct sb_reconcile_opts *opts, struct sb_reconciled *out, struct sb_error *err)
+sb_reconcile(const struct sb_manifest *base, const struct sb_manifest *local,
+	const struct sb_manifest *runtime, const struct sb_reconcile_opts *opts,
+	struct sb_reconciled *out, struct sb_error *err)
 {
 	struct sb_error own = { 0 };
-	struct work w = { .o = opts, .base = base, .local = local, .runtime = runtime, .out = out, .err = err ? err : &own };
+	struct work w = { .o = opts,
+		.base = base,
+		.local = local,
+		.runtime = runtime,
+		.out = out,
+		.err = err ? err : &own };
 	int r;
 
 	memset(out, 0, sizeof *out);

@@ -10,13 +10,15 @@
 #include <sync/scan/scan.h>
 
 /*
- * Three-way reconciliation: from the base both sides last agreed on, and the two trees as they are now, to the changes that each side
- * gets. Pure: reads three manifests, touches nothing. The rules are those of the table in doc/ARCHITECTURE.md ("Three-way
- * rules"); in short: one side's change goes over, two different ones are both kept, an edit survives a deletion, content and mode merge field by
- * field, directories merge entry by entry.
+ * Three-way reconciliation: from the base both sides last agreed on, and the two trees as they are
+ * now, to the changes that each side gets. Pure: reads three manifests, touches nothing. The rules
+ * are those of the table in doc/ARCHITECTURE.md ("Three-way rules"); in short: one side's change
+ * goes over, two different ones are both kept, an edit survives a deletion, content and mode merge
+ * field by field, directories merge entry by entry.
  *
- * The base to record afterwards needs no computing: after from_runtime it is the runtime's tree, after to_runtime the local
- * one, after both what both trees are; except at paths in `unsettled`, which keep their old base entry.
+ * The base to record afterwards needs no computing: after from_runtime it is the runtime's tree,
+ * after to_runtime the local one, after both what both trees are; except at paths in `unsettled`,
+ * which keep their old base entry.
  */
 enum sb_direction {
 	SB_TO_RUNTIME = 1,
@@ -36,7 +38,8 @@ enum sb_conflict_kind {
 	SB_CONFLICT_TYPE,    /* both changed it, into different kinds of things */
 	SB_CONFLICT_GIT,     /* git would obey it: not taken from a sandbox */
 	SB_CONFLICT_LINK,    /* a symlink out of the root, kept aside on request */
-	SB_CONFLICT_REVIVED, /* edited on one side, deleted on the other: the edit stays. Listed, but needs no decision */
+	SB_CONFLICT_REVIVED, /* edited on one side, deleted on the other: the edit stays. Listed,
+				but needs no decision */
 };
 
 struct sb_conflict {
@@ -49,19 +52,24 @@ struct sb_reconcile_opts {
 	size_t size;
 	enum sb_direction direction;
 	enum sb_policy policy;
-	enum sb_policy (*policy_of)(const char *path, void *arg); /* by path; NULL: `policy` for all */
+	enum sb_policy (
+		*policy_of)(const char *path, void *arg); /* by path; NULL: `policy` for all */
 	void *arg;
-	const char *label;       /* the SESSION in NAME.runtime-conflict-SESSION */
-	const char *word;        /* the word in between */
-	uint16_t mode_mask;      /* mode bits that the local side takes from the runtime; others count as equal */
+	const char *label;  /* the SESSION in NAME.runtime-conflict-SESSION */
+	const char *word;   /* the word in between */
+	uint16_t mode_mask; /* mode bits that the local side takes from the runtime; others count as
+			       equal */
 	bool trust_git_config;
 	bool no_escaping_links;
-	const struct sb_skipped *unseen[2]; /* what each side's scan could not see: nothing is done there */
+	const struct sb_skipped
+		*unseen[2]; /* what each side's scan could not see: nothing is done there */
 	size_t n_unseen[2];
 };
 #define SB_RECONCILE_OPTS_INIT \
-	{ .size = sizeof(struct sb_reconcile_opts), .direction = SB_BOTH_WAYS, .label = "session", .word = "runtime-conflict", \
-		.mode_mask = 07777 }
+	{ \
+		.size = sizeof(struct sb_reconcile_opts), .direction = SB_BOTH_WAYS, \
+		.label = "session", .word = "runtime-conflict", .mode_mask = 07777 \
+	}
 
 struct sb_reconciled {
 	struct sb_diff local;   /* to do here */
@@ -75,8 +83,9 @@ struct sb_reconciled {
 };
 
 /* All three manifests must be finished; `base` may be empty (first sync). */
-int sb_reconcile(const struct sb_manifest *base, const struct sb_manifest *local, const struct sb_manifest *runtime,
-	const struct sb_reconcile_opts *opts, struct sb_reconciled *out, struct sb_error *err);
+int sb_reconcile(const struct sb_manifest *base, const struct sb_manifest *local,
+	const struct sb_manifest *runtime, const struct sb_reconcile_opts *opts,
+	struct sb_reconciled *out, struct sb_error *err);
 void sb_reconciled_free(struct sb_reconciled *r);
 SB_CLEANUP_VALUE(sb_reconciled, sb_reconciled_free)
 

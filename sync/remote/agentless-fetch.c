@@ -27,12 +27,15 @@
 #define ROUNDS 4
 #define BLOCK (128u << 10)
 
-/* Names come on standard input, a NUL behind each. Without GNU's tar several archives may follow each other. */
-static const char script[] =
-	"n=$1; m() { printf \"\\nsbsync:%s:%s\\n\" \"$n\" \"$*\"; }; "
-	"cd \"$2\" || { m failed cannot be entered; exit 0; }; m tar; "
-	"if [ \"$3\" = gnu ]; then exec tar --null --no-recursion --hard-dereference --format=pax -T - -cf -; fi; "
-	"exec xargs -0 tar -cf -";
+/*
+ * Names come on standard input, a NUL behind each. Without GNU's tar several archives may follow
+ * each other.
+ */
+static const char script[] = "n=$1; m() { printf \"\\nsbsync:%s:%s\\n\" \"$n\" \"$*\"; }; "
+			     "cd \"$2\" || { m failed cannot be entered; exit 0; }; m tar; "
+			     "if [ \"$3\" = gnu ]; then exec tar --null --no-recursion "
+			     "--hard-dereference --format=pax -T - -cf -; fi; "
+			     "exec xargs -0 tar -cf -";
 
 struct fetch {
 	const struct sb_agentless *a;
@@ -106,7 +109,10 @@ make_link(struct fetch *f, const struct sb_far_entry *e)
 	return 0;
 }
 
-/* Directories that are read-only there are so here; they have to take new files. Parents come first, so each can be reached. */
+/*
+ * Directories that are read-only there are so here; they have to take new files. Parents come
+ * first, so each can be reached.
+ */
 static void
 open_dirs(struct fetch *f)
 {
@@ -123,7 +129,10 @@ open_dirs(struct fetch *f)
 	}
 }
 
-/* A directory whose time did not change over there keeps the one it has here, whatever is done in it. */
+/*
+ * A directory whose time did not change over there keeps the one it has here, whatever is done in
+ * it.
+ */
 static void
 note_time(struct fetch *f, size_t i)
 {
@@ -133,7 +142,8 @@ note_time(struct fetch *f, size_t i)
 	if (!f->times || !f->first)
 		return;
 	f->times[i] = e->mtime;
-	if (old && old->type == 'd' && old->mtime == e->mtime && sb_path_stat(f->rootfd, e->path, &st, NULL) >= 0)
+	if (old && old->type == 'd' && old->mtime == e->mtime &&
+		sb_path_stat(f->rootfd, e->path, &st, NULL) >= 0)
 		f->times[i] = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 }
 
@@ -153,7 +163,8 @@ prepare(struct fetch *f)
 	if (!f->need || !f->got)
 		return sb_fail(f->err, SB_E_NOMEM, "out of memory");
 	for (size_t i = 0; i < f->before.n && r >= 0; i++) {
-		const struct sb_far_entry *old = &f->before.v[i], *e = sb_far_list_find(&f->now, old->path);
+		const struct sb_far_entry *old = &f->before.v[i],
+					  *e = sb_far_list_find(&f->now, old->path);
 
 		if (!e || e->type != old->type) {
 			r = remove_path(f, old->path);
@@ -238,7 +249,8 @@ copy_bytes(struct fetch *f, struct archive *ar, int from, int to, uint64_t size)
 		int r;
 
 		if (n <= 0)
-			return sb_fail(f->err, SB_E_CLOSED, "%s: the far tar ended in the middle of a file", f->m.name);
+			return sb_fail(f->err, SB_E_CLOSED,
+				"%s: the far tar ended in the middle of a file", f->m.name);
 		r = sb_file_write_all(to, buf, (size_t)n, f->err);
 		if (r < 0)
 			return r;
@@ -249,13 +261,17 @@ copy_bytes(struct fetch *f, struct archive *ar, int from, int to, uint64_t size)
 
 #define NEW_NAME ".sbsync-agentless-new"
 
-/* Where only whole seconds are told, a file of the same second keeps the fraction it has here: its content is compared anyway. */
+/*
+ * Where only whole seconds are told, a file of the same second keeps the fraction it has here: its
+ * content is compared anyway.
+ */
 static void
 keep_fraction(const struct fetch *f, const struct sb_far_entry *e, struct timespec *t)
 {
 	struct stat st;
 
-	if (f->coarse && sb_path_stat(f->rootfd, e->path, &st, NULL) >= 0 && S_ISREG(st.st_mode) && st.st_mtim.tv_sec == t->tv_sec)
+	if (f->coarse && sb_path_stat(f->rootfd, e->path, &st, NULL) >= 0 && S_ISREG(st.st_mode) &&
+		st.st_mtim.tv_sec == t->tv_sec)
 		t->tv_nsec = st.st_mtim.tv_nsec;
 }
 
@@ -263,7 +279,8 @@ static int
 write_file(struct fetch *f, const struct sb_far_entry *e, struct archive *ar, int from)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
-		{ .tv_sec = e->mtime / 1000000000, .tv_nsec = e->mtime < 0 ? 0 : e->mtime % 1000000000 } };
+		{ .tv_sec = e->mtime / 1000000000,
+			.tv_nsec = e->mtime < 0 ? 0 : e->mtime % 1000000000 } };
 	const char *leaf;
 	sb_autoclose int dir = sb_path_open_parent(f->rootfd, e->path, &leaf, f->err);
 	sb_autoclose int fd = -1;
@@ -271,7 +288,8 @@ write_file(struct fetch *f, const struct sb_far_entry *e, struct archive *ar, in
 
 	if (dir < 0)
 		return dir;
-	fd = openat(f->rootfd, NEW_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = openat(f->rootfd, NEW_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+		0600);
 	if (fd < 0)
 		return sb_fail_errno(f->err, "write to the shadow");
 	r = copy_bytes(f, ar, from, fd, e->size);
@@ -299,19 +317,23 @@ take_entry(struct fetch *f, struct archive *ar, struct archive_entry *ae)
 	int r;
 
 	if (at < 0 || f->got[at])
-		return sb_fail(f->err, SB_E_PROTO, "%s: the far tar sends what was not asked for: %s", f->m.name,
+		return sb_fail(f->err, SB_E_PROTO,
+			"%s: the far tar sends what was not asked for: %s", f->m.name,
 			sb_escape(path ? path : "", path ? strlen(path) : 0, shown, sizeof shown));
 	e = f->need[at];
 	if (link) {
 		ptrdiff_t first = find_need(f, link);
 
-		/* Not in this archive, or not of the listed size: it changed, the next round sees. */
+		/*
+		 * Not in this archive, or not of the listed size: it changed, the next round sees.
+		 */
 		if (first < 0 || !f->got[first] || f->need[first]->size != e->size)
 			return 0;
 		from = sb_path_open(f->rootfd, f->need[first]->path, O_RDONLY, 0, f->err);
 		if (from < 0)
 			return from;
-	} else if (archive_entry_filetype(ae) != AE_IFREG || (uint64_t)archive_entry_size(ae) != e->size ||
+	} else if (archive_entry_filetype(ae) != AE_IFREG ||
+		(uint64_t)archive_entry_size(ae) != e->size ||
 		archive_entry_mtime(ae) != e->mtime / 1000000000) {
 		return 0;
 	}
@@ -335,13 +357,16 @@ read_tar(struct fetch *f)
 		archive_read_set_options(ar, "tar:read_concatenated_archives") < ARCHIVE_WARN ||
 		archive_read_open(ar, f, NULL, read_block, NULL) != ARCHIVE_OK) {
 		archive_read_free(ar);
-		return f->err->code ? f->err->code : sb_fail(f->err, SB_E_PROTO, "%s: no tar stream", f->m.name);
+		return f->err->code ? f->err->code :
+				      sb_fail(f->err, SB_E_PROTO, "%s: no tar stream", f->m.name);
 	}
-	while (r >= 0 && (n = archive_read_next_header(ar, &ae)) >= ARCHIVE_WARN && n != ARCHIVE_EOF)
+	while (r >= 0 && (n = archive_read_next_header(ar, &ae)) >= ARCHIVE_WARN &&
+		n != ARCHIVE_EOF)
 		r = take_entry(f, ar, ae);
 	if (r >= 0 && n != ARCHIVE_EOF)
-		r = f->err->code < 0 ? f->err->code
-				     : sb_fail(f->err, SB_E_PROTO, "%s: damaged tar stream", f->m.name);
+		r = f->err->code < 0 ?
+			f->err->code :
+			sb_fail(f->err, SB_E_PROTO, "%s: damaged tar stream", f->m.name);
 	archive_read_free(ar);
 	return r;
 }
@@ -374,7 +399,10 @@ run_tar(struct fetch *f)
 		r = sb_fail(f->err, SB_E_SYS, "start a thread");
 	if (r >= 0) {
 		r = read_tar(f);
-		/* A tar that read a changing file complains; whether each file is good is known already. */
+		/*
+		 * A tar that read a changing file complains; whether each file is good is known
+		 * already.
+		 */
 		if (r < 0)
 			f->m.t->ops->cancel(f->m.t);
 		(void)pthread_join(thread, NULL);
@@ -415,7 +443,8 @@ finish_dirs(struct fetch *f)
 	for (size_t i = f->now.n; i-- > 1;) {
 		const struct sb_far_entry *e = &f->now.v[i];
 		struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
-			{ .tv_sec = e->mtime / 1000000000, .tv_nsec = e->mtime < 0 ? 0 : e->mtime % 1000000000 } };
+			{ .tv_sec = e->mtime / 1000000000,
+				.tv_nsec = e->mtime < 0 ? 0 : e->mtime % 1000000000 } };
 		sb_autoclose int fd = -1;
 
 		if (e->type != 'd')
@@ -433,8 +462,8 @@ finish_dirs(struct fetch *f)
 }
 
 /*
- * A file changed in the second in which the listing began may change again without its times showing it. It gets an inode number that never was,
- * so that the next fetch brings it again.
+ * A file changed in the second in which the listing began may change again without its times
+ * showing it. It gets an inode number that never was, so that the next fetch brings it again.
  */
 static void
 distrust_racy(struct fetch *f)
@@ -506,8 +535,8 @@ fetch_all(struct fetch *f, const char *record)
 			return sb_agentless_save(record, &f->now, f->err);
 		}
 	}
-	return sb_fail(f->err, SB_E_UNSTABLE, "%s: %zu files of %s keep changing", f->m.name, missing(f),
-		f->a->root);
+	return sb_fail(f->err, SB_E_UNSTABLE, "%s: %zu files of %s keep changing", f->m.name,
+		missing(f), f->a->root);
 }
 
 int
@@ -524,7 +553,9 @@ sb_agentless_fetch(const struct sb_agentless *a, const char *shadow, const char 
 	f->a = a;
 	f->stats = stats;
 	f->err = &why;
-	f->m = (struct sb_marker){ .name = sb_remote_name(a->remote), .cancel = a->cancel, .deadline = a->deadline };
+	f->m = (struct sb_marker){ .name = sb_remote_name(a->remote),
+		.cancel = a->cancel,
+		.deadline = a->deadline };
 	sb_buf_init(&f->names, (size_t)1 << 30);
 	r = sb_file_mkdirs(shadow, 0700, &why);
 	f->rootfd = r < 0 ? -1 : sb_path_open_root(shadow, &why);

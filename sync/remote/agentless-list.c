@@ -29,21 +29,25 @@
 #define TRIES 3
 
 /*
- * Two forms. With a find that has -printf: "TYPE MODE SIZE MTIME CTIME INO PATH" NUL "TARGET" NUL for each. Without (busybox): all
- * names as "./PATH" NUL, an empty name, a line "HEXMODE SIZE MTIME CTIME INO" for each in the same order, and for each symlink among them its target and a
- * NUL. The last line tells whether everything was readable.
+ * Two forms. With a find that has -printf: "TYPE MODE SIZE MTIME CTIME INO PATH" NUL "TARGET" NUL
+ * for each. Without (busybox): all names as "./PATH" NUL, an empty name, a line "HEXMODE SIZE MTIME
+ * CTIME INO" for each in the same order, and for each symlink among them its target and a NUL. The
+ * last line tells whether everything was readable.
  */
 static const char script[] =
 	"n=$1; m() { printf \"\\nsbsync:%s:%s\\n\" \"$n\" \"$*\"; }; "
 	"c=$(date +%s); g=other; case $(tar --version 2>/dev/null) in *GNU*) g=gnu;; esac; "
-	"[ -e \"$2\" ] || { m absent $g; exit 0; }; [ -d \"$2\" ] || { m failed not a directory; exit 0; }; "
+	"[ -e \"$2\" ] || { m absent $g; exit 0; }; [ -d \"$2\" ] || { m failed not a directory; "
+	"exit 0; }; "
 	"cd \"$2\" || { m failed cannot be entered; exit 0; }; "
 	"if find . -prune -printf x >/dev/null 2>&1; then m list printf $c $g; "
 	"find . -xdev -printf \"%y %m %s %T@ %C@ %i %P\\0%l\\0\"; e=$?; "
-	"elif stat -c %i . >/dev/null 2>&1 && find . -prune -print0 >/dev/null 2>&1; then m list stat $c $g; "
+	"elif stat -c %i . >/dev/null 2>&1 && find . -prune -print0 >/dev/null 2>&1; then m list "
+	"stat $c $g; "
 	"find . -xdev -print0; e=$?; printf \"\\0\"; "
 	"find . -xdev -exec stat -c \"%f %s %Y %Z %i\" {} + || e=1; "
-	"find . -xdev -type l -exec sh -c \"for f; do readlink -n \\\"\\$f\\\"; printf \\\"\\\\\\\\0\\\"; done\" sh {} + || e=1; "
+	"find . -xdev -type l -exec sh -c \"for f; do readlink -n \\\"\\$f\\\"; printf "
+	"\\\"\\\\\\\\0\\\"; done\" sh {} + || e=1; "
 	"else m failed has neither find -printf nor stat -c; exit 0; fi; m end $e";
 
 void
@@ -80,7 +84,10 @@ list_add(struct sb_far_list *l, struct sb_error *err)
 	return &l->v[l->n++];
 }
 
-/* The order of a walk: a directory, all beneath it, then its neighbours. So '/' comes before every other character. */
+/*
+ * The order of a walk: a directory, all beneath it, then its neighbours. So '/' comes before every
+ * other character.
+ */
 static int
 compare(const void *a, const void *b)
 {
@@ -281,7 +288,8 @@ parse_stat(const char *p, const char *end, struct sb_far_list *l, struct sb_erro
 		if (!nl || !word_u64(&p, nl, 16, &mode) || !word_u64(&p, nl, 10, &e->size) ||
 			!word_time(&p, nl, &e->mtime) || !word_time(&p, nl, &e->ctime) ||
 			!word_u64(&p, nl, 10, &e->ino))
-			return sb_fail(err, SB_E_CHANGED, "the far tree changed while it was listed");
+			return sb_fail(err, SB_E_CHANGED,
+				"the far tree changed while it was listed");
 		e->type = type_of_mode(mode);
 		e->mode = mode & 07777;
 		p = nl + 1;
@@ -293,7 +301,8 @@ parse_stat(const char *p, const char *end, struct sb_far_list *l, struct sb_erro
 			continue;
 		stop = memchr(p, '\0', (size_t)(end - p));
 		if (!stop)
-			return sb_fail(err, SB_E_CHANGED, "the far tree changed while it was listed");
+			return sb_fail(err, SB_E_CHANGED,
+				"the far tree changed while it was listed");
 		r = set_target(&l->v[i], p, (size_t)(stop - p), err);
 		p = stop + 1;
 	}
@@ -331,14 +340,15 @@ check_tree(struct sb_far_list *l, struct sb_error *err)
 }
 
 int
-sb_far_list_parse(const char *form, const char *data, size_t len, struct sb_far_list *out, struct sb_error *err)
+sb_far_list_parse(const char *form, const char *data, size_t len, struct sb_far_list *out,
+	struct sb_error *err)
 {
 	sb_auto(sb_far_list) struct sb_far_list l = { 0 };
 	struct sb_error why = { 0 };
 	int r;
 
-	r = strcmp(form, "stat") == 0 ? parse_stat(data, data + len, &l, &why)
-				      : parse_printf(data, data + len, &l, &why);
+	r = strcmp(form, "stat") == 0 ? parse_stat(data, data + len, &l, &why) :
+					parse_printf(data, data + len, &l, &why);
 	if (r >= 0)
 		r = check_tree(&l, &why);
 	if (r < 0) {
@@ -351,7 +361,10 @@ sb_far_list_parse(const char *form, const char *data, size_t len, struct sb_far_
 	return 0;
 }
 
-/* Drops what is ignored, and what lies beneath it; sorted order puts a directory before its contents. */
+/*
+ * Drops what is ignored, and what lies beneath it; sorted order puts a directory before its
+ * contents.
+ */
 static void
 drop_ignored(const struct sb_agentless *a, struct sb_far_list *l)
 {
@@ -365,7 +378,8 @@ drop_ignored(const struct sb_agentless *a, struct sb_far_list *l)
 		if (gone && strncmp(e->path, gone, len) == 0 && e->path[len] == '/') {
 			free(e->path);
 		} else if (sb_str_starts(e->path, SB_AGENTLESS_STAGE) ||
-			(e->path[0] && a->ignored && a->ignored(e->path, e->type == 'd', a->ignored_arg))) {
+			(e->path[0] && a->ignored &&
+				a->ignored(e->path, e->type == 'd', a->ignored_arg))) {
 			free(gone);
 			gone = e->path;
 		} else {
@@ -411,11 +425,12 @@ read_listing(struct sb_marker *m, struct sb_buf *out, int *code, struct sb_error
 	else
 		at = memmem(out->data, out->len, mark, strlen(mark));
 	if (!at)
-		return sb_fail(err, SB_E_CLOSED, "%s: the listing ended early: %.200s", m->name, e.stderr_tail);
+		return sb_fail(err, SB_E_CLOSED, "%s: the listing ended early: %.200s", m->name,
+			e.stderr_tail);
 	*code = at[strlen(mark)] == '0' ? 0 : 1;
 	if (*code)
-		(void)sb_fail(err, SB_E_PEER, "%s: not everything there can be read: %.300s", m->name,
-			e.stderr_tail);
+		(void)sb_fail(err, SB_E_PEER, "%s: not everything there can be read: %.300s",
+			m->name, e.stderr_tail);
 	out->len = (size_t)(at - (const char *)out->data);
 	return 0;
 }
@@ -426,7 +441,9 @@ list_once(const struct sb_agentless *a, struct sb_far_list *out, struct sb_error
 	sb_auto(sb_transport) struct sb_transport *t = NULL;
 	sb_auto(sb_buf) struct sb_buf command;
 	sb_auto(sb_buf) struct sb_buf data;
-	struct sb_marker m = { .name = sb_remote_name(a->remote), .cancel = a->cancel, .deadline = a->deadline };
+	struct sb_marker m = { .name = sb_remote_name(a->remote),
+		.cancel = a->cancel,
+		.deadline = a->deadline };
 	char shown[200], form[8];
 	int r, code = 0;
 
@@ -453,9 +470,11 @@ list_once(const struct sb_agentless *a, struct sb_far_list *out, struct sb_error
 		return 0;
 	}
 	if (!sb_str_starts(m.line, "list "))
-		return sb_fail(err, strstr(m.line, "neither") ? SB_E_UNSUPPORTED : SB_E_PEER, "%s: %s %s", m.name,
-			a->root, sb_escape(m.line, strlen(m.line), shown, sizeof shown));
-	(void)snprintf(form, sizeof form, "%s", sb_str_starts(m.line, "list stat") ? "stat" : "printf");
+		return sb_fail(err, strstr(m.line, "neither") ? SB_E_UNSUPPORTED : SB_E_PEER,
+			"%s: %s %s", m.name, a->root,
+			sb_escape(m.line, strlen(m.line), shown, sizeof shown));
+	(void)snprintf(form, sizeof form, "%s",
+		sb_str_starts(m.line, "list stat") ? "stat" : "printf");
 	r = read_listing(&m, &data, &code, err);
 	if (r >= 0 && code)
 		return SB_E_PEER;
@@ -490,10 +509,12 @@ sb_agentless_list(const struct sb_agentless *a, struct sb_far_list *out, struct 
 	return 0;
 }
 
-static int list_dir(int fd, const char *path, int depth, struct sb_far_list *l, struct sb_error *err);
+static int list_dir(int fd, const char *path, int depth, struct sb_far_list *l,
+	struct sb_error *err);
 
 static int
-list_one(int dirfd, const char *dir, const char *name, int depth, struct sb_far_list *l, struct sb_error *err)
+list_one(int dirfd, const char *dir, const char *name, int depth, struct sb_far_list *l,
+	struct sb_error *err)
 {
 	sb_autofree char *path = *dir ? sb_str_printf("%s/%s", dir, name) : strdup(name);
 	struct sb_far_entry *e;
@@ -550,7 +571,8 @@ list_dir(int fd, const char *path, int depth, struct sb_far_list *l, struct sb_e
 }
 
 int
-sb_agentless_list_local(const struct sb_agentless *a, int rootfd, struct sb_far_list *out, struct sb_error *err)
+sb_agentless_list_local(const struct sb_agentless *a, int rootfd, struct sb_far_list *out,
+	struct sb_error *err)
 {
 	sb_auto(sb_far_list) struct sb_far_list l = { 0 };
 	int fd = openat(rootfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -581,7 +603,8 @@ sb_agentless_same_file(const struct sb_far_entry *a, const struct sb_far_entry *
 {
 	int64_t unit = coarse ? 1000000000 : 1;
 
-	return a->type == 'f' && b->type == 'f' && a->size == b->size && a->mtime / unit == b->mtime / unit;
+	return a->type == 'f' && b->type == 'f' && a->size == b->size &&
+		a->mtime / unit == b->mtime / unit;
 }
 
 /* The record is the listing in its first form, behind a line that says so. */
@@ -594,13 +617,17 @@ sb_agentless_save(const char *record, const struct sb_far_list *l, struct sb_err
 	int r;
 
 	sb_buf_init(&b, LISTING_MAX);
-	sb_buf_addf(&b, RECORD_HEAD " %s %s\n", l->coarse ? "coarse" : "fine", l->gnu_tar ? "gnu" : "other");
+	sb_buf_addf(&b, RECORD_HEAD " %s %s\n", l->coarse ? "coarse" : "fine",
+		l->gnu_tar ? "gnu" : "other");
 	for (size_t i = 0; i < l->n; i++) {
 		const struct sb_far_entry *e = &l->v[i];
 
-		sb_buf_addf(&b, "%c %o %" PRIu64 " %" PRId64 ".%09" PRId64 " %" PRId64 ".%09" PRId64 " %" PRIu64 " %s",
-			e->type, e->mode, e->size, e->mtime / 1000000000, e->mtime < 0 ? 0 : e->mtime % 1000000000,
-			e->ctime / 1000000000, e->ctime < 0 ? 0 : e->ctime % 1000000000, e->ino, e->path);
+		sb_buf_addf(&b,
+			"%c %o %" PRIu64 " %" PRId64 ".%09" PRId64 " %" PRId64 ".%09" PRId64
+			" %" PRIu64 " %s",
+			e->type, e->mode, e->size, e->mtime / 1000000000,
+			e->mtime < 0 ? 0 : e->mtime % 1000000000, e->ctime / 1000000000,
+			e->ctime < 0 ? 0 : e->ctime % 1000000000, e->ino, e->path);
 		sb_buf_add_char(&b, '\0');
 		sb_buf_add_str(&b, e->target ? e->target : "");
 		sb_buf_add_char(&b, '\0');
@@ -622,7 +649,8 @@ sb_agentless_load(const char *record, struct sb_far_list *out, struct sb_error *
 	nl = memchr(b.data, '\n', b.len);
 	if (!nl || !sb_str_starts((char *)b.data, RECORD_HEAD))
 		return sb_fail(err, SB_E_CORRUPT, "%s is damaged", record);
-	r = sb_far_list_parse("printf", nl + 1, b.len - (size_t)(nl + 1 - (char *)b.data), out, err);
+	r = sb_far_list_parse("printf", nl + 1, b.len - (size_t)(nl + 1 - (char *)b.data), out,
+		err);
 	if (r < 0)
 		return r;
 	out->coarse = memmem(b.data, (size_t)(nl - (char *)b.data), " coarse", 7) != NULL;

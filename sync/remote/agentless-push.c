@@ -28,9 +28,11 @@
 static const char stage_script[] =
 	"n=$1; m() { printf \"\\nsbsync:%s:%s\\n\" \"$n\" \"$*\"; }; "
 	"mkdir -p \"$2\" && cd \"$2\" || { m failed; exit 0; }; "
-	"find . -maxdepth 1 -name \"" SB_AGENTLESS_STAGE "*\" -mtime +1 -exec rm -rf {} + 2>/dev/null; "
+	"find . -maxdepth 1 -name \"" SB_AGENTLESS_STAGE
+	"*\" -mtime +1 -exec rm -rf {} + 2>/dev/null; "
 	"s=" SB_AGENTLESS_STAGE "$n; umask 077; mkdir \"$s\" || { m failed; exit 0; }; "
-	/* Not every tar -p gives the modes of the archive whatever the umask; the stage itself lets nobody in. */
+	/* Not every tar -p gives the modes of the archive whatever the umask; the stage itself lets
+	   nobody in. */
 	"umask 0; "
 	"m tar; tar -xpof - -C \"$s\"; m done $?";
 
@@ -76,9 +78,11 @@ check_record(struct push *p, const char *record)
 		const struct sb_far_entry *b = i < p->far.n ? &p->far.v[i] : NULL;
 		const char *path = a ? a->path : b->path;
 
-		if (a && b && strcmp(a->path, b->path) == 0 && a->type == b->type && a->mode == b->mode &&
-			(a->type != 'f' || (a->size == b->size && a->mtime == b->mtime &&
-				(!a->ino || (a->ino == b->ino && a->ctime == b->ctime)))) &&
+		if (a && b && strcmp(a->path, b->path) == 0 && a->type == b->type &&
+			a->mode == b->mode &&
+			(a->type != 'f' ||
+				(a->size == b->size && a->mtime == b->mtime &&
+					(!a->ino || (a->ino == b->ino && a->ctime == b->ctime)))) &&
 			(a->type != 'l' || strcmp(a->target, b->target) == 0))
 			continue;
 		return sb_fail(p->err, SB_E_CHANGED, "%s: %s changed there meanwhile", p->m.name,
@@ -97,7 +101,8 @@ check_brake(struct push *p, int64_t max_delete)
 	p->stats->deleted = gone;
 	if (max_delete >= 0 ? gone > (uint64_t)max_delete : p->far.n > 100 && gone > p->far.n / 2)
 		return sb_fail(p->err, SB_E_BRAKE,
-			"this would delete %llu of %zu entries of %s; nothing was changed; to go on: --max-delete %llu",
+			"this would delete %llu of %zu entries of %s; nothing was changed; to go "
+			"on: --max-delete %llu",
 			(unsigned long long)gone, p->far.n, p->a->root, (unsigned long long)gone);
 	return 0;
 }
@@ -126,9 +131,11 @@ send_content(struct push *p, struct archive *ar, const struct sb_far_entry *e)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return sb_fail(p->err, SB_E_CHANGED, "%s changed while it was sent", e->path);
+			return sb_fail(p->err, SB_E_CHANGED, "%s changed while it was sent",
+				e->path);
 		if (archive_write_data(ar, buf, (size_t)n) != n)
-			return p->err->code ? p->err->code : sb_fail(p->err, SB_E_CLOSED, "cannot send");
+			return p->err->code ? p->err->code :
+					      sb_fail(p->err, SB_E_CLOSED, "cannot send");
 		done += (uint64_t)n;
 	}
 	return 0;
@@ -145,14 +152,16 @@ send_entry(struct push *p, struct archive *ar, const struct sb_far_entry *e)
 	archive_entry_set_pathname(ae, e->path);
 	archive_entry_set_filetype(ae, e->type == 'l' ? AE_IFLNK : AE_IFREG);
 	archive_entry_set_perm(ae, e->type == 'l' ? 0777 : e->mode & 0777);
-	archive_entry_set_mtime(ae, e->mtime / 1000000000, e->mtime < 0 ? 0 : (long)(e->mtime % 1000000000));
+	archive_entry_set_mtime(ae, e->mtime / 1000000000,
+		e->mtime < 0 ? 0 : (long)(e->mtime % 1000000000));
 	archive_entry_set_size(ae, e->type == 'l' ? 0 : (la_int64_t)e->size);
 	if (e->type == 'l')
 		archive_entry_set_symlink(ae, e->target);
 	if (archive_write_header(ar, ae) < ARCHIVE_WARN)
-		r = p->err->code ? p->err->code
-				 : sb_fail(p->err, SB_E_UNSUPPORTED, "%s cannot be put into a tar: %s", e->path,
-					   archive_error_string(ar));
+		r = p->err->code ?
+			p->err->code :
+			sb_fail(p->err, SB_E_UNSUPPORTED, "%s cannot be put into a tar: %s",
+				e->path, archive_error_string(ar));
 	archive_entry_free(ae);
 	if (r >= 0 && e->type == 'f')
 		r = send_content(p, ar, e);
@@ -172,8 +181,11 @@ send_tar(struct push *p)
 
 	if (!ar)
 		return sb_fail(p->err, SB_E_NOMEM, "out of memory");
-	/* GNU tar understands fractions of seconds; of the others only the old long names are sure. */
-	if ((p->far.gnu_tar ? archive_write_set_format_pax(ar) : archive_write_set_format_gnutar(ar)) != ARCHIVE_OK ||
+	/*
+	 * GNU tar understands fractions of seconds; of the others only the old long names are sure.
+	 */
+	if ((p->far.gnu_tar ? archive_write_set_format_pax(ar) :
+			      archive_write_set_format_gnutar(ar)) != ARCHIVE_OK ||
 		archive_write_open(ar, p, NULL, send_block, NULL) != ARCHIVE_OK)
 		r = sb_fail(p->err, SB_E_NOMEM, "cannot write a tar");
 	for (size_t i = 0; i < p->here.n && r >= 0; i++) {
@@ -204,7 +216,8 @@ await_done(struct push *p, const char *what)
 	if (strcmp(p->m.line, "done 0") == 0)
 		return 0;
 	(void)p->m.t->ops->wait(p->m.t, sb_deadline_in(5000), &e, NULL);
-	return sb_fail(p->err, SB_E_PEER, "%s: %s failed there: %.300s", p->m.name, what, e.stderr_tail);
+	return sb_fail(p->err, SB_E_PEER, "%s: %s failed there: %.300s", p->m.name, what,
+		e.stderr_tail);
 }
 
 static int
@@ -243,7 +256,10 @@ end_command(struct push *p)
 	p->verb = NULL;
 }
 
-/* Adds PREFIX/PATH to a command "VERB ... TAIL", of which as many as fit share one. Verbs are compared by address. */
+/*
+ * Adds PREFIX/PATH to a command "VERB ... TAIL", of which as many as fit share one. Verbs are
+ * compared by address.
+ */
 static void
 add_arg(struct push *p, const char *verb, const char *tail, const char *prefix, const char *path)
 {
@@ -298,16 +314,19 @@ beneath_replaced(const struct push *p, const char *path)
 }
 
 /*
- * What is in the way of something of another type (`in_way`), or what is to go: files by name, then directories from the deepest up and only
- * when they are empty, because what is excluded or special in them stays.
+ * What is in the way of something of another type (`in_way`), or what is to go: files by name, then
+ * directories from the deepest up and only when they are empty, because what is excluded or special
+ * in them stays.
  */
 static void
 write_removals(struct push *p, bool in_way)
 {
 	for (int dirs = 0; dirs < 2; dirs++) {
 		for (size_t i = p->far.n; i-- > 1;) {
-			const struct sb_far_entry *e = &p->far.v[i], *h = sb_far_list_find(&p->here, e->path);
-			bool replaced = (h && h->type != e->type) || (!h && beneath_replaced(p, e->path));
+			const struct sb_far_entry *e = &p->far.v[i],
+						  *h = sb_far_list_find(&p->here, e->path);
+			bool replaced =
+				(h && h->type != e->type) || (!h && beneath_replaced(p, e->path));
 
 			if ((e->type == 'd') != dirs || (h && !replaced) || replaced != in_way)
 				continue;
@@ -331,7 +350,8 @@ write_moves(struct push *p, const char *stage_dir)
 	size_t dir_len = 0;
 
 	for (size_t i = 1; i < p->here.n; i++)
-		if (p->here.v[i].type == 'd' && !same(p, &p->here.v[i], sb_far_list_find(&p->far, p->here.v[i].path)))
+		if (p->here.v[i].type == 'd' &&
+			!same(p, &p->here.v[i], sb_far_list_find(&p->far, p->here.v[i].path)))
 			add_arg(p, "mkdir -p --", "", ".", p->here.v[i].path);
 	for (size_t i = 1; i < p->here.n; i++) {
 		const struct sb_far_entry *e = &p->here.v[i];
@@ -368,12 +388,14 @@ static void
 write_modes(struct push *p)
 {
 	for (size_t i = p->here.n; i-- > 0;) {
-		const struct sb_far_entry *e = &p->here.v[i], *f = sb_far_list_find(&p->far, e->path);
+		const struct sb_far_entry *e = &p->here.v[i],
+					  *f = sb_far_list_find(&p->far, e->path);
 		sb_autofree char *full = NULL;
 
 		if (e->type != 'd' && (e->type != 'f' || !same(p, e, f)))
 			continue;
-		if (f && f->type == e->type && (f->mode & 0777) == (e->mode & 0777) && !is_closed(f))
+		if (f && f->type == e->type && (f->mode & 0777) == (e->mode & 0777) &&
+			!is_closed(f))
 			continue;
 		p->changes += !f || (f->mode & 0777) != (e->mode & 0777);
 		full = sb_str_printf("./%s", e->path);
@@ -393,7 +415,9 @@ write_script(struct push *p)
 	char stage_dir[64];
 
 	(void)snprintf(stage_dir, sizeof stage_dir, "%s%s", SB_AGENTLESS_STAGE, p->m.nonce);
-	sb_buf_addf(&p->text, "trap 'e=$?; printf \"\\nsbsync:%%s:done %%s\\n\" %s $e' 0\nset -e\nmkdir -p -- ", p->m.nonce);
+	sb_buf_addf(&p->text,
+		"trap 'e=$?; printf \"\\nsbsync:%%s:done %%s\\n\" %s $e' 0\nset -e\nmkdir -p -- ",
+		p->m.nonce);
 	sb_deploy_quote(p->a->root, &p->text);
 	sb_buf_add_str(&p->text, "\ncd -- ");
 	sb_deploy_quote(p->a->root, &p->text);
@@ -437,14 +461,17 @@ verify(struct push *p, const char *record)
 		const struct sb_far_entry *e = &p->here.v[i];
 
 		if (e->type != 'o' && !same(p, e, sb_far_list_find(&now, e->path)))
-			return sb_fail(p->err, SB_E_CHANGED, "%s: %s is not there as it was sent", p->m.name,
+			return sb_fail(p->err, SB_E_CHANGED, "%s: %s is not there as it was sent",
+				p->m.name,
 				sb_escape(e->path, strlen(e->path), shown, sizeof shown));
 	}
 	for (size_t i = 0; i < now.n; i++)
 		/* A directory may have stayed because of what is excluded in it. */
 		if (!strchr("do", now.v[i].type) && !sb_far_list_find(&p->here, now.v[i].path))
-			return sb_fail(p->err, SB_E_CHANGED, "%s: %s appeared there meanwhile", p->m.name,
-				sb_escape(now.v[i].path, strlen(now.v[i].path), shown, sizeof shown));
+			return sb_fail(p->err, SB_E_CHANGED, "%s: %s appeared there meanwhile",
+				p->m.name,
+				sb_escape(now.v[i].path, strlen(now.v[i].path), shown,
+					sizeof shown));
 	return sb_agentless_save(record, &now, p->err);
 }
 
@@ -488,15 +515,18 @@ push_all(struct push *p, const char *record, bool expect_record, int64_t max_del
 }
 
 int
-sb_agentless_push(const struct sb_agentless *a, const char *shadow, const char *record, bool expect_record,
-	int64_t max_delete, struct sb_agentless_stats *stats, struct sb_error *err)
+sb_agentless_push(const struct sb_agentless *a, const char *shadow, const char *record,
+	bool expect_record, int64_t max_delete, struct sb_agentless_stats *stats,
+	struct sb_error *err)
 {
 	struct sb_error why = { 0 };
 	struct push p = { .a = a, .rootfd = -1, .stats = stats, .err = &why };
 	int r = 0;
 
 	memset(stats, 0, sizeof *stats);
-	p.m = (struct sb_marker){ .name = sb_remote_name(a->remote), .cancel = a->cancel, .deadline = a->deadline };
+	p.m = (struct sb_marker){ .name = sb_remote_name(a->remote),
+		.cancel = a->cancel,
+		.deadline = a->deadline };
 	sb_buf_init(&p.text, SCRIPT_MAX);
 	p.rootfd = sb_path_open_root(shadow, &why);
 	if (p.rootfd < 0)

@@ -96,15 +96,20 @@ ignored(const char *path, bool dir, void *arg)
 {
 	struct sb_shadow *s = arg;
 
-	return strcmp(path, SB_STAGE_NAME) == 0 || sb_str_starts(path, SB_STAGE_NAME "/") || strcmp(path, ID_NAME) == 0 ||
-		sb_rules_excluded(s->rules, path, dir);
+	return strcmp(path, SB_STAGE_NAME) == 0 || sb_str_starts(path, SB_STAGE_NAME "/") ||
+		strcmp(path, ID_NAME) == 0 || sb_rules_excluded(s->rules, path, dir);
 }
 
 static struct sb_agentless
 far_tree(struct sb_shadow *s)
 {
-	return (struct sb_agentless){ .remote = s->remote, .root = s->root, .ignored = ignored, .ignored_arg = s, .cancel = s->cancel,
-		.deadline = SB_NEVER, .log = s->log };
+	return (struct sb_agentless){ .remote = s->remote,
+		.root = s->root,
+		.ignored = ignored,
+		.ignored_arg = s,
+		.cancel = s->cancel,
+		.deadline = SB_NEVER,
+		.log = s->log };
 }
 
 /* The folder of the pair, for us alone. */
@@ -131,7 +136,8 @@ enter(struct sb_shadow *s, const struct sb_begin *b, struct sb_error *err)
 	if (s->dirfd < 0)
 		return sb_fail_errno(err, "open %s", dir);
 	if (flock(s->dirfd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-		return sb_fail(err, SB_E_LOCKED, "another sync works with %s: wait for it or stop it", s->root);
+		return sb_fail(err, SB_E_LOCKED,
+			"another sync works with %s: wait for it or stop it", s->root);
 	return 0;
 }
 
@@ -150,9 +156,12 @@ forget(struct sb_shadow *s, struct sb_error *err)
 
 /* A few words from a small script there; `out` gets the answer line. */
 static int
-ask(struct sb_shadow *s, const char *script, const char *arg, char *out, size_t size, struct sb_error *err)
+ask(struct sb_shadow *s, const char *script, const char *arg, char *out, size_t size,
+	struct sb_error *err)
 {
-	struct sb_marker m = { .name = sb_remote_name(s->remote), .cancel = s->cancel, .deadline = SB_NEVER };
+	struct sb_marker m = { .name = sb_remote_name(s->remote),
+		.cancel = s->cancel,
+		.deadline = SB_NEVER };
 	sb_auto(sb_buf) struct sb_buf command;
 	struct sb_error why = { 0 };
 	int r;
@@ -182,8 +191,10 @@ ask(struct sb_shadow *s, const char *script, const char *arg, char *out, size_t 
 static int
 check_identity(struct sb_shadow *s, struct sb_error *err)
 {
-	static const char script[] = "n=$1; cd \"$2\" 2>/dev/null || { printf \"\\nsbsync:%s:gone\\n\" \"$n\"; exit 0; }; "
-				     "i=none; [ -f " ID_NAME " ] && read i <" ID_NAME "; printf \"\\nsbsync:%s:%s\\n\" \"$n\" \"$i\"";
+	static const char script[] = "n=$1; cd \"$2\" 2>/dev/null || { printf "
+				     "\"\\nsbsync:%s:gone\\n\" \"$n\"; exit 0; }; "
+				     "i=none; [ -f " ID_NAME " ] && read i <" ID_NAME
+				     "; printf \"\\nsbsync:%s:%s\\n\" \"$n\" \"$i\"";
 	char line[64], hex[ID_HEX + 1];
 	int r;
 
@@ -194,14 +205,18 @@ check_identity(struct sb_shadow *s, struct sb_error *err)
 		return r;
 	if (strcmp(line, sb_str_hex(s->identity, 16, hex)) == 0)
 		return 0;
-	return sb_fail(err, SB_E_IDENTITY, "%s: %s is not the sandbox this session was started with: it is %s; nothing was changed",
-		sb_remote_name(s->remote), s->root, strcmp(line, "gone") == 0 ? "gone" : "another one, or was emptied");
+	return sb_fail(err, SB_E_IDENTITY,
+		"%s: %s is not the sandbox this session was started with: it is %s; nothing was "
+		"changed",
+		sb_remote_name(s->remote), s->root,
+		strcmp(line, "gone") == 0 ? "gone" : "another one, or was emptied");
 }
 
 static int
 write_identity(struct sb_shadow *s, struct sb_error *err)
 {
-	static const char script[] = "n=$1; umask 077; if cd \"$2\" && echo \"$3\" >" ID_NAME "; then a=done; else a=failed; fi; "
+	static const char script[] = "n=$1; umask 077; if cd \"$2\" && echo \"$3\" >" ID_NAME
+				     "; then a=done; else a=failed; fi; "
 				     "printf \"\\nsbsync:%s:%s\\n\" \"$n\" $a";
 	char line[64], hex[ID_HEX + 1];
 	int r;
@@ -210,12 +225,14 @@ write_identity(struct sb_shadow *s, struct sb_error *err)
 		return 0;
 	r = ask(s, script, sb_str_hex(s->identity, 16, hex), line, sizeof line, err);
 	if (r == 0 && strcmp(line, "done") != 0)
-		r = sb_fail(err, SB_E_PEER, "%s: %s/%s cannot be written", sb_remote_name(s->remote), s->root, ID_NAME);
+		r = sb_fail(err, SB_E_PEER, "%s: %s/%s cannot be written",
+			sb_remote_name(s->remote), s->root, ID_NAME);
 	return r;
 }
 
 const char *
-sb_shadow_begin(struct sb_shadow *s, const struct sb_begin *b, const struct sb_rules *rules, struct sb_error *err)
+sb_shadow_begin(struct sb_shadow *s, const struct sb_begin *b, const struct sb_rules *rules,
+	struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf enc = { 0 };
 	struct sb_agentless_stats stats = { 0 };
@@ -242,7 +259,8 @@ sb_shadow_begin(struct sb_shadow *s, const struct sb_begin *b, const struct sb_r
 			r = forget(s, &why);
 	}
 	if (r == 0) {
-		sb_log(&s->log, SB_LOG_INFO, "agentless", "%s: %llu files (%llu bytes) of %s brought here", sb_remote_name(s->remote),
+		sb_log(&s->log, SB_LOG_INFO, "agentless",
+			"%s: %llu files (%llu bytes) of %s brought here", sb_remote_name(s->remote),
 			(unsigned long long)stats.files, (unsigned long long)stats.bytes, s->root);
 		return s->tree;
 	}
@@ -271,7 +289,9 @@ sb_shadow_after(struct sb_shadow *s, struct sb_error *err)
 	if (r < 0)
 		return r;
 	s->absent = false;
-	sb_log(&s->log, SB_LOG_INFO, "agentless", "%s: %llu files (%llu bytes) taken to %s, %llu removed", sb_remote_name(s->remote),
-		(unsigned long long)stats.files, (unsigned long long)stats.bytes, s->root, (unsigned long long)stats.deleted);
+	sb_log(&s->log, SB_LOG_INFO, "agentless",
+		"%s: %llu files (%llu bytes) taken to %s, %llu removed", sb_remote_name(s->remote),
+		(unsigned long long)stats.files, (unsigned long long)stats.bytes, s->root,
+		(unsigned long long)stats.deleted);
 	return unlinkat(s->dirfd, "dirty", 0) < 0 ? sb_fail_errno(err, "record the sync") : 0;
 }

@@ -14,11 +14,12 @@
 struct sb_remote;
 
 /*
- * Syncing with a machine where no agent can run: POSIX sh, find and tar (GNU's or busybox's) there, and a shadow here, a
- * private directory that is brought to the far tree's state (fetch) or brings the far tree to its own (push). Everything else
- * (plan, three-way comparison, staging, safety) is done between the shadow and the user's directory, both
- * local. Whole files only; size and times decide what has changed. Hard links become copies, other special files are
- * left alone and counted.
+ * Syncing with a machine where no agent can run: POSIX sh, find and tar (GNU's or busybox's) there,
+ * and a shadow here, a private directory that is brought to the far tree's state (fetch) or brings
+ * the far tree to its own (push). Everything else (plan, three-way comparison, staging, safety) is
+ * done between the shadow and the user's directory, both local. Whole files only; size and times
+ * decide what has changed. Hard links become copies, other special files are left alone and
+ * counted.
  */
 struct sb_agentless {
 	struct sb_remote *remote;
@@ -33,12 +34,12 @@ struct sb_agentless {
 
 /* One thing in a tree. */
 struct sb_far_entry {
-	char *path;      /* beneath the root, "" for the root itself */
-	char *target;    /* symlinks only */
-	char type;       /* 'd', 'f', 'l', or 'o' for all else */
-	uint16_t mode;   /* permission bits */
-	uint64_t size;   /* files only */
-	int64_t mtime;   /* nanoseconds */
+	char *path;    /* beneath the root, "" for the root itself */
+	char *target;  /* symlinks only */
+	char type;     /* 'd', 'f', 'l', or 'o' for all else */
+	uint16_t mode; /* permission bits */
+	uint64_t size; /* files only */
+	int64_t mtime; /* nanoseconds */
 	int64_t ctime;
 	uint64_t ino;
 };
@@ -48,8 +49,8 @@ struct sb_far_list {
 	struct sb_far_entry *v;
 	size_t n;
 	size_t cap;
-	bool absent;  /* the root is not there */
-	bool coarse;  /* times are whole seconds */
+	bool absent;   /* the root is not there */
+	bool coarse;   /* times are whole seconds */
 	int64_t taken; /* the clock there when it was begun, in seconds; 0: not known */
 	bool gnu_tar;
 };
@@ -59,45 +60,52 @@ SB_CLEANUP_VALUE(sb_far_list, sb_far_list_free)
 const struct sb_far_entry *sb_far_list_find(const struct sb_far_list *l, const char *path);
 
 /*
- * Parses what the listing script printed between its lines, in the form "printf" or "stat". Everything is checked: paths stay
- * beneath the root, no path comes twice, each has its directory.
+ * Parses what the listing script printed between its lines, in the form "printf" or "stat".
+ * Everything is checked: paths stay beneath the root, no path comes twice, each has its directory.
  */
 int sb_far_list_parse(const char *form, const char *data, size_t len, struct sb_far_list *out,
 	struct sb_error *err);
 
-/* Lists the far tree. SB_E_PEER when a part of it cannot be read there, SB_E_UNSUPPORTED without find and stat. */
+/*
+ * Lists the far tree. SB_E_PEER when a part of it cannot be read there, SB_E_UNSUPPORTED without
+ * find and stat.
+ */
 int sb_agentless_list(const struct sb_agentless *a, struct sb_far_list *out, struct sb_error *err);
 /* The same of a directory here. */
 int sb_agentless_list_local(const struct sb_agentless *a, int rootfd, struct sb_far_list *out,
 	struct sb_error *err);
 
 struct sb_agentless_stats {
-	uint64_t files;   /* sent or fetched */
+	uint64_t files; /* sent or fetched */
 	uint64_t bytes;
 	uint64_t deleted;
 	uint64_t special; /* left alone */
 };
 
 /*
- * Makes `shadow` (made if missing, beneath an existing directory) equal to the far tree. `record` is a file that remembers the far tree as
- * of the last fetch or push; without it everything is fetched. SB_E_UNSTABLE when the far tree keeps changing.
+ * Makes `shadow` (made if missing, beneath an existing directory) equal to the far tree. `record`
+ * is a file that remembers the far tree as of the last fetch or push; without it everything is
+ * fetched. SB_E_UNSTABLE when the far tree keeps changing.
  */
 int sb_agentless_fetch(const struct sb_agentless *a, const char *shadow, const char *record,
 	struct sb_agentless_stats *stats, struct sb_error *err);
 
 /*
- * Makes the far tree equal to `shadow`: new content is staged beneath the far root, then moved into place, then the rest removed, then
- * the tree listed again and compared. With `expect_record` the far tree must be as `record` has it, else SB_E_CHANGED and nothing
- * is done. SB_E_BRAKE when more than `max_delete` entries would go (negative: half of a tree of more than 100).
+ * Makes the far tree equal to `shadow`: new content is staged beneath the far root, then moved into
+ * place, then the rest removed, then the tree listed again and compared. With `expect_record` the
+ * far tree must be as `record` has it, else SB_E_CHANGED and nothing is done. SB_E_BRAKE when more
+ * than `max_delete` entries would go (negative: half of a tree of more than 100).
  */
-int sb_agentless_push(const struct sb_agentless *a, const char *shadow, const char *record, bool expect_record,
-	int64_t max_delete, struct sb_agentless_stats *stats, struct sb_error *err);
+int sb_agentless_push(const struct sb_agentless *a, const char *shadow, const char *record,
+	bool expect_record, int64_t max_delete, struct sb_agentless_stats *stats,
+	struct sb_error *err);
 
 /* For the parts. The name prefix of our stages in the far root; never listed. */
 #define SB_AGENTLESS_STAGE ".sbsync-agentless-"
 int sb_agentless_save(const char *record, const struct sb_far_list *l, struct sb_error *err);
 int sb_agentless_load(const char *record, struct sb_far_list *out, struct sb_error *err);
 /* Is the content surely the same? Whole seconds where one side has only those. */
-bool sb_agentless_same_file(const struct sb_far_entry *a, const struct sb_far_entry *b, bool coarse);
+bool sb_agentless_same_file(const struct sb_far_entry *a, const struct sb_far_entry *b,
+	bool coarse);
 
 #endif

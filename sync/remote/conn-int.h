@@ -7,8 +7,11 @@
 #include <sync/remote/link.h>
 #include <sync/replica/recall.h>
 
-/* For connect.c: a connection that is not connected yet. `keep`: agents are kept for further syncs. */
-struct sb_conn *sb_conn_new(const struct sb_endpoint *to, const struct sb_sync_opts *o, bool keep, struct sb_error *err);
+/*
+ * For connect.c: a connection that is not connected yet. `keep`: agents are kept for further syncs.
+ */
+struct sb_conn *sb_conn_new(const struct sb_endpoint *to, const struct sb_sync_opts *o, bool keep,
+	struct sb_error *err);
 bool sb_conn_keeps(const struct sb_conn *c);
 /* Does it lead where this endpoint is? */
 bool sb_conn_serves(const struct sb_conn *c, const struct sb_endpoint *e);

@@ -16,7 +16,10 @@
 #include <sync/wire/limit.h>
 #include <sync/remote/remote.h>
 
-/* One way to the far side while it stands. Links and commands that use it keep it when the connection gets another. */
+/*
+ * One way to the far side while it stands. Links and commands that use it keep it when the
+ * connection gets another.
+ */
 struct sb_conn_live {
 	struct sb_remote *remote;
 	unsigned users;
@@ -61,11 +64,13 @@ copy_endpoint(struct sb_endpoint *to, const struct sb_endpoint *from)
 {
 	to->kind = from->kind;
 	to->port = from->port;
-	return copy(&to->user, from->user) && copy(&to->host, from->host) && copy(&to->path, from->path);
+	return copy(&to->user, from->user) && copy(&to->host, from->host) &&
+		copy(&to->path, from->path);
 }
 
 struct sb_conn *
-sb_conn_new(const struct sb_endpoint *to, const struct sb_sync_opts *o, bool keep, struct sb_error *err)
+sb_conn_new(const struct sb_endpoint *to, const struct sb_sync_opts *o, bool keep,
+	struct sb_error *err)
 {
 	struct sb_conn *c = calloc(1, sizeof *c);
 	int r = 0;
@@ -88,15 +93,17 @@ sb_conn_new(const struct sb_endpoint *to, const struct sb_sync_opts *o, bool kee
 	c->log = o->log;
 	for (size_t i = 0; r == 0 && o->agent && o->agent[i]; i++)
 		r = sb_strlist_add(&c->agent, o->agent[i], err);
-	if (r == 0 && (!copy_endpoint(&c->to, to) || !copy(&c->rsh, o->rsh) || !copy(&c->identity, o->identity) ||
-		!copy(&c->ssh_config, o->ssh_config) || !copy(&c->known_hosts, o->known_hosts)))
+	if (r == 0 &&
+		(!copy_endpoint(&c->to, to) || !copy(&c->rsh, o->rsh) ||
+			!copy(&c->identity, o->identity) || !copy(&c->ssh_config, o->ssh_config) ||
+			!copy(&c->known_hosts, o->known_hosts)))
 		r = sb_fail(err, SB_E_NOMEM, "connection: out of memory");
 	if (r < 0) {
 		sb_conn_free(c);
 		return NULL;
 	}
-	(void)snprintf(c->name, sizeof c->name, "%.32s%s%.255s", to->user ? to->user : "", to->user ? "@" : "",
-		to->host ? to->host : "this machine");
+	(void)snprintf(c->name, sizeof c->name, "%.32s%s%.255s", to->user ? to->user : "",
+		to->user ? "@" : "", to->host ? to->host : "this machine");
 	return c;
 }
 
@@ -121,7 +128,8 @@ same_text(const char *a, const char *b)
 bool
 sb_conn_serves(const struct sb_conn *c, const struct sb_endpoint *e)
 {
-	return c->to.kind == e->kind && same_text(c->to.user, e->user) && same_text(c->to.host, e->host) &&
+	return c->to.kind == e->kind && same_text(c->to.user, e->user) &&
+		same_text(c->to.host, e->host) &&
 		(!e->port || !c->to.port || e->port == c->to.port);
 }
 
@@ -251,7 +259,8 @@ sb_conn_open(const char *endpoint, const struct sb_sync_opts *opts, struct sb_er
 
 	if (!err)
 		err = &own;
-	if (sb_endpoint_parse(endpoint, &e, err) < 0 || sb_limit_start(&limit, opts->cancel, opts->timeout_ms, err) < 0)
+	if (sb_endpoint_parse(endpoint, &e, err) < 0 ||
+		sb_limit_start(&limit, opts->cancel, opts->timeout_ms, err) < 0)
 		return NULL;
 	c = sb_conn_new(&e, opts, true, err);
 	if (c && e.kind != SB_ENDPOINT_LOCAL) {
@@ -275,7 +284,8 @@ sb_conn_check(struct sb_conn *c, struct sb_error *err)
 
 	(void)pthread_mutex_lock(&c->mu);
 	if (c->to.kind != SB_ENDPOINT_LOCAL)
-		r = c->live ? sb_remote_check(c->live->remote, err) : sb_fail(err, SB_E_CLOSED, "%s: not connected", c->name);
+		r = c->live ? sb_remote_check(c->live->remote, err) :
+			      sb_fail(err, SB_E_CLOSED, "%s: not connected", c->name);
 	(void)pthread_mutex_unlock(&c->mu);
 	return r;
 }
@@ -313,9 +323,13 @@ start_child(struct sb_conn *c, struct sb_error *err)
 	return sb_transport_child(argv, err);
 }
 
-/* The first flush of the link: the agent is started, or brought there, with these bytes behind the command. */
+/*
+ * The first flush of the link: the agent is started, or brought there, with these bytes behind the
+ * command.
+ */
 static int
-start_remote(const void *first, size_t len, struct sb_transport **out, void *arg, struct sb_error *err)
+start_remote(const void *first, size_t len, struct sb_transport **out, void *arg,
+	struct sb_error *err)
 {
 	static const char *const argv[] = { "agent", NULL };
 	struct sb_deploy_opts po = SB_DEPLOY_OPTS_INIT;
@@ -348,7 +362,8 @@ start_shadow(struct sb_link *l, struct sb_error *err)
 {
 	struct sb_wire_opts wo;
 
-	sb_log(&l->o->log, SB_LOG_INFO, "connect", "%s; going on without an agent there, with sh, find and tar", err->msg);
+	sb_log(&l->o->log, SB_LOG_INFO, "connect",
+		"%s; going on without an agent there, with sh, find and tar", err->msg);
 	memset(err, 0, sizeof *err);
 	l->shadow = sb_shadow_new(l->live->remote, l->o, err);
 	if (!l->shadow)
@@ -406,7 +421,8 @@ sb_conn_take(struct sb_conn *c, const struct sb_sync_opts *o, struct sb_error *e
 	c->users++;
 	(void)pthread_mutex_unlock(&c->mu);
 	if (l && sb_wire_idle(l->w, &why) < 0) {
-		sb_log(&o->log, SB_LOG_INFO, "connect", "%s: the agent that waited is gone: %s", c->name, why.msg);
+		sb_log(&o->log, SB_LOG_INFO, "connect", "%s: the agent that waited is gone: %s",
+			c->name, why.msg);
 		link_drop(c, l);
 		l = NULL;
 	}
@@ -452,7 +468,10 @@ sb_conn_lost(const struct sb_link *l, int code)
 {
 	if (l->lost || !l->live)
 		return l->lost;
-	/* Without an agent there the link itself never breaks; the ssh program shows only in what its commands returned. */
+	/*
+	 * Without an agent there the link itself never breaks; the ssh program shows only in what
+	 * its commands returned.
+	 */
 	return sb_remote_check(l->live->remote, NULL) < 0 || (l->shadow && code == SB_E_CLOSED);
 }
 
@@ -484,8 +503,8 @@ exec_new(struct sb_conn *c, struct sb_error *err)
 }
 
 struct sb_conn_exec *
-sb_conn_exec_agent(struct sb_conn *c, const char *verb, const struct sb_cancel *cancel, sb_deadline d,
-	struct sb_error *err)
+sb_conn_exec_agent(struct sb_conn *c, const char *verb, const struct sb_cancel *cancel,
+	sb_deadline d, struct sb_error *err)
 {
 	const char *const argv[] = { verb, NULL };
 	struct sb_deploy_opts po = SB_DEPLOY_OPTS_INIT;
@@ -496,7 +515,8 @@ sb_conn_exec_agent(struct sb_conn *c, const char *verb, const struct sb_cancel *
 
 	err = err ? err : &own;
 	if (c->to.kind == SB_ENDPOINT_LOCAL) {
-		sb_fail(err, SB_E_UNSUPPORTED, "%s: no agent is sent to the machine we are on", c->name);
+		sb_fail(err, SB_E_UNSUPPORTED, "%s: no agent is sent to the machine we are on",
+			c->name);
 		return NULL;
 	}
 	r = sb_check_alive(cancel, d, "start the agent", err);
@@ -520,7 +540,8 @@ sb_conn_exec_agent(struct sb_conn *c, const char *verb, const struct sb_cancel *
 }
 
 struct sb_conn_exec *
-sb_conn_exec(struct sb_conn *c, const char *command, const struct sb_cancel *cancel, struct sb_error *err)
+sb_conn_exec(struct sb_conn *c, const char *command, const struct sb_cancel *cancel,
+	struct sb_error *err)
 {
 	const char *const argv[] = { "/bin/sh", "-c", command, NULL };
 	struct sb_conn_exec *x = exec_new(c, err);
@@ -565,7 +586,8 @@ sb_conn_exec_close_in(struct sb_conn_exec *x, struct sb_error *err)
 }
 
 int
-sb_conn_exec_wait(struct sb_conn_exec *x, sb_deadline d, struct sb_conn_exit *out, struct sb_error *err)
+sb_conn_exec_wait(struct sb_conn_exec *x, sb_deadline d, struct sb_conn_exit *out,
+	struct sb_error *err)
 {
 	struct sb_exit e = { 0 };
 	int r = x->t->ops->wait(x->t, d, &e, err);

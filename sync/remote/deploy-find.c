@@ -35,7 +35,8 @@ sb_deploy_machine_of(const void *data, size_t len)
 
 	if (len < sizeof(Elf32_Ehdr) || memcmp(p, ELFMAG, SELFMAG) != 0)
 		return "";
-	elf = p[EI_DATA] == ELFDATA2MSB ? (uint16_t)(p[18] << 8 | p[19]) : (uint16_t)(p[19] << 8 | p[18]);
+	elf = p[EI_DATA] == ELFDATA2MSB ? (uint16_t)(p[18] << 8 | p[19]) :
+					  (uint16_t)(p[19] << 8 | p[18]);
 	for (size_t i = 0; i < sizeof machines / sizeof machines[0]; i++)
 		if (machines[i].elf == elf)
 			return machines[i].machine;
@@ -128,7 +129,8 @@ sb_deploy_find(const char *machine, struct sb_error *err)
 	}
 	if (!path)
 		sb_fail(err, SB_E_NOTFOUND,
-			"no agent program for %s machines (sbsync-agent in %s; SBSYNC_AGENT names another)",
+			"no agent program for %s machines (sbsync-agent in %s; SBSYNC_AGENT names "
+			"another)",
 			machine, SB_PKGLIBEXECDIR);
 	return path;
 }

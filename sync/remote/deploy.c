@@ -25,7 +25,7 @@ struct deploy {
 	struct sb_remote *remote;
 	const struct sb_deploy_opts *o;
 	struct sb_deploy_info info;
-	struct sb_marker m; /* owns its transport */
+	struct sb_marker m;  /* owns its transport */
 	struct sb_buf agent; /* the program */
 	char digest[33];
 	struct sb_error *err;
@@ -55,7 +55,8 @@ pack(const struct sb_buf *in, struct sb_buf *out, struct sb_error *err)
 	archive_entry_set_pathname(e, "agent");
 	(void)archive_write_set_bytes_in_last_block(a, 1);
 	ok = archive_write_add_filter_gzip(a) == ARCHIVE_OK &&
-		archive_write_set_options(a, "gzip:compression-level=6,gzip:!timestamp") >= ARCHIVE_WARN &&
+		archive_write_set_options(a, "gzip:compression-level=6,gzip:!timestamp") >=
+			ARCHIVE_WARN &&
 		archive_write_set_format_raw(a) == ARCHIVE_OK &&
 		archive_write_open(a, out, NULL, take_packed, NULL) == ARCHIVE_OK &&
 		archive_write_header(a, e) == ARCHIVE_OK &&
@@ -81,8 +82,8 @@ upload(struct deploy *d, bool gzip)
 	if (gzip && pack(&d->agent, &packed, NULL) >= 0)
 		body = &packed;
 	sb_ssh_hash_sha256(d->agent.data, d->agent.len, sum);
-	(void)snprintf(head, sizeof head, "%s %zu %u %zu %s\n", body == &packed ? "gzip" : "raw", body->len,
-		sb_deploy_cksum(d->agent.data, d->agent.len), d->agent.len,
+	(void)snprintf(head, sizeof head, "%s %zu %u %zu %s\n", body == &packed ? "gzip" : "raw",
+		body->len, sb_deploy_cksum(d->agent.data, d->agent.len), d->agent.len,
 		sb_str_hex(sum, sizeof sum, hex));
 	r = sb_marker_send(&d->m, head, strlen(head), d->err);
 	if (r >= 0)
@@ -91,8 +92,8 @@ upload(struct deploy *d, bool gzip)
 		return r;
 	d->info.uploaded = true;
 	d->info.sent = body->len;
-	sb_log(&d->o->log, SB_LOG_INFO, "deploy", "%s: agent sent, %zu bytes", sb_remote_name(d->remote),
-		body->len);
+	sb_log(&d->o->log, SB_LOG_INFO, "deploy", "%s: agent sent, %zu bytes",
+		sb_remote_name(d->remote), body->len);
 	return 0;
 }
 
@@ -106,21 +107,23 @@ explain_failed(struct deploy *d, const char *what)
 	(void)sb_escape(what, strlen(what), text, sizeof text);
 	if (sb_str_starts(text, "write"))
 		return sb_fail(d->err, SB_E_UNSUPPORTED,
-			"%s: no place for the agent can be written (~/.cache, $XDG_RUNTIME_DIR, $TMPDIR, /var/tmp, /dev/shm)",
+			"%s: no place for the agent can be written (~/.cache, $XDG_RUNTIME_DIR, "
+			"$TMPDIR, /var/tmp, /dev/shm)",
 			name);
 	if (sb_str_starts(text, "exec"))
 		return sb_fail(d->err, SB_E_UNSUPPORTED,
-			"%s: every place for the agent is mounted noexec (~/.cache, $XDG_RUNTIME_DIR, $TMPDIR, /var/tmp, /dev/shm) and there is no python3",
+			"%s: every place for the agent is mounted noexec (~/.cache, "
+			"$XDG_RUNTIME_DIR, $TMPDIR, /var/tmp, /dev/shm) and there is no python3",
 			name);
 	if (sb_str_starts(text, "verify"))
 		return sb_fail(d->err, SB_E_CORRUPT,
 			"%s: the agent did not arrive whole; is the disk there full?", name);
 	if (strstr(text, "format") || strstr(text, "syntax"))
 		return sb_fail(d->err, SB_E_UNSUPPORTED,
-			"%s: the agent is built for another kind of machine (it is a %s %s): %s", name,
-			d->info.system, d->info.machine, text);
-	return sb_fail(d->err, SB_E_UNSUPPORTED, "%s: the agent does not run there (%s %s): %s", name,
-		d->info.system, d->info.machine, text);
+			"%s: the agent is built for another kind of machine (it is a %s %s): %s",
+			name, d->info.system, d->info.machine, text);
+	return sb_fail(d->err, SB_E_UNSUPPORTED, "%s: the agent does not run there (%s %s): %s",
+		name, d->info.system, d->info.machine, text);
 }
 
 static int
@@ -153,8 +156,8 @@ start(struct deploy *d)
 	if (r < 0)
 		return r;
 	sb_transport_free(d->m.t);
-	d->m.t = d->o->split ? sb_remote_exec_split(d->remote, (char *)command.data, d->err)
-			     : sb_remote_exec(d->remote, (char *)command.data, d->err);
+	d->m.t = d->o->split ? sb_remote_exec_split(d->remote, (char *)command.data, d->err) :
+			       sb_remote_exec(d->remote, (char *)command.data, d->err);
 	if (!d->m.t)
 		return d->err->code;
 	r = sb_marker_send(&d->m, d->o->first, d->o->first_len, d->err);
@@ -175,7 +178,10 @@ note_machine(struct deploy *d)
 	return sb_str_ends(d->m.line, " gzip");
 }
 
-/* The agent at hand is for another kind of machine: look for the right one and begin again with it. 1: begin again. */
+/*
+ * The agent at hand is for another kind of machine: look for the right one and begin again with it.
+ * 1: begin again.
+ */
 static int
 check_machine(struct deploy *d)
 {
@@ -192,7 +198,8 @@ check_machine(struct deploy *d)
 		path = sb_deploy_find(d->info.machine, NULL);
 	if (!path)
 		return sb_fail(d->err, SB_E_UNSUPPORTED,
-			"%s is a %s machine, the agent at hand is for %s; install sbsync-agent-%s beside sbsync",
+			"%s is a %s machine, the agent at hand is for %s; install sbsync-agent-%s "
+			"beside sbsync",
 			sb_remote_name(d->remote), d->info.machine, type, d->info.machine);
 	r = load_agent(d, path);
 	return r < 0 ? r : 1;
@@ -230,7 +237,8 @@ run(struct deploy *d)
 		return again ? sb_marker_send(&d->m, d->o->first, d->o->first_len, d->err) : 0;
 	if (sb_str_starts(d->m.line, "failed "))
 		return explain_failed(d, d->m.line + strlen("failed "));
-	return sb_fail(d->err, SB_E_PROTO, "%s: the far side answers nonsense", sb_remote_name(d->remote));
+	return sb_fail(d->err, SB_E_PROTO, "%s: the far side answers nonsense",
+		sb_remote_name(d->remote));
 }
 
 int

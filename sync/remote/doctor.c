@@ -34,20 +34,21 @@ struct doctor {
 };
 
 /*
- * Looks at the place: the path itself, or the nearest directory above it that is there. No single quotes, no exclamation
- * mark, one line, as for the agent.
+ * Looks at the place: the path itself, or the nearest directory above it that is there. No single
+ * quotes, no exclamation mark, one line, as for the agent.
  */
 static const char look[] =
 	"n=$1; d=$2; m() { printf \"\\nsbsync:%s:%s\\n\" \"$n\" \"$*\"; }; m clock $(date +%s); "
 	"until [ -e \"$d\" ]; do case $d in */*) d=${d%/*}; d=${d:-/};; *) d=.;; esac; done; "
-	"if [ -d \"$d\" ]; then t=$d/.sbsync-doctor-$n; if ( : >\"$t\" ) 2>/dev/null; then rm -f \"$t\"; m write yes; else m write no; fi; "
+	"if [ -d \"$d\" ]; then t=$d/.sbsync-doctor-$n; if ( : >\"$t\" ) 2>/dev/null; then rm -f "
+	"\"$t\"; m write yes; else m write no; fi; "
 	"else m write file; fi; m place \"$d\"; m free $(df -Pk \"$d\" 2>/dev/null | tail -n 1)";
 
 const char *
 sb_doctor_name(enum sb_doctor_what what)
 {
-	static const char *const names[] = { "name", "host key", "log-in", "agent", "write access", "free space",
-		"clock" };
+	static const char *const names[] = { "name", "host key", "log-in", "agent", "write access",
+		"free space", "clock" };
 
 	return names[what];
 }
@@ -118,7 +119,10 @@ collect(struct doctor *d, struct sb_transport *t, struct sb_buf *out, struct sb_
 	return t->ops->wait(t, sb_deadline_min(d->d, sb_deadline_in(10000)), &e, err);
 }
 
-/* The words behind "sbsync:NONCE:KEY ", up to the line's end, escaped; "" when the line did not come. */
+/*
+ * The words behind "sbsync:NONCE:KEY ", up to the line's end, escaped; "" when the line did not
+ * come.
+ */
 static const char *
 find(const struct sb_buf *out, const char *nonce, const char *key, char *buf, size_t size)
 {
@@ -155,8 +159,11 @@ check_agent(struct doctor *d)
 		r = collect(d, t, &out, &why);
 	sb_transport_free(t);
 	if (r < 0) {
-		/* Without the agent whole files can still be carried, so this alone is not the end. */
-		tell(d, SB_DOCTOR_AGENT, r == SB_E_UNSUPPORTED ? SB_DOCTOR_WARN : SB_DOCTOR_BAD, why.msg);
+		/*
+		 * Without the agent whole files can still be carried, so this alone is not the end.
+		 */
+		tell(d, SB_DOCTOR_AGENT, r == SB_E_UNSUPPORTED ? SB_DOCTOR_WARN : SB_DOCTOR_BAD,
+			why.msg);
 		return;
 	}
 	(void)sb_escape((char *)out.data, strcspn((char *)out.data, "\n"), version, sizeof version);
@@ -173,12 +180,17 @@ tell_space(struct doctor *d, const char *df)
 	char text[200];
 
 	if (sscanf(df, "%*s %llu %llu %llu", &total, &used, &left) != 3 || total == 0) {
-		tell(d, SB_DOCTOR_SPACE, SB_DOCTOR_WARN, "df does not tell how much space is free there");
+		tell(d, SB_DOCTOR_SPACE, SB_DOCTOR_WARN,
+			"df does not tell how much space is free there");
 		return;
 	}
 	(void)snprintf(text, sizeof text, "%.1f GiB free of %.1f GiB%s", (double)left / 1048576,
-		(double)total / 1048576, left < LOW_KIB ? "; make room there before a large sync" : "");
-	tell(d, SB_DOCTOR_SPACE, left == 0 ? SB_DOCTOR_BAD : left < LOW_KIB ? SB_DOCTOR_WARN : SB_DOCTOR_GOOD,
+		(double)total / 1048576,
+		left < LOW_KIB ? "; make room there before a large sync" : "");
+	tell(d, SB_DOCTOR_SPACE,
+		left == 0              ? SB_DOCTOR_BAD :
+			left < LOW_KIB ? SB_DOCTOR_WARN :
+					 SB_DOCTOR_GOOD,
 		text);
 }
 
@@ -198,7 +210,8 @@ tell_clock(struct doctor *d, const char *theirs, time_t before, time_t after)
 		return;
 	}
 	(void)snprintf(text, sizeof text,
-		"%lld s %s ours; file times will look odd and edits be read again: set the clocks (ntp)",
+		"%lld s %s ours; file times will look odd and edits be read again: set the clocks "
+		"(ntp)",
 		(long long)(off < 0 ? -off : off), off < 0 ? "behind" : "ahead of");
 	tell(d, SB_DOCTOR_CLOCK, SB_DOCTOR_WARN, text);
 }
@@ -214,10 +227,12 @@ tell_write(struct doctor *d, const char *answer, const char *place)
 		return;
 	}
 	if (strcmp(answer, "file") == 0)
-		(void)snprintf(text, sizeof text, "%.200s is not a directory; name another path", place);
+		(void)snprintf(text, sizeof text, "%.200s is not a directory; name another path",
+			place);
 	else
 		(void)snprintf(text, sizeof text,
-			"%.200s cannot be written by this user; change its owner there, or name another path",
+			"%.200s cannot be written by this user; change its owner there, or name "
+			"another path",
 			place);
 	tell(d, SB_DOCTOR_WRITE, SB_DOCTOR_BAD, text);
 }
@@ -256,13 +271,17 @@ check_place(struct doctor *d, struct sb_error *err)
 		tell_rest(d, SB_DOCTOR_SPACE);
 		return 0;
 	}
-	tell_write(d, find(&out, nonce, "write", a, sizeof a), find(&out, nonce, "place", b, sizeof b));
+	tell_write(d, find(&out, nonce, "write", a, sizeof a),
+		find(&out, nonce, "place", b, sizeof b));
 	tell_space(d, find(&out, nonce, "free", a, sizeof a));
 	tell_clock(d, find(&out, nonce, "clock", a, sizeof a), before, after);
 	return 0;
 }
 
-/* With the ssh program nothing is connected yet: a command that does nothing shows whether it works. */
+/*
+ * With the ssh program nothing is connected yet: a command that does nothing shows whether it
+ * works.
+ */
 static int
 try_program(struct doctor *d, struct sb_error *why)
 {
@@ -274,8 +293,8 @@ try_program(struct doctor *d, struct sb_error *why)
 }
 
 int
-sb_doctor_run(const struct sb_remote_opts *opts, const char *path, sb_deadline deadline, sb_doctor_fn fn,
-	void *arg, struct sb_error *err)
+sb_doctor_run(const struct sb_remote_opts *opts, const char *path, sb_deadline deadline,
+	sb_doctor_fn fn, void *arg, struct sb_error *err)
 {
 	struct doctor d = { .o = opts, .path = path, .d = deadline, .fn = fn, .arg = arg };
 	sb_auto(sb_remote) struct sb_remote *remote = NULL;

@@ -9,7 +9,10 @@
 
 struct sb_remote_opts;
 
-/* The checks, in the order they are made; after a failure of one of the first four the rest is not tried. */
+/*
+ * The checks, in the order they are made; after a failure of one of the first four the rest is not
+ * tried.
+ */
 enum sb_doctor_what {
 	SB_DOCTOR_NAME,  /* the machine answers under this name and port */
 	SB_DOCTOR_KEY,   /* its host key is the one we know */
@@ -38,11 +41,11 @@ struct sb_doctor_result {
 typedef void (*sb_doctor_fn)(const struct sb_doctor_result *r, void *arg);
 
 /*
- * Checks everything a sync with `path` on that machine needs. Returns how many checks are bad; errors only for what is
- * wrong here (memory, cancel).
+ * Checks everything a sync with `path` on that machine needs. Returns how many checks are bad;
+ * errors only for what is wrong here (memory, cancel).
  */
-int sb_doctor_run(const struct sb_remote_opts *opts, const char *path, sb_deadline d, sb_doctor_fn fn, void *arg,
-	struct sb_error *err);
+int sb_doctor_run(const struct sb_remote_opts *opts, const char *path, sb_deadline d,
+	sb_doctor_fn fn, void *arg, struct sb_error *err);
 
 /* "name", "host key", "log-in", ... */
 const char *sb_doctor_name(enum sb_doctor_what what);

@@ -13,7 +13,9 @@
 int
 sb_link_greet(struct sb_link *l, const struct sb_wire_opts *opts, struct sb_error *err)
 {
-	struct sb_hello me = { .version = SB_PROTO_VERSION, .min_version = SB_PROTO_MIN, .software = "sbsync " PACKAGE_VERSION };
+	struct sb_hello me = { .version = SB_PROTO_VERSION,
+		.min_version = SB_PROTO_MIN,
+		.software = "sbsync " PACKAGE_VERSION };
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 	struct sb_wire_opts o = *opts;
 	int r;
@@ -66,7 +68,9 @@ sb_link_explain(struct sb_link *l, int code, struct sb_error *err)
 		l->lost = true;
 		return code;
 	}
-	if (!err || (code != SB_E_CLOSED && code != SB_E_TIMEOUT && code != SB_E_SYS && code != SB_E_PROTO))
+	if (!err ||
+		(code != SB_E_CLOSED && code != SB_E_TIMEOUT && code != SB_E_SYS &&
+			code != SB_E_PROTO))
 		return code;
 	(void)l->t->ops->close_write(l->t, NULL);
 	if (l->t->ops->wait(l->t, sb_deadline_in(1000), &ex, &e) < 0) {
@@ -100,7 +104,9 @@ read_welcome(struct sb_link *l, struct sb_error *err)
 	if (r < 0)
 		return r;
 	if (l->peer.min_version > SB_PROTO_VERSION || l->peer.version < SB_PROTO_MIN)
-		return sb_fail(err, SB_E_VERSION, "the far side speaks protocol %u to %u, this sbsync %d to %d: use the same version",
+		return sb_fail(err, SB_E_VERSION,
+			"the far side speaks protocol %u to %u, this sbsync %d to %d: use the same "
+			"version",
 			l->peer.min_version, l->peer.version, SB_PROTO_MIN, SB_PROTO_VERSION);
 	l->greeted = true;
 	return 0;
@@ -116,7 +122,10 @@ sb_link_close(struct sb_link *l, struct sb_error *err)
 		r = sb_wire_send_proof(l->w, err);
 	if (r == 0)
 		r = l->t->ops->close_write(l->t, err);
-	/* Every answer ended with its own proof: nothing is lost by not waiting longer than a moment. */
+	/*
+	 * Every answer ended with its own proof: nothing is lost by not waiting longer than a
+	 * moment.
+	 */
 	(void)l->t->ops->wait(l->t, sb_deadline_in(50), &ex, NULL);
 	return r;
 }
@@ -145,7 +154,8 @@ sb_peer_free(struct sb_peer *r)
 }
 
 static int
-send_begin(struct sb_link *l, const struct sb_begin *begin, const struct sb_rules *rules, struct sb_error *err)
+send_begin(struct sb_link *l, const struct sb_begin *begin, const struct sb_rules *rules,
+	struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf b = { 0 }, enc = { 0 };
 	struct sb_begin at = *begin;
@@ -153,7 +163,8 @@ send_begin(struct sb_link *l, const struct sb_begin *begin, const struct sb_rule
 	int r;
 
 	if (l->shadow) {
-		at.root = (char *)(uintptr_t)sb_shadow_begin(l->shadow, begin, rules, err ? err : &own);
+		at.root = (char *)(uintptr_t)sb_shadow_begin(l->shadow, begin, rules,
+			err ? err : &own);
 		if (!at.root)
 			return err ? err->code : own.code;
 	}
@@ -171,7 +182,8 @@ send_begin(struct sb_link *l, const struct sb_begin *begin, const struct sb_rule
 }
 
 int
-sb_peer_begin(struct sb_link *l, const struct sb_begin *begin, const struct sb_rules *rules, struct sb_error *err)
+sb_peer_begin(struct sb_link *l, const struct sb_begin *begin, const struct sb_rules *rules,
+	struct sb_error *err)
 {
 	struct sb_error why = { 0 };
 	int r = send_begin(l, begin, rules, &why);
@@ -243,7 +255,8 @@ read_skipped(struct sb_link *l, struct sb_peer *out, struct sb_error *err)
 static int
 by_digest(const void *a, const void *b)
 {
-	return memcmp(((const struct sb_have *)a)->digest.b, ((const struct sb_have *)b)->digest.b, 16);
+	return memcmp(((const struct sb_have *)a)->digest.b, ((const struct sb_have *)b)->digest.b,
+		16);
 }
 
 static int
@@ -329,7 +342,9 @@ graft_entry(const char *path, size_t len, struct sb_entry *e, void *arg)
 	c.ctime = 0;
 	c.flags = 0;
 	c.link = 0;
-	return sb_manifest_put(g->m, path, &c, e->type == SB_ENTRY_LINK ? sb_entry_target(e) : NULL, g->err) ? 0 :
+	return sb_manifest_put(g->m, path, &c, e->type == SB_ENTRY_LINK ? sb_entry_target(e) : NULL,
+		       g->err) ?
+		0 :
 		SB_E_NOMEM;
 }
 
@@ -400,15 +415,18 @@ descend(struct descent *d, const struct sb_strlist *now)
 	return r;
 }
 
-/* No base in common: compare subtrees from the top down while that is less than the whole manifest. */
+/*
+ * No base in common: compare subtrees from the top down while that is less than the whole manifest.
+ */
 static int
-fetch_unknown(struct sb_link *l, const struct sb_manifest *like, struct sb_peer *out, struct sb_error *err)
+fetch_unknown(struct sb_link *l, const struct sb_manifest *like, struct sb_peer *out,
+	struct sb_error *err)
 {
 	struct descent d = { .l = l, .like = like, .err = err, .differing = 0 };
 	int r = 0;
 
-	if (!like || !sb_digest_known(&like->id) || (out->reply.flags & (SB_SCAN_LINKS | SB_SCAN_LAZY)) ||
-		out->reply.count < 200)
+	if (!like || !sb_digest_known(&like->id) ||
+		(out->reply.flags & (SB_SCAN_LINKS | SB_SCAN_LAZY)) || out->reply.count < 200)
 		return fetch_whole(l, out, err);
 	if (sb_digest_eq(&like->id, &out->reply.id)) {
 		out->manifest = sb_manifest_copy(like, err);
@@ -440,7 +458,8 @@ fetch_unknown(struct sb_link *l, const struct sb_manifest *like, struct sb_peer 
 }
 
 static int
-apply_changes(struct sb_link *l, struct sb_manifest **known, struct sb_peer *out, struct sb_error *err)
+apply_changes(struct sb_link *l, struct sb_manifest **known, struct sb_peer *out,
+	struct sb_error *err)
 {
 	static const struct sb_manifest_limits limits = SB_MANIFEST_LIMITS_INIT;
 	sb_auto(sb_diff) struct sb_diff d = { 0 };
@@ -487,9 +506,14 @@ sb_peer_wait(struct sb_link *l, struct sb_manifest **known, const struct sb_mani
 		r = fetch_unknown(l, like, out, err);
 	if (r < 0)
 		return r;
-	/* A listing that is not what was announced is no listing: an incomplete one must never read as deletions. */
+	/*
+	 * A listing that is not what was announced is no listing: an incomplete one must never read
+	 * as deletions.
+	 */
 	if (out->manifest->count != out->reply.count ||
-		(!(out->reply.flags & SB_SCAN_LAZY) && !sb_digest_eq(&out->manifest->id, &out->reply.id)))
-		return sb_fail(err, SB_E_PROTO, "the far side's list of files is not the one it announced");
+		(!(out->reply.flags & SB_SCAN_LAZY) &&
+			!sb_digest_eq(&out->manifest->id, &out->reply.id)))
+		return sb_fail(err, SB_E_PROTO,
+			"the far side's list of files is not the one it announced");
 	return 0;
 }

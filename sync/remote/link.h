@@ -13,7 +13,8 @@
 #include <sync/wire/wire.h>
 
 /*
- * The controller's end of a connection to an agent. One link serves any number of roots, one after the other. Owns its transport.
+ * The controller's end of a connection to an agent. One link serves any number of roots, one after
+ * the other. Owns its transport.
  */
 struct sb_link {
 	struct sb_transport *t;
@@ -27,15 +28,16 @@ struct sb_link {
 	int (*fall_back)(struct sb_link *l, struct sb_error *err);
 	const struct sb_sync_opts *o; /* while the agent is not started */
 	struct sb_shadow *shadow; /* no agent runs there: see agentless-shadow.h; NULL: one does */
-	bool lost; /* the connection broke, found out by sb_link_explain */
+	bool lost;                /* the connection broke, found out by sb_link_explain */
 	uint64_t up, down, turns; /* bytes on the wire and answers waited for before this sync */
 };
 
 /*
- * Takes over `t` (also on failure); queues the greeting. Without a transport (NULL) opts->start makes it when the first sync begins, with
- * opts->start_arg replaced by the link; it sets l->t.
+ * Takes over `t` (also on failure); queues the greeting. Without a transport (NULL) opts->start
+ * makes it when the first sync begins, with opts->start_arg replaced by the link; it sets l->t.
  */
-struct sb_link *sb_link_new(struct sb_transport *t, const struct sb_wire_opts *opts, struct sb_error *err);
+struct sb_link *sb_link_new(struct sb_transport *t, const struct sb_wire_opts *opts,
+	struct sb_error *err);
 /* A new wire over l->t (or none yet), with the greeting queued. */
 int sb_link_greet(struct sb_link *l, const struct sb_wire_opts *opts, struct sb_error *err);
 /* Says goodbye, checks the last proof, waits a moment for the far side to end. */
@@ -63,11 +65,13 @@ int sb_link_before_commit(struct sb_link *l, struct sb_error *err);
 int sb_link_after_commit(struct sb_link *l, struct sb_error *err);
 
 /* Sends BEGIN and RULES, flushed; waits for nothing. */
-int sb_peer_begin(struct sb_link *l, const struct sb_begin *b, const struct sb_rules *rules, struct sb_error *err);
+int sb_peer_begin(struct sb_link *l, const struct sb_begin *b, const struct sb_rules *rules,
+	struct sb_error *err);
 
 /*
- * Reads the answer. `known` is the manifest named by begin.base (may be NULL; taken over when it is used), `like` a local tree that is probably similar (may
- * be NULL or unfinished): what is equal in it need not be fetched.
+ * Reads the answer. `known` is the manifest named by begin.base (may be NULL; taken over when it is
+ * used), `like` a local tree that is probably similar (may be NULL or unfinished): what is equal in
+ * it need not be fetched.
  */
 int sb_peer_wait(struct sb_link *l, struct sb_manifest **known, const struct sb_manifest *like,
 	struct sb_peer *out, struct sb_error *err);

@@ -42,8 +42,8 @@ sb_marker_poll(const struct sb_marker *m, int fd, short events, struct sb_error 
 }
 
 /*
- * What the ended command tells: the connection's error, or its exit code with the noise, which holds the shell's
- * complaint when there is no sh.
+ * What the ended command tells: the connection's error, or its exit code with the noise, which
+ * holds the shell's complaint when there is no sh.
  */
 static int
 explain_end(struct sb_marker *m, struct sb_error *err)
@@ -56,7 +56,8 @@ explain_end(struct sb_marker *m, struct sb_error *err)
 	if (r < 0)
 		return r;
 	return sb_fail(err, SB_E_UNSUPPORTED,
-		"%s: the far shell did not do what it was asked (exit %d): %.120s%s%.120s; is this a log-in that may run commands?",
+		"%s: the far shell did not do what it was asked (exit %d): %.120s%s%.120s; is this "
+		"a log-in that may run commands?",
 		m->name, e.code, m->noise, *m->noise && *e.stderr_tail ? " / " : "", e.stderr_tail);
 }
 
@@ -101,8 +102,8 @@ discard(struct sb_marker *m, size_t len, struct sb_error *err)
 }
 
 /*
- * Reads up to the next line of the script, and not a byte further: the bytes are looked at before they are taken (all
- * transports are sockets). Returns 0 with `line` set.
+ * Reads up to the next line of the script, and not a byte further: the bytes are looked at before
+ * they are taken (all transports are sockets). Returns 0 with `line` set.
  */
 int
 sb_marker_next(struct sb_marker *m, struct sb_error *err)
@@ -114,8 +115,8 @@ sb_marker_next(struct sb_marker *m, struct sb_error *err)
 	if (!seen)
 		return sb_fail(err, SB_E_NOMEM, "out of memory");
 	for (;;) {
-		ssize_t n = recv(m->t->rfd, seen + kept, SB_MARKER_NOISE_MAX + SB_MARKER_LINE_MAX - kept,
-			MSG_PEEK | MSG_DONTWAIT);
+		ssize_t n = recv(m->t->rfd, seen + kept,
+			SB_MARKER_NOISE_MAX + SB_MARKER_LINE_MAX - kept, MSG_PEEK | MSG_DONTWAIT);
 		size_t taken;
 		int r;
 
@@ -132,7 +133,8 @@ sb_marker_next(struct sb_marker *m, struct sb_error *err)
 				sizeof m->noise);
 			if (kept >= SB_MARKER_NOISE_MAX)
 				return sb_fail(err, SB_E_PROTO,
-					"%s: the log-in shell prints more than %u bytes before it runs a command: %s",
+					"%s: the log-in shell prints more than %u bytes before it "
+					"runs a command: %s",
 					m->name, SB_MARKER_NOISE_MAX, m->noise);
 			r = discard(m, (size_t)n, err);
 			if (r < 0)
@@ -151,7 +153,8 @@ sb_marker_send(struct sb_marker *m, const void *data, size_t len, struct sb_erro
 	const uint8_t *p = data;
 
 	while (len > 0) {
-		ssize_t n = send(m->t->wfd, p, len < 65536 ? len : 65536, MSG_DONTWAIT | MSG_NOSIGNAL);
+		ssize_t n =
+			send(m->t->wfd, p, len < 65536 ? len : 65536, MSG_DONTWAIT | MSG_NOSIGNAL);
 		int r;
 
 		if (n > 0) {

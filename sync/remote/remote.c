@@ -119,11 +119,11 @@ static bool
 known_beyond_us(const struct sb_ssh_config *config)
 {
 	sb_auto(sb_ssh_known) struct sb_ssh_known known = { 0 };
-	static const char *const usable[] = { "ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384",
-		"ecdsa-sha2-nistp521" };
+	static const char *const usable[] = { "ssh-ed25519", "ecdsa-sha2-nistp256",
+		"ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521" };
 
-	if (sb_ssh_known_load(&known, (const char *const *)config->known_hosts.v, config->known_hosts.n,
-		    config->known_name, config->port, NULL) < 0)
+	if (sb_ssh_known_load(&known, (const char *const *)config->known_hosts.v,
+		    config->known_hosts.n, config->known_name, config->port, NULL) < 0)
 		return false;
 	for (size_t i = 0; i < sizeof usable / sizeof usable[0]; i++)
 		if (sb_ssh_known_has(&known, usable[i]))
@@ -136,8 +136,8 @@ use_program(struct sb_remote *r, const struct sb_remote_opts *o, const char *bec
 {
 	sb_log(&o->log, SB_LOG_INFO, "ssh", "%s: using the ssh program (%s)", r->name, because);
 	if (o->bwlimit)
-		sb_log(&o->log, SB_LOG_WARN, "ssh", "%s: --bwlimit has no effect with the ssh program",
-			r->name);
+		sb_log(&o->log, SB_LOG_WARN, "ssh",
+			"%s: --bwlimit has no effect with the ssh program", r->name);
 	return 0;
 }
 
@@ -201,7 +201,8 @@ sb_remote_exec(struct sb_remote *r, const char *command, struct sb_error *err)
 struct sb_transport *
 sb_remote_exec_split(struct sb_remote *r, const char *command, struct sb_error *err)
 {
-	return r->ssh ? sb_ssh_exec_split(r->ssh, command, err) : exec_program(r, command, true, err);
+	return r->ssh ? sb_ssh_exec_split(r->ssh, command, err) :
+			exec_program(r, command, true, err);
 }
 
 int

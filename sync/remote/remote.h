@@ -17,44 +17,51 @@
 struct sb_transport;
 
 /*
- * A machine one can run commands on: over one libssh2 connection kept open, or with the ssh program once a
- * command, when the user's configuration needs it (ProxyJump, ProxyCommand, security keys, certificates, a running
- * ControlMaster), libssh2 and the server do not get along, or --rsh says so. Thread-safe as struct sb_ssh is.
+ * A machine one can run commands on: over one libssh2 connection kept open, or with the ssh program
+ * once a command, when the user's configuration needs it (ProxyJump, ProxyCommand, security keys,
+ * certificates, a running ControlMaster), libssh2 and the server do not get along, or --rsh says
+ * so. Thread-safe as struct sb_ssh is.
  */
 struct sb_remote;
 
 struct sb_remote_opts {
-	size_t size;                   /* sizeof this struct */
-	const struct sb_endpoint *to;  /* kind SB_ENDPOINT_SSH; its path is not looked at */
-	int port;                      /* --port; 0: the endpoint's, or by configuration */
-	const char *rsh;               /* --rsh; NULL: decide */
-	const char *program;           /* the ssh program for configuration and fallback; NULL: "ssh"; "" : never use one */
+	size_t size;                  /* sizeof this struct */
+	const struct sb_endpoint *to; /* kind SB_ENDPOINT_SSH; its path is not looked at */
+	int port;                     /* --port; 0: the endpoint's, or by configuration */
+	const char *rsh;              /* --rsh; NULL: decide */
+	const char *program; /* the ssh program for configuration and fallback; NULL: "ssh"; "" :
+				never use one */
 	const char *config_file;       /* --ssh-config */
 	const char *const *identities; /* --identity */
 	size_t n_identities;
-	const char *known_hosts;       /* --known-hosts */
+	const char *known_hosts; /* --known-hosts */
 	bool accept_new_host_key;
-	bool use_none;                 /* see struct sb_ssh_opts; never falls back to the program */
+	bool use_none; /* see struct sb_ssh_opts; never falls back to the program */
 	bool use_password;
 	sb_ssh_ask_fn ask;
 	void *ask_arg;
-	int connect_ms;                /* 0: the configuration's, or the default of struct sb_ssh_opts */
-	int stall_ms;                  /* 0: the default */
-	uint64_t bwlimit;              /* not applied by the ssh program; logged then */
+	int connect_ms;   /* 0: the configuration's, or the default of struct sb_ssh_opts */
+	int stall_ms;     /* 0: the default */
+	uint64_t bwlimit; /* not applied by the ssh program; logged then */
 	const struct sb_cancel *cancel;
-	bool cancel_connect_only;      /* see struct sb_ssh_opts */
+	bool cancel_connect_only; /* see struct sb_ssh_opts */
 	struct sb_log log;
 };
-#define SB_REMOTE_OPTS_INIT { .size = sizeof(struct sb_remote_opts) }
+#define SB_REMOTE_OPTS_INIT \
+	{ \
+		.size = sizeof(struct sb_remote_opts) \
+	}
 
-struct sb_remote *sb_remote_open(const struct sb_remote_opts *opts, sb_deadline d, struct sb_error *err);
+struct sb_remote *sb_remote_open(const struct sb_remote_opts *opts, sb_deadline d,
+	struct sb_error *err);
 void sb_remote_free(struct sb_remote *r);
 SB_CLEANUP_PTR(sb_remote, sb_remote_free)
 
 /* Runs a command line; see sb_ssh_exec. The transport is freed before the remote. */
 struct sb_transport *sb_remote_exec(struct sb_remote *r, const char *command, struct sb_error *err);
 /* The same with the command's stderr at `efd`, which must be read. */
-struct sb_transport *sb_remote_exec_split(struct sb_remote *r, const char *command, struct sb_error *err);
+struct sb_transport *sb_remote_exec_split(struct sb_remote *r, const char *command,
+	struct sb_error *err);
 
 /* 0 while commands can be run, else why the connection ended. */
 int sb_remote_check(struct sb_remote *r, struct sb_error *err);
@@ -65,8 +72,9 @@ bool sb_remote_is_program(const struct sb_remote *r);
 void sb_remote_wire_bytes(const struct sb_remote *r, uint64_t *up, uint64_t *down);
 
 /*
- * The ssh program (or what stands for it) as a transport: a child process whose exit code 255 is turned into the
- * connection error its stderr tells. `name` is the host, for messages; `split`: its stderr is at efd. In transport-rsh.c.
+ * The ssh program (or what stands for it) as a transport: a child process whose exit code 255 is
+ * turned into the connection error its stderr tells. `name` is the host, for messages; `split`: its
+ * stderr is at efd. In transport-rsh.c.
  */
 struct sb_transport *sb_transport_rsh(const char *const *argv, const char *name, bool split,
 	struct sb_error *err);

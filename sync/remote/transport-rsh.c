@@ -25,9 +25,11 @@ static const struct {
 	{ "Host key verification failed", SB_E_HOSTKEY,
 		"the host key is not known; connect once with ssh, or use --accept-new-host-key" },
 	{ "Permission denied", SB_E_AUTH, "log-in refused; can you log in with ssh?" },
-	{ "Too many authentication failures", SB_E_AUTH, "name one key with -i and IdentitiesOnly" },
+	{ "Too many authentication failures", SB_E_AUTH,
+		"name one key with -i and IdentitiesOnly" },
 	{ "Could not resolve", SB_E_CONNECT, "the name cannot be resolved" },
-	{ "Connection refused", SB_E_CONNECT, "is sshd running there, and is the port right (-p)?" },
+	{ "Connection refused", SB_E_CONNECT,
+		"is sshd running there, and is the port right (-p)?" },
 	{ "timed out", SB_E_CONNECT, "no answer; check the address and firewalls" },
 	{ "No route to host", SB_E_CONNECT, "check the network" },
 	{ "not responding", SB_E_TIMEOUT, "no sign of life from the server" },
@@ -118,7 +120,9 @@ sb_transport_rsh(const char *const *argv, const char *name, bool split, struct s
 		free(r);
 		return NULL;
 	}
-	r->base = (struct sb_transport){ .ops = &rsh_ops, .rfd = r->child->rfd, .wfd = r->child->wfd,
+	r->base = (struct sb_transport){ .ops = &rsh_ops,
+		.rfd = r->child->rfd,
+		.wfd = r->child->wfd,
 		.efd = r->child->efd };
 	return &r->base;
 }

@@ -12,7 +12,10 @@
 #include <sync/replica/agent.h>
 #include <sync/wire/transport.h>
 
-/* An agent in a thread of this process, for a tree of our own: the shadow of a machine that runs none. */
+/*
+ * An agent in a thread of this process, for a tree of our own: the shadow of a machine that runs
+ * none.
+ */
 struct thread_transport {
 	struct sb_transport base;
 	char *state_dir;
@@ -37,7 +40,10 @@ serve(void *arg)
 	o.state_dir = t->state_dir;
 	o.cancel = t->cancel;
 	o.log = t->log;
-	/* Its controller is this process: as long as it lives it is there, however long it talks with the far side meanwhile. */
+	/*
+	 * Its controller is this process: as long as it lives it is there, however long it talks
+	 * with the far side meanwhile.
+	 */
 	o.stall_ms = 0;
 	t->result = inner ? sb_agent_serve(inner, &o, &t->err) : t->err.code;
 	sb_transport_free(inner);

@@ -20,7 +20,7 @@
 #define BURST_MS 1000
 
 struct sb_agent_watch {
-	struct sb_watch *w; /* NULL: this system cannot watch */
+	struct sb_watch *w;    /* NULL: this system cannot watch */
 	struct sb_digest list; /* of what is watched */
 	struct sb_wire *wire;
 	int stopfd;
@@ -28,7 +28,10 @@ struct sb_agent_watch {
 	bool running;
 };
 
-/* A root that begins with ~/ or is relative counts from the home directory the agent was started in. */
+/*
+ * A root that begins with ~/ or is relative counts from the home directory the agent was started
+ * in.
+ */
 static char *
 full_root(const uint8_t *p, size_t len)
 {
@@ -61,12 +64,14 @@ add_roots(struct sb_agent_watch *a, const struct sb_buf *list, struct sb_error *
 		struct sb_rules *rules;
 
 		if (c.bad || memchr(path, 0, path_len))
-			return sb_fail(err, SB_E_PROTO, "the controller sent a damaged list of roots");
+			return sb_fail(err, SB_E_PROTO,
+				"the controller sent a damaged list of roots");
 		rules = sb_rules_decode(enc, rules_len, err);
 		root = full_root(path, path_len);
 		if (!rules || !root) {
 			sb_rules_free(rules);
-			return rules ? sb_fail(err, SB_E_NOMEM, "watch: out of memory") : SB_E_PROTO;
+			return rules ? sb_fail(err, SB_E_NOMEM, "watch: out of memory") :
+				       SB_E_PROTO;
 		}
 		if (a->w)
 			r = sb_watch_add(a->w, root, rules, err);
@@ -83,7 +88,8 @@ look_out(void *arg)
 	uint8_t partial = !a->w || sb_watch_partial(a->w);
 
 	for (;;) {
-		struct pollfd p[2] = { { .fd = a->stopfd, .events = POLLIN }, { .fd = a->w ? sb_watch_fd(a->w) : -1, .events = POLLIN } };
+		struct pollfd p[2] = { { .fd = a->stopfd, .events = POLLIN },
+			{ .fd = a->w ? sb_watch_fd(a->w) : -1, .events = POLLIN } };
 
 		if (poll(p, 2, -1) < 0 && errno != EINTR)
 			return NULL;
@@ -146,7 +152,8 @@ make(struct sb_wire *wire, const struct sb_buf *list, struct sb_error *err)
 }
 
 int
-sb_agent_watch_start(struct sb_agent_watch **w, struct sb_wire *wire, const struct sb_buf *list, struct sb_error *err)
+sb_agent_watch_start(struct sb_agent_watch **w, struct sb_wire *wire, const struct sb_buf *list,
+	struct sb_error *err)
 {
 	struct sb_digest d = sb_digest_of(list->data, list->len);
 	int e;

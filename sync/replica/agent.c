@@ -75,7 +75,9 @@ close_root(struct agent *a)
 static int
 greet(struct agent *a, struct sb_error *err)
 {
-	struct sb_hello me = { .version = SB_PROTO_VERSION, .min_version = SB_PROTO_MIN, .features = SB_FEATURE_WATCH,
+	struct sb_hello me = { .version = SB_PROTO_VERSION,
+		.min_version = SB_PROTO_MIN,
+		.features = SB_FEATURE_WATCH,
 		.software = "sbsync " PACKAGE_VERSION };
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 	struct sb_hello you;
@@ -88,7 +90,9 @@ greet(struct agent *a, struct sb_error *err)
 	if (r < 0)
 		return r;
 	if (you.min_version > SB_PROTO_VERSION || you.version < SB_PROTO_MIN)
-		return sb_fail(err, SB_E_VERSION, "this agent speaks protocol %d to %d, the caller %u to %u: use the same version of sbsync",
+		return sb_fail(err, SB_E_VERSION,
+			"this agent speaks protocol %d to %d, the caller %u to %u: use the same "
+			"version of sbsync",
 			SB_PROTO_MIN, SB_PROTO_VERSION, you.min_version, you.version);
 	sb_buf_init(&b, 1024);
 	sb_hello_encode(&me, &b);
@@ -96,7 +100,10 @@ greet(struct agent *a, struct sb_error *err)
 	return r < 0 ? r : sb_wire_send(a->w, SB_MSG_WELCOME, b.data, b.len, err);
 }
 
-/* A root that begins with ~/ or is relative counts from the home directory the agent was started in. */
+/*
+ * A root that begins with ~/ or is relative counts from the home directory the agent was started
+ * in.
+ */
 static int
 open_replica(struct agent *a, struct sb_error *err)
 {
@@ -106,7 +113,8 @@ open_replica(struct agent *a, struct sb_error *err)
 
 	if (strncmp(root, "~/", 2) == 0 || strcmp(root, "~") == 0) {
 		if (!home)
-			return sb_fail(err, SB_E_INVAL, "%s: there is no home directory here", root);
+			return sb_fail(err, SB_E_INVAL, "%s: there is no home directory here",
+				root);
 		full = sb_str_printf("%s%s", home, root + 1);
 		if (!full)
 			return sb_fail(err, SB_E_NOMEM, "root: out of memory");
@@ -178,8 +186,9 @@ send_changes(struct agent *a, struct sb_error *err)
 }
 
 /*
- * The sandbox's identity is an attribute of the root directory itself: it goes where the directory goes, and an emptied or
- * replaced one does not have it. Where there are no attributes it is a file in our state folder.
+ * The sandbox's identity is an attribute of the root directory itself: it goes where the directory
+ * goes, and an emptied or replaced one does not have it. Where there are no attributes it is a file
+ * in our state folder.
  */
 #define ID_XATTR "user.sbsync.id"
 #define ID_FILE "identity"
@@ -193,7 +202,8 @@ read_identity(struct sb_replica *rep, uint8_t out[16])
 	if (rep->rootfd < 0 || fgetxattr(rep->rootfd, ID_XATTR, out, 16) == 16)
 		return;
 	memset(out, 0, 16);
-	if (rep->statefd >= 0 && sb_file_read(rep->statefd, ID_FILE, 16, &b, NULL) == 0 && b.len == 16)
+	if (rep->statefd >= 0 && sb_file_read(rep->statefd, ID_FILE, 16, &b, NULL) == 0 &&
+		b.len == 16)
 		memcpy(out, b.data, 16);
 }
 
@@ -252,7 +262,8 @@ reply_scan(struct agent *a, struct sb_error *err)
 
 	describe(a, &m);
 	base = rep->base && !rep->scan.unhashed && sb_digest_known(&a->begin.base) &&
-		sb_digest_eq(&a->begin.base, &rep->base->id) && sb_digest_eq(&a->begin.rules, &rep->base_rules);
+		sb_digest_eq(&a->begin.base, &rep->base->id) &&
+		sb_digest_eq(&a->begin.rules, &rep->base_rules);
 	if (base)
 		m.flags |= SB_SCAN_BASE_KNOWN;
 	if (rep->scan.n_skipped)
@@ -304,7 +315,8 @@ begin(struct agent *a, const uint8_t *p, size_t len, struct sb_error *err)
 		return err ? err->code : SB_E_PROTO;
 	r = open_replica(a, err);
 	if (r == 0)
-		r = sb_stage_find(a->begin.flags & SB_BEGIN_READONLY ? -1 : a->rep->rootfd, a->o->cancel, &a->stage, err);
+		r = sb_stage_find(a->begin.flags & SB_BEGIN_READONLY ? -1 : a->rep->rootfd,
+			a->o->cancel, &a->stage, err);
 	if (r < 0)
 		return r;
 	so.rules = a->rules;
@@ -336,7 +348,8 @@ ready_to_receive(struct agent *a, struct sb_error *err)
 	if (r < 0 || a->recv)
 		return r;
 	if (a->begin.flags & SB_BEGIN_READONLY)
-		return sb_fail(err, SB_E_PROTO, "the controller changes a root it opened for reading");
+		return sb_fail(err, SB_E_PROTO,
+			"the controller changes a root it opened for reading");
 	o.jobs = a->begin.jobs;
 	o.store = a->begin.flags & SB_BEGIN_SESSION ? sb_replica_store(a->rep) : NULL;
 	a->recv = sb_recv_new(a->rep, sb_steal(&a->stage), &o, err);
@@ -357,7 +370,10 @@ send_tree(struct agent *a, struct sb_error *err)
 	return r < 0 ? r : sb_wire_send_proof(a->w, err);
 }
 
-/* One level of some directories: per directory the number of children, then per child type, name, mode, mtime, size, digest, how much is beneath, target. */
+/*
+ * One level of some directories: per directory the number of children, then per child type, name,
+ * mode, mtime, size, digest, how much is beneath, target.
+ */
 static int
 send_lists(struct agent *a, const uint8_t *p, size_t len, struct sb_error *err)
 {
@@ -375,7 +391,8 @@ send_lists(struct agent *a, const uint8_t *p, size_t len, struct sb_error *err)
 		const struct sb_entry *e = sb_manifest_find(a->rep->scan.manifest, paths.v[i]);
 
 		if (!e || e->type != SB_ENTRY_DIR)
-			return sb_fail(err, SB_E_PROTO, "the controller asks for a directory that is not there");
+			return sb_fail(err, SB_E_PROTO,
+				"the controller asks for a directory that is not there");
 		sb_buf_add_varint(&b, e->dir->n);
 		for (uint32_t k = 0; k < e->dir->n; k++) {
 			const struct sb_entry *c = &e->dir->entries[k];
@@ -415,7 +432,8 @@ commit(struct agent *a, const uint8_t *p, size_t len, struct sb_error *err)
 	}
 	if (req.set_root)
 		sb_recv_root_meta(a->recv, req.root_mode, req.root_mtime);
-	r = sb_recv_commit(a->recv, req.durability == SB_DURABLE_DEFAULT ? SB_DURABLE_NONE : req.durability, &res, err);
+	r = sb_recv_commit(a->recv,
+		req.durability == SB_DURABLE_DEFAULT ? SB_DURABLE_NONE : req.durability, &res, err);
 	if (r < 0)
 		return r;
 	sb_recv_free(sb_steal(&a->recv));
@@ -449,7 +467,8 @@ send_wanted(void *arg)
 	r = s ? 0 : SB_E_NOMEM;
 	for (size_t i = 0; r == 0 && i < a->wants.n; i++) {
 		const struct sb_want *w = &a->wants.v[i];
-		struct sb_entry *e = sb_manifest_find(a->rep->scan.manifest, w->source ? w->source : w->path);
+		struct sb_entry *e =
+			sb_manifest_find(a->rep->scan.manifest, w->source ? w->source : w->path);
 
 		if (!e || e->type != SB_ENTRY_FILE)
 			r = sb_sender_skip(s, SB_SENT_VANISHED, err);
@@ -515,7 +534,8 @@ sign(struct agent *a, const uint8_t *p, size_t len, struct sb_error *err)
 
 		sb_buf_init(&sig, 256u << 20);
 		if (e && e->type == SB_ENTRY_FILE)
-			fd = sb_path_open(a->rep->rootfd, paths.v[i], O_RDONLY | O_NONBLOCK, 0, NULL);
+			fd = sb_path_open(a->rep->rootfd, paths.v[i], O_RDONLY | O_NONBLOCK, 0,
+				NULL);
 		if (fd < 0 || sb_delta_sign(fd, e->size, &sig, a->o->cancel, NULL) < 0)
 			sb_buf_reset(&sig);
 		sb_buf_add_bytes(&out, sig.data, sig.len);
@@ -543,7 +563,8 @@ remember(struct agent *a, struct sb_error *err)
 static void
 drop_leftovers(struct agent *a)
 {
-	if (a->rep && a->rep->rootfd >= 0 && a->stage && a->stage->fd >= 0 && !(a->begin.flags & SB_BEGIN_READONLY))
+	if (a->rep && a->rep->rootfd >= 0 && a->stage && a->stage->fd >= 0 &&
+		!(a->begin.flags & SB_BEGIN_READONLY))
 		sb_commit_drop_leftovers(a->rep->rootfd, &a->rep->log);
 }
 

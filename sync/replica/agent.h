@@ -7,9 +7,9 @@
 #include <sync/wire/transport.h>
 
 /*
- * The far side of a sync: serves one controller on `t` until it says goodbye. Whatever the controller sends, only what lies
- * beneath the root it named is read or changed. The first bytes written are SB_PROTO_MARKER.
- * A failure is told to the controller and returned.
+ * The far side of a sync: serves one controller on `t` until it says goodbye. Whatever the
+ * controller sends, only what lies beneath the root it named is read or changed. The first bytes
+ * written are SB_PROTO_MARKER. A failure is told to the controller and returned.
  */
 struct sb_agent_opts {
 	size_t size;
@@ -18,7 +18,10 @@ struct sb_agent_opts {
 	struct sb_log log;
 	int stall_ms; /* a controller that is silent this long is gone */
 };
-#define SB_AGENT_OPTS_INIT { .size = sizeof(struct sb_agent_opts), .stall_ms = 60000 }
+#define SB_AGENT_OPTS_INIT \
+	{ \
+		.size = sizeof(struct sb_agent_opts), .stall_ms = 60000 \
+	}
 
 int sb_agent_serve(struct sb_transport *t, const struct sb_agent_opts *opts, struct sb_error *err);
 

@@ -40,8 +40,10 @@ sb_committer_open(struct sb_committer *c, struct sb_error *err)
 		return sb_fail_errno(err, "make the stage");
 	if (mkdirat(c->stagefd, SB_STAGE_TRASH, 0700) < 0 && errno != EEXIST)
 		return sb_fail_errno(err, "make the stage");
-	c->newfd = openat(c->stagefd, SB_STAGE_NEW, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	c->trashfd = openat(c->stagefd, SB_STAGE_TRASH, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	c->newfd =
+		openat(c->stagefd, SB_STAGE_NEW, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	c->trashfd =
+		openat(c->stagefd, SB_STAGE_TRASH, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (c->newfd < 0 || c->trashfd < 0)
 		return sb_fail_errno(err, "open the stage");
 	return 0;
@@ -71,7 +73,10 @@ sb_committer_close(struct sb_committer *c)
 	c->newfd = c->trashfd = -1;
 }
 
-/* The directory that holds `path`, borrowed from the cache, and the last component. Negative with errno's code. */
+/*
+ * The directory that holds `path`, borrowed from the cache, and the last component. Negative with
+ * errno's code.
+ */
 static int
 parent_of(struct sb_committer *c, const char *path, const char **leaf, struct sb_error *err)
 {
@@ -82,7 +87,8 @@ parent_of(struct sb_committer *c, const char *path, const char **leaf, struct sb
 
 	*leaf = slash ? slash + 1 : path;
 	for (size_t i = 0; i < SB_COMMITTER_DIRS; i++) {
-		if (c->dirs[i].path && strncmp(c->dirs[i].path, path, len) == 0 && c->dirs[i].path[len] == 0) {
+		if (c->dirs[i].path && strncmp(c->dirs[i].path, path, len) == 0 &&
+			c->dirs[i].path[len] == 0) {
 			c->dirs[i].used = ++c->clock;
 			return c->dirs[i].fd;
 		}
@@ -115,7 +121,10 @@ leave(struct sb_committer *c, struct sb_op *op, enum sb_commit_why why, struct s
 	return sb_commit_result_add(c->res, op->path, why, err);
 }
 
-/* A system call on this operation failed: is it about this path (leave it) or about the machine (stop)? */
+/*
+ * A system call on this operation failed: is it about this path (leave it) or about the machine
+ * (stop)?
+ */
 static int
 refused(struct sb_committer *c, struct sb_op *op, int sys, const char *what, struct sb_error *err)
 {
@@ -131,9 +140,7 @@ refused(struct sb_committer *c, struct sb_op *op, int sys, const char *what, str
 	case EXDEV:
 	case EISDIR:
 	case ETXTBSY: return leave(c, op, SB_WHY_DENIED, err);
-	default:
-		errno = sys;
-		return sb_fail_errno(err, "%s", what);
+	default: errno = sys; return sb_fail_errno(err, "%s", what);
 	}
 }
 
@@ -145,7 +152,8 @@ is_gone(int code, const struct sb_error *e)
 }
 
 static int
-no_parent(struct sb_committer *c, struct sb_op *op, int code, struct sb_error *e, struct sb_error *err)
+no_parent(struct sb_committer *c, struct sb_op *op, int code, struct sb_error *e,
+	struct sb_error *err)
 {
 	if (is_gone(code, e) || code == SB_E_ESCAPE)
 		return leave(c, op, SB_WHY_CHANGED, err);
@@ -169,7 +177,10 @@ chmod_dir(int fd, const char *name, mode_t mode)
 	(void)chmod(proc, mode);
 }
 
-/* rename; where a directory of ours lacks write permission it is given for the moment (DIRMETA sets it right). */
+/*
+ * rename; where a directory of ours lacks write permission it is given for the moment (DIRMETA sets
+ * it right).
+ */
 static int
 rename_at(int fromfd, const char *from, int tofd, const char *to, unsigned flags)
 {
@@ -215,8 +226,8 @@ is_untouched(const struct stat *st, const struct sb_old *old)
 }
 
 /*
- * After it was swapped out (which changes ctime): still what the scan saw? Content decides where stat cannot. 1: yes, 0: no; an
- * error when it cannot be told now, which is not the same as no.
+ * After it was swapped out (which changes ctime): still what the scan saw? Content decides where
+ * stat cannot. 1: yes, 0: no; an error when it cannot be told now, which is not the same as no.
  */
 static int
 is_expected(int fd, const char *name, const struct sb_old *old, struct sb_error *err)
@@ -296,7 +307,8 @@ put_beside(int fromfd, const char *name, int fd, const char *leaf, struct sb_err
 
 /* The second link kept by replace_by_link: goes when it is the expected one, else comes back. */
 static int
-settle_keep(struct sb_committer *c, struct sb_op *op, int fd, const char *leaf, struct sb_error *err)
+settle_keep(struct sb_committer *c, struct sb_op *op, int fd, const char *leaf,
+	struct sb_error *err)
 {
 	char keep[16];
 	struct stat st;
@@ -322,10 +334,13 @@ settle_keep(struct sb_committer *c, struct sb_op *op, int fd, const char *leaf, 
 	return leave(c, op, SB_WHY_CHANGED, err);
 }
 
-/* Replacing where two names cannot be swapped: a second link keeps the old one until it is known to be the expected. */
+/*
+ * Replacing where two names cannot be swapped: a second link keeps the old one until it is known to
+ * be the expected.
+ */
 static int
-replace_by_link(struct sb_committer *c, struct sb_op *op, const char *staged, int fd, const char *leaf,
-	struct sb_error *err)
+replace_by_link(struct sb_committer *c, struct sb_op *op, const char *staged, int fd,
+	const char *leaf, struct sb_error *err)
 {
 	char keep[16];
 
@@ -333,7 +348,8 @@ replace_by_link(struct sb_committer *c, struct sb_op *op, const char *staged, in
 	(void)unlinkat(c->newfd, keep, 0);
 	if (op->old.type == SB_ENTRY_DIR) {
 		if (unlink_at(fd, leaf, AT_REMOVEDIR) < 0)
-			return errno == ENOTEMPTY || errno == EEXIST ? leave(c, op, SB_WHY_NOTEMPTY, err) :
+			return errno == ENOTEMPTY || errno == EEXIST ?
+				leave(c, op, SB_WHY_NOTEMPTY, err) :
 				refused(c, op, errno, "remove directory", err);
 		if (rename_at(c->newfd, staged, fd, leaf, 0) < 0)
 			return refused(c, op, errno, "rename", err);
@@ -358,7 +374,10 @@ place_new(struct sb_committer *c, struct sb_op *op, const char *staged, int fd, 
 		return 1;
 	if (errno != EINVAL && errno != ENOSYS)
 		return refused(c, op, errno, "rename", err);
-	/* No NOREPLACE here: a link fails when the name exists; directories and symlinks are looked at first. */
+	/*
+	 * No NOREPLACE here: a link fails when the name exists; directories and symlinks are looked
+	 * at first.
+	 */
 	if (op->type == SB_ENTRY_FILE && linkat(c->newfd, staged, fd, leaf, 0) == 0) {
 		(void)unlinkat(c->newfd, staged, 0);
 		return 1;
@@ -372,7 +391,8 @@ place_new(struct sb_committer *c, struct sb_op *op, const char *staged, int fd, 
 
 /* Puts the staged thing at its path: 1 done, 0 left alone. */
 static int
-place(struct sb_committer *c, struct sb_op *op, const char *staged, int fd, const char *leaf, struct sb_error *err)
+place(struct sb_committer *c, struct sb_op *op, const char *staged, int fd, const char *leaf,
+	struct sb_error *err)
 {
 	struct stat st, at;
 
@@ -503,7 +523,8 @@ apply_meta(struct sb_committer *c, struct sb_op *op, struct sb_error *err)
 	if (fstatat(fd, leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return refused(c, op, errno, "stat", err);
 	if (!is_untouched(&st, &op->old)) {
-		bool ours = c->replay && st.st_ino == op->old.ino && sb_ns_from(st.st_mtim) == op->mtime;
+		bool ours = c->replay && st.st_ino == op->old.ino &&
+			sb_ns_from(st.st_mtim) == op->mtime;
 
 		if (!ours)
 			return leave(c, op, SB_WHY_CHANGED, err);
@@ -626,9 +647,14 @@ apply_dirmeta(struct sb_committer *c, struct sb_op *op, struct sb_error *err)
 	int pfd;
 
 	if (fd >= 0) {
-		/* The owner may have given us no right to change it; the content is in place all the same. */
+		/*
+		 * The owner may have given us no right to change it; the content is in place all
+		 * the same.
+		 */
 		if (fchmod(fd, op->mode) < 0 || futimens(fd, ts) < 0)
-			return errno == EPERM || errno == EACCES ? 0 : sb_fail_errno(err, "set mode and time");
+			return errno == EPERM || errno == EACCES ?
+				0 :
+				sb_fail_errno(err, "set mode and time");
 		return 0;
 	}
 	if (is_gone(fd, &e) || fd == SB_E_ESCAPE)

@@ -27,7 +27,10 @@ struct sb_committer {
 
 int sb_committer_open(struct sb_committer *c, struct sb_error *err);
 void sb_committer_close(struct sb_committer *c);
-/* Does one operation, or notes in the result why it was left alone. Only failures of the machine are errors. */
+/*
+ * Does one operation, or notes in the result why it was left alone. Only failures of the machine
+ * are errors.
+ */
 int sb_commit_apply(struct sb_committer *c, struct sb_op *op, struct sb_error *err);
 
 #endif

@@ -65,7 +65,9 @@ by_phase(const void *a, const void *b)
 		return px - py;
 	if (x->rank != y->rank)
 		return x->rank - y->rank;
-	/* Deletions and directory modes go from the leaves up, everything else from the top down. */
+	/*
+	 * Deletions and directory modes go from the leaves up, everything else from the top down.
+	 */
 	return px == 5 || px == 7 ? strcmp(y->path, x->path) : strcmp(x->path, y->path);
 }
 
@@ -82,7 +84,8 @@ write_journal(int stagefd, const struct sb_ops *ops, bool durable, struct sb_err
 		return r;
 	if (durable)
 		return sb_file_replace(stagefd, SB_STAGE_JOURNAL, b.data, b.len, 0600, err);
-	fd = openat(stagefd, "journal.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = openat(stagefd, "journal.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+		0600);
 	if (fd < 0)
 		return sb_fail_errno(err, "make the journal");
 	r = sb_file_write_all(fd, b.data, b.len, err);
@@ -113,7 +116,10 @@ flush_fs(int fd, struct sb_error *err)
 	return 0;
 }
 
-/* What the stage holds goes first, the mark last: a stage without journal and mark is one of an interrupted transfer. */
+/*
+ * What the stage holds goes first, the mark last: a stage without journal and mark is one of an
+ * interrupted transfer.
+ */
 static int
 empty_stage(int stagefd, struct sb_error *err)
 {
@@ -153,7 +159,10 @@ drop_stage(int rootfd, int stagefd, const struct sb_log *log)
 		set_mtime(rootfd, &st);
 }
 
-/* A stage without a journal: finished but for the cleaning up, empty, or of an interrupted transfer, which is kept. */
+/*
+ * A stage without a journal: finished but for the cleaning up, empty, or of an interrupted
+ * transfer, which is kept.
+ */
 static void
 tidy_stage(int rootfd, int stagefd, const struct sb_log *log)
 {
@@ -168,15 +177,18 @@ tidy_stage(int rootfd, int stagefd, const struct sb_log *log)
 void
 sb_commit_drop_leftovers(int rootfd, const struct sb_log *log)
 {
-	sb_autoclose int stagefd = openat(rootfd, SB_STAGE_NAME, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	sb_autoclose int stagefd =
+		openat(rootfd, SB_STAGE_NAME, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	struct stat st;
 
-	if (stagefd >= 0 && fstatat(stagefd, SB_STAGE_JOURNAL, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+	if (stagefd >= 0 && fstatat(stagefd, SB_STAGE_JOURNAL, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
+		errno == ENOENT)
 		drop_stage(rootfd, stagefd, log);
 }
 
 static int
-finish(struct sb_committer *c, struct sb_ops *ops, enum sb_durability durability, struct sb_error *err)
+finish(struct sb_committer *c, struct sb_ops *ops, enum sb_durability durability,
+	struct sb_error *err)
 {
 	int r = apply_all(c, ops, err);
 
@@ -187,17 +199,24 @@ finish(struct sb_committer *c, struct sb_ops *ops, enum sb_durability durability
 	if (renameat(c->stagefd, SB_STAGE_JOURNAL, c->stagefd, SB_STAGE_DONE) < 0)
 		return sb_fail_errno(err, "mark the journal as done");
 	drop_stage(c->rootfd, c->stagefd, c->log);
-	/* Removing the stage touched the root's own time: its operation, the last, is done once more. */
+	/*
+	 * Removing the stage touched the root's own time: its operation, the last, is done once
+	 * more.
+	 */
 	if (ops->n && ops->v[ops->n - 1].kind == SB_OP_DIRMETA)
 		(void)sb_commit_apply(c, &ops->v[ops->n - 1], NULL);
 	return 0;
 }
 
 int
-sb_commit_run(int rootfd, int stagefd, struct sb_ops *ops, enum sb_durability durability, const struct sb_log *log,
-	struct sb_commit_result *res, struct sb_error *err)
+sb_commit_run(int rootfd, int stagefd, struct sb_ops *ops, enum sb_durability durability,
+	const struct sb_log *log, struct sb_commit_result *res, struct sb_error *err)
 {
-	struct sb_committer c = { .rootfd = rootfd, .stagefd = stagefd, .log = log, .res = res, .refresh = ops->refresh };
+	struct sb_committer c = { .rootfd = rootfd,
+		.stagefd = stagefd,
+		.log = log,
+		.res = res,
+		.refresh = ops->refresh };
 	int r;
 
 	for (size_t i = 0; i < ops->n; i++)
@@ -221,11 +240,16 @@ sb_commit_run(int rootfd, int stagefd, struct sb_ops *ops, enum sb_durability du
 int
 sb_commit_recover(int rootfd, const struct sb_log *log, struct sb_error *err)
 {
-	sb_autoclose int stagefd = openat(rootfd, SB_STAGE_NAME, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	sb_autoclose int stagefd =
+		openat(rootfd, SB_STAGE_NAME, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	sb_auto(sb_commit_result) struct sb_commit_result res = { 0 };
 	sb_auto(sb_ops) struct sb_ops ops = { 0 };
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
-	struct sb_committer c = { .rootfd = rootfd, .stagefd = stagefd, .log = log, .res = &res, .replay = true };
+	struct sb_committer c = { .rootfd = rootfd,
+		.stagefd = stagefd,
+		.log = log,
+		.res = &res,
+		.replay = true };
 	struct sb_error e = { 0 };
 	int r;
 
@@ -240,7 +264,10 @@ sb_commit_recover(int rootfd, const struct sb_log *log, struct sb_error *err)
 	if (r == 0)
 		r = sb_journal_decode(b.data, b.len, &ops, &e);
 	if (r == SB_E_CORRUPT) {
-		/* A journal is complete or it is not there, unless the disk lost it: nothing was done by it then. */
+		/*
+		 * A journal is complete or it is not there, unless the disk lost it: nothing was
+		 * done by it then.
+		 */
 		sb_log(log, SB_LOG_WARN, "commit", "ignoring the journal: %s", e.msg);
 		(void)unlinkat(stagefd, SB_STAGE_JOURNAL, 0);
 		return 0;

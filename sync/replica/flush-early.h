@@ -5,15 +5,22 @@
 #include <base/cleanup.h>
 
 /*
- * Writes a file system's buffers to the disk again and again while a long transfer goes on, so that the one flush that counts, at its end,
- * finds little left. It promises nothing itself, and errors are left to that flush: the thread has a file description
- * of its own, which alone sees what it is told.
+ * Writes a file system's buffers to the disk again and again while a long transfer goes on, so that
+ * the one flush that counts, at its end, finds little left. It promises nothing itself, and errors
+ * are left to that flush: the thread has a file description of its own, which alone sees what it is
+ * told.
  */
 struct sb_flush_early;
 
-/* The file system of directory `dirfd`. NULL when it cannot be had, which is no error. Nothing is written in the first half second. */
+/*
+ * The file system of directory `dirfd`. NULL when it cannot be had, which is no error. Nothing is
+ * written in the first half second.
+ */
 struct sb_flush_early *sb_flush_early_start(int dirfd);
-/* Waits for a flush that is under way, which the caller's own would have to wait for as well. NULL is allowed. */
+/*
+ * Waits for a flush that is under way, which the caller's own would have to wait for as well. NULL
+ * is allowed.
+ */
 void sb_flush_early_stop(struct sb_flush_early *f);
 SB_CLEANUP_PTR(sb_flush_early, sb_flush_early_stop)
 

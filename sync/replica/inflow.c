@@ -18,7 +18,8 @@ struct inflow {
 };
 
 int
-sb_inflow_plan(struct sb_wire *w, struct sb_recv *r, const uint8_t *first, size_t first_len, struct sb_error *err)
+sb_inflow_plan(struct sb_wire *w, struct sb_recv *r, const uint8_t *first, size_t first_len,
+	struct sb_error *err)
 {
 	static const struct sb_manifest_limits limits = SB_MANIFEST_LIMITS_INIT;
 	sb_auto(sb_plan_piece) struct sb_plan_piece piece = { 0 };
@@ -36,8 +37,8 @@ sb_inflow_plan(struct sb_wire *w, struct sb_recv *r, const uint8_t *first, size_
 }
 
 static int
-give_block(struct inflow *f, enum sb_pack_codec *codec, size_t *raw_len, const void **data, size_t *len,
-	struct sb_error *err)
+give_block(struct inflow *f, enum sb_pack_codec *codec, size_t *raw_len, const void **data,
+	size_t *len, struct sb_error *err)
 {
 	const uint8_t *p = f->p;
 
@@ -78,7 +79,8 @@ next_block(enum sb_pack_codec *codec, size_t *raw_len, const void **data, size_t
 		} else if (type == SB_MSG_DATA_END) {
 			f->ended = true;
 		} else {
-			r = sb_fail(err, SB_E_PROTO, "the far side sent message %u inside the data stream", type);
+			r = sb_fail(err, SB_E_PROTO,
+				"the far side sent message %u inside the data stream", type);
 		}
 		if (r < 0)
 			return r;
@@ -87,8 +89,8 @@ next_block(enum sb_pack_codec *codec, size_t *raw_len, const void **data, size_t
 }
 
 int
-sb_inflow_run(struct sb_wire *w, struct sb_recv *r, bool plans, const uint8_t *first, size_t first_len,
-	struct sb_error *err)
+sb_inflow_run(struct sb_wire *w, struct sb_recv *r, bool plans, const uint8_t *first,
+	size_t first_len, struct sb_error *err)
 {
 	struct inflow f = { .w = w, .r = r, .plans = plans, .p = first, .len = first_len };
 	sb_auto(sb_packr) struct sb_packr *in = sb_packr_new(next_block, &f, err);
@@ -110,7 +112,8 @@ sb_inflow_run(struct sb_wire *w, struct sb_recv *r, bool plans, const uint8_t *f
 
 		n = next_block(&codec, &raw, &data, &len, &f, err);
 		if (n > 0)
-			n = sb_fail(err, SB_E_PROTO, "the far side sent data behind the end of the archive");
+			n = sb_fail(err, SB_E_PROTO,
+				"the far side sent data behind the end of the archive");
 	}
 	return n;
 }

@@ -6,11 +6,12 @@
 #include <sync/wire/wire.h>
 
 /*
- * Reads the data stream from the wire into a receiver: DATA blocks go through the tar reader, ROWS (and, where `plans` is set, PLAN
- * pieces) in between are taken as they come. Call with the first DATA frame's payload; returns after DATA_END.
+ * Reads the data stream from the wire into a receiver: DATA blocks go through the tar reader, ROWS
+ * (and, where `plans` is set, PLAN pieces) in between are taken as they come. Call with the first
+ * DATA frame's payload; returns after DATA_END.
  */
-int sb_inflow_run(struct sb_wire *w, struct sb_recv *r, bool plans, const uint8_t *first, size_t first_len,
-	struct sb_error *err);
+int sb_inflow_run(struct sb_wire *w, struct sb_recv *r, bool plans, const uint8_t *first,
+	size_t first_len, struct sb_error *err);
 
 /* Takes the first payload of a PLAN blob, reads the rest of it, hands it to the receiver. */
 int sb_inflow_plan(struct sb_wire *w, struct sb_recv *r, const uint8_t *first, size_t first_len,

@@ -12,9 +12,9 @@
 /*
  * The journal of a commit:
  *   8 bytes "SBJRNL1\n", varint number of operations, then per operation
- *     u8 kind, u8 type, u16 mode, varint stage, svarint mtime, varint new inode, path, from (length-prefixed, may be empty),
- *     u8 old type, and when that is not 0: u8 racy, varint inode, varint size, svarint mtime, svarint ctime, 16 bytes digest
- *   16 bytes XXH3-128 of all before.
+ *     u8 kind, u8 type, u16 mode, varint stage, svarint mtime, varint new inode, path, from
+ * (length-prefixed, may be empty), u8 old type, and when that is not 0: u8 racy, varint inode,
+ * varint size, svarint mtime, svarint ctime, 16 bytes digest 16 bytes XXH3-128 of all before.
  */
 static const char magic[8] = "SBJRNL1\n";
 
@@ -30,7 +30,8 @@ sb_ops_free(struct sb_ops *o)
 }
 
 struct sb_op *
-sb_ops_add(struct sb_ops *o, enum sb_op_kind kind, const char *path, const char *from, struct sb_error *err)
+sb_ops_add(struct sb_ops *o, enum sb_op_kind kind, const char *path, const char *from,
+	struct sb_error *err)
 {
 	struct sb_op *op;
 
@@ -136,14 +137,18 @@ path_text(struct sb_cursor *c, bool may_be_empty)
 	return s;
 }
 
-/* The digest says that nothing was lost, not that we wrote it: a tree from elsewhere may bring a journal along. */
+/*
+ * The digest says that nothing was lost, not that we wrote it: a tree from elsewhere may bring a
+ * journal along.
+ */
 static bool
 is_possible(const struct sb_op *o, const char *path, const char *from)
 {
 	bool two = o->kind == SB_OP_MOVE || o->kind == SB_OP_LINK;
 
 	return o->kind >= SB_OP_TREE && o->kind <= SB_OP_DIRMETA && o->type <= SB_ENTRY_LINK &&
-		o->old.type <= SB_ENTRY_LINK && o->mode <= 07777 && two == (*from != 0) && !sb_stage_holds(path) && !sb_stage_holds(from);
+		o->old.type <= SB_ENTRY_LINK && o->mode <= 07777 && two == (*from != 0) &&
+		!sb_stage_holds(path) && !sb_stage_holds(from);
 }
 
 static int

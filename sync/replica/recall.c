@@ -46,8 +46,8 @@ sb_recall_free(struct sb_recall *c)
 static bool
 same_file(const struct sb_recall_tag *a, const struct sb_recall_tag *b)
 {
-	return a->set && b->set && a->dev == b->dev && a->ino == b->ino && a->size == b->size && a->mtime == b->mtime &&
-		a->ctime == b->ctime;
+	return a->set && b->set && a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+		a->mtime == b->mtime && a->ctime == b->ctime;
 }
 
 static struct sb_recall_tag
@@ -81,7 +81,8 @@ take(struct sb_recall *c, const struct sb_recall_tag *tag)
 }
 
 struct sb_manifest *
-sb_recall_load(struct sb_recall *c, int dirfd, const char *name, struct sb_recall_tag *tag, struct sb_error *err)
+sb_recall_load(struct sb_recall *c, int dirfd, const char *name, struct sb_recall_tag *tag,
+	struct sb_error *err)
 {
 	struct sb_recall_tag before = { 0 }, after;
 	struct sb_manifest *m;

@@ -5,9 +5,11 @@
 #include <sync/tree/manifest.h>
 
 /*
- * Manifests that were loaded from files and not changed since, for the next sync over the same connection: decoding the three files
- * of a side takes a tenth of a turn with nothing to do. What counts is the file: one that was replaced meanwhile, by whomever, is
- * loaded again. Small: a few manifests, none of more than SB_RECALL_ENTRIES_MAX entries. Any thread. NULL instead of one recalls nothing.
+ * Manifests that were loaded from files and not changed since, for the next sync over the same
+ * connection: decoding the three files of a side takes a tenth of a turn with nothing to do. What
+ * counts is the file: one that was replaced meanwhile, by whomever, is loaded again. Small: a few
+ * manifests, none of more than SB_RECALL_ENTRIES_MAX entries. Any thread. NULL instead of one
+ * recalls nothing.
  */
 struct sb_recall;
 #define SB_RECALL_ENTRIES_MAX 250000u
@@ -24,8 +26,12 @@ struct sb_recall_tag {
 };
 
 /* As sb_manifest_load; the result is the caller's. `tag` tells how to give it back. */
-struct sb_manifest *sb_recall_load(struct sb_recall *c, int dirfd, const char *name, struct sb_recall_tag *tag, struct sb_error *err);
-/* Takes `m` over, which is still as it was loaded. Without a tag it is freed; `m` may be NULL. Clears the tag. */
+struct sb_manifest *sb_recall_load(struct sb_recall *c, int dirfd, const char *name,
+	struct sb_recall_tag *tag, struct sb_error *err);
+/*
+ * Takes `m` over, which is still as it was loaded. Without a tag it is freed; `m` may be NULL.
+ * Clears the tag.
+ */
 void sb_recall_give(struct sb_recall *c, struct sb_recall_tag *tag, struct sb_manifest *m);
 
 #endif

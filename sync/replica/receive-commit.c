@@ -89,7 +89,8 @@ drop_lost(struct sb_recv *r, struct sb_commit_result *res, struct sb_error *err)
 		const char *leaf;
 		struct dirh *d = recv_dir(r, r->dropped_staged.v[i], &leaf, err);
 		const struct sb_entry *e = sb_manifest_find(r->added, r->dropped.v[i]);
-		bool denied = e && e->type == SB_ENTRY_FILE && e->ino && recv_rec(r, (uint32_t)e->ino - 1)->unreadable;
+		bool denied = e && e->type == SB_ENTRY_FILE && e->ino &&
+			recv_rec(r, (uint32_t)e->ino - 1)->unreadable;
 		int n;
 
 		if (!d)
@@ -97,13 +98,15 @@ drop_lost(struct sb_recv *r, struct sb_commit_result *res, struct sb_error *err)
 		(void)unlinkat(d->fd, leaf, 0);
 		recv_dir_put(r, d);
 		(void)sb_manifest_remove(r->added, r->dropped.v[i]);
-		n = sb_commit_result_add(res, r->dropped.v[i], denied ? SB_WHY_DENIED : SB_WHY_SOURCE, err);
+		n = sb_commit_result_add(res, r->dropped.v[i],
+			denied ? SB_WHY_DENIED : SB_WHY_SOURCE, err);
 		if (n < 0)
 			return n;
 	}
 	for (size_t i = 0; i < r->ops.n; i++) {
 		struct sb_op *op = &r->ops.v[i];
-		bool lost = op->rec && op->kind == SB_OP_FILE && recv_rec(r, op->rec - 1)->state == REC_DROPPED;
+		bool lost = op->rec && op->kind == SB_OP_FILE &&
+			recv_rec(r, op->rec - 1)->state == REC_DROPPED;
 
 		if (lost) {
 			free(op->path);
@@ -116,7 +119,10 @@ drop_lost(struct sb_recv *r, struct sb_commit_result *res, struct sb_error *err)
 	return 0;
 }
 
-/* Directories inside a staged one get their mode and time now, from the leaves up; `top` itself at its commit. */
+/*
+ * Directories inside a staged one get their mode and time now, from the leaves up; `top` itself at
+ * its commit.
+ */
 struct dir_row {
 	char *path;
 	uint16_t mode;
@@ -194,16 +200,22 @@ dress_tree(struct sb_recv *r, const struct sb_op *op, struct sb_error *err)
 	sb_autoclose int fd = -1;
 	int n;
 
-	fd = sb_path_open(r->stage->newfd, sb_stage_name('t', op->stage, name), O_RDONLY | O_DIRECTORY, 0, err);
+	fd = sb_path_open(r->stage->newfd, sb_stage_name('t', op->stage, name),
+		O_RDONLY | O_DIRECTORY, 0, err);
 	if (fd < 0)
 		return fd;
 	n = top ? sb_dir_walk(top->dir, "", gather_dir, &d) : 0;
 	for (size_t i = d.n; n == 0 && i-- > 0;) {
-		sb_autoclose int sub = sb_path_open(fd, d.v[i].path, O_RDONLY | O_DIRECTORY, 0, err);
+		sb_autoclose int sub =
+			sb_path_open(fd, d.v[i].path, O_RDONLY | O_DIRECTORY, 0, err);
 
-		n = sub < 0 ? (sub == SB_E_NOTFOUND ? 0 : sub) : set_dir(sub, d.v[i].mode, d.v[i].mtime, err);
+		n = sub < 0 ? (sub == SB_E_NOTFOUND ? 0 : sub) :
+			      set_dir(sub, d.v[i].mode, d.v[i].mtime, err);
 	}
-	/* Without write permission on itself a directory cannot be renamed into another parent: its mode waits. */
+	/*
+	 * Without write permission on itself a directory cannot be renamed into another parent: its
+	 * mode waits.
+	 */
 	if (n == 0)
 		n = set_dir(fd, op->mode | 0700, op->mtime, err);
 	dir_rows_free(&d);
@@ -240,7 +252,8 @@ gather_parents(struct sb_recv *r, struct sb_strlist *out, struct sb_error *err)
 			size_t len = slash ? (size_t)(slash - paths[k]) : 0;
 			int n;
 
-			if (out->n && strlen(out->v[out->n - 1]) == len && memcmp(out->v[out->n - 1], paths[k], len) == 0)
+			if (out->n && strlen(out->v[out->n - 1]) == len &&
+				memcmp(out->v[out->n - 1], paths[k], len) == 0)
 				continue;
 			n = sb_strlist_addf(out, err, "%.*s", (int)len, paths[k]);
 			if (n < 0)
@@ -288,7 +301,10 @@ plan_dirmeta(struct sb_recv *r, struct sb_error *err)
 		if (e && e->type == SB_ENTRY_DIR)
 			n = add_dirmeta(r, p, e->mode, e->mtime, err);
 	}
-	/* Marked ones: changed by the plan, or new. New ones inside a staged tree are dressed there unless disturbed. */
+	/*
+	 * Marked ones: changed by the plan, or new. New ones inside a staged tree are dressed there
+	 * unless disturbed.
+	 */
 	if (n == 0)
 		n = sb_manifest_walk(r->added, gather_dir, &d);
 	for (size_t i = 0; n == 0 && i < d.n; i++) {
@@ -300,7 +316,8 @@ plan_dirmeta(struct sb_recv *r, struct sb_error *err)
 
 			if (op->kind == SB_OP_TREE)
 				listed = strcmp(op->path, d.v[i].path) == 0 ||
-					(beneath(d.v[i].path, op->path) && more_to_come(r, op->path));
+					(beneath(d.v[i].path, op->path) &&
+						more_to_come(r, op->path));
 			else if (op->kind == SB_OP_MOVE)
 				listed = strcmp(op->path, d.v[i].path) == 0;
 		}
@@ -322,7 +339,10 @@ plan_dirmeta(struct sb_recv *r, struct sb_error *err)
 	return n;
 }
 
-/* The inode a hard link must lead to; 0 where it is known only at the commit (the leader is moved there). */
+/*
+ * The inode a hard link must lead to; 0 where it is known only at the commit (the leader is moved
+ * there).
+ */
 static uint64_t
 leader_inode(struct sb_recv *r, const char *leader)
 {
@@ -345,7 +365,8 @@ fill_inodes(struct sb_recv *r, struct sb_error *err)
 		if (op->kind == SB_OP_FILE) {
 			op->new_ino = recv_rec(r, op->rec - 1)->ino;
 		} else if (op->kind == SB_OP_TREE) {
-			if (fstatat(r->stage->newfd, sb_stage_name('t', op->stage, name), &st, AT_SYMLINK_NOFOLLOW) < 0)
+			if (fstatat(r->stage->newfd, sb_stage_name('t', op->stage, name), &st,
+				    AT_SYMLINK_NOFOLLOW) < 0)
 				return sb_fail_errno(err, "look at staged %s", name);
 			op->new_ino = st.st_ino;
 		} else if (op->kind == SB_OP_LINK) {
@@ -380,15 +401,20 @@ merge_entry(const char *path, size_t len, struct sb_entry *e, void *arg)
 		c.digest = rec->got;
 		c.ino = rec->ino;
 		c.ctime = rec->ctime;
-		/* Whoever writes to it from now on moves its mtime, unless that is of this very moment. */
+		/*
+		 * Whoever writes to it from now on moves its mtime, unless that is of this very
+		 * moment.
+		 */
 		c.flags = e->mtime > a->now - 2000000000 ? SB_ENTRY_RACY : 0;
 	}
-	put = sb_manifest_put(a->into, path, &c, e->type == SB_ENTRY_LINK ? sb_entry_target(e) : NULL, a->err);
+	put = sb_manifest_put(a->into, path, &c,
+		e->type == SB_ENTRY_LINK ? sb_entry_target(e) : NULL, a->err);
 	if (!put)
 		return SB_E_NOMEM;
 	put->flags = c.flags;
 	if (e->link)
-		return sb_manifest_set_link(a->into, put, a->r->added->leaders[e->link - 1], a->err);
+		return sb_manifest_set_link(a->into, put, a->r->added->leaders[e->link - 1],
+			a->err);
 	return 0;
 }
 
@@ -458,7 +484,8 @@ update_manifest(struct sb_recv *r, struct sb_commit_result *res, struct sb_error
 			rec->ctime = op->new_ctime;
 		}
 	}
-	n = m->count || m->root.dir->n ? sb_manifest_walk(r->added, merge_entry, &a) : replace_manifest(&a);
+	n = m->count || m->root.dir->n ? sb_manifest_walk(r->added, merge_entry, &a) :
+					 replace_manifest(&a);
 	if (n == 0)
 		n = sb_manifest_finish(a.into, err);
 	res->id = a.into->id;
@@ -466,7 +493,8 @@ update_manifest(struct sb_recv *r, struct sb_commit_result *res, struct sb_error
 }
 
 int
-sb_recv_commit(struct sb_recv *r, enum sb_durability durability, struct sb_commit_result *res, struct sb_error *err)
+sb_recv_commit(struct sb_recv *r, enum sb_durability durability, struct sb_commit_result *res,
+	struct sb_error *err)
 {
 	size_t ops;
 	int n;
@@ -488,7 +516,8 @@ sb_recv_commit(struct sb_recv *r, enum sb_durability durability, struct sb_commi
 	if (n == 0)
 		n = plan_dirmeta(r, err);
 	if (n == 0)
-		n = sb_commit_run(r->rep->rootfd, r->stage->fd, &r->ops, durability, &r->rep->log, res, err);
+		n = sb_commit_run(r->rep->rootfd, r->stage->fd, &r->ops, durability, &r->rep->log,
+			res, err);
 	if (n < 0)
 		return n;
 	res->files += r->tree_files;
@@ -504,5 +533,6 @@ sb_recv_update_cache(struct sb_replica *rep, const struct sb_commit_result *res)
 	if (res->moved)
 		sb_replica_save_cache(rep, rep->scan.manifest);
 	else
-		sb_replica_update_cache(rep, res->files + rep->scan.hashed_files, res->bytes + rep->scan.hashed_bytes);
+		sb_replica_update_cache(rep, res->files + rep->scan.hashed_files,
+			res->bytes + rep->scan.hashed_bytes);
 }

@@ -16,8 +16,9 @@
 #include <sync/tree/hash.h>
 
 /*
- * Finds the item this entry is for: entries come in the order of the plan, some may be missing. It stays the current
- * one (items.data_at) until its data is read: plan pieces that come meanwhile may move the list.
+ * Finds the item this entry is for: entries come in the order of the plan, some may be missing. It
+ * stays the current one (items.data_at) until its data is read: plan pieces that come meanwhile may
+ * move the list.
  */
 static int
 match(struct sb_recv *r, const struct sb_pack_entry *e, struct item *out, struct sb_error *err)
@@ -41,7 +42,8 @@ read_all(struct sb_packr *in, uint64_t size, size_t max, struct sb_buf *out, str
 {
 	sb_buf_init(out, max);
 	if (size > max)
-		return sb_fail(err, SB_E_LIMIT, "an entry of %llu bytes is too large", (unsigned long long)size);
+		return sb_fail(err, SB_E_LIMIT, "an entry of %llu bytes is too large",
+			(unsigned long long)size);
 	if (!sb_buf_reserve(out, size))
 		return sb_buf_check(out, "entry", err);
 	for (;;) {
@@ -63,7 +65,10 @@ read_all(struct sb_packr *in, uint64_t size, size_t max, struct sb_buf *out, str
 static int
 queue_write(struct sb_recv *r, const struct item *it, struct sb_buf *b, struct sb_error *err)
 {
-	struct job j = { .kind = JOB_WRITE, .rec = recv_rec(r, it->rec), .mode = it->mode, .mtime = it->mtime };
+	struct job j = { .kind = JOB_WRITE,
+		.rec = recv_rec(r, it->rec),
+		.mode = it->mode,
+		.mtime = it->mtime };
 	const char *leaf;
 
 	j.dir = recv_dir(r, it->staged, &leaf, err);
@@ -101,7 +106,9 @@ sink_open(struct sb_recv *r, const struct item *it, struct sink *s, struct sb_er
 	if (!d || !s->hash) {
 		if (d)
 			recv_dir_put(r, d);
-		return d ? sb_fail(err, SB_E_NOMEM, "receive: out of memory") : err ? err->code : SB_E_SYS;
+		return d    ? sb_fail(err, SB_E_NOMEM, "receive: out of memory") :
+			err ? err->code :
+			      SB_E_SYS;
 	}
 	XXH3_128bits_reset(s->hash);
 	s->fd = openat(d->fd, leaf, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -169,7 +176,8 @@ large_whole(struct sb_recv *r, struct item *it, struct sb_packr *in, struct sb_e
 
 /* The rest of a file whose beginning an interrupted transfer left. */
 static int
-range(struct sb_recv *r, struct item *it, struct sb_packr *in, const struct sb_pack_entry *e, struct sb_error *err)
+range(struct sb_recv *r, struct item *it, struct sb_packr *in, const struct sb_pack_entry *e,
+	struct sb_error *err)
 {
 	struct sb_leftover *l = sb_stage_lookup(r->stage, &e->base);
 	sb_autofree char *full = sb_str_printf("%s/%s", SB_STAGE_NEW, it->staged);
@@ -180,7 +188,8 @@ range(struct sb_recv *r, struct item *it, struct sb_packr *in, const struct sb_p
 
 	if (!full)
 		return sb_fail(err, SB_E_NOMEM, "receive: out of memory");
-	if (!l || l->size != e->offset || e->offset > it->size || strncmp(l->path, SB_STAGE_NEW "/", 4) == 0)
+	if (!l || l->size != e->offset || e->offset > it->size ||
+		strncmp(l->path, SB_STAGE_NEW "/", 4) == 0)
 		return sb_fail(err, SB_E_PROTO, "the far side continues a file that was not begun");
 	if (renameat(r->stage->fd, l->path, r->stage->fd, full) < 0)
 		return sb_fail_errno(err, "take up %s again", it->path);
@@ -211,7 +220,10 @@ range(struct sb_recv *r, struct item *it, struct sb_packr *in, const struct sb_p
 	return n;
 }
 
-/* Opens the file that is at the item's path now and checks that it is the content the sender built on. */
+/*
+ * Opens the file that is at the item's path now and checks that it is the content the sender built
+ * on.
+ */
 static int
 open_basis(struct sb_recv *r, const struct item *it, const struct sb_digest *base, struct stat *st)
 {
@@ -248,7 +260,8 @@ give_up(struct sb_recv *r, const struct item *it, struct sb_error *err)
 }
 
 static int
-patch(struct sb_recv *r, struct item *it, struct sb_packr *in, const struct sb_pack_entry *e, struct sb_error *err)
+patch(struct sb_recv *r, struct item *it, struct sb_packr *in, const struct sb_pack_entry *e,
+	struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf z = { 0 }, base = { 0 }, out = { 0 };
 	struct sb_error why = { 0 };
@@ -288,7 +301,8 @@ delta_source(const void **out, void *arg, struct sb_error *err)
 }
 
 static int
-delta(struct sb_recv *r, struct item *it, struct sb_packr *in, const struct sb_pack_entry *e, struct sb_error *err)
+delta(struct sb_recv *r, struct item *it, struct sb_packr *in, const struct sb_pack_entry *e,
+	struct sb_error *err)
 {
 	struct sb_delta_budget b = SB_DELTA_BUDGET_INIT;
 	struct sb_error why = { 0 };
@@ -304,7 +318,8 @@ delta(struct sb_recv *r, struct item *it, struct sb_packr *in, const struct sb_p
 	b.max_ms = 10000 + (unsigned)(it->size >> 13);
 	n = sink_open(r, it, &s, err);
 	if (n == 0) {
-		n = sb_delta_apply(fd, (uint64_t)st.st_size, delta_source, in, &b, sink_write, &s, r->rep->cancel, &why);
+		n = sb_delta_apply(fd, (uint64_t)st.st_size, delta_source, in, &b, sink_write, &s,
+			r->rep->cancel, &why);
 		if (n < 0 && n != SB_E_CANCELED && n != SB_E_NOSPACE && n != SB_E_SYS) {
 			const char *leaf;
 			struct dirh *d = recv_dir(r, it->staged, &leaf, err);
@@ -425,7 +440,8 @@ sparse(struct sb_recv *r, struct item *it, struct sb_packr *in, struct sb_error 
 }
 
 static int
-take_entry(struct sb_recv *r, struct item *it, struct sb_packr *in, const struct sb_pack_entry *e, struct sb_error *err)
+take_entry(struct sb_recv *r, struct item *it, struct sb_packr *in, const struct sb_pack_entry *e,
+	struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 	int n;
@@ -438,8 +454,8 @@ take_entry(struct sb_recv *r, struct item *it, struct sb_packr *in, const struct
 	case SB_PACK_WHOLE: break;
 	}
 	if (e->size != it->size)
-		return sb_fail(err, SB_E_PROTO, "%s has %llu bytes instead of %llu", it->path, (unsigned long long)e->size,
-			(unsigned long long)it->size);
+		return sb_fail(err, SB_E_PROTO, "%s has %llu bytes instead of %llu", it->path,
+			(unsigned long long)e->size, (unsigned long long)it->size);
 	if (e->size > SB_RECV_SMALL)
 		return large_whole(r, it, in, err);
 	n = read_all(in, e->size, SB_RECV_SMALL, &b, err);
@@ -447,7 +463,8 @@ take_entry(struct sb_recv *r, struct item *it, struct sb_packr *in, const struct
 }
 
 int
-sb_recv_entry(struct sb_recv *r, struct sb_packr *in, const struct sb_pack_entry *e, struct sb_error *err)
+sb_recv_entry(struct sb_recv *r, struct sb_packr *in, const struct sb_pack_entry *e,
+	struct sb_error *err)
 {
 	struct item it;
 	int n = match(r, e, &it, err);
@@ -462,7 +479,8 @@ sb_recv_entry(struct sb_recv *r, struct sb_packr *in, const struct sb_pack_entry
 
 /* A row: u8 status, 0x80 added when a digest follows. */
 static int
-take_row(struct sb_recv *r, struct item *it, uint8_t status, const uint8_t *digest, struct sb_error *err)
+take_row(struct sb_recv *r, struct item *it, uint8_t status, const uint8_t *digest,
+	struct sb_error *err)
 {
 	struct rec *rec = recv_rec(r, it->rec);
 	int n = 0;
@@ -526,7 +544,8 @@ check_items(struct sb_recv *r, struct sb_error *err)
 		const struct rec *rec = recv_rec(r, (uint32_t)i);
 
 		if (rec->state == REC_OK && !sb_digest_known(&rec->want))
-			return sb_fail(err, SB_E_PROTO, "the far side did not tell the digest of a file");
+			return sb_fail(err, SB_E_PROTO,
+				"the far side did not tell the digest of a file");
 	}
 	for (size_t i = 0; i < r->items.n; i++) {
 		const struct item *it = &r->items.v[i];
@@ -534,7 +553,8 @@ check_items(struct sb_recv *r, struct sb_error *err)
 		bool again = false;
 
 		if (!it->has_row)
-			return sb_fail(err, SB_E_PROTO, "%s: announced, but never accounted for", it->path);
+			return sb_fail(err, SB_E_PROTO, "%s: announced, but never accounted for",
+				it->path);
 		if (it->dropped || rec->state == REC_OK)
 			continue;
 		for (size_t k = 0; k < r->risky.n && !again; k++)
@@ -542,7 +562,9 @@ check_items(struct sb_recv *r, struct sb_error *err)
 		if (again)
 			continue;
 		if (rec->state == REC_BAD)
-			return sb_fail(err, SB_E_CORRUPT, "%s: the content does not have the digest that was announced", it->path);
+			return sb_fail(err, SB_E_CORRUPT,
+				"%s: the content does not have the digest that was announced",
+				it->path);
 		return sb_fail(err, SB_E_PROTO, "%s: announced, but never sent", it->path);
 	}
 	return 0;

@@ -6,7 +6,10 @@
 
 #include <sync/replica/receive.h>
 
-/* Shared by receive.c (plan), receive-data.c (stream), receive-write.c (writers) and receive-commit.c. */
+/*
+ * Shared by receive.c (plan), receive-data.c (stream), receive-write.c (writers) and
+ * receive-commit.c.
+ */
 
 #define SB_RECV_SMALL (1u << 20) /* up to this a file is written by a worker, in one piece */
 
@@ -86,8 +89,8 @@ struct pool {
 	pthread_cond_t less;
 	struct job *head;
 	struct job **tail;
-	size_t n_jobs;  /* queued and running */
-	size_t bytes;   /* in them */
+	size_t n_jobs; /* queued and running */
+	size_t bytes;  /* in them */
 	bool stop;
 	int failed;
 	struct sb_error why;
@@ -108,8 +111,8 @@ struct sb_recv {
 	struct sb_strlist moved_from;
 	struct rec **recs;
 	uint32_t n_recs;
-	struct items items;  /* DATA */
-	struct items risky;  /* CLONE: may turn out to need DATA */
+	struct items items;               /* DATA */
+	struct items risky;               /* CLONE: may turn out to need DATA */
 	struct sb_strlist dropped;        /* paths */
 	struct sb_strlist dropped_staged; /* beneath "new" */
 	struct dirh *dirs[DIRH_MAX];
@@ -133,14 +136,18 @@ struct rec *recv_rec(struct sb_recv *r, uint32_t n);
 
 /* receive-write.c */
 int recv_pool_start(struct sb_recv *r, unsigned jobs, struct sb_error *err);
-/* Ends the writers. Files that arrived are written first, unless it was canceled: the next attempt need not send them again. */
+/*
+ * Ends the writers. Files that arrived are written first, unless it was canceled: the next attempt
+ * need not send them again.
+ */
 void recv_pool_stop(struct sb_recv *r);
 /* Waits until nothing is queued or running; returns what failed. */
 int recv_pool_drain(struct sb_recv *r, struct sb_error *err);
 /* Queues; takes over leaf, data, from and one reference of dir. */
 int recv_pool_add(struct sb_recv *r, const struct job *j, struct sb_error *err);
 /* The staging directory for `staged`'s parent with a reference, and the leaf. */
-struct dirh *recv_dir(struct sb_recv *r, const char *staged, const char **leaf, struct sb_error *err);
+struct dirh *recv_dir(struct sb_recv *r, const char *staged, const char **leaf,
+	struct sb_error *err);
 void recv_dir_put(struct sb_recv *r, struct dirh *d);
 /* Mode, mtime, then the stat for the cache; closes nothing. */
 int recv_finish_file(int fd, uint16_t mode, int64_t mtime, struct rec *out, struct sb_error *err);

@@ -43,14 +43,17 @@ recv_judge(struct sb_recv *r, struct rec *rec, const struct rec *result)
 	rec->ino = result->ino;
 	rec->ctime = result->ctime;
 	if (rec->state != REC_DROPPED)
-		rec->state = sb_digest_known(&rec->want) && !sb_digest_eq(&rec->want, &rec->got) ? REC_BAD : REC_OK;
+		rec->state = sb_digest_known(&rec->want) && !sb_digest_eq(&rec->want, &rec->got) ?
+			REC_BAD :
+			REC_OK;
 	pthread_mutex_unlock(&r->pool.mu);
 }
 
 static int
 create(const struct job *j, struct sb_error *err)
 {
-	int fd = openat(j->dir->fd, j->leaf, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, j->mode | 0200);
+	int fd = openat(j->dir->fd, j->leaf, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		j->mode | 0200);
 
 	return fd < 0 ? sb_fail_errno(err, "make staged %s", j->leaf) : fd;
 }
@@ -77,7 +80,10 @@ do_write(struct sb_recv *r, const struct job *j, struct sb_error *err)
 	return 0;
 }
 
-/* Copies `from` into the new file: shares blocks where the file system can, else copies in the kernel, else here. */
+/*
+ * Copies `from` into the new file: shares blocks where the file system can, else copies in the
+ * kernel, else here.
+ */
 static int
 copy_data(int from, int to, uint64_t size, struct sb_error *err)
 {
@@ -111,7 +117,10 @@ copy_data(int from, int to, uint64_t size, struct sb_error *err)
 	}
 }
 
-/* A clone that cannot be made right is not an error: its record is bad and the content will be asked for. */
+/*
+ * A clone that cannot be made right is not an error: its record is bad and the content will be
+ * asked for.
+ */
 static int
 do_clone(struct sb_recv *r, const struct job *j, struct sb_error *err)
 {
@@ -122,11 +131,13 @@ do_clone(struct sb_recv *r, const struct job *j, struct sb_error *err)
 	struct stat st;
 	int n;
 
-	if (from < 0 || fstat(from, &st) < 0 || !S_ISREG(st.st_mode) || (uint64_t)st.st_size != j->size) {
+	if (from < 0 || fstat(from, &st) < 0 || !S_ISREG(st.st_mode) ||
+		(uint64_t)st.st_size != j->size) {
 		recv_judge(r, j->rec, &res);
 		return 0;
 	}
-	to = openat(j->dir->fd, j->leaf, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, j->mode | 0600);
+	to = openat(j->dir->fd, j->leaf, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		j->mode | 0600);
 	if (to < 0)
 		return sb_fail_errno(err, "make staged %s", j->leaf);
 	n = copy_data(from, to, j->size, err);
@@ -287,7 +298,8 @@ recv_pool_add(struct sb_recv *r, const struct job *job, struct sb_error *err)
 	*j = *job;
 	j->next = NULL;
 	pthread_mutex_lock(&p->mu);
-	while (!p->failed && (p->n_jobs >= QUEUE_JOBS || (p->n_jobs && p->bytes + j->len > QUEUE_BYTES)))
+	while (!p->failed &&
+		(p->n_jobs >= QUEUE_JOBS || (p->n_jobs && p->bytes + j->len > QUEUE_BYTES)))
 		pthread_cond_wait(&p->less, &p->mu);
 	n = failure(p, err);
 	if (n == 0) {

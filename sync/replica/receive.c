@@ -24,7 +24,8 @@ static int
 new_rec(struct sb_recv *r, const struct sb_digest *want, uint32_t *out, struct sb_error *err)
 {
 	if (r->n_recs % REC_BLOCK == 0) {
-		struct rec **v = realloc(r->recs, (r->n_recs / REC_BLOCK + 1) * sizeof(struct rec *));
+		struct rec **v =
+			realloc(r->recs, (r->n_recs / REC_BLOCK + 1) * sizeof(struct rec *));
 
 		if (v)
 			r->recs = v;
@@ -77,7 +78,8 @@ recv_items_free(struct items *l)
 }
 
 struct sb_recv *
-sb_recv_new(struct sb_replica *rep, struct sb_stage *stage, const struct sb_recv_opts *opts, struct sb_error *err)
+sb_recv_new(struct sb_replica *rep, struct sb_stage *stage, const struct sb_recv_opts *opts,
+	struct sb_error *err)
 {
 	sb_auto(sb_recv) struct sb_recv *r = calloc(1, sizeof *r);
 
@@ -91,7 +93,8 @@ sb_recv_new(struct sb_replica *rep, struct sb_stage *stage, const struct sb_recv
 	r->o = *opts;
 	r->ops.refresh = true;
 	r->added = sb_manifest_new(err);
-	if (!r->added || sb_replica_make_root(rep, err) < 0 || sb_stage_begin(rep->rootfd, stage, err) < 0 ||
+	if (!r->added || sb_replica_make_root(rep, err) < 0 ||
+		sb_stage_begin(rep->rootfd, stage, err) < 0 ||
 		recv_pool_start(r, opts->jobs, err) < 0)
 		return NULL;
 	return sb_steal(&r);
@@ -137,7 +140,8 @@ ensure_parents(struct sb_recv *r, const char *path, struct sb_error *err)
 	size_t len = slash ? (size_t)(slash - path) : 0;
 	sb_autofree char *dir = NULL;
 
-	if (!len || (r->last_parent && strncmp(r->last_parent, path, len) == 0 && !r->last_parent[len]))
+	if (!len ||
+		(r->last_parent && strncmp(r->last_parent, path, len) == 0 && !r->last_parent[len]))
 		return 0;
 	dir = strndup(path, len);
 	if (!dir)
@@ -150,11 +154,13 @@ ensure_parents(struct sb_recv *r, const char *path, struct sb_error *err)
 		*p = 0;
 		have = sb_manifest_find(r->added, dir);
 		if (have && have->type != SB_ENTRY_DIR)
-			return sb_fail(err, SB_E_PROTO, "the plan puts something into %s, which is no directory", dir);
+			return sb_fail(err, SB_E_PROTO,
+				"the plan puts something into %s, which is no directory", dir);
 		if (!have) {
 			now = sb_manifest_find(r->rep->scan.manifest, dir);
 			if (!now || now->type != SB_ENTRY_DIR)
-				return sb_fail(err, SB_E_PROTO, "the plan has no directory for %s", path);
+				return sb_fail(err, SB_E_PROTO, "the plan has no directory for %s",
+					path);
 			if (!sb_manifest_put(r->added, dir, now, NULL, err))
 				return SB_E_NOMEM;
 			sb_manifest_find(r->added, dir)->flags = 0;
@@ -197,7 +203,10 @@ in_tree(const struct sb_recv *r, const char *path)
 	return r->tree && strncmp(path, r->tree, r->tree_len) == 0 && path[r->tree_len] == '/';
 }
 
-/* Where `path` is staged, beneath "new": inside the current new directory, or under a number of its own. */
+/*
+ * Where `path` is staged, beneath "new": inside the current new directory, or under a number of its
+ * own.
+ */
 static char *
 staged_path(struct sb_recv *r, const char *path, char kind, uint32_t *no, struct sb_error *err)
 {
@@ -216,8 +225,8 @@ staged_path(struct sb_recv *r, const char *path, char kind, uint32_t *no, struct
 
 /* The operation that puts a staged thing in place; none inside a new directory. */
 static int
-add_op(struct sb_recv *r, const struct sb_change *ch, enum sb_op_kind kind, uint32_t no, const struct sb_entry *old,
-	uint32_t rec, struct sb_error *err)
+add_op(struct sb_recv *r, const struct sb_change *ch, enum sb_op_kind kind, uint32_t no,
+	const struct sb_entry *old, uint32_t rec, struct sb_error *err)
 {
 	struct sb_op *op;
 
@@ -237,7 +246,8 @@ add_op(struct sb_recv *r, const struct sb_change *ch, enum sb_op_kind kind, uint
 }
 
 static int
-plan_dir(struct sb_recv *r, const struct sb_change *ch, const struct sb_entry *old, struct sb_error *err)
+plan_dir(struct sb_recv *r, const struct sb_change *ch, const struct sb_entry *old,
+	struct sb_error *err)
 {
 	sb_autofree char *staged = NULL;
 	const char *leaf;
@@ -254,7 +264,9 @@ plan_dir(struct sb_recv *r, const struct sb_change *ch, const struct sb_entry *o
 	d = recv_dir(r, staged, &leaf, err);
 	if (!d)
 		return err ? err->code : SB_E_SYS;
-	n = mkdirat(d->fd, leaf, 0700) < 0 ? sb_fail_errno(err, "make staged directory %s", staged) : 0;
+	n = mkdirat(d->fd, leaf, 0700) < 0 ?
+		sb_fail_errno(err, "make staged directory %s", staged) :
+		0;
 	recv_dir_put(r, d);
 	if (n < 0)
 		return n;
@@ -272,7 +284,8 @@ plan_dir(struct sb_recv *r, const struct sb_change *ch, const struct sb_entry *o
 }
 
 static int
-plan_symlink(struct sb_recv *r, const struct sb_change *ch, const struct sb_entry *old, struct sb_error *err)
+plan_symlink(struct sb_recv *r, const struct sb_change *ch, const struct sb_entry *old,
+	struct sb_error *err)
 {
 	struct timespec ts[2] = { { .tv_nsec = UTIME_OMIT }, sb_ns_to(ch->entry.mtime) };
 	struct sb_digest want = ch->entry.digest;
@@ -293,7 +306,8 @@ plan_symlink(struct sb_recv *r, const struct sb_change *ch, const struct sb_entr
 	d = recv_dir(r, staged, &leaf, err);
 	if (!d)
 		return err ? err->code : SB_E_SYS;
-	if (symlinkat(ch->target, d->fd, leaf) < 0 || utimensat(d->fd, leaf, ts, AT_SYMLINK_NOFOLLOW) < 0 ||
+	if (symlinkat(ch->target, d->fd, leaf) < 0 ||
+		utimensat(d->fd, leaf, ts, AT_SYMLINK_NOFOLLOW) < 0 ||
 		fstatat(d->fd, leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		n = sb_fail_errno(err, "make staged symlink %s", staged);
 	recv_dir_put(r, d);
@@ -339,10 +353,15 @@ take_leftover(struct sb_recv *r, const struct sb_change *ch, struct item *it, st
 }
 
 static int
-queue_clone(struct sb_recv *r, const struct item *it, int fromfd, const char *from, struct sb_error *err)
+queue_clone(struct sb_recv *r, const struct item *it, int fromfd, const char *from,
+	struct sb_error *err)
 {
-	struct job j = { .kind = JOB_CLONE, .rec = recv_rec(r, it->rec), .mode = it->mode, .mtime = it->mtime,
-		.size = it->size, .fromfd = fromfd };
+	struct job j = { .kind = JOB_CLONE,
+		.rec = recv_rec(r, it->rec),
+		.mode = it->mode,
+		.mtime = it->mtime,
+		.size = it->size,
+		.fromfd = fromfd };
 	const char *leaf;
 
 	j.dir = recv_dir(r, it->staged, &leaf, err);
@@ -362,7 +381,10 @@ queue_clone(struct sb_recv *r, const struct item *it, int fromfd, const char *fr
 static int
 queue_empty(struct sb_recv *r, const struct item *it, struct sb_error *err)
 {
-	struct job j = { .kind = JOB_WRITE, .rec = recv_rec(r, it->rec), .mode = it->mode, .mtime = it->mtime };
+	struct job j = { .kind = JOB_WRITE,
+		.rec = recv_rec(r, it->rec),
+		.mode = it->mode,
+		.mtime = it->mtime };
 	const char *leaf;
 
 	j.dir = recv_dir(r, it->staged, &leaf, err);
@@ -383,10 +405,13 @@ drop_item(struct item *it)
 	free(it->staged);
 }
 
-/* Starts the content of a file on its way into the stage; `it` is owned by a list afterwards, or freed. */
+/*
+ * Starts the content of a file on its way into the stage; `it` is owned by a list afterwards, or
+ * freed.
+ */
 static int
-start_content(struct sb_recv *r, const struct sb_change *ch, const struct sb_step *st, struct item *it,
-	struct sb_error *err)
+start_content(struct sb_recv *r, const struct sb_change *ch, const struct sb_step *st,
+	struct item *it, struct sb_error *err)
 {
 	int n = 0;
 
@@ -400,10 +425,14 @@ start_content(struct sb_recv *r, const struct sb_change *ch, const struct sb_ste
 	case SB_METHOD_CLONE: {
 		const struct sb_entry *src = sb_manifest_find(r->rep->scan.manifest, st->from);
 
-		/* Only what the scan saw may be read: a peer cannot name files outside the synced set. */
+		/*
+		 * Only what the scan saw may be read: a peer cannot name files outside the synced
+		 * set.
+		 */
 		if (!src || src->type != SB_ENTRY_FILE || src->size != it->size) {
 			drop_item(it);
-			return sb_fail(err, SB_E_PROTO, "the plan copies from a file that is not there");
+			return sb_fail(err, SB_E_PROTO,
+				"the plan copies from a file that is not there");
 		}
 		n = recv_items_add(&r->risky, it, err);
 		return n < 0 ? n : queue_clone(r, it, r->rep->rootfd, st->from, err);
@@ -427,17 +456,19 @@ start_content(struct sb_recv *r, const struct sb_change *ch, const struct sb_ste
 }
 
 static int
-plan_file(struct sb_recv *r, const struct sb_change *ch, const struct sb_step *st, const struct sb_entry *old,
-	struct sb_error *err)
+plan_file(struct sb_recv *r, const struct sb_change *ch, const struct sb_step *st,
+	const struct sb_entry *old, struct sb_error *err)
 {
-	struct item it = { .mode = ch->entry.mode & r->o.mode_mask, .mtime = ch->entry.mtime, .size = ch->entry.size };
+	struct item it = { .mode = ch->entry.mode & r->o.mode_mask,
+		.mtime = ch->entry.mtime,
+		.size = ch->entry.size };
 	struct sb_digest want = ch->entry.digest;
 	uint32_t no = 0;
 	int n;
 
 	if (ch->entry.size > r->o.max_bytes - r->bytes)
-		return sb_fail(err, SB_E_LIMIT, "%s: more data than the limit of %llu bytes", ch->path,
-			(unsigned long long)r->o.max_bytes);
+		return sb_fail(err, SB_E_LIMIT, "%s: more data than the limit of %llu bytes",
+			ch->path, (unsigned long long)r->o.max_bytes);
 	r->bytes += ch->entry.size;
 	n = new_rec(r, &want, &it.rec, err);
 	if (n == 0)
@@ -461,7 +492,8 @@ plan_file(struct sb_recv *r, const struct sb_change *ch, const struct sb_step *s
 
 /* Mode and mtime of a file that keeps its content. */
 static int
-plan_meta(struct sb_recv *r, const struct sb_change *ch, const struct sb_entry *old, struct sb_error *err)
+plan_meta(struct sb_recv *r, const struct sb_change *ch, const struct sb_entry *old,
+	struct sb_error *err)
 {
 	struct sb_change kept = *ch;
 	struct sb_op *op;
@@ -469,7 +501,8 @@ plan_meta(struct sb_recv *r, const struct sb_change *ch, const struct sb_entry *
 	int n;
 
 	if (!old || old->type != ch->entry.type)
-		return sb_fail(err, SB_E_PROTO, "the plan changes the mode of %s, which is not there", ch->path);
+		return sb_fail(err, SB_E_PROTO,
+			"the plan changes the mode of %s, which is not there", ch->path);
 	kept.entry.size = old->size;
 	kept.entry.digest = old->digest;
 	n = new_rec(r, &old->digest, &rec, err);
@@ -491,7 +524,8 @@ plan_meta(struct sb_recv *r, const struct sb_change *ch, const struct sb_entry *
 }
 
 static int
-plan_link(struct sb_recv *r, const struct sb_change *ch, const struct sb_entry *old, struct sb_error *err)
+plan_link(struct sb_recv *r, const struct sb_change *ch, const struct sb_entry *old,
+	struct sb_error *err)
 {
 	struct sb_op *op;
 	uint32_t rec;
@@ -531,7 +565,8 @@ copy_entry(const char *path, size_t len, struct sb_entry *e, void *arg)
 	if (!to)
 		return sb_fail(a->err, SB_E_NOMEM, "receive: out of memory");
 	c.link = 0;
-	put = sb_manifest_put(a->r->added, to, &c, e->type == SB_ENTRY_LINK ? sb_entry_target(e) : NULL, a->err);
+	put = sb_manifest_put(a->r->added, to, &c,
+		e->type == SB_ENTRY_LINK ? sb_entry_target(e) : NULL, a->err);
 	if (!put)
 		return SB_E_NOMEM;
 	put->flags = (uint8_t)(e->flags | SB_ENTRY_MARK);
@@ -542,8 +577,8 @@ copy_entry(const char *path, size_t len, struct sb_entry *e, void *arg)
 }
 
 static int
-plan_move(struct sb_recv *r, const struct sb_change *ch, const struct sb_step *st, const struct sb_entry *at,
-	struct sb_error *err)
+plan_move(struct sb_recv *r, const struct sb_change *ch, const struct sb_step *st,
+	const struct sb_entry *at, struct sb_error *err)
 {
 	const struct sb_entry *from = sb_manifest_find(r->rep->scan.manifest, st->from);
 	struct sb_change c = *ch;
@@ -551,9 +586,13 @@ plan_move(struct sb_recv *r, const struct sb_change *ch, const struct sb_step *s
 	uint32_t rec = 0;
 	int n = 0;
 
-	/* A directory into itself would fail only once it is in the journal, and then at every recovery. */
+	/*
+	 * A directory into itself would fail only once it is in the journal, and then at every
+	 * recovery.
+	 */
 	if (!from || from->type != ch->entry.type || at ||
-		(strncmp(ch->path, st->from, strlen(st->from)) == 0 && ch->path[strlen(st->from)] == '/'))
+		(strncmp(ch->path, st->from, strlen(st->from)) == 0 &&
+			ch->path[strlen(st->from)] == '/'))
 		return sb_fail(err, SB_E_PROTO, "the plan moves from or to a path where it cannot");
 	if (from->type == SB_ENTRY_FILE) {
 		c.entry.size = from->size;
@@ -605,7 +644,10 @@ del_entry(const char *path, size_t len, struct sb_entry *e, void *arg)
 	return 0;
 }
 
-/* The whole subtree, each entry checked by itself; the entry itself stays when `replaced` by what comes next. */
+/*
+ * The whole subtree, each entry checked by itself; the entry itself stays when `replaced` by what
+ * comes next.
+ */
 static int
 plan_delete(struct sb_recv *r, const char *path, bool replaced, struct sb_error *err)
 {
@@ -630,9 +672,13 @@ plan_one(struct sb_recv *r, const struct sb_plan_piece *p, size_t i, struct sb_e
 	const struct sb_step *st = &p->steps[i];
 	const struct sb_entry *old = NULL;
 
-	/* No scan of ours lists it, but a peer may: what it put there would be taken for our own journal. */
+	/*
+	 * No scan of ours lists it, but a peer may: what it put there would be taken for our own
+	 * journal.
+	 */
 	if (sb_stage_holds(ch->path))
-		return sb_fail(err, SB_E_PROTO, "the far side lists %s, which is no part of a tree", SB_STAGE_NAME);
+		return sb_fail(err, SB_E_PROTO, "the far side lists %s, which is no part of a tree",
+			SB_STAGE_NAME);
 	if (ch->del) {
 		bool replaced = i + 1 < p->diff.n && strcmp(p->diff.v[i + 1].path, ch->path) == 0;
 
@@ -657,7 +703,10 @@ plan_one(struct sb_recv *r, const struct sb_plan_piece *p, size_t i, struct sb_e
 	return plan_file(r, ch, st, old, err);
 }
 
-/* Pre-order, as within a piece: a path comes before what is beneath it, '/' before every other byte. */
+/*
+ * Pre-order, as within a piece: a path comes before what is beneath it, '/' before every other
+ * byte.
+ */
 static bool
 comes_before(const char *a, const char *b)
 {
@@ -676,7 +725,10 @@ sb_recv_plan(struct sb_recv *r, const struct sb_plan_piece *piece, struct sb_err
 
 	if (!count)
 		return 0;
-	/* One difference in pieces: no path comes twice, or what an earlier piece made could be made anew as something else. */
+	/*
+	 * One difference in pieces: no path comes twice, or what an earlier piece made could be
+	 * made anew as something else.
+	 */
 	if (r->last_path && !comes_before(r->last_path, piece->diff.v[0].path))
 		return sb_fail(err, SB_E_PROTO, "the plan comes back to %s", piece->diff.v[0].path);
 	last = strdup(piece->diff.v[count - 1].path);

@@ -43,7 +43,10 @@ sb_state_dir(struct sb_error *err)
 	return s;
 }
 
-/* The state folder of this pair and role; -1 (and a log line) when there can be none: state is never needed. */
+/*
+ * The state folder of this pair and role; -1 (and a log line) when there can be none: state is
+ * never needed.
+ */
 static int
 open_state(const struct sb_replica_opts *o)
 {
@@ -72,7 +75,8 @@ open_state(const struct sb_replica_opts *o)
 static bool
 wait_for_lock(const struct sb_replica *r, sb_deadline until)
 {
-	struct pollfd p[2] = { { .fd = sb_cancel_fd(r->cancel), .events = POLLIN }, { .fd = r->peer } };
+	struct pollfd p[2] = { { .fd = sb_cancel_fd(r->cancel), .events = POLLIN },
+		{ .fd = r->peer } };
 
 	return !sb_deadline_passed(until) && poll(p, 2, LOCK_STEP_MS) <= 0;
 }
@@ -91,7 +95,8 @@ lock_root(struct sb_replica *r, struct sb_error *err)
 	if (n == 0)
 		return 0;
 	if (errno == EWOULDBLOCK)
-		return sb_fail(err, SB_E_LOCKED, "another sync works on %s: wait for it or stop it", r->root);
+		return sb_fail(err, SB_E_LOCKED, "another sync works on %s: wait for it or stop it",
+			r->root);
 	/* A file system without locks: go on, the commit still checks every file. */
 	sb_log(&r->log, SB_LOG_WARN, "state", "cannot lock %s: %m", r->root);
 	return 0;
@@ -173,7 +178,10 @@ sb_replica_free(struct sb_replica *r)
 	sb_recall_give(r->recall, &r->base_tag, r->base);
 	sb_scan_free(&r->scan);
 	if (r->rootfd >= 0) {
-		/* Not left to the close: a child forked by another thread may hold a copy until its exec. */
+		/*
+		 * Not left to the close: a child forked by another thread may hold a copy until its
+		 * exec.
+		 */
 		(void)flock(r->rootfd, LOCK_UN);
 		(void)close(r->rootfd);
 	}
@@ -210,7 +218,9 @@ sb_replica_scan(struct sb_replica *r, struct sb_scan_opts *o, struct sb_error *e
 	memset(&r->scan, 0, sizeof r->scan);
 	if (r->rootfd < 0) {
 		r->scan.manifest = sb_manifest_new(err);
-		return r->scan.manifest ? sb_manifest_finish(r->scan.manifest, err) : err ? err->code : SB_E_NOMEM;
+		return r->scan.manifest ? sb_manifest_finish(r->scan.manifest, err) :
+			err             ? err->code :
+					  SB_E_NOMEM;
 	}
 	if (r->statefd >= 0)
 		cache = sb_recall_load(r->recall, r->statefd, CACHE_FILE, &tag, &e);
@@ -237,22 +247,28 @@ sb_replica_save_cache(struct sb_replica *r, const struct sb_manifest *m)
 void
 sb_replica_update_cache(struct sb_replica *r, uint64_t files, uint64_t bytes)
 {
-	/* An entry takes a third of a microsecond to write; a file some 15 to read again, and a millisecond a MiB. */
+	/*
+	 * An entry takes a third of a microsecond to write; a file some 15 to read again, and a
+	 * millisecond a MiB.
+	 */
 	if (files > r->scan.manifest->count / 256 || bytes / 256 > r->scan.manifest->count)
 		sb_replica_save_cache(r, r->scan.manifest);
 }
 
 static int
-write_base(struct sb_replica *r, const struct sb_manifest *m, const struct sb_digest *rules, struct sb_error *err)
+write_base(struct sb_replica *r, const struct sb_manifest *m, const struct sb_digest *rules,
+	struct sb_error *err)
 {
 	int n = sb_manifest_save(m, false, true, r->statefd, BASE_FILE, err);
 
-	return n < 0 ? n : sb_file_replace(r->statefd, RULES_FILE, rules->b, sizeof rules->b, 0600, err);
+	return n < 0 ?
+		n :
+		sb_file_replace(r->statefd, RULES_FILE, rules->b, sizeof rules->b, 0600, err);
 }
 
 int
-sb_replica_write_base(struct sb_replica *r, const struct sb_manifest *m, const struct sb_digest *rules,
-	struct sb_error *err)
+sb_replica_write_base(struct sb_replica *r, const struct sb_manifest *m,
+	const struct sb_digest *rules, struct sb_error *err)
 {
 	sb_manifest_free(sb_steal(&r->base));
 	r->base_tag = (struct sb_recall_tag){ 0 };
@@ -260,7 +276,8 @@ sb_replica_write_base(struct sb_replica *r, const struct sb_manifest *m, const s
 }
 
 int
-sb_replica_save_base(struct sb_replica *r, struct sb_manifest *m, const struct sb_digest *rules, struct sb_error *err)
+sb_replica_save_base(struct sb_replica *r, struct sb_manifest *m, const struct sb_digest *rules,
+	struct sb_error *err)
 {
 	int n = 0;
 
@@ -303,6 +320,7 @@ sb_replica_recipes(struct sb_replica *r)
 	if (r->recipefd >= 0 || r->statefd < 0)
 		return r->recipefd;
 	if (mkdirat(r->statefd, "recipes", 0700) == 0 || errno == EEXIST)
-		r->recipefd = openat(r->statefd, "recipes", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		r->recipefd = openat(r->statefd, "recipes",
+			O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	return r->recipefd;
 }

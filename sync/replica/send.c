@@ -21,7 +21,9 @@
 #define SMALL (1u << 20)
 #define CHUNK (256u << 10)
 #define ROWS_FLUSH 4096u
-#define MANY 300000u /* entries: a block of each step and its tables would go beyond 300 MiB with a million */
+#define MANY \
+	300000u /* entries: a block of each step and its tables would go beyond 300 MiB with a \
+		   million */
 /* So much of a stream is kept in the store in any case. */
 #define KEEP_ALWAYS (16u << 20)
 
@@ -31,25 +33,27 @@ struct sb_sender {
 	struct sb_sender_opts o;
 	struct sb_packw *pack; /* made with the first file */
 	struct sb_buf rows;
-	struct sb_buf data;    /* the file at hand */
+	struct sb_buf data; /* the file at hand */
 	struct sb_buf patch;
-	char *dir;             /* directory opened last */
+	char *dir; /* directory opened last */
 	int dirfd;
 	struct sb_sender_stats stats;
 };
 
 static int
-put_block(enum sb_pack_codec codec, size_t raw_len, const void *data, size_t len, void *arg, struct sb_error *err)
+put_block(enum sb_pack_codec codec, size_t raw_len, const void *data, size_t len, void *arg,
+	struct sb_error *err)
 {
 	struct sb_sender *s = arg;
-	uint8_t head[5] = { (uint8_t)codec, (uint8_t)raw_len, (uint8_t)(raw_len >> 8), (uint8_t)(raw_len >> 16),
-		(uint8_t)(raw_len >> 24) };
+	uint8_t head[5] = { (uint8_t)codec, (uint8_t)raw_len, (uint8_t)(raw_len >> 8),
+		(uint8_t)(raw_len >> 16), (uint8_t)(raw_len >> 24) };
 
 	return sb_wire_send2(s->w, SB_MSG_DATA, head, sizeof head, data, len, err);
 }
 
 struct sb_sender *
-sb_sender_new(struct sb_replica *rep, struct sb_wire *w, const struct sb_sender_opts *opts, struct sb_error *err)
+sb_sender_new(struct sb_replica *rep, struct sb_wire *w, const struct sb_sender_opts *opts,
+	struct sb_error *err)
 {
 	struct sb_sender *s = calloc(1, sizeof *s);
 
@@ -103,7 +107,8 @@ flush_rows(struct sb_sender *s, struct sb_error *err)
 }
 
 static int
-add_row(struct sb_sender *s, enum sb_sent status, const struct sb_digest *digest, struct sb_error *err)
+add_row(struct sb_sender *s, enum sb_sent status, const struct sb_digest *digest,
+	struct sb_error *err)
 {
 	sb_buf_add_u8(&s->rows, (uint8_t)(status | (digest ? 0x80 : 0)));
 	if (digest)
@@ -156,7 +161,9 @@ open_file(struct sb_sender *s, const char *path)
 			(void)close(s->dirfd);
 		free(s->dir);
 		s->dir = strndup(path, len);
-		s->dirfd = s->dir ? sb_path_open(s->rep->rootfd, s->dir, O_RDONLY | O_DIRECTORY, 0, &e) : -1;
+		s->dirfd = s->dir ?
+			sb_path_open(s->rep->rootfd, s->dir, O_RDONLY | O_DIRECTORY, 0, &e) :
+			-1;
 		if (s->dirfd < 0) {
 			errno = !s->dir ? ENOMEM : e.sys ? e.sys : ENOENT;
 			free(s->dir);
@@ -164,7 +171,8 @@ open_file(struct sb_sender *s, const char *path)
 			return -1;
 		}
 	}
-	return openat(s->dirfd, slash ? slash + 1 : path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	return openat(s->dirfd, slash ? slash + 1 : path,
+		O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 }
 
 /* Is the open file still the one that was scanned? */
@@ -172,8 +180,7 @@ static bool
 same_stat(const struct stat *st, const struct sb_entry *e)
 {
 	return S_ISREG(st->st_mode) && (uint64_t)st->st_size == e->size &&
-		sb_ns_from(st->st_mtim) == e->mtime &&
-		(!e->ino || st->st_ino == e->ino) &&
+		sb_ns_from(st->st_mtim) == e->mtime && (!e->ino || st->st_ino == e->ino) &&
 		(!e->ctime || sb_ns_from(st->st_ctim) == e->ctime);
 }
 
@@ -186,7 +193,8 @@ unchanged(int fd, const struct sb_entry *e)
 }
 
 static int
-emit(struct sb_sender *s, const struct sb_pack_entry *pe, const void *data, size_t len, struct sb_error *err)
+emit(struct sb_sender *s, const struct sb_pack_entry *pe, const void *data, size_t len,
+	struct sb_error *err)
 {
 	int r = ready(s, err);
 
@@ -201,10 +209,14 @@ emit(struct sb_sender *s, const struct sb_pack_entry *pe, const void *data, size
 
 /* Tries a patch on the bytes the receiver holds: 1 when it was sent. */
 static int
-try_patch(struct sb_sender *s, const struct sb_want *w, const struct sb_entry *e, struct sb_error *err)
+try_patch(struct sb_sender *s, const struct sb_want *w, const struct sb_entry *e,
+	struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf base = { 0 };
-	struct sb_pack_entry pe = { .path = w->path, .kind = SB_PACK_PATCH, .file_size = e->size, .base = w->base };
+	struct sb_pack_entry pe = { .path = w->path,
+		.kind = SB_PACK_PATCH,
+		.file_size = e->size,
+		.base = w->base };
 	int r;
 
 	sb_buf_init(&base, 0);
@@ -239,9 +251,13 @@ spool(const void *data, size_t len, void *arg, struct sb_error *err)
 
 /* Sends what is in s->patch as a delta. */
 static int
-emit_delta(struct sb_sender *s, const struct sb_want *w, const struct sb_entry *e, struct sb_error *err)
+emit_delta(struct sb_sender *s, const struct sb_want *w, const struct sb_entry *e,
+	struct sb_error *err)
 {
-	struct sb_pack_entry pe = { .path = w->path, .kind = SB_PACK_DELTA, .file_size = e->size, .base = w->base };
+	struct sb_pack_entry pe = { .path = w->path,
+		.kind = SB_PACK_DELTA,
+		.file_size = e->size,
+		.base = w->base };
 	int r;
 
 	pe.size = s->patch.len;
@@ -259,7 +275,8 @@ delta_max(const struct sb_sender *s, const struct sb_entry *e)
 
 /* Tries a delta by what we remember of the receiver's copy: 1 when it was sent. */
 static int
-try_recipe(struct sb_sender *s, const struct sb_want *w, const struct sb_entry *e, int fd, struct sb_error *err)
+try_recipe(struct sb_sender *s, const struct sb_want *w, const struct sb_entry *e, int fd,
+	struct sb_error *err)
 {
 	int r;
 
@@ -267,7 +284,8 @@ try_recipe(struct sb_sender *s, const struct sb_want *w, const struct sb_entry *
 		!sb_recipe_has(s->o.recipes, &w->base))
 		return 0;
 	sb_buf_reset(&s->patch);
-	r = sb_recipe_delta(s->o.recipes, &w->base, fd, e->size, delta_max(s, e), &s->patch, s->rep->cancel, NULL);
+	r = sb_recipe_delta(s->o.recipes, &w->base, fd, e->size, delta_max(s, e), &s->patch,
+		s->rep->cancel, NULL);
 	if (r == SB_E_CANCELED)
 		return sb_fail(err, r, "canceled");
 	return r < 0 ? 0 : emit_delta(s, w, e, err);
@@ -275,16 +293,20 @@ try_recipe(struct sb_sender *s, const struct sb_want *w, const struct sb_entry *
 
 /* Tries a librsync delta against the receiver's signature: 1 when it was sent. */
 static int
-try_delta(struct sb_sender *s, const struct sb_want *w, const struct sb_entry *e, int fd, struct sb_error *err)
+try_delta(struct sb_sender *s, const struct sb_want *w, const struct sb_entry *e, int fd,
+	struct sb_error *err)
 {
 	struct sb_delta_budget b = SB_DELTA_BUDGET_INIT;
 	struct spool sp = { &s->patch };
 	int r;
 
-	if (s->o.no_delta || w->whole || !w->sig || sb_delta_check_sig(w->sig, w->sig_len, w->base_size, NULL) < 0)
+	if (s->o.no_delta || w->whole || !w->sig ||
+		sb_delta_check_sig(w->sig, w->sig_len, w->base_size, NULL) < 0)
 		return 0;
 	b.max_out = delta_max(s, e);
-	b.max_ms = 2000 + (unsigned)(e->size >> 16); /* a sixteenth of a second a MiB more than it should ever take */
+	b.max_ms = 2000 +
+		(unsigned)(e->size >>
+			16); /* a sixteenth of a second a MiB more than it should ever take */
 	sb_buf_reset(&s->patch);
 	if (lseek(fd, 0, SEEK_SET) < 0)
 		return 0;
@@ -295,25 +317,31 @@ try_delta(struct sb_sender *s, const struct sb_want *w, const struct sb_entry *e
 }
 
 /*
- * Keeps what was sent, so that its next version can go as a patch. Patches save bytes, and keeping a whole tree costs as much as
- * compressing it: over a link that is no bottleneck only small streams and files that were kept before are worth it. So it is with
- * very many files, for whose index there is no memory.
+ * Keeps what was sent, so that its next version can go as a patch. Patches save bytes, and keeping
+ * a whole tree costs as much as compressing it: over a link that is no bottleneck only small
+ * streams and files that were kept before are worth it. So it is with very many files, for whose
+ * index there is no memory.
  */
 static void
 keep(struct sb_sender *s, const struct sb_want *w, const struct sb_digest *d)
 {
 	if (!s->o.store)
 		return;
-	if (s->o.keep_all || s->stats.bytes < KEEP_ALWAYS || (!many(s) && sb_packw_link_bound(s->pack)) ||
+	if (s->o.keep_all || s->stats.bytes < KEEP_ALWAYS ||
+		(!many(s) && sb_packw_link_bound(s->pack)) ||
 		(sb_digest_known(&w->base) && sb_store_has(s->o.store, &w->base)))
 		(void)sb_store_add(s->o.store, d, s->data.data, s->data.len, NULL);
 }
 
 /* A file small enough for memory: read, check, hash, send. */
 static int
-send_small(struct sb_sender *s, const struct sb_want *w, struct sb_entry *e, int fd, struct sb_error *err)
+send_small(struct sb_sender *s, const struct sb_want *w, struct sb_entry *e, int fd,
+	struct sb_error *err)
 {
-	struct sb_pack_entry pe = { .path = w->path, .kind = SB_PACK_WHOLE, .size = e->size, .file_size = e->size };
+	struct sb_pack_entry pe = { .path = w->path,
+		.kind = SB_PACK_WHOLE,
+		.size = e->size,
+		.file_size = e->size };
 	bool told = sb_digest_known(&e->digest);
 	struct sb_digest d;
 	int r;
@@ -342,10 +370,13 @@ send_small(struct sb_sender *s, const struct sb_want *w, struct sb_entry *e, int
 	return add_row(s, SB_SENT_OK, told ? NULL : &d, err);
 }
 
-/* Sends bytes [from, size) in pieces; what is missing because the file shrank is filled with zeros (the row tells). */
+/*
+ * Sends bytes [from, size) in pieces; what is missing because the file shrank is filled with zeros
+ * (the row tells).
+ */
 static int
-send_range(struct sb_sender *s, int fd, uint64_t from, uint64_t size, XXH3_state_t *hash, bool *torn,
-	struct sb_error *err)
+send_range(struct sb_sender *s, int fd, uint64_t from, uint64_t size, XXH3_state_t *hash,
+	bool *torn, struct sb_error *err)
 {
 	sb_autofree uint8_t *buf = malloc(CHUNK);
 
@@ -375,7 +406,10 @@ send_range(struct sb_sender *s, int fd, uint64_t from, uint64_t size, XXH3_state
 	return 0;
 }
 
-/* The beginning that an interrupted transfer left with the receiver: is it the beginning of this file? */
+/*
+ * The beginning that an interrupted transfer left with the receiver: is it the beginning of this
+ * file?
+ */
 static uint64_t
 resume_at(const struct sb_want *w, const struct sb_entry *e, int fd)
 {
@@ -384,7 +418,8 @@ resume_at(const struct sb_want *w, const struct sb_entry *e, int fd)
 
 	if (w->whole || !w->have || w->have >= e->size)
 		return 0;
-	if (sb_hash_fd(fd, w->have, &d, &n, NULL) < 0 || n != w->have || !sb_digest_eq(&d, &w->have_digest))
+	if (sb_hash_fd(fd, w->have, &d, &n, NULL) < 0 || n != w->have ||
+		!sb_digest_eq(&d, &w->have_digest))
 		return 0;
 	return w->have;
 }
@@ -395,7 +430,10 @@ has_holes(const struct stat *st)
 	return st->st_size >= (64 << 10) && st->st_blocks * 512 < st->st_size - st->st_size / 8;
 }
 
-/* The runs of data in a file with holes, encoded as SB_PACK_SPARSE wants them; 0 when it has no holes worth it. */
+/*
+ * The runs of data in a file with holes, encoded as SB_PACK_SPARSE wants them; 0 when it has no
+ * holes worth it.
+ */
 static uint64_t
 sparse_size(int fd, const struct sb_entry *e, const struct stat *st)
 {
@@ -423,7 +461,8 @@ sparse_size(int fd, const struct sb_entry *e, const struct stat *st)
 }
 
 static int
-send_sparse(struct sb_sender *s, int fd, const struct sb_entry *e, uint64_t total, bool *torn, struct sb_error *err)
+send_sparse(struct sb_sender *s, int fd, const struct sb_entry *e, uint64_t total, bool *torn,
+	struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 	uint64_t sent = 0;
@@ -455,7 +494,8 @@ send_sparse(struct sb_sender *s, int fd, const struct sb_entry *e, uint64_t tota
 
 		*torn = true;
 		while (r == 0 && sent < total) {
-			size_t n = total - sent < sizeof zeros ? (size_t)(total - sent) : sizeof zeros;
+			size_t n =
+				total - sent < sizeof zeros ? (size_t)(total - sent) : sizeof zeros;
 
 			r = sb_packw_data(s->pack, zeros, n, err);
 			sent += n;
@@ -466,10 +506,13 @@ send_sparse(struct sb_sender *s, int fd, const struct sb_entry *e, uint64_t tota
 }
 
 static int
-send_large(struct sb_sender *s, const struct sb_want *w, struct sb_entry *e, int fd, const struct stat *st,
-	bool told, struct sb_error *err)
+send_large(struct sb_sender *s, const struct sb_want *w, struct sb_entry *e, int fd,
+	const struct stat *st, bool told, struct sb_error *err)
 {
-	struct sb_pack_entry pe = { .path = w->path, .kind = SB_PACK_WHOLE, .size = e->size, .file_size = e->size };
+	struct sb_pack_entry pe = { .path = w->path,
+		.kind = SB_PACK_WHOLE,
+		.size = e->size,
+		.file_size = e->size };
 	uint64_t from = resume_at(w, e, fd), holes = from ? 0 : sparse_size(fd, e, st);
 	bool torn = false;
 	int r = from || holes ? 0 : try_recipe(s, w, e, fd, err);
@@ -491,7 +534,7 @@ send_large(struct sb_sender *s, const struct sb_want *w, struct sb_entry *e, int
 			r = sb_packw_begin(s->pack, &pe, err);
 		if (r == 0)
 			r = holes ? send_sparse(s, fd, e, holes, &torn, err) :
-				send_range(s, fd, from, e->size, NULL, &torn, err);
+				    send_range(s, fd, from, e->size, NULL, &torn, err);
 		if (r == 0)
 			r = sb_packw_end(s->pack, err);
 	}
@@ -502,7 +545,9 @@ send_large(struct sb_sender *s, const struct sb_want *w, struct sb_entry *e, int
 	return add_row(s, SB_SENT_OK, told ? NULL : &e->digest, err);
 }
 
-/* A file that cannot be opened: is it about this path (the row tells) or about the machine (stop)? */
+/*
+ * A file that cannot be opened: is it about this path (the row tells) or about the machine (stop)?
+ */
 static int
 not_opened(struct sb_sender *s, const char *path, struct sb_error *err)
 {
@@ -519,7 +564,8 @@ not_opened(struct sb_sender *s, const char *path, struct sb_error *err)
 }
 
 int
-sb_sender_file(struct sb_sender *s, const struct sb_want *w, struct sb_entry *e, struct sb_error *err)
+sb_sender_file(struct sb_sender *s, const struct sb_want *w, struct sb_entry *e,
+	struct sb_error *err)
 {
 	sb_autoclose int fd = open_file(s, w->source ? w->source : w->path);
 	struct stat st;
@@ -529,8 +575,9 @@ sb_sender_file(struct sb_sender *s, const struct sb_want *w, struct sb_entry *e,
 		return not_opened(s, w->source ? w->source : w->path, err);
 	if (fstat(fd, &st) < 0 || !same_stat(&st, e))
 		return add_row(s, SB_SENT_UNSTABLE, NULL, err);
-	if ((e->size <= SMALL && !has_holes(&st)) || (s->o.store && !w->whole && !s->o.no_delta && e->size <= SB_PATCH_MAX_SIZE &&
-		sb_digest_known(&w->base) && sb_store_has(s->o.store, &w->base))) {
+	if ((e->size <= SMALL && !has_holes(&st)) ||
+		(s->o.store && !w->whole && !s->o.no_delta && e->size <= SB_PATCH_MAX_SIZE &&
+			sb_digest_known(&w->base) && sb_store_has(s->o.store, &w->base))) {
 		r = send_small(s, w, e, fd, err);
 	} else {
 		bool told = sb_digest_known(&e->digest);

@@ -38,7 +38,8 @@ remember(struct sb_stage *s, size_t *cap, const struct sb_leftover *l, struct sb
 
 /* One directory of the stage: files are hashed, directories appended to `todo`. */
 static int
-look_into(struct sb_stage *s, const char *dir, struct sb_strlist *todo, size_t *cap, struct sb_error *err)
+look_into(struct sb_stage *s, const char *dir, struct sb_strlist *todo, size_t *cap,
+	struct sb_error *err)
 {
 	int fd = sb_path_open(s->fd, dir, O_RDONLY | O_DIRECTORY, 0, err);
 	sb_autoclosedir DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -75,7 +76,8 @@ look_into(struct sb_stage *s, const char *dir, struct sb_strlist *todo, size_t *
 			continue;
 		l.size = (uint64_t)st.st_size;
 		l.path = sb_str_printf("%s/%s", dir, e->d_name);
-		r = l.path ? remember(s, cap, &l, err) : sb_fail(err, SB_E_NOMEM, "stage: out of memory");
+		r = l.path ? remember(s, cap, &l, err) :
+			     sb_fail(err, SB_E_NOMEM, "stage: out of memory");
 		if (r < 0) {
 			free(l.path);
 			return r;
@@ -87,11 +89,13 @@ look_into(struct sb_stage *s, const char *dir, struct sb_strlist *todo, size_t *
 static int
 by_digest(const void *a, const void *b)
 {
-	return memcmp(((const struct sb_leftover *)a)->digest.b, ((const struct sb_leftover *)b)->digest.b, 16);
+	return memcmp(((const struct sb_leftover *)a)->digest.b,
+		((const struct sb_leftover *)b)->digest.b, 16);
 }
 
 int
-sb_stage_find(int rootfd, const struct sb_cancel *cancel, struct sb_stage **out, struct sb_error *err)
+sb_stage_find(int rootfd, const struct sb_cancel *cancel, struct sb_stage **out,
+	struct sb_error *err)
 {
 	sb_auto(sb_stage) struct sb_stage *s = calloc(1, sizeof *s);
 	sb_auto(sb_strlist) struct sb_strlist todo = { 0 };
@@ -102,7 +106,8 @@ sb_stage_find(int rootfd, const struct sb_cancel *cancel, struct sb_stage **out,
 		return sb_fail(err, SB_E_NOMEM, "stage: out of memory");
 	s->fd = s->newfd = -1;
 	if (rootfd >= 0)
-		s->fd = openat(rootfd, SB_STAGE_NAME, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		s->fd = openat(rootfd, SB_STAGE_NAME,
+			O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (s->fd >= 0) {
 		r = sb_strlist_add(&todo, SB_STAGE_OLD, err);
 		if (r == 0)
@@ -136,8 +141,8 @@ set_aside(struct sb_stage *s, struct sb_error *err)
 		(void)snprintf(name, sizeof name, SB_STAGE_OLD "/%u", i);
 		if (renameat2(s->fd, SB_STAGE_NEW, s->fd, name, 1) == 0)
 			break;
-		if (errno == EINVAL && fstatat(s->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT &&
-			renameat(s->fd, SB_STAGE_NEW, s->fd, name) == 0)
+		if (errno == EINVAL && fstatat(s->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
+			errno == ENOENT && renameat(s->fd, SB_STAGE_NEW, s->fd, name) == 0)
 			break;
 		if (errno != EEXIST && errno != ENOTEMPTY)
 			return sb_fail_errno(err, "set aside what an interrupted sync left");
@@ -168,11 +173,14 @@ sb_stage_begin(int rootfd, struct sb_stage *s, struct sb_error *err)
 		struct stat st;
 
 		if (mkdirat(rootfd, SB_STAGE_NAME, 0700) < 0 && errno != EEXIST) {
-			if (errno != EACCES || fstat(rootfd, &st) < 0 || fchmod(rootfd, st.st_mode | 0700) < 0 ||
+			if (errno != EACCES || fstat(rootfd, &st) < 0 ||
+				fchmod(rootfd, st.st_mode | 0700) < 0 ||
 				mkdirat(rootfd, SB_STAGE_NAME, 0700) < 0)
-				return sb_fail_errno(err, "make the stage directory %s", SB_STAGE_NAME);
+				return sb_fail_errno(err, "make the stage directory %s",
+					SB_STAGE_NAME);
 		}
-		s->fd = openat(rootfd, SB_STAGE_NAME, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		s->fd = openat(rootfd, SB_STAGE_NAME,
+			O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 		if (s->fd < 0)
 			return sb_fail_errno(err, "open the stage directory %s", SB_STAGE_NAME);
 	}

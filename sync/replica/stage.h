@@ -10,8 +10,8 @@
 #include <sync/tree/digest.h>
 
 /*
- * The stage directory of a root: where everything lands before it becomes visible. What an interrupted transfer left in it is
- * found again by content, so that it need not be sent twice.
+ * The stage directory of a root: where everything lands before it becomes visible. What an
+ * interrupted transfer left in it is found again by content, so that it need not be sent twice.
  */
 struct sb_leftover {
 	struct sb_digest digest;
@@ -20,14 +20,15 @@ struct sb_leftover {
 };
 
 struct sb_stage {
-	int fd;    /* the stage directory */
-	int newfd; /* "new" in it; -1 until sb_stage_begin */
+	int fd;                   /* the stage directory */
+	int newfd;                /* "new" in it; -1 until sb_stage_begin */
 	struct sb_leftover *left; /* sorted by digest */
 	size_t n_left;
 };
 
 /* What an interrupted transfer left; an absent stage gives none. Only looks. */
-int sb_stage_find(int rootfd, const struct sb_cancel *cancel, struct sb_stage **out, struct sb_error *err);
+int sb_stage_find(int rootfd, const struct sb_cancel *cancel, struct sb_stage **out,
+	struct sb_error *err);
 /* Makes the stage ready for a transfer: directories, and leftovers moved aside to "old". */
 int sb_stage_begin(int rootfd, struct sb_stage *s, struct sb_error *err);
 void sb_stage_free(struct sb_stage *s);

@@ -9,7 +9,10 @@
 #include <sync/remote/conn-int.h>
 #include <sync/run/result.h>
 
-/* The pause before an attempt doubles from the first to the longest; this many in vain are enough without --timeout. */
+/*
+ * The pause before an attempt doubles from the first to the longest; this many in vain are enough
+ * without --timeout.
+ */
 #define PAUSE_MIN_MS 100
 #define PAUSE_MAX_MS 15000
 #define FAILURES_MAX 10
@@ -17,15 +20,16 @@
 #define FIRST_FAILURES_MAX 4
 
 struct sb_link *
-sb_connect(const struct sb_endpoint *e, const struct sb_sync_opts *o, struct sb_retry *t, struct sb_error *err)
+sb_connect(const struct sb_endpoint *e, const struct sb_sync_opts *o, struct sb_retry *t,
+	struct sb_error *err)
 {
 	struct sb_conn *c = o->conn;
 	struct sb_link *l;
 	char show[512];
 
 	if (c && !sb_conn_serves(c, e)) {
-		sb_fail(err, SB_E_INVAL, "the connection to %s does not lead to %s", sb_conn_name(c),
-			sb_endpoint_show(e, show, sizeof show));
+		sb_fail(err, SB_E_INVAL, "the connection to %s does not lead to %s",
+			sb_conn_name(c), sb_endpoint_show(e, show, sizeof show));
 		return NULL;
 	}
 	if (!c)
@@ -41,7 +45,8 @@ sb_connect(const struct sb_endpoint *e, const struct sb_sync_opts *o, struct sb_
 }
 
 int
-sb_connect_end(struct sb_link *l, int code, struct sb_sync_result *res, struct sb_retry *t, struct sb_error *err)
+sb_connect_end(struct sb_link *l, int code, struct sb_sync_result *res, struct sb_retry *t,
+	struct sb_error *err)
 {
 	struct sb_conn *c = l ? l->conn : NULL;
 	uint64_t up, down;
@@ -88,16 +93,13 @@ makes_sense(const struct sb_retry *t, int code)
 	if (!t->lost)
 		return false;
 	switch (code) {
-	case SB_E_CLOSED:
-		return true;
+	case SB_E_CLOSED: return true;
 	case SB_E_CONNECT:
 	case SB_E_TIMEOUT:
 	case SB_E_PROTO:
 	case SB_E_SYS:
-	case SB_E_UNAVAILABLE:
-		return t->connected;
-	default:
-		return false;
+	case SB_E_UNAVAILABLE: return t->connected;
+	default: return false;
 	}
 }
 
@@ -109,14 +111,18 @@ give_up(const struct sb_retry *t, int code, struct sb_error *err)
 
 	memcpy(old, err->msg, sizeof old);
 	if (t->connected)
-		sb_fail(err, code, "%.380s; %d tries got no further: run it again to go on, or with --timeout to try for longer", old,
-			t->failures);
+		sb_fail(err, code,
+			"%.380s; %d tries got no further: run it again to go on, or with --timeout "
+			"to try for longer",
+			old, t->failures);
 	else
-		sb_fail(err, code, "%.400s; %d tries: sbsync doctor looks for the reason", old, t->failures);
+		sb_fail(err, code, "%.400s; %d tries: sbsync doctor looks for the reason", old,
+			t->failures);
 }
 
 bool
-sb_retry_again(struct sb_retry *t, int code, const struct sb_sync_opts *o, struct sb_error *err, struct sb_sync_result *res)
+sb_retry_again(struct sb_retry *t, int code, const struct sb_sync_opts *o, struct sb_error *err,
+	struct sb_sync_result *res)
 {
 	struct pollfd p = { .fd = sb_cancel_fd(o->cancel), .events = POLLIN };
 	int64_t pause;
@@ -133,8 +139,8 @@ sb_retry_again(struct sb_retry *t, int code, const struct sb_sync_opts *o, struc
 	pause = t->failures > 8 ? PAUSE_MAX_MS : PAUSE_MIN_MS << t->failures;
 	if (pause > PAUSE_MAX_MS)
 		pause = PAUSE_MAX_MS;
-	sb_log(&o->log, SB_LOG_WARN, "connect", "%s; going on in %lld.%lld s", err->msg, (long long)pause / 1000,
-		(long long)pause / 100 % 10);
+	sb_log(&o->log, SB_LOG_WARN, "connect", "%s; going on in %lld.%lld s", err->msg,
+		(long long)pause / 1000, (long long)pause / 100 % 10);
 	(void)poll(&p, 1, (int)pause);
 	if (sb_cancel_requested(o->cancel))
 		return false;

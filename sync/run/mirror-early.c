@@ -12,8 +12,8 @@
 #include <sync/scan/ignore.h>
 
 /*
- * The local scan while the connection is made, which takes round trips and hardly a processor. The thread has the replica,
- * the rules and the progress callback for itself until it is joined.
+ * The local scan while the connection is made, which takes round trips and hardly a processor. The
+ * thread has the replica, the rules and the progress callback for itself until it is joined.
  */
 struct mirror_early {
 	struct mirror *m;
@@ -42,7 +42,9 @@ copy_rules(const struct sb_rules *rules)
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 
 	sb_buf_init(&b, 16u << 20);
-	return sb_rules_encode(rules, &b, NULL) == 0 && !b.failed ? sb_rules_decode(b.data, b.len, NULL) : NULL;
+	return sb_rules_encode(rules, &b, NULL) == 0 && !b.failed ?
+		sb_rules_decode(b.data, b.len, NULL) :
+		NULL;
 }
 
 static void
@@ -62,7 +64,10 @@ mirror_early_start(struct mirror *m, bool source)
 
 	if (!e)
 		return;
-	*e = (struct mirror_early){ .m = m, .source = source, .stop = sb_cancel_new(NULL), .done = eventfd(0, EFD_CLOEXEC),
+	*e = (struct mirror_early){ .m = m,
+		.source = source,
+		.stop = sb_cancel_new(NULL),
+		.done = eventfd(0, EFD_CLOEXEC),
 		.given = copy_rules(m->rules) };
 	if (!e->stop || e->done < 0 || !e->given) {
 		early_free(e);
@@ -87,7 +92,8 @@ int
 mirror_early_join(struct mirror *m, struct sb_error *err)
 {
 	struct mirror_early *e = m->early;
-	struct pollfd p[] = { { .fd = e->done, .events = POLLIN }, { .fd = sb_cancel_fd(m->o->cancel), .events = POLLIN } };
+	struct pollfd p[] = { { .fd = e->done, .events = POLLIN },
+		{ .fd = sb_cancel_fd(m->o->cancel), .events = POLLIN } };
 	int r;
 
 	/* Interrupted by a signal: look again. */

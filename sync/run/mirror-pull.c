@@ -41,7 +41,10 @@ mask_entry(const char *path, size_t len, struct sb_entry *e, void *arg)
 	return 0;
 }
 
-/* Changes that would make this machine run what the sandbox wants are left out; others of that kind are told. */
+/*
+ * Changes that would make this machine run what the sandbox wants are left out; others of that kind
+ * are told.
+ */
 static int
 guard_diff(struct mirror *m, struct sb_diff *d, struct sb_error *err)
 {
@@ -51,30 +54,39 @@ guard_diff(struct mirror *m, struct sb_diff *d, struct sb_error *err)
 	for (size_t i = 0; i < d->n && r == 0; i++) {
 		struct sb_change *c = &d->v[i];
 		const struct sb_entry *old = sb_manifest_find(m->local->scan.manifest, c->path);
-		bool redirects = sb_guard_redirects(old ? old->type : 0, c->del ? 0 : c->entry.type);
+		bool redirects =
+			sb_guard_redirects(old ? old->type : 0, c->del ? 0 : c->entry.type);
 		enum sb_guard g = sb_guard_path(c->path, redirects);
 
 		if (g == SB_GUARD_GIT && !m->o->trust_git_config) {
 			r = sb_result_note(&m->res->conflicts, c->path, NULL,
-				"changes git's configuration or hooks: not taken from a sandbox (--trust-git-config takes it)", err);
+				"changes git's configuration or hooks: not taken from a sandbox "
+				"(--trust-git-config takes it)",
+				err);
 			continue;
 		}
-		if (!c->del && c->entry.type == SB_ENTRY_LINK && sb_guard_escapes(c->path, c->target)) {
-			r = sb_result_note(&m->res->escaping_links, c->path, NULL, "leads out of the root", err);
+		if (!c->del && c->entry.type == SB_ENTRY_LINK &&
+			sb_guard_escapes(c->path, c->target)) {
+			r = sb_result_note(&m->res->escaping_links, c->path, NULL,
+				"leads out of the root", err);
 			if (m->o->no_escaping_links)
 				continue;
 		}
 		if (r == 0 && g == SB_GUARD_AUTOEXEC && !c->del && c->entry.type != SB_ENTRY_DIR)
-			r = sb_result_note(&m->res->auto_exec, c->path, NULL, "may run by itself", err);
+			r = sb_result_note(&m->res->auto_exec, c->path, NULL, "may run by itself",
+				err);
 		d->v[kept++] = *c;
 	}
 	d->n = kept;
 	return r;
 }
 
-/* Offers what we hold: old versions with their signatures, beginnings from an interrupted transfer. */
+/*
+ * Offers what we hold: old versions with their signatures, beginnings from an interrupted transfer.
+ */
 static int
-fill_want(struct mirror *m, const struct sb_stage *st, const struct sb_change *ch, struct sb_want *w, struct sb_error *err)
+fill_want(struct mirror *m, const struct sb_stage *st, const struct sb_change *ch,
+	struct sb_want *w, struct sb_error *err)
 {
 	const struct sb_entry *old = sb_manifest_find(m->local->scan.manifest, ch->path);
 
@@ -82,11 +94,13 @@ fill_want(struct mirror *m, const struct sb_stage *st, const struct sb_change *c
 		w->base = old->digest;
 		w->base_size = old->size;
 		if (old->size >= SB_DELTA_MIN_SIZE && ch->entry.size >= SB_DELTA_MIN_SIZE) {
-			sb_autoclose int fd = sb_path_open(m->local->rootfd, ch->path, O_RDONLY | O_NONBLOCK, 0, NULL);
+			sb_autoclose int fd = sb_path_open(m->local->rootfd, ch->path,
+				O_RDONLY | O_NONBLOCK, 0, NULL);
 			sb_auto(sb_buf) struct sb_buf sig = { 0 };
 
 			sb_buf_init(&sig, 64u << 20);
-			if (fd >= 0 && sb_delta_sign(fd, old->size, &sig, m->o->cancel, NULL) == 0) {
+			if (fd >= 0 &&
+				sb_delta_sign(fd, old->size, &sig, m->o->cancel, NULL) == 0) {
 				w->sig = sb_buf_detach(&sig, &w->sig_len);
 				if (!w->sig)
 					return sb_fail(err, SB_E_NOMEM, "signature: out of memory");
@@ -94,7 +108,8 @@ fill_want(struct mirror *m, const struct sb_stage *st, const struct sb_change *c
 		}
 	}
 	for (size_t i = 0; ch->entry.size > PARTIAL_MIN && i < st->n_left; i++)
-		if (st->left[i].size >= PARTIAL_MIN && st->left[i].size < ch->entry.size && st->left[i].size > w->have) {
+		if (st->left[i].size >= PARTIAL_MIN && st->left[i].size < ch->entry.size &&
+			st->left[i].size > w->have) {
 			w->have = st->left[i].size;
 			w->have_digest = st->left[i].digest;
 		}
@@ -141,7 +156,9 @@ take_data(struct mirror *m, struct sb_recv *recv, struct sb_error *err)
 		case SB_MSG_PROOF: return 0;
 		case SB_MSG_ROWS: r = sb_recv_rows(recv, p, len, err); break;
 		case SB_MSG_DATA: r = sb_inflow_run(m->link->w, recv, false, p, len, err); break;
-		default: r = sb_fail(err, SB_E_PROTO, "the far side sent message %u instead of data", type);
+		default:
+			r = sb_fail(err, SB_E_PROTO, "the far side sent message %u instead of data",
+				type);
 		}
 		if (r < 0)
 			return r;
@@ -149,14 +166,15 @@ take_data(struct mirror *m, struct sb_recv *recv, struct sb_error *err)
 }
 
 static int
-plan_into(struct mirror *m, struct sb_recv *recv, const struct sb_stage *st, struct sb_want_list *wants,
-	struct sb_error *err)
+plan_into(struct mirror *m, struct sb_recv *recv, const struct sb_stage *st,
+	struct sb_want_list *wants, struct sb_error *err)
 {
 	int r = 0;
 
 	for (size_t at = 0; r == 0 && at < m->plan.diff.n;) {
 		size_t n = sb_plan_piece_len(&m->plan, at, PIECE);
-		struct sb_plan_piece piece = { .diff = { .v = m->plan.diff.v + at, .n = n }, .steps = m->plan.steps + at };
+		struct sb_plan_piece piece = { .diff = { .v = m->plan.diff.v + at, .n = n },
+			.steps = m->plan.steps + at };
 
 		r = sb_recv_plan(recv, &piece, err);
 		for (size_t i = at; r == 0 && i < at + n; i++) {
@@ -207,7 +225,8 @@ transfer(struct mirror *m, struct sb_recv *recv, struct sb_want_list *wants, str
 }
 
 int
-mirror_plan_pull(struct mirror *m, struct sb_diff *d, const struct sb_stage *st, struct sb_error *err)
+mirror_plan_pull(struct mirror *m, struct sb_diff *d, const struct sb_stage *st,
+	struct sb_error *err)
 {
 	struct sb_plan_opts po = SB_PLAN_OPTS_INIT;
 	struct sb_have *have = calloc(st->n_left + 1, sizeof *have);
@@ -221,7 +240,8 @@ mirror_plan_pull(struct mirror *m, struct sb_diff *d, const struct sb_stage *st,
 	po.n_have = st->n_left;
 	r = sb_plan_make(d, m->local->scan.manifest, &po, &m->plan, err);
 	if (r == 0)
-		r = sb_plan_check_brake(&m->plan, m->local->scan.manifest, m->o->max_delete, m->near_name, err);
+		r = sb_plan_check_brake(&m->plan, m->local->scan.manifest, m->o->max_delete,
+			m->near_name, err);
 	free(have);
 	return r;
 }
@@ -229,7 +249,8 @@ mirror_plan_pull(struct mirror *m, struct sb_diff *d, const struct sb_stage *st,
 static enum sb_durability
 durability(const struct mirror *m)
 {
-	return m->o->durability == SB_SYNC_DURABLE_DEFAULT ? SB_DURABLE_FULL : (enum sb_durability)m->o->durability;
+	return m->o->durability == SB_SYNC_DURABLE_DEFAULT ? SB_DURABLE_FULL :
+							     (enum sb_durability)m->o->durability;
 }
 
 /* What is free where the root is, or will be. */
@@ -249,25 +270,33 @@ room_here(const char *root)
 	return at ? (uint64_t)vfs.f_bavail * vfs.f_frsize : UINT64_MAX;
 }
 
-/* The sandbox may announce any size, and holes cost it nothing: the sum must have some relation to the room there is. */
+/*
+ * The sandbox may announce any size, and holes cost it nothing: the sum must have some relation to
+ * the room there is.
+ */
 static int
 check_room(const struct mirror *m, struct sb_error *err)
 {
 	uint64_t room = room_here(m->local->root), sum = 0;
 
 	for (size_t i = 0; i < m->plan.diff.n; i++) {
-		uint64_t size = m->plan.steps[i].method == SB_METHOD_DATA ? m->plan.diff.v[i].entry.size : 0;
+		uint64_t size = m->plan.steps[i].method == SB_METHOD_DATA ?
+			m->plan.diff.v[i].entry.size :
+			0;
 
 		sum = size > UINT64_MAX - sum ? UINT64_MAX : sum + size;
 	}
 	if (sum > room && sum - room > HOLES_MAX)
-		return sb_fail(err, SB_E_NOSPACE, "%s has files of %llu bytes to send, %llu are free here: make room or exclude them; nothing was changed",
+		return sb_fail(err, SB_E_NOSPACE,
+			"%s has files of %llu bytes to send, %llu are free here: make room or "
+			"exclude them; nothing was changed",
 			m->far_name, (unsigned long long)sum, (unsigned long long)room);
 	return 0;
 }
 
 int
-mirror_receive_plan(struct mirror *m, struct sb_stage *stage, struct sb_commit_result *res, struct sb_error *err)
+mirror_receive_plan(struct mirror *m, struct sb_stage *stage, struct sb_commit_result *res,
+	struct sb_error *err)
 {
 	struct sb_recv_opts ro = SB_RECV_OPTS_INIT;
 	sb_auto(sb_want_list) struct sb_want_list wants = { 0 };
@@ -318,7 +347,10 @@ mirror_pull(struct mirror *m, struct sb_error *err)
 	bool known = !(m->remote.reply.flags & SB_SCAN_LAZY);
 	int r;
 
-	/* Kept as the far side named it, before modes are masked: the next run's exchange starts from it. */
+	/*
+	 * Kept as the far side named it, before modes are masked: the next run's exchange starts
+	 * from it.
+	 */
 	if (!m->o->dry_run && known && !(m->remote.reply.flags & SB_SCAN_BASE_KNOWN)) {
 		struct sb_manifest *copy = sb_manifest_copy(m->remote.manifest, err);
 
@@ -348,7 +380,8 @@ mirror_pull(struct mirror *m, struct sb_error *err)
 	m->res->entries = m->remote.manifest->count;
 	if (m->o->dry_run)
 		return sb_result_changes(m->res, &m->plan, m->local->scan.manifest, "local", err);
-	if (!m->plan.diff.n && m->local->rootfd >= 0 && m->local->scan.manifest->root.mtime == m->remote.reply.root_mtime) {
+	if (!m->plan.diff.n && m->local->rootfd >= 0 &&
+		m->local->scan.manifest->root.mtime == m->remote.reply.root_mtime) {
 		if (m->local->scan.hashed_files)
 			sb_replica_save_cache(m->local, m->local->scan.manifest);
 		sb_commit_drop_leftovers(m->local->rootfd, &m->local->log);

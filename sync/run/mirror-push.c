@@ -16,7 +16,10 @@
 #define SIG_MIN SB_DELTA_MIN_SIZE
 #define PARTIAL_MIN (1u << 20)
 
-/* Signatures of the receiver's copies, for files that are worth a delta and whose old bytes we do not have. */
+/*
+ * Signatures of the receiver's copies, for files that are worth a delta and whose old bytes we do
+ * not have.
+ */
 struct sigs {
 	struct sb_strlist paths;
 	struct sb_buf blob;
@@ -51,9 +54,11 @@ request_sigs(struct mirror *m, struct sigs *s, struct sb_error *err)
 		if (m->plan.steps[i].method != SB_METHOD_DATA || ch->entry.size < SIG_MIN)
 			continue;
 		old = sb_manifest_find(m->remote.manifest, ch->path);
-		if (!old || old->type != SB_ENTRY_FILE || old->size < SIG_MIN || (store && sb_store_has(store, &old->digest)))
+		if (!old || old->type != SB_ENTRY_FILE || old->size < SIG_MIN ||
+			(store && sb_store_has(store, &old->digest)))
 			continue;
-		if (ch->entry.size > SB_RECIPE_MIN_SIZE && recipes >= 0 && sb_recipe_has(recipes, &old->digest))
+		if (ch->entry.size > SB_RECIPE_MIN_SIZE && recipes >= 0 &&
+			sb_recipe_has(recipes, &old->digest))
 			continue;
 		r = sb_strlist_add(&s->paths, ch->path, err);
 	}
@@ -86,7 +91,8 @@ request_sigs(struct mirror *m, struct sigs *s, struct sb_error *err)
 
 /* What the receiver holds that helps with this file. */
 static void
-fill_want(struct mirror *m, const struct sigs *s, size_t *at, const struct sb_change *ch, struct sb_want *w)
+fill_want(struct mirror *m, const struct sigs *s, size_t *at, const struct sb_change *ch,
+	struct sb_want *w)
 {
 	const struct sb_entry *old = sb_manifest_find(m->remote.manifest, ch->path);
 
@@ -105,7 +111,8 @@ fill_want(struct mirror *m, const struct sigs *s, size_t *at, const struct sb_ch
 	if (ch->entry.size <= PARTIAL_MIN)
 		return;
 	for (size_t i = 0; i < m->remote.n_have; i++)
-		if (m->remote.have[i].size >= PARTIAL_MIN && m->remote.have[i].size < ch->entry.size &&
+		if (m->remote.have[i].size >= PARTIAL_MIN &&
+			m->remote.have[i].size < ch->entry.size &&
 			m->remote.have[i].size > w->have) {
 			w->have = m->remote.have[i].size;
 			w->have_digest = m->remote.have[i].digest;
@@ -124,8 +131,8 @@ on_progress(uint64_t files, uint64_t bytes, void *arg)
 }
 
 static int
-send_piece(struct mirror *m, struct sb_sender *s, const struct sigs *sigs, size_t *sig_at, size_t from, size_t n,
-	struct sb_error *err)
+send_piece(struct mirror *m, struct sb_sender *s, const struct sigs *sigs, size_t *sig_at,
+	size_t from, size_t n, struct sb_error *err)
 {
 	struct sb_diff part = { .v = m->plan.diff.v + from, .n = n };
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
@@ -194,10 +201,16 @@ send_needed(struct mirror *m, const struct sb_strlist *need, struct sb_error *er
 	int r = s ? 0 : SB_E_NOMEM;
 
 	for (size_t i = 0; r == 0 && i < need->n; i++) {
-		struct sb_want w = { .path = need->v[i], .source = (char *)mirror_source(m, need->v[i]), .whole = true };
-		struct sb_entry *e = sb_manifest_find(m->local->scan.manifest, w.source ? w.source : w.path);
+		struct sb_want w = { .path = need->v[i],
+			.source = (char *)mirror_source(m, need->v[i]),
+			.whole = true };
+		struct sb_entry *e =
+			sb_manifest_find(m->local->scan.manifest, w.source ? w.source : w.path);
 
-		/* In a two-way sync the far side may need what only it had: then it is lost to this run, not to the next. */
+		/*
+		 * In a two-way sync the far side may need what only it had: then it is lost to this
+		 * run, not to the next.
+		 */
 		if (e && e->type == SB_ENTRY_FILE)
 			r = sb_sender_file(s, &w, e, err);
 		else
@@ -238,16 +251,19 @@ keep_recipes(struct mirror *m)
 		const struct sb_entry *e, *old;
 		sb_autoclose int fd = -1;
 
-		if (m->plan.steps[i].method != SB_METHOD_DATA || ch->entry.size <= SB_RECIPE_MIN_SIZE || mirror_source(m, ch->path))
+		if (m->plan.steps[i].method != SB_METHOD_DATA ||
+			ch->entry.size <= SB_RECIPE_MIN_SIZE || mirror_source(m, ch->path))
 			continue;
 		e = sb_manifest_find(m->local->scan.manifest, ch->path);
-		if (!e || e->type != SB_ENTRY_FILE || !sb_digest_known(&e->digest) || sb_recipe_has(recipes, &e->digest))
+		if (!e || e->type != SB_ENTRY_FILE || !sb_digest_known(&e->digest) ||
+			sb_recipe_has(recipes, &e->digest))
 			continue;
 		old = sb_manifest_find(m->remote.manifest, ch->path);
 		fd = sb_path_open(m->local->rootfd, ch->path, O_RDONLY | O_NONBLOCK, 0, NULL);
 		if (fd >= 0)
 			(void)sb_recipe_keep(recipes, &e->digest, fd, e->size,
-				old && old->type == SB_ENTRY_FILE ? &old->digest : NULL, m->o->cancel, NULL);
+				old && old->type == SB_ENTRY_FILE ? &old->digest : NULL,
+				m->o->cancel, NULL);
 	}
 }
 
@@ -273,7 +289,8 @@ finish(struct mirror *m, struct sb_commit_result *res, struct sb_error *err)
 		if (r < 0)
 			return r;
 		if (type != SB_MSG_NEED && type != SB_MSG_RESULT)
-			return sb_fail(err, SB_E_PROTO, "the far side answered the commit with message %u", type);
+			return sb_fail(err, SB_E_PROTO,
+				"the far side answered the commit with message %u", type);
 		r = sb_wire_recv_blob(m->link->w, type, p, len, 1u << 30, &b, err);
 		if (r == 0)
 			r = sb_wire_expect(m->link->w, SB_MSG_PROOF, &p, &len, err);
@@ -311,7 +328,8 @@ mirror_hash_rest(struct mirror *m, struct sb_error *err)
 		return 0;
 	so.cancel = m->o->cancel;
 	so.jobs = m->o->jobs;
-	r = sb_scan_hash_rest(m->local->rootfd, &so, &m->local->scan, all ? NULL : not_streamed, NULL, err);
+	r = sb_scan_hash_rest(m->local->rootfd, &so, &m->local->scan, all ? NULL : not_streamed,
+		NULL, err);
 	if (r == 0 && m->local->scan.unhashed)
 		r = sb_manifest_finish(m->local->scan.manifest, err);
 	return r;
@@ -326,7 +344,9 @@ mirror_plan_push(struct mirror *m, struct sb_diff *d, struct sb_error *err)
 	po.have = m->remote.have;
 	po.n_have = m->remote.n_have;
 	r = sb_plan_make(d, m->remote.manifest, &po, &m->plan, err);
-	return r < 0 ? r : sb_plan_check_brake(&m->plan, m->remote.manifest, m->o->max_delete, m->far_name, err);
+	return r < 0 ? r :
+		       sb_plan_check_brake(&m->plan, m->remote.manifest, m->o->max_delete,
+			       m->far_name, err);
 }
 
 int
@@ -336,8 +356,10 @@ mirror_send_plan(struct mirror *m, struct sb_commit_result *res, struct sb_error
 	int r;
 
 	if (m->plan.data_bytes > m->remote.reply.free_bytes && m->remote.reply.free_bytes)
-		return sb_fail(err, SB_E_NOSPACE, "%s needs %llu bytes, %llu are free: make room there; nothing was changed", m->far_name,
-			(unsigned long long)m->plan.data_bytes, (unsigned long long)m->remote.reply.free_bytes);
+		return sb_fail(err, SB_E_NOSPACE,
+			"%s needs %llu bytes, %llu are free: make room there; nothing was changed",
+			m->far_name, (unsigned long long)m->plan.data_bytes,
+			(unsigned long long)m->remote.reply.free_bytes);
 	mirror_phase(m, SB_PHASE_TRANSFER);
 	m->progress.files_total = m->plan.n_data;
 	m->progress.bytes_total = m->plan.data_bytes;
@@ -376,7 +398,8 @@ root_differs(const struct mirror *m)
 {
 	const struct sb_entry *root = &m->local->scan.manifest->root;
 
-	return (m->remote.reply.flags & SB_SCAN_MISSING) || m->remote.reply.root_mtime != root->mtime ||
+	return (m->remote.reply.flags & SB_SCAN_MISSING) ||
+		m->remote.reply.root_mtime != root->mtime ||
 		m->remote.reply.root_mode != root->mode;
 }
 
@@ -410,7 +433,8 @@ mirror_push(struct mirror *m, struct sb_error *err)
 	}
 	m->set_root = true;
 	r = mirror_send_plan(m, &res, err);
-	sb_plan_free(&m->plan); /* of a large tree it is as large as the manifest, which is encoded next */
+	sb_plan_free(&m->plan); /* of a large tree it is as large as the manifest, which is encoded
+				   next */
 	if (r == 0)
 		r = sb_manifest_finish(m->local->scan.manifest, err);
 	if (r < 0)

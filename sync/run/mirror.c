@@ -45,7 +45,8 @@ mirror_keep_unseen(struct sb_diff *d, const struct sb_skipped *v, size_t n)
 		for (size_t k = 0; d->v[i].del && k < n && !unseen; k++) {
 			size_t len = strlen(v[k].path);
 
-			unseen = strncmp(d->v[i].path, v[k].path, len) == 0 && (!d->v[i].path[len] || d->v[i].path[len] == '/');
+			unseen = strncmp(d->v[i].path, v[k].path, len) == 0 &&
+				(!d->v[i].path[len] || d->v[i].path[len] == '/');
 		}
 		if (!unseen)
 			d->v[kept++] = d->v[i];
@@ -95,7 +96,8 @@ mirror_add_rules(const struct sb_sync_opts *o, struct sb_rules *rules, struct sb
 		sb_buf_init(&b, 0);
 		r = sb_file_read(AT_FDCWD, o->exclude_from[i], 1u << 20, &b, err);
 		if (r == 0)
-			r = sb_rules_add_file(rules, SB_RULES_FROM_FILE, "", (const char *)b.data, b.len, err);
+			r = sb_rules_add_file(rules, SB_RULES_FROM_FILE, "", (const char *)b.data,
+				b.len, err);
 		if (r < 0)
 			return sb_wrap(err, r, "--exclude-from %s", o->exclude_from[i]);
 	}
@@ -104,15 +106,18 @@ mirror_add_rules(const struct sb_sync_opts *o, struct sb_rules *rules, struct sb
 	return r;
 }
 
-/* The rules of the last run, when they grew from the same options: the agent can begin to scan with them at once. */
+/*
+ * The rules of the last run, when they grew from the same options: the agent can begin to scan with
+ * them at once.
+ */
 static struct sb_rules *
 last_rules(struct sb_replica *local, const struct sb_digest *given)
 {
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 
 	sb_buf_init(&b, 0);
-	if (local->statefd < 0 || sb_file_read(local->statefd, "rules", 16u << 20, &b, NULL) < 0 || b.len < 16 ||
-		memcmp(b.data, given->b, 16) != 0)
+	if (local->statefd < 0 || sb_file_read(local->statefd, "rules", 16u << 20, &b, NULL) < 0 ||
+		b.len < 16 || memcmp(b.data, given->b, 16) != 0)
 		return NULL;
 	return sb_rules_decode(b.data + 16, b.len - 16, NULL);
 }
@@ -129,8 +134,8 @@ keep_rules(struct sb_replica *local, const struct sb_digest *given, const struct
 }
 
 int
-mirror_open_local(struct mirror *m, const char *root, const uint8_t pair[16], bool create, bool readonly,
-	struct sb_error *err)
+mirror_open_local(struct mirror *m, const char *root, const uint8_t pair[16], bool create,
+	bool readonly, struct sb_error *err)
 {
 	struct sb_replica_opts o = SB_REPLICA_OPTS_INIT;
 
@@ -190,7 +195,10 @@ is_empty_dir(const char *path)
 	return d != NULL;
 }
 
-/* Starts the agent on its scan with the best rules known, scans here, then makes sure both used the same rules. */
+/*
+ * Starts the agent on its scan with the best rules known, scans here, then makes sure both used the
+ * same rules.
+ */
 int
 mirror_scan_both(struct mirror *m, struct sb_begin *b, bool source, struct sb_error *err)
 {
@@ -210,7 +218,10 @@ mirror_scan_both(struct mirror *m, struct sb_begin *b, bool source, struct sb_er
 		b->base = m->local->base->id;
 	if (!source && is_empty_dir(m->local->root))
 		b->flags |= SB_BEGIN_LAZY;
-	/* In a session it is our own agent as well, of a sync that was canceled or killed: the session's lock is here. */
+	/*
+	 * In a session it is our own agent as well, of a sync that was canceled or killed: the
+	 * session's lock is here.
+	 */
 	if ((m->retry && m->retry->was_lost) || (b->flags & SB_BEGIN_SESSION))
 		b->flags |= SB_BEGIN_AGAIN;
 	r = sb_peer_begin(m->link, b, guess ? guess : asked, err);
@@ -230,7 +241,8 @@ mirror_scan_both(struct mirror *m, struct sb_begin *b, bool source, struct sb_er
 		struct sb_manifest *known = NULL;
 
 		keep_rules(m->local, &given, m->rules);
-		r = sb_peer_wait(m->link, sb_digest_known(&b->base) ? &m->local->base : &known, NULL, &old, err);
+		r = sb_peer_wait(m->link, sb_digest_known(&b->base) ? &m->local->base : &known,
+			NULL, &old, err);
 		if (r < 0)
 			return r;
 		sb_manifest_free(sb_steal(&m->local->base));
@@ -246,7 +258,8 @@ mirror_scan_both(struct mirror *m, struct sb_begin *b, bool source, struct sb_er
 }
 
 static int
-run(struct mirror *m, const struct sb_endpoint *src, const struct sb_endpoint *dst, struct sb_error *err)
+run(struct mirror *m, const struct sb_endpoint *src, const struct sb_endpoint *dst,
+	struct sb_error *err)
 {
 	bool push = src->kind == SB_ENDPOINT_LOCAL;
 	const struct sb_endpoint *here = push ? src : dst, *there = push ? dst : src;
@@ -256,10 +269,14 @@ run(struct mirror *m, const struct sb_endpoint *src, const struct sb_endpoint *d
 	char show[512];
 	int r;
 
-	m->res->direction = there->kind == SB_ENDPOINT_LOCAL ? "local" : push ? "to_runtime" : "from_runtime";
+	m->res->direction = there->kind == SB_ENDPOINT_LOCAL ? "local" :
+		push                                         ? "to_runtime" :
+							       "from_runtime";
 	sb_buf_init(&id, 64u << 10);
 	sb_buf_addf(&id, "mirror:%d:%s:", push, here->path);
-	sb_buf_add_str(&id, there->kind == SB_ENDPOINT_LOCAL ? there->path : sb_endpoint_show(there, show, sizeof show));
+	sb_buf_add_str(&id,
+		there->kind == SB_ENDPOINT_LOCAL ? there->path :
+						   sb_endpoint_show(there, show, sizeof show));
 	r = sb_buf_check(&id, "pair", err);
 	if (r < 0)
 		return r;
@@ -267,8 +284,12 @@ run(struct mirror *m, const struct sb_endpoint *src, const struct sb_endpoint *d
 	memcpy(b.pair, pair.b, sizeof b.pair);
 	b.root = there->path;
 	b.flags = (push ? SB_BEGIN_CREATE : 0) | (push && !m->o->dry_run ? 0 : SB_BEGIN_READONLY) |
-		(m->o->checksum ? SB_BEGIN_CHECKSUM : 0) | (m->o->cross_mounts ? SB_BEGIN_CROSS : 0);
-	/* Between two directories of one machine nothing is gained by finding out what changed inside a file. */
+		(m->o->checksum ? SB_BEGIN_CHECKSUM : 0) |
+		(m->o->cross_mounts ? SB_BEGIN_CROSS : 0);
+	/*
+	 * Between two directories of one machine nothing is gained by finding out what changed
+	 * inside a file.
+	 */
 	m->near = there->kind == SB_ENDPOINT_LOCAL;
 	m->no_delta = m->o->no_delta || (m->near && !m->o->always_delta);
 	r = mirror_open_local(m, here->path, b.pair, !push, push || m->o->dry_run, err);
@@ -282,7 +303,8 @@ run(struct mirror *m, const struct sb_endpoint *src, const struct sb_endpoint *d
 		r = mirror_scan_both(m, &b, push, err);
 	mirror_early_stop(m);
 	if (r == 0)
-		r = sb_result_skipped(m->res, m->local->scan.skipped, m->local->scan.n_skipped, err);
+		r = sb_result_skipped(m->res, m->local->scan.skipped, m->local->scan.n_skipped,
+			err);
 	if (r == 0)
 		r = sb_result_skipped(m->res, m->remote.skipped, m->remote.n_skipped, err);
 	if (r == 0 && push)
@@ -298,7 +320,10 @@ run(struct mirror *m, const struct sb_endpoint *src, const struct sb_endpoint *d
 	return r;
 }
 
-/* The absolute path of something that may not be there yet: its nearest existing directory resolved, the rest as written. */
+/*
+ * The absolute path of something that may not be there yet: its nearest existing directory
+ * resolved, the rest as written.
+ */
 char *
 mirror_absolute(const char *path, struct sb_error *err)
 {
@@ -333,7 +358,8 @@ inside(const char *path, const char *dir)
 {
 	size_t n = strlen(dir);
 
-	return strncmp(path, dir, n) == 0 && (path[n] == '/' || !path[n] || (n && dir[n - 1] == '/'));
+	return strncmp(path, dir, n) == 0 &&
+		(path[n] == '/' || !path[n] || (n && dir[n - 1] == '/'));
 }
 
 static int
@@ -342,7 +368,8 @@ check_paths(struct sb_endpoint *src, struct sb_endpoint *dst, struct sb_error *e
 	struct stat st;
 
 	if (src->kind == SB_ENDPOINT_SSH && dst->kind == SB_ENDPOINT_SSH)
-		return sb_fail(err, SB_E_USAGE, "both ends are remote: run sbsync on one of the two machines");
+		return sb_fail(err, SB_E_USAGE,
+			"both ends are remote: run sbsync on one of the two machines");
 	for (int i = 0; i < 2; i++) {
 		struct sb_endpoint *e = i ? dst : src;
 		char *abs;
@@ -366,14 +393,17 @@ check_paths(struct sb_endpoint *src, struct sb_endpoint *dst, struct sb_error *e
 	if (src->kind != SB_ENDPOINT_LOCAL || dst->kind != SB_ENDPOINT_LOCAL)
 		return 0;
 	if (inside(dst->path, src->path))
-		return sb_fail(err, SB_E_INVAL, "destination %s is inside source %s", dst->path, src->path);
+		return sb_fail(err, SB_E_INVAL, "destination %s is inside source %s", dst->path,
+			src->path);
 	if (inside(src->path, dst->path))
-		return sb_fail(err, SB_E_INVAL, "source %s is inside destination %s", src->path, dst->path);
+		return sb_fail(err, SB_E_INVAL, "source %s is inside destination %s", src->path,
+			dst->path);
 	return 0;
 }
 
 static int
-attempt(const struct sb_endpoint *from, const struct sb_endpoint *to, struct mirror m, struct sb_error *err)
+attempt(const struct sb_endpoint *from, const struct sb_endpoint *to, struct mirror m,
+	struct sb_error *err)
 {
 	int r;
 
@@ -391,7 +421,8 @@ attempt(const struct sb_endpoint *from, const struct sb_endpoint *to, struct mir
 }
 
 static int
-attempts(const struct sb_endpoint *from, const struct sb_endpoint *to, struct mirror m, struct sb_error *err)
+attempts(const struct sb_endpoint *from, const struct sb_endpoint *to, struct mirror m,
+	struct sb_error *err)
 {
 	int r;
 
@@ -402,11 +433,12 @@ attempts(const struct sb_endpoint *from, const struct sb_endpoint *to, struct mi
 }
 
 /*
- * Files that changed while they were read may be calm by now. Not where something at the destination was left alone because
- * it had changed meanwhile: that is for the user to see first.
+ * Files that changed while they were read may be calm by now. Not where something at the
+ * destination was left alone because it had changed meanwhile: that is for the user to see first.
  */
 static int
-look_again(const struct sb_endpoint *from, const struct sb_endpoint *to, struct mirror m, struct sb_error *err)
+look_again(const struct sb_endpoint *from, const struct sb_endpoint *to, struct mirror m,
+	struct sb_error *err)
 {
 	struct sb_sync_result before = *m.res;
 	int r;
@@ -423,13 +455,17 @@ look_again(const struct sb_endpoint *from, const struct sb_endpoint *to, struct 
 }
 
 int
-sb_sync_mirror(const char *src, const char *dst, const struct sb_sync_opts *opts, struct sb_sync_result *out,
-	struct sb_error *err)
+sb_sync_mirror(const char *src, const char *dst, const struct sb_sync_opts *opts,
+	struct sb_sync_result *out, struct sb_error *err)
 {
 	struct sb_sync_opts o = *opts;
 	struct sb_limit limit;
 	struct sb_retry retry = { 0 };
-	struct mirror m = { .o = &o, .retry = &retry, .res = out, .near_name = src, .far_name = dst };
+	struct mirror m = { .o = &o,
+		.retry = &retry,
+		.res = out,
+		.near_name = src,
+		.far_name = dst };
 	sb_auto(sb_endpoint) struct sb_endpoint from = { 0 }, to = { 0 };
 	struct sb_error own = { 0 };
 	int64_t start = sb_now_ms();

@@ -35,7 +35,8 @@ sb_sync_result_free(struct sb_sync_result *r)
 }
 
 int
-sb_result_note(struct sb_sync_notes *l, const char *path, const char *saved_as, const char *why, struct sb_error *err)
+sb_result_note(struct sb_sync_notes *l, const char *path, const char *saved_as, const char *why,
+	struct sb_error *err)
 {
 	if (l->n == l->cap) {
 		size_t cap = l->cap ? l->cap * 2 : 16;
@@ -60,7 +61,8 @@ sb_result_note(struct sb_sync_notes *l, const char *path, const char *saved_as, 
 const char *
 sb_phase_name(enum sb_phase p)
 {
-	static const char *const names[] = { "connect", "scan", "exchange", "transfer", "commit", "done" };
+	static const char *const names[] = { "connect", "scan", "exchange", "transfer", "commit",
+		"done" };
 
 	return (unsigned)p < sizeof names / sizeof names[0] ? names[p] : "unknown";
 }
@@ -84,10 +86,11 @@ what_of(const struct sb_change *c, const struct sb_step *s, const struct sb_mani
 }
 
 int
-sb_result_changes(struct sb_sync_result *res, const struct sb_plan *p, const struct sb_manifest *at, const char *side,
-	struct sb_error *err)
+sb_result_changes(struct sb_sync_result *res, const struct sb_plan *p, const struct sb_manifest *at,
+	const char *side, struct sb_error *err)
 {
-	struct sb_sync_change *v = realloc(res->changes, (res->n_changes + p->diff.n + 1) * sizeof *v);
+	struct sb_sync_change *v =
+		realloc(res->changes, (res->n_changes + p->diff.n + 1) * sizeof *v);
 
 	if (!v)
 		return sb_fail(err, SB_E_NOMEM, "result: out of memory");
@@ -130,13 +133,14 @@ sb_result_commit(struct sb_sync_result *res, const struct sb_commit_result *c, s
 }
 
 int
-sb_result_skipped(struct sb_sync_result *res, const struct sb_skipped *v, size_t n, struct sb_error *err)
+sb_result_skipped(struct sb_sync_result *res, const struct sb_skipped *v, size_t n,
+	struct sb_error *err)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < n && r == 0; i++)
-		r = sb_result_note(sb_skip_is_loss(v[i].reason) ? &res->errors : &res->skipped, v[i].path, NULL,
-			sb_skip_reason_text(v[i].reason), err);
+		r = sb_result_note(sb_skip_is_loss(v[i].reason) ? &res->errors : &res->skipped,
+			v[i].path, NULL, sb_skip_reason_text(v[i].reason), err);
 	return r;
 }
 
@@ -222,7 +226,8 @@ sb_result_add(struct sb_sync_result *res, struct sb_sync_result *part, struct sb
 bool
 sb_result_has_unstable(const struct sb_sync_result *r)
 {
-	const char *left = sb_commit_why_text(SB_WHY_SOURCE), *seen = sb_skip_reason_text(SB_SKIP_UNSTABLE);
+	const char *left = sb_commit_why_text(SB_WHY_SOURCE),
+		   *seen = sb_skip_reason_text(SB_SKIP_UNSTABLE);
 
 	for (size_t i = 0; i < r->errors.n; i++)
 		if (strcmp(r->errors.v[i].why, left) == 0 || strcmp(r->errors.v[i].why, seen) == 0)

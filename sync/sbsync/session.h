@@ -9,8 +9,9 @@
 #include <sbsync/sync.h>
 
 /*
- * A session: one or more pairs of roots (here, there) that are kept in step from `start` to `stop`, with a base for
- * three-way decisions. All of it lives in a folder of the state directory, so that any later process can go on with it.
+ * A session: one or more pairs of roots (here, there) that are kept in step from `start` to `stop`,
+ * with a base for three-way decisions. All of it lives in a folder of the state directory, so that
+ * any later process can go on with it.
  */
 enum sb_session_state {
 	SB_SESSION_STARTING, /* made, first push not finished */
@@ -26,7 +27,8 @@ enum sb_session_conflict {
 	SB_SESSION_KEEP_BOTH,
 	SB_SESSION_TAKE_LOCAL,
 	SB_SESSION_TAKE_RUNTIME,
-	SB_SESSION_MERGE, /* texts that merge cleanly with what both had are merged; else both are kept */
+	SB_SESSION_MERGE, /* texts that merge cleanly with what both had are merged; else both are
+			     kept */
 };
 
 /* For the paths that match (gitignore syntax); of several, the last one counts. */
@@ -36,8 +38,8 @@ struct sb_session_rule {
 };
 
 struct sb_session_pair {
-	char *local;  /* absolute path */
-	char *remote; /* as an endpoint text */
+	char *local;    /* absolute path */
+	char *remote;   /* as an endpoint text */
 	uint8_t id[16]; /* names the state kept for the pair on both sides */
 };
 
@@ -47,18 +49,21 @@ struct sb_session {
 	uint8_t identity[16]; /* of the sandbox */
 	struct sb_session_pair *pairs;
 	size_t n_pairs;
-	int64_t created;   /* seconds since the epoch */
-	int64_t last_sync; /* 0: never */
-	int64_t owner_pid; /* 0: none */
+	int64_t created;      /* seconds since the epoch */
+	int64_t last_sync;    /* 0: never */
+	int64_t owner_pid;    /* 0: none */
 	uint64_t owner_start; /* start time of that process, in clock ticks since boot */
-	uint32_t failures; /* recoveries in a row that failed */
-	int64_t next_try;  /* not before */
-	int64_t heartbeat; /* when the owner was last heard of; 0: never */
+	uint32_t failures;    /* recoveries in a row that failed */
+	int64_t next_try;     /* not before */
+	int64_t heartbeat;    /* when the owner was last heard of; 0: never */
 	enum sb_session_conflict conflict;
 	struct sb_session_rule *rules;
 	size_t n_rules;
-	char *last_error;  /* of the last sync; NULL: it went well */
-	/* How to reach the other side, as given at the start; used where a later call does not say otherwise. */
+	char *last_error; /* of the last sync; NULL: it went well */
+	/*
+	 * How to reach the other side, as given at the start; used where a later call does not say
+	 * otherwise.
+	 */
 	int64_t port;
 	char *identity_file, *ssh_config, *known_hosts, *rsh;
 };
@@ -67,7 +72,8 @@ struct sb_session_list {
 	struct sb_session *v;
 	size_t n;
 	size_t cap;
-	char **bad; /* a line about each session that cannot be read: damaged, or of a newer version */
+	char **bad; /* a line about each session that cannot be read: damaged, or of a newer version
+		     */
 	size_t n_bad;
 };
 
@@ -76,13 +82,15 @@ SB_API void sb_session_list_free(struct sb_session_list *l);
 SB_API const char *sb_session_state_name(enum sb_session_state s);
 
 /* Loads one by name, or by a directory inside one of its local roots when `name` is NULL. */
-SB_API int sb_session_load(const char *state_dir, const char *name, const char *inside, struct sb_session *out,
+SB_API int sb_session_load(const char *state_dir, const char *name, const char *inside,
+	struct sb_session *out, struct sb_error *err);
+SB_API int sb_session_load_all(const char *state_dir, struct sb_session_list *out,
 	struct sb_error *err);
-SB_API int sb_session_load_all(const char *state_dir, struct sb_session_list *out, struct sb_error *err);
 
 /*
- * Is its owner alive? The process, if it has one; else (`owner_pid` 0: it runs elsewhere) whether it was heard of in the last
- * SB_SESSION_HEARTBEAT_S seconds. Every sync counts as a sign of life; an owner that syncs less often calls sb_session_beat.
+ * Is its owner alive? The process, if it has one; else (`owner_pid` 0: it runs elsewhere) whether
+ * it was heard of in the last SB_SESSION_HEARTBEAT_S seconds. Every sync counts as a sign of life;
+ * an owner that syncs less often calls sb_session_beat.
  */
 #define SB_SESSION_HEARTBEAT_S 120
 SB_API bool sb_session_owned(const struct sb_session *s);
@@ -90,20 +98,27 @@ SB_API int sb_session_beat(const struct sb_session *s, const char *state_dir, st
 
 struct sb_session_start {
 	size_t size;
-	const char *name;      /* NULL: made from the local directory's name */
-	const char *const *also; /* further pairs "LOCAL:REMOTE-PATH", NULL-terminated; may be NULL */
-	int64_t owner_pid;     /* 0: the parent process; SB_SESSION_NO_OWNER: none, its heartbeat counts */
-	const char *const *conflict_rules; /* "PATTERN=both|local|runtime|merge", NULL-terminated; may be NULL */
+	const char *name; /* NULL: made from the local directory's name */
+	const char *const
+		*also;     /* further pairs "LOCAL:REMOTE-PATH", NULL-terminated; may be NULL */
+	int64_t owner_pid; /* 0: the parent process; SB_SESSION_NO_OWNER: none, its heartbeat counts
+			    */
+	const char *const *conflict_rules; /* "PATTERN=both|local|runtime|merge", NULL-terminated;
+					      may be NULL */
 };
 #define SB_SESSION_NO_OWNER (-1)
-#define SB_SESSION_START_INIT { .size = sizeof(struct sb_session_start) }
+#define SB_SESSION_START_INIT \
+	{ \
+		.size = sizeof(struct sb_session_start) \
+	}
 
 /*
- * Opens a session and syncs to the runtime (reason start). SB_E_EXISTS when one of that name is open. When the push fails the session
- * stays as STARTING: `start` again goes on with it.
+ * Opens a session and syncs to the runtime (reason start). SB_E_EXISTS when one of that name is
+ * open. When the push fails the session stays as STARTING: `start` again goes on with it.
  */
-SB_API int sb_session_start(const char *local, const char *remote, const struct sb_session_start *how,
-	const struct sb_sync_opts *opts, enum sb_session_conflict policy, struct sb_session *out, struct sb_sync_result *res,
+SB_API int sb_session_start(const char *local, const char *remote,
+	const struct sb_session_start *how, const struct sb_sync_opts *opts,
+	enum sb_session_conflict policy, struct sb_session *out, struct sb_sync_result *res,
 	struct sb_error *err);
 
 enum sb_session_reason {
@@ -114,45 +129,56 @@ enum sb_session_reason {
 };
 
 /* Syncs an open session. With opts.dry_run nothing changes and `res` lists what would. */
-SB_API int sb_session_sync(struct sb_session *s, enum sb_session_reason reason, const struct sb_sync_opts *opts,
-	enum sb_session_conflict policy, struct sb_sync_result *res, struct sb_error *err);
+SB_API int sb_session_sync(struct sb_session *s, enum sb_session_reason reason,
+	const struct sb_sync_opts *opts, enum sb_session_conflict policy,
+	struct sb_sync_result *res, struct sb_error *err);
 
 struct sb_session_watch {
 	size_t size;
 	int64_t every_ms; /* sync this often even if nothing seems to change */
 	/* After each sync; `res` may be changed by nothing. May be NULL. */
-	void (*on_sync)(const struct sb_session *s, int code, const struct sb_sync_result *res, const struct sb_error *err, void *arg);
+	void (*on_sync)(const struct sb_session *s, int code, const struct sb_sync_result *res,
+		const struct sb_error *err, void *arg);
 	void *arg;
 };
-#define SB_SESSION_WATCH_INIT { .size = sizeof(struct sb_session_watch), .every_ms = 60000 }
+#define SB_SESSION_WATCH_INIT \
+	{ \
+		.size = sizeof(struct sb_session_watch), .every_ms = 60000 \
+	}
 
 /*
- * Keeps both sides in step until opts.cancel is requested (then 0): syncs both ways whenever something changes here or there, over one
- * connection. Lost connections, full disks and the like are told through opts.log and tried again; what needs a decision (the brake, another
- * sandbox) ends it with that error.
+ * Keeps both sides in step until opts.cancel is requested (then 0): syncs both ways whenever
+ * something changes here or there, over one connection. Lost connections, full disks and the like
+ * are told through opts.log and tried again; what needs a decision (the brake, another sandbox)
+ * ends it with that error.
  */
-SB_API int sb_session_watch(struct sb_session *s, const struct sb_session_watch *how, const struct sb_sync_opts *opts,
-	enum sb_session_conflict policy, struct sb_error *err);
+SB_API int sb_session_watch(struct sb_session *s, const struct sb_session_watch *how,
+	const struct sb_sync_opts *opts, enum sb_session_conflict policy, struct sb_error *err);
 
 /* "both", "local", "runtime", "merge"; false: none of them. */
 SB_API bool sb_session_conflict_of(const char *name, enum sb_session_conflict *out);
 SB_API const char *sb_session_conflict_name(enum sb_session_conflict c);
 
-/* One session's outcome of a recovery. `result` is "done", "nothing", "owned", "later", "busy" or "failed". */
+/*
+ * One session's outcome of a recovery. `result` is "done", "nothing", "owned", "later", "busy" or
+ * "failed".
+ */
 /* `s` is NULL for a session that cannot be read. */
-typedef void (*sb_recover_fn)(const struct sb_session *s, const char *result, const struct sb_sync_result *res,
-	const struct sb_error *err, void *arg);
+typedef void (*sb_recover_fn)(const struct sb_session *s, const char *result,
+	const struct sb_sync_result *res, const struct sb_error *err, void *arg);
 
 /*
- * Finishes what crashes interrupted: every open session whose owner is gone is synced back (reason crash); those that cannot be
- * reached are tried again next time, less and less often (`now`: at once). Returns how many failed. SB_E_LOCKED when `name` is
- * NULL and another such call is under way.
+ * Finishes what crashes interrupted: every open session whose owner is gone is synced back (reason
+ * crash); those that cannot be reached are tried again next time, less and less often (`now`: at
+ * once). Returns how many failed. SB_E_LOCKED when `name` is NULL and another such call is under
+ * way.
  */
-SB_API int sb_session_recover(const char *name, bool now, const struct sb_sync_opts *opts, sb_recover_fn fn, void *arg,
-	struct sb_error *err);
+SB_API int sb_session_recover(const char *name, bool now, const struct sb_sync_opts *opts,
+	sb_recover_fn fn, void *arg, struct sb_error *err);
 
 /* Forgets a session and its state here. An open one only with `discard`. Touches neither tree. */
-SB_API int sb_session_remove(struct sb_session *s, const char *state_dir, bool discard, struct sb_error *err);
+SB_API int sb_session_remove(struct sb_session *s, const char *state_dir, bool discard,
+	struct sb_error *err);
 
 /* A version that lost its place in a conflict and is still there beside it. */
 struct sb_session_saved {
@@ -171,8 +197,8 @@ struct sb_session_saved_list {
 	size_t n;
 };
 SB_API void sb_session_saved_free(struct sb_session_saved_list *l);
-SB_API int sb_session_conflicts(const struct sb_session *s, const char *state_dir, struct sb_session_saved_list *out,
-	struct sb_error *err);
+SB_API int sb_session_conflicts(const struct sb_session *s, const char *state_dir,
+	struct sb_session_saved_list *out, struct sb_error *err);
 
 enum sb_session_take {
 	SB_TAKE_LOCAL,   /* what is in place stays */
@@ -181,18 +207,20 @@ enum sb_session_take {
 };
 
 /*
- * Decides conflicts on the local side (the next sync carries it over): the one at `path` (absolute; the file or its saved version), or
- * all (NULL). `res->merged` lists what was decided, `res->conflicts` what could not be. SB_E_NOTFOUND when `path` is no conflict.
+ * Decides conflicts on the local side (the next sync carries it over): the one at `path` (absolute;
+ * the file or its saved version), or all (NULL). `res->merged` lists what was decided,
+ * `res->conflicts` what could not be. SB_E_NOTFOUND when `path` is no conflict.
  */
 SB_API int sb_session_resolve(struct sb_session *s, const char *path, enum sb_session_take take,
 	const struct sb_sync_opts *opts, struct sb_sync_result *res, struct sb_error *err);
 
 /*
- * Takes the local side back to what it was before the last run that changed it (sync, stop, recover, resolve, undo: so a second call undoes
- * the first). What was edited since stays and is a conflict, with the old version beside it. SB_E_NOTFOUND: there is nothing to undo.
+ * Takes the local side back to what it was before the last run that changed it (sync, stop,
+ * recover, resolve, undo: so a second call undoes the first). What was edited since stays and is a
+ * conflict, with the old version beside it. SB_E_NOTFOUND: there is nothing to undo.
  */
-SB_API int sb_session_undo(struct sb_session *s, const struct sb_sync_opts *opts, struct sb_sync_result *res,
-	struct sb_error *err);
+SB_API int sb_session_undo(struct sb_session *s, const struct sb_sync_opts *opts,
+	struct sb_sync_result *res, struct sb_error *err);
 
 /* Opens the session's log for reading: lines of JSON. Returns a descriptor. */
 SB_API int sb_session_log_fd(const struct sb_session *s, struct sb_error *err);

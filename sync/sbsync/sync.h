@@ -22,7 +22,7 @@ enum sb_phase {
 
 struct sb_progress {
 	enum sb_phase phase;
-	uint64_t files; /* done so far */
+	uint64_t files;       /* done so far */
 	uint64_t files_total; /* 0: not known yet */
 	uint64_t bytes;
 	uint64_t bytes_total;
@@ -45,28 +45,30 @@ struct sb_conn;
 
 struct sb_sync_opts {
 	size_t size;
-	bool dry_run;             /* find out what would be done; change nothing */
-	bool checksum;            /* read every file, trust no stat */
-	bool gitignore;           /* honour .gitignore files */
-	bool no_delta;            /* always send whole files */
-	bool always_delta;        /* patches and deltas also between two local directories */
-	bool cross_mounts;        /* go into other file systems */
-	bool trust_git_config;    /* take changes of git's configuration and hooks from a sandbox */
-	bool no_escaping_links;   /* keep symlinks that lead out of the root aside */
-	const char *const *exclude; /* gitignore patterns, NULL-terminated; may be NULL */
+	bool dry_run;           /* find out what would be done; change nothing */
+	bool checksum;          /* read every file, trust no stat */
+	bool gitignore;         /* honour .gitignore files */
+	bool no_delta;          /* always send whole files */
+	bool always_delta;      /* patches and deltas also between two local directories */
+	bool cross_mounts;      /* go into other file systems */
+	bool trust_git_config;  /* take changes of git's configuration and hooks from a sandbox */
+	bool no_escaping_links; /* keep symlinks that lead out of the root aside */
+	const char *const *exclude;      /* gitignore patterns, NULL-terminated; may be NULL */
 	const char *const *exclude_from; /* files of patterns, likewise */
-	int level;                /* zstd level, 0: do not compress, SB_SYNC_LEVEL_AUTO */
-	int64_t max_delete;       /* negative: half of a tree with more than 100 entries */
+	int level;                       /* zstd level, 0: do not compress, SB_SYNC_LEVEL_AUTO */
+	int64_t max_delete;              /* negative: half of a tree with more than 100 entries */
 	enum sb_sync_durability durability;
-	unsigned jobs;            /* threads for scanning and writing; 0: by processors */
-	int64_t timeout_ms;       /* for the whole sync, with all its attempts; 0: none, lost connections are made anew for about a minute */
-	int stall_ms;             /* a far side without a byte for this long is dead */
-	uint64_t bwlimit;         /* bytes a second; 0: none */
-	const char *state_dir;    /* NULL: the default */
-	const char *const *agent; /* argv of the agent for a local pair; NULL: this program with "agent" */
-	const char *rsh;          /* remote shell command instead of the built-in SSH */
-	int port;                 /* 0: by configuration */
-	const char *identity;     /* key file */
+	unsigned jobs;      /* threads for scanning and writing; 0: by processors */
+	int64_t timeout_ms; /* for the whole sync, with all its attempts; 0: none, lost connections
+			       are made anew for about a minute */
+	int stall_ms;       /* a far side without a byte for this long is dead */
+	uint64_t bwlimit;   /* bytes a second; 0: none */
+	const char *state_dir; /* NULL: the default */
+	const char *const
+		*agent;  /* argv of the agent for a local pair; NULL: this program with "agent" */
+	const char *rsh; /* remote shell command instead of the built-in SSH */
+	int port;        /* 0: by configuration */
+	const char *identity; /* key file */
 	const char *ssh_config;
 	const char *known_hosts;
 	bool accept_new_host_key;
@@ -74,13 +76,17 @@ struct sb_sync_opts {
 	struct sb_log log;
 	sb_progress_fn progress;
 	void *progress_arg;
-	bool token_login;         /* log in with the user name alone: no key, no or an empty password */
-	bool ask_password;        /* password and keyboard-interactive, asked for on the terminal */
-	bool never_ask;           /* not even for the passphrase of a key */
-	struct sb_conn *conn;     /* an open connection to that host (sbsync/conn.h), used and kept; NULL: one for this sync */
+	bool token_login;     /* log in with the user name alone: no key, no or an empty password */
+	bool ask_password;    /* password and keyboard-interactive, asked for on the terminal */
+	bool never_ask;       /* not even for the passphrase of a key */
+	struct sb_conn *conn; /* an open connection to that host (sbsync/conn.h), used and kept;
+				 NULL: one for this sync */
 };
 #define SB_SYNC_OPTS_INIT \
-	{ .size = sizeof(struct sb_sync_opts), .level = SB_SYNC_LEVEL_AUTO, .max_delete = -1, .stall_ms = 30000 }
+	{ \
+		.size = sizeof(struct sb_sync_opts), .level = SB_SYNC_LEVEL_AUTO, \
+		.max_delete = -1, .stall_ms = 30000 \
+	}
 
 /* A path and a word about it. */
 struct sb_sync_note {
@@ -100,7 +106,8 @@ struct sb_sync_change {
 	char *path;
 	char *from;       /* moves and copies */
 	const char *side; /* where: "local" or "runtime" */
-	const char *what; /* "create", "update", "meta", "delete", "move", "copy", "link", "mkdir" */
+	const char
+		*what; /* "create", "update", "meta", "delete", "move", "copy", "link", "mkdir" */
 	uint64_t size;
 };
 
@@ -111,19 +118,21 @@ struct sb_sync_result {
 	uint64_t bytes_transferred; /* content, before compression */
 	uint64_t bytes_wire_up;
 	uint64_t bytes_wire_down;
-	uint64_t round_trips;       /* times an answer of the agent was waited for; setting up a connection not counted */
-	uint64_t reconnects;        /* times the connection was lost and made anew */
+	uint64_t round_trips; /* times an answer of the agent was waited for; setting up a
+				 connection not counted */
+	uint64_t reconnects;  /* times the connection was lost and made anew */
 	uint64_t files_deleted;
 	uint64_t files_moved;
 	uint64_t files_delta;
-	uint64_t entries;           /* in the synced tree */
+	uint64_t entries; /* in the synced tree */
 	struct sb_sync_notes conflicts;
-	struct sb_sync_notes skipped; /* never synced, or left as they are by the rules */
-	struct sb_sync_notes errors;  /* could not be synced: may not be read, kept changing. The rest was; the sync is not complete */
-	struct sb_sync_notes auto_exec;      /* came through, but run by themselves */
+	struct sb_sync_notes skipped;   /* never synced, or left as they are by the rules */
+	struct sb_sync_notes errors;    /* could not be synced: may not be read, kept changing. The
+					   rest was; the sync is not complete */
+	struct sb_sync_notes auto_exec; /* came through, but run by themselves */
 	struct sb_sync_notes escaping_links;
-	struct sb_sync_notes merged; /* conflicts that were decided; `saved_as` is gone */
-	struct sb_sync_change *changes;      /* dry run only */
+	struct sb_sync_notes merged;    /* conflicts that were decided; `saved_as` is gone */
+	struct sb_sync_change *changes; /* dry run only */
 	size_t n_changes;
 	int64_t duration_ms;
 	int64_t phases_ms[SB_PHASE_DONE];
@@ -133,15 +142,17 @@ SB_API void sb_sync_result_free(struct sb_sync_result *r);
 SB_API const char *sb_phase_name(enum sb_phase p);
 
 /*
- * Makes the tree at `dst` equal to the one at `src`, one way. Each is a local path or a remote one ([user@]host:path,
- * ssh://...); at most one may be remote. Nothing visible changes before everything has arrived and was verified.
- * Fails with the codes of sb/error.h; on failure nothing is lost and the next run goes on where this one stopped.
- * SB_E_BRAKE: it would delete too much. SB_E_LOCKED: another sync works on `dst`.
+ * Makes the tree at `dst` equal to the one at `src`, one way. Each is a local path or a remote one
+ * ([user@]host:path, ssh://...); at most one may be remote. Nothing visible changes before
+ * everything has arrived and was verified. Fails with the codes of sb/error.h; on failure nothing
+ * is lost and the next run goes on where this one stopped. SB_E_BRAKE: it would delete too much.
+ * SB_E_LOCKED: another sync works on `dst`.
  */
 SB_API int sb_sync_mirror(const char *src, const char *dst, const struct sb_sync_opts *opts,
 	struct sb_sync_result *out, struct sb_error *err);
 
 /* Serves a controller on stdin and stdout: what `sbsync agent` does. */
-SB_API int sb_sync_agent(int in_fd, int out_fd, const struct sb_cancel *cancel, struct sb_error *err);
+SB_API int sb_sync_agent(int in_fd, int out_fd, const struct sb_cancel *cancel,
+	struct sb_error *err);
 
 #endif

@@ -79,8 +79,7 @@ encode_list(const struct list *l, const struct sb_rule_block **blocks, struct sb
 	sb_buf_add_varint(out, count);
 	while (depth-- > 0)
 		for (size_t i = 0; i < blocks[depth]->n; i++)
-			sb_buf_add_bytes(
-				out, blocks[depth]->v[i].text, blocks[depth]->v[i].len);
+			sb_buf_add_bytes(out, blocks[depth]->v[i].text, blocks[depth]->v[i].len);
 }
 
 static int
@@ -143,8 +142,8 @@ damaged(struct sb_error *err, const char *what)
 
 /* The head of one list, checked against the one before it. */
 static int
-decode_head(struct sb_cursor *c, const struct list *before, struct list *out,
-	size_t *count, struct sb_error *err)
+decode_head(struct sb_cursor *c, const struct list *before, struct list *out, size_t *count,
+	struct sb_error *err)
 {
 	uint64_t n;
 
@@ -157,8 +156,7 @@ decode_head(struct sb_cursor *c, const struct list *before, struct list *out,
 		return damaged(err, "unknown source");
 	if (!sb_rules_dir_ok(out->dir, out->dir_len))
 		return damaged(err, "bad directory name");
-	if (out->dir_len > 0 && out->src != SB_RULES_GITIGNORE &&
-		out->src != SB_RULES_SBSYNCIGNORE)
+	if (out->dir_len > 0 && out->src != SB_RULES_GITIGNORE && out->src != SB_RULES_SBSYNCIGNORE)
 		return damaged(err, "directory where none belongs");
 	if (before->dir && compare_lists(before, out) >= 0)
 		return damaged(err, "lists out of order");
@@ -176,8 +174,7 @@ decode_head(struct sb_cursor *c, const struct list *before, struct list *out,
 }
 
 static int
-decode_list(struct sb_rules *r, struct sb_cursor *c, struct list *before,
-	struct sb_error *err)
+decode_list(struct sb_rules *r, struct sb_cursor *c, struct list *before, struct sb_error *err)
 {
 	sb_autofree const char **texts = NULL;
 	sb_autofree uint16_t *lens = NULL;
@@ -202,8 +199,8 @@ decode_list(struct sb_rules *r, struct sb_cursor *c, struct list *before,
 		lens[i] = (uint16_t)len;
 	}
 	*before = l;
-	return sb_rules_add_texts(r, (enum sb_rules_source)l.src, l.dir, l.dir_len, texts,
-		lens, count, err);
+	return sb_rules_add_texts(r, (enum sb_rules_source)l.src, l.dir, l.dir_len, texts, lens,
+		count, err);
 }
 
 struct sb_rules *
@@ -223,9 +220,8 @@ sb_rules_decode(const void *data, size_t len, struct sb_error *err)
 	version = sb_cursor_u8(&c);
 	lists = sb_cursor_varint(&c);
 	if (!c.bad && version != RULES_VERSION) {
-		(void)sb_fail(err, SB_E_VERSION,
-			"exclude rules: version %u, this program knows %u", version,
-			RULES_VERSION);
+		(void)sb_fail(err, SB_E_VERSION, "exclude rules: version %u, this program knows %u",
+			version, RULES_VERSION);
 		return NULL;
 	}
 	if (c.bad || lists > sb_cursor_left(&c)) {

@@ -36,8 +36,8 @@ simple_length(const char *s, size_t len)
 static int
 named_class(const uint8_t *name, size_t len, uint8_t c)
 {
-	static const char *const names[] = { "alnum", "alpha", "blank", "cntrl", "digit",
-		"graph", "lower", "print", "punct", "space", "upper", "xdigit" };
+	static const char *const names[] = { "alnum", "alpha", "blank", "cntrl", "digit", "graph",
+		"lower", "print", "punct", "space", "upper", "xdigit" };
 	bool lower = c >= 'a' && c <= 'z', upper = c >= 'A' && c <= 'Z',
 	     digit = c >= '0' && c <= '9';
 	bool print = c >= 0x20 && c <= 0x7e, graph = print && c != ' ';
@@ -147,8 +147,7 @@ enum stars {
 };
 
 static enum stars
-parse_stars(
-	const uint8_t *start, const uint8_t *p, const uint8_t *end, const uint8_t **after)
+parse_stars(const uint8_t *start, const uint8_t *p, const uint8_t *end, const uint8_t **after)
 {
 	const uint8_t *q = p;
 
@@ -178,7 +177,7 @@ struct glob {
 	const uint8_t *start, *p, *pend;
 	const uint8_t *t, *tend;
 	const uint8_t *star_p, *star_t; /* behind the last '*' of this component; the text
-	                                   it has not taken */
+					   it has not taken */
 	const uint8_t *dirs_p, *dirs_t; /* the same for the last "**" */
 };
 
@@ -198,8 +197,7 @@ glob_retry(struct glob *g)
 		return true;
 	}
 	if (g->dirs_p) {
-		const uint8_t *slash =
-			memchr(g->dirs_t, '/', (size_t)(g->tend - g->dirs_t));
+		const uint8_t *slash = memchr(g->dirs_t, '/', (size_t)(g->tend - g->dirs_t));
 
 		if (!slash)
 			return false;
@@ -279,9 +277,7 @@ glob_char(struct glob *g)
 static bool
 glob_match(const uint8_t *p, size_t plen, const uint8_t *t, size_t tlen)
 {
-	struct glob g = {
-		.start = p, .p = p, .pend = p + plen, .t = t, .tend = t + tlen
-	};
+	struct glob g = { .start = p, .p = p, .pend = p + plen, .t = t, .tend = t + tlen };
 
 	for (;;) {
 		bool ok;
@@ -374,8 +370,9 @@ sb_rule_compile(struct sb_rule *out, const char *text, size_t len)
 	r.start = (uint16_t)start;
 	r.plen = (uint16_t)(end - start);
 	r.head = (uint16_t)simple_length(text + start, r.plen);
-	if (r.plen == 0 || !glob_valid((const uint8_t *)text + start + r.head,
-				   (size_t)(r.plen - r.head), &tail))
+	if (r.plen == 0 ||
+		!glob_valid((const uint8_t *)text + start + r.head, (size_t)(r.plen - r.head),
+			&tail))
 		r.kind = SB_RULE_NEVER;
 	else if (!in_path)
 		r.kind = name_kind(text + start, r.plen, r.head);
@@ -411,9 +408,8 @@ sb_rule_match(const struct sb_rule *r, const char *rel, size_t rel_len, const ch
 	case SB_RULE_NAME: return name_len == plen && memcmp(name, p, plen) == 0;
 	case SB_RULE_NAME_SUFFIX:
 		return name_len >= plen - 1 &&
-		       memcmp(name + name_len - (plen - 1), p + 1, plen - 1) == 0;
-	case SB_RULE_NAME_PREFIX:
-		return name_len >= r->head && memcmp(name, p, r->head) == 0;
+			memcmp(name + name_len - (plen - 1), p + 1, plen - 1) == 0;
+	case SB_RULE_NAME_PREFIX: return name_len >= r->head && memcmp(name, p, r->head) == 0;
 	case SB_RULE_NAME_GLOB: return glob_rule_match(r, p, name, name_len);
 	case SB_RULE_PATH: return rel_len == plen && memcmp(rel, p, plen) == 0;
 	case SB_RULE_PATH_GLOB: return glob_rule_match(r, p, rel, rel_len);

@@ -68,8 +68,8 @@ struct lines {
 };
 
 static int
-split_lines(struct lines *out, enum sb_rules_source src, const char *dir,
-	const char *text, size_t len, struct sb_error *err)
+split_lines(struct lines *out, enum sb_rules_source src, const char *dir, const char *text,
+	size_t len, struct sb_error *err)
 {
 	const char *p = text, *end = text + len;
 	size_t number = 0;
@@ -78,8 +78,7 @@ split_lines(struct lines *out, enum sb_rules_source src, const char *dir,
 		p += 3;
 	while (p < end) {
 		const char *nl = memchr(p, '\n', (size_t)(end - p));
-		size_t line_len = (size_t)((nl ? nl : end) - p),
-		       n = pattern_length(p, line_len);
+		size_t line_len = (size_t)((nl ? nl : end) - p), n = pattern_length(p, line_len);
 
 		number++;
 		if (n > SB_RULE_TEXT_MAX)
@@ -98,8 +97,8 @@ split_lines(struct lines *out, enum sb_rules_source src, const char *dir,
 }
 
 int
-sb_rules_add_file(struct sb_rules *r, enum sb_rules_source src, const char *dir,
-	const char *text, size_t len, struct sb_error *err)
+sb_rules_add_file(struct sb_rules *r, enum sb_rules_source src, const char *dir, const char *text,
+	size_t len, struct sb_error *err)
 {
 	sb_autofree const char **texts = NULL;
 	sb_autofree uint16_t *lens = NULL;
@@ -108,13 +107,11 @@ sb_rules_add_file(struct sb_rules *r, enum sb_rules_source src, const char *dir,
 	int ret;
 
 	if (!sb_rules_dir_ok(dir, dir_len))
-		return sb_fail(err, SB_E_INVAL,
-			"%s in \"%.200s\": not a relative directory", source_name(src),
-			dir);
+		return sb_fail(err, SB_E_INVAL, "%s in \"%.200s\": not a relative directory",
+			source_name(src), dir);
 	if (len > SB_RULES_FILE_MAX)
-		return sb_fail(err, SB_E_LIMIT,
-			"%s%s%s: %zu bytes, at most %u are allowed", dir, *dir ? "/" : "",
-			source_name(src), len, SB_RULES_FILE_MAX);
+		return sb_fail(err, SB_E_LIMIT, "%s%s%s: %zu bytes, at most %u are allowed", dir,
+			*dir ? "/" : "", source_name(src), len, SB_RULES_FILE_MAX);
 	for (size_t i = 0; i < len; i++)
 		max += text[i] == '\n';
 	texts = malloc(max * sizeof *texts);

@@ -20,8 +20,8 @@
 
 /* How a pattern is compared; all but the last two look at the name only. */
 enum sb_rule_kind {
-	SB_RULE_NEVER, /* matches nothing: empty, or a class or escape without an end */
-	SB_RULE_NAME,  /* core */
+	SB_RULE_NEVER,       /* matches nothing: empty, or a class or escape without an end */
+	SB_RULE_NAME,        /* core */
 	SB_RULE_NAME_SUFFIX, /* *.o */
 	SB_RULE_NAME_PREFIX, /* build-* */
 	SB_RULE_NAME_GLOB,   /* *.[oa] */
@@ -55,8 +55,8 @@ void sb_rule_compile(struct sb_rule *out, const char *text, size_t len);
  * Does the pattern match? `rel` (`rel_len`) is the path from the list's directory on,
  * `name` its last component. Time is at most about plen x rel_len, memory none.
  */
-bool sb_rule_match(const struct sb_rule *r, const char *rel, size_t rel_len,
-	const char *name, size_t name_len, bool is_dir);
+bool sb_rule_match(const struct sb_rule *r, const char *rel, size_t rel_len, const char *name,
+	size_t name_len, bool is_dir);
 
 /*
  * Patterns in the order they were added. A block is never moved and its filled part
@@ -87,7 +87,7 @@ struct sb_rules_dir {
 
 struct sb_rules_node {
 	const struct sb_rules_node *up; /* next directory above that has rules, or NULL */
-	struct sb_rules_node *next; /* all nodes of the set */
+	struct sb_rules_node *next;     /* all nodes of the set */
 	const struct sb_rules_dir *dir;
 	size_t dir_len;
 	struct sb_rule_view files[2];

@@ -154,8 +154,8 @@ need_dir(struct sb_rules *r, const char *dir, size_t len, struct sb_error *err)
 	if (d)
 		return d;
 	if (r->n_dirs >= SB_RULES_DIRS_MAX) {
-		(void)sb_fail(err, SB_E_LIMIT,
-			"more than %u directories with ignore files", SB_RULES_DIRS_MAX);
+		(void)sb_fail(err, SB_E_LIMIT, "more than %u directories with ignore files",
+			SB_RULES_DIRS_MAX);
 		return NULL;
 	}
 	d = calloc(1, sizeof *d + len + 1);
@@ -255,9 +255,8 @@ add_locked(struct sb_rules *r, enum sb_rules_source src, const char *dir, size_t
 }
 
 int
-sb_rules_add_texts(struct sb_rules *r, enum sb_rules_source src, const char *dir,
-	size_t dir_len, const char *const *texts, const uint16_t *lens, size_t n,
-	struct sb_error *err)
+sb_rules_add_texts(struct sb_rules *r, enum sb_rules_source src, const char *dir, size_t dir_len,
+	const char *const *texts, const uint16_t *lens, size_t n, struct sb_error *err)
 {
 	size_t bytes = 0;
 	int ret;
@@ -301,8 +300,7 @@ view_eq(struct sb_rule_view a, struct sb_rule_view b)
  * ignore files.
  */
 static struct sb_rules_node
-node_now(const struct sb_rules *r, const struct sb_rules_node *up,
-	const struct sb_rules_dir *d)
+node_now(const struct sb_rules *r, const struct sb_rules_node *up, const struct sb_rules_dir *d)
 {
 	struct sb_rules_node n = { .up = up, .dir = d };
 
@@ -321,8 +319,8 @@ static bool
 node_eq(const struct sb_rules_node *a, const struct sb_rules_node *b)
 {
 	return a->up == b->up && a->dir == b->dir && view_eq(a->files[0], b->files[0]) &&
-	       view_eq(a->files[1], b->files[1]) && view_eq(a->command, b->command) &&
-	       view_eq(a->from_file, b->from_file) && view_eq(a->builtin, b->builtin);
+		view_eq(a->files[1], b->files[1]) && view_eq(a->command, b->command) &&
+		view_eq(a->from_file, b->from_file) && view_eq(a->builtin, b->builtin);
 }
 
 /*
@@ -330,8 +328,7 @@ node_eq(const struct sb_rules_node *a, const struct sb_rules_node *b)
  * else a new one.
  */
 static const struct sb_rules_node *
-keep_node(
-	struct sb_rules *r, const struct sb_rules_node *want, struct sb_rules_node **last)
+keep_node(struct sb_rules *r, const struct sb_rules_node *want, struct sb_rules_node **last)
 {
 	struct sb_rules_node *n = *last;
 
@@ -417,8 +414,8 @@ match_view(struct sb_rule_view v, size_t dir_len, const struct entry *e)
 
 			if (rule->last && rule->last != last)
 				continue;
-			if (sb_rule_match(rule, e->path + skip, e->len - skip, e->name,
-				    e->name_len, e->is_dir))
+			if (sb_rule_match(rule, e->path + skip, e->len - skip, e->name, e->name_len,
+				    e->is_dir))
 				return rule->negative ? VERDICT_INCLUDE : VERDICT_EXCLUDE;
 		}
 	}
@@ -443,8 +440,7 @@ match(const struct sb_rules_node *n, const struct entry *e)
 }
 
 bool
-sb_rules_match(
-	const struct sb_rules_node *n, const char *path, const char *name, bool is_dir)
+sb_rules_match(const struct sb_rules_node *n, const char *path, const char *name, bool is_dir)
 {
 	struct entry e = { .path = path,
 		.len = strlen(path),
@@ -467,8 +463,7 @@ match_in_dirs(const struct sb_rules *r, const struct entry *e)
 
 	dir_len -= dir_len > 0;
 	while (v == VERDICT_NONE) {
-		const struct sb_rules_dir *d =
-			r->n_dirs ? find_dir(r, e->path, dir_len) : NULL;
+		const struct sb_rules_dir *d = r->n_dirs ? find_dir(r, e->path, dir_len) : NULL;
 
 		if (d)
 			v = match_view(view_of(d->files[1]), dir_len, e);

@@ -10,12 +10,14 @@
 #include <sync/tree/digest.h>
 
 /*
- * Exclude rules with gitignore's grammar and semantics. Patterns come in lists; a list belongs to a directory
+ * Exclude rules with gitignore's grammar and semantics. Patterns come in lists; a list belongs to a
+ * directory
  * ("" is the root) and a source. The last matching pattern of the strongest list that has one
- * decides. Strongest first: SB_RULES_COMMAND; then per directory from the deepest up: SB_RULES_SBSYNCIGNORE,
- * SB_RULES_GITIGNORE of the same directory; then SB_RULES_FROM_FILE; then SB_RULES_BUILTIN.
- * A path beneath an excluded directory is excluded whatever the patterns say (callers walk from the top and
- * do not enter excluded directories; sb_rules_excluded does that for a single path).
+ * decides. Strongest first: SB_RULES_COMMAND; then per directory from the deepest up:
+ * SB_RULES_SBSYNCIGNORE, SB_RULES_GITIGNORE of the same directory; then SB_RULES_FROM_FILE; then
+ * SB_RULES_BUILTIN. A path beneath an excluded directory is excluded whatever the patterns say
+ * (callers walk from the top and do not enter excluded directories; sb_rules_excluded does that for
+ * a single path).
  */
 enum sb_rules_source {
 	SB_RULES_BUILTIN,
@@ -33,23 +35,32 @@ void sb_rules_free(struct sb_rules *r);
 SB_CLEANUP_PTR(sb_rules, sb_rules_free)
 
 /*
- * One pattern (COMMAND, BUILTIN: taken as it is, as `git ls-files -x` does, so '#' and final blanks count; FROM_FILE: a
- * line of a file, may be a comment), or a whole ignore file's text found in directory `dir` (COMMAND, FROM_FILE, BUILTIN: "").
- * Thread-safe; all of a file or nothing is added. Nodes taken before do not see it: add a directory's files, then enter it.
- * Limits: 1 MiB a file, 4096 bytes a pattern (a longer line is SB_E_LIMIT naming its number), 262144 patterns of together
- * 16 MiB, 65536 directories.
+ * One pattern (COMMAND, BUILTIN: taken as it is, as `git ls-files -x` does, so '#' and final blanks
+ * count; FROM_FILE: a line of a file, may be a comment), or a whole ignore file's text found in
+ * directory `dir` (COMMAND, FROM_FILE, BUILTIN: ""). Thread-safe; all of a file or nothing is
+ * added. Nodes taken before do not see it: add a directory's files, then enter it. Limits: 1 MiB a
+ * file, 4096 bytes a pattern (a longer line is SB_E_LIMIT naming its number), 262144 patterns of
+ * together 16 MiB, 65536 directories.
  */
-int sb_rules_add(struct sb_rules *r, enum sb_rules_source src, const char *pattern, struct sb_error *err);
-int sb_rules_add_file(struct sb_rules *r, enum sb_rules_source src, const char *dir, const char *text, size_t len,
+int sb_rules_add(struct sb_rules *r, enum sb_rules_source src, const char *pattern,
 	struct sb_error *err);
+int sb_rules_add_file(struct sb_rules *r, enum sb_rules_source src, const char *dir,
+	const char *text, size_t len, struct sb_error *err);
 
-/* The node for entries directly in the root; then, going down, the node for entries inside `dir` (full relative path) whose parent
- * directory has node `n`. Cheap when `dir` has no rules of its own (returns `n`). Thread-safe; NULL only when out of memory. */
+/*
+ * The node for entries directly in the root; then, going down, the node for entries inside `dir`
+ * (full relative path) whose parent directory has node `n`. Cheap when `dir` has no rules of its
+ * own (returns `n`). Thread-safe; NULL only when out of memory.
+ */
 const struct sb_rules_node *sb_rules_root(struct sb_rules *r);
-const struct sb_rules_node *sb_rules_enter(struct sb_rules *r, const struct sb_rules_node *n, const char *dir);
+const struct sb_rules_node *sb_rules_enter(struct sb_rules *r, const struct sb_rules_node *n,
+	const char *dir);
 
-/* Is the entry `path` (relative to the root; its last component starts at `name`) in that directory excluded? Thread-safe, allocates nothing,
- * time bounded by pattern length x path length per pattern. */
+/*
+ * Is the entry `path` (relative to the root; its last component starts at `name`) in that directory
+ * excluded? Thread-safe, allocates nothing, time bounded by pattern length x path length per
+ * pattern.
+ */
 bool sb_rules_match(const struct sb_rules_node *n, const char *path, const char *name, bool is_dir);
 
 /* The answer for one path, looking at its parents first. */
@@ -58,7 +69,10 @@ bool sb_rules_excluded(struct sb_rules *r, const char *path, bool is_dir);
 /* True when there is no pattern at all. */
 bool sb_rules_empty(const struct sb_rules *r);
 
-/* The compiled form that is sent to the peer and frozen with the base (versioned, canonical order), its digest, and back. Decode takes hostile bytes. */
+/*
+ * The compiled form that is sent to the peer and frozen with the base (versioned, canonical order),
+ * its digest, and back. Decode takes hostile bytes.
+ */
 int sb_rules_encode(const struct sb_rules *r, struct sb_buf *out, struct sb_error *err);
 struct sb_rules *sb_rules_decode(const void *data, size_t len, struct sb_error *err);
 int sb_rules_digest(const struct sb_rules *r, struct sb_digest *out, struct sb_error *err);

@@ -18,8 +18,8 @@
 bool
 sb_scan_wants_hash(const struct sb_scan_ctx *c, const struct sb_entry *e)
 {
-	return e->type == SB_ENTRY_FILE && (e->flags & SB_ENTRY_UNHASHED) && !(e->spare & SPARE_GONE) &&
-		e->size >= c->o.lazy_below;
+	return e->type == SB_ENTRY_FILE && (e->flags & SB_ENTRY_UNHASHED) &&
+		!(e->spare & SPARE_GONE) && e->size >= c->o.lazy_below;
 }
 
 /* A read into the worker's buffer, through EINTR. Negative errno on failure. */
@@ -35,11 +35,13 @@ read_some(struct scan_worker *w, int fd)
 }
 
 /*
- * Hashes what the file holds. The first read takes small files whole: a short read of a regular file ends it when all
- * that was expected is there; otherwise reading goes on to the end. `out_count` is what was read.
+ * Hashes what the file holds. The first read takes small files whole: a short read of a regular
+ * file ends it when all that was expected is there; otherwise reading goes on to the end.
+ * `out_count` is what was read.
  */
 static int
-read_content(struct scan_worker *w, int fd, uint64_t expect, struct sb_digest *out, uint64_t *out_count)
+read_content(struct scan_worker *w, int fd, uint64_t expect, struct sb_digest *out,
+	uint64_t *out_count)
 {
 	ssize_t n = read_some(w, fd);
 
@@ -69,17 +71,17 @@ read_content(struct scan_worker *w, int fd, uint64_t expect, struct sb_digest *o
 static bool
 same_stat(const struct scan_stat *a, const struct scan_stat *b)
 {
-	return a->ino == b->ino && a->size == b->size && a->mtime == b->mtime && a->ctime == b->ctime &&
-		a->mode == b->mode;
+	return a->ino == b->ino && a->size == b->size && a->mtime == b->mtime &&
+		a->ctime == b->ctime && a->mode == b->mode;
 }
 
 /*
- * One reading between two stats. The first time the one of the walk is the first of them, which is why `before` is
- * filled then. Returns 0, a negative errno, or 1: it moved.
+ * One reading between two stats. The first time the one of the walk is the first of them, which is
+ * why `before` is filled then. Returns 0, a negative errno, or 1: it moved.
  */
 static int
-try_hash(struct scan_worker *w, int dirfd, const char *name, bool have_before, struct scan_stat *before,
-	struct sb_digest *out)
+try_hash(struct scan_worker *w, int dirfd, const char *name, bool have_before,
+	struct scan_stat *before, struct sb_digest *out)
 {
 	sb_autoclose int fd = sb_scan_open(w, dirfd, name, 0);
 	struct scan_stat after;
@@ -108,7 +110,10 @@ try_hash(struct scan_worker *w, int dirfd, const char *name, bool have_before, s
 static int
 hash_entry(struct scan_worker *w, int dirfd, struct sb_entry *e)
 {
-	struct scan_stat st = { .ino = e->ino, .size = e->size, .mtime = e->mtime, .ctime = e->ctime,
+	struct scan_stat st = { .ino = e->ino,
+		.size = e->size,
+		.mtime = e->mtime,
+		.ctime = e->ctime,
 		.mode = S_IFREG | e->mode };
 	struct sb_digest d;
 	int r = 1;
@@ -126,7 +131,8 @@ hash_entry(struct scan_worker *w, int dirfd, struct sb_entry *e)
 }
 
 void
-sb_scan_hash_file(struct scan_worker *w, int dirfd, const struct scan_node *n, const char *dir, struct sb_entry *e)
+sb_scan_hash_file(struct scan_worker *w, int dirfd, const struct scan_node *n, const char *dir,
+	struct sb_entry *e)
 {
 	struct sb_scan_ctx *c = w->c;
 	enum sb_skip_reason why = SB_SKIP_UNSTABLE;
@@ -157,7 +163,8 @@ sb_scan_hash_file(struct scan_worker *w, int dirfd, const struct scan_node *n, c
 }
 
 static int
-add_batch(struct sb_scan_ctx *c, const char *path, size_t len, struct sb_dir *d, uint32_t first, uint32_t last)
+add_batch(struct sb_scan_ctx *c, const char *path, size_t len, struct sb_dir *d, uint32_t first,
+	uint32_t last)
 {
 	struct scan_batch *b;
 
@@ -171,7 +178,10 @@ add_batch(struct sb_scan_ctx *c, const char *path, size_t len, struct sb_dir *d,
 		c->cap_batches = cap;
 	}
 	b = &c->batches[c->n_batches];
-	*b = (struct scan_batch){ .path = strndup(path, len), .dir = d, .first = first, .last = last };
+	*b = (struct scan_batch){ .path = strndup(path, len),
+		.dir = d,
+		.first = first,
+		.last = last };
 	if (!b->path)
 		return SB_E_NOMEM;
 	c->n_batches++;

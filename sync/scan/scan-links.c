@@ -71,7 +71,8 @@ struct settle {
 static bool
 same_state(const struct sb_entry *a, const struct sb_entry *b)
 {
-	return a->size == b->size && a->mtime == b->mtime && a->ctime == b->ctime && a->mode == b->mode;
+	return a->size == b->size && a->mtime == b->mtime && a->ctime == b->ctime &&
+		a->mode == b->mode;
 }
 
 static bool
@@ -91,7 +92,8 @@ find_best(const char *path, size_t len, struct sb_entry *e, void *arg)
 	if (!is_member(e))
 		return 0;
 	g = &s->v[e->link - 1];
-	if (!g->best || e->ctime > g->best->ctime || (same_state(e, g->best) && (g->best->flags & SB_ENTRY_UNHASHED)))
+	if (!g->best || e->ctime > g->best->ctime ||
+		(same_state(e, g->best) && (g->best->flags & SB_ENTRY_UNHASHED)))
 		g->best = e;
 	return 0;
 }
@@ -137,8 +139,8 @@ treat_member(const char *path, size_t len, struct sb_entry *e, void *arg)
 }
 
 /*
- * The names of one inode were looked at one after the other; a file that changed in between has members that tell
- * different things. They are read again once, then given up as unstable.
+ * The names of one inode were looked at one after the other; a file that changed in between has
+ * members that tell different things. They are read again once, then given up as unstable.
  */
 int
 sb_scan_settle_links(struct sb_scan_ctx *c)

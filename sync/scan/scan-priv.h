@@ -34,9 +34,10 @@ struct scan_stat {
 };
 
 /*
- * A directory that is being read or has children that nobody has taken yet. The chain of parents gives its path. The
- * descriptor stays open for the children only while there are few enough of them; else they are opened by path.
- * `refs`, `users`, `next` are guarded by the scan's mutex once others can see the node.
+ * A directory that is being read or has children that nobody has taken yet. The chain of parents
+ * gives its path. The descriptor stays open for the children only while there are few enough of
+ * them; else they are opened by path. `refs`, `users`, `next` are guarded by the scan's mutex once
+ * others can see the node.
  */
 struct scan_node {
 	struct scan_node *parent;
@@ -148,12 +149,17 @@ struct scan_worker {
 /* scan.c */
 int sb_scan_worker_init(struct scan_worker *w, struct sb_scan_ctx *c);
 void sb_scan_worker_free(struct scan_worker *w);
-/* Runs `fn` in c->jobs threads, this one among them, with a worker each; the first starts with `start`. */
-int sb_scan_parallel(struct sb_scan_ctx *c, void (*fn)(struct scan_worker *w), struct scan_node *start);
+/*
+ * Runs `fn` in c->jobs threads, this one among them, with a worker each; the first starts with
+ * `start`.
+ */
+int sb_scan_parallel(struct sb_scan_ctx *c, void (*fn)(struct scan_worker *w),
+	struct scan_node *start);
 /* Notes the first failure and stops everyone. */
 void sb_scan_fail(struct sb_scan_ctx *c, int code, const struct sb_error *err);
 void sb_scan_fail_memory(struct sb_scan_ctx *c);
-void sb_scan_fail_at(struct sb_scan_ctx *c, int sys, const char *what, const char *dir, const char *name);
+void sb_scan_fail_at(struct sb_scan_ctx *c, int sys, const char *what, const char *dir,
+	const char *name);
 /* A path for a message: escaped, its beginning if it is long. Either part may be "". */
 struct scan_shown {
 	char text[300];
@@ -163,7 +169,8 @@ const char *sb_scan_show(const char *dir, const char *name, struct scan_shown *s
 bool sb_scan_stopped(struct sb_scan_ctx *c);
 void sb_scan_progress(struct sb_scan_ctx *c);
 /* Reports the entry `name` of the directory `dir` (both "": the root). */
-void sb_scan_skip(struct sb_scan_ctx *c, const char *dir, const char *name, enum sb_skip_reason why, int sys);
+void sb_scan_skip(struct sb_scan_ctx *c, const char *dir, const char *name, enum sb_skip_reason why,
+	int sys);
 /* Marks an entry for removal. */
 void sb_scan_drop(struct sb_scan_ctx *c, struct sb_entry *e);
 
@@ -177,26 +184,39 @@ int64_t sb_scan_slack(int rootfd, bool cross_mounts);
 void sb_scan_take_stat(const struct sb_scan_ctx *c, const struct scan_stat *st, struct sb_entry *e);
 /* Opens without following, blocking or touching the access time. Negative errno on failure. */
 int sb_scan_open(struct scan_worker *w, int dirfd, const char *name, int flags);
-/* A failure to open or stat that only means this one entry: gone (returns false), or skipped; else the scan fails. */
+/*
+ * A failure to open or stat that only means this one entry: gone (returns false), or skipped; else
+ * the scan fails.
+ */
 bool sb_scan_explain(int sys, enum sb_skip_reason *out_why);
 
 /* scan-walk.c: a worker's whole life in the walk. */
 void sb_scan_walk(struct scan_worker *w);
 /* Lets go of what a stopped walk left. */
 void sb_scan_walk_drain(struct sb_scan_ctx *c);
-/* scan-read.c: reads the directory open at n->fd into its entry. False: the scan has failed or the directory is gone. */
+/*
+ * scan-read.c: reads the directory open at n->fd into its entry. False: the scan has failed or the
+ * directory is gone.
+ */
 bool sb_scan_read_dir(struct scan_worker *w, struct scan_node *n);
 /* The path of a directory into w->path; false: out of memory (noted). */
 bool sb_scan_node_path(struct scan_worker *w, const struct scan_node *n);
 
 /* scan-hash.c */
 bool sb_scan_wants_hash(const struct sb_scan_ctx *c, const struct sb_entry *e);
-/* Hashes `e` in the directory `dirfd` whose path is `dir`; drops and reports it where that cannot be done. */
-void sb_scan_hash_file(struct scan_worker *w, int dirfd, const struct scan_node *n, const char *dir, struct sb_entry *e);
+/*
+ * Hashes `e` in the directory `dirfd` whose path is `dir`; drops and reports it where that cannot
+ * be done.
+ */
+void sb_scan_hash_file(struct scan_worker *w, int dirfd, const struct scan_node *n, const char *dir,
+	struct sb_entry *e);
 /* Hashes every entry with SPARE_WANTED, by path, in parallel, and clears the mark. */
 int sb_scan_hash_wanted(struct sb_scan_ctx *c);
 
-/* scan-links.c: groups the names of one inode; makes the members of each group agree, or drops them. */
+/*
+ * scan-links.c: groups the names of one inode; makes the members of each group agree, or drops
+ * them.
+ */
 int sb_scan_group_links(struct sb_scan_ctx *c);
 int sb_scan_settle_links(struct sb_scan_ctx *c);
 

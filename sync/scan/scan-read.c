@@ -57,14 +57,16 @@ sb_scan_node_path(struct scan_worker *w, const struct scan_node *n)
 
 /* Reports an entry of the directory being read. */
 static void
-skip(struct scan_worker *w, const struct scan_node *n, const char *name, enum sb_skip_reason why, int sys)
+skip(struct scan_worker *w, const struct scan_node *n, const char *name, enum sb_skip_reason why,
+	int sys)
 {
 	if (sb_scan_node_path(w, n))
 		sb_scan_skip(w->c, (const char *)w->path.data, name, why, sys);
 }
 
 static void
-fail_entry(struct scan_worker *w, const struct scan_node *n, const char *what, const char *name, int sys)
+fail_entry(struct scan_worker *w, const struct scan_node *n, const char *what, const char *name,
+	int sys)
 {
 	if (sb_scan_node_path(w, n))
 		sb_scan_fail_at(w->c, sys, what, (const char *)w->path.data, name);
@@ -106,8 +108,10 @@ add_item(struct scan_worker *w, const char *name, uint8_t type)
 		w->items = it;
 		w->cap_items = cap;
 	}
-	w->items[w->n_items++] = (struct scan_item){ .key = sort_key(name, len), .off = w->names.len,
-		.len = (uint16_t)len, .type = type };
+	w->items[w->n_items++] = (struct scan_item){ .key = sort_key(name, len),
+		.off = w->names.len,
+		.len = (uint16_t)len,
+		.type = type };
 	sb_buf_add(&w->names, name, len + 1);
 	return w->names.failed ? -ENOMEM : 0;
 }
@@ -148,7 +152,8 @@ read_names(struct scan_worker *w, int fd)
 			int r;
 
 			at += d->len;
-			if (d->name[0] == '.' && (!d->name[1] || (d->name[1] == '.' && !d->name[2])))
+			if (d->name[0] == '.' &&
+				(!d->name[1] || (d->name[1] == '.' && !d->name[2])))
 				continue;
 			r = add_item(w, d->name, d->type);
 			if (r < 0)
@@ -167,7 +172,8 @@ read_names(struct scan_worker *w, int fd)
 
 /* Reads one ignore file, if the directory has it as a regular file, into the rules. */
 static bool
-collect_file(struct scan_worker *w, const struct scan_node *n, const char *name, enum sb_rules_source src)
+collect_file(struct scan_worker *w, const struct scan_node *n, const char *name,
+	enum sb_rules_source src)
 {
 	struct sb_error err = { 0 };
 	sb_autoclose int fd = sb_scan_open(w, n->fd, name, 0);
@@ -202,8 +208,8 @@ collect_file(struct scan_worker *w, const struct scan_node *n, const char *name,
 	if (text.len > IGNORE_FILE_MAX)
 		r = sb_fail(&err, SB_E_LIMIT, "longer than 1 MiB, which an ignore file may not be");
 	else
-		r = sb_rules_add_file(w->c->o.rules, src, (const char *)w->path.data, (const char *)text.data, text.len,
-			&err);
+		r = sb_rules_add_file(w->c->o.rules, src, (const char *)w->path.data,
+			(const char *)text.data, text.len, &err);
 	if (r == 0)
 		return true;
 	(void)sb_wrap(&err, r, "%s", sb_scan_show((const char *)w->path.data, name, &shown));
@@ -222,7 +228,8 @@ has_name(const struct scan_worker *w, const char *name)
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 		const struct scan_item *it = &w->items[mid];
-		int c = it->key != key.key ? (it->key < key.key ? -1 : 1) : strcmp(names + it->off, name);
+		int c = it->key != key.key ? (it->key < key.key ? -1 : 1) :
+					     strcmp(names + it->off, name);
 
 		if (c == 0)
 			return true;
@@ -234,7 +241,9 @@ has_name(const struct scan_worker *w, const char *name)
 	return false;
 }
 
-/* Makes n->rules the ones in force for the entries of this directory; its path is in w->path then. */
+/*
+ * Makes n->rules the ones in force for the entries of this directory; its path is in w->path then.
+ */
 static bool
 enter_rules(struct scan_worker *w, struct scan_node *n)
 {
@@ -250,8 +259,9 @@ enter_rules(struct scan_worker *w, struct scan_node *n)
 	if (o->collect_sbsyncignore && has_name(w, ".sbsyncignore") &&
 		!collect_file(w, n, ".sbsyncignore", SB_RULES_SBSYNCIGNORE))
 		return false;
-	n->rules = n->parent ? sb_rules_enter(o->rules, n->parent->rules, (const char *)w->path.data)
-			     : sb_rules_root(o->rules);
+	n->rules = n->parent ?
+		sb_rules_enter(o->rules, n->parent->rules, (const char *)w->path.data) :
+		sb_rules_root(o->rules);
 	if (n->rules)
 		return true;
 	sb_scan_fail_memory(w->c);
@@ -280,8 +290,8 @@ excluded(struct scan_worker *w, const struct scan_node *n, const struct scan_ite
 		sb_scan_fail_memory(w->c);
 		return true;
 	}
-	hit = sb_rules_match(n->rules, (const char *)w->path.data, (const char *)w->path.data + (len ? len + 1 : 0),
-		is_dir);
+	hit = sb_rules_match(n->rules, (const char *)w->path.data,
+		(const char *)w->path.data + (len ? len + 1 : 0), is_dir);
 	w->path.len = len;
 	w->path.data[len] = 0;
 	return hit;
@@ -293,8 +303,8 @@ cache_holds(const struct scan_worker *w, const struct scan_node *n, const struct
 	const struct scan_stat *st, uint8_t type)
 {
 	return have && have->type == type && !(have->flags & (SB_ENTRY_RACY | SB_ENTRY_UNHASHED)) &&
-		n->cached->dev == n->entry->dir->dev && have->ino == st->ino && have->mtime == st->mtime &&
-		have->ctime == st->ctime && have->size == st->size &&
+		n->cached->dev == n->entry->dir->dev && have->ino == st->ino &&
+		have->mtime == st->mtime && have->ctime == st->ctime && have->size == st->size &&
 		(type == SB_ENTRY_LINK || have->mode == (st->mode & 07777)) && !w->c->o.checksum;
 }
 
@@ -311,7 +321,8 @@ read_target(struct scan_worker *w, const struct scan_node *n, const struct scan_
 		text = sb_entry_target(have);
 		len = (ssize_t)have->size;
 	} else {
-		len = readlinkat(n->fd, (const char *)w->names.data + it->off, target, sizeof target);
+		len = readlinkat(n->fd, (const char *)w->names.data + it->off, target,
+			sizeof target);
 		if (len < 0)
 			return -errno;
 		if (len == 0 || len > TARGET_LEN_MAX)
@@ -328,7 +339,9 @@ read_target(struct scan_worker *w, const struct scan_node *n, const struct scan_
 	return 0;
 }
 
-/* What becomes of one name. Returns 1: `p` is filled; 0: not to be in the manifest; negative errno. */
+/*
+ * What becomes of one name. Returns 1: `p` is filled; 0: not to be in the manifest; negative errno.
+ */
 static int
 make_pending(struct scan_worker *w, const struct scan_node *n, const struct scan_item *it,
 	const struct sb_entry *have, const struct scan_stat *st, struct scan_pending *p)
@@ -338,7 +351,8 @@ make_pending(struct scan_worker *w, const struct scan_node *n, const struct scan
 	int r;
 
 	*p = (struct scan_pending){ .off = it->off, .dev = st->dev, .nlink = 1 };
-	if (!c->o.cross_mounts && (st->mount || (S_ISDIR(st->mode) && st->dev != n->entry->dir->dev))) {
+	if (!c->o.cross_mounts &&
+		(st->mount || (S_ISDIR(st->mode) && st->dev != n->entry->dir->dev))) {
 		skip(w, n, name, SB_SKIP_MOUNT, 0);
 		return 0;
 	}
@@ -366,10 +380,13 @@ make_pending(struct scan_worker *w, const struct scan_node *n, const struct scan
 	return 1;
 }
 
-/* One name: excluded, gone, skipped or pending. As make_pending, but a failure is noted and gives 0. */
+/*
+ * One name: excluded, gone, skipped or pending. As make_pending, but a failure is noted and gives
+ * 0.
+ */
 static int
-read_entry(struct scan_worker *w, const struct scan_node *n, const struct scan_item *it, const struct sb_entry *have,
-	struct scan_pending *p)
+read_entry(struct scan_worker *w, const struct scan_node *n, const struct scan_item *it,
+	const struct sb_entry *have, struct scan_pending *p)
 {
 	const char *name = (const char *)w->names.data + it->off;
 	enum sb_skip_reason why;
@@ -416,7 +433,8 @@ note_link(struct sb_scan_ctx *c, const struct scan_pending *p, struct sb_entry *
 		}
 	}
 	if (ok)
-		c->links[c->n_links++] = (struct scan_link){ .dev = p->dev, .ino = p->e.ino, .entry = e };
+		c->links[c->n_links++] =
+			(struct scan_link){ .dev = p->dev, .ino = p->e.ino, .entry = e };
 	pthread_mutex_unlock(&c->mu);
 	return ok;
 }

@@ -36,7 +36,10 @@ coarse_now(void)
 	return sb_ns_of(ts.tv_sec, (uint32_t)ts.tv_nsec);
 }
 
-/* For kernels and system call filters that know no statx. Mount points are then told by their device only. */
+/*
+ * For kernels and system call filters that know no statx. Mount points are then told by their
+ * device only.
+ */
 static int
 old_stat(int fd, const char *name, struct scan_stat *out)
 {
@@ -69,7 +72,8 @@ sb_scan_stat(int fd, const char *name, struct scan_stat *out)
 	if (atomic_load_explicit(&no_statx, memory_order_relaxed))
 		return old_stat(fd, name, out);
 	if (statx(fd, name ? name : "", flags | atomic_load_explicit(&still, memory_order_relaxed),
-		    STATX_TYPE | STATX_MODE | STATX_NLINK | STATX_INO | STATX_SIZE | STATX_MTIME | STATX_CTIME,
+		    STATX_TYPE | STATX_MODE | STATX_NLINK | STATX_INO | STATX_SIZE | STATX_MTIME |
+			    STATX_CTIME,
 		    &st) < 0) {
 		if (errno == EINVAL && atomic_exchange(&still, 0) != 0)
 			return sb_scan_stat(fd, name, out);
@@ -102,10 +106,8 @@ sb_scan_slack(int rootfd, bool cross_mounts)
 	case BTRFS_SUPER_MAGIC:
 	case TMPFS_MAGIC:
 	case F2FS_SUPER_MAGIC:
-	case OVERLAYFS_SUPER_MAGIC:
-		return SLACK_FINE;
-	default:
-		return SLACK_COARSE;
+	case OVERLAYFS_SUPER_MAGIC: return SLACK_FINE;
+	default: return SLACK_COARSE;
 	}
 }
 
@@ -114,7 +116,10 @@ sb_scan_racy(const struct sb_scan_ctx *c, const struct scan_stat *st)
 {
 	int64_t slack = c->slack;
 
-	/* No fraction: very likely a file system of whole seconds under a name that can do better (ext4 with small inodes). */
+	/*
+	 * No fraction: very likely a file system of whole seconds under a name that can do better
+	 * (ext4 with small inodes).
+	 */
 	if (st->ctime % NS == 0)
 		slack = SLACK_COARSE;
 	if (st->ctime > st->taken - slack)
@@ -159,19 +164,14 @@ sb_scan_explain(int sys, enum sb_skip_reason *out_why)
 {
 	switch (sys) {
 	case EACCES:
-	case EPERM:
-		*out_why = SB_SKIP_UNREADABLE;
-		return true;
+	case EPERM: *out_why = SB_SKIP_UNREADABLE; return true;
 	case ELOOP:   /* a symlink by now */
 	case ENOTDIR: /* no directory any more */
 	case EXDEV:   /* moved while the kernel looked */
 	case EISDIR:
 	case ENXIO: /* a socket or a fifo by now */
 	case EINVAL:
-	case EAGAIN: /* leased by another process */
-		*out_why = SB_SKIP_UNSTABLE;
-		return true;
-	default:
-		return false;
+	case EAGAIN: /* leased by another process */ *out_why = SB_SKIP_UNSTABLE; return true;
+	default: return false;
 	}
 }

@@ -12,9 +12,10 @@
 #include <base/path.h>
 
 /*
- * Workers share a stack of directories with untaken children and a list of files to hash. One that has read a directory
- * goes on with its first child itself and leaves the others on the stack. Taking from the top keeps the walk
- * depth-first: few directories are open or half done at a time, however wide or deep the tree is.
+ * Workers share a stack of directories with untaken children and a list of files to hash. One that
+ * has read a directory goes on with its first child itself and leaves the others on the stack.
+ * Taking from the top keeps the walk depth-first: few directories are open or half done at a time,
+ * however wide or deep the tree is.
  */
 
 /* Gives back a use of the descriptor (if `user`) and a reference. */
@@ -41,7 +42,10 @@ release(struct sb_scan_ctx *c, struct scan_node *n, bool user)
 		(void)close(fd);
 }
 
-/* The next child directory that nobody has taken. The caller holds the mutex or is alone with the node. */
+/*
+ * The next child directory that nobody has taken. The caller holds the mutex or is alone with the
+ * node.
+ */
 static struct sb_entry *
 next_child(struct scan_node *n)
 {
@@ -66,7 +70,10 @@ more_children(struct scan_node *n)
 	return n->next < d->n;
 }
 
-/* Opens by path from the root, for a directory whose parent is not open any more. Negative errno on failure. */
+/*
+ * Opens by path from the root, for a directory whose parent is not open any more. Negative errno on
+ * failure.
+ */
 static int
 open_by_path(struct scan_worker *w, const struct scan_node *parent, const char *name)
 {
@@ -81,7 +88,8 @@ open_by_path(struct scan_worker *w, const struct scan_node *parent, const char *
 	sb_buf_add_str(&w->path, name);
 	if (w->path.failed)
 		return -ENOMEM;
-	fd = sb_path_open(w->c->rootfd, (const char *)w->path.data, flags | (w->noatime ? O_NOATIME : 0), 0, &err);
+	fd = sb_path_open(w->c->rootfd, (const char *)w->path.data,
+		flags | (w->noatime ? O_NOATIME : 0), 0, &err);
 	if (fd < 0 && err.sys == EPERM && w->noatime) {
 		w->noatime = false;
 		fd = sb_path_open(w->c->rootfd, (const char *)w->path.data, flags, 0, &err);
@@ -117,8 +125,8 @@ open_child(struct scan_worker *w, struct scan_node *parent, int parentfd, struct
 {
 	struct scan_node *n;
 	const struct sb_entry *have;
-	int fd = parentfd >= 0 ? sb_scan_open(w, parentfd, e->name, O_DIRECTORY)
-			       : open_by_path(w, parent, e->name);
+	int fd = parentfd >= 0 ? sb_scan_open(w, parentfd, e->name, O_DIRECTORY) :
+				 open_by_path(w, parent, e->name);
 
 	if (fd < 0) {
 		lose_child(w, parent, e, -fd);
@@ -169,7 +177,8 @@ push_task(struct sb_scan_ctx *c, struct scan_node *n, uint32_t first, uint32_t l
 		}
 	}
 	if (ok) {
-		c->tasks[c->n_tasks++] = (struct scan_task){ .node = n, .first = first, .last = last };
+		c->tasks[c->n_tasks++] =
+			(struct scan_task){ .node = n, .first = first, .last = last };
 		n->refs++;
 		n->users++;
 		if (c->waiting)
@@ -267,7 +276,10 @@ push_tasks(struct sb_scan_ctx *c, struct scan_node *n)
 		(void)push_task(c, n, first, i);
 }
 
-/* Reads a directory and hands out what it leads to. Returns the child to go on with, or NULL. Releases `n`. */
+/*
+ * Reads a directory and hands out what it leads to. Returns the child to go on with, or NULL.
+ * Releases `n`.
+ */
 static struct scan_node *
 visit(struct scan_worker *w, struct scan_node *n)
 {

@@ -18,7 +18,10 @@
 
 #define JOBS_MAX 8
 #define JOBS_LIMIT 64
-/* Descriptors a worker may need at once: its directory, the next one, a file, and two on the way along a path. */
+/*
+ * Descriptors a worker may need at once: its directory, the next one, a file, and two on the way
+ * along a path.
+ */
 #define WORKER_FDS 5
 /* Left to the rest of the program. */
 #define OTHER_FDS 16
@@ -197,7 +200,8 @@ sb_scan_progress(struct sb_scan_ctx *c)
 	now = sb_now_ms();
 	due = atomic_load_explicit(&c->next_progress, memory_order_relaxed);
 	/* Whoever moves the time on calls; the others saw it moved. */
-	if (now < due || !atomic_compare_exchange_strong(&c->next_progress, &due, now + PROGRESS_MS))
+	if (now < due ||
+		!atomic_compare_exchange_strong(&c->next_progress, &due, now + PROGRESS_MS))
 		return;
 	c->o.progress(atomic_load_explicit(&c->entries, memory_order_relaxed),
 		atomic_load_explicit(&c->hashed_bytes, memory_order_relaxed), c->o.progress_arg);
@@ -219,7 +223,8 @@ grow_skipped(struct sb_scan_ctx *c)
 }
 
 void
-sb_scan_skip(struct sb_scan_ctx *c, const char *dir, const char *name, enum sb_skip_reason why, int sys)
+sb_scan_skip(struct sb_scan_ctx *c, const char *dir, const char *name, enum sb_skip_reason why,
+	int sys)
 {
 	size_t dir_len = strlen(dir), len = strlen(name);
 	char *path = malloc(dir_len + 1 + len + 1);
@@ -231,7 +236,8 @@ sb_scan_skip(struct sb_scan_ctx *c, const char *dir, const char *name, enum sb_s
 		if (dir_len)
 			path[dir_len++] = '/';
 		memcpy(path + dir_len, name, len + 1);
-		sb_log(&c->o.log, SB_LOG_DEBUG, "scan", "skipped %s: %s", path, sb_skip_reason_text(why));
+		sb_log(&c->o.log, SB_LOG_DEBUG, "scan", "skipped %s: %s", path,
+			sb_skip_reason_text(why));
 	}
 	pthread_mutex_lock(&c->mu);
 	if (why == SB_SKIP_SPECIAL)
@@ -347,7 +353,10 @@ start_walk(struct sb_scan_ctx *c)
 	}
 	sb_scan_take_stat(c, &st, root);
 	root->dir->dev = st.dev;
-	*n = (struct scan_node){ .entry = root, .fd = fd, .refs = 1, .users = 1,
+	*n = (struct scan_node){ .entry = root,
+		.fd = fd,
+		.refs = 1,
+		.users = 1,
 		.cached = c->o.cache ? c->o.cache->root.dir : NULL };
 	r = sb_scan_parallel(c, sb_scan_walk, n);
 	sb_scan_walk_drain(c);
@@ -364,7 +373,10 @@ compact(struct sb_scan_ctx *c, uint64_t *out_unhashed, struct sb_error *err)
 	if (!v)
 		return SB_E_NOMEM;
 	*out_unhashed = 0;
-	/* Backwards: the list points into arrays of parents, which must not move before their children are done. */
+	/*
+	 * Backwards: the list points into arrays of parents, which must not move before their
+	 * children are done.
+	 */
 	for (size_t i = n; i > 0; i--) {
 		struct sb_dir *d = v[i - 1]->dir;
 		uint32_t kept = 0;
@@ -428,7 +440,8 @@ complete(struct sb_scan_ctx *c, struct sb_scan *s, struct sb_error *err)
 	if (r == 0)
 		r = take_results(c, s, err);
 	if (r == 0 && c->o.progress)
-		c->o.progress(atomic_load(&c->entries), atomic_load(&c->hashed_bytes), c->o.progress_arg);
+		c->o.progress(atomic_load(&c->entries), atomic_load(&c->hashed_bytes),
+			c->o.progress_arg);
 	return r;
 }
 
@@ -482,14 +495,16 @@ mark_wanted(const char *path, size_t len, struct sb_entry *e, void *arg)
 	(void)len;
 	w->entries++;
 	e->spare = 0;
-	if (e->type == SB_ENTRY_FILE && (e->flags & SB_ENTRY_UNHASHED) && (!w->want || w->want(path, e, w->arg)))
+	if (e->type == SB_ENTRY_FILE && (e->flags & SB_ENTRY_UNHASHED) &&
+		(!w->want || w->want(path, e, w->arg)))
 		e->spare |= SPARE_WANTED;
 	return 0;
 }
 
 int
 sb_scan_hash_rest(int rootfd, const struct sb_scan_opts *opts, struct sb_scan *s,
-	bool (*want)(const char *path, const struct sb_entry *e, void *arg), void *arg, struct sb_error *err)
+	bool (*want)(const char *path, const struct sb_entry *e, void *arg), void *arg,
+	struct sb_error *err)
 {
 	struct sb_scan_ctx c;
 	struct wish w = { .c = &c, .want = want, .arg = arg };

@@ -17,15 +17,20 @@ struct sb_scan_opts {
 	bool collect_sbsyncignore;       /* read .sbsyncignore files into `rules` while walking */
 	bool collect_gitignore;          /* likewise .gitignore */
 	bool checksum;                   /* hash every file, whatever the cache says */
-	uint64_t lazy_below;             /* files smaller than this and not in the cache stay SB_ENTRY_UNHASHED; 0: hash all */
-	bool cross_mounts;               /* default: mount points inside the root are skipped and reported */
-	unsigned jobs;                   /* 0: as many as processors, at most 8 */
+	uint64_t lazy_below; /* files smaller than this and not in the cache stay SB_ENTRY_UNHASHED;
+				0: hash all */
+	bool cross_mounts;   /* default: mount points inside the root are skipped and reported */
+	unsigned jobs;       /* 0: as many as processors, at most 8 */
 	const struct sb_cancel *cancel;
 	struct sb_log log;
-	void (*progress)(uint64_t entries, uint64_t hashed_bytes, void *arg); /* may be NULL; any thread, a few times a second */
+	void (*progress)(uint64_t entries, uint64_t hashed_bytes,
+		void *arg); /* may be NULL; any thread, a few times a second */
 	void *progress_arg;
 };
-#define SB_SCAN_OPTS_INIT { .size = sizeof(struct sb_scan_opts) }
+#define SB_SCAN_OPTS_INIT \
+	{ \
+		.size = sizeof(struct sb_scan_opts) \
+	}
 
 enum sb_skip_reason {
 	SB_SKIP_SPECIAL,    /* socket, fifo, device */
@@ -52,26 +57,32 @@ struct sb_scan {
 };
 
 /*
- * Walks the tree beneath `rootfd` in parallel, by directory descriptors, following no symlink, and makes its manifest.
- * Excluded entries do not appear. Never synced: SB_STAGE_NAME in the root and `*.lock` files directly inside any `.git` directory.
- * Each file is stat'ed before and after it is hashed; one that moved is tried again, twice, then left out as SB_SKIP_UNSTABLE.
- * A cached digest is taken when dev, inode, size, mtime, ctime and mode are the same and the cached entry is not racy.
- * An unreadable directory or file is left out and reported as skipped: the caller must not take it for deleted.
- * What turns into something else meanwhile (a directory into a symlink) is SB_SKIP_UNSTABLE, as are the names of one
- * inode that do not agree. A file or directory that vanishes during the walk is simply not there. Any other failure (EIO, ENOMEM, EMFILE) fails the scan as a whole.
- * Does not change access times where the system allows (O_NOATIME tried). The result is the caller's: sb_scan_free.
+ * Walks the tree beneath `rootfd` in parallel, by directory descriptors, following no symlink, and
+ * makes its manifest. Excluded entries do not appear. Never synced: SB_STAGE_NAME in the root and
+ * `*.lock` files directly inside any `.git` directory. Each file is stat'ed before and after it is
+ * hashed; one that moved is tried again, twice, then left out as SB_SKIP_UNSTABLE. A cached digest
+ * is taken when dev, inode, size, mtime, ctime and mode are the same and the cached entry is not
+ * racy. An unreadable directory or file is left out and reported as skipped: the caller must not
+ * take it for deleted. What turns into something else meanwhile (a directory into a symlink) is
+ * SB_SKIP_UNSTABLE, as are the names of one inode that do not agree. A file or directory that
+ * vanishes during the walk is simply not there. Any other failure (EIO, ENOMEM, EMFILE) fails the
+ * scan as a whole. Does not change access times where the system allows (O_NOATIME tried). The
+ * result is the caller's: sb_scan_free.
  */
-int sb_scan_run(int rootfd, const struct sb_scan_opts *opts, struct sb_scan *out, struct sb_error *err);
+int sb_scan_run(int rootfd, const struct sb_scan_opts *opts, struct sb_scan *out,
+	struct sb_error *err);
 void sb_scan_free(struct sb_scan *s);
 SB_CLEANUP_VALUE(sb_scan, sb_scan_free)
 
 /*
- * Hashes the files that a lazy scan left unhashed (all, or those `want` says) and finishes the manifest; its id means
- * something once none is left. Other names of a hashed inode get the digest too. One that changed since the scan has its
- * new state then; one that is gone or cannot be read leaves the manifest. After a failure it may be called again.
+ * Hashes the files that a lazy scan left unhashed (all, or those `want` says) and finishes the
+ * manifest; its id means something once none is left. Other names of a hashed inode get the digest
+ * too. One that changed since the scan has its new state then; one that is gone or cannot be read
+ * leaves the manifest. After a failure it may be called again.
  */
 int sb_scan_hash_rest(int rootfd, const struct sb_scan_opts *opts, struct sb_scan *s,
-	bool (*want)(const char *path, const struct sb_entry *e, void *arg), void *arg, struct sb_error *err);
+	bool (*want)(const char *path, const struct sb_entry *e, void *arg), void *arg,
+	struct sb_error *err);
 
 const char *sb_skip_reason_text(enum sb_skip_reason r);
 /* Is there content that should have been synced? The others are never synced, by design. */

@@ -16,14 +16,16 @@
 #include <base/str.h>
 #include <sync/scan/scan.h>
 
-#define MASK (IN_CREATE | IN_DELETE | IN_MODIFY | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR | IN_DONT_FOLLOW | \
-	IN_EXCL_UNLINK)
+#define MASK \
+	(IN_CREATE | IN_DELETE | IN_MODIFY | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | \
+		IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK)
 #define DEPTH_MAX 256
 #define DIRS_MAX 500000u
 
 /* A watched directory; its number is its place in the table. */
 struct dir {
-	char *path; /* beneath the root, "" is the root; may be out of date after a rename, until its own event is read */
+	char *path; /* beneath the root, "" is the root; may be out of date after a rename, until
+		       its own event is read */
 	uint32_t root;
 };
 
@@ -95,9 +97,11 @@ counts(const struct sb_watch *w, uint32_t root, const char *path, bool is_dir)
 	const char *leaf = strrchr(path, '/');
 	size_t n = strlen(path);
 
-	if (strcmp(path, SB_STAGE_NAME) == 0 || strncmp(path, SB_STAGE_NAME "/", sizeof SB_STAGE_NAME) == 0)
+	if (strcmp(path, SB_STAGE_NAME) == 0 ||
+		strncmp(path, SB_STAGE_NAME "/", sizeof SB_STAGE_NAME) == 0)
 		return false;
-	if (leaf && n > 5 && strcmp(path + n - 5, ".lock") == 0 && leaf - path >= 4 && memcmp(leaf - 4, ".git", 4) == 0)
+	if (leaf && n > 5 && strcmp(path + n - 5, ".lock") == 0 && leaf - path >= 4 &&
+		memcmp(leaf - 4, ".git", 4) == 0)
 		return false;
 	return !sb_rules_excluded(w->roots[root].rules, path, is_dir);
 }
@@ -133,7 +137,8 @@ remember(struct sb_watch *w, int wd, uint32_t root, const char *path)
 static void
 add_dir(struct sb_watch *w, uint32_t root, const char *path, int depth)
 {
-	sb_autofree char *full = *path ? sb_str_printf("%s/%s", w->roots[root].path, path) : strdup(w->roots[root].path);
+	sb_autofree char *full = *path ? sb_str_printf("%s/%s", w->roots[root].path, path) :
+					 strdup(w->roots[root].path);
 	sb_autoclosedir DIR *d = NULL;
 	struct dirent *e;
 	int wd;
@@ -141,7 +146,8 @@ add_dir(struct sb_watch *w, uint32_t root, const char *path, int depth)
 	wd = full ? inotify_add_watch(w->fd, full, MASK) : -1;
 	if (wd < 0 && full && (errno == ENOENT || errno == ENOTDIR))
 		return; /* gone again */
-	if (wd < 0 || depth > DEPTH_MAX || (size_t)wd > DIRS_MAX * 4 || !remember(w, wd, root, path)) {
+	if (wd < 0 || depth > DEPTH_MAX || (size_t)wd > DIRS_MAX * 4 ||
+		!remember(w, wd, root, path)) {
 		w->partial = true;
 		return;
 	}
@@ -150,7 +156,8 @@ add_dir(struct sb_watch *w, uint32_t root, const char *path, int depth)
 	while (d && (e = readdir(d))) {
 		sb_autofree char *sub = NULL;
 
-		if ((e->d_type != DT_DIR && e->d_type != DT_UNKNOWN) || strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+		if ((e->d_type != DT_DIR && e->d_type != DT_UNKNOWN) ||
+			strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
 		sub = *path ? sb_str_printf("%s/%s", path, e->d_name) : strdup(e->d_name);
 		if (!sub)
@@ -231,7 +238,8 @@ sb_watch_settle(struct sb_watch *w, int quiet_ms, int max_ms, const struct sb_ca
 	sb_deadline end = sb_deadline_in(max_ms);
 
 	for (;;) {
-		struct pollfd p[2] = { { .fd = w->fd, .events = POLLIN }, { .fd = sb_cancel_fd(cancel), .events = POLLIN } };
+		struct pollfd p[2] = { { .fd = w->fd, .events = POLLIN },
+			{ .fd = sb_cancel_fd(cancel), .events = POLLIN } };
 
 		if (sb_deadline_passed(end) || poll(p, 2, quiet_ms) <= 0 || p[1].revents)
 			return;

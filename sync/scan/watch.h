@@ -10,8 +10,9 @@
 #include <sync/scan/ignore.h>
 
 /*
- * Tells that something changed beneath some directories, by inotify. A hint and no more: it may tell too often, and where the system
- * has too few watches, or the file system is not a local one, not at all. One thread at a time.
+ * Tells that something changed beneath some directories, by inotify. A hint and no more: it may
+ * tell too often, and where the system has too few watches, or the file system is not a local one,
+ * not at all. One thread at a time.
  */
 struct sb_watch;
 
@@ -19,8 +20,12 @@ struct sb_watch *sb_watch_new(struct sb_error *err);
 void sb_watch_free(struct sb_watch *w);
 SB_CLEANUP_PTR(sb_watch, sb_watch_free)
 
-/* Watches `path` and all beneath it but what `rules` (taken over) exclude. A directory that cannot be watched makes it partial, no error. */
-int sb_watch_add(struct sb_watch *w, const char *path, struct sb_rules *rules, struct sb_error *err);
+/*
+ * Watches `path` and all beneath it but what `rules` (taken over) exclude. A directory that cannot
+ * be watched makes it partial, no error.
+ */
+int sb_watch_add(struct sb_watch *w, const char *path, struct sb_rules *rules,
+	struct sb_error *err);
 
 /* Not all could be watched: look for yourself now and then. */
 bool sb_watch_partial(const struct sb_watch *w);

@@ -16,8 +16,9 @@
 #include <sync/session/session-store.h>
 
 /*
- * The file "saved": strings that end in a NUL byte, six a row: time, root, path, saved name, digest and mode of the base's
- * file (hex:octal, or "-"), number of the kind. A torn last row is not taken. Version 1, the file "conflicts", had the first four.
+ * The file "saved": strings that end in a NUL byte, six a row: time, root, path, saved name, digest
+ * and mode of the base's file (hex:octal, or "-"), number of the kind. A torn last row is not
+ * taken. Version 1, the file "conflicts", had the first four.
  */
 #define FILE_NAME "saved"
 #define FILE_NAME_1 "conflicts"
@@ -43,7 +44,8 @@ add_field(struct sb_buf *b, const char *s)
 }
 
 void
-session_conflicts_add(int dirfd, const char *root, const struct sb_reconciled *rec, const struct sb_manifest *base)
+session_conflicts_add(int dirfd, const char *root, const struct sb_reconciled *rec,
+	const struct sb_manifest *base)
 {
 	sb_autoclose int fd = -1;
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
@@ -63,7 +65,8 @@ session_conflicts_add(int dirfd, const char *root, const struct sb_reconciled *r
 		add_field(&b, c->saved_as);
 		(void)snprintf(text, sizeof text, "-");
 		if (e && e->type == SB_ENTRY_FILE)
-			(void)snprintf(text, sizeof text, "%s:%o", sb_str_hex(e->digest.b, 16, hex), e->mode);
+			(void)snprintf(text, sizeof text, "%s:%o", sb_str_hex(e->digest.b, 16, hex),
+				e->mode);
 		add_field(&b, text);
 		(void)snprintf(text, sizeof text, "%d", (int)c->kind);
 		add_field(&b, text);
@@ -119,7 +122,9 @@ add_row(struct sb_session_saved_list *l, const char *const *f, struct sb_error *
 			return sb_fail(err, SB_E_NOMEM, "conflicts: out of memory");
 		l->v = v;
 		row = &v[l->n++];
-		*row = (struct sb_session_saved){ .root = strdup(f[1]), .path = strdup(f[2]), .saved_as = strdup(f[3]) };
+		*row = (struct sb_session_saved){ .root = strdup(f[1]),
+			.path = strdup(f[2]),
+			.saved_as = strdup(f[3]) };
 		if (!row->root || !row->path || !row->saved_as)
 			return sb_fail(err, SB_E_NOMEM, "conflicts: out of memory");
 	}
@@ -183,8 +188,8 @@ session_conflicts_upgrade(int dirfd, struct sb_error *err)
 }
 
 int
-sb_session_conflicts(const struct sb_session *s, const char *state_dir, struct sb_session_saved_list *out,
-	struct sb_error *err)
+sb_session_conflicts(const struct sb_session *s, const char *state_dir,
+	struct sb_session_saved_list *out, struct sb_error *err)
 {
 	sb_autofree char *dir = sb_session_dir(state_dir, err);
 	sb_autoclose int fd = dir ? sb_session_open_dir(dir, s->name, false, err) : -1;

@@ -74,7 +74,8 @@ session_local_close(struct session_local *x)
 }
 
 int
-session_local_read(struct session_local *x, const char *path, size_t max, struct sb_buf *out, struct sb_error *err)
+session_local_read(struct session_local *x, const char *path, size_t max, struct sb_buf *out,
+	struct sb_error *err)
 {
 	const struct sb_entry *e = sb_manifest_find(x->rep->scan.manifest, path);
 	sb_autoclose int fd = -1;
@@ -109,7 +110,8 @@ open_offer(struct session_local *x, struct sb_error *err)
 
 	if (mkdirat(x->rep->rootfd, SB_STAGE_NAME, 0700) < 0 && errno != EEXIST)
 		return sb_fail_errno(err, "make the stage directory %s", SB_STAGE_NAME);
-	stage = openat(x->rep->rootfd, SB_STAGE_NAME, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	stage = openat(x->rep->rootfd, SB_STAGE_NAME,
+		O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (stage < 0)
 		return sb_fail_errno(err, "open the stage directory %s", SB_STAGE_NAME);
 	if (mkdirat(stage, SB_STAGE_NEW, 0700) < 0 && errno != EEXIST)
@@ -122,14 +124,16 @@ open_offer(struct session_local *x, struct sb_error *err)
 		int fd;
 
 		(void)snprintf(name, sizeof name, "offer%u", x->offered++);
-		fd = openat(fresh, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+		fd = openat(fresh, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+			0600);
 		if (fd >= 0 || errno != EEXIST)
 			return fd < 0 ? sb_fail_errno(err, "make a file in the stage") : fd;
 	}
 }
 
 int
-session_local_offer(struct session_local *x, const void *data, size_t len, struct sb_digest *out, struct sb_error *err)
+session_local_offer(struct session_local *x, const void *data, size_t len, struct sb_digest *out,
+	struct sb_error *err)
 {
 	sb_autoclose int fd = -1;
 
@@ -141,14 +145,16 @@ session_local_offer(struct session_local *x, const void *data, size_t len, struc
 }
 
 static int
-into_stage(struct session_local *x, struct sb_plan *plan, struct sb_recv *recv, struct sb_error *err)
+into_stage(struct session_local *x, struct sb_plan *plan, struct sb_recv *recv,
+	struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist need = { 0 };
 	int r = 0;
 
 	for (size_t at = 0; r == 0 && at < plan->diff.n;) {
 		size_t n = sb_plan_piece_len(plan, at, PIECE);
-		struct sb_plan_piece piece = { .diff = { .v = plan->diff.v + at, .n = n }, .steps = plan->steps + at };
+		struct sb_plan_piece piece = { .diff = { .v = plan->diff.v + at, .n = n },
+			.steps = plan->steps + at };
 
 		r = sb_recv_plan(recv, &piece, err);
 		at += n;
@@ -156,7 +162,8 @@ into_stage(struct session_local *x, struct sb_plan *plan, struct sb_recv *recv, 
 	if (r == 0)
 		r = sb_recv_settle(recv, &need, err);
 	if (r == 0 && need.n)
-		return sb_fail(err, SB_E_CHANGED, "%s: %s changes just now: nothing was changed, run it again",
+		return sb_fail(err, SB_E_CHANGED,
+			"%s: %s changes just now: nothing was changed, run it again",
 			x->s->pairs[x->pair].local, need.v[0]);
 	return r;
 }
@@ -175,8 +182,11 @@ commit(struct session_local *x, struct sb_plan *plan, struct sb_stage *stage, st
 		return err ? err->code : SB_E_SYS;
 	r = into_stage(x, plan, recv, err);
 	if (r == 0)
-		r = sb_recv_commit(recv, x->o->durability == SB_SYNC_DURABLE_DEFAULT ? SB_DURABLE_FULL :
-			(enum sb_durability)x->o->durability, &res, err);
+		r = sb_recv_commit(recv,
+			x->o->durability == SB_SYNC_DURABLE_DEFAULT ?
+				SB_DURABLE_FULL :
+				(enum sb_durability)x->o->durability,
+			&res, err);
 	if (r < 0)
 		return r;
 	sb_replica_save_cache(x->rep, x->rep->scan.manifest);
@@ -184,7 +194,8 @@ commit(struct session_local *x, struct sb_plan *plan, struct sb_stage *stage, st
 }
 
 static int
-make_plan(struct session_local *x, struct sb_diff *d, const struct sb_stage *stage, struct sb_plan *plan, struct sb_error *err)
+make_plan(struct session_local *x, struct sb_diff *d, const struct sb_stage *stage,
+	struct sb_plan *plan, struct sb_error *err)
 {
 	struct sb_plan_opts po = SB_PLAN_OPTS_INIT;
 	sb_autofree struct sb_have *have = calloc(stage->n_left + 1, sizeof *have);
@@ -198,7 +209,8 @@ make_plan(struct session_local *x, struct sb_diff *d, const struct sb_stage *sta
 	po.n_have = stage->n_left;
 	r = sb_plan_make(d, x->rep->scan.manifest, &po, plan, err);
 	if (r == 0 && plan->n_data && !x->o->dry_run)
-		return sb_fail(err, SB_E_NOTFOUND, "the content of %llu files is not kept any more", (unsigned long long)plan->n_data);
+		return sb_fail(err, SB_E_NOTFOUND, "the content of %llu files is not kept any more",
+			(unsigned long long)plan->n_data);
 	return r;
 }
 
@@ -238,11 +250,15 @@ graft_one(const char *path, size_t len, struct sb_entry *e, void *arg)
 
 	(void)len;
 	c.link = 0;
-	return sb_manifest_put(g->m, path, &c, e->type == SB_ENTRY_LINK ? sb_entry_target(e) : NULL, g->err) ? 0 : SB_E_NOMEM;
+	return sb_manifest_put(g->m, path, &c, e->type == SB_ENTRY_LINK ? sb_entry_target(e) : NULL,
+		       g->err) ?
+		0 :
+		SB_E_NOMEM;
 }
 
 int
-session_local_graft(struct sb_manifest *m, const char *path, const struct sb_entry *e, struct sb_error *err)
+session_local_graft(struct sb_manifest *m, const char *path, const struct sb_entry *e,
+	struct sb_error *err)
 {
 	struct graft g = { m, err };
 	int r;

@@ -41,8 +41,8 @@ policy_of(enum sb_session_conflict c)
 }
 
 int
-session_policies_make(const struct sb_session *s, enum sb_session_conflict asked, struct session_policies *out,
-	struct sb_error *err)
+session_policies_make(const struct sb_session *s, enum sb_session_conflict asked,
+	struct session_policies *out, struct sb_error *err)
 {
 	int r = 0;
 
@@ -54,7 +54,9 @@ session_policies_make(const struct sb_session *s, enum sb_session_conflict asked
 	for (size_t i = 0; r == 0 && i < s->n_rules; i++) {
 		out->v[i].policy = policy_of(s->rules[i].how);
 		out->v[i].match = sb_rules_new(err);
-		r = out->v[i].match ? sb_rules_add(out->v[i].match, SB_RULES_COMMAND, s->rules[i].pattern, err) : SB_E_NOMEM;
+		r = out->v[i].match ?
+			sb_rules_add(out->v[i].match, SB_RULES_COMMAND, s->rules[i].pattern, err) :
+			SB_E_NOMEM;
 		out->n++;
 	}
 	if (r < 0)

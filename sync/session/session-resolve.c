@@ -19,7 +19,8 @@ static const char unclean[] = "does not merge cleanly: both versions are kept";
 
 /* The three texts; 1 with the merged one in `out`, 0: there is none. */
 static int
-merge_row(struct session_local *x, const struct session_row *row, struct sb_buf *out, struct sb_error *err)
+merge_row(struct session_local *x, const struct session_row *row, struct sb_buf *out,
+	struct sb_error *err)
 {
 	struct sb_store *store = sb_replica_store(x->rep);
 	sb_auto(sb_buf) struct sb_buf base = { 0 }, mine = { 0 }, theirs = { 0 };
@@ -27,7 +28,8 @@ merge_row(struct session_local *x, const struct session_row *row, struct sb_buf 
 	int r;
 
 	sb_buf_init(out, 0);
-	if (!store || !sb_digest_known(&row->base) || sb_store_get(store, &row->base, &base, NULL) < 0)
+	if (!store || !sb_digest_known(&row->base) ||
+		sb_store_get(store, &row->base, &base, NULL) < 0)
 		return 0;
 	r = session_local_read(x, row->path, SB_MERGE_MAX_BYTES, &mine, err);
 	if (r == 0)
@@ -42,14 +44,17 @@ merge_row(struct session_local *x, const struct session_row *row, struct sb_buf 
 
 /* The merged text takes the place, the saved version goes. */
 static int
-take_merged(struct session_local *x, struct sb_manifest *target, const struct session_row *row, struct sb_error *err)
+take_merged(struct session_local *x, struct sb_manifest *target, const struct session_row *row,
+	struct sb_error *err)
 {
 	const struct sb_entry *mine = sb_manifest_find(x->rep->scan.manifest, row->path),
-		*theirs = sb_manifest_find(x->rep->scan.manifest, row->saved_as);
+			      *theirs = sb_manifest_find(x->rep->scan.manifest, row->saved_as);
 	sb_auto(sb_buf) struct sb_buf text = { 0 };
 	struct timespec now;
 	struct sb_entry e;
-	int r = mine && theirs && mine->type == SB_ENTRY_FILE && theirs->type == SB_ENTRY_FILE ? merge_row(x, row, &text, err) : 0;
+	int r = mine && theirs && mine->type == SB_ENTRY_FILE && theirs->type == SB_ENTRY_FILE ?
+		merge_row(x, row, &text, err) :
+		0;
 
 	if (r <= 0)
 		return r;
@@ -70,8 +75,8 @@ take_merged(struct session_local *x, struct sb_manifest *target, const struct se
 
 /* 1: done, 0: not possible. */
 static int
-resolve_row(struct session_local *x, struct sb_manifest *target, const struct session_row *row, enum sb_session_take take,
-	struct sb_error *err)
+resolve_row(struct session_local *x, struct sb_manifest *target, const struct session_row *row,
+	enum sb_session_take take, struct sb_error *err)
 {
 	const struct sb_entry *theirs = sb_manifest_find(x->rep->scan.manifest, row->saved_as);
 	int r;
@@ -90,10 +95,11 @@ resolve_row(struct session_local *x, struct sb_manifest *target, const struct se
 }
 
 int
-session_resolve_rows(struct session_local *x, const struct session_row *rows, size_t n, enum sb_session_take take,
-	bool *done, struct sb_error *err)
+session_resolve_rows(struct session_local *x, const struct session_row *rows, size_t n,
+	enum sb_session_take take, bool *done, struct sb_error *err)
 {
-	sb_auto(sb_manifest) struct sb_manifest *target = sb_manifest_copy(x->rep->scan.manifest, err);
+	sb_auto(sb_manifest) struct sb_manifest *target =
+		sb_manifest_copy(x->rep->scan.manifest, err);
 	int r = target ? 0 : SB_E_NOMEM, count = 0;
 
 	for (size_t i = 0; r >= 0 && i < n; i++) {
@@ -110,26 +116,35 @@ session_resolve_rows(struct session_local *x, const struct session_row *rows, si
 
 /* The rows of one root that are meant. */
 static int
-pick(const struct sb_session_saved_list *all, const char *root, const char *path, struct session_row *rows, size_t *n)
+pick(const struct sb_session_saved_list *all, const char *root, const char *path,
+	struct session_row *rows, size_t *n)
 {
 	*n = 0;
 	for (size_t i = 0; i < all->n; i++) {
 		const struct sb_session_saved *s = &all->v[i];
-		sb_autofree char *full = sb_str_printf("%s/%s", s->root, s->path), *saved = sb_str_printf("%s/%s", s->root, s->saved_as);
+		sb_autofree char *full = sb_str_printf("%s/%s", s->root, s->path),
+				 *saved = sb_str_printf("%s/%s", s->root, s->saved_as);
 
 		if (!full || !saved)
 			return SB_E_NOMEM;
-		if (strcmp(s->root, root) != 0 || (path && strcmp(path, full) != 0 && strcmp(path, saved) != 0))
+		if (strcmp(s->root, root) != 0 ||
+			(path && strcmp(path, full) != 0 && strcmp(path, saved) != 0))
 			continue;
-		rows[*n] = (struct session_row){ .path = s->path, .saved_as = s->saved_as, .base_mode = s->base_mode };
+		rows[*n] = (struct session_row){ .path = s->path,
+			.saved_as = s->saved_as,
+			.base_mode = s->base_mode };
 		memcpy(rows[(*n)++].base.b, s->base, 16);
 	}
 	return 0;
 }
 
-/* The same path may have several saved versions: each is decided on its own, in the order they came. */
+/*
+ * The same path may have several saved versions: each is decided on its own, in the order they
+ * came.
+ */
 static int
-resolve_pair(struct session_local *x, const struct session_row *rows, size_t n, enum sb_session_take take, struct sb_error *err)
+resolve_pair(struct session_local *x, const struct session_row *rows, size_t n,
+	enum sb_session_take take, struct sb_error *err)
 {
 	int r = 0, all = 0;
 
@@ -139,18 +154,24 @@ resolve_pair(struct session_local *x, const struct session_row *rows, size_t n, 
 		r = session_resolve_rows(x, &rows[i], 1, take, &done, err);
 		if (r >= 0 && done) {
 			all++;
-			r = sb_result_note(&x->res->merged, rows[i].path, rows[i].saved_as, take == SB_TAKE_LOCAL ? "the local version stays" :
-				take == SB_TAKE_RUNTIME ? "the sandbox's version was taken" : "merged", err);
+			r = sb_result_note(&x->res->merged, rows[i].path, rows[i].saved_as,
+				take == SB_TAKE_LOCAL ? "the local version stays" :
+					take == SB_TAKE_RUNTIME ?
+							"the sandbox's version was taken" :
+							"merged",
+				err);
 		} else if (r >= 0) {
-			r = sb_result_note(&x->res->conflicts, rows[i].path, rows[i].saved_as, unclean, err);
+			r = sb_result_note(&x->res->conflicts, rows[i].path, rows[i].saved_as,
+				unclean, err);
 		}
 	}
 	return r < 0 ? r : all;
 }
 
 static int
-resolve_held(struct session_held *h, struct sb_session *s, const char *path, enum sb_session_take take,
-	const struct sb_sync_opts *opts, struct sb_sync_result *res, struct sb_error *err)
+resolve_held(struct session_held *h, struct sb_session *s, const char *path,
+	enum sb_session_take take, const struct sb_sync_opts *opts, struct sb_sync_result *res,
+	struct sb_error *err)
 {
 	sb_auto(sb_session_saved_list) struct sb_session_saved_list all = { 0 };
 	sb_autofree struct session_row *rows = NULL;
@@ -163,7 +184,12 @@ resolve_held(struct session_held *h, struct sb_session *s, const char *path, enu
 	if (!rows)
 		return sb_fail(err, SB_E_NOMEM, "resolve: out of memory");
 	for (size_t i = 0; r >= 0 && i < s->n_pairs; i++) {
-		struct session_local x = { .s = s, .o = opts, .dirfd = h->dirfd, .pair = i, .stamp = stamp, .res = res };
+		struct session_local x = { .s = s,
+			.o = opts,
+			.dirfd = h->dirfd,
+			.pair = i,
+			.stamp = stamp,
+			.res = res };
 		size_t n;
 
 		r = pick(&all, s->pairs[i].local, path, rows, &n);
@@ -176,16 +202,17 @@ resolve_held(struct session_held *h, struct sb_session *s, const char *path, enu
 		session_local_close(&x);
 	}
 	if (r >= 0 && path && !count)
-		r = sb_fail(err, SB_E_NOTFOUND, "%s is no conflict of session '%s': 'sbsync conflicts %s' lists them", path, s->name,
-			s->name);
+		r = sb_fail(err, SB_E_NOTFOUND,
+			"%s is no conflict of session '%s': 'sbsync conflicts %s' lists them", path,
+			s->name, s->name);
 	if (!opts->dry_run)
 		sb_session_log(h->dirfd, "resolve", r, err, res);
 	return r < 0 ? r : 0;
 }
 
 int
-sb_session_resolve(struct sb_session *s, const char *path, enum sb_session_take take, const struct sb_sync_opts *opts,
-	struct sb_sync_result *res, struct sb_error *err)
+sb_session_resolve(struct sb_session *s, const char *path, enum sb_session_take take,
+	const struct sb_sync_opts *opts, struct sb_sync_result *res, struct sb_error *err)
 {
 	struct session_held h;
 	int64_t start = sb_now_ms();

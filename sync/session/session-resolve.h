@@ -15,9 +15,10 @@ struct session_row {
 };
 
 /*
- * Decides these conflicts in one commit. `done[i]` says which were: with SB_TAKE_MERGED those that merge cleanly. Returns their number.
+ * Decides these conflicts in one commit. `done[i]` says which were: with SB_TAKE_MERGED those that
+ * merge cleanly. Returns their number.
  */
-int session_resolve_rows(struct session_local *x, const struct session_row *rows, size_t n, enum sb_session_take take,
-	bool *done, struct sb_error *err);
+int session_resolve_rows(struct session_local *x, const struct session_row *rows, size_t n,
+	enum sb_session_take take, bool *done, struct sb_error *err);
 
 #endif

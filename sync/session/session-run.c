@@ -34,8 +34,8 @@ struct pair_run {
 	struct sb_strlist left; /* paths that were left alone: their base entry stays */
 	struct sb_diff forward; /* a copy of what is done here, for undo */
 	size_t k;
-	bool known; /* the far side's tree is the one both remembered last time */
-	bool last;  /* no other look at files that keep changing follows */
+	bool known;         /* the far side's tree is the one both remembered last time */
+	bool last;          /* no other look at files that keep changing follows */
 	size_t n_conflicts; /* in the result before this pair */
 };
 
@@ -79,7 +79,9 @@ load_base(struct pair_run *x, struct sb_error *err)
 	if (x->base)
 		return 0;
 	if (e.code == SB_E_VERSION)
-		return sb_fail(err, e.code, "the base of session '%s' was made by a newer sbsync: use that one", x->run->s->name);
+		return sb_fail(err, e.code,
+			"the base of session '%s' was made by a newer sbsync: use that one",
+			x->run->s->name);
 	/* A base that is there but cannot be read now is no reason to see conflicts everywhere. */
 	if (e.code != SB_E_NOTFOUND && e.code != SB_E_CORRUPT) {
 		if (err)
@@ -87,7 +89,9 @@ load_base(struct pair_run *x, struct sb_error *err)
 		return e.code;
 	}
 	if (e.code != SB_E_NOTFOUND)
-		sb_log(&x->run->o->log, SB_LOG_WARN, "session", "%s: the base cannot be used, both versions are kept where they differ", e.msg);
+		sb_log(&x->run->o->log, SB_LOG_WARN, "session",
+			"%s: the base cannot be used, both versions are kept where they differ",
+			e.msg);
 	x->base = sb_manifest_new(err);
 	return x->base ? sb_manifest_finish(x->base, err) : SB_E_NOMEM;
 }
@@ -99,10 +103,13 @@ check_identity(const struct pair_run *x, struct sb_error *err)
 
 	if (x->run->first || memcmp(x->m.remote.reply.identity, s->identity, 16) == 0)
 		return 0;
-	return sb_fail(err, SB_E_IDENTITY, "%s is not the sandbox this session was started with: it is %s; nothing was changed. To push "
-		"there anew: sbsync rm --discard --yes %s && sbsync start --name %s %s %s", x->p->remote,
-		x->m.remote.reply.flags & SB_SCAN_MISSING ? "gone" : "another one, or was emptied", s->name, s->name, x->p->local,
-		x->p->remote);
+	return sb_fail(err, SB_E_IDENTITY,
+		"%s is not the sandbox this session was started with: it is %s; nothing was "
+		"changed. To push "
+		"there anew: sbsync rm --discard --yes %s && sbsync start --name %s %s %s",
+		x->p->remote,
+		x->m.remote.reply.flags & SB_SCAN_MISSING ? "gone" : "another one, or was emptied",
+		s->name, s->name, x->p->local, x->p->remote);
 }
 
 static bool
@@ -115,21 +122,28 @@ recovers(const struct session_run *run)
 static const char *
 verb(const struct session_run *run)
 {
-	return run->direction == SB_BOTH_WAYS ? "sync" : run->direction == SB_TO_RUNTIME ? "start" : recovers(run) ? "recover" : "stop";
+	return run->direction == SB_BOTH_WAYS   ? "sync" :
+		run->direction == SB_TO_RUNTIME ? "start" :
+		recovers(run)                   ? "recover" :
+						  "stop";
 }
 
 /* An emptied side must not read as "everything was deleted". */
 static int
 check_emptied(const struct pair_run *x, struct sb_error *err)
 {
-	uint64_t base = x->base->count, l = x->m.local->scan.manifest->count, r = x->m.remote.manifest->count;
+	uint64_t base = x->base->count, l = x->m.local->scan.manifest->count,
+		 r = x->m.remote.manifest->count;
 	bool from = x->run->direction & SB_FROM_RUNTIME, to = x->run->direction & SB_TO_RUNTIME;
 
 	if (base < 2 || (x->run->o->max_delete >= 0 && (uint64_t)x->run->o->max_delete >= base))
 		return 0;
 	if ((from && !r && l) || (to && !l && r))
-		return sb_fail(err, SB_E_BRAKE, "%s was emptied: %llu entries were there at the last sync; nothing was changed. If that is "
-			"meant: sbsync %s --max-delete %llu %s", from && !r && l ? x->p->remote : x->p->local, (unsigned long long)base,
+		return sb_fail(err, SB_E_BRAKE,
+			"%s was emptied: %llu entries were there at the last sync; nothing was "
+			"changed. If that is "
+			"meant: sbsync %s --max-delete %llu %s",
+			from && !r && l ? x->p->remote : x->p->local, (unsigned long long)base,
 			verb(x->run), (unsigned long long)base, x->run->s->name);
 	return 0;
 }
@@ -143,8 +157,8 @@ tell_changes(struct pair_run *x, struct sb_error *err)
 	for (size_t i = 0; r == 0 && i < x->rec.n_conflicts; i++) {
 		const struct sb_conflict *c = &x->rec.conflicts[i];
 
-		r = sb_result_note(c->kind == SB_CONFLICT_REVIVED ? &res->skipped : &res->conflicts, c->path, c->saved_as,
-			sb_conflict_text(c->kind), err);
+		r = sb_result_note(c->kind == SB_CONFLICT_REVIVED ? &res->skipped : &res->conflicts,
+			c->path, c->saved_as, sb_conflict_text(c->kind), err);
 	}
 	for (size_t i = 0; r == 0 && i < x->rec.local.n; i++) {
 		const struct sb_change *c = &x->rec.local.v[i];
@@ -152,9 +166,11 @@ tell_changes(struct pair_run *x, struct sb_error *err)
 		if (c->del || c->entry.type == SB_ENTRY_DIR)
 			continue;
 		if (c->entry.type == SB_ENTRY_LINK && sb_guard_escapes(c->path, c->target))
-			r = sb_result_note(&res->escaping_links, c->path, NULL, "leads out of the root", err);
+			r = sb_result_note(&res->escaping_links, c->path, NULL,
+				"leads out of the root", err);
 		else if (sb_guard_path(c->path, false) == SB_GUARD_AUTOEXEC)
-			r = sb_result_note(&res->auto_exec, c->path, NULL, "may run by itself", err);
+			r = sb_result_note(&res->auto_exec, c->path, NULL, "may run by itself",
+				err);
 	}
 	return r;
 }
@@ -190,7 +206,8 @@ copy_diff(const struct sb_diff *from, struct sb_diff *to, struct sb_error *err)
 	for (size_t i = 0; r == 0 && i < from->n; i++) {
 		const struct sb_change *c = &from->v[i];
 
-		r = sb_diff_add(to, c->path, c->del, c->del ? NULL : &c->entry, c->target, c->leader, err);
+		r = sb_diff_add(to, c->path, c->del, c->del ? NULL : &c->entry, c->target,
+			c->leader, err);
 	}
 	return r;
 }
@@ -205,15 +222,18 @@ brake(const struct pair_run *x, struct sb_error *err)
 	if (!err || x->run->first)
 		return SB_E_BRAKE;
 	memcpy(old, err->msg, sizeof old);
-	return sb_fail(err, SB_E_BRAKE, "%.*s; nothing was changed. If that is meant: sbsync %s --max-delete %llu %s",
-		(int)strcspn(old, ";"), old, verb(x->run), (unsigned long long)(l > r ? l : r), x->run->s->name);
+	return sb_fail(err, SB_E_BRAKE,
+		"%.*s; nothing was changed. If that is meant: sbsync %s --max-delete %llu %s",
+		(int)strcspn(old, ";"), old, verb(x->run), (unsigned long long)(l > r ? l : r),
+		x->run->s->name);
 }
 
 /* Plans for both sides, with their brakes, before anything is touched. */
 static int
 make_plans(struct pair_run *x, struct sb_error *err)
 {
-	int r = sb_stage_find(x->m.local->readonly ? -1 : x->m.local->rootfd, x->run->o->cancel, &x->stage, err);
+	int r = sb_stage_find(x->m.local->readonly ? -1 : x->m.local->rootfd, x->run->o->cancel,
+		&x->stage, err);
 
 	if (r < 0)
 		return r;
@@ -267,26 +287,28 @@ miss(struct missing *m, const char *path, const char *why)
 }
 
 /*
- * The sandbox may go after a sync back: what could not be brought here, for whatever reason, must not read as done. `res` is NULL
- * when there was nothing to bring.
+ * The sandbox may go after a sync back: what could not be brought here, for whatever reason, must
+ * not read as done. `res` is NULL when there was nothing to bring.
  */
 static int
 check_brought(const struct pair_run *x, const struct sb_commit_result *res, struct sb_error *err)
 {
 	struct missing m = { 0 };
 
-	if (x->run->direction != SB_FROM_RUNTIME || (!x->last && sb_result_has_unstable(x->run->res)))
+	if (x->run->direction != SB_FROM_RUNTIME ||
+		(!x->last && sb_result_has_unstable(x->run->res)))
 		return 0;
 	for (size_t i = 0; res && i < res->n_left; i++)
 		if (res->left[i].why != SB_WHY_NOTEMPTY)
 			miss(&m, res->left[i].path, sb_commit_why_text(res->left[i].why));
 	for (size_t i = 0; i < x->m.remote.n_skipped; i++)
 		if (sb_skip_is_loss(x->m.remote.skipped[i].reason))
-			miss(&m, x->m.remote.skipped[i].path, sb_skip_reason_text(x->m.remote.skipped[i].reason));
+			miss(&m, x->m.remote.skipped[i].path,
+				sb_skip_reason_text(x->m.remote.skipped[i].reason));
 	if (!m.n)
 		return 0;
-	return sb_fail(err, SB_E_STATE, "%.300s: %s%s; the rest is synced back, run it again", m.path, m.why,
-		m.n > 1 ? ", and others" : "");
+	return sb_fail(err, SB_E_STATE, "%.300s: %s%s; the rest is synced back, run it again",
+		m.path, m.why, m.n > 1 ? ", and others" : "");
 }
 
 static int
@@ -320,13 +342,19 @@ push(struct pair_run *x, struct sb_error *err)
 	int r;
 
 	if (!x->runtime_plan.diff.n && !x->run->first) {
-		/* Its tree is as it was scanned: worth remembering when it differs from what both knew. */
-		if (x->known || !sb_digest_known(&x->m.remote.reply.id) || (x->m.remote.reply.flags & SB_SCAN_LAZY))
+		/*
+		 * Its tree is as it was scanned: worth remembering when it differs from what both
+		 * knew.
+		 */
+		if (x->known || !sb_digest_known(&x->m.remote.reply.id) ||
+			(x->m.remote.reply.flags & SB_SCAN_LAZY))
 			return 0;
 		r = sb_wire_send(x->m.link->w, SB_MSG_REMEMBER, NULL, 0, err);
 		if (r == 0)
 			r = sb_wire_flush(x->m.link->w, err);
-		return r < 0 ? r : sb_replica_save_base(x->m.local, sb_steal(&x->peer_next), &x->m.rules_digest, err);
+		return r < 0 ? r :
+			       sb_replica_save_base(x->m.local, sb_steal(&x->peer_next),
+				       &x->m.rules_digest, err);
 	}
 	x->m.plan = x->runtime_plan;
 	memset(&x->runtime_plan, 0, sizeof x->runtime_plan);
@@ -344,7 +372,8 @@ push(struct pair_run *x, struct sb_error *err)
 	if (r < 0)
 		return r;
 	if (!res.n_left && x->peer_next && sb_digest_eq(&x->peer_next->id, &res.id))
-		return sb_replica_save_base(x->m.local, sb_steal(&x->peer_next), &x->m.rules_digest, err);
+		return sb_replica_save_base(x->m.local, sb_steal(&x->peer_next), &x->m.rules_digest,
+			err);
 	return 0;
 }
 
@@ -361,12 +390,16 @@ graft(const char *path, size_t len, struct sb_entry *e, void *arg)
 
 	(void)len;
 	c.link = 0;
-	return sb_manifest_put(g->m, path, &c, e->type == SB_ENTRY_LINK ? sb_entry_target(e) : NULL, g->err) ? 0 : SB_E_NOMEM;
+	return sb_manifest_put(g->m, path, &c, e->type == SB_ENTRY_LINK ? sb_entry_target(e) : NULL,
+		       g->err) ?
+		0 :
+		SB_E_NOMEM;
 }
 
 /* The entry of the old base stays at this path. */
 static int
-revert(struct sb_manifest *m, const struct sb_manifest *base, const char *path, struct sb_error *err)
+revert(struct sb_manifest *m, const struct sb_manifest *base, const char *path,
+	struct sb_error *err)
 {
 	const struct sb_entry *old = sb_manifest_find(base, path);
 	struct graft g = { m, err };
@@ -380,7 +413,10 @@ revert(struct sb_manifest *m, const struct sb_manifest *base, const char *path, 
 	slash = parent ? strrchr(parent, '/') : NULL;
 	if (slash) {
 		*slash = 0;
-		/* Its directory may be gone on the side the base is taken from: then there is nothing to hang it on. */
+		/*
+		 * Its directory may be gone on the side the base is taken from: then there is
+		 * nothing to hang it on.
+		 */
 		if (!sb_manifest_find(m, parent))
 			return 0;
 	}
@@ -392,8 +428,9 @@ revert(struct sb_manifest *m, const struct sb_manifest *base, const char *path, 
 static int
 record_base(struct pair_run *x, struct sb_error *err)
 {
-	const struct sb_manifest *from =
-		x->run->direction == SB_FROM_RUNTIME ? x->m.remote.manifest : x->m.local->scan.manifest;
+	const struct sb_manifest *from = x->run->direction == SB_FROM_RUNTIME ?
+		x->m.remote.manifest :
+		x->m.local->scan.manifest;
 	sb_auto(sb_manifest) struct sb_manifest *next = NULL;
 	int r;
 
@@ -441,18 +478,28 @@ mergeable(struct pair_run *x, struct session_row *rows)
 		if (c->kind != SB_CONFLICT_EDIT || !c->saved_as || !b || b->type != SB_ENTRY_FILE ||
 			session_policy_at(c->path, (void *)x->run->policies) != SB_POLICY_MERGE)
 			continue;
-		rows[n++] = (struct session_row){ .path = c->path, .saved_as = c->saved_as, .base = b->digest,
+		rows[n++] = (struct session_row){ .path = c->path,
+			.saved_as = c->saved_as,
+			.base = b->digest,
 			.base_mode = b->mode };
 	}
 	return n;
 }
 
-/* --conflict merge: both versions are kept first, then those that merge cleanly become one. Returns how many did. */
+/*
+ * --conflict merge: both versions are kept first, then those that merge cleanly become one. Returns
+ * how many did.
+ */
 static int
 merge_conflicts(struct pair_run *x, struct sb_error *err)
 {
-	struct session_local l = { .s = x->run->s, .o = x->run->o, .dirfd = x->run->dirfd, .pair = x->k, .stamp = x->run->stamp,
-		.rep = x->m.local, .res = x->run->res };
+	struct session_local l = { .s = x->run->s,
+		.o = x->run->o,
+		.dirfd = x->run->dirfd,
+		.pair = x->k,
+		.stamp = x->run->stamp,
+		.rep = x->m.local,
+		.res = x->run->res };
 	sb_autofree struct session_row *rows = calloc(x->rec.n_conflicts + 1, sizeof *rows);
 	sb_autofree bool *done = calloc(x->rec.n_conflicts + 1, sizeof *done);
 	size_t n;
@@ -487,7 +534,8 @@ exchange(struct pair_run *x, struct sb_error *err)
 	memcpy(b.identity, run->s->identity, sizeof b.identity);
 	b.root = there.path;
 	b.flags = SB_BEGIN_SESSION | SB_BEGIN_CREATE | (run->first ? SB_BEGIN_CLAIM : 0) |
-		(run->o->dry_run ? SB_BEGIN_READONLY : 0) | (run->o->checksum ? SB_BEGIN_CHECKSUM : 0) |
+		(run->o->dry_run ? SB_BEGIN_READONLY : 0) |
+		(run->o->checksum ? SB_BEGIN_CHECKSUM : 0) |
 		(run->o->cross_mounts ? SB_BEGIN_CROSS : 0);
 	/* The agent of the run that crashed may not have noticed yet. */
 	if (recovers(run))
@@ -498,9 +546,11 @@ exchange(struct pair_run *x, struct sb_error *err)
 	r = mirror_open_local(&x->m, x->p->local, b.pair, false, run->o->dry_run, err);
 	if (r == 0)
 		r = mirror_scan_both(&x->m, &b, true, err);
-	x->known = r == 0 && (x->m.remote.reply.flags & SB_SCAN_BASE_KNOWN) && sb_digest_eq(&b.base, &x->m.remote.reply.id);
+	x->known = r == 0 && (x->m.remote.reply.flags & SB_SCAN_BASE_KNOWN) &&
+		sb_digest_eq(&b.base, &x->m.remote.reply.id);
 	if (r == 0)
-		r = sb_result_skipped(run->res, x->m.local->scan.skipped, x->m.local->scan.n_skipped, err);
+		r = sb_result_skipped(run->res, x->m.local->scan.skipped,
+			x->m.local->scan.n_skipped, err);
 	if (r == 0)
 		r = sb_result_skipped(run->res, x->m.remote.skipped, x->m.remote.n_skipped, err);
 	return r;
@@ -516,10 +566,13 @@ incomplete(const struct pair_run *x, int code, struct sb_error *err)
 		return code;
 	memcpy(old, err->msg, sizeof old);
 	if (x->run->first)
-		return sb_fail(err, code, "the scan of %s is incomplete: %.300s; nothing was changed. To go on: sbsync start --name %s %s %s",
+		return sb_fail(err, code,
+			"the scan of %s is incomplete: %.300s; nothing was changed. To go on: "
+			"sbsync start --name %s %s %s",
 			x->p->remote, old, x->run->s->name, x->p->local, x->p->remote);
-	return sb_fail(err, code, "the scan of %s is incomplete: %.300s; nothing was changed. To go on: sbsync %s %s", x->p->remote, old,
-		verb(x->run), x->run->s->name);
+	return sb_fail(err, code,
+		"the scan of %s is incomplete: %.300s; nothing was changed. To go on: sbsync %s %s",
+		x->p->remote, old, verb(x->run), x->run->s->name);
 }
 
 static int
@@ -529,7 +582,8 @@ run_pair(struct pair_run *x, struct sb_error *err)
 
 	if (r == 0)
 		r = exchange(x, err);
-	if (r == SB_E_CLOSED || r == SB_E_PROTO || r == SB_E_TIMEOUT || r == SB_E_CORRUPT || r == SB_E_PEER)
+	if (r == SB_E_CLOSED || r == SB_E_PROTO || r == SB_E_TIMEOUT || r == SB_E_CORRUPT ||
+		r == SB_E_PEER)
 		r = incomplete(x, r, err);
 	if (r == 0)
 		r = check_identity(x, err);
@@ -537,7 +591,9 @@ run_pair(struct pair_run *x, struct sb_error *err)
 		r = load_base(x, err);
 	if (r == 0)
 		r = check_emptied(x, err);
-	/* A first push into an empty place needs no digests yet; everything else compares contents. */
+	/*
+	 * A first push into an empty place needs no digests yet; everything else compares contents.
+	 */
 	if (r == 0)
 		r = mirror_hash_rest(&x->m, err);
 	if (r == 0)
@@ -548,11 +604,17 @@ run_pair(struct pair_run *x, struct sb_error *err)
 		return r;
 	x->run->res->entries += x->m.local->scan.manifest->count;
 	if (x->run->o->dry_run) {
-		r = sb_result_changes(x->run->res, &x->local_plan, x->m.local->scan.manifest, "local", err);
-		return r < 0 ? r : sb_result_changes(x->run->res, &x->runtime_plan, x->m.remote.manifest, "runtime", err);
+		r = sb_result_changes(x->run->res, &x->local_plan, x->m.local->scan.manifest,
+			"local", err);
+		return r < 0 ? r :
+			       sb_result_changes(x->run->res, &x->runtime_plan,
+				       x->m.remote.manifest, "runtime", err);
 	}
 	r = freeze_rules(x, err);
-	/* Listed first: a run that dies in between leaves no conflict that nobody knows of. What never got saved does not show. */
+	/*
+	 * Listed first: a run that dies in between leaves no conflict that nobody knows of. What
+	 * never got saved does not show.
+	 */
 	if (r == 0)
 		session_conflicts_add(x->run->dirfd, x->p->local, &x->rec, x->base);
 	if (r == 0)
@@ -565,11 +627,15 @@ run_pair(struct pair_run *x, struct sb_error *err)
 	if (r == 0 && x->run->first)
 		sb_replica_save_cache(x->m.local, x->m.local->scan.manifest);
 	else if (r == 0)
-		sb_replica_update_cache(x->m.local, x->m.local->scan.hashed_files, x->m.local->scan.hashed_bytes);
+		sb_replica_update_cache(x->m.local, x->m.local->scan.hashed_files,
+			x->m.local->scan.hashed_bytes);
 	return r < 0 ? r : merge_conflicts(x, err);
 }
 
-/* What was loaded and is as it was, for the next turn. Nobody changes the base; the tree of the far side is the one we remembered. */
+/*
+ * What was loaded and is as it was, for the next turn. Nobody changes the base; the tree of the far
+ * side is the one we remembered.
+ */
 static void
 give_back(struct pair_run *x)
 {
@@ -583,7 +649,11 @@ give_back(struct pair_run *x)
 static int
 run_once(struct session_run *run, size_t k, bool last, struct sb_error *err)
 {
-	struct pair_run x = { .run = run, .p = &run->s->pairs[k], .k = k, .n_conflicts = run->res->conflicts.n, .last = last };
+	struct pair_run x = { .run = run,
+		.p = &run->s->pairs[k],
+		.k = k,
+		.n_conflicts = run->res->conflicts.n,
+		.last = last };
 	int r;
 
 	x.m.o = run->o;
@@ -619,7 +689,10 @@ session_run_pair(struct session_run *run, size_t k, struct sb_error *err)
 	int r = run_once(run, k, false, err);
 	bool unstable = r >= 0 && !run->o->dry_run && sb_result_has_unstable(run->res);
 
-	/* What was merged here has to go there; files that changed while they were read may be calm by now. */
+	/*
+	 * What was merged here has to go there; files that changed while they were read may be calm
+	 * by now.
+	 */
 	if (unstable || (r > 0 && (run->direction & SB_TO_RUNTIME))) {
 		sb_result_look_again(run->res);
 		r = run_once(run, k, true, err);

@@ -14,7 +14,7 @@ struct session_run {
 	enum sb_direction direction;
 	const struct session_policies *policies;
 	uint64_t stamp; /* names the run in undo records */
-	bool first; /* start: the sandbox's identity is written, the rules are frozen */
+	bool first;     /* start: the sandbox's identity is written, the rules are frozen */
 	struct sb_sync_result *res;   /* of the pair being synced */
 	struct sb_sync_result *whole; /* of those that are done */
 	struct sb_link *link;
@@ -26,10 +26,14 @@ struct session_held {
 	int dirfd;
 	int lockfd;
 };
-int session_hold(const char *state_dir, const char *name, bool create, struct session_held *h, struct sb_error *err);
+int session_hold(const char *state_dir, const char *name, bool create, struct session_held *h,
+	struct sb_error *err);
 void session_let_go(struct session_held *h);
 
-/* The way to the other side as it was given at the start, where `o` does not say otherwise. Borrows from `s`. */
+/*
+ * The way to the other side as it was given at the start, where `o` does not say otherwise. Borrows
+ * from `s`.
+ */
 void session_use_way(const struct sb_session *s, struct sb_sync_opts *o);
 
 /* A number larger than that of any run before. */
@@ -41,11 +45,11 @@ struct session_policies {
 	struct {
 		struct sb_rules *match;
 		enum sb_policy policy;
-	} *v;
+	} * v;
 	size_t n;
 };
-int session_policies_make(const struct sb_session *s, enum sb_session_conflict asked, struct session_policies *out,
-	struct sb_error *err);
+int session_policies_make(const struct sb_session *s, enum sb_session_conflict asked,
+	struct session_policies *out, struct sb_error *err);
 void session_policies_free(struct session_policies *p);
 /* May anything be merged? Then the base's bytes have to be kept. */
 bool session_policies_merge(const struct session_policies *p);

@@ -21,8 +21,9 @@
 #include <sync/session/session-conflicts.h>
 
 /*
- * A session's file: lines of "key value", values with the bytes below 0x21, '\' and 0x7f and above as \xNN; the first line names format and
- * version, the last is the XXH3-128 of all before it. Unknown keys are refused only with a newer version.
+ * A session's file: lines of "key value", values with the bytes below 0x21, '\' and 0x7f and above
+ * as \xNN; the first line names format and version, the last is the XXH3-128 of all before it.
+ * Unknown keys are refused only with a newer version.
  */
 #define SESSION_VERSION 2 /* 1: no conflict rules, four fields in the list of conflicts */
 #define FILE_NAME "session"
@@ -41,12 +42,14 @@ static const struct {
 	{ "rsh", offsetof(struct sb_session, rsh) },
 };
 
-static const char *const state_names[] = { "starting", "active", "unsynced", "orphaned", "stopped" };
+static const char *const state_names[] = { "starting", "active", "unsynced", "orphaned",
+	"stopped" };
 
 const char *
 sb_session_state_name(enum sb_session_state s)
 {
-	return (unsigned)s < sizeof state_names / sizeof state_names[0] ? state_names[s] : "unknown";
+	return (unsigned)s < sizeof state_names / sizeof state_names[0] ? state_names[s] :
+									  "unknown";
 }
 
 void
@@ -97,7 +100,8 @@ sb_session_name_ok(const char *name)
 	size_t n = strlen(name);
 
 	return n >= 1 && n <= 64 && name[0] != '.' && name[0] != '-' &&
-		strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == n;
+		strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") ==
+		n;
 }
 
 int
@@ -107,7 +111,8 @@ sb_session_open_dir(const char *state_dir, const char *name, bool create, struct
 	int fd, r;
 
 	if (!sb_session_name_ok(name))
-		return sb_fail(err, SB_E_INVAL, "'%s' is not a session name: use letters, digits, '-', '_' and '.'", name);
+		return sb_fail(err, SB_E_INVAL,
+			"'%s' is not a session name: use letters, digits, '-', '_' and '.'", name);
 	path = sb_str_printf("%s/sessions/%s", state_dir, name);
 	if (!path)
 		return sb_fail(err, SB_E_NOMEM, "session: out of memory");
@@ -116,7 +121,8 @@ sb_session_open_dir(const char *state_dir, const char *name, bool create, struct
 		return r;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0 && errno == ENOENT)
-		return sb_fail(err, SB_E_NOTFOUND, "there is no session '%s'; 'sbsync ls' lists them", name);
+		return sb_fail(err, SB_E_NOTFOUND,
+			"there is no session '%s'; 'sbsync ls' lists them", name);
 	return fd < 0 ? sb_fail_errno(err, "open %s", path) : fd;
 }
 
@@ -149,7 +155,8 @@ sb_session_owned(const struct sb_session *s)
 	if (s->owner_pid)
 		return sb_session_proc_start(s->owner_pid) == s->owner_start;
 	/* A clock that was set back must not keep it alive for ever. */
-	return s->heartbeat && s->heartbeat + SB_SESSION_HEARTBEAT_S > time(NULL) && s->heartbeat <= time(NULL) + 60;
+	return s->heartbeat && s->heartbeat + SB_SESSION_HEARTBEAT_S > time(NULL) &&
+		s->heartbeat <= time(NULL) + 60;
 }
 
 int
@@ -193,9 +200,10 @@ sb_session_save(int dirfd, const struct sb_session *s, struct sb_error *err)
 	add_text(&b, "name", s->name);
 	add_text(&b, "state", sb_session_state_name(s->state));
 	add_text(&b, "identity", sb_str_hex(s->identity, 16, hex));
-	sb_buf_addf(&b, "created %lld\nlast_sync %lld\nowner %lld %llu\nfailures %u\nnext_try %lld\n", (long long)s->created,
-		(long long)s->last_sync, (long long)s->owner_pid, (unsigned long long)s->owner_start, s->failures,
-		(long long)s->next_try);
+	sb_buf_addf(&b,
+		"created %lld\nlast_sync %lld\nowner %lld %llu\nfailures %u\nnext_try %lld\n",
+		(long long)s->created, (long long)s->last_sync, (long long)s->owner_pid,
+		(unsigned long long)s->owner_start, s->failures, (long long)s->next_try);
 	for (size_t i = 0; i < s->n_pairs; i++) {
 		add_text(&b, "pair", sb_str_hex(s->pairs[i].id, 16, hex));
 		add_text(&b, "local", s->pairs[i].local);
@@ -263,7 +271,8 @@ add_pair(struct sb_session *s, struct sb_error *err)
 }
 
 int
-sb_session_add_rule(struct sb_session *s, const char *pattern, enum sb_session_conflict how, struct sb_error *err)
+sb_session_add_rule(struct sb_session *s, const char *pattern, enum sb_session_conflict how,
+	struct sb_error *err)
 {
 	struct sb_session_rule *v = realloc(s->rules, (s->n_rules + 1) * sizeof *v);
 
@@ -283,9 +292,12 @@ static int
 take_conflict(struct sb_session *s, const char *key, char *value, struct sb_error *err)
 {
 	if (strcmp(key, "rule") == 0)
-		return plain(value) ? sb_session_add_rule(s, value, SB_SESSION_KEEP_BOTH, err) : SB_E_CORRUPT;
+		return plain(value) ? sb_session_add_rule(s, value, SB_SESSION_KEEP_BOTH, err) :
+				      SB_E_CORRUPT;
 	if (strcmp(key, "rule_how") == 0)
-		return s->n_rules && sb_session_conflict_of(value, &s->rules[s->n_rules - 1].how) ? 0 : SB_E_CORRUPT;
+		return s->n_rules && sb_session_conflict_of(value, &s->rules[s->n_rules - 1].how) ?
+			0 :
+			SB_E_CORRUPT;
 	if (strcmp(key, "conflict") == 0)
 		return sb_session_conflict_of(value, &s->conflict) ? 0 : SB_E_CORRUPT;
 	return 1;
@@ -316,7 +328,9 @@ take_line(struct sb_session *s, const char *key, char *value, struct sb_error *e
 		return *text ? 0 : SB_E_CORRUPT;
 	}
 	if (strcmp(key, "pair") == 0)
-		return add_pair(s, err) < 0 ? SB_E_NOMEM : sb_str_unhex(value, s->pairs[s->n_pairs - 1].id, 16) ? 0 : SB_E_CORRUPT;
+		return add_pair(s, err) < 0                                  ? SB_E_NOMEM :
+			sb_str_unhex(value, s->pairs[s->n_pairs - 1].id, 16) ? 0 :
+									       SB_E_CORRUPT;
 	if (strcmp(key, "identity") == 0)
 		return sb_str_unhex(value, s->identity, 16) ? 0 : SB_E_CORRUPT;
 	if (strcmp(key, "state") == 0) {
@@ -336,7 +350,9 @@ take_line(struct sb_session *s, const char *key, char *value, struct sb_error *e
 	if (strcmp(key, "next_try") == 0)
 		return sb_str_to_i64(value, 0, INT64_MAX, &s->next_try) ? 0 : SB_E_CORRUPT;
 	if (strcmp(key, "owner") == 0)
-		return sscanf(value, "%" SCNd64 " %" SCNu64, &s->owner_pid, &s->owner_start) == 2 ? 0 : SB_E_CORRUPT;
+		return sscanf(value, "%" SCNd64 " %" SCNu64, &s->owner_pid, &s->owner_start) == 2 ?
+			0 :
+			SB_E_CORRUPT;
 	if (strcmp(key, "failures") == 0)
 		return sscanf(value, "%" SCNu32, &s->failures) == 1 ? 0 : SB_E_CORRUPT;
 	return 0; /* of an older or a compatible later version */
@@ -351,8 +367,10 @@ parse(char *text, size_t len, const char *name, struct sb_session *out, struct s
 	int version = 0;
 
 	if (sscanf(text, "sbsync-session %d", &version) == 1 && version > SESSION_VERSION)
-		return sb_fail(err, SB_E_VERSION, "session '%s' was made by a newer sbsync (format %d, this one knows %d): use that one", name,
-			version, SESSION_VERSION);
+		return sb_fail(err, SB_E_VERSION,
+			"session '%s' was made by a newer sbsync (format %d, this one knows %d): "
+			"use that one",
+			name, version, SESSION_VERSION);
 	if (!sum || version < 1)
 		return sb_fail(err, SB_E_CORRUPT, "the file of session '%s' is damaged", name);
 	d = sb_digest_of(text, (size_t)(sum + 1 - text));
@@ -367,11 +385,13 @@ parse(char *text, size_t len, const char *name, struct sb_session *out, struct s
 			continue;
 		*value++ = 0;
 		if (take_line(out, line, value, err) < 0)
-			return sb_fail(err, SB_E_CORRUPT, "the file of session '%s' is damaged at '%s'", name, line);
+			return sb_fail(err, SB_E_CORRUPT,
+				"the file of session '%s' is damaged at '%s'", name, line);
 	}
 	for (size_t i = 0; i < out->n_pairs; i++)
 		if (!out->pairs[i].local || !out->pairs[i].remote)
-			return sb_fail(err, SB_E_CORRUPT, "the file of session '%s' is damaged", name);
+			return sb_fail(err, SB_E_CORRUPT, "the file of session '%s' is damaged",
+				name);
 	if (!out->name || !out->n_pairs || strcmp(out->name, name) != 0)
 		return sb_fail(err, SB_E_CORRUPT, "the file of session '%s' is damaged", name);
 	return version;
@@ -489,7 +509,8 @@ is_inside(const char *path, const char *root)
 }
 
 int
-sb_session_load(const char *state_dir, const char *name, const char *inside, struct sb_session *out, struct sb_error *err)
+sb_session_load(const char *state_dir, const char *name, const char *inside, struct sb_session *out,
+	struct sb_error *err)
 {
 	sb_autofree char *dir = sb_session_dir(state_dir, err);
 	sb_auto(sb_session_list) struct sb_session_list all = { 0 };
@@ -510,25 +531,30 @@ sb_session_load(const char *state_dir, const char *name, const char *inside, str
 		return r;
 	for (size_t i = 0; i < all.n; i++)
 		for (size_t k = 0; k < all.v[i].n_pairs; k++) {
-			if (all.v[i].state == SB_SESSION_STOPPED || !is_inside(real, all.v[i].pairs[k].local) || found == &all.v[i])
+			if (all.v[i].state == SB_SESSION_STOPPED ||
+				!is_inside(real, all.v[i].pairs[k].local) || found == &all.v[i])
 				continue;
 			if (found)
-				return sb_fail(err, SB_E_INVAL, "%s belongs to the sessions '%s' and '%s': name one", real, found->name,
-					all.v[i].name);
+				return sb_fail(err, SB_E_INVAL,
+					"%s belongs to the sessions '%s' and '%s': name one", real,
+					found->name, all.v[i].name);
 			found = &all.v[i];
 		}
 	if (!found)
-		return sb_fail(err, SB_E_NOTFOUND, "%s is in no open session: name one ('sbsync ls' lists them)", real);
+		return sb_fail(err, SB_E_NOTFOUND,
+			"%s is in no open session: name one ('sbsync ls' lists them)", real);
 	*out = *found;
 	memset(found, 0, sizeof *found);
 	return 0;
 }
 
 void
-sb_session_log(int dirfd, const char *reason, int code, const struct sb_error *err, const struct sb_sync_result *res)
+sb_session_log(int dirfd, const char *reason, int code, const struct sb_error *err,
+	const struct sb_sync_result *res)
 {
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
-	sb_autoclose int fd = openat(dirfd, "log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	sb_autoclose int fd =
+		openat(dirfd, "log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
 	char text[SB_ERROR_MSG_MAX * 4], stamp[32];
 	time_t now = time(NULL);
 	struct tm tm;
@@ -538,9 +564,12 @@ sb_session_log(int dirfd, const char *reason, int code, const struct sb_error *e
 	sb_buf_init(&b, 64u << 10);
 	(void)gmtime_r(&now, &tm);
 	(void)strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%SZ", &tm);
-	sb_buf_addf(&b, "{\"time\":\"%s\",\"reason\":\"%s\",\"result\":\"%s\",\"files_synced\":%llu,\"files_deleted\":%llu,"
-		"\"files_moved\":%llu,\"conflicts\":%zu,\"duration_ms\":%lld", stamp, reason, code < 0 ? "error" : "ok",
-		(unsigned long long)res->files_synced, (unsigned long long)res->files_deleted, (unsigned long long)res->files_moved,
+	sb_buf_addf(&b,
+		"{\"time\":\"%s\",\"reason\":\"%s\",\"result\":\"%s\",\"files_synced\":%llu,"
+		"\"files_deleted\":%llu,"
+		"\"files_moved\":%llu,\"conflicts\":%zu,\"duration_ms\":%lld",
+		stamp, reason, code < 0 ? "error" : "ok", (unsigned long long)res->files_synced,
+		(unsigned long long)res->files_deleted, (unsigned long long)res->files_moved,
 		res->conflicts.n, (long long)res->duration_ms);
 	if (code < 0 && err) {
 		sb_buf_add_str(&b, ",\"error\":\"");

@@ -16,7 +16,10 @@
 #include <sync/session/session-run.h>
 #include <sync/session/session-undo.h>
 
-/* Puts what is missing on the way to `path`: a place for an entry in a tree that has lost its directory since. */
+/*
+ * Puts what is missing on the way to `path`: a place for an entry in a tree that has lost its
+ * directory since.
+ */
 static int
 make_parents(struct sb_manifest *m, const char *path, struct sb_error *err)
 {
@@ -98,9 +101,13 @@ by_digest(const void *a, const void *b)
 	return memcmp(((const struct sb_digest *)a)->b, ((const struct sb_digest *)b)->b, 16);
 }
 
-/* Brings the contents the changes need into the stage; what is not kept any more stays as it is now, and is told. */
+/*
+ * Brings the contents the changes need into the stage; what is not kept any more stays as it is
+ * now, and is told.
+ */
 static int
-bring_contents(struct session_local *x, struct sb_manifest *target, const struct sb_diff *changes, struct sb_error *err)
+bring_contents(struct session_local *x, struct sb_manifest *target, const struct sb_diff *changes,
+	struct sb_error *err)
 {
 	struct sb_store *store = sb_replica_store(x->rep);
 	struct known k = { .err = err };
@@ -122,7 +129,8 @@ bring_contents(struct session_local *x, struct sb_manifest *target, const struct
 			continue;
 		}
 		(void)sb_manifest_remove(target, c->path);
-		r = sb_result_note(&x->res->errors, c->path, NULL, "its content is not kept any more: left as it is", err);
+		r = sb_result_note(&x->res->errors, c->path, NULL,
+			"its content is not kept any more: left as it is", err);
 		if (r == 0 && now)
 			r = session_local_graft(target, c->path, now, err);
 	}
@@ -135,11 +143,15 @@ undo_pair(struct session_local *x, const struct session_undo *u, struct sb_error
 {
 	struct sb_reconcile_opts o = SB_RECONCILE_OPTS_INIT;
 	struct sb_manifest *now = x->rep->scan.manifest;
-	sb_auto(sb_manifest) struct sb_manifest *left = sb_manifest_copy(now, err), *before = NULL, *target = NULL;
+	sb_auto(sb_manifest) struct sb_manifest *left = sb_manifest_copy(now, err), *before = NULL,
+						*target = NULL;
 	sb_auto(sb_reconciled) struct sb_reconciled rec = { 0 };
 	int r = left ? 0 : SB_E_NOMEM;
 
-	/* What the sync left behind, and what was there before it; where it did nothing, both are as it is now. */
+	/*
+	 * What the sync left behind, and what was there before it; where it did nothing, both are
+	 * as it is now.
+	 */
 	for (size_t i = 0; r == 0 && i < u->n; i++)
 		r = force(left, &u->layers[i].forward, err);
 	if (r == 0 && !(before = sb_manifest_copy(left, err)))
@@ -168,9 +180,12 @@ undo_pair(struct session_local *x, const struct session_undo *u, struct sb_error
 	if (r == 0)
 		r = sb_manifest_finish(target, err);
 	for (size_t i = 0; r == 0 && i < rec.n_conflicts; i++)
-		r = sb_result_note(rec.conflicts[i].saved_as ? &x->res->conflicts : &x->res->skipped, rec.conflicts[i].path,
-			rec.conflicts[i].saved_as, rec.conflicts[i].saved_as ? "edited since the sync that is undone" :
-			sb_conflict_text(rec.conflicts[i].kind), err);
+		r = sb_result_note(rec.conflicts[i].saved_as ? &x->res->conflicts :
+							       &x->res->skipped,
+			rec.conflicts[i].path, rec.conflicts[i].saved_as,
+			rec.conflicts[i].saved_as ? "edited since the sync that is undone" :
+						    sb_conflict_text(rec.conflicts[i].kind),
+			err);
 	if (r == 0 && !x->o->dry_run)
 		session_conflicts_add(x->dirfd, x->s->pairs[x->pair].local, &rec, left);
 	return r < 0 ? r : session_local_apply(x, target, err);
@@ -190,19 +205,26 @@ newest(int dirfd, const struct sb_session *s, uint64_t *out, struct sb_error *er
 		if (r == 0 && u.stamp > *out)
 			*out = u.stamp;
 	}
-	return *out ? 0 : sb_fail(err, SB_E_NOTFOUND, "session '%s' has nothing to undo: no sync has changed %s yet", s->name,
-		s->pairs[0].local);
+	return *out ? 0 :
+		      sb_fail(err, SB_E_NOTFOUND,
+			      "session '%s' has nothing to undo: no sync has changed %s yet",
+			      s->name, s->pairs[0].local);
 }
 
 static int
-undo_held(struct session_held *h, struct sb_session *s, const struct sb_sync_opts *opts, struct sb_sync_result *res,
-	struct sb_error *err)
+undo_held(struct session_held *h, struct sb_session *s, const struct sb_sync_opts *opts,
+	struct sb_sync_result *res, struct sb_error *err)
 {
 	uint64_t last, stamp = session_stamp();
 	int r = newest(h->dirfd, s, &last, err);
 
 	for (size_t i = 0; r == 0 && i < s->n_pairs; i++) {
-		struct session_local x = { .s = s, .o = opts, .dirfd = h->dirfd, .pair = i, .stamp = stamp, .res = res };
+		struct session_local x = { .s = s,
+			.o = opts,
+			.dirfd = h->dirfd,
+			.pair = i,
+			.stamp = stamp,
+			.res = res };
 		sb_auto(session_undo) struct session_undo u = { 0 };
 
 		if (session_undo_load(h->dirfd, i, &u, NULL) < 0 || u.stamp != last)
@@ -218,7 +240,8 @@ undo_held(struct session_held *h, struct sb_session *s, const struct sb_sync_opt
 }
 
 int
-sb_session_undo(struct sb_session *s, const struct sb_sync_opts *opts, struct sb_sync_result *res, struct sb_error *err)
+sb_session_undo(struct sb_session *s, const struct sb_sync_opts *opts, struct sb_sync_result *res,
+	struct sb_error *err)
 {
 	struct session_held h;
 	int64_t start = sb_now_ms();

@@ -17,7 +17,8 @@
 
 /*
  * The file, rootN.undo (rootN.undo-new until the changes are made):
- *   8 bytes "SBUNDO1\n", u64 stamp, varint layers, per layer two byte strings (diffs: forward, reverse), 16 bytes XXH3-128 of all before
+ *   8 bytes "SBUNDO1\n", u64 stamp, varint layers, per layer two byte strings (diffs: forward,
+ * reverse), 16 bytes XXH3-128 of all before
  */
 #define MAGIC "SBUNDO1\n"
 #define UNDO_MAX (256u << 20)
@@ -105,7 +106,9 @@ session_undo_load(int dirfd, size_t pair, struct session_undo *out, struct sb_er
 	char fresh[40], made[40];
 	int r = load_file(dirfd, undo_name(pair, false, fresh, sizeof fresh), out, NULL);
 
-	/* A run that died left it: what of its changes was not made is found out when it is used. */
+	/*
+	 * A run that died left it: what of its changes was not made is found out when it is used.
+	 */
 	if (r == 0) {
 		(void)renameat(dirfd, fresh, dirfd, undo_name(pair, true, made, sizeof made));
 		return 0;
@@ -123,11 +126,13 @@ restore_tree(struct sb_diff *d, const char *path, const struct sb_entry *e, stru
 
 	if (e->type == SB_ENTRY_DIR)
 		c.dir = NULL;
-	r = sb_diff_add(d, path, false, &c, e->type == SB_ENTRY_LINK ? sb_entry_target(e) : NULL, NULL, err);
+	r = sb_diff_add(d, path, false, &c, e->type == SB_ENTRY_LINK ? sb_entry_target(e) : NULL,
+		NULL, err);
 	for (uint32_t i = 0; r == 0 && e->type == SB_ENTRY_DIR && i < e->dir->n; i++) {
 		sb_autofree char *sub = sb_str_printf("%s/%s", path, e->dir->entries[i].name);
 
-		r = sub ? restore_tree(d, sub, &e->dir->entries[i], err) : sb_fail(err, SB_E_NOMEM, "undo: out of memory");
+		r = sub ? restore_tree(d, sub, &e->dir->entries[i], err) :
+			  sb_fail(err, SB_E_NOMEM, "undo: out of memory");
 	}
 	return r;
 }
@@ -142,7 +147,8 @@ is_beneath(const char *path, const char *dir)
 
 /* What leads back: of each changed path its old entry, or its removal. */
 static int
-reverse_of(const struct sb_manifest *pre, const struct sb_diff *forward, struct sb_diff *out, struct sb_error *err)
+reverse_of(const struct sb_manifest *pre, const struct sb_diff *forward, struct sb_diff *out,
+	struct sb_error *err)
 {
 	const char *done = NULL; /* all of it is settled */
 	int r = 0;
@@ -150,7 +156,8 @@ reverse_of(const struct sb_manifest *pre, const struct sb_diff *forward, struct 
 	for (size_t i = 0; r == 0 && i < forward->n; i++) {
 		const struct sb_change *c = &forward->v[i];
 		const struct sb_entry *old = sb_manifest_find(pre, c->path);
-		bool replaced = c->del && i + 1 < forward->n && strcmp(forward->v[i + 1].path, c->path) == 0;
+		bool replaced = c->del && i + 1 < forward->n &&
+			strcmp(forward->v[i + 1].path, c->path) == 0;
 
 		if (done && is_beneath(c->path, done))
 			continue;
@@ -192,21 +199,25 @@ keep_content(struct sb_replica *rep, const struct sb_diff *reverse)
 		sb_autoclose int fd = -1;
 		struct sb_digest d;
 
-		if (c->del || c->entry.type != SB_ENTRY_FILE || !c->entry.size || c->entry.size > KEEP_FILE ||
-			all + c->entry.size > KEEP_ALL || sb_store_has(store, &c->entry.digest))
+		if (c->del || c->entry.type != SB_ENTRY_FILE || !c->entry.size ||
+			c->entry.size > KEEP_FILE || all + c->entry.size > KEEP_ALL ||
+			sb_store_has(store, &c->entry.digest))
 			continue;
 		fd = sb_path_open(rep->rootfd, c->path, O_RDONLY | O_NONBLOCK, 0, NULL);
 		data = fd < 0 ? NULL : malloc(c->entry.size);
-		if (!data || sb_file_read_full(fd, data, c->entry.size, NULL) != (ssize_t)c->entry.size)
+		if (!data ||
+			sb_file_read_full(fd, data, c->entry.size, NULL) != (ssize_t)c->entry.size)
 			continue;
 		d = sb_digest_of(data, c->entry.size);
-		if (sb_digest_eq(&d, &c->entry.digest) && sb_store_add(store, &d, data, c->entry.size, NULL) == 0)
+		if (sb_digest_eq(&d, &c->entry.digest) &&
+			sb_store_add(store, &d, data, c->entry.size, NULL) == 0)
 			all += c->entry.size;
 	}
 }
 
 static int
-add_layer(struct sb_buf *b, const struct sb_diff *forward, const struct sb_diff *reverse, struct sb_error *err)
+add_layer(struct sb_buf *b, const struct sb_diff *forward, const struct sb_diff *reverse,
+	struct sb_error *err)
 {
 	const struct sb_diff *both[2] = { forward, reverse };
 	int r = 0;
@@ -230,12 +241,13 @@ write_record(int dirfd, size_t pair, const struct sb_buf *b, struct sb_error *er
 		O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 
 	/* Not synced to disk: a torn one is noticed by its sum, and losing it loses no file. */
-	return fd < 0 ? sb_fail_errno(err, "write %s", name) : sb_file_write_all(fd, b->data, b->len, err);
+	return fd < 0 ? sb_fail_errno(err, "write %s", name) :
+			sb_file_write_all(fd, b->data, b->len, err);
 }
 
 int
-session_undo_prepare(int dirfd, size_t pair, uint64_t stamp, struct sb_replica *rep, const struct sb_diff *forward,
-	struct sb_error *err)
+session_undo_prepare(int dirfd, size_t pair, uint64_t stamp, struct sb_replica *rep,
+	const struct sb_diff *forward, struct sb_error *err)
 {
 	sb_auto(session_undo) struct session_undo old = { 0 };
 	sb_auto(sb_diff) struct sb_diff reverse = { 0 };
@@ -248,8 +260,8 @@ session_undo_prepare(int dirfd, size_t pair, uint64_t stamp, struct sb_replica *
 	if (r < 0)
 		return r;
 	keep_content(rep, &reverse);
-	grows = load_file(dirfd, undo_name(pair, true, name, sizeof name), &old, NULL) == 0 && old.stamp == stamp &&
-		old.n < LAYERS_MAX;
+	grows = load_file(dirfd, undo_name(pair, true, name, sizeof name), &old, NULL) == 0 &&
+		old.stamp == stamp && old.n < LAYERS_MAX;
 	sb_buf_init(&b, UNDO_MAX);
 	sb_buf_add(&b, MAGIC, 8);
 	sb_buf_add_u64(&b, stamp);

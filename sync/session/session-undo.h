@@ -9,16 +9,17 @@
 #include <sync/replica/replica.h>
 
 /*
- * What the last run did to a local root, so that it can be taken back: layers of changes, each with its reverse; the contents are in the base store,
- * up to its cap. Written beside the session's base before the commit. Never needed for correctness: a run after a crash may find a record of
- * changes that were not made, and `undo` compares with what is there anyway.
+ * What the last run did to a local root, so that it can be taken back: layers of changes, each with
+ * its reverse; the contents are in the base store, up to its cap. Written beside the session's base
+ * before the commit. Never needed for correctness: a run after a crash may find a record of changes
+ * that were not made, and `undo` compares with what is there anyway.
  */
 struct session_layer {
 	struct sb_diff forward, reverse;
 };
 
 struct session_undo {
-	uint64_t stamp; /* of the run; the same for all its roots */
+	uint64_t stamp;               /* of the run; the same for all its roots */
 	struct session_layer *layers; /* in the order they were made */
 	size_t n;
 };
@@ -26,11 +27,12 @@ void session_undo_free(struct session_undo *u);
 SB_CLEANUP_VALUE(session_undo, session_undo_free)
 
 /*
- * Keeps what `forward` is about to replace or delete in the scanned root, and writes the record aside. A record of the same run grows by
- * a layer. What cannot be kept (too large, no store) is left out: undo says so then.
+ * Keeps what `forward` is about to replace or delete in the scanned root, and writes the record
+ * aside. A record of the same run grows by a layer. What cannot be kept (too large, no store) is
+ * left out: undo says so then.
  */
-int session_undo_prepare(int dirfd, size_t pair, uint64_t stamp, struct sb_replica *rep, const struct sb_diff *forward,
-	struct sb_error *err);
+int session_undo_prepare(int dirfd, size_t pair, uint64_t stamp, struct sb_replica *rep,
+	const struct sb_diff *forward, struct sb_error *err);
 /* The changes were made: the record replaces the one before; or not: it goes. */
 void session_undo_settle(int dirfd, size_t pair, bool made);
 

@@ -27,7 +27,10 @@
 #define PAUSE_MIN_MS 1000 /* after a failed sync; doubles */
 #define PAUSE_MAX_MS 60000
 
-/* A session that is kept in step. The watches only tell when to sync; what to do is found out by every sync anew. */
+/*
+ * A session that is kept in step. The watches only tell when to sync; what to do is found out by
+ * every sync anew.
+ */
 struct watcher {
 	struct sb_session *s;
 	const struct sb_session_watch *how;
@@ -62,7 +65,9 @@ prepare(struct watcher *w, struct sb_error *err)
 	if (dirfd < 0)
 		return err ? err->code : SB_E_SYS;
 	if (w->s->n_pairs > SB_WATCH_ROOTS)
-		return sb_fail(err, SB_E_LIMIT, "session '%s' has more than %d pairs: too many to watch", w->s->name, SB_WATCH_ROOTS);
+		return sb_fail(err, SB_E_LIMIT,
+			"session '%s' has more than %d pairs: too many to watch", w->s->name,
+			SB_WATCH_ROOTS);
 	w->here = sb_watch_new(NULL);
 	sb_buf_init(&w->roots, SB_WATCH_LIST_MAX);
 	sb_buf_add_varint(&w->roots, w->s->n_pairs);
@@ -107,7 +112,8 @@ far_stop(struct watcher *w, struct sb_link *l, struct sb_error *err)
 		if (type == SB_MSG_CHANGED)
 			w->far_changed = true;
 		else if (type != SB_MSG_WATCHED || len != 1)
-			return sb_fail(err, SB_E_PROTO, "the far side sent message %u while it watched", type);
+			return sb_fail(err, SB_E_PROTO,
+				"the far side sent message %u while it watched", type);
 		else
 			break;
 	}
@@ -135,8 +141,10 @@ wait_for_change(struct watcher *w, struct sb_link *l, struct sb_error *err)
 		ms = BLIND_MS;
 	end = sb_deadline_in(ms);
 	while (!sb_deadline_passed(end) && !w->far_changed) {
-		struct pollfd p[3] = { { .fd = w->here ? sb_watch_fd(w->here) : -1, .events = POLLIN },
-			{ .fd = l ? l->t->rfd : -1, .events = POLLIN }, { .fd = sb_cancel_fd(w->o.cancel), .events = POLLIN } };
+		struct pollfd p[3] = { { .fd = w->here ? sb_watch_fd(w->here) : -1,
+					       .events = POLLIN },
+			{ .fd = l ? l->t->rfd : -1, .events = POLLIN },
+			{ .fd = sb_cancel_fd(w->o.cancel), .events = POLLIN } };
 		uint8_t type = 0;
 		int r = sb_check_alive(w->o.cancel, SB_NEVER, "watch", err);
 
@@ -148,7 +156,8 @@ wait_for_change(struct watcher *w, struct sb_link *l, struct sb_error *err)
 			return r;
 		if (r > 0) {
 			if (type != SB_MSG_CHANGED)
-				return sb_fail(err, SB_E_PROTO, "the far side sent message %u while it watched", type);
+				return sb_fail(err, SB_E_PROTO,
+					"the far side sent message %u while it watched", type);
 			w->far_changed = true;
 			break;
 		}
@@ -162,7 +171,10 @@ wait_for_change(struct watcher *w, struct sb_link *l, struct sb_error *err)
 	return 0;
 }
 
-/* One wait over the kept connection. `peek`: only make sure that the far side watches, so that nothing is missed before the first scan. */
+/*
+ * One wait over the kept connection. `peek`: only make sure that the far side watches, so that
+ * nothing is missed before the first scan.
+ */
 static int
 watch_once(struct watcher *w, bool peek, struct sb_error *err)
 {
@@ -188,9 +200,10 @@ watch_once(struct watcher *w, bool peek, struct sb_error *err)
 static bool
 passes(int code)
 {
-	return code == SB_E_CONNECT || code == SB_E_CLOSED || code == SB_E_TIMEOUT || code == SB_E_LOCKED || code == SB_E_PEER ||
-		code == SB_E_CHANGED || code == SB_E_UNSTABLE || code == SB_E_UNAVAILABLE || code == SB_E_NOSPACE || code == SB_E_SYS ||
-		code == SB_E_CHILD;
+	return code == SB_E_CONNECT || code == SB_E_CLOSED || code == SB_E_TIMEOUT ||
+		code == SB_E_LOCKED || code == SB_E_PEER || code == SB_E_CHANGED ||
+		code == SB_E_UNSTABLE || code == SB_E_UNAVAILABLE || code == SB_E_NOSPACE ||
+		code == SB_E_SYS || code == SB_E_CHILD;
 }
 
 static int
@@ -223,7 +236,10 @@ run(struct watcher *w, struct sb_error *err)
 	while (r == 0) {
 		r = sync_once(w, err);
 		if (r == 0 && !primed) {
-			/* Now it is known what it can: watch, and look once more for what came before that. */
+			/*
+			 * Now it is known what it can: watch, and look once more for what came
+			 * before that.
+			 */
 			r = watch_once(w, true, err);
 			primed = r == 0;
 			if (r == 0)
@@ -245,8 +261,8 @@ run(struct watcher *w, struct sb_error *err)
 }
 
 int
-sb_session_watch(struct sb_session *s, const struct sb_session_watch *how, const struct sb_sync_opts *opts,
-	enum sb_session_conflict policy, struct sb_error *err)
+sb_session_watch(struct sb_session *s, const struct sb_session_watch *how,
+	const struct sb_sync_opts *opts, enum sb_session_conflict policy, struct sb_error *err)
 {
 	struct watcher w = { .s = s, .how = how, .o = *opts, .policy = policy };
 	struct sb_error own = { 0 };

@@ -23,7 +23,7 @@
 #include <sync/session/session-run.h>
 #include <sync/session/session-store.h>
 
-#define BACKOFF_MIN 60   /* s, after the first failed recovery */
+#define BACKOFF_MIN 60 /* s, after the first failed recovery */
 #define BACKOFF_MAX 3600
 
 void
@@ -36,7 +36,8 @@ session_let_go(struct session_held *h)
 }
 
 int
-session_hold(const char *state_dir, const char *name, bool create, struct session_held *h, struct sb_error *err)
+session_hold(const char *state_dir, const char *name, bool create, struct session_held *h,
+	struct sb_error *err)
 {
 	sb_autofree char *dir = sb_session_dir(state_dir, err);
 	int r;
@@ -48,9 +49,11 @@ session_hold(const char *state_dir, const char *name, bool create, struct sessio
 	if (h->dirfd < 0)
 		return h->dirfd;
 	h->lockfd = openat(h->dirfd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	r = h->lockfd < 0 ? sb_fail_errno(err, "lock of session '%s'", name) : sb_file_lock(h->lockfd, 0, err);
+	r = h->lockfd < 0 ? sb_fail_errno(err, "lock of session '%s'", name) :
+			    sb_file_lock(h->lockfd, 0, err);
 	if (r == SB_E_LOCKED)
-		sb_fail(err, r, "another process works on session '%s': wait for it or stop it", name);
+		sb_fail(err, r, "another process works on session '%s': wait for it or stop it",
+			name);
 	if (r == 0)
 		r = sb_session_upgrade(h->dirfd, name, err);
 	if (r < 0)
@@ -109,9 +112,13 @@ session_use_way(const struct sb_session *s, struct sb_sync_opts *o)
 	o->rsh = o->rsh ? o->rsh : s->rsh;
 }
 
-/* One attempt at the pairs that are not done yet. What a done one brought stays when a later one is tried again. */
+/*
+ * One attempt at the pairs that are not done yet. What a done one brought stays when a later one is
+ * tried again.
+ */
 static int
-try_pairs(struct session_run *run, const struct sb_endpoint *there, struct sb_retry *retry, size_t *done, struct sb_error *err)
+try_pairs(struct session_run *run, const struct sb_endpoint *there, struct sb_retry *retry,
+	size_t *done, struct sb_error *err)
 {
 	int64_t start = sb_now_ms();
 	int r;
@@ -175,11 +182,14 @@ static const char *const reasons[] = { "turn", "stop", "crash", "push" };
 static enum sb_direction
 direction_of(enum sb_session_reason reason)
 {
-	return reason == SB_REASON_TURN ? SB_BOTH_WAYS : reason == SB_REASON_PUSH ? SB_TO_RUNTIME : SB_FROM_RUNTIME;
+	return reason == SB_REASON_TURN  ? SB_BOTH_WAYS :
+		reason == SB_REASON_PUSH ? SB_TO_RUNTIME :
+					   SB_FROM_RUNTIME;
 }
 
 static void
-note_outcome(struct sb_session *s, enum sb_session_reason reason, int code, const struct sb_error *err)
+note_outcome(struct sb_session *s, enum sb_session_reason reason, int code,
+	const struct sb_error *err)
 {
 	set_error(s, code, err);
 	if (code == 0) {
@@ -187,7 +197,8 @@ note_outcome(struct sb_session *s, enum sb_session_reason reason, int code, cons
 		s->failures = 0;
 		s->next_try = 0;
 		s->state = reason == SB_REASON_STOP ? SB_SESSION_STOPPED :
-			reason == SB_REASON_CRASH ? SB_SESSION_ORPHANED : SB_SESSION_ACTIVE;
+			reason == SB_REASON_CRASH   ? SB_SESSION_ORPHANED :
+						      SB_SESSION_ACTIVE;
 		return;
 	}
 	if (direction_of(reason) & SB_FROM_RUNTIME)
@@ -201,29 +212,42 @@ note_outcome(struct sb_session *s, enum sb_session_reason reason, int code, cons
 }
 
 static int
-sync_held(struct session_held *h, struct sb_session *s, enum sb_session_reason reason, const struct sb_sync_opts *opts,
-	enum sb_session_conflict policy, struct sb_sync_result *res, struct sb_error *err)
+sync_held(struct session_held *h, struct sb_session *s, enum sb_session_reason reason,
+	const struct sb_sync_opts *opts, enum sb_session_conflict policy,
+	struct sb_sync_result *res, struct sb_error *err)
 {
 	struct sb_sync_opts o = *opts;
 	struct session_policies policies = { 0 };
-	struct session_run run = { .s = s, .dirfd = h->dirfd, .o = &o, .direction = direction_of(reason), .policies = &policies,
-		.stamp = session_stamp(), .res = res };
+	struct session_run run = { .s = s,
+		.dirfd = h->dirfd,
+		.o = &o,
+		.direction = direction_of(reason),
+		.policies = &policies,
+		.stamp = session_stamp(),
+		.res = res };
 	struct sb_error own = { 0 };
 	int r, saved;
 
 	memset(res, 0, sizeof *res);
-	res->direction = reason == SB_REASON_TURN ? "both" : reason == SB_REASON_PUSH ? "to_runtime" : "from_runtime";
+	res->direction = reason == SB_REASON_TURN ? "both" :
+		reason == SB_REASON_PUSH          ? "to_runtime" :
+						    "from_runtime";
 	res->reason = reasons[reason];
 	if (!err)
 		err = &own;
 	if (s->state == SB_SESSION_STOPPED)
-		return sb_fail(err, SB_E_STATE, "session '%s' is stopped: sbsync start %s %s opens it anew", s->name, s->pairs[0].local,
-			s->pairs[0].remote);
-	if (s->state == SB_SESSION_STARTING)
-		return sb_fail(err, SB_E_STATE, "session '%s' was never pushed completely: sbsync start %s %s goes on with it", s->name,
+		return sb_fail(err, SB_E_STATE,
+			"session '%s' is stopped: sbsync start %s %s opens it anew", s->name,
 			s->pairs[0].local, s->pairs[0].remote);
+	if (s->state == SB_SESSION_STARTING)
+		return sb_fail(err, SB_E_STATE,
+			"session '%s' was never pushed completely: sbsync start %s %s goes on with "
+			"it",
+			s->name, s->pairs[0].local, s->pairs[0].remote);
 	if (reason == SB_REASON_PUSH && s->state == SB_SESSION_UNSYNCED)
-		return sb_fail(err, SB_E_STATE, "session '%s' has not been synced back yet: sbsync sync %s", s->name, s->name);
+		return sb_fail(err, SB_E_STATE,
+			"session '%s' has not been synced back yet: sbsync sync %s", s->name,
+			s->name);
 	session_use_way(s, &o);
 	if (reason != SB_REASON_CRASH && !opts->dry_run)
 		(void)sb_session_beat(s, opts->state_dir, NULL);
@@ -240,8 +264,9 @@ sync_held(struct session_held *h, struct sb_session *s, enum sb_session_reason r
 }
 
 int
-sb_session_sync(struct sb_session *s, enum sb_session_reason reason, const struct sb_sync_opts *opts,
-	enum sb_session_conflict policy, struct sb_sync_result *res, struct sb_error *err)
+sb_session_sync(struct sb_session *s, enum sb_session_reason reason,
+	const struct sb_sync_opts *opts, enum sb_session_conflict policy,
+	struct sb_sync_result *res, struct sb_error *err)
 {
 	struct session_held h;
 	struct sb_session now;
@@ -290,7 +315,8 @@ overlap(const char *a, const char *b)
 {
 	size_t n = strlen(a), m = strlen(b);
 
-	return (strncmp(a, b, n) == 0 && (!b[n] || b[n] == '/')) || (strncmp(a, b, m) == 0 && (!a[m] || a[m] == '/'));
+	return (strncmp(a, b, n) == 0 && (!b[n] || b[n] == '/')) ||
+		(strncmp(a, b, m) == 0 && (!a[m] || a[m] == '/'));
 }
 
 /* "LOCAL:REMOTE-PATH" becomes a pair on the same host as the first. */
@@ -311,8 +337,9 @@ add_also(struct sb_session *s, const char *text, struct sb_error *err)
 	if (first.kind == SB_ENDPOINT_LOCAL)
 		remote = strdup(colon + 1);
 	else
-		remote = sb_str_printf("ssh://%s%s%s:%d/%s%s", first.user ? first.user : "", first.user ? "@" : "", first.host,
-			first.port ? first.port : 22, colon[1] == '/' ? "" : "~/", colon[1] == '/' ? colon + 2 : colon + 1);
+		remote = sb_str_printf("ssh://%s%s%s:%d/%s%s", first.user ? first.user : "",
+			first.user ? "@" : "", first.host, first.port ? first.port : 22,
+			colon[1] == '/' ? "" : "~/", colon[1] == '/' ? colon + 2 : colon + 1);
 	if (!local || !remote)
 		return sb_fail(err, SB_E_NOMEM, "session: out of memory");
 	return add_pair(s, local, remote, err);
@@ -329,7 +356,9 @@ add_rule(struct sb_session *s, const char *text, struct sb_error *err)
 	if (eq && !pattern)
 		return sb_fail(err, SB_E_NOMEM, "session: out of memory");
 	if (!eq || eq == text || !sb_session_conflict_of(eq + 1, &how))
-		return sb_fail(err, SB_E_USAGE, "'%s' is no conflict rule: write PATTERN=both, =local, =runtime or =merge", text);
+		return sb_fail(err, SB_E_USAGE,
+			"'%s' is no conflict rule: write PATTERN=both, =local, =runtime or =merge",
+			text);
 	return sb_session_add_rule(s, pattern, how, err);
 }
 
@@ -343,9 +372,12 @@ make_name(struct sb_session *s, const char *wanted, struct sb_error *err)
 	if (!s->name)
 		return sb_fail(err, SB_E_NOMEM, "session: out of memory");
 	if (wanted && !sb_session_name_ok(wanted))
-		return sb_fail(err, SB_E_USAGE, "'%s' is not a session name: use letters, digits, '-', '_' and '.'", wanted);
+		return sb_fail(err, SB_E_USAGE,
+			"'%s' is not a session name: use letters, digits, '-', '_' and '.'",
+			wanted);
 	for (p = s->name; !wanted && *p; p++)
-		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.", *p) ||
+		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.",
+			    *p) ||
 			(p == s->name && (*p == '.' || *p == '-')))
 			*p = '_';
 	return 0;
@@ -365,8 +397,8 @@ settle_remote(const char *remote, char **out, struct sb_error *err)
 }
 
 static int
-describe(const char *local, const char *remote, const struct sb_session_start *how, struct sb_session *s,
-	struct sb_error *err)
+describe(const char *local, const char *remote, const struct sb_session_start *how,
+	struct sb_session *s, struct sb_error *err)
 {
 	sb_autofree char *there = NULL;
 	int r = settle_remote(remote, &there, err);
@@ -378,23 +410,31 @@ describe(const char *local, const char *remote, const struct sb_session_start *h
 	for (size_t i = 0; r == 0 && i < s->n_pairs; i++)
 		for (size_t k = 0; k < s->n_pairs; k++)
 			if ((i != k && overlap(s->pairs[i].local, s->pairs[k].local)) ||
-				(s->pairs[k].remote[0] == '/' && overlap(s->pairs[i].local, s->pairs[k].remote)))
-				return sb_fail(err, SB_E_INVAL, "%s and %s lie inside each other", s->pairs[i].local,
+				(s->pairs[k].remote[0] == '/' &&
+					overlap(s->pairs[i].local, s->pairs[k].remote)))
+				return sb_fail(err, SB_E_INVAL, "%s and %s lie inside each other",
+					s->pairs[i].local,
 					i != k ? s->pairs[k].local : s->pairs[k].remote);
 	if (r == 0)
 		r = make_name(s, how->name, err);
 	if (r == 0)
 		r = sb_random(s->identity, sizeof s->identity, err);
 	s->created = time(NULL);
-	s->owner_pid = how->owner_pid == SB_SESSION_NO_OWNER ? 0 : how->owner_pid ? how->owner_pid : getppid();
+	s->owner_pid = how->owner_pid == SB_SESSION_NO_OWNER ? 0 :
+		how->owner_pid                               ? how->owner_pid :
+							       getppid();
 	s->owner_start = sb_session_proc_start(s->owner_pid);
 	s->state = SB_SESSION_STARTING;
 	return r;
 }
 
-/* One of this name: stopped ones make room, one that never got through its start goes on, others are in the way. */
+/*
+ * One of this name: stopped ones make room, one that never got through its start goes on, others
+ * are in the way.
+ */
 static int
-take_name(struct sb_session *s, const struct sb_sync_opts *opts, const char *wanted, struct sb_error *err)
+take_name(struct sb_session *s, const struct sb_sync_opts *opts, const char *wanted,
+	struct sb_error *err)
 {
 	for (int n = 2; n < 1000; n++) {
 		sb_auto(sb_session) struct sb_session old = { 0 };
@@ -406,29 +446,40 @@ take_name(struct sb_session *s, const struct sb_sync_opts *opts, const char *wan
 			return 0;
 		if (r == 0 && old.state == SB_SESSION_STOPPED)
 			return sb_session_remove(&old, opts->state_dir, false, err);
-		if (r == 0 && old.state == SB_SESSION_STARTING && strcmp(old.pairs[0].local, s->pairs[0].local) == 0 &&
+		if (r == 0 && old.state == SB_SESSION_STARTING &&
+			strcmp(old.pairs[0].local, s->pairs[0].local) == 0 &&
 			strcmp(old.pairs[0].remote, s->pairs[0].remote) == 0)
 			return sb_session_remove(&old, opts->state_dir, true, err);
 		if (wanted)
-			return sb_fail(err, SB_E_EXISTS, "a session '%s' is open: stop it, or choose another --name", s->name);
-		next = sb_str_printf("%.*s-%d", (int)strcspn(s->name, "\n") > 48 ? 48 : (int)strlen(s->name), s->name, n);
+			return sb_fail(err, SB_E_EXISTS,
+				"a session '%s' is open: stop it, or choose another --name",
+				s->name);
+		next = sb_str_printf("%.*s-%d",
+			(int)strcspn(s->name, "\n") > 48 ? 48 : (int)strlen(s->name), s->name, n);
 		if (!next)
 			return sb_fail(err, SB_E_NOMEM, "session: out of memory");
 		free(s->name);
 		s->name = next;
 	}
-	return sb_fail(err, SB_E_EXISTS, "too many sessions are called '%s': choose a --name", s->name);
+	return sb_fail(err, SB_E_EXISTS, "too many sessions are called '%s': choose a --name",
+		s->name);
 }
 
 int
-sb_session_start(const char *local, const char *remote, const struct sb_session_start *how, const struct sb_sync_opts *opts,
-	enum sb_session_conflict policy, struct sb_session *out, struct sb_sync_result *res, struct sb_error *err)
+sb_session_start(const char *local, const char *remote, const struct sb_session_start *how,
+	const struct sb_sync_opts *opts, enum sb_session_conflict policy, struct sb_session *out,
+	struct sb_sync_result *res, struct sb_error *err)
 {
 	sb_auto(sb_session) struct sb_session s = { 0 };
 	struct session_held h = { -1, -1 };
 	struct session_policies policies = { 0 };
-	struct session_run run = { .s = &s, .o = opts, .direction = SB_TO_RUNTIME, .policies = &policies, .first = true,
-		.stamp = session_stamp(), .res = res };
+	struct session_run run = { .s = &s,
+		.o = opts,
+		.direction = SB_TO_RUNTIME,
+		.policies = &policies,
+		.first = true,
+		.stamp = session_stamp(),
+		.res = res };
 	int r;
 
 	memset(res, 0, sizeof *res);
@@ -474,16 +525,23 @@ sb_session_start(const char *local, const char *remote, const struct sb_session_
 static const char *
 not_due(const struct sb_session *s, bool now)
 {
-	if (s->state == SB_SESSION_STOPPED || s->state == SB_SESSION_ORPHANED || s->state == SB_SESSION_STARTING)
+	if (s->state == SB_SESSION_STOPPED || s->state == SB_SESSION_ORPHANED ||
+		s->state == SB_SESSION_STARTING)
 		return "nothing";
 	if (sb_session_owned(s))
 		return "owned";
-	/* A time that is further away than any pause was told by a clock that has been set back since. */
-	return !now && s->next_try > time(NULL) && s->next_try <= time(NULL) + BACKOFF_MAX ? "later" : NULL;
+	/*
+	 * A time that is further away than any pause was told by a clock that has been set back
+	 * since.
+	 */
+	return !now && s->next_try > time(NULL) && s->next_try <= time(NULL) + BACKOFF_MAX ?
+		"later" :
+		NULL;
 }
 
 static int
-recover_one(struct sb_session *s, bool now, const struct sb_sync_opts *opts, sb_recover_fn fn, void *arg)
+recover_one(struct sb_session *s, bool now, const struct sb_sync_opts *opts, sb_recover_fn fn,
+	void *arg)
 {
 	struct sb_sync_result res = { 0 };
 	struct sb_error err = { 0 };
@@ -542,14 +600,16 @@ lock_recovery(const char *state_dir, struct sb_error *err)
 	r = sb_file_lock(fd, 0, err);
 	if (r < 0) {
 		(void)close(fd);
-		return r == SB_E_LOCKED ? sb_fail(err, r, "another recovery of all sessions is under way") : r;
+		return r == SB_E_LOCKED ?
+			sb_fail(err, r, "another recovery of all sessions is under way") :
+			r;
 	}
 	return fd;
 }
 
 int
-sb_session_recover(const char *name, bool now, const struct sb_sync_opts *opts, sb_recover_fn fn, void *arg,
-	struct sb_error *err)
+sb_session_recover(const char *name, bool now, const struct sb_sync_opts *opts, sb_recover_fn fn,
+	void *arg, struct sb_error *err)
 {
 	sb_auto(sb_session_list) struct sb_session_list all = { 0 };
 	sb_autoclose int lock = -1;
@@ -597,8 +657,11 @@ sb_session_remove(struct sb_session *s, const char *state_dir, bool discard, str
 	if (!sessions || !pairs)
 		return err && err->code ? err->code : SB_E_NOMEM;
 	if (s->state != SB_SESSION_STOPPED && !discard)
-		return sb_fail(err, SB_E_STATE, "session '%s' is %s: 'sbsync stop %s' brings its work back first; --discard forgets it (what changed in "
-			"%s since the last sync stays only there)", s->name, sb_session_state_name(s->state), s->name, s->pairs[0].remote);
+		return sb_fail(err, SB_E_STATE,
+			"session '%s' is %s: 'sbsync stop %s' brings its work back first; "
+			"--discard forgets it (what changed in "
+			"%s since the last sync stays only there)",
+			s->name, sb_session_state_name(s->state), s->name, s->pairs[0].remote);
 	r = session_hold(state_dir, s->name, false, &h, err);
 	if (r < 0)
 		return r;
@@ -612,7 +675,8 @@ sb_session_remove(struct sb_session *s, const char *state_dir, bool discard, str
 		(void)snprintf(name, sizeof name, "%s-shadow", hex);
 		(void)sb_path_remove_tree(pfd, name, NULL);
 	}
-	r = fd < 0 ? sb_fail_errno(err, "open %s", sessions) : sb_path_remove_tree(fd, s->name, err);
+	r = fd < 0 ? sb_fail_errno(err, "open %s", sessions) :
+		     sb_path_remove_tree(fd, s->name, err);
 	session_let_go(&h);
 	return r;
 }

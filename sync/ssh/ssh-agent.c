@@ -11,7 +11,10 @@
 
 #include <sb/log.h>
 
-/* Messages: uint32 length, then a type byte and its fields; strings are uint32 length and bytes, all big-endian. */
+/*
+ * Messages: uint32 length, then a type byte and its fields; strings are uint32 length and bytes,
+ * all big-endian.
+ */
 enum {
 	AGENT_REQUEST_IDENTITIES = 11,
 	AGENT_IDENTITIES_ANSWER = 12,
@@ -54,13 +57,14 @@ take_string(struct sb_cursor *c, size_t *len)
 
 /* Moves `len` bytes in or out, waiting until `d`. */
 static int
-move(struct sb_ssh_agent *a, bool out, uint8_t *data, size_t len, sb_deadline d, struct sb_error *err)
+move(struct sb_ssh_agent *a, bool out, uint8_t *data, size_t len, sb_deadline d,
+	struct sb_error *err)
 {
 	while (len > 0) {
 		struct pollfd p[2] = { { .fd = a->fd, .events = out ? POLLOUT : POLLIN },
 			{ .fd = sb_cancel_fd(a->cancel), .events = POLLIN } };
-		ssize_t n = out ? send(a->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL)
-				: recv(a->fd, data, len, MSG_DONTWAIT);
+		ssize_t n = out ? send(a->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL) :
+				  recv(a->fd, data, len, MSG_DONTWAIT);
 		int r;
 
 		if (n > 0) {
@@ -80,13 +84,15 @@ move(struct sb_ssh_agent *a, bool out, uint8_t *data, size_t len, sb_deadline d,
 	return 0;
 }
 
-/* Sends `ask` (type and fields) and reads the answer, which must be of type `want`, into `answer`. */
+/*
+ * Sends `ask` (type and fields) and reads the answer, which must be of type `want`, into `answer`.
+ */
 static int
 exchange(struct sb_ssh_agent *a, const struct sb_buf *ask, uint8_t want, sb_deadline d,
 	struct sb_buf *answer, struct sb_error *err)
 {
-	uint8_t head[4] = { (uint8_t)(ask->len >> 24), (uint8_t)(ask->len >> 16), (uint8_t)(ask->len >> 8),
-		(uint8_t)ask->len };
+	uint8_t head[4] = { (uint8_t)(ask->len >> 24), (uint8_t)(ask->len >> 16),
+		(uint8_t)(ask->len >> 8), (uint8_t)ask->len };
 	struct sb_cursor c;
 	uint8_t *at;
 	size_t len;
@@ -158,8 +164,8 @@ list_keys(struct sb_ssh_agent *a, sb_deadline d, struct sb_error *err)
 }
 
 int
-sb_ssh_agent_open(struct sb_ssh_agent *a, const char *path, const struct sb_cancel *cancel, sb_deadline d,
-	struct sb_error *err)
+sb_ssh_agent_open(struct sb_ssh_agent *a, const char *path, const struct sb_cancel *cancel,
+	sb_deadline d, struct sb_error *err)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	int r;
@@ -168,7 +174,8 @@ sb_ssh_agent_open(struct sb_ssh_agent *a, const char *path, const struct sb_canc
 	a->fd = -1;
 	a->cancel = cancel;
 	if (strlen(path) >= sizeof sun.sun_path)
-		return sb_fail(err, SB_E_INVAL, "the path of the ssh-agent socket is too long: %s", path);
+		return sb_fail(err, SB_E_INVAL, "the path of the ssh-agent socket is too long: %s",
+			path);
 	memcpy(sun.sun_path, path, strlen(path) + 1);
 	a->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (a->fd < 0)
@@ -199,8 +206,8 @@ sb_ssh_agent_close(struct sb_ssh_agent *a)
 }
 
 int
-sb_ssh_agent_sign(struct sb_ssh_agent *a, const struct sb_ssh_agent_key *key, const void *data, size_t len,
-	uint32_t flags, sb_deadline d, struct sb_buf *out, struct sb_error *err)
+sb_ssh_agent_sign(struct sb_ssh_agent *a, const struct sb_ssh_agent_key *key, const void *data,
+	size_t len, uint32_t flags, sb_deadline d, struct sb_buf *out, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf ask;
 	sb_auto(sb_buf) struct sb_buf answer;

@@ -12,8 +12,8 @@
 #include <sb/error.h>
 
 /*
- * A client of ssh-agent. libssh2 has one, but it blocks without limit while the agent asks its user for a
- * confirmation; this one obeys deadline and cancel.
+ * A client of ssh-agent. libssh2 has one, but it blocks without limit while the agent asks its user
+ * for a confirmation; this one obeys deadline and cancel.
  */
 struct sb_ssh_agent_key {
 	uint8_t *blob;
@@ -29,12 +29,15 @@ struct sb_ssh_agent {
 };
 
 /* Connects to the socket and lists the keys. SB_E_NOTFOUND: nobody listens there. */
-int sb_ssh_agent_open(struct sb_ssh_agent *a, const char *path, const struct sb_cancel *cancel, sb_deadline d,
-	struct sb_error *err);
+int sb_ssh_agent_open(struct sb_ssh_agent *a, const char *path, const struct sb_cancel *cancel,
+	sb_deadline d, struct sb_error *err);
 void sb_ssh_agent_close(struct sb_ssh_agent *a);
 SB_CLEANUP_VALUE(sb_ssh_agent, sb_ssh_agent_close)
 
-/* Signs; `out` (initialised by the caller) gets the bare signature without its algorithm name. `flags`: 0, or 2 and 4 for RSA with SHA-256 and SHA-512. */
+/*
+ * Signs; `out` (initialised by the caller) gets the bare signature without its algorithm name.
+ * `flags`: 0, or 2 and 4 for RSA with SHA-256 and SHA-512.
+ */
 int sb_ssh_agent_sign(struct sb_ssh_agent *a, const struct sb_ssh_agent_key *key, const void *data,
 	size_t len, uint32_t flags, sb_deadline d, struct sb_buf *out, struct sb_error *err);
 

@@ -29,7 +29,8 @@ struct auth {
 /* Signing by the agent, on behalf of libssh2. */
 struct signer {
 	struct auth *a;
-	const struct sb_ssh_agent_key *key; /* NULL: only find out whether the server takes the key */
+	const struct sb_ssh_agent_key
+		*key; /* NULL: only find out whether the server takes the key */
 	bool asked;
 };
 
@@ -45,7 +46,10 @@ note(struct auth *a, const char *what, const char *which, const char *remark)
 	sb_buf_addf(&a->tried, "%s%s%s%s", a->tried.len > 0 ? ", " : "", what, which, remark);
 }
 
-/* A definite no to one method is 0, so that the next is tried; yes is 1; a broken connection is an error. */
+/*
+ * A definite no to one method is 0, so that the next is tried; yes is 1; a broken connection is an
+ * error.
+ */
 static int
 verdict(struct auth *a, int rc)
 {
@@ -58,20 +62,20 @@ verdict(struct auth *a, int rc)
 	case LIBSSH2_ERROR_PUBLICKEY_UNVERIFIED:
 	case LIBSSH2_ERROR_METHOD_NOT_SUPPORTED:
 	case LIBSSH2_ERROR_METHOD_NONE:
-	case LIBSSH2_ERROR_FILE:
-		return 0;
-	default:
-		break;
+	case LIBSSH2_ERROR_FILE: return 0;
+	default: break;
 	}
 	/* A server that has had enough says so or hangs up; a reset is the network's. */
 	if (sb_ssh_conn_dead(a->c) && a->c->wire.sys && !a->c->farewell[0])
-		return sb_fail(a->err, SB_E_CLOSED, "log-in: %s", sb_ssh_conn_why(a->c, why, sizeof why));
+		return sb_fail(a->err, SB_E_CLOSED, "log-in: %s",
+			sb_ssh_conn_why(a->c, why, sizeof why));
 	if (sb_ssh_conn_dead(a->c))
 		return sb_fail(a->err, SB_E_AUTH,
 			"log-in: %s (tried %s); too many keys? name one with -i and IdentitiesOnly",
 			sb_ssh_conn_why(a->c, why, sizeof why),
 			a->tried.len ? (const char *)a->tried.data : "nothing");
-	return sb_fail(a->err, SB_E_PROTO, "log-in failed: %s", sb_ssh_conn_last(a->c, why, sizeof why));
+	return sb_fail(a->err, SB_E_PROTO, "log-in failed: %s",
+		sb_ssh_conn_last(a->c, why, sizeof why));
 }
 
 static LIBSSH2_USERAUTH_PUBLICKEY_SIGN_FUNC(sign_by_agent)
@@ -91,8 +95,8 @@ static LIBSSH2_USERAUTH_PUBLICKEY_SIGN_FUNC(sign_by_agent)
 	else if (memmem(data, data_len, "rsa-sha2-256", 12))
 		flags = 2;
 	/* A person may have to confirm: the clock of the log-in starts again behind it. */
-	if (sb_ssh_agent_sign(&s->a->agent, s->key, data, data_len, flags, sb_deadline_in(120000), &out,
-		    &why) < 0) {
+	if (sb_ssh_agent_sign(&s->a->agent, s->key, data, data_len, flags, sb_deadline_in(120000),
+		    &out, &why) < 0) {
 		sb_log(&s->a->c->log, SB_LOG_WARN, "ssh", "%s: %s", s->key->comment, why.msg);
 		return -1;
 	}
@@ -152,7 +156,8 @@ ask(struct auth *a, enum sb_ssh_ask kind, const char *text, bool echo, char answ
 }
 
 static int
-try_file(struct auth *a, const char *path, const char *cert, const char *passphrase, bool *out_unreadable)
+try_file(struct auth *a, const char *path, const char *cert, const char *passphrase,
+	bool *out_unreadable)
 {
 	int rc, r;
 
@@ -175,7 +180,8 @@ try_encrypted(struct auth *a, const char *path, const char *cert, const struct s
 	int r;
 
 	if (!a->o->ask) {
-		note(a, "", path, " skipped (it has a passphrase and there is nobody to ask; ssh-add it)");
+		note(a, "", path,
+			" skipped (it has a passphrase and there is nobody to ask; ssh-add it)");
 		return 0;
 	}
 	if (key->blob && !cert) {
@@ -255,7 +261,10 @@ try_identity(struct auth *a, const char *path)
 	return r;
 }
 
-/* Whether a key of the agent may be used: with identities_only, only when a listed file has its public half. */
+/*
+ * Whether a key of the agent may be used: with identities_only, only when a listed file has its
+ * public half.
+ */
 static bool
 agent_key_allowed(const struct auth *a, const struct sb_ssh_agent_key *key)
 {
@@ -266,7 +275,8 @@ agent_key_allowed(const struct auth *a, const struct sb_ssh_agent_key *key)
 
 		if (sb_ssh_key_inspect(a->o->identities[i], &k, NULL) < 0)
 			sb_ssh_key_read_public(a->o->identities[i], &k);
-		if (k.blob && k.blob_len == key->blob_len && memcmp(k.blob, key->blob, k.blob_len) == 0)
+		if (k.blob && k.blob_len == key->blob_len &&
+			memcmp(k.blob, key->blob, k.blob_len) == 0)
 			return true;
 	}
 	return false;
@@ -298,7 +308,8 @@ try_agent(struct auth *a)
 			continue;
 		if (sb_ssh_key_needs_program(type)) {
 			a->needs_program = true;
-			note(a, "agent key ", key->comment, " skipped (this libssh2 cannot use its type)");
+			note(a, "agent key ", key->comment,
+				" skipped (this libssh2 cannot use its type)");
 			continue;
 		}
 		r = try_agent_key(a, key);
@@ -314,8 +325,8 @@ try_password_once(struct auth *a, const char *password)
 	int rc, r;
 
 	DRIVE(a, rc,
-		libssh2_userauth_password_ex(a->c->session, a->c->user, (unsigned)strlen(a->c->user),
-			password, (unsigned)strlen(password), NULL),
+		libssh2_userauth_password_ex(a->c->session, a->c->user,
+			(unsigned)strlen(a->c->user), password, (unsigned)strlen(password), NULL),
 		"log-in with a password", r);
 	if (r >= 0 && rc == LIBSSH2_ERROR_PASSWORD_EXPIRED)
 		return sb_fail(a->err, SB_E_AUTH, "the password has expired; change it with ssh");
@@ -391,7 +402,9 @@ try_kbdint(struct auth *a)
 	return 0;
 }
 
-/* Asks with the method "none" what the server takes. 1 when that alone let us in. `out` is escaped. */
+/*
+ * Asks with the method "none" what the server takes. 1 when that alone let us in. `out` is escaped.
+ */
 static int
 server_methods(struct auth *a, char *out, size_t size)
 {
@@ -399,7 +412,8 @@ server_methods(struct auth *a, char *out, size_t size)
 	int rc, r;
 
 	do {
-		list = libssh2_userauth_list(a->c->session, a->c->user, (unsigned)strlen(a->c->user));
+		list = libssh2_userauth_list(a->c->session, a->c->user,
+			(unsigned)strlen(a->c->user));
 		rc = list ? 0 : libssh2_session_last_errno(a->c->session);
 		r = sb_ssh_conn_turn(a->c, rc, a->d, "log-in", a->err);
 	} while (r > 0);
@@ -414,14 +428,16 @@ server_methods(struct auth *a, char *out, size_t size)
 static int
 fail_auth(struct auth *a, const char *methods)
 {
-	const char *advice = "check the user name, add your public key to ~/.ssh/authorized_keys there, or name a key with -i";
+	const char *advice = "check the user name, add your public key to ~/.ssh/authorized_keys "
+			     "there, or name a key with -i";
 
 	if (a->needs_program)
 		advice = "your ssh program can use the keys left out here: --rsh ssh";
 	else if (a->o->use_none)
 		advice = "is the token right and not expired?";
 	else if (strstr(methods, "password") && !a->o->use_password)
-		advice = "add your public key to ~/.ssh/authorized_keys there (ssh-copy-id), or name a key with -i";
+		advice = "add your public key to ~/.ssh/authorized_keys there (ssh-copy-id), or "
+			 "name a key with -i";
 	return sb_fail(a->err, SB_E_AUTH, "log-in refused (tried %s; the server takes %s); %s",
 		a->tried.len ? (const char *)a->tried.data : "no key, there was none",
 		*methods ? methods : "nothing it names", advice);
@@ -458,7 +474,11 @@ log_in(struct auth *a)
 int
 sb_ssh_auth(struct sb_ssh *c, const struct sb_ssh_opts *o, struct sb_error *err)
 {
-	struct auth a = { .c = c, .o = o, .d = sb_deadline_in(o->handshake_ms), .agent.fd = -1, .err = err };
+	struct auth a = { .c = c,
+		.o = o,
+		.d = sb_deadline_in(o->handshake_ms),
+		.agent.fd = -1,
+		.err = err };
 	int r;
 
 	/* The list of what was tried is for a message; it must not crowd out the rest of it. */

@@ -13,9 +13,10 @@
 #include <base/str.h>
 
 /*
- * Receive window, measured with 100 MB down (libssh2 1.10, 2 loaded cores): at 50 ms RTT 1 MiB gives 22 MB/s, 2 MiB 34, 4 MiB
- * 62, 8 MiB 71, 16 MiB 73 with 40 % more CPU; OpenSSH's client 29. Without delay the size does not matter, since the
- * pump drains as bytes come. Upwards the server's window decides (OpenSSH 2 MiB: 36 MB/s at 50 ms).
+ * Receive window, measured with 100 MB down (libssh2 1.10, 2 loaded cores): at 50 ms RTT 1 MiB
+ * gives 22 MB/s, 2 MiB 34, 4 MiB 62, 8 MiB 71, 16 MiB 73 with 40 % more CPU; OpenSSH's client 29.
+ * Without delay the size does not matter, since the pump drains as bytes come. Upwards the server's
+ * window decides (OpenSSH 2 MiB: 36 MB/s at 50 ms).
  */
 #define WINDOW (4u << 20)
 #define PACKET 32768
@@ -81,14 +82,14 @@ fail_channel(struct sb_ssh_channel *ch, const char *what)
 		return;
 	default:
 		sb_ssh_pump_break(c, c->memory_hit ? SB_E_LIMIT : SB_E_PROTO, "%s: %s", what,
-			c->memory_hit ? "the server made libssh2 use too much memory"
-				      : sb_ssh_conn_last(c, why, sizeof why));
+			c->memory_hit ? "the server made libssh2 use too much memory" :
+					sb_ssh_conn_last(c, why, sizeof why));
 	}
 }
 
 /*
- * The server counts sessions, and one we have let go of stays on its books until its process is gone. So a refusal is not the
- * last word while others close or have just closed.
+ * The server counts sessions, and one we have let go of stays on its books until its process is
+ * gone. So a refusal is not the last word while others close or have just closed.
  */
 static bool
 may_retry(const struct sb_ssh_channel *ch)
@@ -170,7 +171,8 @@ pull_stderr(struct sb_ssh_channel *ch)
 	ssize_t n;
 
 	for (int i = 0; i < ROUNDS && ch->state == CHANNEL_RUNNING; i++) {
-		if (ch->err_fd >= 0 && !flush_to(ch->err_fd, ch->err, &ch->err_head, &ch->err_len)) {
+		if (ch->err_fd >= 0 &&
+			!flush_to(ch->err_fd, ch->err, &ch->err_head, &ch->err_len)) {
 			/* Its reader is gone: from here on only the tail is kept. */
 			sb_cleanup_close_(&ch->err_fd);
 			ch->err_fd = -1;
@@ -279,10 +281,10 @@ signal_number(const char *name)
 	static const struct {
 		const char *name;
 		int number;
-	} table[] = { { "ABRT", SIGABRT }, { "ALRM", SIGALRM }, { "FPE", SIGFPE }, { "HUP", SIGHUP },
-		{ "ILL", SIGILL }, { "INT", SIGINT }, { "KILL", SIGKILL }, { "PIPE", SIGPIPE },
-		{ "QUIT", SIGQUIT }, { "SEGV", SIGSEGV }, { "TERM", SIGTERM }, { "USR1", SIGUSR1 },
-		{ "USR2", SIGUSR2 } };
+	} table[] = { { "ABRT", SIGABRT }, { "ALRM", SIGALRM }, { "FPE", SIGFPE },
+		{ "HUP", SIGHUP }, { "ILL", SIGILL }, { "INT", SIGINT }, { "KILL", SIGKILL },
+		{ "PIPE", SIGPIPE }, { "QUIT", SIGQUIT }, { "SEGV", SIGSEGV }, { "TERM", SIGTERM },
+		{ "USR1", SIGUSR1 }, { "USR2", SIGUSR2 } };
 
 	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
 		if (strcmp(table[i].name, name) == 0)
@@ -297,7 +299,8 @@ take_exit(struct sb_ssh_channel *ch)
 	char *sig = NULL;
 	int code = libssh2_channel_get_exit_status(ch->ch);
 
-	if (libssh2_channel_get_exit_signal(ch->ch, &sig, NULL, NULL, NULL, NULL, NULL) == 0 && sig) {
+	if (libssh2_channel_get_exit_signal(ch->ch, &sig, NULL, NULL, NULL, NULL, NULL) == 0 &&
+		sig) {
 		code = 128 + signal_number(sig);
 		libssh2_free(c->session, sig);
 	}
@@ -376,14 +379,10 @@ sb_ssh_channel_step(struct sb_ssh_channel *ch)
 		finish(ch, SB_E_CANCELED, "canceled");
 	switch (ch->state) {
 	case CHANNEL_WAITING:
-	case CHANNEL_OPENING:
-		return open_channel(ch);
-	case CHANNEL_RUNNING:
-		return run_channel(ch);
-	case CHANNEL_CLOSING:
-		return close_channel(ch);
-	case CHANNEL_ENDED:
-		break;
+	case CHANNEL_OPENING: return open_channel(ch);
+	case CHANNEL_RUNNING: return run_channel(ch);
+	case CHANNEL_CLOSING: return close_channel(ch);
+	case CHANNEL_ENDED: break;
 	}
 	return false;
 }
@@ -402,7 +401,8 @@ channel_wait(struct sb_transport *t, sb_deadline d, struct sb_exit *out, struct 
 	struct sb_ssh_channel *ch = (struct sb_ssh_channel *)t;
 	struct sb_ssh *c = ch->conn;
 	/* SB_NEVER does not fit a timespec in every libc; a year does. */
-	int64_t at = d < sb_now_ms() + INT64_C(31536000000) ? d : sb_now_ms() + INT64_C(31536000000);
+	int64_t at =
+		d < sb_now_ms() + INT64_C(31536000000) ? d : sb_now_ms() + INT64_C(31536000000);
 	struct timespec ts = { .tv_sec = at / 1000, .tv_nsec = at % 1000 * 1000000 };
 	int r = 0;
 
@@ -450,7 +450,10 @@ channel_wire_bytes(const struct sb_transport *t, uint64_t *up, uint64_t *down)
 	sb_ssh_wire_bytes(ch->conn, up, down);
 }
 
-/* Lets go of it; the pump closes the channel with the server and frees the rest, now or when the connection ends. */
+/*
+ * Lets go of it; the pump closes the channel with the server and frees the rest, now or when the
+ * connection ends.
+ */
 static void
 channel_free(struct sb_transport *t)
 {
@@ -521,7 +524,8 @@ announce(struct sb_ssh *c, struct sb_ssh_channel *ch, struct sb_error *err)
 		if (err)
 			*err = c->why;
 	} else if (c->n_channels >= SB_SSH_CHANNELS_MAX) {
-		r = sb_fail(err, SB_E_LIMIT, "%s: more than %d commands at once", c->name, SB_SSH_CHANNELS_MAX);
+		r = sb_fail(err, SB_E_LIMIT, "%s: more than %d commands at once", c->name,
+			SB_SSH_CHANNELS_MAX);
 	} else {
 		c->n_channels++;
 		ch->next = c->arrivals;
@@ -549,7 +553,8 @@ exec_new(struct sb_ssh *c, const char *command, bool split, struct sb_error *err
 	ch->in = malloc(BUFFER);
 	ch->out = malloc(BUFFER);
 	ch->err = split ? malloc(ERR_BUFFER) : NULL;
-	r = ch->command && ch->in && ch->out && (ch->err || !split) ? 0 :
+	r = ch->command && ch->in && ch->out && (ch->err || !split) ?
+		0 :
 		sb_fail(err, SB_E_NOMEM, "out of memory");
 	if (r == 0)
 		r = make_pair(&ch->in_fd, &ch->base.wfd, err);

@@ -14,7 +14,10 @@ enum sb_ssh_channel_state {
 	CHANNEL_ENDED,
 };
 
-/* One command on a connection. The pump owns all of it but the `base` descriptors and the fields marked. */
+/*
+ * One command on a connection. The pump owns all of it but the `base` descriptors and the fields
+ * marked.
+ */
 struct sb_ssh_channel {
 	struct sb_transport base;
 	struct sb_ssh *conn;
@@ -23,10 +26,10 @@ struct sb_ssh_channel {
 	enum sb_ssh_channel_state state;
 	LIBSSH2_CHANNEL *ch;
 	int64_t retry_at; /* when to ask again for a channel; 0: was not refused */
-	bool starting; /* the exec request is not answered yet */
-	int in_fd;     /* what the user of the transport wrote */
-	int out_fd;    /* what he reads */
-	int err_fd;    /* what he reads of stderr; -1: only the tail is kept */
+	bool starting;    /* the exec request is not answered yet */
+	int in_fd;        /* what the user of the transport wrote */
+	int out_fd;       /* what he reads */
+	int err_fd;       /* what he reads of stderr; -1: only the tail is kept */
 	bool in_ready, in_eof, eof_sent;
 	bool out_shut;
 	uint8_t *in, *out, *err;
@@ -42,7 +45,10 @@ struct sb_ssh_channel {
 	int exit_code;
 };
 
-/* Does what can be done without waiting; true when something moved. Breaks the connection on its errors. */
+/*
+ * Does what can be done without waiting; true when something moved. Breaks the connection on its
+ * errors.
+ */
 bool sb_ssh_channel_step(struct sb_ssh_channel *ch);
 
 /* Ends it with an error (NULL: canceled) without talking to the server. For the pump. */

@@ -56,7 +56,10 @@ set(char **to, const char *value, struct sb_error *err)
 	return 0;
 }
 
-/* "~/x" and the %-tokens that make sense in a file name. NULL: no such file can be meant, or no memory. */
+/*
+ * "~/x" and the %-tokens that make sense in a file name. NULL: no such file can be meant, or no
+ * memory.
+ */
 static char *
 expand(const char *path, const struct sb_ssh_config *c, const struct self *self)
 {
@@ -93,8 +96,8 @@ expand(const char *path, const struct sb_ssh_config *c, const struct self *self)
 }
 
 static int
-add_expanded(struct sb_strlist *l, const char *path, const struct sb_ssh_config *c, const struct self *self,
-	struct sb_error *err)
+add_expanded(struct sb_strlist *l, const char *path, const struct sb_ssh_config *c,
+	const struct self *self, struct sb_error *err)
 {
 	sb_autofree char *full = expand(path, c, self);
 
@@ -173,19 +176,20 @@ take_setting(struct sb_ssh_config *c, const char *key, char *value, struct sb_er
 	else if (strcmp(key, "connecttimeout") == 0 && sb_str_to_i64(value, 1, 3600, &n))
 		c->connect_ms = (int)n * 1000;
 	else if (strcmp(key, "addressfamily") == 0)
-		c->family = strcmp(value, "inet") == 0 ? AF_INET
-			: strcmp(value, "inet6") == 0  ? AF_INET6
-						       : AF_UNSPEC;
+		c->family = strcmp(value, "inet") == 0 ? AF_INET :
+			strcmp(value, "inet6") == 0    ? AF_INET6 :
+							 AF_UNSPEC;
 	else if (strcmp(key, "stricthostkeychecking") == 0)
 		c->new_key = strcmp(value, "accept-new") == 0 || strcmp(value, "no") == 0 ||
-				strcmp(value, "off") == 0 || strcmp(value, "false") == 0
-			? SB_SSH_NEW_ADD
-			: SB_SSH_NEW_REFUSE;
+				strcmp(value, "off") == 0 || strcmp(value, "false") == 0 ?
+			SB_SSH_NEW_ADD :
+			SB_SSH_NEW_REFUSE;
 	return 0;
 }
 
 static int
-take_agent(struct sb_ssh_config *c, const char *value, const struct self *self, struct sb_error *err)
+take_agent(struct sb_ssh_config *c, const char *value, const struct self *self,
+	struct sb_error *err)
 {
 	const char *env = NULL;
 
@@ -211,7 +215,9 @@ take_path_setting(struct sb_ssh_config *c, const char *key, char *value, const s
 	struct sb_error *err)
 {
 	if (strcmp(key, "identityfile") == 0)
-		return strcmp(value, "none") == 0 ? 0 : add_expanded(&c->identities, value, c, self, err);
+		return strcmp(value, "none") == 0 ?
+			0 :
+			add_expanded(&c->identities, value, c, self, err);
 	if (strcmp(key, "userknownhostsfile") == 0 || strcmp(key, "globalknownhostsfile") == 0)
 		return add_files(&c->known_hosts, value, c, self, err);
 	if (strcmp(key, "identityagent") == 0)
@@ -255,8 +261,8 @@ each_line(char *text, struct sb_ssh_config *c, const struct self *self, const ch
 int
 sb_ssh_config_parse(char *text, struct sb_ssh_config *c, struct sb_error *err)
 {
-	static const char *const order[] = { "identityfile", "userknownhostsfile", "globalknownhostsfile",
-		"identityagent" };
+	static const char *const order[] = { "identityfile", "userknownhostsfile",
+		"globalknownhostsfile", "identityagent" };
 	const char *sock = getenv("SSH_AUTH_SOCK");
 	struct self self;
 	int r;
@@ -350,7 +356,8 @@ run_program(const struct sb_ssh_query *q, const char *const *first, const struct
 
 /* A control master that answers makes the ssh program the faster way: no set-up at all. */
 static bool
-master_lives(const struct sb_ssh_query *q, const char *text, const struct sb_cancel *cancel, sb_deadline d)
+master_lives(const struct sb_ssh_query *q, const char *text, const struct sb_cancel *cancel,
+	sb_deadline d)
 {
 	static const char *const check[] = { "-O", "check", NULL };
 	const char *path = strstr(text, "\ncontrolpath ");
@@ -481,7 +488,10 @@ sb_ssh_config_apply(const struct sb_ssh_config *c, struct sb_ssh_opts *o)
 		o->connect_ms = c->connect_ms;
 }
 
-/* Splits a command line at blanks; '...' and "..." keep blanks, a backslash keeps the next character. */
+/*
+ * Splits a command line at blanks; '...' and "..." keep blanks, a backslash keeps the next
+ * character.
+ */
 static int
 split_words(const char *line, struct sb_strlist *out, struct sb_error *err)
 {
@@ -525,7 +535,10 @@ ssh_args(const struct sb_ssh_query *q, bool batch, struct sb_strlist *l, struct 
 
 	if (r >= 0 && batch)
 		r = sb_strlist_add(l, "-oBatchMode=yes", err);
-	/* Dead connections are found in half a minute, as with our own transport. What stands in --rsh comes first and wins. */
+	/*
+	 * Dead connections are found in half a minute, as with our own transport. What stands in
+	 * --rsh comes first and wins.
+	 */
 	if (r >= 0)
 		r = sb_strlist_add(l, "-oServerAliveInterval=10", err);
 	if (r >= 0)
@@ -550,8 +563,8 @@ sb_ssh_config_argv(const struct sb_ssh_query *q, const char *rsh, bool batch, co
 	bool is_ssh;
 	int r;
 
-	r = rsh ? split_words(rsh, out, err)
-		: sb_strlist_add(out, q->program ? q->program : "ssh", err);
+	r = rsh ? split_words(rsh, out, err) :
+		  sb_strlist_add(out, q->program ? q->program : "ssh", err);
 	if (r < 0)
 		return r;
 	base = strrchr(out->v[0], '/');

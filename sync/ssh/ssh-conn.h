@@ -43,7 +43,7 @@ struct sb_ssh {
 	char farewell[160]; /* what the server said when it disconnected, escaped */
 	bool pinging;
 	int64_t ping_at;
-	int64_t closed_at; /* when a channel was closed last */
+	int64_t closed_at;             /* when a channel was closed last */
 	struct sb_ssh_channel *opener; /* the channel being opened: libssh2 opens one at a time */
 	struct sb_ssh_channel *channels;
 
@@ -63,7 +63,10 @@ struct sb_ssh {
 /* The last libssh2 error as text for a message: escaped, bounded. Returns `buf`. */
 const char *sb_ssh_conn_last(struct sb_ssh *c, char *buf, size_t size);
 
-/* Why nothing moves any more, in words: the server's own if it left any, else the socket's. Returns `buf`. */
+/*
+ * Why nothing moves any more, in words: the server's own if it left any, else the socket's. Returns
+ * `buf`.
+ */
 const char *sb_ssh_conn_why(struct sb_ssh *c, char *buf, size_t size);
 /* Is the connection at its end? */
 bool sb_ssh_conn_dead(const struct sb_ssh *c);
@@ -72,10 +75,12 @@ bool sb_ssh_conn_dead(const struct sb_ssh *c);
 void *sb_ssh_conn_alloc(struct sb_ssh *c, size_t len);
 
 /*
- * One turn of the connecting thread's loop, after a libssh2 call returned `rc`: moves bytes and, for EAGAIN, waits for
- * more until `d`. Returns 1 to call again, 0 when `rc` is final, negative on failure (named with `what`).
+ * One turn of the connecting thread's loop, after a libssh2 call returned `rc`: moves bytes and,
+ * for EAGAIN, waits for more until `d`. Returns 1 to call again, 0 when `rc` is final, negative on
+ * failure (named with `what`).
  */
-int sb_ssh_conn_turn(struct sb_ssh *c, int rc, sb_deadline d, const char *what, struct sb_error *err);
+int sb_ssh_conn_turn(struct sb_ssh *c, int rc, sb_deadline d, const char *what,
+	struct sb_error *err);
 
 /* ssh-auth.c: logs in. `d` does not run while a person is asked. */
 int sb_ssh_auth(struct sb_ssh *c, const struct sb_ssh_opts *o, struct sb_error *err);

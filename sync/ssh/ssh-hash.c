@@ -111,7 +111,9 @@ sha256_block(uint32_t *h, const uint8_t *block)
 		h[i] += v[i];
 }
 
-/* The rest of a message of `total` bytes (its last `len`, behind whole blocks), padding and output. */
+/*
+ * The rest of a message of `total` bytes (its last `len`, behind whole blocks), padding and output.
+ */
 static void
 finish(uint32_t *h, size_t words, block_fn fn, const uint8_t *data, size_t len, uint64_t total,
 	uint8_t *out)
@@ -147,7 +149,8 @@ sb_ssh_hash_sha256(const void *data, size_t len, uint8_t out[SB_SSH_SHA256_LEN])
 
 /* One half of HMAC: the padded key block, then the data. */
 static void
-sha1_keyed(const uint8_t *key, size_t key_len, uint8_t pad, const void *data, size_t len, uint8_t *out)
+sha1_keyed(const uint8_t *key, size_t key_len, uint8_t pad, const void *data, size_t len,
+	uint8_t *out)
 {
 	uint8_t block[BLOCK];
 	uint32_t h[5];
@@ -178,7 +181,8 @@ sb_ssh_hash_hmac_sha1(const void *key, size_t key_len, const void *data, size_t 
 	sha1_keyed(key, key_len, 0x5c, inner, sizeof inner, out);
 }
 
-static const char base64_digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+static const char base64_digits[] =
+	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 char *
 sb_ssh_hash_base64(const uint8_t *in, size_t len, char *out)
@@ -219,7 +223,10 @@ sb_ssh_hash_unbase64(const char *in, size_t len, uint8_t *out, size_t size)
 		return -1;
 	for (size_t i = 0; i < len; i += 4) {
 		bool last = i + 4 == len;
-		int pad = !last ? 0 : in[i + 2] == '=' && in[i + 3] == '=' ? 2 : in[i + 3] == '=' ? 1 : 0;
+		int pad = !last                              ? 0 :
+			in[i + 2] == '=' && in[i + 3] == '=' ? 2 :
+			in[i + 3] == '='                     ? 1 :
+							       0;
 		uint32_t v = 0;
 
 		for (int k = 0; k < 4; k++) {

@@ -7,8 +7,8 @@
 #include <sys/types.h>
 
 /*
- * What the known_hosts format needs: fingerprints (SHA-256), hashed host names (HMAC-SHA1) and base64. All of it is about
- * public data; nothing secret goes through here.
+ * What the known_hosts format needs: fingerprints (SHA-256), hashed host names (HMAC-SHA1) and
+ * base64. All of it is about public data; nothing secret goes through here.
  */
 #define SB_SSH_SHA1_LEN 20
 #define SB_SSH_SHA256_LEN 32

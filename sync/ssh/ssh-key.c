@@ -65,7 +65,8 @@ set_blob(struct sb_ssh_key *k, const uint8_t *blob, size_t len, struct sb_error 
 
 /* openssh-key-v1: magic NUL, cipher, kdf, kdf options, uint32 count, public key, secret part. */
 static int
-inspect_new(const char *path, const char *text, size_t len, struct sb_ssh_key *k, struct sb_error *err)
+inspect_new(const char *path, const char *text, size_t len, struct sb_ssh_key *k,
+	struct sb_error *err)
 {
 	sb_autofree char *flat = malloc(len + 1);
 	sb_autofree uint8_t *raw = malloc(len + 1);
@@ -81,7 +82,8 @@ inspect_new(const char *path, const char *text, size_t len, struct sb_ssh_key *k
 		if (*p != '\n' && *p != '\r' && *p != ' ' && *p != '\t')
 			flat[n++] = *p;
 	raw_len = sb_ssh_hash_unbase64(flat, n, raw, len);
-	if (!end || raw_len < (ssize_t)sizeof NEW_MAGIC || memcmp(raw, NEW_MAGIC, sizeof NEW_MAGIC) != 0)
+	if (!end || raw_len < (ssize_t)sizeof NEW_MAGIC ||
+		memcmp(raw, NEW_MAGIC, sizeof NEW_MAGIC) != 0)
 		return sb_fail(err, SB_E_INVAL, "%s: a damaged private key", path);
 	sb_cursor_init(&c, raw + sizeof NEW_MAGIC, (size_t)raw_len - sizeof NEW_MAGIC);
 	cipher = take_string(&c, &cipher_len);
@@ -124,8 +126,9 @@ check_mode(const char *path, struct sb_error *err)
 	if (stat(path, &st) < 0)
 		return sb_fail_errno(err, "%s", path);
 	if (st.st_uid == getuid() && (st.st_mode & 077) != 0)
-		return sb_fail(err, SB_E_DENIED, "%s: others can read this private key (mode %03o); chmod 600 it",
-			path, (unsigned)(st.st_mode & 0777));
+		return sb_fail(err, SB_E_DENIED,
+			"%s: others can read this private key (mode %03o); chmod 600 it", path,
+			(unsigned)(st.st_mode & 0777));
 	return 0;
 }
 
@@ -147,7 +150,8 @@ sb_ssh_key_inspect(const char *path, struct sb_ssh_key *out, struct sb_error *er
 	if (sb_str_starts(text, NEW_FORMAT)) {
 		r = inspect_new(path, text, b.len, &k, err);
 	} else if (strstr(text, "PRIVATE KEY-----")) {
-		k.encrypted = strstr(text, "Proc-Type: 4,ENCRYPTED") || strstr(text, "BEGIN ENCRYPTED");
+		k.encrypted =
+			strstr(text, "Proc-Type: 4,ENCRYPTED") || strstr(text, "BEGIN ENCRYPTED");
 		sb_ssh_key_read_public(path, &k);
 		if (!k.type[0] && strstr(text, "BEGIN RSA"))
 			(void)snprintf(k.type, sizeof k.type, "ssh-rsa");

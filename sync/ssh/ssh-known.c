@@ -36,7 +36,8 @@ glob_match(const char *s, const char *pat, size_t len)
 		if (p < end && *p == '*') {
 			star = ++p;
 			back = s;
-		} else if (p < end && (*p == '?' || tolower((unsigned char)*p) == tolower((unsigned char)*s))) {
+		} else if (p < end &&
+			(*p == '?' || tolower((unsigned char)*p) == tolower((unsigned char)*s))) {
 			p++;
 			s++;
 		} else if (star) {
@@ -63,7 +64,8 @@ hashed_match(const char *name, const char *field, size_t len)
 	if (!bar)
 		return false;
 	n = sb_ssh_hash_unbase64(field + 3, (size_t)(bar - field) - 3, salt, sizeof salt);
-	if (n <= 0 || sb_ssh_hash_unbase64(bar + 1, len - (size_t)(bar + 1 - field), want, sizeof want) !=
+	if (n <= 0 ||
+		sb_ssh_hash_unbase64(bar + 1, len - (size_t)(bar + 1 - field), want, sizeof want) !=
 			SB_SSH_SHA1_LEN)
 		return false;
 	for (i = 0; name[i] && i < sizeof lower - 1; i++)
@@ -194,8 +196,8 @@ parse_line(struct sb_ssh_known *k, const struct host_names *names, const char *f
 }
 
 int
-sb_ssh_known_parse(struct sb_ssh_known *k, const char *text, size_t len, const char *file, const char *host,
-	int port, struct sb_error *err)
+sb_ssh_known_parse(struct sb_ssh_known *k, const char *text, size_t len, const char *file,
+	const char *host, int port, struct sb_error *err)
 {
 	struct host_names names = { 0 };
 	const char *p = text, *end = text + len;
@@ -227,8 +229,8 @@ sb_ssh_known_name(const char *host, int port, char *out, size_t size)
 }
 
 int
-sb_ssh_known_load(struct sb_ssh_known *k, const char *const *files, size_t n, const char *host, int port,
-	struct sb_error *err)
+sb_ssh_known_load(struct sb_ssh_known *k, const char *const *files, size_t n, const char *host,
+	int port, struct sb_error *err)
 {
 	int r = 0;
 

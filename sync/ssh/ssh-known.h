@@ -10,9 +10,10 @@
 #include <sb/error.h>
 
 /*
- * The lines of known_hosts files that are about one host: plain names, patterns (* ? !), [name]:port, hashed names,
- * @revoked and @cert-authority. Certificates of hosts are not verified here; `has_ca` tells that somebody else
- * should. Lines that cannot be read are skipped, as ssh does.
+ * The lines of known_hosts files that are about one host: plain names, patterns (* ? !),
+ * [name]:port, hashed names,
+ * @revoked and @cert-authority. Certificates of hosts are not verified here; `has_ca` tells that
+ * somebody else should. Lines that cannot be read are skipped, as ssh does.
  */
 struct sb_ssh_known_key {
 	char *file;
@@ -38,7 +39,10 @@ enum sb_ssh_known_answer {
 	SB_SSH_KNOWN_REVOKED,
 };
 
-/* Reads the files (missing ones are empty). Fails on memory, and for a file that is there but cannot be read. */
+/*
+ * Reads the files (missing ones are empty). Fails on memory, and for a file that is there but
+ * cannot be read.
+ */
 int sb_ssh_known_load(struct sb_ssh_known *k, const char *const *files, size_t n, const char *host,
 	int port, struct sb_error *err);
 /* Adds the lines of a text that is called `file` to `k`, which is zeroed before the first. */
@@ -58,8 +62,8 @@ bool sb_ssh_known_has(const struct sb_ssh_known *k, const char *type);
 char *sb_ssh_known_name(const char *host, int port, char *out, size_t size);
 
 /*
- * Appends a line to `file` (made with mode 0600 in a directory made with 0700 when missing), the name hashed when
- * `hashed`.
+ * Appends a line to `file` (made with mode 0600 in a directory made with 0700 when missing), the
+ * name hashed when `hashed`.
  */
 int sb_ssh_known_add(const char *file, const char *host, int port, bool hashed, const uint8_t *blob,
 	size_t blob_len, struct sb_error *err);

@@ -21,8 +21,8 @@
 #define HEAD_START_MS 250
 
 /*
- * A lookup in a thread of its own, because getaddrinfo cannot be interrupted. The waiting side may leave; whoever
- * is last frees it.
+ * A lookup in a thread of its own, because getaddrinfo cannot be interrupted. The waiting side may
+ * leave; whoever is last frees it.
  */
 struct lookup {
 	pthread_mutex_t mu;
@@ -117,7 +117,8 @@ lookup_wait(struct lookup *l, const struct sb_cancel *cancel, sb_deadline d, str
 	}
 	if (l->result != 0)
 		return sb_fail(err, SB_E_CONNECT,
-			"the name '%s' cannot be resolved (%s); check its spelling, the network, or Host in ~/.ssh/config",
+			"the name '%s' cannot be resolved (%s); check its spelling, the network, "
+			"or Host in ~/.ssh/config",
 			l->host, gai_strerror(l->result));
 	return 0;
 }
@@ -202,8 +203,8 @@ race_winner(struct race *race)
 }
 
 static int
-race_run(struct race *race, const struct addrinfo *ai, const struct sb_cancel *cancel, sb_deadline d,
-	struct sb_error *err)
+race_run(struct race *race, const struct addrinfo *ai, const struct sb_cancel *cancel,
+	sb_deadline d, struct sb_error *err)
 {
 	size_t started = 0;
 	char why[128];
@@ -215,9 +216,9 @@ race_run(struct race *race, const struct addrinfo *ai, const struct sb_cancel *c
 		if (race->n == 0 && (!ai || started == ADDRESSES_MAX))
 			return sb_fail(err, SB_E_CONNECT, "cannot connect: %s; %s",
 				strerror_r(race->last_sys, why, sizeof why),
-				race->last_sys == ECONNREFUSED
-					? "is sshd running there, and is the port right (-p)?"
-					: "check the name, the network and firewalls");
+				race->last_sys == ECONNREFUSED ?
+					"is sshd running there, and is the port right (-p)?" :
+					"check the name, the network and firewalls");
 		if (ai && started < ADDRESSES_MAX) {
 			race_add(race, ai);
 			ai = ai->ai_next;
@@ -227,22 +228,24 @@ race_run(struct race *race, const struct addrinfo *ai, const struct sb_cancel *c
 		}
 		race->p[race->n] = (struct pollfd){ .fd = sb_cancel_fd(cancel), .events = POLLIN };
 		if (race->n > 0 || ai)
-			(void)poll(race->p, race->n + 1, race->n > 0 ? sb_deadline_poll_ms(until) : 0);
+			(void)poll(race->p, race->n + 1,
+				race->n > 0 ? sb_deadline_poll_ms(until) : 0);
 		fd = race_winner(race);
 		if (fd >= 0)
 			return fd;
 		r = sb_check_alive(cancel, d, "connect", err);
 		if (r == SB_E_TIMEOUT)
 			return sb_fail(err, SB_E_TIMEOUT,
-				"no answer to the connection attempt; check the address, the port (-p) and firewalls");
+				"no answer to the connection attempt; check the address, the port "
+				"(-p) and firewalls");
 		if (r < 0)
 			return r;
 	}
 }
 
 int
-sb_ssh_net_connect(const char *host, int port, int family, const struct sb_cancel *cancel, sb_deadline d,
-	struct sb_error *err)
+sb_ssh_net_connect(const char *host, int port, int family, const struct sb_cancel *cancel,
+	sb_deadline d, struct sb_error *err)
 {
 	struct lookup *l = lookup_new(host, port, family, err);
 	struct race race = { 0 };

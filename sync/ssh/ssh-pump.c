@@ -96,9 +96,10 @@ reap_channels(struct sb_ssh *c)
 }
 
 /*
- * Asks for a channel of a type no server has: the refusal is the sign of life, and while it is waited for, libssh2
- * works off whatever the server sends (requests to answer, a new key exchange). Nothing else in libssh2 does that
- * without an open channel, and its own keepalive leaves every answer in a list for ever.
+ * Asks for a channel of a type no server has: the refusal is the sign of life, and while it is
+ * waited for, libssh2 works off whatever the server sends (requests to answer, a new key exchange).
+ * Nothing else in libssh2 does that without an open channel, and its own keepalive leaves every
+ * answer in a list for ever.
  */
 static bool
 ping(struct sb_ssh *c)
@@ -117,15 +118,12 @@ ping(struct sb_ssh *c)
 		return true;
 	}
 	switch (libssh2_session_last_errno(c->session)) {
-	case LIBSSH2_ERROR_EAGAIN:
-		return false;
-	case LIBSSH2_ERROR_CHANNEL_FAILURE:
-		c->pinging = false;
-		return true;
+	case LIBSSH2_ERROR_EAGAIN: return false;
+	case LIBSSH2_ERROR_CHANNEL_FAILURE: c->pinging = false; return true;
 	default:
 		sb_ssh_pump_break(c, SB_E_CLOSED, "%s",
-			sb_ssh_conn_dead(c) ? sb_ssh_conn_why(c, why, sizeof why)
-					    : sb_ssh_conn_last(c, why, sizeof why));
+			sb_ssh_conn_dead(c) ? sb_ssh_conn_why(c, why, sizeof why) :
+					      sb_ssh_conn_last(c, why, sizeof why));
 		return true;
 	}
 }

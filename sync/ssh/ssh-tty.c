@@ -44,7 +44,8 @@ read_line(int fd, const struct sb_cancel *cancel, char *answer, size_t size)
 }
 
 int
-sb_ssh_ask_tty(enum sb_ssh_ask kind, const char *text, bool echo, char *answer, size_t size, void *arg)
+sb_ssh_ask_tty(enum sb_ssh_ask kind, const char *text, bool echo, char *answer, size_t size,
+	void *arg)
 {
 	sb_autoclose int fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
 	struct termios old, quiet;

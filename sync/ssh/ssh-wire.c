@@ -18,7 +18,10 @@
 
 #define IN_SIZE (256u << 10)
 #define OUT_SIZE (1u << 20)
-/* Only answers the peer forces on us (to global requests, say) get the buffer past what the pump puts there. */
+/*
+ * Only answers the peer forces on us (to global requests, say) get the buffer past what the pump
+ * puts there.
+ */
 #define OUT_MAX (4u << 20)
 
 static int64_t
@@ -34,7 +37,10 @@ static void
 bucket_init(struct sb_ssh_bucket *b, uint64_t rate)
 {
 	b->rate = rate;
-	/* A tenth of a second's worth, but no less than what a packet needs to get through in one go. */
+	/*
+	 * A tenth of a second's worth, but no less than what a packet needs to get through in one
+	 * go.
+	 */
 	b->burst = rate / 10 < 4096 ? 4096 : rate / 10;
 	b->tokens = b->burst;
 	b->at_us = now_us();
@@ -50,7 +56,10 @@ bucket_allow(struct sb_ssh_bucket *b, size_t want)
 	if (b->rate == 0)
 		return want;
 	now = now_us();
-	/* A long pause fills the bucket once, whatever its length: this also keeps the product small. */
+	/*
+	 * A long pause fills the bucket once, whatever its length: this also keeps the product
+	 * small.
+	 */
 	if (now - b->at_us > 1000000)
 		b->at_us = now - 1000000;
 	more = (uint64_t)(now - b->at_us) * b->rate / 1000000;
@@ -206,7 +215,8 @@ sb_ssh_wire_silence_ms(struct sb_ssh_wire *w)
 	int64_t now = sb_now_ms();
 	uint64_t up = atomic_load_explicit(&w->bytes_up, memory_order_relaxed);
 
-	if (ioctl(w->fd, SIOCOUTQ, &queued) == 0 && queued >= 0 && up - (uint64_t)queued > w->acked) {
+	if (ioctl(w->fd, SIOCOUTQ, &queued) == 0 && queued >= 0 &&
+		up - (uint64_t)queued > w->acked) {
 		w->acked = up - (uint64_t)queued;
 		w->progress_ms = now;
 	}

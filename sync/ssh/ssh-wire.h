@@ -10,13 +10,14 @@
 #include <sb/error.h>
 
 /*
- * The socket beneath an SSH session, buffered on both sides. libssh2 reads and writes the buffers only, through
- * its callbacks; the owner of the connection moves bytes between buffers and socket. That way a send never
- * fails half-way inside libssh2 (which then insists on repeating that very packet before any other), several packets
- * share a system call, and this is the one place where bytes are counted and slowed down.
+ * The socket beneath an SSH session, buffered on both sides. libssh2 reads and writes the buffers
+ * only, through its callbacks; the owner of the connection moves bytes between buffers and socket.
+ * That way a send never fails half-way inside libssh2 (which then insists on repeating that very
+ * packet before any other), several packets share a system call, and this is the one place where
+ * bytes are counted and slowed down.
  */
 struct sb_ssh_bucket {
-	uint64_t rate;   /* bytes a second, 0: unlimited */
+	uint64_t rate; /* bytes a second, 0: unlimited */
 	uint64_t burst;
 	uint64_t tokens;
 	int64_t at_us;
@@ -30,7 +31,7 @@ struct sb_ssh_wire {
 	size_t out_head, out_len, out_cap;
 	struct sb_ssh_bucket up, down;
 	bool eof;
-	int sys;     /* errno of a failed send or recv, 0 */
+	int sys;      /* errno of a failed send or recv, 0 */
 	bool flooded; /* the peer made us owe it more than the buffer holds */
 	_Atomic uint64_t bytes_up, bytes_down;
 	int64_t progress_ms; /* when a byte came in or one of ours was acknowledged last */
@@ -45,17 +46,25 @@ void sb_ssh_wire_destroy(struct sb_ssh_wire *w);
 void sb_ssh_wire_fill(struct sb_ssh_wire *w);
 void sb_ssh_wire_flush(struct sb_ssh_wire *w);
 
-/* The poll events wanted now; `out_delay_ms` (lowered, never raised; -1: no limit) is when to look again because of the rate. */
+/*
+ * The poll events wanted now; `out_delay_ms` (lowered, never raised; -1: no limit) is when to look
+ * again because of the rate.
+ */
 short sb_ssh_wire_events(struct sb_ssh_wire *w, int *out_delay_ms);
 
 /* True once nothing more will move: the end, an error or a flood. `text` then says which. */
 bool sb_ssh_wire_dead(const struct sb_ssh_wire *w);
 const char *sb_ssh_wire_why(const struct sb_ssh_wire *w, char *buf, size_t size);
 
-/* Milliseconds since the last sign of life: a byte in, or the peer's kernel acknowledging bytes of ours. */
+/*
+ * Milliseconds since the last sign of life: a byte in, or the peer's kernel acknowledging bytes of
+ * ours.
+ */
 int64_t sb_ssh_wire_silence_ms(struct sb_ssh_wire *w);
 
-/* For the libssh2 callbacks: counts, or -EAGAIN, or another negative errno; 0 from recv is the end. */
+/*
+ * For the libssh2 callbacks: counts, or -EAGAIN, or another negative errno; 0 from recv is the end.
+ */
 ptrdiff_t sb_ssh_wire_recv(struct sb_ssh_wire *w, void *buf, size_t len);
 ptrdiff_t sb_ssh_wire_send(struct sb_ssh_wire *w, const void *buf, size_t len);
 

@@ -14,16 +14,18 @@
 #include <sync/ssh/ssh-net.h>
 
 /*
- * What we offer, best first; what libssh2 does not know is dropped. Left out: CBC modes, RC4, MD5, SHA-1 key exchange, DSA. The
- * counter mode is first because the AES-GCM of libssh2 has had memory errors a server could reach, and because
- * with it and a plain MAC the prefix truncation attack (Terrapin) has no hold.
+ * What we offer, best first; what libssh2 does not know is dropped. Left out: CBC modes, RC4, MD5,
+ * SHA-1 key exchange, DSA. The counter mode is first because the AES-GCM of libssh2 has had memory
+ * errors a server could reach, and because with it and a plain MAC the prefix truncation attack
+ * (Terrapin) has no hold.
  */
 static const struct {
 	int type;
 	const char *list;
 } methods[] = {
 	{ LIBSSH2_METHOD_KEX,
-		"curve25519-sha256,curve25519-sha256@libssh.org,ecdh-sha2-nistp256,ecdh-sha2-nistp384,"
+		"curve25519-sha256,curve25519-sha256@libssh.org,ecdh-sha2-nistp256,ecdh-sha2-"
+		"nistp384,"
 		"ecdh-sha2-nistp521,diffie-hellman-group16-sha512,diffie-hellman-group18-sha512,"
 		"diffie-hellman-group-exchange-sha256,diffie-hellman-group14-sha256" },
 	{ LIBSSH2_METHOD_CRYPT_CS,
@@ -33,10 +35,12 @@ static const struct {
 		"aes128-ctr,aes256-ctr,aes192-ctr,aes256-gcm@openssh.com,aes128-gcm@openssh.com,"
 		"chacha20-poly1305@openssh.com" },
 	{ LIBSSH2_METHOD_MAC_CS,
-		"hmac-sha2-256,hmac-sha2-512,hmac-sha2-256-etm@openssh.com,hmac-sha2-512-etm@openssh.com,"
+		"hmac-sha2-256,hmac-sha2-512,hmac-sha2-256-etm@openssh.com,hmac-sha2-512-etm@"
+		"openssh.com,"
 		"hmac-sha1" },
 	{ LIBSSH2_METHOD_MAC_SC,
-		"hmac-sha2-256,hmac-sha2-512,hmac-sha2-256-etm@openssh.com,hmac-sha2-512-etm@openssh.com,"
+		"hmac-sha2-256,hmac-sha2-512,hmac-sha2-256-etm@openssh.com,hmac-sha2-512-etm@"
+		"openssh.com,"
 		"hmac-sha1" },
 };
 
@@ -70,8 +74,9 @@ init_library(void)
 }
 
 /*
- * Each block carries its size, so that what a server makes libssh2 hold can be counted and capped, and its neighbours,
- * so that what libssh2 forgets (some in every key exchange) goes with the connection.
+ * Each block carries its size, so that what a server makes libssh2 hold can be counted and capped,
+ * and its neighbours, so that what libssh2 forgets (some in every key exchange) goes with the
+ * connection.
  */
 union sb_ssh_block {
 	struct {
@@ -210,7 +215,8 @@ sb_ssh_conn_why(struct sb_ssh *c, char *buf, size_t size)
 int
 sb_ssh_conn_turn(struct sb_ssh *c, int rc, sb_deadline d, const char *what, struct sb_error *err)
 {
-	struct pollfd p[2] = { { .fd = c->wire.fd }, { .fd = sb_cancel_fd(c->cancel), .events = POLLIN } };
+	struct pollfd p[2] = { { .fd = c->wire.fd },
+		{ .fd = sb_cancel_fd(c->cancel), .events = POLLIN } };
 	char why[220];
 	int delay = sb_deadline_poll_ms(d);
 	int r;
@@ -219,7 +225,8 @@ sb_ssh_conn_turn(struct sb_ssh *c, int rc, sb_deadline d, const char *what, stru
 	if (rc != LIBSSH2_ERROR_EAGAIN)
 		return 0;
 	if (sb_ssh_wire_dead(&c->wire))
-		return sb_fail(err, SB_E_CLOSED, "%s: %s", what, sb_ssh_conn_why(c, why, sizeof why));
+		return sb_fail(err, SB_E_CLOSED, "%s: %s", what,
+			sb_ssh_conn_why(c, why, sizeof why));
 	r = sb_check_alive(c->cancel, d, what, err);
 	if (r < 0)
 		return r;
@@ -232,7 +239,10 @@ sb_ssh_conn_turn(struct sb_ssh *c, int rc, sb_deadline d, const char *what, stru
 	return 1;
 }
 
-/* Puts algorithms whose key type is in known_hosts first, so that the server shows the key we can check. */
+/*
+ * Puts algorithms whose key type is in known_hosts first, so that the server shows the key we can
+ * check.
+ */
 static void
 host_alg_list(const struct sb_ssh_known *known, char *out, size_t size)
 {
@@ -274,7 +284,8 @@ set_method(struct sb_ssh *c, int type, const char *list, struct sb_error *err)
 	if (n > 0)
 		libssh2_free(c->session, algs);
 	if (!used || libssh2_session_method_pref(c->session, type, known) < 0)
-		return sb_fail(err, SB_E_UNSUPPORTED, "%s has none of: %.300s", sb_ssh_library(), list);
+		return sb_fail(err, SB_E_UNSUPPORTED, "%s has none of: %.300s", sb_ssh_library(),
+			list);
 	return 0;
 }
 
@@ -308,7 +319,8 @@ handshake(struct sb_ssh *c, int ms, struct sb_error *err)
 
 	do {
 		rc = libssh2_session_handshake(c->session, c->wire.fd);
-		if (rc == LIBSSH2_ERROR_EAGAIN && !has_version(c) && c->wire.bytes_down > BANNER_MAX_BYTES)
+		if (rc == LIBSSH2_ERROR_EAGAIN && !has_version(c) &&
+			c->wire.bytes_down > BANNER_MAX_BYTES)
 			return sb_fail(err, SB_E_PROTO,
 				"the server sent %u bytes and no SSH version; is this an SSH port?",
 				BANNER_MAX_BYTES);
@@ -324,17 +336,20 @@ handshake(struct sb_ssh *c, int ms, struct sb_error *err)
 		const char *said = libssh2_session_banner_get(c->session);
 
 		(void)sb_escape(said ? said : "", said ? strlen(said) : 0, why, sizeof why);
-		return sb_fail(err, SB_E_PROTO, "this is not an SSH server (it says \"%.100s\"); is the port right (-p)?",
+		return sb_fail(err, SB_E_PROTO,
+			"this is not an SSH server (it says \"%.100s\"); is the port right (-p)?",
 			why);
 	}
 	if (rc == LIBSSH2_ERROR_KEX_FAILURE || rc == LIBSSH2_ERROR_METHOD_NONE)
 		return sb_fail(err, SB_E_UNSUPPORTED,
-			"no algorithm in common with the server (%s; %s); --rsh ssh uses your ssh program instead",
+			"no algorithm in common with the server (%s; %s); --rsh ssh uses your ssh "
+			"program instead",
 			sb_ssh_conn_last(c, why, sizeof why), sb_ssh_library());
 	if (sb_ssh_conn_dead(c))
 		return sb_fail(err, SB_E_CLOSED, "key exchange: %s; see the server's log",
 			sb_ssh_conn_why(c, why, sizeof why));
-	return sb_fail(err, SB_E_PROTO, "key exchange failed: %s", sb_ssh_conn_last(c, why, sizeof why));
+	return sb_fail(err, SB_E_PROTO, "key exchange failed: %s",
+		sb_ssh_conn_last(c, why, sizeof why));
 }
 
 /* "ssh-ed25519" from a key blob, for messages. */
@@ -349,16 +364,19 @@ blob_type(const uint8_t *blob, size_t len, char *buf, size_t size)
 }
 
 static int
-refuse_changed(struct sb_ssh *c, const uint8_t *blob, size_t len, const struct sb_ssh_known_key *old,
-	struct sb_error *err)
+refuse_changed(struct sb_ssh *c, const uint8_t *blob, size_t len,
+	const struct sb_ssh_known_key *old, struct sb_error *err)
 {
 	char now[SB_SSH_FINGERPRINT_SIZE], was[SB_SSH_FINGERPRINT_SIZE], name[300], type[64];
 
 	return sb_fail(err, SB_E_HOSTKEY,
-		"HOST KEY CHANGED: the server shows %s %s, %s line %zu has %s %s; somebody may be listening in, "
-		"or the machine was made anew: if you know it was, run ssh-keygen -R '%s' and connect again",
-		blob_type(blob, len, type, sizeof type), sb_ssh_hash_fingerprint(blob, len, now), old->file,
-		old->line, old->type, sb_ssh_hash_fingerprint(old->blob, old->blob_len, was),
+		"HOST KEY CHANGED: the server shows %s %s, %s line %zu has %s %s; somebody may be "
+		"listening in, "
+		"or the machine was made anew: if you know it was, run ssh-keygen -R '%s' and "
+		"connect again",
+		blob_type(blob, len, type, sizeof type), sb_ssh_hash_fingerprint(blob, len, now),
+		old->file, old->line, old->type,
+		sb_ssh_hash_fingerprint(old->blob, old->blob_len, was),
 		sb_ssh_known_name(c->known_name, c->port, name, sizeof name));
 }
 
@@ -373,20 +391,21 @@ take_new_key(struct sb_ssh *c, const struct sb_ssh_opts *o, const uint8_t *blob,
 	(void)blob_type(blob, len, type, sizeof type);
 	if (o->new_key == SB_SSH_NEW_REFUSE)
 		return sb_fail(err, SB_E_HOSTKEY,
-			"the host key %s %s is not in %s; compare it with the server's (ssh-keygen -lf on its "
+			"the host key %s %s is not in %s; compare it with the server's (ssh-keygen "
+			"-lf on its "
 			"/etc/ssh/*.pub), then connect once with ssh, or use --accept-new-host-key",
 			type, print, o->n_known_hosts ? o->known_hosts[0] : "any known_hosts file");
 	if (o->new_key == SB_SSH_NEW_PASS || o->n_known_hosts == 0) {
-		sb_log(&c->log, SB_LOG_WARN, "ssh", "%s: trusting the host key %s %s without a record",
-			c->name, type, print);
+		sb_log(&c->log, SB_LOG_WARN, "ssh",
+			"%s: trusting the host key %s %s without a record", c->name, type, print);
 		return 0;
 	}
-	if (sb_ssh_known_add(o->known_hosts[0], c->known_name, c->port, o->hash_known_hosts, blob, len,
-		    &why) < 0)
-		return sb_fail(err, SB_E_HOSTKEY, "the new host key %s cannot be recorded: %s", print,
-			why.msg);
-	sb_log(&c->log, SB_LOG_INFO, "ssh", "%s: new host key %s %s added to %s", c->name, type, print,
-		o->known_hosts[0]);
+	if (sb_ssh_known_add(o->known_hosts[0], c->known_name, c->port, o->hash_known_hosts, blob,
+		    len, &why) < 0)
+		return sb_fail(err, SB_E_HOSTKEY, "the new host key %s cannot be recorded: %s",
+			print, why.msg);
+	sb_log(&c->log, SB_LOG_INFO, "ssh", "%s: new host key %s %s added to %s", c->name, type,
+		print, o->known_hosts[0]);
 	return 0;
 }
 
@@ -408,12 +427,11 @@ check_host_key(struct sb_ssh *c, const struct sb_ssh_opts *o, const struct sb_ss
 			sb_ssh_hash_fingerprint(blob, len, print), old->file, old->line);
 		return 0;
 	case SB_SSH_KNOWN_REVOKED:
-		return sb_fail(err, SB_E_HOSTKEY, "the host key %s is marked @revoked in %s line %zu",
+		return sb_fail(err, SB_E_HOSTKEY,
+			"the host key %s is marked @revoked in %s line %zu",
 			sb_ssh_hash_fingerprint(blob, len, print), old->file, old->line);
-	case SB_SSH_KNOWN_CHANGED:
-		return refuse_changed(c, blob, len, old, err);
-	case SB_SSH_KNOWN_NEW:
-		break;
+	case SB_SSH_KNOWN_CHANGED: return refuse_changed(c, blob, len, old, err);
+	case SB_SSH_KNOWN_NEW: break;
 	}
 	return take_new_key(c, o, blob, len, err);
 }
@@ -425,7 +443,9 @@ conn_destroy(struct sb_ssh *c)
 	if (c->session) {
 		(void)libssh2_session_disconnect(c->session, "done");
 		sb_ssh_wire_flush(&c->wire);
-		/* From here every read and write fails, so that freeing never waits for the server. */
+		/*
+		 * From here every read and write fails, so that freeing never waits for the server.
+		 */
 		c->wire.sys = EPIPE;
 		c->wire.eof = true;
 		c->wire.in_len = 0;
@@ -490,7 +510,8 @@ session_start(struct sb_ssh *c, const struct sb_ssh_opts *o, sb_deadline d, stru
 	sb_auto(sb_ssh_known) struct sb_ssh_known known = { 0 };
 	int fd, r;
 
-	r = sb_ssh_known_load(&known, o->known_hosts, o->n_known_hosts, c->known_name, c->port, err);
+	r = sb_ssh_known_load(&known, o->known_hosts, o->n_known_hosts, c->known_name, c->port,
+		err);
 	if (r < 0)
 		return r;
 	fd = sb_ssh_net_connect(c->host, c->port, o->family, c->cancel,
@@ -506,7 +527,8 @@ session_start(struct sb_ssh *c, const struct sb_ssh_opts *o, sb_deadline d, stru
 	libssh2_session_set_blocking(c->session, 0);
 	(void)libssh2_session_callback_set(c->session, LIBSSH2_CALLBACK_SEND, (void *)wire_send);
 	(void)libssh2_session_callback_set(c->session, LIBSSH2_CALLBACK_RECV, (void *)wire_recv);
-	(void)libssh2_session_callback_set(c->session, LIBSSH2_CALLBACK_DISCONNECT, (void *)note_farewell);
+	(void)libssh2_session_callback_set(c->session, LIBSSH2_CALLBACK_DISCONNECT,
+		(void *)note_farewell);
 	r = set_methods(c, &known, err);
 	if (r < 0)
 		return r;

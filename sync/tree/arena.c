@@ -20,7 +20,10 @@ struct chunk {
 struct sb_arena {
 	pthread_mutex_t mu;
 	struct chunk *chunks;
-	/* What is free in the current chunk: aligned pieces come from the low end, bytes from the high end. */
+	/*
+	 * What is free in the current chunk: aligned pieces come from the low end, bytes from the
+	 * high end.
+	 */
 	char *low;
 	char *high;
 	size_t next_size;

@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 /*
- * Memory that is given out in pieces and freed all at once. Thread-safe. Pieces from sb_arena_alloc are
- * aligned to 8 bytes and not cleared; pieces from sb_arena_bytes are packed without gaps.
+ * Memory that is given out in pieces and freed all at once. Thread-safe. Pieces from sb_arena_alloc
+ * are aligned to 8 bytes and not cleared; pieces from sb_arena_bytes are packed without gaps.
  */
 struct sb_arena;
 

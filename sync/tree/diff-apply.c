@@ -10,8 +10,9 @@
 #include <sync/tree/manifest-priv.h>
 
 /*
- * Changes come in pre-order, so every directory they touch is rebuilt by one merge of its old entries with the
- * changes: the cost is that of the directories touched, not one insertion a change.
+ * Changes come in pre-order, so every directory they touch is rebuilt by one merge of its old
+ * entries with the changes: the cost is that of the directories touched, not one insertion a
+ * change.
  */
 struct frame {
 	struct sb_dir *dir;
@@ -66,7 +67,8 @@ static int
 append(struct applier *a, struct frame *f, const struct sb_entry *e, uint32_t n)
 {
 	if (n > f->cap - f->n) {
-		uint64_t cap = (uint64_t)f->n + n > 2ull * f->cap ? (uint64_t)f->n + n : 2ull * f->cap;
+		uint64_t cap =
+			(uint64_t)f->n + n > 2ull * f->cap ? (uint64_t)f->n + n : 2ull * f->cap;
 		struct sb_entry *grown;
 
 		if (cap > UINT32_MAX)

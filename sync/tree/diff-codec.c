@@ -21,8 +21,8 @@
  *       symlink: length of the target | target
  *   XXH3-64 of all that is before, u64 little-endian
  *
- * Paths rise strictly in pre-order: '/' sorts below every other byte, the end of a path below '/'. Only a PUT may
- * follow a DEL of the same path.
+ * Paths rise strictly in pre-order: '/' sorts below every other byte, the end of a path below '/'.
+ * Only a PUT may follow a DEL of the same path.
  */
 #define DIFF_MAGIC "SBDF"
 #define DIFF_VERSION 1
@@ -136,8 +136,8 @@ struct reader {
 static int
 corrupt(struct reader *r, const char *what)
 {
-	return sb_fail(r->err, SB_E_CORRUPT, "list of changes is damaged: %s (change %zu of %llu)", what, r->out->n,
-		(unsigned long long)r->n);
+	return sb_fail(r->err, SB_E_CORRUPT, "list of changes is damaged: %s (change %zu of %llu)",
+		what, r->out->n, (unsigned long long)r->n);
 }
 
 static int
@@ -147,7 +147,8 @@ read_header(struct reader *r, const uint8_t *data, size_t len)
 	uint8_t version;
 
 	if (len > r->limits->max_bytes)
-		return sb_fail(r->err, SB_E_LIMIT, "list of changes of %zu bytes, at most %llu are allowed", len,
+		return sb_fail(r->err, SB_E_LIMIT,
+			"list of changes of %zu bytes, at most %llu are allowed", len,
 			(unsigned long long)r->limits->max_bytes);
 	if (len < 14 || memcmp(data, DIFF_MAGIC, 4) != 0)
 		return sb_fail(r->err, SB_E_CORRUPT, "not a list of changes");
@@ -156,8 +157,8 @@ read_header(struct reader *r, const uint8_t *data, size_t len)
 	sb_cursor_init(&r->in, data + 4, len - 12);
 	version = sb_cursor_u8(&r->in);
 	if (version != DIFF_VERSION)
-		return sb_fail(r->err, SB_E_VERSION, "list of changes of version %u, need %d", version,
-			DIFF_VERSION);
+		return sb_fail(r->err, SB_E_VERSION, "list of changes of version %u, need %d",
+			version, DIFF_VERSION);
 	if (sum != XXH3_64bits(data, len - 8))
 		return sb_fail(r->err, SB_E_CORRUPT, "list of changes is damaged: wrong checksum");
 	r->n = sb_cursor_varint(&r->in);
@@ -169,7 +170,10 @@ read_header(struct reader *r, const uint8_t *data, size_t len)
 	return 0;
 }
 
-/* Does the new path, which shares `same` bytes with the one before and goes on with `rest`, stand above it? */
+/*
+ * Does the new path, which shares `same` bytes with the one before and goes on with `rest`, stand
+ * above it?
+ */
 static bool
 rises(const struct reader *r, size_t same, const uint8_t *rest, size_t rest_len, bool del)
 {
@@ -200,15 +204,16 @@ read_path(struct reader *r, bool del)
 		return sb_fail(r->err, SB_E_NOMEM, "list of changes: out of memory");
 	r->path_bytes += r->path.len;
 	if (r->path.failed || r->path_bytes > PATHS_FIXED + PATHS_PER_CHANGE * r->n)
-		return sb_fail(r->err, SB_E_LIMIT, "paths in a list of changes take more than %llu bytes",
+		return sb_fail(r->err, SB_E_LIMIT,
+			"paths in a list of changes take more than %llu bytes",
 			PATHS_FIXED + PATHS_PER_CHANGE * (unsigned long long)r->n);
 	if (sb_path_check((char *)r->path.data, r->path.len, NULL) < 0)
 		return corrupt(r, "path");
 	for (size_t i = 0; i < r->path.len; i++)
 		depth += r->path.data[i] == '/';
 	if (depth > r->limits->max_depth)
-		return sb_fail(r->err, SB_E_LIMIT, "path in a list of changes is deeper than %u levels",
-			r->limits->max_depth);
+		return sb_fail(r->err, SB_E_LIMIT,
+			"path in a list of changes is deeper than %u levels", r->limits->max_depth);
 	r->before_del = del;
 	return 0;
 }
@@ -265,7 +270,8 @@ read_row(struct reader *r)
 	const char *target = NULL, *leader = NULL;
 	int code;
 
-	if ((kind & ~(unsigned)ROW_ALL) || (kind & (ROW_LINKED | ROW_LEADS)) == (ROW_LINKED | ROW_LEADS) ||
+	if ((kind & ~(unsigned)ROW_ALL) ||
+		(kind & (ROW_LINKED | ROW_LEADS)) == (ROW_LINKED | ROW_LEADS) ||
 		(e.type != SB_ENTRY_FILE && kind != e.type))
 		return corrupt(r, "kind");
 	code = read_path(r, !kind);
@@ -296,8 +302,8 @@ read_row(struct reader *r)
 }
 
 int
-sb_diff_decode(const void *data, size_t len, const struct sb_manifest_limits *limits, struct sb_diff *out,
-	struct sb_error *err)
+sb_diff_decode(const void *data, size_t len, const struct sb_manifest_limits *limits,
+	struct sb_diff *out, struct sb_error *err)
 {
 	static const struct sb_manifest_limits usual = SB_MANIFEST_LIMITS_INIT;
 	struct reader r = { .limits = limits ? limits : &usual, .out = out, .err = err };

@@ -45,7 +45,9 @@ add_change(struct sb_diff *d, const char *path, size_t len, bool del, const stru
 	if (target)
 		memcpy(copy + len + 1, target, tlen);
 	if (leader) {
-		leader = strcmp(leader, copy) == 0 ? copy : sb_arena_strdup(d->arena, leader, strlen(leader));
+		leader = strcmp(leader, copy) == 0 ?
+			copy :
+			sb_arena_strdup(d->arena, leader, strlen(leader));
 		if (!leader)
 			return -1;
 	}
@@ -66,8 +68,8 @@ add_change(struct sb_diff *d, const char *path, size_t len, bool del, const stru
 }
 
 int
-sb_diff_add(struct sb_diff *d, const char *path, bool del, const struct sb_entry *e, const char *target,
-	const char *leader, struct sb_error *err)
+sb_diff_add(struct sb_diff *d, const char *path, bool del, const struct sb_entry *e,
+	const char *target, const char *leader, struct sb_error *err)
 {
 	if (add_change(d, path, strlen(path), del, e, target, leader) < 0)
 		return sb_fail(err, SB_E_NOMEM, "list of changes: out of memory");
@@ -147,7 +149,8 @@ compare_entry(struct maker *mk, const struct sb_entry *a, const struct sb_entry 
 	}
 	if (!b)
 		return 0;
-	if (!a || !sb_entry_same(a, b) || !same_leader(leader_of(mk->from, a), leader_of(mk->to, b))) {
+	if (!a || !sb_entry_same(a, b) ||
+		!same_leader(leader_of(mk->from, a), leader_of(mk->to, b))) {
 		if (emit(mk, b) < 0)
 			return -1;
 	}

@@ -26,8 +26,9 @@ struct decoder {
 	uint64_t n_groups;
 	uint64_t seen; /* entries read so far */
 	struct sb_entry **dirs;
-	size_t known;       /* directories met so far, the root counted */
-	struct sb_buf names; /* of the directory being read, each with its NUL and a symlink's target */
+	size_t known; /* directories met so far, the root counted */
+	struct sb_buf
+		names; /* of the directory being read, each with its NUL and a symlink's target */
 	uint64_t last_mtime;
 	uint64_t last_ino;
 	uint64_t last_dev;
@@ -49,7 +50,8 @@ read_header(struct decoder *c, const uint8_t *data, size_t len, bool subtree)
 	uint8_t version;
 
 	if (len > c->limits->max_bytes)
-		return sb_fail(c->err, SB_E_LIMIT, "manifest of %zu bytes, at most %llu are allowed", len,
+		return sb_fail(c->err, SB_E_LIMIT,
+			"manifest of %zu bytes, at most %llu are allowed", len,
 			(unsigned long long)c->limits->max_bytes);
 	if (len < 14 || memcmp(data, SB_MANIFEST_MAGIC, 4) != 0)
 		return sb_fail(c->err, SB_E_CORRUPT, "not a manifest");
@@ -59,8 +61,9 @@ read_header(struct decoder *c, const uint8_t *data, size_t len, bool subtree)
 	version = sb_cursor_u8(&c->head);
 	c->form = sb_cursor_u8(&c->head);
 	if (version != SB_MANIFEST_VERSION || (c->form & ~(unsigned)FORM_ALL))
-		return sb_fail(c->err, SB_E_VERSION, "manifest of version %u with features %#x, need version %d",
-			version, c->form, SB_MANIFEST_VERSION);
+		return sb_fail(c->err, SB_E_VERSION,
+			"manifest of version %u with features %#x, need version %d", version,
+			c->form, SB_MANIFEST_VERSION);
 	if (sum != XXH3_64bits(data, len - 8))
 		return sb_fail(c->err, SB_E_CORRUPT, "manifest is damaged: wrong checksum");
 	if (subtree != !!(c->form & FORM_SUBTREE))
@@ -104,11 +107,13 @@ read_counts(struct decoder *c)
 	if (h->bad || sb_cursor_left(h) || mode > 07777)
 		return corrupt(c, "header");
 	if (c->entries > c->limits->max_entries)
-		return sb_fail(c->err, SB_E_LIMIT, "manifest of %llu entries, at most %llu are allowed",
+		return sb_fail(c->err, SB_E_LIMIT,
+			"manifest of %llu entries, at most %llu are allowed",
 			(unsigned long long)c->entries, (unsigned long long)c->limits->max_entries);
-	if (c->entries != sb_cursor_left(&c->col[COL_KINDS]) || c->entries >= UINT32_MAX || !c->n_dirs ||
-		c->n_dirs > sb_cursor_left(&c->col[COL_COUNTS]) || c->n_dirs > c->entries + 1 ||
-		c->n_groups > c->entries || c->n_groups > sb_cursor_left(&c->col[COL_LINKS]))
+	if (c->entries != sb_cursor_left(&c->col[COL_KINDS]) || c->entries >= UINT32_MAX ||
+		!c->n_dirs || c->n_dirs > sb_cursor_left(&c->col[COL_COUNTS]) ||
+		c->n_dirs > c->entries + 1 || c->n_groups > c->entries ||
+		c->n_groups > sb_cursor_left(&c->col[COL_LINKS]))
 		return corrupt(c, "counts do not fit the columns");
 	return 0;
 }
@@ -139,7 +144,10 @@ read_leaders(struct decoder *c)
 	return 0;
 }
 
-/* Appends the name, made of the one before (at `before` in `names`, `*len` bytes) and what the column has. */
+/*
+ * Appends the name, made of the one before (at `before` in `names`, `*len` bytes) and what the
+ * column has.
+ */
 static int
 read_name(struct decoder *c, size_t before, size_t *len)
 {
@@ -149,15 +157,18 @@ read_name(struct decoder *c, size_t before, size_t *len)
 	const uint8_t *rest = sb_cursor_bytes(col, NAME_LEN_MAX, &rest_len);
 	uint8_t *to;
 
-	if (!rest || same > *len || same + rest_len > NAME_LEN_MAX || !rest_len || memchr(rest, 0, rest_len) ||
-		memchr(rest, '/', rest_len))
+	if (!rest || same > *len || same + rest_len > NAME_LEN_MAX || !rest_len ||
+		memchr(rest, 0, rest_len) || memchr(rest, '/', rest_len))
 		return corrupt(c, "name");
 	to = sb_buf_reserve(&c->names, NAME_LEN_MAX + 1);
 	if (!to)
 		return sb_fail(c->err, SB_E_NOMEM, "manifest: out of memory");
 	memcpy(to, c->names.data + before, (size_t)same);
 	memcpy(to + same, rest, rest_len);
-	/* The first byte that differs decides; a name that only goes on where the other ends is above it. */
+	/*
+	 * The first byte that differs decides; a name that only goes on where the other ends is
+	 * above it.
+	 */
 	if (*len && same < *len && rest[0] <= c->names.data[before + same])
 		return corrupt(c, "order of names");
 	*len = (size_t)same + rest_len;
@@ -233,7 +244,8 @@ read_entry(struct decoder *c, struct sb_entry *e)
 	int r;
 
 	*e = (struct sb_entry){ .type = kind & KIND_TYPE };
-	if (!e->type || (kind & ~(unsigned)KIND_ALL) || ((kind & KIND_RACY) && !(c->form & FORM_STAT)) ||
+	if (!e->type || (kind & ~(unsigned)KIND_ALL) ||
+		((kind & KIND_RACY) && !(c->form & FORM_STAT)) ||
 		((kind & (KIND_LINKED | KIND_UNHASHED)) && e->type != SB_ENTRY_FILE))
 		return corrupt(c, "kind");
 	if (kind & KIND_RACY)
@@ -243,7 +255,8 @@ read_entry(struct decoder *c, struct sb_entry *e)
 	if (c->form & FORM_STAT) {
 		c->last_ino += (uint64_t)sb_cursor_svarint(&c->col[COL_INODES]);
 		e->ino = c->last_ino;
-		e->ctime = (int64_t)(c->last_mtime + (uint64_t)sb_cursor_svarint(&c->col[COL_CTIMES]));
+		e->ctime =
+			(int64_t)(c->last_mtime + (uint64_t)sb_cursor_svarint(&c->col[COL_CTIMES]));
 	}
 	r = read_mode(c, kind, e);
 	if (r < 0)
@@ -364,7 +377,8 @@ finish(struct decoder *c)
 }
 
 static struct sb_manifest *
-decode(const void *data, size_t len, const struct sb_manifest_limits *limits, bool subtree, struct sb_error *err)
+decode(const void *data, size_t len, const struct sb_manifest_limits *limits, bool subtree,
+	struct sb_error *err)
 {
 	static const struct sb_manifest_limits usual = SB_MANIFEST_LIMITS_INIT;
 	sb_auto(sb_manifest) struct sb_manifest *m = sb_manifest_new(err);
@@ -389,13 +403,15 @@ decode(const void *data, size_t len, const struct sb_manifest_limits *limits, bo
 }
 
 struct sb_manifest *
-sb_manifest_decode(const void *data, size_t len, const struct sb_manifest_limits *limits, struct sb_error *err)
+sb_manifest_decode(const void *data, size_t len, const struct sb_manifest_limits *limits,
+	struct sb_error *err)
 {
 	return decode(data, len, limits, false, err);
 }
 
 struct sb_manifest *
-sb_dir_decode(const void *data, size_t len, const struct sb_manifest_limits *limits, struct sb_error *err)
+sb_dir_decode(const void *data, size_t len, const struct sb_manifest_limits *limits,
+	struct sb_error *err)
 {
 	return decode(data, len, limits, true, err);
 }

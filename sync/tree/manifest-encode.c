@@ -15,7 +15,8 @@ struct encoder {
 	size_t n_dirs;
 	unsigned form;
 	struct sb_buf *out;
-	uint32_t *groups; /* FORM_SUBTREE: 1 + number in this form by number in the manifest, 0: not in it */
+	uint32_t *groups; /* FORM_SUBTREE: 1 + number in this form by number in the manifest, 0: not
+			     in it */
 	uint32_t *used;   /* the numbers in the manifest in the order of this form */
 	uint32_t n_groups;
 	/* Of the column being written: the entry and the value before. */
@@ -235,7 +236,8 @@ add_header(struct encoder *c, const struct sb_entry *root, uint64_t entries)
 	sb_buf_add_svarint(c->out, root->mtime);
 	if (c->form & FORM_STAT) {
 		sb_buf_add_varint(c->out, root->ino);
-		sb_buf_add_svarint(c->out, (int64_t)((uint64_t)root->ctime - (uint64_t)root->mtime));
+		sb_buf_add_svarint(c->out,
+			(int64_t)((uint64_t)root->ctime - (uint64_t)root->mtime));
 	}
 }
 
@@ -274,18 +276,20 @@ out:
 }
 
 int
-sb_manifest_encode(const struct sb_manifest *m, bool with_stat, struct sb_buf *out, struct sb_error *err)
+sb_manifest_encode(const struct sb_manifest *m, bool with_stat, struct sb_buf *out,
+	struct sb_error *err)
 {
 	return encode(m, &m->root, with_stat ? FORM_STAT : 0, out, err);
 }
 
 int
-sb_dir_encode(const struct sb_manifest *m, const struct sb_dir *d, const char *prefix, struct sb_buf *out,
-	struct sb_error *err)
+sb_dir_encode(const struct sb_manifest *m, const struct sb_dir *d, const char *prefix,
+	struct sb_buf *out, struct sb_error *err)
 {
 	const struct sb_entry *e = sb_manifest_find(m, prefix);
 
 	if (!e || e->type != SB_ENTRY_DIR || e->dir != d)
-		return sb_fail(err, SB_E_INVAL, "subtree of a manifest: not the path of this directory");
+		return sb_fail(err, SB_E_INVAL,
+			"subtree of a manifest: not the path of this directory");
 	return encode(m, e, FORM_SUBTREE, out, err);
 }

@@ -34,7 +34,10 @@ sb_manifest_load(int dirfd, const char *name, struct sb_error *err)
 	return m;
 }
 
-/* A crash of the machine may leave a damaged file, which its checksum tells; a crash of the program leaves the old one. */
+/*
+ * A crash of the machine may leave a damaged file, which its checksum tells; a crash of the program
+ * leaves the old one.
+ */
 static int
 replace_quickly(int dirfd, const char *name, const struct sb_buf *b, struct sb_error *err)
 {
@@ -56,8 +59,8 @@ replace_quickly(int dirfd, const char *name, const struct sb_buf *b, struct sb_e
 }
 
 int
-sb_manifest_save(const struct sb_manifest *m, bool with_stat, bool durable, int dirfd, const char *name,
-	struct sb_error *err)
+sb_manifest_save(const struct sb_manifest *m, bool with_stat, bool durable, int dirfd,
+	const char *name, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf b;
 	int r;

@@ -11,9 +11,10 @@
 
 /*
  * What a directory's digest is made of, one record a child, little-endian:
- *   type u8 | mode u16 (0 for symlinks) | mtime u64 | size u64 (0 for directories) | digest 16 | name length u16 | name
- * The manifest's id is the digest of the root's digest and the digest of the hard links, which is all zero when there are
- * none and else covers (group u32 | path | NUL) of every linked entry in pre-order. The root's own mode and mtime are in neither.
+ *   type u8 | mode u16 (0 for symlinks) | mtime u64 | size u64 (0 for directories) | digest 16 |
+ * name length u16 | name The manifest's id is the digest of the root's digest and the digest of the
+ * hard links, which is all zero when there are none and else covers (group u32 | path | NUL) of
+ * every linked entry in pre-order. The root's own mode and mtime are in neither.
  */
 #define RECORD_FIXED 37
 
@@ -105,7 +106,8 @@ sb_manifest_add_leader(struct sb_manifest *m, const char *path, size_t len)
 
 	if (m->n_leaders == m->cap_leaders) {
 		uint32_t cap = m->cap_leaders ? m->cap_leaders * 2 : 16;
-		char **grown = cap > m->cap_leaders ? reallocarray(m->leaders, cap, sizeof *grown) : NULL;
+		char **grown =
+			cap > m->cap_leaders ? reallocarray(m->leaders, cap, sizeof *grown) : NULL;
 
 		if (!grown)
 			return 0;
@@ -156,7 +158,8 @@ grow_index(struct sb_manifest *m)
 }
 
 int
-sb_manifest_set_link(struct sb_manifest *m, struct sb_entry *e, const char *leader, struct sb_error *err)
+sb_manifest_set_link(struct sb_manifest *m, struct sb_entry *e, const char *leader,
+	struct sb_error *err)
 {
 	struct sb_manifest_priv *priv = sb_manifest_priv(m);
 	size_t at;

@@ -8,10 +8,15 @@
 /* What stands behind sb_manifest.arena. */
 struct sb_manifest_priv {
 	struct sb_arena *mem;
-	/* Open-addressed index of `leaders` by path (1 + index, 0: free); built by the first sb_manifest_set_link. */
+	/*
+	 * Open-addressed index of `leaders` by path (1 + index, 0: free); built by the first
+	 * sb_manifest_set_link.
+	 */
 	uint32_t *slots;
 	size_t n_slots;
-	/* Covers which paths are linked to which; all zero without hard links (sb_manifest_finish). */
+	/*
+	 * Covers which paths are linked to which; all zero without hard links (sb_manifest_finish).
+	 */
 	struct sb_digest links;
 };
 
@@ -22,22 +27,29 @@ sb_manifest_priv(const struct sb_manifest *m)
 }
 
 /*
- * Every directory beneath `root`, itself first, level by level and in order within a level: a parent always
- * stands before its children. The caller frees the array; the entries are borrowed.
+ * Every directory beneath `root`, itself first, level by level and in order within a level: a
+ * parent always stands before its children. The caller frees the array; the entries are borrowed.
  */
-struct sb_entry **sb_manifest_dirs(const struct sb_entry *root, size_t *out_n, struct sb_error *err);
+struct sb_entry **sb_manifest_dirs(const struct sb_entry *root, size_t *out_n,
+	struct sb_error *err);
 
-/* The first position in `d` whose name is not below the `len` bytes of `name`; `out_hit` tells whether it is that name. */
+/*
+ * The first position in `d` whose name is not below the `len` bytes of `name`; `out_hit` tells
+ * whether it is that name.
+ */
 uint32_t sb_dir_lower_bound(const struct sb_dir *d, const char *name, size_t len, bool *out_hit);
 
 /*
- * Fills `out` with what sb_manifest_put makes of `e` in the place of `old` (NULL: there was nothing). `target` for
- * symlinks only. Negative: out of memory.
+ * Fills `out` with what sb_manifest_put makes of `e` in the place of `old` (NULL: there was
+ * nothing). `target` for symlinks only. Negative: out of memory.
  */
-int sb_manifest_make_entry(struct sb_manifest *m, const char *leaf, const struct sb_entry *e, const char *target,
-	const struct sb_entry *old, struct sb_entry *out);
+int sb_manifest_make_entry(struct sb_manifest *m, const char *leaf, const struct sb_entry *e,
+	const char *target, const struct sb_entry *old, struct sb_entry *out);
 
-/* The parts of sb_manifest_finish: the Merkle digests, totals and count; the hard-link groups; the id made of both. */
+/*
+ * The parts of sb_manifest_finish: the Merkle digests, totals and count; the hard-link groups; the
+ * id made of both.
+ */
 int sb_manifest_finish_digests(struct sb_manifest *m, struct sb_error *err);
 int sb_manifest_finish_links(struct sb_manifest *m, struct sb_error *err);
 void sb_manifest_finish_id(struct sb_manifest *m);

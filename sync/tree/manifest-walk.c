@@ -8,7 +8,10 @@
 
 #include <sync/tree/manifest-priv.h>
 
-/* The way from the top to where the walk is. On the heap: a tree may be deeper than the stack is large. */
+/*
+ * The way from the top to where the walk is. On the heap: a tree may be deeper than the stack is
+ * large.
+ */
 struct frame {
 	const struct sb_dir *dir;
 	uint32_t next;
@@ -39,7 +42,10 @@ walk_push(struct walk *w, const struct sb_dir *d, size_t path_len)
 	return 0;
 }
 
-/* Makes the path `at` bytes of the present one and `name`; room for a slash is left. Returns its length, 0: no memory. */
+/*
+ * Makes the path `at` bytes of the present one and `name`; room for a slash is left. Returns its
+ * length, 0: no memory.
+ */
 static size_t
 walk_name(struct walk *w, size_t at, const char *name)
 {

@@ -147,7 +147,10 @@ sb_manifest_find(const struct sb_manifest *m, const char *path)
 	return find_prefix(m, path, strlen(path));
 }
 
-/* Points at the last component of `path`; `out_len` is the length of what is before it, without the slash. */
+/*
+ * Points at the last component of `path`; `out_len` is the length of what is before it, without the
+ * slash.
+ */
 static const char *
 split_leaf(const char *path, size_t *out_len)
 {
@@ -196,8 +199,8 @@ make_name(struct sb_manifest *m, const char *leaf, const char *target)
 }
 
 int
-sb_manifest_make_entry(struct sb_manifest *m, const char *leaf, const struct sb_entry *e, const char *target,
-	const struct sb_entry *old, struct sb_entry *out)
+sb_manifest_make_entry(struct sb_manifest *m, const char *leaf, const struct sb_entry *e,
+	const char *target, const struct sb_entry *old, struct sb_entry *out)
 {
 	struct sb_entry made = *e;
 
@@ -221,8 +224,8 @@ sb_manifest_make_entry(struct sb_manifest *m, const char *leaf, const struct sb_
 }
 
 struct sb_entry *
-sb_manifest_put(struct sb_manifest *m, const char *path, const struct sb_entry *e, const char *target,
-	struct sb_error *err)
+sb_manifest_put(struct sb_manifest *m, const char *path, const struct sb_entry *e,
+	const char *target, struct sb_error *err)
 {
 	size_t dir_len, len = strlen(path);
 	const char *leaf = split_leaf(path, &dir_len);
@@ -236,7 +239,8 @@ sb_manifest_put(struct sb_manifest *m, const char *path, const struct sb_entry *
 		return NULL;
 	if (!len) {
 		if (e->type != SB_ENTRY_DIR) {
-			(void)sb_fail(err, SB_E_INVAL, "the root of a manifest must be a directory");
+			(void)sb_fail(err, SB_E_INVAL,
+				"the root of a manifest must be a directory");
 			return NULL;
 		}
 		(void)sb_manifest_make_entry(m, "", e, NULL, &m->root, &m->root);

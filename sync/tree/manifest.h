@@ -12,9 +12,9 @@
 #include <sync/tree/digest.h>
 
 /*
- * A manifest: what a tree holds, in memory. Directories own sorted arrays of entries (byte order of the
- * names); names and arrays live in arenas that go with the manifest. 64 bytes an entry plus its name.
- * Not thread-safe for writers; any number of readers.
+ * A manifest: what a tree holds, in memory. Directories own sorted arrays of entries (byte order of
+ * the names); names and arrays live in arenas that go with the manifest. 64 bytes an entry plus its
+ * name. Not thread-safe for writers; any number of readers.
  */
 enum sb_entry_type {
 	SB_ENTRY_DIR = 1,
@@ -31,18 +31,20 @@ enum {
 struct sb_dir;
 
 struct sb_entry {
-	const char *name; /* NUL-terminated; a symlink's target stands behind that NUL, NUL-terminated too */
+	const char *name; /* NUL-terminated; a symlink's target stands behind that NUL,
+			     NUL-terminated too */
 	union {
 		uint64_t size;      /* files: bytes; symlinks: length of the target */
 		struct sb_dir *dir; /* directories: never NULL */
 	};
 	int64_t mtime;           /* ns since the epoch */
-	struct sb_digest digest; /* files: content; symlinks: target; directories: Merkle (sb_manifest_finish) */
+	struct sb_digest digest; /* files: content; symlinks: target; directories: Merkle
+				    (sb_manifest_finish) */
 	uint64_t ino;            /* local knowledge, never on the wire: 0 when not known */
 	int64_t ctime;           /* likewise, ns */
-	uint32_t link;           /* 1 + index into `leaders` when hard-linked to other entries here, else 0 */
-	uint16_t mode;           /* 07777 bits */
-	uint8_t type;            /* enum sb_entry_type */
+	uint32_t link; /* 1 + index into `leaders` when hard-linked to other entries here, else 0 */
+	uint16_t mode; /* 07777 bits */
+	uint8_t type;  /* enum sb_entry_type */
 	uint8_t flags : 4;
 	uint8_t spare : 4;
 };
@@ -60,8 +62,9 @@ struct sb_manifest {
 	char **leaders;       /* the first path (pre-order, byte order) of each hard-link group */
 	uint32_t n_leaders;
 	uint32_t cap_leaders;
-	uint64_t count; /* entries without the root (sb_manifest_finish) */
-	struct sb_digest id; /* Merkle digest of the root plus the hard links: names this state of the tree (sb_manifest_finish) */
+	uint64_t count;      /* entries without the root (sb_manifest_finish) */
+	struct sb_digest id; /* Merkle digest of the root plus the hard links: names this state of
+				the tree (sb_manifest_finish) */
 	void *arena;
 };
 
@@ -69,7 +72,10 @@ struct sb_manifest *sb_manifest_new(struct sb_error *err);
 void sb_manifest_free(struct sb_manifest *m);
 SB_CLEANUP_PTR(sb_manifest, sb_manifest_free)
 
-/* Arena memory that lives as long as the manifest. Thread-safe (the scan's workers allocate in parallel). NULL: out of memory. */
+/*
+ * Arena memory that lives as long as the manifest. Thread-safe (the scan's workers allocate in
+ * parallel). NULL: out of memory.
+ */
 void *sb_manifest_alloc(struct sb_manifest *m, size_t size);
 char *sb_manifest_strdup(struct sb_manifest *m, const char *s, size_t len);
 
@@ -79,7 +85,10 @@ sb_entry_target(const struct sb_entry *e)
 	return e->name + strlen(e->name) + 1;
 }
 
-/* Same type and content (size+digest, target); directories are always alike. Unknown digests never are. */
+/*
+ * Same type and content (size+digest, target); directories are always alike. Unknown digests never
+ * are.
+ */
 bool sb_entry_same_content(const struct sb_entry *a, const struct sb_entry *b);
 /* Same content, mode and mtime. Mode is not compared for symlinks. */
 bool sb_entry_same(const struct sb_entry *a, const struct sb_entry *b);
@@ -89,32 +98,36 @@ struct sb_entry *sb_manifest_find(const struct sb_manifest *m, const char *path)
 struct sb_entry *sb_dir_find(const struct sb_dir *d, const char *name, size_t len);
 
 /*
- * Puts a copy of `e` (its name is taken from `path`, its children are kept if both are directories, else
- * dropped) at `path`; the parent must be a directory in the manifest. `target` for symlinks, else NULL.
- * The new entry is in no hard-link group (sb_manifest_set_link). "" changes the root's own mode and times.
- * Returns the entry, or NULL with `err`. Pointers to entries of the same directory become stale.
+ * Puts a copy of `e` (its name is taken from `path`, its children are kept if both are directories,
+ * else dropped) at `path`; the parent must be a directory in the manifest. `target` for symlinks,
+ * else NULL. The new entry is in no hard-link group (sb_manifest_set_link). "" changes the root's
+ * own mode and times. Returns the entry, or NULL with `err`. Pointers to entries of the same
+ * directory become stale.
  */
 struct sb_entry *sb_manifest_put(struct sb_manifest *m, const char *path, const struct sb_entry *e,
 	const char *target, struct sb_error *err);
 /* Removes the entry with everything beneath; false when it is not there. */
 bool sb_manifest_remove(struct sb_manifest *m, const char *path);
 /* Gives `e` the hard-link group led by `leader` (made if new). */
-int sb_manifest_set_link(struct sb_manifest *m, struct sb_entry *e, const char *leader, struct sb_error *err);
+int sb_manifest_set_link(struct sb_manifest *m, struct sb_entry *e, const char *leader,
+	struct sb_error *err);
 /* A deep copy. */
 struct sb_manifest *sb_manifest_copy(const struct sb_manifest *m, struct sb_error *err);
 
 /*
- * Computes every directory's Merkle digest and total, `count` and `id`; renumbers hard-link groups: a group of
- * one is no group, the leader is the first member, a member that differs from it in size, digest, mode or mtime
- * leaves the group. Call after building or changing.
- * A directory's digest covers, per child: type, name, mode (not of symlinks), mtime, size, digest. The root's own
- * mode and mtime travel with the manifest but are not in the id. Works with unhashed files; the id means nothing then.
+ * Computes every directory's Merkle digest and total, `count` and `id`; renumbers hard-link groups:
+ * a group of one is no group, the leader is the first member, a member that differs from it in
+ * size, digest, mode or mtime leaves the group. Call after building or changing. A directory's
+ * digest covers, per child: type, name, mode (not of symlinks), mtime, size, digest. The root's own
+ * mode and mtime travel with the manifest but are not in the id. Works with unhashed files; the id
+ * means nothing then.
  */
 int sb_manifest_finish(struct sb_manifest *m, struct sb_error *err);
 
 /*
- * Pre-order walk in byte order of whole components; the root is not visited. `path` is valid during the call.
- * A negative return ends the walk and is returned; 1 from a directory skips what is beneath it.
+ * Pre-order walk in byte order of whole components; the root is not visited. `path` is valid during
+ * the call. A negative return ends the walk and is returned; 1 from a directory skips what is
+ * beneath it.
  */
 typedef int (*sb_manifest_walk_fn)(const char *path, size_t len, struct sb_entry *e, void *arg);
 int sb_manifest_walk(const struct sb_manifest *m, sb_manifest_walk_fn fn, void *arg);
@@ -126,35 +139,44 @@ struct sb_manifest_limits {
 	uint32_t max_depth;
 	uint64_t max_bytes; /* encoded */
 };
-#define SB_MANIFEST_LIMITS_INIT { .max_entries = 50000000, .max_depth = 4096, .max_bytes = 8ull << 30 }
+#define SB_MANIFEST_LIMITS_INIT \
+	{ \
+		.max_entries = 50000000, .max_depth = 4096, .max_bytes = 8ull << 30 \
+	}
 
 /*
- * The compact form (wire and disk): magic, version, flags, columns, XXH3 checksum; drawn in manifest-codec.h.
- * Encode wants a finished manifest and appends to `out`.
- * `with_stat` adds inode, ctime, dev and the racy flag (scan cache; never on the wire). Decode checks everything: names, order,
- * duplicates, depth, counts, types, mode bits, nanoseconds, link leaders; finishes the manifest.
- * sb_manifest_decode fails with SB_E_CORRUPT, SB_E_VERSION or SB_E_LIMIT.
+ * The compact form (wire and disk): magic, version, flags, columns, XXH3 checksum; drawn in
+ * manifest-codec.h. Encode wants a finished manifest and appends to `out`. `with_stat` adds inode,
+ * ctime, dev and the racy flag (scan cache; never on the wire). Decode checks everything: names,
+ * order, duplicates, depth, counts, types, mode bits, nanoseconds, link leaders; finishes the
+ * manifest. sb_manifest_decode fails with SB_E_CORRUPT, SB_E_VERSION or SB_E_LIMIT.
  */
-int sb_manifest_encode(const struct sb_manifest *m, bool with_stat, struct sb_buf *out, struct sb_error *err);
-struct sb_manifest *sb_manifest_decode(const void *data, size_t len, const struct sb_manifest_limits *limits,
+int sb_manifest_encode(const struct sb_manifest *m, bool with_stat, struct sb_buf *out,
 	struct sb_error *err);
+struct sb_manifest *sb_manifest_decode(const void *data, size_t len,
+	const struct sb_manifest_limits *limits, struct sb_error *err);
 /*
- * The subtree at `prefix` alone (the peer's answer to a Merkle descent). Decoded, its leaders are paths in the whole
- * tree and may lie outside the subtree; groups of one are kept and the id does not cover them.
+ * The subtree at `prefix` alone (the peer's answer to a Merkle descent). Decoded, its leaders are
+ * paths in the whole tree and may lie outside the subtree; groups of one are kept and the id does
+ * not cover them.
  */
-int sb_dir_encode(const struct sb_manifest *m, const struct sb_dir *d, const char *prefix, struct sb_buf *out,
-	struct sb_error *err);
-struct sb_manifest *sb_dir_decode(const void *data, size_t len, const struct sb_manifest_limits *limits,
-	struct sb_error *err);
+int sb_dir_encode(const struct sb_manifest *m, const struct sb_dir *d, const char *prefix,
+	struct sb_buf *out, struct sb_error *err);
+struct sb_manifest *sb_dir_decode(const void *data, size_t len,
+	const struct sb_manifest_limits *limits, struct sb_error *err);
 
-/* Reads and atomically writes a manifest file; a missing file is SB_E_NOTFOUND, a damaged one SB_E_CORRUPT. */
+/*
+ * Reads and atomically writes a manifest file; a missing file is SB_E_NOTFOUND, a damaged one
+ * SB_E_CORRUPT.
+ */
 struct sb_manifest *sb_manifest_load(int dirfd, const char *name, struct sb_error *err);
-int sb_manifest_save(const struct sb_manifest *m, bool with_stat, bool durable, int dirfd, const char *name,
-	struct sb_error *err);
+int sb_manifest_save(const struct sb_manifest *m, bool with_stat, bool durable, int dirfd,
+	const char *name, struct sb_error *err);
 
 /*
- * What leads from one manifest to another, in pre-order: PUT (new or changed entry, directories before what is
- * in them) or DEL (a whole subtree in one). A type change to or from a directory is DEL then PUT at the same path.
+ * What leads from one manifest to another, in pre-order: PUT (new or changed entry, directories
+ * before what is in them) or DEL (a whole subtree in one). A type change to or from a directory is
+ * DEL then PUT at the same path.
  */
 struct sb_change {
 	const char *path; /* borrowed from the diff */
@@ -173,19 +195,26 @@ struct sb_diff {
 
 void sb_diff_free(struct sb_diff *d);
 SB_CLEANUP_VALUE(sb_diff, sb_diff_free)
-/* Fills `out` (zeroed by the caller). Skips equal subtrees by their digests: both must be finished. Hard-link changes count. */
+/*
+ * Fills `out` (zeroed by the caller). Skips equal subtrees by their digests: both must be finished.
+ * Hard-link changes count.
+ */
 int sb_diff_make(const struct sb_manifest *from, const struct sb_manifest *to, struct sb_diff *out,
 	struct sb_error *err);
 /* Adds one change; copies path, target, leader. */
-int sb_diff_add(struct sb_diff *d, const char *path, bool del, const struct sb_entry *e, const char *target,
-	const char *leader, struct sb_error *err);
-/* The same checks as sb_manifest_decode; paths must be strictly ordered (DEL before PUT at one path). */
-int sb_diff_encode(const struct sb_diff *d, struct sb_buf *out, struct sb_error *err);
-int sb_diff_decode(const void *data, size_t len, const struct sb_manifest_limits *limits, struct sb_diff *out,
-	struct sb_error *err);
+int sb_diff_add(struct sb_diff *d, const char *path, bool del, const struct sb_entry *e,
+	const char *target, const char *leader, struct sb_error *err);
 /*
- * Applies it; the result is finished. SB_E_CORRUPT when it does not fit: no parent, DEL of nothing, PUT that turns a directory
- * into something else or back without a DEL. After a failure the manifest is good for sb_manifest_free only.
+ * The same checks as sb_manifest_decode; paths must be strictly ordered (DEL before PUT at one
+ * path).
+ */
+int sb_diff_encode(const struct sb_diff *d, struct sb_buf *out, struct sb_error *err);
+int sb_diff_decode(const void *data, size_t len, const struct sb_manifest_limits *limits,
+	struct sb_diff *out, struct sb_error *err);
+/*
+ * Applies it; the result is finished. SB_E_CORRUPT when it does not fit: no parent, DEL of nothing,
+ * PUT that turns a directory into something else or back without a DEL. After a failure the
+ * manifest is good for sb_manifest_free only.
  */
 int sb_diff_apply(struct sb_manifest *m, const struct sb_diff *d, struct sb_error *err);
 

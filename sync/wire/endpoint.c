@@ -45,15 +45,15 @@ check_name(const char *s, const char *what, const char *noun, const char *specia
 	if (!*s)
 		return sb_fail(err, SB_E_USAGE, "%s: the %s name is empty", what, noun);
 	if (strlen(s) > max)
-		return sb_fail(err, SB_E_USAGE, "%s: the %s name is longer than %zu bytes", what, noun,
-			max);
+		return sb_fail(err, SB_E_USAGE, "%s: the %s name is longer than %zu bytes", what,
+			noun, max);
 	if (*s == '-')
 		return sb_fail(err, SB_E_USAGE, "%s: the %s name '%s' begins with '-'", what, noun,
 			shown(s, buf));
 	bad = bad_char(s, special);
 	if (bad)
-		return sb_fail(err, SB_E_USAGE, "%s: the %s name '%s' holds the character '%s'", what,
-			noun, shown(s, buf), sb_escape((char *)&bad, 1, chr, sizeof chr));
+		return sb_fail(err, SB_E_USAGE, "%s: the %s name '%s' holds the character '%s'",
+			what, noun, shown(s, buf), sb_escape((char *)&bad, 1, chr, sizeof chr));
 	return 0;
 }
 
@@ -114,7 +114,8 @@ take_path(struct sb_endpoint *e, const char *path, const char *text, struct sb_e
 	if (e->kind == SB_ENDPOINT_SSH && *path == '~') {
 		if (path[1] != '\0' && path[1] != '/')
 			return sb_fail(err, SB_E_USAGE,
-				"'%s': ~USER is not expanded; write the full path, or ./~NAME for a file of that name",
+				"'%s': ~USER is not expanded; write the full path, or ./~NAME for "
+				"a file of that name",
 				shown(text, buf));
 		path++;
 		while (*path == '/')
@@ -128,7 +129,8 @@ take_path(struct sb_endpoint *e, const char *path, const char *text, struct sb_e
 
 /* `auth` is USER@HOST, HOST or either with HOST in brackets, modified in place. */
 static int
-take_authority(struct sb_endpoint *e, char *auth, bool decode, const char *text, struct sb_error *err)
+take_authority(struct sb_endpoint *e, char *auth, bool decode, const char *text,
+	struct sb_error *err)
 {
 	char buf[SHOWN];
 	char *at = strrchr(auth, '@');
@@ -140,7 +142,8 @@ take_authority(struct sb_endpoint *e, char *auth, bool decode, const char *text,
 		*at = '\0';
 		if (decode && strchr(auth, ':'))
 			return sb_fail(err, SB_E_USAGE,
-				"ssh://USER:PASSWORD@HOST: a password is not taken from an address (':' in a user name is %%3A)");
+				"ssh://USER:PASSWORD@HOST: a password is not taken from an address "
+				"(':' in a user name is %%3A)");
 		if (decode && !percent_decode(auth))
 			return sb_fail(err, SB_E_USAGE, "'%s': broken %%-escape in the user name",
 				shown(text, buf));
@@ -246,10 +249,12 @@ parse_remote(struct sb_endpoint *e, const char *text, const char *colon, struct 
 		return sb_fail(err, SB_E_NOMEM, "out of memory");
 	if (colon == text)
 		return sb_fail(err, SB_E_USAGE,
-			"'%s': no host before ':'; write ./%s for a local path", shown(text, buf), buf);
+			"'%s': no host before ':'; write ./%s for a local path", shown(text, buf),
+			buf);
 	if (colon[1] == ':')
 		return sb_fail(err, SB_E_USAGE,
-			"'%s': '::' is not supported; an IPv6 address stands in brackets: [::1]:path",
+			"'%s': '::' is not supported; an IPv6 address stands in brackets: "
+			"[::1]:path",
 			shown(text, buf));
 	r = take_authority(e, auth, false, text, err);
 	return r < 0 ? r : take_path(e, colon + 1, text, err);

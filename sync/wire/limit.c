@@ -13,7 +13,8 @@ static void *
 watch(void *arg)
 {
 	struct sb_limit *l = arg;
-	struct pollfd p[2] = { { .fd = l->stop_fd, .events = POLLIN }, { .fd = sb_cancel_fd(l->from), .events = POLLIN } };
+	struct pollfd p[2] = { { .fd = l->stop_fd, .events = POLLIN },
+		{ .fd = sb_cancel_fd(l->from), .events = POLLIN } };
 
 	for (;;) {
 		int n = poll(p, 2, sb_deadline_poll_ms(l->deadline));
@@ -83,7 +84,8 @@ sb_limit_end(struct sb_limit *l, int code, struct sb_error *err)
 	if (code != SB_E_CANCELED && code != SB_E_CLOSED && code != SB_E_TIMEOUT)
 		return code;
 	if (l->passed)
-		return sb_fail(err, SB_E_TIMEOUT, "not done within %lld s (--timeout); run it again to go on",
+		return sb_fail(err, SB_E_TIMEOUT,
+			"not done within %lld s (--timeout); run it again to go on",
 			(long long)(l->ms + 999) / 1000);
 	if (sb_cancel_requested(l->from))
 		return sb_fail(err, SB_E_CANCELED, "canceled");

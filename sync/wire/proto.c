@@ -199,7 +199,10 @@ sb_plan_piece_free(struct sb_plan_piece *p)
 	sb_buf_free(&p->strings);
 }
 
-/* Plan piece: varint length of the diff, the diff, then per change u8 method and, for CLONE and MOVE, a path. */
+/*
+ * Plan piece: varint length of the diff, the diff, then per change u8 method and, for CLONE and
+ * MOVE, a path.
+ */
 int
 sb_plan_piece_encode(const struct sb_diff *diff, const struct sb_step *steps, struct sb_buf *b,
 	struct sb_error *err)
@@ -228,15 +231,14 @@ method_fits(const struct sb_change *ch, uint8_t method)
 		return method == SB_METHOD_DELETE;
 	switch (method) {
 	case SB_METHOD_META: return true;
-	case SB_METHOD_MAKE:
-		return ch->entry.type != SB_ENTRY_FILE || ch->entry.size == 0;
+	case SB_METHOD_MAKE: return ch->entry.type != SB_ENTRY_FILE || ch->entry.size == 0;
 	case SB_METHOD_MOVE: return ch->entry.type != SB_ENTRY_LINK;
 	case SB_METHOD_DATA:
 	case SB_METHOD_CLONE:
-	case SB_METHOD_LEFTOVER:
-		return ch->entry.type == SB_ENTRY_FILE;
+	case SB_METHOD_LEFTOVER: return ch->entry.type == SB_ENTRY_FILE;
 	case SB_METHOD_HARDLINK:
-		return ch->entry.type == SB_ENTRY_FILE && ch->leader && strcmp(ch->leader, ch->path) != 0;
+		return ch->entry.type == SB_ENTRY_FILE && ch->leader &&
+			strcmp(ch->leader, ch->path) != 0;
 	default: return false;
 	}
 }
@@ -301,7 +303,8 @@ sb_want_list_free(struct sb_want_list *l)
 }
 
 int
-sb_want_list_add(struct sb_want_list *l, const char *path, struct sb_want **out, struct sb_error *err)
+sb_want_list_add(struct sb_want_list *l, const char *path, struct sb_want **out,
+	struct sb_error *err)
 {
 	if (l->n == l->cap) {
 		size_t cap = l->cap ? l->cap * 2 : 64;
@@ -337,8 +340,10 @@ sb_want_list_encode(const struct sb_want_list *l, struct sb_buf *b)
 		bool base = sb_digest_known(&w->base);
 
 		sb_buf_add_bytes(b, w->path, strlen(w->path));
-		sb_buf_add_u8(b, (uint8_t)((base ? WANT_BASE : 0) | (w->have ? WANT_HAVE : 0) |
-			(w->sig ? WANT_SIG : 0) | (w->whole ? WANT_WHOLE : 0) | (w->source ? WANT_SOURCE : 0)));
+		sb_buf_add_u8(b,
+			(uint8_t)((base ? WANT_BASE : 0) | (w->have ? WANT_HAVE : 0) |
+				(w->sig ? WANT_SIG : 0) | (w->whole ? WANT_WHOLE : 0) |
+				(w->source ? WANT_SOURCE : 0)));
 		if (w->source)
 			sb_buf_add_bytes(b, w->source, strlen(w->source));
 		if (base) {
@@ -363,7 +368,8 @@ want_decode(struct sb_cursor *c, struct sb_want_list *out, struct sb_error *err)
 	int r;
 
 	if (!path || !*path)
-		return sb_fail(err, SB_E_PROTO, "the far side asked for a path that is not allowed");
+		return sb_fail(err, SB_E_PROTO,
+			"the far side asked for a path that is not allowed");
 	r = sb_want_list_add(out, path, &w, err);
 	if (r < 0)
 		return r;
@@ -372,7 +378,8 @@ want_decode(struct sb_cursor *c, struct sb_want_list *out, struct sb_error *err)
 	if (flags & WANT_SOURCE) {
 		w->source = take_path(c);
 		if (!w->source || !*w->source)
-			return sb_fail(err, SB_E_PROTO, "the far side asked for a path that is not allowed");
+			return sb_fail(err, SB_E_PROTO,
+				"the far side asked for a path that is not allowed");
 	}
 	if (flags & WANT_BASE) {
 		take_into(c, w->base.b, sizeof w->base.b);
@@ -424,7 +431,8 @@ sb_commit_result_free(struct sb_commit_result *r)
 }
 
 int
-sb_commit_result_add(struct sb_commit_result *r, const char *path, enum sb_commit_why why, struct sb_error *err)
+sb_commit_result_add(struct sb_commit_result *r, const char *path, enum sb_commit_why why,
+	struct sb_error *err)
 {
 	if (r->n_left == r->cap_left) {
 		size_t cap = r->cap_left ? r->cap_left * 2 : 16;
@@ -473,7 +481,8 @@ sb_commit_result_encode(const struct sb_commit_result *r, struct sb_buf *b)
 }
 
 int
-sb_commit_result_decode(const uint8_t *p, size_t len, struct sb_commit_result *out, struct sb_error *err)
+sb_commit_result_decode(const uint8_t *p, size_t len, struct sb_commit_result *out,
+	struct sb_error *err)
 {
 	struct sb_cursor c;
 	uint64_t n;
@@ -561,8 +570,9 @@ sb_listing_take(struct sb_cursor *c, struct sb_listed *out, struct sb_error *err
 		out->e.size = n;
 	if (out->e.type == SB_ENTRY_LINK)
 		out->target = take_text(c, 4096);
-	if (c->bad || !out->name || !*out->name || strchr(out->name, '/') || out->e.type < SB_ENTRY_DIR ||
-		out->e.type > SB_ENTRY_LINK || (out->target && strlen(out->target) != n)) {
+	if (c->bad || !out->name || !*out->name || strchr(out->name, '/') ||
+		out->e.type < SB_ENTRY_DIR || out->e.type > SB_ENTRY_LINK ||
+		(out->target && strlen(out->target) != n)) {
 		free(out->name);
 		free(out->target);
 		return sb_fail(err, SB_E_PROTO, "the far side sent a damaged listing");

@@ -11,8 +11,9 @@
 #include <sync/tree/manifest.h>
 
 /*
- * The messages between the controller (the side the user is on) and the agent. doc/sbsync-protocol.5 is the
- * description for people; this file and proto.c are the codec. Integers are little-endian or varints.
+ * The messages between the controller (the side the user is on) and the agent.
+ * doc/sbsync-protocol.5 is the description for people; this file and proto.c are the codec.
+ * Integers are little-endian or varints.
  */
 #define SB_PROTO_VERSION 1
 #define SB_PROTO_MIN 1
@@ -24,35 +25,39 @@ enum sb_msg {
 	SB_MSG_ERROR = 2, /* I give up: code, errno, text */
 	SB_MSG_PROOF = 3, /* frames, bytes and digest of all I sent so far */
 	/* controller to agent */
-	SB_MSG_HELLO = 16, /* versions; once a connection */
-	SB_MSG_BEGIN = 17, /* open a root and scan it */
-	SB_MSG_RULES = 18, /* blob: exclude rules; before them the agent hashes nothing */
-	SB_MSG_LIST = 19,  /* Merkle descent: these directories, one level (blob) */
-	SB_MSG_PLAN = 21,  /* blob: a piece of the changes to make in the agent's root */
-	SB_MSG_WANT = 22,  /* blob: a piece of the files to send */
+	SB_MSG_HELLO = 16,  /* versions; once a connection */
+	SB_MSG_BEGIN = 17,  /* open a root and scan it */
+	SB_MSG_RULES = 18,  /* blob: exclude rules; before them the agent hashes nothing */
+	SB_MSG_LIST = 19,   /* Merkle descent: these directories, one level (blob) */
+	SB_MSG_PLAN = 21,   /* blob: a piece of the changes to make in the agent's root */
+	SB_MSG_WANT = 22,   /* blob: a piece of the files to send */
 	SB_MSG_SIGREQ = 23, /* blob: sign these files */
-	SB_MSG_COMMIT = 24, /* all PLAN and DATA are out: make it visible; answered by NEED or RESULT */
+	SB_MSG_COMMIT =
+		24, /* all PLAN and DATA are out: make it visible; answered by NEED or RESULT */
 	SB_MSG_REMEMBER = 25, /* keep your manifest as it is now: the next sync starts from it */
-	SB_MSG_GETTREE = 26, /* send your whole manifest */
-	SB_MSG_END = 27,    /* done with this root; another BEGIN may follow */
-	SB_MSG_BYE = 28,    /* done with the connection */
-	SB_MSG_WATCH = 29,  /* blob: tell me when something changes in these roots; only to peers with SB_FEATURE_WATCH */
-	SB_MSG_UNWATCH = 30, /* no more; answered by WATCHED */
+	SB_MSG_GETTREE = 26,  /* send your whole manifest */
+	SB_MSG_END = 27,      /* done with this root; another BEGIN may follow */
+	SB_MSG_BYE = 28,      /* done with the connection */
+	SB_MSG_WATCH = 29,    /* blob: tell me when something changes in these roots; only to peers
+				 with SB_FEATURE_WATCH */
+	SB_MSG_UNWATCH = 30,  /* no more; answered by WATCHED */
 	/* agent to controller */
-	SB_MSG_WELCOME = 64, /* answer to HELLO */
-	SB_MSG_SCAN = 65,    /* what the scan found: id, count, base known, identity */
-	SB_MSG_CHANGES = 66, /* blob: diff from the base both hold */
+	SB_MSG_WELCOME = 64,  /* answer to HELLO */
+	SB_MSG_SCAN = 65,     /* what the scan found: id, count, base known, identity */
+	SB_MSG_CHANGES = 66,  /* blob: diff from the base both hold */
 	SB_MSG_MANIFEST = 67, /* blob: answer to LIST and GETTREE */
-	SB_MSG_SKIPPED = 68, /* blob: paths left out and why */
-	SB_MSG_HAVE = 69,    /* blob: digests of what an interrupted sync left in the stage */
-	SB_MSG_SIGS = 70,    /* blob: answer to SIGREQ */
-	SB_MSG_NEED = 71,    /* blob: paths whose content must be sent whole after all */
-	SB_MSG_RESULT = 72,  /* blob: what the commit did */
-	SB_MSG_CHANGED = 73, /* something changed; at most once after each WATCH; u8: not all could be watched */
-	SB_MSG_WATCHED = 74, /* answer to UNWATCH; u8 likewise */
+	SB_MSG_SKIPPED = 68,  /* blob: paths left out and why */
+	SB_MSG_HAVE = 69,     /* blob: digests of what an interrupted sync left in the stage */
+	SB_MSG_SIGS = 70,     /* blob: answer to SIGREQ */
+	SB_MSG_NEED = 71,     /* blob: paths whose content must be sent whole after all */
+	SB_MSG_RESULT = 72,   /* blob: what the commit did */
+	SB_MSG_CHANGED = 73,  /* something changed; at most once after each WATCH; u8: not all could
+				 be watched */
+	SB_MSG_WATCHED = 74,  /* answer to UNWATCH; u8 likewise */
 	/* the data stream, from whichever side sends */
-	SB_MSG_DATA = 96,    /* u8 codec, u32 raw length, bytes: a block of the tar stream */
-	SB_MSG_ROWS = 97,     /* what became of the announced entries, in order: u8 status (0x80: a digest follows) */
+	SB_MSG_DATA = 96,     /* u8 codec, u32 raw length, bytes: a block of the tar stream */
+	SB_MSG_ROWS = 97,     /* what became of the announced entries, in order: u8 status (0x80: a
+				 digest follows) */
 	SB_MSG_DATA_END = 98, /* the tar stream is complete */
 };
 
@@ -73,12 +78,14 @@ enum {
 	SB_BEGIN_CREATE = 1 << 0,   /* a missing root is an empty one, made at commit */
 	SB_BEGIN_CHECKSUM = 1 << 1, /* do not trust the scan cache */
 	SB_BEGIN_LAZY = 1 << 2,     /* digests may be left out: the other side is empty */
-	SB_BEGIN_RULES = 1 << 3,    /* a RULES message follows when the controller knows its rules */
-	SB_BEGIN_CROSS = 1 << 4,    /* cross mount points */
-	SB_BEGIN_SESSION = 1 << 5,  /* the identity must match, or be written when `claim` is set */
-	SB_BEGIN_CLAIM = 1 << 6,    /* first push: write the identity */
-	SB_BEGIN_READONLY = 1 << 7, /* nothing will be changed there (a dry run, or the source of a mirror): no lock, no recovery */
-	SB_BEGIN_AGAIN = 1 << 8,    /* an agent of mine may still be busy there (the connection was lost, or a session) and is waited for */
+	SB_BEGIN_RULES = 1 << 3,   /* a RULES message follows when the controller knows its rules */
+	SB_BEGIN_CROSS = 1 << 4,   /* cross mount points */
+	SB_BEGIN_SESSION = 1 << 5, /* the identity must match, or be written when `claim` is set */
+	SB_BEGIN_CLAIM = 1 << 6,   /* first push: write the identity */
+	SB_BEGIN_READONLY = 1 << 7, /* nothing will be changed there (a dry run, or the source of a
+				       mirror): no lock, no recovery */
+	SB_BEGIN_AGAIN = 1 << 8,    /* an agent of mine may still be busy there (the connection was
+				       lost, or a session) and is waited for */
 };
 
 struct sb_begin {
@@ -103,27 +110,28 @@ enum {
 
 struct sb_scan_reply {
 	uint32_t flags;
-	uint64_t count;        /* entries */
+	uint64_t count; /* entries */
 	uint64_t bytes_hashed;
-	struct sb_digest id;   /* of the agent's manifest */
-	uint8_t identity[16];  /* the sandbox id found there, zero: none */
-	uint64_t free_bytes;   /* on the root's file system */
-	int64_t clock_ms;      /* the agent's wall clock */
-	uint16_t root_mode;    /* of the root directory itself */
+	struct sb_digest id;  /* of the agent's manifest */
+	uint8_t identity[16]; /* the sandbox id found there, zero: none */
+	uint64_t free_bytes;  /* on the root's file system */
+	int64_t clock_ms;     /* the agent's wall clock */
+	uint16_t root_mode;   /* of the root directory itself */
 	int64_t root_mtime;
-	uint64_t specials;     /* sockets, fifos, devices left out */
+	uint64_t specials; /* sockets, fifos, devices left out */
 };
 
 /* COMMIT. */
 struct sb_commit_req {
-	uint8_t durability;  /* enum sb_durability */
-	bool remember;       /* REMEMBER the result when nothing was left alone */
-	bool set_root;       /* give the root directory itself this mode and mtime */
+	uint8_t durability; /* enum sb_durability */
+	bool remember;      /* REMEMBER the result when nothing was left alone */
+	bool set_root;      /* give the root directory itself this mode and mtime */
 	uint16_t root_mode;
 	int64_t root_mtime;
 };
 void sb_commit_req_encode(const struct sb_commit_req *m, struct sb_buf *b);
-int sb_commit_req_decode(const uint8_t *p, size_t len, struct sb_commit_req *out, struct sb_error *err);
+int sb_commit_req_decode(const uint8_t *p, size_t len, struct sb_commit_req *out,
+	struct sb_error *err);
 
 /* How the content of a PUT in a plan reaches the receiver. */
 enum sb_method {
@@ -155,15 +163,15 @@ SB_CLEANUP_VALUE(sb_plan_piece, sb_plan_piece_free)
 
 /* One file the other side is asked to send. */
 struct sb_want {
-	char *path;             /* its name in the stream */
-	char *source;           /* where it is in the sender's tree; NULL: at `path` */
-	struct sb_digest base;  /* content the asker holds under this path; zero: none */
+	char *path;            /* its name in the stream */
+	char *source;          /* where it is in the sender's tree; NULL: at `path` */
+	struct sb_digest base; /* content the asker holds under this path; zero: none */
 	uint64_t base_size;
-	uint64_t have;          /* bytes of the new content the asker has from an interrupted transfer */
+	uint64_t have; /* bytes of the new content the asker has from an interrupted transfer */
 	struct sb_digest have_digest;
-	uint8_t *sig;           /* librsync signature of the asker's copy, or NULL */
+	uint8_t *sig; /* librsync signature of the asker's copy, or NULL */
 	size_t sig_len;
-	bool whole;             /* no patch, no delta: an earlier try failed */
+	bool whole; /* no patch, no delta: an earlier try failed */
 };
 
 struct sb_want_list {
@@ -173,7 +181,8 @@ struct sb_want_list {
 };
 void sb_want_list_free(struct sb_want_list *l);
 SB_CLEANUP_VALUE(sb_want_list, sb_want_list_free)
-int sb_want_list_add(struct sb_want_list *l, const char *path, struct sb_want **out, struct sb_error *err);
+int sb_want_list_add(struct sb_want_list *l, const char *path, struct sb_want **out,
+	struct sb_error *err);
 
 /* What became of an entry of the data stream. */
 enum sb_sent {
@@ -195,27 +204,28 @@ struct sb_commit_row {
 };
 
 enum sb_commit_why {
-	SB_WHY_CHANGED,   /* changed between scan and commit: left alone */
-	SB_WHY_NOTEMPTY,  /* directory kept: holds excluded or new entries */
-	SB_WHY_DENIED,    /* the system refused */
-	SB_WHY_SOURCE,    /* its source vanished, kept changing or was unreadable */
-	SB_WHY_EXISTS,    /* something appeared where a new entry should go */
+	SB_WHY_CHANGED,  /* changed between scan and commit: left alone */
+	SB_WHY_NOTEMPTY, /* directory kept: holds excluded or new entries */
+	SB_WHY_DENIED,   /* the system refused */
+	SB_WHY_SOURCE,   /* its source vanished, kept changing or was unreadable */
+	SB_WHY_EXISTS,   /* something appeared where a new entry should go */
 };
 
 struct sb_commit_result {
-	uint64_t files;   /* files and symlinks put in place */
+	uint64_t files; /* files and symlinks put in place */
 	uint64_t dirs;
 	uint64_t deleted;
 	uint64_t moved;
-	uint64_t bytes;   /* of content written */
-	struct sb_digest id; /* of the manifest after the commit */
+	uint64_t bytes;             /* of content written */
+	struct sb_digest id;        /* of the manifest after the commit */
 	struct sb_commit_row *left; /* what was left alone */
 	size_t n_left;
 	size_t cap_left;
 };
 void sb_commit_result_free(struct sb_commit_result *r);
 SB_CLEANUP_VALUE(sb_commit_result, sb_commit_result_free)
-int sb_commit_result_add(struct sb_commit_result *r, const char *path, enum sb_commit_why why, struct sb_error *err);
+int sb_commit_result_add(struct sb_commit_result *r, const char *path, enum sb_commit_why why,
+	struct sb_error *err);
 const char *sb_commit_why_text(enum sb_commit_why why);
 
 void sb_hello_encode(const struct sb_hello *h, struct sb_buf *b);
@@ -223,15 +233,18 @@ int sb_hello_decode(const uint8_t *p, size_t len, struct sb_hello *out, struct s
 void sb_begin_encode(const struct sb_begin *m, struct sb_buf *b);
 int sb_begin_decode(const uint8_t *p, size_t len, struct sb_begin *out, struct sb_error *err);
 void sb_scan_reply_encode(const struct sb_scan_reply *m, struct sb_buf *b);
-int sb_scan_reply_decode(const uint8_t *p, size_t len, struct sb_scan_reply *out, struct sb_error *err);
+int sb_scan_reply_decode(const uint8_t *p, size_t len, struct sb_scan_reply *out,
+	struct sb_error *err);
 int sb_plan_piece_encode(const struct sb_diff *diff, const struct sb_step *steps, struct sb_buf *b,
 	struct sb_error *err);
 int sb_plan_piece_decode(const uint8_t *p, size_t len, const struct sb_manifest_limits *limits,
 	struct sb_plan_piece *out, struct sb_error *err);
 void sb_want_list_encode(const struct sb_want_list *l, struct sb_buf *b);
-int sb_want_list_decode(const uint8_t *p, size_t len, struct sb_want_list *out, struct sb_error *err);
+int sb_want_list_decode(const uint8_t *p, size_t len, struct sb_want_list *out,
+	struct sb_error *err);
 void sb_commit_result_encode(const struct sb_commit_result *r, struct sb_buf *b);
-int sb_commit_result_decode(const uint8_t *p, size_t len, struct sb_commit_result *out, struct sb_error *err);
+int sb_commit_result_decode(const uint8_t *p, size_t len, struct sb_commit_result *out,
+	struct sb_error *err);
 
 /* One child in the answer to LIST. */
 struct sb_listed {

@@ -20,14 +20,17 @@
 #include <sync/wire/transport-tail.h>
 
 /*
- * Socket pairs, not pipes: 2.9-5.3 GB/s against 2.1 GB/s for a pipe of 1 MiB and 0.7 GB/s for a default pipe
- * (64 KiB writes, two processes, 2 cores); with 1 MiB writes 6.8 against 0.9. And shutdown(2) on them
- * wakes a blocked reader or writer, which is what cancel needs. One pair a direction, so that
- * the end of the child's stdout is seen even while its stdin is open.
+ * Socket pairs, not pipes: 2.9-5.3 GB/s against 2.1 GB/s for a pipe of 1 MiB and 0.7 GB/s for a
+ * default pipe (64 KiB writes, two processes, 2 cores); with 1 MiB writes 6.8 against 0.9. And
+ * shutdown(2) on them wakes a blocked reader or writer, which is what cancel needs. One pair a
+ * direction, so that the end of the child's stdout is seen even while its stdin is open.
  */
 #define SOCKET_BUFFER (1 << 20)
 
-/* How long the rest of stderr is waited for once the child is gone: a helper it left behind may hold it open. */
+/*
+ * How long the rest of stderr is waited for once the child is gone: a helper it left behind may
+ * hold it open.
+ */
 #define STDERR_GRACE_MS 200
 
 struct child_transport {

@@ -10,16 +10,17 @@
 #include <base/cleanup.h>
 
 /*
- * A two-way byte stream to a running agent. The engine reads `rfd` and writes `wfd` (blocking or with poll, one
- * reader thread and one writer thread at most); what stands behind them is the implementation's: a child's pipes,
- * an `ssh` program's pipes, or a pump thread that moves bytes between a socket pair and a libssh2 channel.
- * End of file on `rfd` means the peer closed its side, or the connection broke: `wait` tells which.
+ * A two-way byte stream to a running agent. The engine reads `rfd` and writes `wfd` (blocking or
+ * with poll, one reader thread and one writer thread at most); what stands behind them is the
+ * implementation's: a child's pipes, an `ssh` program's pipes, or a pump thread that moves bytes
+ * between a socket pair and a libssh2 channel. End of file on `rfd` means the peer closed its side,
+ * or the connection broke: `wait` tells which.
  */
 struct sb_transport;
 
 struct sb_exit {
-	bool known;      /* false: the connection ended without an exit status */
-	int code;        /* exit code, or 128 + signal */
+	bool known;             /* false: the connection ended without an exit status */
+	int code;               /* exit code, or 128 + signal */
 	char stderr_tail[2048]; /* the last of what the far side wrote to stderr, escaped */
 };
 
@@ -27,11 +28,19 @@ struct sb_transport_ops {
 	const char *name; /* "child", "ssh", "rsh" */
 	/* Half-close: the peer reads end of file. Idempotent. */
 	int (*close_write)(struct sb_transport *t, struct sb_error *err);
-	/* Waits for the far side to end, at most until `d`. SB_E_TIMEOUT leaves it running. Connection failures are errors with their own codes. */
-	int (*wait)(struct sb_transport *t, sb_deadline d, struct sb_exit *out, struct sb_error *err);
+	/*
+	 * Waits for the far side to end, at most until `d`. SB_E_TIMEOUT leaves it running.
+	 * Connection failures are errors with their own codes.
+	 */
+	int (*wait)(struct sb_transport *t, sb_deadline d, struct sb_exit *out,
+		struct sb_error *err);
 	/* Breaks it at once: blocked reads and writes return. Any thread. */
 	void (*cancel)(struct sb_transport *t);
-	/* Bytes on the wire so far in each direction, measured as low as the implementation can: socket bytes for libssh2. Both 0 where it cannot see them (child, rsh, fds): count what you read and write. */
+	/*
+	 * Bytes on the wire so far in each direction, measured as low as the implementation can:
+	 * socket bytes for libssh2. Both 0 where it cannot see them (child, rsh, fds): count what
+	 * you read and write.
+	 */
 	void (*wire_bytes)(const struct sb_transport *t, uint64_t *up, uint64_t *down);
 	/* Cancels what still runs and frees everything. */
 	void (*free)(struct sb_transport *t);
@@ -53,8 +62,8 @@ sb_transport_free(struct sb_transport *t)
 SB_CLEANUP_PTR(sb_transport, sb_transport_free)
 
 /*
- * A child process with argv (argv[0] looked up in PATH); its stderr tail is kept. The program must ignore SIGPIPE,
- * as for every transport: a write to a peer that is gone is EPIPE then.
+ * A child process with argv (argv[0] looked up in PATH); its stderr tail is kept. The program must
+ * ignore SIGPIPE, as for every transport: a write to a peer that is gone is EPIPE then.
  */
 struct sb_transport *sb_transport_child(const char *const *argv, struct sb_error *err);
 /* The same with its stderr at `efd`, which must be read. */
@@ -62,9 +71,13 @@ struct sb_transport *sb_transport_child_split(const char *const *argv, struct sb
 
 /* An agent in a thread of this process; see sb_agent_serve. In transport-thread.c. */
 struct sb_log;
-struct sb_transport *sb_transport_thread(const char *state_dir, const struct sb_log *log, struct sb_error *err);
+struct sb_transport *sb_transport_thread(const char *state_dir, const struct sb_log *log,
+	struct sb_error *err);
 
-/* The descriptors of an agent's own stdin and stdout: they stay the caller's, wait returns at once with no exit status. */
+/*
+ * The descriptors of an agent's own stdin and stdout: they stay the caller's, wait returns at once
+ * with no exit status.
+ */
 struct sb_transport *sb_transport_fds(int rfd, int wfd, struct sb_error *err);
 
 #endif

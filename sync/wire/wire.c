@@ -84,13 +84,15 @@ busy_until(const struct sb_wire *w)
 static int
 no_news(struct sb_error *err)
 {
-	return sb_fail(err, SB_E_TIMEOUT, "the far side gave signs of life for long, and nothing else");
+	return sb_fail(err, SB_E_TIMEOUT,
+		"the far side gave signs of life for long, and nothing else");
 }
 
 static int
 wait_ready(struct sb_wire *w, int fd, short events, struct sb_error *err)
 {
-	sb_deadline d = sb_deadline_in(w->o.stall_ms), busy = events & POLLIN ? w->busy : busy_until(w);
+	sb_deadline d = sb_deadline_in(w->o.stall_ms),
+		    busy = events & POLLIN ? w->busy : busy_until(w);
 	uint64_t before = heard(w);
 
 	d = sb_deadline_min(d, busy);
@@ -126,7 +128,10 @@ wait_ready(struct sb_wire *w, int fd, short events, struct sb_error *err)
 	}
 }
 
-/* Lets `len` bytes through at the limit; called with the lock held, which is meant: the limit is one for all senders. */
+/*
+ * Lets `len` bytes through at the limit; called with the lock held, which is meant: the limit is
+ * one for all senders.
+ */
 static void
 throttle(struct sb_wire *w, size_t len)
 {
@@ -218,8 +223,8 @@ flush_locked(struct sb_wire *w, struct sb_error *err)
 }
 
 static int
-send_locked(struct sb_wire *w, uint8_t type, const void *a, size_t a_len, const void *b, size_t b_len,
-	struct sb_error *err)
+send_locked(struct sb_wire *w, uint8_t type, const void *a, size_t a_len, const void *b,
+	size_t b_len, struct sb_error *err)
 {
 	uint8_t head[HEADER];
 	uint32_t len = (uint32_t)(a_len + b_len);
@@ -247,8 +252,8 @@ send_locked(struct sb_wire *w, uint8_t type, const void *a, size_t a_len, const 
 }
 
 int
-sb_wire_send2(struct sb_wire *w, uint8_t type, const void *a, size_t a_len, const void *b, size_t b_len,
-	struct sb_error *err)
+sb_wire_send2(struct sb_wire *w, uint8_t type, const void *a, size_t a_len, const void *b,
+	size_t b_len, struct sb_error *err)
 {
 	int r;
 
@@ -375,7 +380,8 @@ check_proof(struct sb_wire *w, const uint8_t *p, size_t len, struct sb_error *er
 	got = sb_cursor_take(&c, sizeof d.b);
 	if (c.bad || sb_cursor_left(&c) || frames != w->in_frames || bytes != w->in_bytes ||
 		memcmp(got, d.b, sizeof d.b) != 0)
-		return sb_fail(err, SB_E_PROTO, "the stream's proof does not match: bytes were lost or changed");
+		return sb_fail(err, SB_E_PROTO,
+			"the stream's proof does not match: bytes were lost or changed");
 	return 0;
 }
 
@@ -437,7 +443,8 @@ take_frame(struct sb_wire *w, const uint8_t **out, uint32_t *len, struct sb_erro
 }
 
 int
-sb_wire_recv(struct sb_wire *w, uint8_t *type, const uint8_t **out, size_t *len, struct sb_error *err)
+sb_wire_recv(struct sb_wire *w, uint8_t *type, const uint8_t **out, size_t *len,
+	struct sb_error *err)
 {
 	const uint8_t *p;
 	uint32_t n;
@@ -527,7 +534,8 @@ sb_wire_last_words(struct sb_wire *w, int ms, struct sb_error *err)
 }
 
 int
-sb_wire_expect(struct sb_wire *w, uint8_t type, const uint8_t **out, size_t *len, struct sb_error *err)
+sb_wire_expect(struct sb_wire *w, uint8_t type, const uint8_t **out, size_t *len,
+	struct sb_error *err)
 {
 	uint8_t got;
 	int r = sb_wire_recv(w, &got, out, len, err);
@@ -535,13 +543,15 @@ sb_wire_expect(struct sb_wire *w, uint8_t type, const uint8_t **out, size_t *len
 	if (r < 0)
 		return r;
 	if (got != type)
-		return sb_fail(err, SB_E_PROTO, "the far side sent message %u where %u must come", got, type);
+		return sb_fail(err, SB_E_PROTO, "the far side sent message %u where %u must come",
+			got, type);
 	return 0;
 }
 
 /* Blob frame: u8 last; the first one begins with u64 raw length, u64 compressed length. */
 int
-sb_wire_send_blob(struct sb_wire *w, uint8_t type, const void *data, size_t len, struct sb_error *err)
+sb_wire_send_blob(struct sb_wire *w, uint8_t type, const void *data, size_t len,
+	struct sb_error *err)
 {
 	size_t bound = ZSTD_compressBound(len);
 	sb_autofree uint8_t *z = malloc(bound + 16);
@@ -552,7 +562,8 @@ sb_wire_send_blob(struct sb_wire *w, uint8_t type, const void *data, size_t len,
 		return sb_fail(err, SB_E_NOMEM, "blob of %zu bytes: out of memory", len);
 	n = ZSTD_compress(z + 16, bound, data, len, 3);
 	if (ZSTD_isError(n))
-		return sb_fail(err, SB_E_NOMEM, "compress %zu bytes: %s", len, ZSTD_getErrorName(n));
+		return sb_fail(err, SB_E_NOMEM, "compress %zu bytes: %s", len,
+			ZSTD_getErrorName(n));
 	for (int i = 0; i < 8; i++) {
 		z[i] = (uint8_t)((uint64_t)len >> (8 * i));
 		z[8 + i] = (uint8_t)((uint64_t)n >> (8 * i));
@@ -569,8 +580,8 @@ sb_wire_send_blob(struct sb_wire *w, uint8_t type, const void *data, size_t len,
 }
 
 int
-sb_wire_recv_blob(struct sb_wire *w, uint8_t type, const uint8_t *first, size_t first_len, size_t max,
-	struct sb_buf *out, struct sb_error *err)
+sb_wire_recv_blob(struct sb_wire *w, uint8_t type, const uint8_t *first, size_t first_len,
+	size_t max, struct sb_buf *out, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf z = { 0 };
 	const uint8_t *p = first;
@@ -588,7 +599,8 @@ sb_wire_recv_blob(struct sb_wire *w, uint8_t type, const uint8_t *first, size_t 
 		sb_buf_add(&z, p + 1, len - 1);
 		r = sb_buf_check(&z, "blob from the far side", err);
 		if (r == SB_E_FULL)
-			return sb_fail(err, SB_E_LIMIT, "the far side sent a blob of more than %zu bytes", max);
+			return sb_fail(err, SB_E_LIMIT,
+				"the far side sent a blob of more than %zu bytes", max);
 		if (r < 0)
 			return r;
 		if (!last) {
@@ -603,7 +615,8 @@ sb_wire_recv_blob(struct sb_wire *w, uint8_t type, const uint8_t *first, size_t 
 	if (c.bad || packed != sb_cursor_left(&c))
 		return sb_fail(err, SB_E_PROTO, "the far side sent a damaged blob");
 	if (raw > max)
-		return sb_fail(err, SB_E_LIMIT, "the far side sent a blob of %llu bytes, the limit is %zu",
+		return sb_fail(err, SB_E_LIMIT,
+			"the far side sent a blob of %llu bytes, the limit is %zu",
 			(unsigned long long)raw, max);
 	sb_buf_init(out, max);
 	if (!sb_buf_reserve(out, raw))
@@ -650,8 +663,8 @@ sb_wire_skip_to(struct sb_wire *w, const char *marker, size_t max, struct sb_err
 		dropped += w->in_end - w->in_start - (len - 1);
 		w->in_start = w->in_end - (len - 1);
 		if (dropped > max)
-			return sb_fail(err, SB_E_PROTO, "the far side printed %zu bytes, none of them a greeting",
-				dropped);
+			return sb_fail(err, SB_E_PROTO,
+				"the far side printed %zu bytes, none of them a greeting", dropped);
 	}
 }
 

@@ -46,7 +46,7 @@ seconds_of(int who)
 
 	(void)getrusage((__rusage_who_t)who, &u);
 	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+		(double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
 static double
@@ -66,9 +66,9 @@ die(const char *what, const struct sb_error *err)
 static void
 make_corpus(void)
 {
-	static const char *const words[] = {"static", "int", "return", "struct", "(void)",
-	        "for (", "if (", " = ", ";\n\t", "->", "NULL", "buffer", "length",
-	        "error", "0x", "*/\n", "/* ", "const", "{\n", "}\n"};
+	static const char *const words[] = { "static", "int", "return", "struct", "(void)", "for (",
+		"if (", " = ", ";\n\t", "->", "NULL", "buffer", "length", "error", "0x", "*/\n",
+		"/* ", "const", "{\n", "}\n" };
 	uint32_t x = 1;
 	size_t at = 0;
 
@@ -78,11 +78,11 @@ make_corpus(void)
 	while (at < CORPUS) {
 		x = x * 1664525u + 1013904223u;
 		if ((x >> 28) == 0)
-			at += (size_t)snprintf(
-			        (char *)corpus + at, 16, "name_%x", x >> 12 & 0xffff);
+			at += (size_t)snprintf((char *)corpus + at, 16, "name_%x",
+				x >> 12 & 0xffff);
 		else
-			at += (size_t)snprintf(
-			        (char *)corpus + at, 16, "%s ", words[(x >> 16) % 20]);
+			at += (size_t)snprintf((char *)corpus + at, 16, "%s ",
+				words[(x >> 16) % 20]);
 	}
 }
 
@@ -102,8 +102,8 @@ struct blocks {
 };
 
 static int
-take_block(enum sb_pack_codec codec, size_t raw_len, const void *data, size_t len,
-        void *arg, struct sb_error *err)
+take_block(enum sb_pack_codec codec, size_t raw_len, const void *data, size_t len, void *arg,
+	struct sb_error *err)
 {
 	struct blocks *b = arg;
 
@@ -111,7 +111,7 @@ take_block(enum sb_pack_codec codec, size_t raw_len, const void *data, size_t le
 	b->wire += len;
 	b->stored += codec == SB_PACK_STORED;
 	if (b->keep) {
-		struct block o = {codec, raw_len, len, malloc(len)};
+		struct block o = { codec, raw_len, len, malloc(len) };
 
 		if (!o.data)
 			return sb_fail(err, SB_E_NOMEM, "out of memory");
@@ -123,8 +123,8 @@ take_block(enum sb_pack_codec codec, size_t raw_len, const void *data, size_t le
 }
 
 static int
-give_block(enum sb_pack_codec *codec, size_t *raw_len, const void **data, size_t *len,
-        void *arg, struct sb_error *err)
+give_block(enum sb_pack_codec *codec, size_t *raw_len, const void **data, size_t *len, void *arg,
+	struct sb_error *err)
 {
 	struct blocks *b = arg;
 
@@ -141,7 +141,7 @@ give_block(enum sb_pack_codec *codec, size_t *raw_len, const void **data, size_t
 static void
 read_stream(struct blocks *b)
 {
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	struct sb_packr *r = sb_packr_new(give_block, b, &err);
 	struct sb_pack_entry e;
 	const void *p;
@@ -156,15 +156,15 @@ read_stream(struct blocks *b)
 	c = cpu() - c;
 	sb_packr_free(r);
 	(void)printf("  read: %.0f ns an entry, %.0f MB/s\n", c / FILES * 1e9,
-	        (double)b->raw / c / 1e6);
+		(double)b->raw / c / 1e6);
 }
 
 static void
 stream(const char *what, int level, bool keep)
 {
-	struct blocks b = {.keep = keep, .v = calloc(20000, sizeof(struct block))};
+	struct blocks b = { .keep = keep, .v = calloc(20000, sizeof(struct block)) };
 	struct sb_packw_opts o = SB_PACKW_OPTS_INIT;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	struct sb_packw *w;
 	double c = cpu(), t = wall(), own = seconds_of(RUSAGE_THREAD);
 
@@ -174,25 +174,22 @@ stream(const char *what, int level, bool keep)
 	w = sb_packw_new(&o, &err);
 	for (int i = 0; w && i < FILES; i++) {
 		char path[64];
-		struct sb_pack_entry e = {
-		        .path = path, .size = FILE_LEN, .file_size = FILE_LEN};
+		struct sb_pack_entry e = { .path = path, .size = FILE_LEN, .file_size = FILE_LEN };
 		const uint8_t *d = corpus + (size_t)i * FILE_LEN % (CORPUS - FILE_LEN);
 
-		(void)snprintf(
-		        path, sizeof path, "source/part%03d/file%05d.c", i / 100, i);
-		if (sb_packw_begin(w, &e, &err) < 0 ||
-		        sb_packw_data(w, d, FILE_LEN, &err) < 0 ||
-		        sb_packw_end(w, &err) < 0)
+		(void)snprintf(path, sizeof path, "source/part%03d/file%05d.c", i / 100, i);
+		if (sb_packw_begin(w, &e, &err) < 0 || sb_packw_data(w, d, FILE_LEN, &err) < 0 ||
+			sb_packw_end(w, &err) < 0)
 			die("write", &err);
 	}
 	if (!w || sb_packw_finish(w, &err) < 0)
 		die("write", &err);
 	own = seconds_of(RUSAGE_THREAD) - own;
 	(void)printf("%s: %.3f s cpu, %.3f s wall, feeding thread %.0f ns an entry; %.0f "
-	             "MB -> %.0f MB, %zu of %zu blocks "
-	             "stored\n",
-	        what, cpu() - c, wall() - t, own / FILES * 1e9, (double)b.raw / 1e6,
-	        (double)b.wire / 1e6, b.stored, b.n);
+		     "MB -> %.0f MB, %zu of %zu blocks "
+		     "stored\n",
+		what, cpu() - c, wall() - t, own / FILES * 1e9, (double)b.raw / 1e6,
+		(double)b.wire / 1e6, b.stored, b.n);
 	sb_packw_free(w);
 	if (keep)
 		read_stream(&b);
@@ -221,7 +218,7 @@ look_up(struct sb_store *s, const char *what, int step)
 		double before = cpu();
 		size_t len = content(i * step % FILES, data);
 		struct sb_digest d = sb_digest_of(data, len);
-		struct sb_error err = {0};
+		struct sb_error err = { 0 };
 		sb_auto(sb_buf) struct sb_buf got;
 
 		spent += cpu() - before;
@@ -229,7 +226,7 @@ look_up(struct sb_store *s, const char *what, int step)
 			die("get", &err);
 	}
 	(void)printf("  get %d %s: %.1f ms cpu, %.1f ms wall\n", GETS, what,
-	        (cpu() - c - spent) * 1e3, (wall() - t) * 1e3);
+		(cpu() - c - spent) * 1e3, (wall() - t) * 1e3);
 }
 
 static void
@@ -237,7 +234,7 @@ store(void)
 {
 	char path[] = "/tmp/sb-bench-codec-XXXXXX";
 	static uint8_t data[FILE_LEN];
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	int dir = mkdtemp(path) ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	int tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct sb_store *s = sb_store_open(dir, NULL, &err);
@@ -252,16 +249,15 @@ store(void)
 	}
 	if (!s || sb_store_flush(s, NULL, NULL, &err) < 0)
 		die("store", &err);
-	(void)printf("store: add %d files %.3f s cpu, %.0f MB on disk\n", FILES,
-	        cpu() - c, (double)sb_store_bytes(s) / 1e6);
+	(void)printf("store: add %d files %.3f s cpu, %.0f MB on disk\n", FILES, cpu() - c,
+		(double)sb_store_bytes(s) / 1e6);
 	sb_store_free(s);
 	c = cpu();
 	t = wall();
 	s = sb_store_open(dir, NULL, &err);
 	if (!s)
 		die("open", &err);
-	(void)printf("  open: %.1f ms cpu, %.1f ms wall\n", (cpu() - c) * 1e3,
-	        (wall() - t) * 1e3);
+	(void)printf("  open: %.1f ms cpu, %.1f ms wall\n", (cpu() - c) * 1e3, (wall() - t) * 1e3);
 	look_up(s, "scattered", 97 * 103);
 	look_up(s, "in order", 1);
 	sb_store_free(s);
@@ -292,7 +288,7 @@ patch(size_t len, int rounds)
 {
 	sb_autofree uint8_t *new = malloc(len + 100), *back = malloc(len + 100);
 	size_t n = new ? edited(len, new) : 0;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	double c = cpu(), made;
 	sb_auto(sb_buf) struct sb_buf p;
 
@@ -307,9 +303,8 @@ patch(size_t len, int rounds)
 	for (int i = 0; i < rounds; i++)
 		if (sb_patch_apply(corpus, len, p.data, p.len, back, n, &err) < 0)
 			die("patch", &err);
-	(void)printf(
-	        "patch of %zu bytes, 10 edits: %zu bytes, make %.0f us, apply %.0f us\n",
-	        n, p.len, made / rounds * 1e6, (cpu() - c) / rounds * 1e6);
+	(void)printf("patch of %zu bytes, 10 edits: %zu bytes, make %.0f us, apply %.0f us\n", n,
+		p.len, made / rounds * 1e6, (cpu() - c) / rounds * 1e6);
 }
 
 static int
@@ -335,10 +330,9 @@ delta(size_t len)
 {
 	sb_autofree uint8_t *new = malloc(len + 100);
 	size_t n = new ? edited(len, new) : 0;
-	sb_autoclose int a = memfd_create("old", MFD_CLOEXEC),
-	                 b = memfd_create("new", MFD_CLOEXEC);
+	sb_autoclose int a = memfd_create("old", MFD_CLOEXEC), b = memfd_create("new", MFD_CLOEXEC);
 	struct sb_delta_budget budget = SB_DELTA_BUDGET_INIT;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	struct sb_cursor from;
 	double t[4];
 	sb_auto(sb_buf) struct sb_buf sig, d, back;
@@ -346,8 +340,7 @@ delta(size_t len)
 	sb_buf_init(&sig, 1 << 28);
 	sb_buf_init(&d, 1 << 28);
 	sb_buf_init(&back, 1 << 28);
-	if (pwrite(a, corpus, len, 0) != (ssize_t)len ||
-	        pwrite(b, new, n, 0) != (ssize_t)n)
+	if (pwrite(a, corpus, len, 0) != (ssize_t)len || pwrite(b, new, n, 0) != (ssize_t)n)
 		exit(1);
 	t[0] = cpu();
 	if (sb_delta_sign(a, len, &sig, NULL, &err) < 0)
@@ -361,10 +354,9 @@ delta(size_t len)
 		die("apply", &err);
 	t[3] = cpu();
 	(void)printf("delta of %zu bytes, 10 edits: signature %zu, delta %zu bytes; sign "
-	             "%.2f ms, make %.2f ms, apply %.2f "
-	             "ms\n",
-	        n, sig.len, d.len, (t[1] - t[0]) * 1e3, (t[2] - t[1]) * 1e3,
-	        (t[3] - t[2]) * 1e3);
+		     "%.2f ms, make %.2f ms, apply %.2f "
+		     "ms\n",
+		n, sig.len, d.len, (t[1] - t[0]) * 1e3, (t[2] - t[1]) * 1e3, (t[3] - t[2]) * 1e3);
 }
 
 int

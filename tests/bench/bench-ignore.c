@@ -41,16 +41,14 @@ static int dir_of[FILES];
 static void
 make_paths(void)
 {
-	static const char *const ends[] = { ".c", ".h", ".py", ".o", ".js", ".txt",
-		".pyc", "" };
+	static const char *const ends[] = { ".c", ".h", ".py", ".o", ".js", ".txt", ".pyc", "" };
 
 	for (int i = 0; i < DIRS; i++)
-		(void)snprintf(
-			dirs[i], sizeof dirs[i], "source/module%d/part%d", i % 60, i);
+		(void)snprintf(dirs[i], sizeof dirs[i], "source/module%d/part%d", i % 60, i);
 	for (int i = 0; i < FILES; i++) {
 		dir_of[i] = i / (FILES / DIRS + 1);
-		(void)snprintf(files[i], sizeof files[i], "%s/some_name_%d%s",
-			dirs[dir_of[i]], i, ends[i % 8]);
+		(void)snprintf(files[i], sizeof files[i], "%s/some_name_%d%s", dirs[dir_of[i]], i,
+			ends[i % 8]);
 	}
 }
 
@@ -95,15 +93,15 @@ main(void)
 	double t;
 
 	make_paths();
-	if (!r || sb_rules_add_file(r, SB_RULES_GITIGNORE, "", patterns,
-			  sizeof patterns - 1, &err) < 0) {
+	if (!r ||
+		sb_rules_add_file(r, SB_RULES_GITIGNORE, "", patterns, sizeof patterns - 1, &err) <
+			0) {
 		(void)fprintf(stderr, "bench-ignore: %s\n", err.msg);
 		return 1;
 	}
 	measure("30 patterns of one ignore file", r);
 	for (int i = 0; i < DIRS; i += 4)
-		if (sb_rules_add_file(
-			    r, SB_RULES_GITIGNORE, dirs[i], "*.tmp\n/x\n", 9, &err) < 0)
+		if (sb_rules_add_file(r, SB_RULES_GITIGNORE, dirs[i], "*.tmp\n/x\n", 9, &err) < 0)
 			return 1;
 	measure("the same, 1000 nested ignore files", r);
 	sb_rules_free(r);

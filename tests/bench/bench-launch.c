@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench-launch WORK SSHD USER PORT: how long 1 KiB takes to `cat` and back, one at a time, through the local launcher, the SSH
- * launcher and the ssh program itself with the keys of the server in the folder SSHD. Prints the 10th, 50th and 95th percentile in microseconds: of
- * a machine with other work the first says most.
+ * bench-launch WORK SSHD USER PORT: how long 1 KiB takes to `cat` and back, one at a time, through
+ * the local launcher, the SSH launcher and the ssh program itself with the keys of the server in
+ * the folder SSHD. Prints the 10th, 50th and 95th percentile in microseconds: of a machine with
+ * other work the first says most.
  */
 #include "config.h"
 
@@ -89,8 +90,9 @@ measure(struct way *ways, size_t n)
 		const int64_t *t = ways[k].took;
 
 		qsort(ways[k].took, ROUNDS, sizeof *t, by_size);
-		(void)printf("%-14s p10 %7.1f us   median %7.1f us   p95 %7.1f us\n", ways[k].name, (double)t[ROUNDS / 10] / 1000,
-			(double)t[ROUNDS / 2] / 1000, (double)t[ROUNDS * 95 / 100] / 1000);
+		(void)printf("%-14s p10 %7.1f us   median %7.1f us   p95 %7.1f us\n", ways[k].name,
+			(double)t[ROUNDS / 10] / 1000, (double)t[ROUNDS / 2] / 1000,
+			(double)t[ROUNDS * 95 / 100] / 1000);
 	}
 }
 
@@ -105,7 +107,8 @@ open_launcher(struct way *w, enum sb_backend backend, const char *work, const ch
 
 	w->reg = sb_registry_builtin(NULL, NULL);
 	w->p = sb_registry_get(w->reg, backend, &err);
-	if (!w->p || sb_sandbox_id_new(id, &err) < 0 || sb_profile_default(backend, NULL, &w->profile, &err) < 0 ||
+	if (!w->p || sb_sandbox_id_new(id, &err) < 0 ||
+		sb_profile_default(backend, NULL, &w->profile, &err) < 0 ||
 		sb_texts_copy(options, &w->profile.options, &err) < 0)
 		die("provider", &err);
 	w->profile.sync_mode = SB_SYNC_MODE_NONE;
@@ -140,7 +143,8 @@ open_ssh(struct way *w, const char *sshd, const char *user, const char *port)
 	sb_autofree char *known = sb_str_printf("UserKnownHostsFile=%s/known_hosts", sshd);
 	sb_autofree char *key = sb_str_printf("%s/id_ed25519", sshd);
 	sb_autofree char *to = sb_str_printf("%s@127.0.0.1", user);
-	const char *argv[] = { "ssh", "-F", "/dev/null", "-o", known, "-i", key, "-p", port, to, "cat", NULL };
+	const char *argv[] = { "ssh", "-F", "/dev/null", "-o", known, "-i", key, "-p", port, to,
+		"cat", NULL };
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
 	struct sb_error err = { 0 };
 
@@ -159,7 +163,8 @@ main(int argc, char **argv)
 {
 	static struct way ways[3];
 	char port[40], user[120], identity[300], known[300];
-	const char *options[] = { "host=127.0.0.1", port, user, identity, known, "config=/dev/null", NULL };
+	const char *options[] = { "host=127.0.0.1", port, user, identity, known, "config=/dev/null",
+		NULL };
 
 	if (argc != 5) {
 		(void)fprintf(stderr, "bench-launch WORK SSHD USER PORT\n");

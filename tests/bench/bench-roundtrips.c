@@ -14,8 +14,9 @@
 
 /*
  * bench-roundtrips ENDPOINT KEY KNOWN_HOSTS SOURCE STATE
- * Times the steps whose cost is round trips; roundtrips.sh runs it over links of 0 and 200 ms. Prints "STEP MILLISECONDS ANSWERS", where ANSWERS is
- * how often the protocol waited for the agent (what sb_sync_result calls round_trips).
+ * Times the steps whose cost is round trips; roundtrips.sh runs it over links of 0 and 200 ms.
+ * Prints "STEP MILLISECONDS ANSWERS", where ANSWERS is how often the protocol waited for the agent
+ * (what sb_sync_result calls round_trips).
  */
 static int64_t begun;
 
@@ -68,7 +69,9 @@ edit(char **argv, const char *text)
 	sb_autofree char *path = sb_str_printf("%s/edited", argv[4]);
 	struct sb_error err = { 0 };
 
-	return path && sb_file_replace(AT_FDCWD, path, text, strlen(text), 0644, &err) == 0 ? 0 : give_up("edit", &err);
+	return path && sb_file_replace(AT_FDCWD, path, text, strlen(text), 0644, &err) == 0 ?
+		0 :
+		give_up("edit", &err);
 }
 
 int
@@ -80,7 +83,8 @@ main(int argc, char **argv)
 	int r;
 
 	if (argc != 6) {
-		(void)fprintf(stderr, "usage: bench-roundtrips ENDPOINT KEY KNOWN_HOSTS SOURCE STATE\n");
+		(void)fprintf(stderr,
+			"usage: bench-roundtrips ENDPOINT KEY KNOWN_HOSTS SOURCE STATE\n");
 		return 2;
 	}
 	(void)signal(SIGPIPE, SIG_IGN);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Load on a unix socket: bench-rpc SOCKET METHOD JSON CLIENTS RATE SECONDS. CLIENTS connections stay open. With RATE 0
- * each sends its next request as soon as it has its answer; else requests are due at RATE a second, spread over
- * the clients, and their time counts from when they were due, sent late or not. ######## in JSON is another number in each request. Prints requests, errors, requests a
- * second and percentiles of the time in milliseconds, as one line of JSON.
+ * Load on a unix socket: bench-rpc SOCKET METHOD JSON CLIENTS RATE SECONDS. CLIENTS connections
+ * stay open. With RATE 0 each sends its next request as soon as it has its answer; else requests
+ * are due at RATE a second, spread over the clients, and their time counts from when they were due,
+ * sent late or not. ######## in JSON is another number in each request. Prints requests, errors,
+ * requests a second and percentiles of the time in milliseconds, as one line of JSON.
  */
 #include "config.h"
 
@@ -25,7 +26,7 @@
 struct client {
 	int fd;
 	bool busy;
-	int64_t due;   /* of the request under way, or of the next */
+	int64_t due; /* of the request under way, or of the next */
 	size_t got;
 	char answer[ANSWER_MAX];
 };
@@ -34,7 +35,7 @@ static struct client *clients;
 static size_t n_clients;
 static char request[65536];
 static size_t request_len;
-static char *place; /* of the number in it */
+static char *place;         /* of the number in it */
 static int64_t interval_ns; /* between two requests of one client, 0: none */
 static uint32_t *times_us;
 static size_t n_times, max_times, errors;
@@ -118,7 +119,8 @@ connect_all(const char *path, int ep)
 		struct epoll_event ev = { .events = EPOLLIN, .data.u64 = i };
 
 		clients[i].fd = socket(AF_UNIX, SOCK_STREAM, 0);
-		if (clients[i].fd < 0 || connect(clients[i].fd, (const struct sockaddr *)&a, sizeof a) < 0)
+		if (clients[i].fd < 0 ||
+			connect(clients[i].fd, (const struct sockaddr *)&a, sizeof a) < 0)
 			die(path);
 		(void)epoll_ctl(ep, EPOLL_CTL_ADD, clients[i].fd, &ev);
 	}
@@ -184,8 +186,10 @@ main(int argc, char **argv)
 	if (!clients || !times_us || ep < 0)
 		die("memory");
 	request_len = (size_t)snprintf(request, sizeof request,
-		"POST /rpc.v1.SandboxService/%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-		"Content-Length: %zu\r\n\r\n%s", argv[2], strlen(argv[3]), argv[3]);
+		"POST /rpc.v1.SandboxService/%s HTTP/1.1\r\nHost: x\r\nContent-Type: "
+		"application/json\r\n"
+		"Content-Length: %zu\r\n\r\n%s",
+		argv[2], strlen(argv[3]), argv[3]);
 	place = strstr(request, "########");
 	/* Wake-ups at the very moment, not 50 microseconds later. */
 	(void)prctl(PR_SET_TIMERSLACK, 1);
@@ -201,9 +205,10 @@ main(int argc, char **argv)
 	}
 	run(ep, start + (int64_t)(seconds * 1e9));
 	qsort(times_us, n_times, sizeof *times_us, by_value);
-	(void)printf("{\"clients\":%zu,\"rate\":%.0f,\"requests\":%zu,\"errors\":%zu,\"per_second\":%.0f,"
+	(void)printf("{\"clients\":%zu,\"rate\":%.0f,\"requests\":%zu,\"errors\":%zu,\"per_"
+		     "second\":%.0f,"
 		     "\"p50_ms\":%.3f,\"p90_ms\":%.3f,\"p99_ms\":%.3f,\"max_ms\":%.3f}\n",
-		n_clients, rate, n_times, errors, (double)n_times / seconds, percentile(0.5), percentile(0.9),
-		percentile(0.99), percentile(1));
+		n_clients, rate, n_times, errors, (double)n_times / seconds, percentile(0.5),
+		percentile(0.9), percentile(0.99), percentile(1));
 	return errors > 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long scans of a tree take and what they hold: bench-scan DIR [JOBS]. Prints a cold scan (everything hashed),
- * saving and loading of the cache, and warm scans with it. The cache file is made in the current directory.
+ * How long scans of a tree take and what they hold: bench-scan DIR [JOBS]. Prints a cold scan
+ * (everything hashed), saving and loading of the cache, and warm scans with it. The cache file is
+ * made in the current directory.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -73,10 +74,13 @@ scan(int fd, const struct sb_manifest *cache, unsigned jobs, const char *what, s
 	}
 	t = now() - t;
 	used = cpu() - used;
-	printf("%-6s %8.3f s (%.3f s of processor)  %llu entries, %llu hashed, %.1f MB, %zu skipped; +%.1f MiB (%.0f bytes an entry), "
-	       "peak %.1f MiB\n", what, t, used, (unsigned long long)out->manifest->count,
-		(unsigned long long)out->hashed_files, (double)out->hashed_bytes / 1e6, out->n_skipped,
-		resident() - rss, (resident() - rss) * (1 << 20) / (double)(out->manifest->count + 1), peak());
+	printf("%-6s %8.3f s (%.3f s of processor)  %llu entries, %llu hashed, %.1f MB, %zu "
+	       "skipped; +%.1f MiB (%.0f bytes an entry), "
+	       "peak %.1f MiB\n",
+		what, t, used, (unsigned long long)out->manifest->count,
+		(unsigned long long)out->hashed_files, (double)out->hashed_bytes / 1e6,
+		out->n_skipped, resident() - rss,
+		(resident() - rss) * (1 << 20) / (double)(out->manifest->count + 1), peak());
 	return 0;
 }
 

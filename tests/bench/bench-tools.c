@@ -17,8 +17,9 @@
 #include <sb/host-exec.h>
 
 /*
- * bench-tools DIR [FILES]: how fast the tools of a host are, beside the programs they stand for, in one run. Prints one line a figure:
- * name, our median, theirs, the ratio. DIR is made, filled and removed.
+ * bench-tools DIR [FILES]: how fast the tools of a host are, beside the programs they stand for, in
+ * one run. Prints one line a figure: name, our median, theirs, the ratio. DIR is made, filled and
+ * removed.
  */
 #define CLIENTS 100
 #define CALLS 200
@@ -86,7 +87,8 @@ command(const char *const *argv)
 static void
 line(const char *name, double ours, const char *what, double theirs)
 {
-	(void)printf("%-28s %9.3f ms   %-22s %9.3f ms   ratio %.2f\n", name, ours, what, theirs, ours / theirs);
+	(void)printf("%-28s %9.3f ms   %-22s %9.3f ms   ratio %.2f\n", name, ours, what, theirs,
+		ours / theirs);
 }
 
 struct client {
@@ -132,7 +134,8 @@ bench_grep(struct sb_host *h, const char *workspace)
 
 	for (int i = 0; i < ROUNDS; i++) {
 		theirs[i] = command(argv);
-		ours[i] = call(h, "grep", "{\"pattern\":\"needle-in-hay\",\"literal\":true,\"max_results\":1000}");
+		ours[i] = call(h, "grep",
+			"{\"pattern\":\"needle-in-hay\",\"literal\":true,\"max_results\":1000}");
 	}
 	line("grep, literal", median(ours, ROUNDS), "grep -rF", median(theirs, ROUNDS));
 }
@@ -143,11 +146,12 @@ bench_gvisor(struct sb_host *h, const char *state)
 {
 	sb_autofree char *root = sb_str_printf("--root=%s/bench-runsc", state);
 	sb_autofree char *bundle = sb_str_printf("--bundle=%s/box-gvisor/bench", state);
-	const char *const run[] = { "runsc", root, "--platform=ptrace", "--network=none", "--ignore-cgroups", "run", "--detach", bundle,
-		"bench-box", NULL };
-	const char *const exec[] = { "runsc", root, "--platform=ptrace", "--network=none", "--ignore-cgroups", "exec", "bench-box",
-		"/bin/bash", "-c", "true", NULL };
-	const char *const once[] = { "runsc", root, "--platform=ptrace", "--network=none", "--ignore-cgroups", "do", "/bin/true", NULL };
+	const char *const run[] = { "runsc", root, "--platform=ptrace", "--network=none",
+		"--ignore-cgroups", "run", "--detach", bundle, "bench-box", NULL };
+	const char *const exec[] = { "runsc", root, "--platform=ptrace", "--network=none",
+		"--ignore-cgroups", "exec", "bench-box", "/bin/bash", "-c", "true", NULL };
+	const char *const once[] = { "runsc", root, "--platform=ptrace", "--network=none",
+		"--ignore-cgroups", "do", "/bin/true", NULL };
 	const char *const delete[] = { "runsc", root, "delete", "--force", "bench-box", NULL };
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
 	double ours[ROUNDS], bare[ROUNDS], whole[ROUNDS];

@@ -51,16 +51,14 @@ walk(int fd)
 
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
-		if (statx(dirfd(d), e->d_name, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS,
-			    &st) < 0) {
+		if (statx(dirfd(d), e->d_name, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &st) < 0) {
 			n = -1;
 			break;
 		}
 		n++;
 		if (!S_ISDIR(st.stx_mode))
 			continue;
-		sub = openat(dirfd(d), e->d_name,
-			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		sub = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (sub < 0) {
 			n = -1;
 		} else {

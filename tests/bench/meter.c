@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 /*
- * meter OUT CMD ARG...    runs CMD and appends one line of JSON to OUT: wall and CPU seconds of it and everything it
- *                         started, the largest resident set of any of those processes, its exit code
+ * meter OUT CMD ARG...    runs CMD and appends one line of JSON to OUT: wall and CPU seconds of it
+ * and everything it started, the largest resident set of any of those processes, its exit code
  * meter --ssh OUT         the same for the command an SSH client asked for (sshd's ForceCommand)
  *
  * It adopts orphans, so that nothing the command leaves behind for others to reap goes uncounted.
@@ -72,8 +72,7 @@ reap(pid_t child, double start, struct use *u)
 		count(u, &ru);
 		if (got == child) {
 			u->wall = now() - start;
-			u->code = WIFEXITED(status) ? WEXITSTATUS(status)
-						    : 128 + WTERMSIG(status);
+			u->code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 			until = now() + 0.2;
 		}
 	}
@@ -111,9 +110,9 @@ main(int argc, char **argv)
 	pid_t child;
 
 	if (argc < 3 || (ssh && !asked)) {
-		(void)fprintf(
-			stderr, ssh ? "meter: no command was asked for\n"
-				    : "usage: meter OUT CMD ARG... | meter --ssh OUT\n");
+		(void)fprintf(stderr,
+			ssh ? "meter: no command was asked for\n" :
+			      "usage: meter OUT CMD ARG... | meter --ssh OUT\n");
 		return 2;
 	}
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);

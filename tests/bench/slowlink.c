@@ -17,13 +17,15 @@
 #include <unistd.h>
 
 /*
- * slowlink TO_PORT RTT_MS MBIT: a relay on 127.0.0.1 that behaves like a longer and thinner wire and counts what passes.
+ * slowlink TO_PORT RTT_MS MBIT: a relay on 127.0.0.1 that behaves like a longer and thinner wire
+ * and counts what passes.
  *
- * Prints the port it listens on. Each direction is one wire that all connections share: a byte leaves when those before it
- * have left (MBIT, 0: at once) and arrives half a round trip later. A connection costs its round trip for SYN and SYN-ACK.
- * At most two bandwidth-delay products (256 KiB at least) are under way in one direction of a connection; then the sender
- * is stopped, as by a full window. Commands on stdin: "stats" prints bytes and connections since the last "reset"; the end
- * of stdin ends the relay. Bytes are TCP payload; headers would add 3 to 4 %.
+ * Prints the port it listens on. Each direction is one wire that all connections share: a byte
+ * leaves when those before it have left (MBIT, 0: at once) and arrives half a round trip later. A
+ * connection costs its round trip for SYN and SYN-ACK. At most two bandwidth-delay products (256
+ * KiB at least) are under way in one direction of a connection; then the sender is stopped, as by a
+ * full window. Commands on stdin: "stats" prints bytes and connections since the last "reset"; the
+ * end of stdin ends the relay. Bytes are TCP payload; headers would add 3 to 4 %.
  */
 enum {
 	MAX_CONNS = 256,
@@ -123,11 +125,15 @@ accept_one(int listener)
 			continue;
 		tune(fd);
 		*c = (struct conn){ .used = true, .client = fd, .server = -1 };
-		/* SYN and SYN-ACK take one round trip; the server's accept sees the ACK half a one later. */
+		/*
+		 * SYN and SYN-ACK take one round trip; the server's accept sees the ACK half a one
+		 * later.
+		 */
 		c->connect_at = t + g.rtt * 1.5;
-		c->up = (struct pipe_end){
-			.from = fd, .to = -1, .wire = &g.up, .not_before = t + g.rtt
-		};
+		c->up = (struct pipe_end){ .from = fd,
+			.to = -1,
+			.wire = &g.up,
+			.not_before = t + g.rtt };
 		c->down = (struct pipe_end){ .from = -1, .to = fd, .wire = &g.down };
 		g.connections++;
 		return;
@@ -149,7 +155,7 @@ call_server(struct conn *c)
 	c->server = c->up.to = c->down.from = fd;
 	tune(fd);
 	return connect(fd, (struct sockaddr *)&a, sizeof a) == 0 &&
-	       fcntl(fd, F_SETFL, O_NONBLOCK) == 0;
+		fcntl(fd, F_SETFL, O_NONBLOCK) == 0;
 }
 
 /* Takes what the sender has and gives it its time of arrival. False: the connection broke. */
@@ -175,8 +181,8 @@ take_in(struct pipe_end *p)
 		if (t < p->not_before)
 			t = p->not_before;
 		if (g.rate > 0) {
-			p->wire->free_at = (p->wire->free_at > t ? p->wire->free_at : t) +
-					   (double)n / g.rate;
+			p->wire->free_at =
+				(p->wire->free_at > t ? p->wire->free_at : t) + (double)n / g.rate;
 			t = p->wire->free_at;
 		}
 		b->next = NULL;
@@ -204,8 +210,7 @@ give_out(struct pipe_end *p, double t)
 			p->done = true;
 		}
 		while (b->sent < b->len) {
-			ssize_t n = send(
-				p->to, b->data + b->sent, b->len - b->sent, MSG_NOSIGNAL);
+			ssize_t n = send(p->to, b->data + b->sent, b->len - b->sent, MSG_NOSIGNAL);
 
 			if (n < 0)
 				return errno == EAGAIN || errno == EINTR;
@@ -220,8 +225,7 @@ give_out(struct pipe_end *p, double t)
 
 /* What this direction waits for. Lowers `*wake` to its next arrival. */
 static void
-wait_for(struct pipe_end *p, struct pollfd *from, struct pollfd *to, double t,
-	double *wake)
+wait_for(struct pipe_end *p, struct pollfd *from, struct pollfd *to, double t, double *wake)
 {
 	if (p->from >= 0 && !p->read_done && p->held < g.window)
 		from->events |= POLLIN;
@@ -294,7 +298,9 @@ run(int listener)
 				wake = c->connect_at;
 			wait_for(&c->up, &fds[n], &fds[n + 1], t, &wake);
 			wait_for(&c->down, &fds[n + 1], &fds[n], t, &wake);
-			/* A descriptor that is done both ways would only wake us with its hang-up. */
+			/*
+			 * A descriptor that is done both ways would only wake us with its hang-up.
+			 */
 			for (int k = 0; k < 2; k++)
 				if (!fds[n + (nfds_t)k].events)
 					fds[n + (nfds_t)k].fd = -1;
@@ -319,8 +325,7 @@ run(int listener)
 static int
 listen_somewhere(void)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET,
-		.sin_addr = { htonl(INADDR_LOOPBACK) } };
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
 	socklen_t len = sizeof a;
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
@@ -353,8 +358,7 @@ main(int argc, char **argv)
 	bdp = g.rate * g.rtt;
 	g.window = 2 * bdp > WINDOW_MIN ? (size_t)(2 * bdp) : WINDOW_MIN;
 	/* A parcel is a millisecond of the wire: its last byte decides when it arrives. */
-	g.chunk = g.rate > 0 && g.rate / 1e3 < BIG_CHUNK ? (size_t)(g.rate / 1e3) + 1
-							 : BIG_CHUNK;
+	g.chunk = g.rate > 0 && g.rate / 1e3 < BIG_CHUNK ? (size_t)(g.rate / 1e3) + 1 : BIG_CHUNK;
 	if (g.rate <= 0) {
 		g.window = 8 << 20;
 		g.chunk = BIG_CHUNK;

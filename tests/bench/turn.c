@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * turn PORT KEY KNOWN-HOSTS NAME LOCAL REMOTE: a session that is open, over one connection that stays. Starts the session (or goes
- * on with it), prints a line; then, for each line on stdin, syncs both ways and prints what that took as a line of JSON. What a
- * daemon does that links the library.
+ * turn PORT KEY KNOWN-HOSTS NAME LOCAL REMOTE: a session that is open, over one connection that
+ * stays. Starts the session (or goes on with it), prints a line; then, for each line on stdin,
+ * syncs both ways and prints what that took as a line of JSON. What a daemon does that links the
+ * library.
  */
 #include "config.h"
 
@@ -45,8 +46,8 @@ fail(const char *what, const struct sb_error *err)
 }
 
 static int
-open_session(const char *const *name_local_remote, const struct sb_sync_opts *o, struct sb_session *s,
-	struct sb_error *err)
+open_session(const char *const *name_local_remote, const struct sb_sync_opts *o,
+	struct sb_session *s, struct sb_error *err)
 {
 	struct sb_session_start how = SB_SESSION_START_INIT;
 	struct sb_sync_result res = { 0 };
@@ -57,8 +58,8 @@ open_session(const char *const *name_local_remote, const struct sb_sync_opts *o,
 	else {
 		how.name = name_local_remote[0];
 		how.owner_pid = getpid();
-		r = sb_session_start(name_local_remote[1], name_local_remote[2], &how, o, SB_SESSION_KEEP_BOTH, s, &res,
-			err);
+		r = sb_session_start(name_local_remote[1], name_local_remote[2], &how, o,
+			SB_SESSION_KEEP_BOTH, s, &res, err);
 	}
 	sb_sync_result_free(&res);
 	return r;
@@ -76,8 +77,9 @@ one_turn(struct sb_session *s, const struct sb_sync_opts *o, struct sb_error *er
 	used = cpu() - used;
 	(void)getrusage(RUSAGE_SELF, &u);
 	if (r == 0)
-		(void)printf("{\"wall\": %.6f, \"cpu_local\": %.6f, \"rss_local_kib\": %ld, \"round_trips\": %" PRIu64
-			     ", \"files_synced\": %" PRIu64 "}\n", begin, used, u.ru_maxrss, res.round_trips, res.files_synced);
+		(void)printf("{\"wall\": %.6f, \"cpu_local\": %.6f, \"rss_local_kib\": %ld, "
+			     "\"round_trips\": %" PRIu64 ", \"files_synced\": %" PRIu64 "}\n",
+			begin, used, u.ru_maxrss, res.round_trips, res.files_synced);
 	(void)fflush(stdout);
 	sb_sync_result_free(&res);
 	return r;

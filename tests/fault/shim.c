@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * LD_PRELOAD library of the fault tests: counts the calls that change the file system in one process of a sync and
- * makes the n-th of them go wrong. Environment:
- *   FAULT_WHO    agent or controller (told apart by the command line; any other process is left alone)
- *   FAULT_N      which call, from 1; 0: only count
- *   FAULT_HOW    kill (in the middle of a write, before anything else), pause, or an errno number
- *   FAULT_SPAN   how many calls fail from there on (errno only), 0: all
+ * LD_PRELOAD library of the fault tests: counts the calls that change the file system in one
+ * process of a sync and makes the n-th of them go wrong. Environment: FAULT_WHO    agent or
+ * controller (told apart by the command line; any other process is left alone) FAULT_N      which
+ * call, from 1; 0: only count FAULT_HOW    kill (in the middle of a write, before anything else),
+ * pause, or an errno number FAULT_SPAN   how many calls fail from there on (errno only), 0: all
  *   FAULT_OPENS  count every open instead of what changes something: for EMFILE
- *   FAULT_LOG    16 bytes: calls counted, calls hit (little-endian u64); then the name of the call that was hit
- *   FAULT_PAUSE  path: PATH.here is made at the n-th call, which waits until PATH.go is there
- *   FAULT_CLOCK  seconds that the wall clock of every process is ahead (or, negative, behind)
+ *   FAULT_LOG    16 bytes: calls counted, calls hit (little-endian u64); then the name of the call
+ * that was hit FAULT_PAUSE  path: PATH.here is made at the n-th call, which waits until PATH.go is
+ * there FAULT_CLOCK  seconds that the wall clock of every process is ahead (or, negative, behind)
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -84,7 +83,8 @@ is_sbsync(void)
 __attribute__((constructor)) static void
 start(void)
 {
-	const char *who = getenv("FAULT_WHO"), *path = getenv("FAULT_LOG"), *v = getenv("FAULT_CLOCK");
+	const char *who = getenv("FAULT_WHO"), *path = getenv("FAULT_LOG"),
+		   *v = getenv("FAULT_CLOCK");
 	long fd;
 	void *p;
 
@@ -96,7 +96,9 @@ start(void)
 	v = getenv("FAULT_SPAN");
 	span = v ? strtoull(v, NULL, 10) : 1;
 	v = getenv("FAULT_HOW");
-	how = !v || strcmp(v, "kill") == 0 ? HOW_KILL : strcmp(v, "pause") == 0 ? HOW_PAUSE : HOW_ERRNO;
+	how = !v || strcmp(v, "kill") == 0 ? HOW_KILL :
+		strcmp(v, "pause") == 0    ? HOW_PAUSE :
+					     HOW_ERRNO;
 	number = v ? (int)strtol(v, NULL, 10) : 0;
 	opens = getenv("FAULT_OPENS") != NULL;
 	pause_path = getenv("FAULT_PAUSE");
@@ -125,7 +127,10 @@ wait_for_go(void)
 		nanosleep(&ts, NULL);
 }
 
-/* Counts one call; true: it must fail, with errno set. A write that is killed has half its bytes out. */
+/*
+ * Counts one call; true: it must fail, with errno set. A write that is killed has half its bytes
+ * out.
+ */
 static bool
 hit(const char *name, int fd, const void *data, size_t len)
 {
@@ -217,7 +222,9 @@ int __openat64_2(int dirfd, const char *path, int flags);
 int
 __openat_2(int dirfd, const char *path, int flags)
 {
-	return open_hit("openat", flags) ? -1 : (int)syscall(SYS_openat, dirfd, path, flags | O_LARGEFILE, 0);
+	return open_hit("openat", flags) ?
+		-1 :
+		(int)syscall(SYS_openat, dirfd, path, flags | O_LARGEFILE, 0);
 }
 
 int
@@ -268,7 +275,9 @@ PWRITE(pwrite64)
 ssize_t
 copy_file_range(int in, off64_t *in_at, int to, off64_t *to_at, size_t len, unsigned flags)
 {
-	return changes("copy_file_range") ? -1 : syscall(SYS_copy_file_range, in, in_at, to, to_at, len, flags);
+	return changes("copy_file_range") ?
+		-1 :
+		syscall(SYS_copy_file_range, in, in_at, to, to_at, len, flags);
 }
 
 #define CHANGE(ret, fn, params, nr, ...) \
@@ -284,14 +293,16 @@ CHANGE(int, renameat, (int fa, const char *a, int fb, const char *b), SYS_rename
 CHANGE(int, unlink, (const char *path), SYS_unlinkat, AT_FDCWD, path, 0)
 CHANGE(int, rmdir, (const char *path), SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR)
 CHANGE(int, unlinkat, (int fd, const char *path, int flags), SYS_unlinkat, fd, path, flags)
-CHANGE(int, linkat, (int fa, const char *a, int fb, const char *b, int flags), SYS_linkat, fa, a, fb, b, flags)
+CHANGE(int, linkat, (int fa, const char *a, int fb, const char *b, int flags), SYS_linkat, fa, a,
+	fb, b, flags)
 CHANGE(int, symlinkat, (const char *to, int fd, const char *path), SYS_symlinkat, to, fd, path)
 CHANGE(int, ftruncate, (int fd, off_t len), SYS_ftruncate, fd, len)
 CHANGE(int, ftruncate64, (int fd, off64_t len), SYS_ftruncate, fd, len)
 CHANGE(int, fchmod, (int fd, mode_t mode), SYS_fchmod, fd, mode)
 CHANGE(int, chmod, (const char *path, mode_t mode), SYS_fchmodat, AT_FDCWD, path, mode)
 CHANGE(int, futimens, (int fd, const struct timespec ts[2]), SYS_utimensat, fd, NULL, ts, 0)
-CHANGE(int, utimensat, (int fd, const char *path, const struct timespec ts[2], int flags), SYS_utimensat, fd, path, ts, flags)
+CHANGE(int, utimensat, (int fd, const char *path, const struct timespec ts[2], int flags),
+	SYS_utimensat, fd, path, ts, flags)
 CHANGE(int, fsync, (int fd), SYS_fsync, fd)
 CHANGE(int, fdatasync, (int fd), SYS_fdatasync, fd)
 CHANGE(int, syncfs, (int fd), SYS_syncfs, fd)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The byte cursor: the first input byte of each round chooses a read. No read leaves the input, a bad
- * cursor stays bad and empty-handed, and every varint that was accepted encodes to the bytes it came from
- * or fewer (overlong middle bytes are allowed).
+ * The byte cursor: the first input byte of each round chooses a read. No read leaves the input, a
+ * bad cursor stays bad and empty-handed, and every varint that was accepted encodes to the bytes it
+ * came from or fewer (overlong middle bytes are allowed).
  */
 #include <string.h>
 

@@ -64,9 +64,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		return 0;
 	fd = memfd_create("basis", MFD_CLOEXEC);
 	FUZZ_CHECK(fd >= 0 && pwrite(fd, basis, basis_len, 0) == (ssize_t)basis_len);
-	delta = (struct bytes){c.p, sb_cursor_left(&c)};
-	r = sb_delta_apply(
-	        fd, basis_len, give, &delta, &budget, count, &total, NULL, NULL);
+	delta = (struct bytes){ c.p, sb_cursor_left(&c) };
+	r = sb_delta_apply(fd, basis_len, give, &delta, &budget, count, &total, NULL, NULL);
 	FUZZ_CHECK(r == 0 || r == SB_E_CORRUPT || r == SB_E_LIMIT);
 	(void)close(fd);
 	return 0;

@@ -47,8 +47,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	uint32_t size;
 	int r;
 	sb_auto(sb_buf) struct sb_buf delta;
-	struct sb_delta_io io = {
-	        .read = give, .read_arg = &new, .write = keep, .write_arg = &delta};
+	struct sb_delta_io io = { .read = give,
+		.read_arg = &new,
+		.write = keep,
+		.write_arg = &delta };
 
 	sb_buf_init(&delta, 1 << 24);
 	sb_cursor_init(&c, data, len);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decoding of lists of changes and applying them. The input is the compact form without its checksum, which is put
- * behind it here. What is accepted comes back the same when encoded again; applied to a manifest it fits, which is
- * then in order and differs from the old one by at most that, or it is refused.
+ * Decoding of lists of changes and applying them. The input is the compact form without its
+ * checksum, which is put behind it here. What is accepted comes back the same when encoded again;
+ * applied to a manifest it fits, which is then in order and differs from the old one by at most
+ * that, or it is refused.
  */
 #include <string.h>
 
@@ -11,7 +12,9 @@
 
 #include "fuzz.h"
 
-static const struct sb_manifest_limits limits = { .max_entries = 100000, .max_depth = 50, .max_bytes = 1 << 20 };
+static const struct sb_manifest_limits limits = { .max_entries = 100000,
+	.max_depth = 50,
+	.max_bytes = 1 << 20 };
 
 static void
 check_again(const struct sb_diff *d)
@@ -26,9 +29,12 @@ check_again(const struct sb_diff *d)
 	for (size_t i = 0; i < d->n; i++) {
 		const struct sb_change *x = &d->v[i], *y = &back.v[i];
 
-		FUZZ_CHECK(strcmp(x->path, y->path) == 0 && x->del == y->del && sb_path_check(x->path, strlen(x->path), NULL) == 0);
-		FUZZ_CHECK(x->del || (x->entry.type == y->entry.type && x->entry.mtime == y->entry.mtime));
-		FUZZ_CHECK(!x->leader == !y->leader && (!x->leader || strcmp(x->leader, y->leader) == 0));
+		FUZZ_CHECK(strcmp(x->path, y->path) == 0 && x->del == y->del &&
+			sb_path_check(x->path, strlen(x->path), NULL) == 0);
+		FUZZ_CHECK(x->del ||
+			(x->entry.type == y->entry.type && x->entry.mtime == y->entry.mtime));
+		FUZZ_CHECK(!x->leader == !y->leader &&
+			(!x->leader || strcmp(x->leader, y->leader) == 0));
 	}
 	sb_diff_free(&back);
 	sb_buf_free(&b);
@@ -38,7 +44,9 @@ static struct sb_manifest *
 sample(void)
 {
 	static const struct sb_entry dir = { .type = SB_ENTRY_DIR, .mode = 0755 };
-	static const struct sb_entry file = { .type = SB_ENTRY_FILE, .mode = 0644, .digest.b = { 1 } };
+	static const struct sb_entry file = { .type = SB_ENTRY_FILE,
+		.mode = 0644,
+		.digest.b = { 1 } };
 	struct sb_manifest *m = sb_manifest_new(NULL);
 
 	FUZZ_CHECK(m);

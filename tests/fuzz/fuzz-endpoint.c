@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Endpoint texts. Whatever is accepted has a path, a host and user that are safe as arguments of another program, and its
- * message-ready form is free of control characters.
+ * Endpoint texts. Whatever is accepted has a path, a host and user that are safe as arguments of
+ * another program, and its message-ready form is free of control characters.
  */
 #include <string.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Escaping for terminals. The first byte is the size of the output. What comes out is a C string within that
- * size, holds no control byte, is valid UTF-8, and undoing the escapes gives a beginning of the input.
+ * Escaping for terminals. The first byte is the size of the output. What comes out is a C string
+ * within that size, holds no control byte, is valid UTF-8, and undoing the escapes gives a
+ * beginning of the input.
  */
 #include <string.h>
 
@@ -79,7 +80,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		return 0;
 	data++;
 	len--;
-	/* Blocks of the exact size, so that the sanitizer sees a byte too many. The 3 are for memcmp in char_len. */
+	/*
+	 * Blocks of the exact size, so that the sanitizer sees a byte too many. The 3 are for
+	 * memcmp in char_len.
+	 */
 	small = calloc(1, size + 1);
 	large = calloc(1, 4 * len + 4);
 	FUZZ_CHECK(small && large);

@@ -60,8 +60,7 @@ decode_rules(const uint8_t *data, size_t size)
 	 * A varint from outside may be longer than it needs to be; nothing else may
 	 * differ.
 	 */
-	FUZZ_CHECK(again.len < size ||
-		   (again.len == size && memcmp(again.data, data, size) == 0));
+	FUZZ_CHECK(again.len < size || (again.len == size && memcmp(again.data, data, size) == 0));
 	for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
 		ask(r, paths[i]);
 }
@@ -81,8 +80,7 @@ parse_rules(const char *data, size_t size)
 	data += len + (nl != NULL);
 	size -= len + (nl != NULL);
 	if (sb_rules_add_file(r, SB_RULES_GITIGNORE, "", data, size, NULL) < 0 ||
-		sb_rules_add_file(r, SB_RULES_SBSYNCIGNORE, "a", data, size / 2, NULL) <
-			0)
+		sb_rules_add_file(r, SB_RULES_SBSYNCIGNORE, "a", data, size / 2, NULL) < 0)
 		return;
 	ask(r, path);
 	for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)

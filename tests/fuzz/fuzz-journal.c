@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A journal that lies in a root, whoever put it there. The first byte: 1 puts right its digest
- * (no mutation would find one), 2 has it replayed in a scratch root too. What is accepted encodes to
- * bytes that decode to the same; a replay never touches what is beside the root and leaves
- * no stage behind that stops the next run.
+ * (no mutation would find one), 2 has it replayed in a scratch root too. What is accepted encodes
+ * to bytes that decode to the same; a replay never touches what is beside the root and leaves no
+ * stage behind that stops the next run.
  */
 #include "config.h"
 
@@ -64,7 +64,9 @@ make_dir(int at, const char *name)
 	return fd;
 }
 
-/* A root as an interrupted commit leaves it: some entries, some staged ones, a link that leads out. */
+/*
+ * A root as an interrupted commit leaves it: some entries, some staged ones, a link that leads out.
+ */
 static int
 make_root(const uint8_t *journal, size_t len)
 {
@@ -92,24 +94,26 @@ static void
 replay(const uint8_t *journal, size_t len)
 {
 	int root = make_root(journal, len), r;
-	sb_auto(sb_buf) struct sb_buf b = {0};
-	struct sb_log log = {0};
-	struct sb_error err = {0};
+	sb_auto(sb_buf) struct sb_buf b = { 0 };
+	struct sb_log log = { 0 };
+	struct sb_error err = { 0 };
 
 	r = sb_commit_recover(root, &log, &err);
 	FUZZ_CHECK(r >= 0 || err.msg[0]);
 	if (r == 1)
-		FUZZ_CHECK(faccessat(root, SB_STAGE_NAME "/" SB_STAGE_JOURNAL, F_OK, AT_SYMLINK_NOFOLLOW) < 0);
+		FUZZ_CHECK(faccessat(root, SB_STAGE_NAME "/" SB_STAGE_JOURNAL, F_OK,
+				   AT_SYMLINK_NOFOLLOW) < 0);
 	/* Once more, as after a crash in the middle. */
 	r = sb_commit_recover(root, &log, &err);
 	FUZZ_CHECK(r >= 0 || err.msg[0]);
 	(void)close(root);
 	sb_buf_init(&b, 0);
-	FUZZ_CHECK(sb_file_read(scratch_fd, "out/canary", 100, &b, NULL) == 0 && b.len == sizeof CANARY &&
-	        memcmp(b.data, CANARY, b.len) == 0);
+	FUZZ_CHECK(sb_file_read(scratch_fd, "out/canary", 100, &b, NULL) == 0 &&
+		b.len == sizeof CANARY && memcmp(b.data, CANARY, b.len) == 0);
 	FUZZ_CHECK(sb_path_remove_tree(scratch_fd, "root", NULL) == 0);
 	/* Nothing else appeared there: only "out" with one file is left. */
-	FUZZ_CHECK(unlinkat(scratch_fd, "out/canary", 0) == 0 && unlinkat(scratch_fd, "out", AT_REMOVEDIR) == 0);
+	FUZZ_CHECK(unlinkat(scratch_fd, "out/canary", 0) == 0 &&
+		unlinkat(scratch_fd, "out", AT_REMOVEDIR) == 0);
 	FUZZ_CHECK(rmdir(scratch) == 0 && mkdir(scratch, 0700) == 0);
 	(void)close(scratch_fd);
 	scratch_fd = open(scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -120,9 +124,9 @@ replay(const uint8_t *journal, size_t len)
 static void
 decode(const uint8_t *p, size_t len)
 {
-	sb_auto(sb_ops) struct sb_ops ops = {0}, again = {0};
-	sb_auto(sb_buf) struct sb_buf once = {0}, twice = {0};
-	struct sb_error err = {0};
+	sb_auto(sb_ops) struct sb_ops ops = { 0 }, again = { 0 };
+	sb_auto(sb_buf) struct sb_buf once = { 0 }, twice = { 0 };
+	struct sb_error err = { 0 };
 	int r = sb_journal_decode(p, len, &ops, &err);
 
 	sb_buf_init(&once, 64u << 20);
@@ -135,7 +139,8 @@ decode(const uint8_t *p, size_t len)
 		const struct sb_op *o = &ops.v[i];
 
 		FUZZ_CHECK(sb_path_check(o->path, strlen(o->path), NULL) == 0);
-		FUZZ_CHECK(!o->from || (*o->from && sb_path_check(o->from, strlen(o->from), NULL) == 0));
+		FUZZ_CHECK(!o->from ||
+			(*o->from && sb_path_check(o->from, strlen(o->from), NULL) == 0));
 	}
 	FUZZ_CHECK(sb_journal_encode(&ops, &once, &err) == 0);
 	FUZZ_CHECK(sb_journal_decode(once.data, once.len, &again, &err) == 0 && again.n == ops.n);

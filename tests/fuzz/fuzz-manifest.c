@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decoding of manifests, whole and of a subtree. The input is the compact form without its checksum, which is put
- * behind it here. What is accepted must keep the rules of a manifest, and must come back the same when encoded again.
+ * Decoding of manifests, whole and of a subtree. The input is the compact form without its
+ * checksum, which is put behind it here. What is accepted must keep the rules of a manifest, and
+ * must come back the same when encoded again.
  */
 #include <string.h>
 
@@ -10,7 +11,9 @@
 
 #include "fuzz.h"
 
-static const struct sb_manifest_limits limits = { .max_entries = 100000, .max_depth = 50, .max_bytes = 1 << 20 };
+static const struct sb_manifest_limits limits = { .max_entries = 100000,
+	.max_depth = 50,
+	.max_bytes = 1 << 20 };
 
 static int
 check_entry(const char *path, size_t len, struct sb_entry *e, void *arg)
@@ -26,7 +29,8 @@ check_entry(const char *path, size_t len, struct sb_entry *e, void *arg)
 		FUZZ_CHECK(strlen(sb_entry_target(e)) == e->size && e->size <= 4095);
 	if (e->type == SB_ENTRY_DIR) {
 		for (uint32_t i = 1; i < e->dir->n; i++)
-			FUZZ_CHECK(strcmp(e->dir->entries[i - 1].name, e->dir->entries[i].name) < 0);
+			FUZZ_CHECK(
+				strcmp(e->dir->entries[i - 1].name, e->dir->entries[i].name) < 0);
 	}
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The option parser: the input is words divided by NUL bytes; the first byte says whether the first operand
- * ends the options. The words are permuted, never lost; a failure is a usage error of one printable line; numbers
- * that are accepted keep to their limits.
+ * The option parser: the input is words divided by NUL bytes; the first byte says whether the first
+ * operand ends the options. The words are permuted, never lost; a failure is a usage error of one
+ * printable line; numbers that are accepted keep to their limits.
  */
 #include <stdbool.h>
 #include <string.h>

@@ -31,8 +31,8 @@ take_u24(struct sb_cursor *c)
 }
 
 static int
-next_block(enum sb_pack_codec *codec, size_t *raw_len, const void **data, size_t *len,
-        void *arg, struct sb_error *err)
+next_block(enum sb_pack_codec *codec, size_t *raw_len, const void **data, size_t *len, void *arg,
+	struct sb_error *err)
 {
 	struct input *in = arg;
 	size_t left = sb_cursor_left(&in->c);
@@ -75,8 +75,8 @@ fix_checksums(uint8_t *p, size_t len)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-	struct input in = {0};
-	struct sb_error err = {0};
+	struct input in = { 0 };
+	struct sb_error err = { 0 };
 	struct sb_pack_entry e;
 	struct sb_packr *r;
 	uint64_t seen = 0;
@@ -99,8 +99,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		const void *p;
 		ssize_t n;
 
-		FUZZ_CHECK(
-		        e.path && e.path[0] && e.path[0] != '/' && !strstr(e.path, "//"));
+		FUZZ_CHECK(e.path && e.path[0] && e.path[0] != '/' && !strstr(e.path, "//"));
 		FUZZ_CHECK(e.kind <= SB_PACK_SPARSE);
 		while ((n = sb_packr_read(r, &p, &err)) > 0) {
 			volatile uint8_t last = ((const uint8_t *)p)[n - 1];

@@ -14,10 +14,10 @@
 
 static void
 apply_one(const uint8_t *base, size_t base_len, const uint8_t *patch, size_t patch_len,
-        size_t new_len)
+	size_t new_len)
 {
 	uint8_t *out = malloc(new_len + 1);
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	int r;
 
 	FUZZ_CHECK(out);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Profiles. What is accepted has words of the contract only, and can be copied; a mistake names its file and line. */
+/*
+ * Profiles. What is accepted has words of the contract only, and can be copied; a mistake names its
+ * file and line.
+ */
 #include "config.h"
 
 #include <stdio.h>
@@ -24,8 +27,10 @@ check_profile(const struct sb_profile *p)
 {
 	sb_auto(sb_profile) struct sb_profile copy = { 0 };
 
-	FUZZ_CHECK(p->name && (unsigned)p->backend < SB_BACKEND_COUNT && (unsigned)p->sync_mode < SB_SYNC_MODE_COUNT);
-	FUZZ_CHECK((unsigned)p->persist < SB_PERSIST_COUNT && (unsigned)p->permissions < SB_PERM_MODE_COUNT);
+	FUZZ_CHECK(p->name && (unsigned)p->backend < SB_BACKEND_COUNT &&
+		(unsigned)p->sync_mode < SB_SYNC_MODE_COUNT);
+	FUZZ_CHECK((unsigned)p->persist < SB_PERSIST_COUNT &&
+		(unsigned)p->permissions < SB_PERM_MODE_COUNT);
 	for (size_t i = 0; p->env && p->env[i]; i++)
 		FUZZ_CHECK(strchr(p->env[i], '='));
 	for (size_t i = 0; i < p->n_hooks; i++)

@@ -16,14 +16,15 @@
 
 #define OUT_MAX (64u << 20)
 
-static const struct sb_manifest_limits limits = {
-        .max_entries = 100000, .max_depth = 100, .max_bytes = 1 << 20};
+static const struct sb_manifest_limits limits = { .max_entries = 100000,
+	.max_depth = 100,
+	.max_bytes = 1 << 20 };
 
 static bool
 bad_peer(int r)
 {
 	return r == SB_E_PROTO || r == SB_E_CORRUPT || r == SB_E_LIMIT || r == SB_E_VERSION ||
-	        r == SB_E_NOMEM;
+		r == SB_E_NOMEM;
 }
 
 static void
@@ -81,7 +82,7 @@ commit_req(const uint8_t *p, size_t len, struct sb_buf *out, struct sb_error *er
 static int
 plan(const uint8_t *p, size_t len, struct sb_buf *out, struct sb_error *err)
 {
-	sb_auto(sb_plan_piece) struct sb_plan_piece m = {0};
+	sb_auto(sb_plan_piece) struct sb_plan_piece m = { 0 };
 	int r = sb_plan_piece_decode(p, len, &limits, &m, err);
 
 	for (size_t i = 0; r == 0 && i < m.diff.n; i++) {
@@ -101,7 +102,7 @@ plan(const uint8_t *p, size_t len, struct sb_buf *out, struct sb_error *err)
 static int
 wants(const uint8_t *p, size_t len, struct sb_buf *out, struct sb_error *err)
 {
-	sb_auto(sb_want_list) struct sb_want_list m = {0};
+	sb_auto(sb_want_list) struct sb_want_list m = { 0 };
 	int r = sb_want_list_decode(p, len, &m, err);
 
 	FUZZ_CHECK(r == 0 || (m.n == 0 && !m.v));
@@ -119,7 +120,7 @@ wants(const uint8_t *p, size_t len, struct sb_buf *out, struct sb_error *err)
 static int
 result(const uint8_t *p, size_t len, struct sb_buf *out, struct sb_error *err)
 {
-	sb_auto(sb_commit_result) struct sb_commit_result m = {0};
+	sb_auto(sb_commit_result) struct sb_commit_result m = { 0 };
 	int r = sb_commit_result_decode(p, len, &m, err);
 
 	FUZZ_CHECK(r == 0 || (m.n_left == 0 && !m.left));
@@ -133,7 +134,7 @@ result(const uint8_t *p, size_t len, struct sb_buf *out, struct sb_error *err)
 static int
 paths(const uint8_t *p, size_t len, struct sb_buf *out, struct sb_error *err)
 {
-	sb_auto(sb_strlist) struct sb_strlist m = {0};
+	sb_auto(sb_strlist) struct sb_strlist m = { 0 };
 	int r = sb_paths_decode(p, len, &m, err);
 
 	if (r == 0)
@@ -151,7 +152,7 @@ listing(const uint8_t *p, size_t len, struct sb_buf *out, struct sb_error *err)
 	sb_cursor_init(&c, p, len);
 	while (r == 0 && sb_cursor_left(&c)) {
 		struct sb_listed m;
-		struct sb_dir dir = {0};
+		struct sb_dir dir = { 0 };
 		sb_autofree char *both = NULL;
 
 		r = sb_listing_take(&c, &m, err);
@@ -176,11 +177,10 @@ listing(const uint8_t *p, size_t len, struct sb_buf *out, struct sb_error *err)
 	return r;
 }
 
-typedef int (*message_fn)(
-        const uint8_t *p, size_t len, struct sb_buf *out, struct sb_error *err);
+typedef int (*message_fn)(const uint8_t *p, size_t len, struct sb_buf *out, struct sb_error *err);
 
-static const message_fn messages[] = {
-        hello, begin, scan_reply, commit_req, plan, wants, result, paths, listing};
+static const message_fn messages[] = { hello, begin, scan_reply, commit_req, plan, wants, result,
+	paths, listing };
 
 /* The changes are length-prefixed and end in a checksum that no mutation would find. */
 static void
@@ -203,8 +203,8 @@ fix_plan(uint8_t *p, size_t len)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-	sb_auto(sb_buf) struct sb_buf once = {0}, twice = {0};
-	struct sb_error err = {0};
+	sb_auto(sb_buf) struct sb_buf once = { 0 }, twice = { 0 };
+	struct sb_error err = { 0 };
 	message_fn fn;
 	uint8_t *copy;
 	int r;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A peer that announces and sends files: plan pieces, entries of the data stream and rows in any order and
- * with any lies, into a receiver on a scratch root, then a commit. The input is a list of actions
- * (`act`). Nothing beside the root is ever touched, nothing of the root changes without a commit, and set-id
- * bits do not come through where they may not.
+ * A peer that announces and sends files: plan pieces, entries of the data stream and rows in any
+ * order and with any lies, into a receiver on a scratch root, then a commit. The input is a list of
+ * actions
+ * (`act`). Nothing beside the root is ever touched, nothing of the root changes without a commit,
+ * and set-id bits do not come through where they may not.
  */
 #include "config.h"
 
@@ -24,14 +25,15 @@
 #define BIG 70000u
 #define ACTIONS_MAX 40u
 
-static const char *const names[] = {"a", "b", "big", "d", "d/new", "d/x", "l", "l/canary", "n", "n/p", "n/p/q", "r",
-        "r/f", "z", "z/deep", "../out/canary"};
+static const char *const names[] = { "a", "b", "big", "d", "d/new", "d/x", "l", "l/canary", "n",
+	"n/p", "n/p/q", "r", "r/f", "z", "z/deep", "../out/canary" };
 
 /* Contents that plans announce and streams bring; the first ones are in the root already. */
 static const struct {
 	size_t len;
 	char fill;
-} bodies[] = {{5, 'a'}, {5, 'b'}, {BIG, 'c'}, {9, 'x'}, {0, 0}, {1, 'n'}, {3000, 'o'}, {1200000, 'p'}};
+} bodies[] = { { 5, 'a' }, { 5, 'b' }, { BIG, 'c' }, { 9, 'x' }, { 0, 0 }, { 1, 'n' },
+	{ 3000, 'o' }, { 1200000, 'p' } };
 
 static struct sb_digest digests[N(bodies)];
 static char *body_bytes;
@@ -77,7 +79,10 @@ set_up(void)
 		digests[i] = sb_digest_of(body(i), bodies[i].len);
 }
 
-/* The root, with a link that leads out, a read-only directory, and what an interrupted transfer left. */
+/*
+ * The root, with a link that leads out, a read-only directory, and what an interrupted transfer
+ * left.
+ */
 static void
 make_root(void)
 {
@@ -94,7 +99,8 @@ make_root(void)
 	put(root, "d/x", body(3), bodies[3].len, 0600);
 	put(root, "r/f", body(0), bodies[0].len, 0400);
 	FUZZ_CHECK(fchmodat(root, "r", 0500, 0) == 0 && symlinkat("../out", root, "l") == 0);
-	k = mkdirat(root, SB_STAGE_NAME, 0700) | mkdirat(root, SB_STAGE_NAME "/" SB_STAGE_NEW, 0700);
+	k = mkdirat(root, SB_STAGE_NAME, 0700) |
+		mkdirat(root, SB_STAGE_NAME "/" SB_STAGE_NEW, 0700);
 	FUZZ_CHECK(k == 0);
 	put(root, SB_STAGE_NAME "/" SB_STAGE_NEW "/f0", body(6), 1500, 0600);
 	put(root, SB_STAGE_NAME "/" SB_STAGE_NEW "/f1", body(6), bodies[6].len, 0600);
@@ -126,7 +132,8 @@ plan_rows(struct run *x, struct sb_diff *d, struct sb_step *steps)
 
 	for (size_t n = 0; n < ROWS_MAX && at < N(names) && sb_cursor_left(&x->c); n++) {
 		uint8_t how = sb_cursor_u8(&x->c), more;
-		struct sb_entry e = {.type = (uint8_t)(1 + (how >> 4 & 3) % 3), .mtime = (int64_t)(how * 1000000007u)};
+		struct sb_entry e = { .type = (uint8_t)(1 + (how >> 4 & 3) % 3),
+			.mtime = (int64_t)(how * 1000000007u) };
 		struct sb_step *s = &steps[d->n];
 		size_t b;
 
@@ -136,7 +143,9 @@ plan_rows(struct run *x, struct sb_diff *d, struct sb_step *steps)
 		more = sb_cursor_u8(&x->c);
 		b = (more >> 3) % N(bodies);
 		s->method = more & 7;
-		s->from = s->method == SB_METHOD_CLONE || s->method == SB_METHOD_MOVE ? names[pick(x, N(names) - 1)] : NULL;
+		s->from = s->method == SB_METHOD_CLONE || s->method == SB_METHOD_MOVE ?
+			names[pick(x, N(names) - 1)] :
+			NULL;
 		e.mode = e.type == SB_ENTRY_LINK ? 0777 : how & 128 ? 07777 : 0644;
 		if (e.type == SB_ENTRY_FILE) {
 			e.size = bodies[b].len;
@@ -146,8 +155,10 @@ plan_rows(struct run *x, struct sb_diff *d, struct sb_step *steps)
 			if (how & 64)
 				e.flags = SB_ENTRY_UNHASHED;
 		}
-		if (sb_diff_add(d, names[at], s->method == SB_METHOD_DELETE, &e, e.type == SB_ENTRY_LINK ? "../out" : NULL,
-		            s->method == SB_METHOD_HARDLINK ? names[pick(x, N(names) - 1)] : NULL, NULL) < 0)
+		if (sb_diff_add(d, names[at], s->method == SB_METHOD_DELETE, &e,
+			    e.type == SB_ENTRY_LINK ? "../out" : NULL,
+			    s->method == SB_METHOD_HARDLINK ? names[pick(x, N(names) - 1)] : NULL,
+			    NULL) < 0)
 			return;
 		if (s->method != SB_METHOD_DELETE)
 			at++;
@@ -158,10 +169,10 @@ static int
 plan(struct run *x)
 {
 	static const struct sb_manifest_limits limits = SB_MANIFEST_LIMITS_INIT;
-	sb_auto(sb_plan_piece) struct sb_plan_piece piece = {0};
-	sb_auto(sb_diff) struct sb_diff d = {0};
-	sb_auto(sb_buf) struct sb_buf b = {0};
-	struct sb_step steps[ROWS_MAX + 1] = {0};
+	sb_auto(sb_plan_piece) struct sb_plan_piece piece = { 0 };
+	sb_auto(sb_diff) struct sb_diff d = { 0 };
+	sb_auto(sb_buf) struct sb_buf b = { 0 };
+	struct sb_step steps[ROWS_MAX + 1] = { 0 };
 	int r;
 
 	sb_buf_init(&b, 1 << 20);
@@ -178,7 +189,8 @@ plan(struct run *x)
 }
 
 static int
-keep_block(enum sb_pack_codec codec, size_t raw_len, const void *data, size_t len, void *arg, struct sb_error *err)
+keep_block(enum sb_pack_codec codec, size_t raw_len, const void *data, size_t len, void *arg,
+	struct sb_error *err)
 {
 	struct sb_buf *b = arg;
 
@@ -189,7 +201,8 @@ keep_block(enum sb_pack_codec codec, size_t raw_len, const void *data, size_t le
 }
 
 static int
-give_block(enum sb_pack_codec *codec, size_t *raw_len, const void **data, size_t *len, void *arg, struct sb_error *err)
+give_block(enum sb_pack_codec *codec, size_t *raw_len, const void **data, size_t *len, void *arg,
+	struct sb_error *err)
 {
 	struct run *x = arg;
 
@@ -209,7 +222,7 @@ write_entry(struct run *x, struct sb_packw *w)
 {
 	uint8_t how = sb_cursor_u8(&x->c);
 	size_t b = pick(x, N(bodies));
-	struct sb_pack_entry e = {.path = names[pick(x, N(names))], .kind = how % 5};
+	struct sb_pack_entry e = { .path = names[pick(x, N(names))], .kind = how % 5 };
 	const void *p = body(b);
 	size_t len = bodies[b].len;
 
@@ -286,8 +299,8 @@ rows(struct run *x)
 static int
 commit(struct run *x)
 {
-	sb_auto(sb_commit_result) struct sb_commit_result res = {0};
-	sb_auto(sb_strlist) struct sb_strlist need = {0};
+	sb_auto(sb_commit_result) struct sb_commit_result res = { 0 };
+	sb_auto(sb_strlist) struct sb_strlist need = { 0 };
 	int r = sb_recv_settle(x->recv, &need, &x->err);
 
 	if (r < 0 || need.n)
@@ -300,7 +313,7 @@ commit(struct run *x)
 static int
 act(struct run *x)
 {
-	sb_auto(sb_strlist) struct sb_strlist need = {0};
+	sb_auto(sb_strlist) struct sb_strlist need = { 0 };
 
 	switch (sb_cursor_u8(&x->c) % 8) {
 	case 0:
@@ -317,26 +330,28 @@ act(struct run *x)
 static bool
 holds(const char *path, size_t b)
 {
-	sb_auto(sb_buf) struct sb_buf got = {0};
+	sb_auto(sb_buf) struct sb_buf got = { 0 };
 
 	sb_buf_init(&got, 0);
-	return sb_file_read(scratch_fd, path, BIG + 1, &got, NULL) == 0 && got.len == bodies[b].len &&
-	        memcmp(got.data, body(b), got.len) == 0;
+	return sb_file_read(scratch_fd, path, BIG + 1, &got, NULL) == 0 &&
+		got.len == bodies[b].len && memcmp(got.data, body(b), got.len) == 0;
 }
 
 static void
 inspect(const struct run *x, bool masked)
 {
-	sb_auto(sb_buf) struct sb_buf b = {0};
+	sb_auto(sb_buf) struct sb_buf b = { 0 };
 	struct stat st;
 
 	sb_buf_init(&b, 0);
-	FUZZ_CHECK(sb_file_read(scratch_fd, "out/canary", 100, &b, NULL) == 0 && b.len == sizeof CANARY &&
-	        memcmp(b.data, CANARY, b.len) == 0);
-	FUZZ_CHECK(fstatat(scratch_fd, "out", &st, 0) == 0 && st.st_nlink <= 2 && (st.st_mode & 0777) == 0700);
+	FUZZ_CHECK(sb_file_read(scratch_fd, "out/canary", 100, &b, NULL) == 0 &&
+		b.len == sizeof CANARY && memcmp(b.data, CANARY, b.len) == 0);
+	FUZZ_CHECK(fstatat(scratch_fd, "out", &st, 0) == 0 && st.st_nlink <= 2 &&
+		(st.st_mode & 0777) == 0700);
 	if (!x->committing)
-		FUZZ_CHECK(holds("root/a", 0) && holds("root/b", 1) && holds("root/big", 2) && holds("root/d/x", 3) &&
-		        holds("root/r/f", 0) && fstatat(scratch_fd, "root/n", &st, AT_SYMLINK_NOFOLLOW) < 0);
+		FUZZ_CHECK(holds("root/a", 0) && holds("root/b", 1) && holds("root/big", 2) &&
+			holds("root/d/x", 3) && holds("root/r/f", 0) &&
+			fstatat(scratch_fd, "root/n", &st, AT_SYMLINK_NOFOLLOW) < 0);
 	for (size_t i = 0; masked && i < N(names) - 1; i++) {
 		char path[64] = "root/";
 
@@ -354,7 +369,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct sb_recv_opts o = SB_RECV_OPTS_INIT;
 	struct sb_stage *stage = NULL;
 	char root[sizeof scratch + 8];
-	struct run x = {0};
+	struct run x = { 0 };
 	bool masked;
 	int r = 0;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a client may send: the first byte says how the rest is wrapped (an envelope, gzip, base64, or plain), then it is
- * a message whose fields are read as every type, and an error answer as a client would take it. Sizes stay
- * within their bounds, mistakes are SB_E_INVAL or SB_E_LIMIT and name themselves, and a token never
- * passes.
+ * What a client may send: the first byte says how the rest is wrapped (an envelope, gzip, base64,
+ * or plain), then it is a message whose fields are read as every type, and an error answer as a
+ * client would take it. Sizes stay within their bounds, mistakes are SB_E_INVAL or SB_E_LIMIT and
+ * name themselves, and a token never passes.
  */
 #include <string.h>
 
@@ -30,7 +30,8 @@ check_error(const struct sb_error *err)
 static void
 read_fields(const json_t *msg)
 {
-	static const char *const names[] = { "SessionID", "Quota", "Labels", "Args", "Params", "a" };
+	static const char *const names[] = { "SessionID", "Quota", "Labels", "Args", "Params",
+		"a" };
 	struct sb_error err = { 0 };
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -85,13 +86,17 @@ take_token(const uint8_t *data, size_t len)
 
 	if (!auth) {
 		auth = sb_rpc_auth_new(NULL);
-		FUZZ_CHECK(auth && sb_rpc_auth_set_key(auth, "0123456789abcdef0123456789abcdef", 32, NULL) == 0);
-		FUZZ_CHECK(sb_rpc_auth_add(auth, "a", SB_RPC_ROLE_ADMIN, NULL, "sbs1.no.such.token", NULL) == 0);
+		FUZZ_CHECK(auth &&
+			sb_rpc_auth_set_key(auth, "0123456789abcdef0123456789abcdef", 32, NULL) ==
+				0);
+		FUZZ_CHECK(sb_rpc_auth_add(auth, "a", SB_RPC_ROLE_ADMIN, NULL, "sbs1.no.such.token",
+				   NULL) == 0);
 	}
 	sb_buf_init(&header, MESSAGE_MAX);
 	sb_buf_add_str(&header, "Bearer sbs1.");
 	sb_buf_add(&header, data, len);
-	FUZZ_CHECK(sb_rpc_auth_check(auth, (const char *)header.data, 1000, &who, NULL) == SB_E_AUTH);
+	FUZZ_CHECK(
+		sb_rpc_auth_check(auth, (const char *)header.data, 1000, &who, NULL) == SB_E_AUTH);
 }
 
 int
@@ -109,7 +114,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	switch (data[0] & 3) {
 	case 0: take_message(data + 1, len - 1); break;
 	case 1:
-		if (sb_rpc_envelope_next(data + 1, len - 1, MESSAGE_MAX, &flags, &msg, &n, &err) > 0) {
+		if (sb_rpc_envelope_next(data + 1, len - 1, MESSAGE_MAX, &flags, &msg, &n, &err) >
+			0) {
 			FUZZ_CHECK(msg + n <= data + len);
 			take_message(msg, n);
 		}

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The texts SSH set-up reads: known_hosts lines, the output of `ssh -G`, base64, listings of far trees. The first byte chooses. A key found
- * in known_hosts begins with the type its line names, and checking it again finds it. An accepted listing is sorted and has paths beneath its root only.
+ * The texts SSH set-up reads: known_hosts lines, the output of `ssh -G`, base64, listings of far
+ * trees. The first byte chooses. A key found in known_hosts begins with the type its line names,
+ * and checking it again finds it. An accepted listing is sorted and has paths beneath its root
+ * only.
  */
 #include <string.h>
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The state of a sandbox on disk. What is accepted is written as something that reads back the same. */
+/*
+ * The state of a sandbox on disk. What is accepted is written as something that reads back the
+ * same.
+ */
 #include <string.h>
 
 #include <provider/provider.h>

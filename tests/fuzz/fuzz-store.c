@@ -124,8 +124,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (copy[0] & 1)
 		fix_frame(pack, pack_len);
 	if ((copy[0] & 2) && index_len >= INDEX_HEAD)
-		put_sum(index + 16,
-		        XXH3_64bits(index + INDEX_HEAD, index_len - INDEX_HEAD));
+		put_sum(index + 16, XXH3_64bits(index + INDEX_HEAD, index_len - INDEX_HEAD));
 	write_file(dir, "index", index, index_len);
 	write_file(dir, "pack-00000001", pack, pack_len);
 	use_store(dir, pack, pack_len);

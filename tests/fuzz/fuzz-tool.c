@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What comes from a program in a sandbox: marks on its stderr give the same whether the bytes come at once or one by one,
- * and a window is valid UTF-8 of at most its size. And command lines: what is split joins to words that split the same.
+ * What comes from a program in a sandbox: marks on its stderr give the same whether the bytes come
+ * at once or one by one, and a window is valid UTF-8 of at most its size. And command lines: what
+ * is split joins to words that split the same.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +41,8 @@ check_marks(const uint8_t *data, size_t size)
 	find_marks(data, size, size ? size : 1, &a, &whole);
 	find_marks(data, size, 1, &b, &parts);
 	FUZZ_CHECK(a.ended == b.ended && a.code == b.code && a.signal == b.signal);
-	FUZZ_CHECK(whole.len == parts.len && (!whole.len || memcmp(whole.data, parts.data, whole.len) == 0));
+	FUZZ_CHECK(whole.len == parts.len &&
+		(!whole.len || memcmp(whole.data, parts.data, whole.len) == 0));
 	FUZZ_CHECK(whole.len <= size);
 	sb_buf_free(&whole);
 	sb_buf_free(&parts);
@@ -97,10 +99,12 @@ check_words(const uint8_t *data, size_t size)
 		for (size_t i = 0; i < words.n; i++) {
 			sb_buf_add_char(&quoted, '\'');
 			for (const char *p = words.v[i]; *p; p++)
-				sb_buf_add_str(&quoted, *p == '\'' ? "'\\''" : (char[]){ *p, '\0' });
+				sb_buf_add_str(&quoted,
+					*p == '\'' ? "'\\''" : (char[]){ *p, '\0' });
 			sb_buf_add_str(&quoted, "' ");
 		}
-		FUZZ_CHECK(sb_words_split((char *)quoted.data, &again, NULL) == 0 && again.n == words.n);
+		FUZZ_CHECK(sb_words_split((char *)quoted.data, &again, NULL) == 0 &&
+			again.n == words.n);
 		for (size_t i = 0; i < words.n; i++)
 			FUZZ_CHECK(strcmp(words.v[i], again.v[i]) == 0);
 	}

@@ -63,7 +63,7 @@ fix_proofs(uint8_t *p, size_t len)
 static void
 read_frames(struct sb_wire *w, bool blobs, size_t len)
 {
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	const uint8_t *p;
 	uint8_t type;
 	size_t n;
@@ -77,7 +77,7 @@ read_frames(struct sb_wire *w, bool blobs, size_t len)
 			(void)last;
 		}
 		if (blobs && type >= SB_MSG_WELCOME) {
-			sb_auto(sb_buf) struct sb_buf b = {0};
+			sb_auto(sb_buf) struct sb_buf b = { 0 };
 
 			sb_buf_init(&b, 0);
 			r = sb_wire_recv_blob(w, type, p, n, BLOB_MAX, &b, &err);
@@ -96,7 +96,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct sb_wire_opts o = SB_WIRE_OPTS_INIT;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	struct sb_transport *t;
 	struct sb_wire *w;
 	uint8_t *copy;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stands in for libFuzzer in normal builds: feeds every file of the target's corpus to the target, one TAP
- * line each. The corpus of `fuzz-NAME` is tests/fuzz/corpus/NAME. Files named as arguments are replayed
- * instead, which is how an input that libFuzzer found is looked at in a debugger.
+ * Stands in for libFuzzer in normal builds: feeds every file of the target's corpus to the target,
+ * one TAP line each. The corpus of `fuzz-NAME` is tests/fuzz/corpus/NAME. Files named as arguments
+ * are replayed instead, which is how an input that libFuzzer found is looked at in a debugger.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -18,7 +18,10 @@
 #define INPUT_SECONDS 60
 #define INPUT_MAX (16u << 20)
 
-/* The bytes of `path` in a block of exactly that size, so that ASan sees the first byte past the end. */
+/*
+ * The bytes of `path` in a block of exactly that size, so that ASan sees the first byte past the
+ * end.
+ */
 static uint8_t *
 read_input(const char *path, size_t *out_len)
 {
@@ -29,7 +32,7 @@ read_input(const char *path, size_t *out_len)
 	if (!f)
 		return NULL;
 	if (fseek(f, 0, SEEK_END) == 0 && (len = ftell(f)) >= 0 && len <= (long)INPUT_MAX &&
-	    fseek(f, 0, SEEK_SET) == 0 && (data = malloc(len > 0 ? (size_t)len : 1)) != NULL) {
+		fseek(f, 0, SEEK_SET) == 0 && (data = malloc(len > 0 ? (size_t)len : 1)) != NULL) {
 		if (fread(data, 1, (size_t)len, f) == (size_t)len) {
 			*out_len = (size_t)len;
 		} else {
@@ -77,7 +80,8 @@ replay_dir(const char *dir)
 
 	n = chdir(dir) < 0 ? -1 : scandir(".", &names, not_hidden, alphasort);
 	if (n <= 0) {
-		printf("1..1\nnot ok 1 - corpus\n# %s: %s\n", dir, n < 0 ? strerror(errno) : "no files");
+		printf("1..1\nnot ok 1 - corpus\n# %s: %s\n", dir,
+			n < 0 ? strerror(errno) : "no files");
 		return 1;
 	}
 	printf("1..%d\n", n);

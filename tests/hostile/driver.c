@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs one sync with a chosen program as the agent: driver mirror SRC DST AGENT..., driver start|turn|stop LOCAL REMOTE
- * AGENT... (the session is called "h"). Prints the error as a command would; exit 0 done, 1 failed, 3 conflicts.
- * HOSTILE_MS bounds the whole sync, HOSTILE_STALL_MS the silence (slow programs need more). driver forge NAME SIZE ... writes the id of a tree of such files, which are
- * nowhere, and its manifest, for an agent that wants to claim it.
+ * Runs one sync with a chosen program as the agent: driver mirror SRC DST AGENT..., driver
+ * start|turn|stop LOCAL REMOTE AGENT... (the session is called "h"). Prints the error as a command
+ * would; exit 0 done, 1 failed, 3 conflicts. HOSTILE_MS bounds the whole sync, HOSTILE_STALL_MS the
+ * silence (slow programs need more). driver forge NAME SIZE ... writes the id of a tree of such
+ * files, which are nowhere, and its manifest, for an agent that wants to claim it.
  */
 #include "config.h"
 
@@ -17,7 +18,8 @@
 #include <sync/tree/manifest.h>
 
 static int
-session(const char *verb, char **argv, const struct sb_sync_opts *o, struct sb_sync_result *res, struct sb_error *err)
+session(const char *verb, char **argv, const struct sb_sync_opts *o, struct sb_sync_result *res,
+	struct sb_error *err)
 {
 	struct sb_session s = { 0 };
 	int r;
@@ -30,7 +32,9 @@ session(const char *verb, char **argv, const struct sb_sync_opts *o, struct sb_s
 	} else {
 		r = sb_session_load(NULL, "h", NULL, &s, err);
 		if (r == 0)
-			r = sb_session_sync(&s, strcmp(verb, "turn") == 0 ? SB_REASON_TURN : SB_REASON_STOP, o, SB_SESSION_KEEP_BOTH, res, err);
+			r = sb_session_sync(&s,
+				strcmp(verb, "turn") == 0 ? SB_REASON_TURN : SB_REASON_STOP, o,
+				SB_SESSION_KEEP_BOTH, res, err);
 	}
 	sb_session_free(&s);
 	return r;

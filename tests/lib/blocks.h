@@ -25,7 +25,7 @@ struct blocks {
 	size_t n, cap;
 	size_t next;    /* the source's */
 	size_t fail_at; /* the sink or source fails at this block with SB_E_CLOSED;
-	                   SIZE_MAX: never */
+			   SIZE_MAX: never */
 };
 
 static inline void
@@ -48,8 +48,7 @@ blocks_free(struct blocks *b)
 }
 
 static inline void
-blocks_add(struct blocks *b, enum sb_pack_codec codec, size_t raw_len, const void *data,
-        size_t len)
+blocks_add(struct blocks *b, enum sb_pack_codec codec, size_t raw_len, const void *data, size_t len)
 {
 	struct one_block *o;
 
@@ -59,15 +58,17 @@ blocks_add(struct blocks *b, enum sb_pack_codec codec, size_t raw_len, const voi
 		assert_non_null(b->v);
 	}
 	o = &b->v[b->n++];
-	*o = (struct one_block){
-	        .codec = codec, .raw_len = raw_len, .len = len, .data = malloc(len + 1)};
+	*o = (struct one_block){ .codec = codec,
+		.raw_len = raw_len,
+		.len = len,
+		.data = malloc(len + 1) };
 	assert_non_null(o->data);
 	memcpy(o->data, data, len);
 }
 
 static inline int
-blocks_out(enum sb_pack_codec codec, size_t raw_len, const void *data, size_t len,
-        void *arg, struct sb_error *err)
+blocks_out(enum sb_pack_codec codec, size_t raw_len, const void *data, size_t len, void *arg,
+	struct sb_error *err)
 {
 	struct blocks *b = arg;
 	int r = 0;
@@ -99,8 +100,8 @@ blocks_wait(struct blocks *b, size_t n)
 }
 
 static inline int
-blocks_in(enum sb_pack_codec *codec, size_t *raw_len, const void **data, size_t *len,
-        void *arg, struct sb_error *err)
+blocks_in(enum sb_pack_codec *codec, size_t *raw_len, const void **data, size_t *len, void *arg,
+	struct sb_error *err)
 {
 	struct blocks *b = arg;
 	struct one_block *o;
@@ -134,9 +135,8 @@ blocks_raw(const struct blocks *b, size_t *out_len)
 		if (o->codec == SB_PACK_STORED)
 			memcpy(raw + at, o->data, o->len);
 		else
-			assert_int_equal(
-			        ZSTD_decompress(raw + at, o->raw_len, o->data, o->len),
-			        o->raw_len);
+			assert_int_equal(ZSTD_decompress(raw + at, o->raw_len, o->data, o->len),
+				o->raw_len);
 	}
 	*out_len = total;
 	return raw;
@@ -160,7 +160,7 @@ static inline struct sb_packw *
 blocks_writer(struct blocks *b, int level, size_t block_size)
 {
 	struct sb_packw_opts o = SB_PACKW_OPTS_INIT;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	struct sb_packw *w;
 
 	o.level = level;
@@ -176,17 +176,21 @@ blocks_writer(struct blocks *b, int level, size_t block_size)
 static inline void
 put_whole(struct sb_packw *w, const char *path, const void *data, size_t len)
 {
-	struct sb_pack_entry e = {
-	        .path = path, .size = len, .file_size = len, .kind = SB_PACK_WHOLE};
-	struct sb_error err = {0};
+	struct sb_pack_entry e = { .path = path,
+		.size = len,
+		.file_size = len,
+		.kind = SB_PACK_WHOLE };
+	struct sb_error err = { 0 };
 
 	assert_ok(sb_packw_begin(w, &e, &err), &err);
 	assert_ok(sb_packw_data(w, data, len, &err), &err);
 	assert_ok(sb_packw_end(w, &err), &err);
 }
 
-/* Reads the whole stream; the last result: 0 at a good end or the failure. `entries`
- * counts what came before. */
+/*
+ * Reads the whole stream; the last result: 0 at a good end or the failure. `entries`
+ * counts what came before.
+ */
 static inline int
 read_all(struct blocks *b, size_t *entries, struct sb_error *err)
 {

@@ -129,7 +129,10 @@ hostfix_teardown(void **state)
 	end_sandboxes(f);
 	sb_host_close(f->h);
 	if (f->zfs) {
-		/* A dataset that was just in use says it is busy for a moment. Not -f: see storage-zfs-grave.c. */
+		/*
+		 * A dataset that was just in use says it is busy for a moment. Not -f: see
+		 * storage-zfs-grave.c.
+		 */
 		const char *const argv[] = { "zfs", "destroy", "-R", f->sessions, NULL };
 
 		for (int i = 0; i < 200 && hostfix_run(argv) != 0; i++)
@@ -199,7 +202,8 @@ hostfix_holds(struct hostfix *f, const char *id, const char *name, const char *t
 static size_t
 count_datasets(struct hostfix *f)
 {
-	const char *const argv[] = { "zfs", "list", "-H", "-r", "-t", "filesystem", "-o", "name", f->sessions, NULL };
+	const char *const argv[] = { "zfs", "list", "-H", "-r", "-t", "filesystem", "-o", "name",
+		f->sessions, NULL };
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
 	struct sb_buf out;
 	size_t n = 0;

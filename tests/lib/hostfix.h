@@ -10,15 +10,17 @@
 #include "tests/lib/tmpdir.h"
 
 /*
- * A host to test with: on ZFS when SB_TEST_POOL names a pool (with `POOL/bases/img@initial`, see tests/lib/zfs.sh),
- * else on local-disk with the same base image; in the runtime SB_TEST_RUNTIME names, else none. Every test has its own sessions and state.
+ * A host to test with: on ZFS when SB_TEST_POOL names a pool (with `POOL/bases/img@initial`, see
+ * tests/lib/zfs.sh), else on local-disk with the same base image; in the runtime SB_TEST_RUNTIME
+ * names, else none. Every test has its own sessions and state.
  */
 struct hostfix {
 	struct tmpdir t;
 	bool zfs;
 	char bases[300], sessions[300]; /* datasets or directories */
 	char state_dir[300];
-	const char *base; /* of the image: holds `hello` ("hello\n"), `dir/deep` and the symlink `link` */
+	const char *base; /* of the image: holds `hello` ("hello\n"), `dir/deep` and the symlink
+			     `link` */
 	struct sb_host_opts o;
 	struct sb_host *h;
 	struct sb_error err;

@@ -33,12 +33,13 @@ const char *
 model_path(size_t i)
 {
 	static char paths[MODEL_PATHS][96];
-	size_t in = i % PER_TOP, mid = in ? (in - 1) / PER_MID : 0, low = in ? (in - 1) % PER_MID : 0;
+	size_t in = i % PER_TOP, mid = in ? (in - 1) / PER_MID : 0,
+	       low = in ? (in - 1) % PER_MID : 0;
 
 	if (paths[i][0])
 		return paths[i];
-	(void)snprintf(paths[i], sizeof paths[i], "%s%s%s%s%s", tops[i / PER_TOP], in ? "/" : "", in ? mids[mid] : "",
-		in && low ? "/" : "", in && low ? lows[low - 1] : "");
+	(void)snprintf(paths[i], sizeof paths[i], "%s%s%s%s%s", tops[i / PER_TOP], in ? "/" : "",
+		in ? mids[mid] : "", in && low ? "/" : "", in && low ? lows[low - 1] : "");
 	return paths[i];
 }
 
@@ -86,9 +87,12 @@ static void
 fill(struct model_tree *t, size_t i, uint64_t *seed)
 {
 	static const uint16_t modes[] = { 0644, 0755, 0600 };
-	struct model_node n = { .mode = modes[model_below(seed, 3)], .mtime = 1 + model_below(seed, 4) };
+	struct model_node n = { .mode = modes[model_below(seed, 3)],
+		.mtime = 1 + model_below(seed, 4) };
 
-	n.type = span(i) > 1 && model_below(seed, 2) ? MODEL_DIR : model_below(seed, 5) ? MODEL_FILE : MODEL_LINK;
+	n.type = span(i) > 1 && model_below(seed, 2) ? MODEL_DIR :
+		model_below(seed, 5)                 ? MODEL_FILE :
+						       MODEL_LINK;
 	if (n.type == MODEL_DIR)
 		n.mode = 0755;
 	else
@@ -135,7 +139,12 @@ model_edit(struct model_tree *t, unsigned edits, uint64_t *seed)
 			continue;
 		switch (n->type ? model_below(seed, 7) : 9) {
 		case 0: wipe(t, i); break;
-		case 1: n->mode = n->type == MODEL_LINK ? n->mode : modes[n->type == MODEL_DIR ? 1 + model_below(seed, 1) : model_below(seed, 3)]; break;
+		case 1:
+			n->mode = n->type == MODEL_LINK ?
+				n->mode :
+				modes[n->type == MODEL_DIR ? 1 + model_below(seed, 1) :
+							     model_below(seed, 3)];
+			break;
 		case 2: n->mtime = 1 + model_below(seed, 6); break;
 		case 3: rename_one(t, i, seed); break;
 		case 4: fill(t, i, seed); break;
@@ -172,7 +181,8 @@ same_content(const struct model_node *a, const struct model_node *b)
 static bool
 same_leaf(const struct model_node *a, const struct model_node *b)
 {
-	return same_content(a, b) && (a->type == MODEL_LINK || a->mode == b->mode) && a->mtime == b->mtime;
+	return same_content(a, b) && (a->type == MODEL_LINK || a->mode == b->mode) &&
+		a->mtime == b->mtime;
 }
 
 static bool
@@ -196,7 +206,8 @@ touched(const struct run *w, const struct model_tree *x, size_t i)
 	for (size_t k = i; k < i + span(i); k++) {
 		if (!x->v[k].type)
 			continue;
-		if (x->v[k].type != w->b->v[k].type || (x->v[k].type != MODEL_DIR && !same_leaf(&x->v[k], &w->b->v[k])))
+		if (x->v[k].type != w->b->v[k].type ||
+			(x->v[k].type != MODEL_DIR && !same_leaf(&x->v[k], &w->b->v[k])))
 			return true;
 	}
 	return false;
@@ -217,7 +228,8 @@ put_tree(struct model_list *to, const struct model_tree *t, size_t i, const char
 	for (size_t k = i; k < i + span(i); k++) {
 		char path[96];
 
-		(void)snprintf(path, sizeof path, "%s%s", as ? as : model_path(i), model_path(k) + cut);
+		(void)snprintf(path, sizeof path, "%s%s", as ? as : model_path(i),
+			model_path(k) + cut);
 		if (t->v[k].type)
 			put(to, path, &t->v[k]);
 	}
@@ -244,7 +256,8 @@ is_taken(const struct run *w, const char *path)
 static bool
 holds(const struct model_tree *t, size_t k, const struct run *w, size_t i)
 {
-	return w->r->v[i].type == MODEL_DIR ? span(k) == span(i) && t->v[k].type == MODEL_DIR && same_below(t, k, w->r, i) :
+	return w->r->v[i].type == MODEL_DIR ?
+		span(k) == span(i) && t->v[k].type == MODEL_DIR && same_below(t, k, w->r, i) :
 		same_content(&t->v[k], &w->r->v[i]);
 }
 
@@ -258,12 +271,15 @@ saved_name(struct run *w, size_t i, char *out, size_t size)
 
 		if (n > 1)
 			(void)snprintf(num, sizeof num, "-%u", n);
-		(void)snprintf(out, size, "%s.runtime-conflict-" MODEL_LABEL "%s", model_path(i), num);
+		(void)snprintf(out, size, "%s.runtime-conflict-" MODEL_LABEL "%s", model_path(i),
+			num);
 		k = index_of(out);
 		if (k < MODEL_PATHS && w->l->v[k].type && holds(w->l, k, w, i) &&
 			(holds(w->r, k, w, i) || (!w->b->v[k].type && !w->r->v[k].type)))
 			return true;
-		if (is_taken(w, out) || (k < MODEL_PATHS && (w->l->v[k].type || w->r->v[k].type || w->b->v[k].type)))
+		if (is_taken(w, out) ||
+			(k < MODEL_PATHS &&
+				(w->l->v[k].type || w->r->v[k].type || w->b->v[k].type)))
 			continue;
 		(void)snprintf(w->taken[w->n_taken++], sizeof w->taken[0], "%s", out);
 		return false;
@@ -312,7 +328,8 @@ both_leaves(struct run *w, size_t i)
 	}
 	m = lc ? *l : *r;
 	if (l->type == MODEL_FILE && r->type == MODEL_FILE) {
-		bool lm = b->type != MODEL_FILE || b->mode != l->mode, rm = b->type != MODEL_FILE || b->mode != r->mode;
+		bool lm = b->type != MODEL_FILE || b->mode != l->mode,
+		     rm = b->type != MODEL_FILE || b->mode != r->mode;
 
 		m.mode = !lm || (rm && w->policy == MODEL_TAKE_RUNTIME) ? r->mode : l->mode;
 	}
@@ -337,7 +354,8 @@ both_dirs(struct run *w, size_t i)
 {
 	const struct model_node *b = &w->b->v[i], *l = &w->l->v[i], *r = &w->r->v[i];
 	struct model_node m = *l;
-	bool was = b->type == MODEL_DIR, lm = !was || b->mode != l->mode, rm = !was || b->mode != r->mode;
+	bool was = b->type == MODEL_DIR, lm = !was || b->mode != l->mode,
+	     rm = !was || b->mode != r->mode;
 
 	m.mode = !lm || (rm && w->policy == MODEL_TAKE_RUNTIME) ? r->mode : l->mode;
 	m.mtime = later(was ? b->mtime : UINT32_MAX, l->mtime, r->mtime);
@@ -351,8 +369,10 @@ static void
 one_side(struct run *w, size_t i, bool local)
 {
 	const struct model_tree *x = local ? w->l : w->r;
-	struct model_list *mine = local ? &w->out->local : &w->out->runtime, *other = local ? &w->out->runtime : &w->out->local;
-	bool go = w->direction & (local ? MODEL_TO : MODEL_FROM), come = w->direction & (local ? MODEL_FROM : MODEL_TO);
+	struct model_list *mine = local ? &w->out->local : &w->out->runtime,
+			  *other = local ? &w->out->runtime : &w->out->local;
+	bool go = w->direction & (local ? MODEL_TO : MODEL_FROM),
+	     come = w->direction & (local ? MODEL_FROM : MODEL_TO);
 
 	if (w->b->v[i].type && !touched(w, x, i)) {
 		if (!come)
@@ -401,10 +421,16 @@ by_path(const void *a, const void *b)
 }
 
 void
-model_run(const struct model_tree *base, const struct model_tree *local, const struct model_tree *runtime, int direction,
-	enum model_policy policy, struct model_result *out)
+model_run(const struct model_tree *base, const struct model_tree *local,
+	const struct model_tree *runtime, int direction, enum model_policy policy,
+	struct model_result *out)
 {
-	struct run w = { .b = base, .l = local, .r = runtime, .direction = direction, .policy = policy, .out = out };
+	struct run w = { .b = base,
+		.l = local,
+		.r = runtime,
+		.direction = direction,
+		.policy = policy,
+		.out = out };
 
 	out->local.n = out->runtime.n = out->n_conflicts = out->n_revived = 0;
 	for (size_t i = 0; i < MODEL_PATHS; i += PER_TOP)
@@ -427,19 +453,23 @@ static void
 show(const struct model_row *r, char *out, size_t size)
 {
 	if (r)
-		(void)snprintf(out, size, "%s type %d content %u mode %o mtime %u", r->path, r->n.type, r->n.content, r->n.mode, r->n.mtime);
+		(void)snprintf(out, size, "%s type %d content %u mode %o mtime %u", r->path,
+			r->n.type, r->n.content, r->n.mode, r->n.mtime);
 	else
 		(void)snprintf(out, size, "nothing");
 }
 
 bool
-model_differ(const struct model_list *a, const struct model_list *b, bool dir_times, char *why, size_t size)
+model_differ(const struct model_list *a, const struct model_list *b, bool dir_times, char *why,
+	size_t size)
 {
 	for (size_t i = 0; i < a->n || i < b->n; i++) {
-		const struct model_row *x = i < a->n ? &a->v[i] : NULL, *y = i < b->n ? &b->v[i] : NULL;
+		const struct model_row *x = i < a->n ? &a->v[i] : NULL,
+				       *y = i < b->n ? &b->v[i] : NULL;
 		char xs[192], ys[192];
 
-		if (x && y && strcmp(x->path, y->path) == 0 && x->n.type == y->n.type && x->n.content == y->n.content &&
+		if (x && y && strcmp(x->path, y->path) == 0 && x->n.type == y->n.type &&
+			x->n.content == y->n.content &&
 			(x->n.type == MODEL_LINK || x->n.mode == y->n.mode) &&
 			((x->n.type == MODEL_DIR && !dir_times) || x->n.mtime == y->n.mtime))
 			continue;

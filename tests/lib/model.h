@@ -7,8 +7,9 @@
 #include <stdint.h>
 
 /*
- * A tiny model of the three-way rules, for comparison with sync/plan/reconcile.c: trees are arrays indexed by a fixed set of
- * paths, the outcome is two lists of paths. Nothing of the engine is used in it.
+ * A tiny model of the three-way rules, for comparison with sync/plan/reconcile.c: trees are arrays
+ * indexed by a fixed set of paths, the outcome is two lists of paths. Nothing of the engine is used
+ * in it.
  */
 enum { MODEL_NONE, MODEL_DIR, MODEL_FILE, MODEL_LINK };
 enum { MODEL_TO = 1, MODEL_FROM = 2, MODEL_BOTH = 3 };
@@ -43,8 +44,8 @@ struct model_list {
 
 struct model_result {
 	struct model_list local, runtime; /* sorted by path */
-	char conflicts[MODEL_PATHS][96]; /* saved versions, "" where none is needed */
-	uint8_t at[MODEL_PATHS];         /* which path each belongs to */
+	char conflicts[MODEL_PATHS][96];  /* saved versions, "" where none is needed */
+	uint8_t at[MODEL_PATHS];          /* which path each belongs to */
 	size_t n_conflicts;
 	size_t n_revived;
 };
@@ -55,17 +56,21 @@ uint32_t model_below(uint64_t *seed, uint32_t n);
 const char *model_path(size_t i);
 size_t model_parent(size_t i); /* MODEL_PATHS at the top */
 
-/* A tree from nothing, and a few edits of one: contents, modes, times, kinds, renames, new, gone. */
+/*
+ * A tree from nothing, and a few edits of one: contents, modes, times, kinds, renames, new, gone.
+ */
 void model_make(struct model_tree *t, uint64_t *seed);
 void model_edit(struct model_tree *t, unsigned edits, uint64_t *seed);
 
-void model_run(const struct model_tree *base, const struct model_tree *local, const struct model_tree *runtime, int direction,
-	enum model_policy policy, struct model_result *out);
+void model_run(const struct model_tree *base, const struct model_tree *local,
+	const struct model_tree *runtime, int direction, enum model_policy policy,
+	struct model_result *out);
 
 /* A tree as a list, sorted by path. */
 void model_list_of(const struct model_tree *t, struct model_list *out);
 /* The first difference, as text in `why`; false: none. `dir_times`: those of directories count. */
-bool model_differ(const struct model_list *a, const struct model_list *b, bool dir_times, char *why, size_t size);
+bool model_differ(const struct model_list *a, const struct model_list *b, bool dir_times, char *why,
+	size_t size);
 bool model_has_content(const struct model_list *l, const struct model_node *n);
 
 #endif

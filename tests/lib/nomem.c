@@ -141,7 +141,8 @@ nomem_every(nomem_fn fn, void *arg, int absorbs)
 			fail_msg("failing allocation %u left %ld blocks behind", n, live - before);
 		if (!failed) {
 			if (r < 0)
-				fail_msg("failed without a failing allocation: %s (%d)", err.msg, r);
+				fail_msg("failed without a failing allocation: %s (%d)", err.msg,
+					r);
 			if (n == 1)
 				fail_msg("it allocates nothing, so nothing was tested");
 			return n - 1;

@@ -32,8 +32,8 @@ static inline const char *
 rnd_name(uint64_t *s)
 {
 	static char longest[256];
-	static const char *const names[] = { "a", "b", "c", "ab", "a b", "a!", "a.", "a0", "\001", "\xff\xfe", "n\nl", "-x",
-		"...", "\xc3\xa4", "z", NULL };
+	static const char *const names[] = { "a", "b", "c", "ab", "a b", "a!", "a.", "a0", "\001",
+		"\xff\xfe", "n\nl", "-x", "...", "\xc3\xa4", "z", NULL };
 	const char *name = names[rnd_below(s, sizeof names / sizeof *names)];
 
 	memset(longest, 'q', 255);
@@ -44,7 +44,9 @@ rnd_name(uint64_t *s)
 static inline struct sb_entry
 rnd_entry(uint64_t *s, char target[64])
 {
-	struct sb_entry e = { .mode = (uint16_t)(rnd(s) & 07777), .mtime = (int64_t)rnd(s), .ino = rnd(s),
+	struct sb_entry e = { .mode = (uint16_t)(rnd(s) & 07777),
+		.mtime = (int64_t)rnd(s),
+		.ino = rnd(s),
 		.ctime = (int64_t)rnd(s) };
 
 	e.type = rnd_below(s, 8) < 7 ? (uint8_t)(1 + rnd_below(s, 2)) : SB_ENTRY_LINK;
@@ -102,7 +104,10 @@ put_random(struct sb_manifest *m, uint64_t *s, const char *path)
 	return at;
 }
 
-/* Hard-links the file at one path to the file at the other (as the file system would: all of it is the same). */
+/*
+ * Hard-links the file at one path to the file at the other (as the file system would: all of it is
+ * the same).
+ */
 static inline void
 link_random(struct sb_manifest *m, const char *a, const char *b)
 {
@@ -137,7 +142,8 @@ mutate(struct sb_manifest *m, uint64_t *s)
 		if (sb_manifest_find(m, by)->type != SB_ENTRY_DIR)
 			len = strrchr(by, '/') ? (size_t)(strrchr(by, '/') - by) : 0;
 		if (len < sizeof path - 300) {
-			(void)snprintf(path, sizeof path, "%.*s%s%s", (int)len, by, len ? "/" : "", rnd_name(s));
+			(void)snprintf(path, sizeof path, "%.*s%s%s", (int)len, by, len ? "/" : "",
+				rnd_name(s));
 			(void)put_random(m, s, path);
 		}
 		paths_free(&p);
@@ -145,21 +151,15 @@ mutate(struct sb_manifest *m, uint64_t *s)
 	}
 	e = sb_manifest_find(m, p.v[rnd_below(s, p.n)]);
 	switch (rnd_below(s, 16)) {
-	case 0:
-		(void)sb_manifest_remove(m, p.v[rnd_below(s, p.n)]);
-		break;
+	case 0: (void)sb_manifest_remove(m, p.v[rnd_below(s, p.n)]); break;
 	case 1:
 	case 2:
 		if (e->type != SB_ENTRY_LINK)
 			e->mode ^= 0111;
 		break;
 	case 3:
-	case 4:
-		e->mtime++;
-		break;
-	case 5:
-		(void)put_random(m, s, p.v[rnd_below(s, p.n)]);
-		break;
+	case 4: e->mtime++; break;
+	case 5: (void)put_random(m, s, p.v[rnd_below(s, p.n)]); break;
 	default:
 		for (int i = 0; i < 4; i++)
 			link_random(m, p.v[rnd_below(s, p.n)], p.v[rnd_below(s, p.n)]);
@@ -168,7 +168,9 @@ mutate(struct sb_manifest *m, uint64_t *s)
 	paths_free(&p);
 }
 
-/* Changes to a member of a group let it leave the group in finish; that is part of what is tested. */
+/*
+ * Changes to a member of a group let it leave the group in finish; that is part of what is tested.
+ */
 static inline struct sb_manifest *
 random_tree(uint64_t *s, unsigned changes)
 {

@@ -2,8 +2,9 @@
 #include "config.h"
 
 /*
- * relay TO_PORT [KEY=VALUE]...   keys: the fields of struct relay_opts (cut_up, stall_down, delay_ms, cuts, cut_max, seed ...)
- * Prints the port it listens on, then relays until its standard input ends; then prints what passed.
+ * relay TO_PORT [KEY=VALUE]...   keys: the fields of struct relay_opts (cut_up, stall_down,
+ * delay_ms, cuts, cut_max, seed ...) Prints the port it listens on, then relays until its standard
+ * input ends; then prints what passed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +19,10 @@ set(struct relay_opts *o, const char *key, size_t len, long long v)
 	const struct {
 		const char *key;
 		int64_t *wide;
-	} wides[] = { { "cut_up", &o->cut_up }, { "cut_down", &o->cut_down }, { "stall_up", &o->stall_up },
-		{ "stall_down", &o->stall_down }, { "corrupt_up", &o->corrupt_up },
-		{ "corrupt_down", &o->corrupt_down }, { "cut_max", &o->cut_max } };
+	} wides[] = { { "cut_up", &o->cut_up }, { "cut_down", &o->cut_down },
+		{ "stall_up", &o->stall_up }, { "stall_down", &o->stall_down },
+		{ "corrupt_up", &o->corrupt_up }, { "corrupt_down", &o->corrupt_down },
+		{ "cut_max", &o->cut_max } };
 
 	for (size_t i = 0; i < sizeof wides / sizeof wides[0]; i++)
 		if (strlen(wides[i].key) == len && memcmp(wides[i].key, key, len) == 0) {
@@ -52,7 +54,8 @@ main(int argc, char **argv)
 	for (int i = 2; i < argc; i++) {
 		char *eq = strchr(argv[i], '=');
 
-		if (!eq || set(&o, argv[i], (size_t)(eq - argv[i]), strtoll(eq + 1, NULL, 10)) < 0) {
+		if (!eq ||
+			set(&o, argv[i], (size_t)(eq - argv[i]), strtoll(eq + 1, NULL, 10)) < 0) {
 			(void)fprintf(stderr, "relay: unknown setting %s\n", argv[i]);
 			return 2;
 		}

@@ -107,7 +107,10 @@ take(struct way *w, int delay)
 	return true;
 }
 
-/* Sends what is due; returns milliseconds until more is, -1 for nothing, -2 when the receiver is gone. */
+/*
+ * Sends what is due; returns milliseconds until more is, -1 for nothing, -2 when the receiver is
+ * gone.
+ */
 static int
 give(struct way *w, bool *out_blocked)
 {
@@ -120,8 +123,8 @@ give(struct way *w, bool *out_blocked)
 		if (wait > 0)
 			return (int)wait;
 		n = c->len > c->head ? send(w->to, c->data + c->head, c->len - c->head,
-					       MSG_DONTWAIT | MSG_NOSIGNAL)
-				     : 0;
+					       MSG_DONTWAIT | MSG_NOSIGNAL) :
+				       0;
 		if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
 			*out_blocked = true;
 			return -1;
@@ -221,7 +224,8 @@ serve(void *arg)
 	struct way up, down;
 	bool random_cut;
 
-	way_init(&up, c->client, c->server, p->o.cut_up, p->o.stall_up, p->o.corrupt_up, &c->r->bytes_up);
+	way_init(&up, c->client, c->server, p->o.cut_up, p->o.stall_up, p->o.corrupt_up,
+		&c->r->bytes_up);
 	way_init(&down, c->server, c->client, p->o.cut_down, p->o.stall_down, p->o.corrupt_down,
 		&c->r->bytes_down);
 	(void)pthread_mutex_lock(&p->mu);
@@ -256,7 +260,8 @@ serve(void *arg)
 static int
 dial(int port)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+	struct sockaddr_in a = { .sin_family = AF_INET,
+		.sin_port = htons((uint16_t)port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -336,7 +341,8 @@ relay_start(const struct relay_opts *opts)
 	(void)pthread_mutex_init(&p->mu, NULL);
 	p->stop_fd = eventfd(0, EFD_CLOEXEC);
 	p->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (bind(p->listen_fd, (struct sockaddr *)&a, sizeof a) < 0 || listen(p->listen_fd, 16) < 0 ||
+	if (bind(p->listen_fd, (struct sockaddr *)&a, sizeof a) < 0 ||
+		listen(p->listen_fd, 16) < 0 ||
 		getsockname(p->listen_fd, (struct sockaddr *)&a, &len) < 0 ||
 		pthread_create(&p->thread, NULL, listen_loop, r) != 0) {
 		(void)close(p->listen_fd);

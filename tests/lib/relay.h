@@ -6,22 +6,26 @@
 #include <stdint.h>
 
 /*
- * A TCP relay on 127.0.0.1 that spoils connections on purpose: cuts, stalls or corrupts at a byte, delays. "up" is from the
- * client to the server. Byte positions count from 0 in each connection; negative: never.
+ * A TCP relay on 127.0.0.1 that spoils connections on purpose: cuts, stalls or corrupts at a byte,
+ * delays. "up" is from the client to the server. Byte positions count from 0 in each connection;
+ * negative: never.
  */
 struct relay_opts {
 	int to_port;
-	int64_t cut_up, cut_down;         /* both sides are reset once so many bytes passed */
-	int64_t stall_up, stall_down;     /* nothing passes behind this byte, the connection stays open */
+	int64_t cut_up, cut_down; /* both sides are reset once so many bytes passed */
+	int64_t stall_up,
+		stall_down; /* nothing passes behind this byte, the connection stays open */
 	int64_t corrupt_up, corrupt_down; /* one bit of this byte is flipped */
 	int delay_ms;                     /* one way; connecting costs two of them */
-	int cuts;                         /* so many connections are cut at a random byte, counted in both directions ... */
-	int64_t cut_max;                  /* ... below this one; later connections pass */
+	int cuts; /* so many connections are cut at a random byte, counted in both directions ... */
+	int64_t cut_max; /* ... below this one; later connections pass */
 	unsigned seed;
 };
 #define RELAY_OPTS_INIT \
-	{ .cut_up = -1, .cut_down = -1, .stall_up = -1, .stall_down = -1, .corrupt_up = -1, \
-	  .corrupt_down = -1 }
+	{ \
+		.cut_up = -1, .cut_down = -1, .stall_up = -1, .stall_down = -1, .corrupt_up = -1, \
+		.corrupt_down = -1 \
+	}
 
 struct relay {
 	int port;

@@ -2,8 +2,9 @@
 #include "config.h"
 
 /*
- * sshcat: runs one command over the libssh2 transport, stdin to it, its stdout to ours; for tests and measurements.
- *   sshcat [-p PORT] [-i KEY]... [-k KNOWN_HOSTS] [-a] [-b BYTES_PER_S] [-s STALL_MS] [-r REPEAT] USER@HOST COMMAND
+ * sshcat: runs one command over the libssh2 transport, stdin to it, its stdout to ours; for tests
+ * and measurements. sshcat [-p PORT] [-i KEY]... [-k KNOWN_HOSTS] [-a] [-b BYTES_PER_S] [-s
+ * STALL_MS] [-r REPEAT] USER@HOST COMMAND
  */
 #include <errno.h>
 #include <pthread.h>
@@ -96,7 +97,10 @@ main(int argc, char **argv)
 		case 'k': known[0] = optarg; break;
 		case 'a': o.new_key = SB_SSH_NEW_ADD; break;
 		case 'b': o.bwlimit = strtoull(optarg, NULL, 10); break;
-		case 's': o.stall_ms = (int)strtol(optarg, NULL, 10); o.alive_ms = o.stall_ms / 3; break;
+		case 's':
+			o.stall_ms = (int)strtol(optarg, NULL, 10);
+			o.alive_ms = o.stall_ms / 3;
+			break;
 		case 'r': repeat = (int)strtol(optarg, NULL, 10); break;
 		case 'v': o.log = (struct sb_log){ .fn = log_line, .level = SB_LOG_TRACE }; break;
 		default: return 2;

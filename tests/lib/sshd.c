@@ -46,8 +46,8 @@ read_word(const struct test_sshd *s, const char *name, char *out, size_t size)
 }
 
 bool
-test_sshd_start(struct test_sshd *s, const char *verb, const char *account, const char *const *lines,
-	bool *skip, char *why, size_t size)
+test_sshd_start(struct test_sshd *s, const char *verb, const char *account,
+	const char *const *lines, bool *skip, char *why, size_t size)
 {
 	const char *tmp = getenv("TMPDIR");
 	sb_auto(sb_buf) struct sb_buf out;
@@ -67,11 +67,14 @@ test_sshd_start(struct test_sshd *s, const char *verb, const char *account, cons
 	r = run_script(verb, s->dir, account, lines, &out, &err);
 	if (r != 0) {
 		*skip = r == 77;
-		(void)snprintf(why, size, "%.*s", (int)strcspn((char *)(r == 77 ? out.data : err.data), "\n"),
+		(void)snprintf(why, size, "%.*s",
+			(int)strcspn((char *)(r == 77 ? out.data : err.data), "\n"),
 			(char *)(r == 77 ? out.data : err.data));
 		return false;
 	}
-	/* Making keys takes longer than everything else: the first server's serve the others too. */
+	/*
+	 * Making keys takes longer than everything else: the first server's serve the others too.
+	 */
 	if (strcmp(verb, "start") == 0)
 		(void)setenv("SSHD_KEYS", s->dir, 0);
 	read_word(s, "port", port, sizeof port);

@@ -18,12 +18,12 @@ struct test_sshd {
 };
 
 /*
- * `verb` is "start" or "start-dropbear", `account` NULL or the name of an account of its own (needs root), `lines` NULL or
- * more configuration, NULL-terminated. True when it runs; else `why` says why not, and *skip whether that is a
- * matter of this machine.
+ * `verb` is "start" or "start-dropbear", `account` NULL or the name of an account of its own (needs
+ * root), `lines` NULL or more configuration, NULL-terminated. True when it runs; else `why` says
+ * why not, and *skip whether that is a matter of this machine.
  */
-bool test_sshd_start(struct test_sshd *s, const char *verb, const char *account, const char *const *lines,
-	bool *skip, char *why, size_t size);
+bool test_sshd_start(struct test_sshd *s, const char *verb, const char *account,
+	const char *const *lines, bool *skip, char *why, size_t size);
 void test_sshd_stop(struct test_sshd *s);
 
 /* Options that log in there. The strings belong to `s`. */

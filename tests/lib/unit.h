@@ -28,7 +28,9 @@
 			fail_msg("%s: got %d (%s), want %d", #call, r_, (err)->msg, (int)(want)); \
 	} while (0)
 
-/* Ends the test as skipped with a reason, which a bare skip() does not have: what is missing here. */
+/*
+ * Ends the test as skipped with a reason, which a bare skip() does not have: what is missing here.
+ */
 #define skip_because(...) \
 	do { \
 		print_message("# skip: " __VA_ARGS__); \

@@ -103,8 +103,8 @@ h_free(struct sb_handle *h)
 	free(h);
 }
 
-static const struct sb_handle_ops handle_ops = { SB_LAUNCHER_VERSION, h_pid, h_cwd, h_stdin, h_stdout, h_close, h_tail, h_done,
-	h_wait, h_stop, h_signal, h_resize, h_free };
+static const struct sb_handle_ops handle_ops = { SB_LAUNCHER_VERSION, h_pid, h_cwd, h_stdin,
+	h_stdout, h_close, h_tail, h_done, h_wait, h_stop, h_signal, h_resize, h_free };
 
 /* The script that spoils what it runs; NULL: none. */
 static const char *
@@ -127,8 +127,8 @@ spoiler(void)
 }
 
 static int
-launch(struct sb_launcher *base, const struct sb_launch_spec *spec, const struct sb_call *call, struct sb_handle **out,
-	struct sb_error *err)
+launch(struct sb_launcher *base, const struct sb_launch_spec *spec, const struct sb_call *call,
+	struct sb_handle **out, struct sb_error *err)
 {
 	struct sb_launch_spec how = *spec;
 	struct handle *h = calloc(1, sizeof *h);
@@ -193,16 +193,21 @@ of(struct sb_tool_host *t)
 
 /* Reads by name, after a look at where it leads: the classic mistake. */
 static int
-read_by_name(const struct tools *t, const char *path, bool look, char **out, size_t *len, struct sb_error *err)
+read_by_name(const struct tools *t, const char *path, bool look, char **out, size_t *len,
+	struct sb_error *err)
 {
-	sb_autofree char *full = *path == '/' ? strdup(path) : sb_str_printf("%s/%s", t->root, path);
+	sb_autofree char *full =
+		*path == '/' ? strdup(path) : sb_str_printf("%s/%s", t->root, path);
 	sb_autofree char *real = full ? realpath(full, NULL) : NULL;
 	sb_autofree char *use = NULL;
 	FILE *f;
 
 	if (look && (!real || strncmp(real, t->root, strlen(t->root)) != 0))
 		return sb_fail(err, SB_E_ESCAPE, "outside");
-	/* As if the moment were badly chosen: once its directory has been swapped, what the name led to then. */
+	/*
+	 * As if the moment were badly chosen: once its directory has been swapped, what the name
+	 * led to then.
+	 */
 	for (int i = 0; look && i < 300 && real && !use; i++) {
 		sb_autofree char *now = realpath(full, NULL);
 
@@ -221,18 +226,20 @@ read_by_name(const struct tools *t, const char *path, bool look, char **out, siz
 }
 
 static int
-t_read(struct sb_tool_host *t, const char *path, const struct sb_call *call, char **out, size_t *len, struct sb_error *err)
+t_read(struct sb_tool_host *t, const char *path, const struct sb_call *call, char **out,
+	size_t *len, struct sb_error *err)
 {
 	if (fake_broken("tools-paths") || fake_broken("tools-races"))
-		return read_by_name((struct tools *)t, path, fake_broken("tools-races"), out, len, err);
+		return read_by_name((struct tools *)t, path, fake_broken("tools-races"), out, len,
+			err);
 	if (fake_broken("cancel") || fake_broken("deadline"))
 		call = NULL;
 	return of(t)->ops->read_text_file(of(t), path, call, out, len, err);
 }
 
 static int
-t_write(struct sb_tool_host *t, const char *path, const void *data, size_t len, const struct sb_call *call,
-	struct sb_error *err)
+t_write(struct sb_tool_host *t, const char *path, const void *data, size_t len,
+	const struct sb_call *call, struct sb_error *err)
 {
 	if (fake_broken("tools-files")) {
 		sb_autofree char *full = sb_str_printf("%s/%s", ((struct tools *)t)->root, path);
@@ -250,7 +257,8 @@ t_write(struct sb_tool_host *t, const char *path, const void *data, size_t len, 
 }
 
 static int
-t_resolve(struct sb_tool_host *t, const char *path, const struct sb_call *call, char **out, struct sb_error *err)
+t_resolve(struct sb_tool_host *t, const char *path, const struct sb_call *call, char **out,
+	struct sb_error *err)
 {
 	return of(t)->ops->resolve_path(of(t), path, call, out, err);
 }
@@ -262,17 +270,18 @@ t_authorize(struct sb_tool_host *t, enum sb_perm_op op, struct sb_error *err)
 }
 
 static int
-t_decide(struct sb_tool_host *t, const struct sb_permission_request *req, const struct sb_call *call,
-	enum sb_decision *out, bool *ask, struct sb_error *err)
+t_decide(struct sb_tool_host *t, const struct sb_permission_request *req,
+	const struct sb_call *call, enum sb_decision *out, bool *ask, struct sb_error *err)
 {
 	return of(t)->ops->permission_decision(of(t), req, call, out, ask, err);
 }
 
 static int
-t_create(struct sb_tool_host *t, const struct sb_terminal_spec *spec, const struct sb_call *call, char *id,
-	struct sb_error *err)
+t_create(struct sb_tool_host *t, const struct sb_terminal_spec *spec, const struct sb_call *call,
+	char *id, struct sb_error *err)
 {
-	sb_autofree char *leak = sb_str_printf("LEAK=%s", getenv("CONFORM_API_TOKEN") ? getenv("CONFORM_API_TOKEN") : "");
+	sb_autofree char *leak = sb_str_printf("LEAK=%s",
+		getenv("CONFORM_API_TOKEN") ? getenv("CONFORM_API_TOKEN") : "");
 	const char *env[] = { leak, NULL };
 	struct sb_terminal_spec how = *spec;
 
@@ -282,8 +291,8 @@ t_create(struct sb_tool_host *t, const struct sb_terminal_spec *spec, const stru
 }
 
 static int
-t_output(struct sb_tool_host *t, const char *id, const struct sb_call *call, struct sb_terminal_output *out,
-	struct sb_error *err)
+t_output(struct sb_tool_host *t, const char *id, const struct sb_call *call,
+	struct sb_terminal_output *out, struct sb_error *err)
 {
 	int r = of(t)->ops->terminal_output(of(t), id, call, out, err);
 
@@ -293,7 +302,8 @@ t_output(struct sb_tool_host *t, const char *id, const struct sb_call *call, str
 }
 
 static int
-t_wait(struct sb_tool_host *t, const char *id, const struct sb_call *call, struct sb_ended *out, struct sb_error *err)
+t_wait(struct sb_tool_host *t, const char *id, const struct sb_call *call, struct sb_ended *out,
+	struct sb_error *err)
 {
 	return of(t)->ops->terminal_wait(of(t), id, call, out, err);
 }
@@ -301,7 +311,8 @@ t_wait(struct sb_tool_host *t, const char *id, const struct sb_call *call, struc
 static int
 t_kill(struct sb_tool_host *t, const char *id, const struct sb_call *call, struct sb_error *err)
 {
-	return fake_broken("tools-terminal-kill") ? 0 : of(t)->ops->terminal_kill(of(t), id, call, err);
+	return fake_broken("tools-terminal-kill") ? 0 :
+						    of(t)->ops->terminal_kill(of(t), id, call, err);
 }
 
 static int
@@ -318,8 +329,8 @@ t_free(struct sb_tool_host *t)
 	free(t);
 }
 
-static const struct sb_tool_host_ops tools_ops = { SB_TOOLHOST_VERSION, t_read, t_write, t_resolve, t_authorize, t_decide, t_create,
-	t_output, t_wait, t_kill, t_release, t_free };
+static const struct sb_tool_host_ops tools_ops = { SB_TOOLHOST_VERSION, t_read, t_write, t_resolve,
+	t_authorize, t_decide, t_create, t_output, t_wait, t_kill, t_release, t_free };
 
 struct sb_tool_host *
 fake_tools(struct sb_tool_host *inner, const char *root)

@@ -21,7 +21,7 @@
 struct fake {
 	struct sb_provider base;
 	char *state_dir;
-	char *shared; /* the one root of all, for a fault */
+	char *shared;            /* the one root of all, for a fault */
 	struct sb_strlist known; /* sandboxes prepared by this process, for a fault */
 };
 
@@ -37,14 +37,15 @@ fake_broken(const char *check)
 static void
 shell(const char *script, const struct sb_state *s)
 {
-	const char *argv[] = { "/bin/sh", "-c", script, "sh", s->local_root, s->runtime_root, NULL };
+	const char *argv[] = { "/bin/sh", "-c", script, "sh", s->local_root, s->runtime_root,
+		NULL };
 
 	(void)sb_run(argv, NULL, NULL, 0, NULL, NULL, NULL, sb_deadline_in(60000), NULL);
 }
 
 static int
-fake_capabilities(struct sb_provider *p, const struct sb_profile *profile, struct sb_capabilities *out,
-	struct sb_error *err)
+fake_capabilities(struct sb_provider *p, const struct sb_profile *profile,
+	struct sb_capabilities *out, struct sb_error *err)
 {
 	(void)p;
 	(void)profile;
@@ -76,7 +77,9 @@ fill_state(const struct sb_box *box, struct sb_state *s, struct sb_error *err)
 static int
 make_box(const struct sb_prepare_request *req, struct sb_box *box, struct sb_error *err)
 {
-	struct sb_box_wish w = { .id = req->sandbox_id, .instance = req->instance_id, .names = req->local_dirs,
+	struct sb_box_wish w = { .id = req->sandbox_id,
+		.instance = req->instance_id,
+		.names = req->local_dirs,
 		.may_create = req->may_create };
 	struct sb_box old = { 0 };
 
@@ -89,14 +92,16 @@ make_box(const struct sb_prepare_request *req, struct sb_box *box, struct sb_err
 }
 
 static int
-fake_prepare(struct sb_provider *base, const struct sb_prepare_request *req, const struct sb_call *call,
-	struct sb_prepared *out, struct sb_error *err)
+fake_prepare(struct sb_provider *base, const struct sb_prepare_request *req,
+	const struct sb_call *call, struct sb_prepared *out, struct sb_error *err)
 {
 	struct fake *f = (struct fake *)base;
 	sb_auto(sb_prepared) struct sb_prepared made = { 0 };
 	sb_auto(sb_box) struct sb_box box = { 0 };
 	struct sb_toolbox *tools;
-	int r = fake_broken("prepare-refuses") ? 0 : sb_provider_check_request(req, SB_BACKEND_E2B, false, err);
+	int r = fake_broken("prepare-refuses") ?
+		0 :
+		sb_provider_check_request(req, SB_BACKEND_E2B, false, err);
 
 	(void)call;
 	if (fake_broken("prepare"))
@@ -129,8 +134,12 @@ fake_prepare(struct sb_provider *base, const struct sb_prepare_request *req, con
 	tools = sb_toolbox_near(box.root, (const char *const *)made.state.runtime_dirs, err);
 	if (!made.launcher || !tools)
 		return SB_E_NOMEM;
-	made.tools = fake_tools(sb_toolhost_new(tools, fake_broken("tools-permissions") ? SB_PERM_MODE_APPROVE_ALL : req->permissions,
-		err), box.root);
+	made.tools =
+		fake_tools(sb_toolhost_new(tools,
+				   fake_broken("tools-permissions") ? SB_PERM_MODE_APPROVE_ALL :
+								      req->permissions,
+				   err),
+			box.root);
 	*out = made;
 	made = (struct sb_prepared){ 0 };
 	return 0;
@@ -157,7 +166,8 @@ spoil_before(enum sb_way way, const struct sb_state *s)
 {
 	if (way == SB_WAY_TO_RUNTIME && fake_broken("sync-user-edits"))
 		shell("cd \"$2\" && for f in *; do test -e \"$1/$f\" || rm -rf \"$f\"; done", s);
-	if (way == SB_WAY_FROM_RUNTIME && (fake_broken("sync-deletions") || fake_broken("sync-renames")))
+	if (way == SB_WAY_FROM_RUNTIME &&
+		(fake_broken("sync-deletions") || fake_broken("sync-renames")))
 		shell("cp -a \"$1\" \"$1.old\"", s);
 }
 
@@ -177,8 +187,9 @@ spoil_after(enum sb_way way, const struct sb_state *s)
 }
 
 static int
-fake_sync(struct sb_provider *base, const struct sb_state *given, enum sb_way way, const struct sb_provider_sync *o,
-	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err)
+fake_sync(struct sb_provider *base, const struct sb_state *given, enum sb_way way,
+	const struct sb_provider_sync *o, const struct sb_call *call, struct sb_sync_result *out,
+	struct sb_error *err)
 {
 	struct fake *f = (struct fake *)base;
 	const char *sbsync = getenv("FAKE_SBSYNC");
@@ -229,8 +240,8 @@ fake_sync_from(struct sb_provider *p, const struct sb_state *s, const struct sb_
 }
 
 static int
-fake_destroy(struct sb_provider *base, const struct sb_state *s, bool discard, const struct sb_call *call,
-	struct sb_error *err)
+fake_destroy(struct sb_provider *base, const struct sb_state *s, bool discard,
+	const struct sb_call *call, struct sb_error *err)
 {
 	struct fake *f = (struct fake *)base;
 	const char *sbsync = getenv("FAKE_SBSYNC");
@@ -255,8 +266,8 @@ fake_destroy(struct sb_provider *base, const struct sb_state *s, bool discard, c
 }
 
 static int
-fake_find(struct sb_provider *p, const struct sb_find_request *req, const struct sb_call *call, struct sb_state *out,
-	struct sb_error *err)
+fake_find(struct sb_provider *p, const struct sb_find_request *req, const struct sb_call *call,
+	struct sb_state *out, struct sb_error *err)
 {
 	struct sb_prepare_request like = SB_PREPARE_REQUEST_INIT;
 	sb_auto(sb_box) struct sb_box box = { 0 };
@@ -320,6 +331,7 @@ sb_provider_plugin(const struct sb_builtin_opts *o, struct sb_error *err)
 	incomplete.destroy = NULL;
 	f->base.ops = fake_broken("provider") ? &incomplete : &fake_ops;
 	f->state_dir = o->state_dir ? strdup(o->state_dir) : NULL;
-	f->shared = sb_str_printf("%s/shared-root", getenv("SBSYNC_BOX_DIR") ? getenv("SBSYNC_BOX_DIR") : "/tmp");
+	f->shared = sb_str_printf("%s/shared-root",
+		getenv("SBSYNC_BOX_DIR") ? getenv("SBSYNC_BOX_DIR") : "/tmp");
 	return &f->base;
 }

@@ -119,7 +119,8 @@ toy_count(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_er
 		sb_autofree char *pad = calloc(1, (size_t)size + 1);
 
 		memset(pad, 'x', (size_t)size);
-		r = sb_rpc_call_send(call, json_pack("{s:I, s:s}", "I", (json_int_t)i, "Pad", pad), err);
+		r = sb_rpc_call_send(call, json_pack("{s:I, s:s}", "I", (json_int_t)i, "Pad", pad),
+			err);
 	}
 	if (r == 0 && sb_rpc_field_bool(&f, "Fail"))
 		r = sb_fail(err, SB_E_POOL_FULL, "counted enough");
@@ -215,8 +216,10 @@ rig_new(void (*edit)(struct sb_rpc_server_opts *))
 		sizeof toy_methods / sizeof toy_methods[0], &r->toy, toy_metrics };
 	r->auth = sb_rpc_auth_new(&err);
 	assert_ok(sb_rpc_auth_add(r->auth, "ops", SB_RPC_ROLE_ADMIN, NULL, TOY_ADMIN, &err), &err);
-	assert_ok(sb_rpc_auth_add(r->auth, "agent", SB_RPC_ROLE_SESSION, "s1", TOY_AGENT, &err), &err);
-	assert_ok(sb_rpc_auth_add(r->auth, "prom", SB_RPC_ROLE_MONITOR, NULL, TOY_MONITOR, &err), &err);
+	assert_ok(sb_rpc_auth_add(r->auth, "agent", SB_RPC_ROLE_SESSION, "s1", TOY_AGENT, &err),
+		&err);
+	assert_ok(sb_rpc_auth_add(r->auth, "prom", SB_RPC_ROLE_MONITOR, NULL, TOY_MONITOR, &err),
+		&err);
 	r->opts = (struct sb_rpc_server_opts)SB_RPC_SERVER_OPTS_INIT;
 	r->opts.auth = r->auth;
 	listen[0] = r->socket;

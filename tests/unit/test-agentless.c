@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-/* Syncing with machines that have nothing but sh, find and tar: the system's tools, busybox by PATH, busybox alone in a root of its own. */
+/*
+ * Syncing with machines that have nothing but sh, find and tar: the system's tools, busybox by
+ * PATH, busybox alone in a root of its own.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -48,7 +51,10 @@ shell_out(const char *command, char *out, size_t size)
 		assert_int_equal(shell_out(c_, NULL, 0), 0); \
 	} while (0)
 
-/* A place to sync with. `base` is where its trees are, seen from here; `prefix` what its own paths begin with. */
+/*
+ * A place to sync with. `base` is where its trees are, seen from here; `prefix` what its own paths
+ * begin with.
+ */
 struct place {
 	const char *name;
 	char *rsh;
@@ -74,20 +80,28 @@ set_up(void **state)
 	places[0].rsh = sb_str_printf("sh -c 'shift; exec sh -c \"$1\"' rsh");
 	(void)snprintf(places[0].base, sizeof places[0].base, "%s/gnu", dir);
 	places[1] = (struct place){ .name = "busybox by PATH" };
-	places[1].rsh = sb_str_printf("env PATH=%s/bin busybox sh -c 'shift; exec sh -c \"$1\"' rsh", dir);
+	places[1].rsh =
+		sb_str_printf("env PATH=%s/bin busybox sh -c 'shift; exec sh -c \"$1\"' rsh", dir);
 	(void)snprintf(places[1].base, sizeof places[1].base, "%s/bb", dir);
 	places[2] = (struct place){ .name = "busybox alone in a root" };
-	places[2].rsh = sb_str_printf("chroot %s/root /bin/busybox sh -c 'shift; PATH=/bin; export PATH; exec sh -c \"$1\"' rsh", dir);
+	places[2].rsh = sb_str_printf("chroot %s/root /bin/busybox sh -c 'shift; PATH=/bin; export "
+				      "PATH; exec sh -c \"$1\"' rsh",
+		dir);
 	(void)snprintf(places[2].base, sizeof places[2].base, "%s/root/far", dir);
 	(void)shell_out("command -v busybox", out, sizeof out);
 	if (out[0]) {
-		SHELL("mkdir bin && busybox --install -s bin && ln -sf $(command -v busybox) bin/busybox");
+		SHELL("mkdir bin && busybox --install -s bin && ln -sf $(command -v busybox) "
+		      "bin/busybox");
 		places[1].there = true;
 		if (getuid() == 0)
-			places[2].there = shell_out("mkdir -p root/bin root/dev root/tmp && cp $(command -v busybox) root/bin/busybox && "
-						    "for l in $(ldd root/bin/busybox 2>/dev/null | grep -o '/[^ ]*'); do mkdir -p root$(dirname $l) && cp $l root$l; done; "
-						    "chroot root /bin/busybox --install -s /bin && : >root/dev/null",
-						    NULL, 0) == 0;
+			places[2].there = shell_out("mkdir -p root/bin root/dev root/tmp && cp "
+						    "$(command -v busybox) root/bin/busybox && "
+						    "for l in $(ldd root/bin/busybox 2>/dev/null | "
+						    "grep -o '/[^ ]*'); do mkdir -p root$(dirname "
+						    "$l) && cp $l root$l; done; "
+						    "chroot root /bin/busybox --install -s /bin && "
+						    ": >root/dev/null",
+						  NULL, 0) == 0;
 	}
 	for (int i = 0; i < 3; i++) {
 		struct place *p = &places[i];
@@ -127,7 +141,9 @@ static void
 agentless(struct place *p, const char *name, struct sb_agentless *a, char root[400])
 {
 	(void)snprintf(root, 400, "%s/%s", p->prefix, name);
-	*a = (struct sb_agentless){ .remote = p->remote, .root = root, .deadline = sb_deadline_in(60000) };
+	*a = (struct sb_agentless){ .remote = p->remote,
+		.root = root,
+		.deadline = sb_deadline_in(60000) };
 }
 
 /* Everything about two trees is the same. Link times and the root itself are not compared. */
@@ -139,9 +155,10 @@ same_trees(const char *a, const char *b)
 	char *outs[] = { one, two };
 
 	for (int i = 0; i < 2; i++) {
-		sb_autofree char *c = sb_str_printf("cd '%s' && find . -mindepth 1 -printf '%%P|%%y|%%m|%%l|' "
-						    "-type f -printf '%%s|%%Ts|' , -printf '\\n' | LC_ALL=C sort; "
-						    "find . -type f -exec cksum {} + | LC_ALL=C sort",
+		sb_autofree char *c = sb_str_printf(
+			"cd '%s' && find . -mindepth 1 -printf '%%P|%%y|%%m|%%l|' "
+			"-type f -printf '%%s|%%Ts|' , -printf '\\n' | LC_ALL=C sort; "
+			"find . -type f -exec cksum {} + | LC_ALL=C sort",
 			paths[i]);
 
 		assert_int_equal(shell_out(c, outs[i], sizeof one), 0);
@@ -154,10 +171,14 @@ same_trees(const char *a, const char *b)
 static void
 make_tree(const char *path)
 {
-	SHELL("mkdir -p '%s' && cd '%s' && mkdir -p 'a b/c' ./-d empty ro .hid 'q\"uo' && echo one >'a b/c/one' && echo two >./-d/-two && "
-	      "printf x >'it'\\''s' && : >none && echo '$HOME' >'$HOME' && echo star >'*' && echo b >'back\\\\slash' && "
-	      "printf 'caf\\303\\251' >'caf\\303\\251' && head -c 300000 /dev/urandom >big && chmod 755 big && ln -s 'a b/c' dirlink && ln -s nowhere dangling && "
-	      "ln -s one 'a b/c/l' && echo r >ro/r && chmod 444 ro/r && chmod 555 ro && ln 'a b/c/one' hard && mkfifo pipe && touch -d '2001-02-03 04:05:06.789' big",
+	SHELL("mkdir -p '%s' && cd '%s' && mkdir -p 'a b/c' ./-d empty ro .hid 'q\"uo' && echo one "
+	      ">'a b/c/one' && echo two >./-d/-two && "
+	      "printf x >'it'\\''s' && : >none && echo '$HOME' >'$HOME' && echo star >'*' && echo "
+	      "b >'back\\\\slash' && "
+	      "printf 'caf\\303\\251' >'caf\\303\\251' && head -c 300000 /dev/urandom >big && "
+	      "chmod 755 big && ln -s 'a b/c' dirlink && ln -s nowhere dangling && "
+	      "ln -s one 'a b/c/l' && echo r >ro/r && chmod 444 ro/r && chmod 555 ro && ln 'a "
+	      "b/c/one' hard && mkfifo pipe && touch -d '2001-02-03 04:05:06.789' big",
 		path, path);
 	SHELL("cd '%s' && printf nl >'new\nline' && ln -s 'to\nthere' 'nl link'", path);
 }
@@ -175,8 +196,8 @@ fetch_is(struct place *p, const char *name, uint64_t files, uint64_t deleted)
 	agentless(p, name, &a, root);
 	assert_ok(sb_agentless_fetch(&a, shadow, record, &st, &err), &err);
 	if (st.files != files || st.deleted != deleted)
-		fail_msg("%s: %d files, %d deleted; want %d and %d", p->name, (int)st.files, (int)st.deleted,
-			(int)files, (int)deleted);
+		fail_msg("%s: %d files, %d deleted; want %d and %d", p->name, (int)st.files,
+			(int)st.deleted, (int)files, (int)deleted);
 }
 
 static void
@@ -196,8 +217,10 @@ fetch_brings_everything(void **state)
 		SHELL("cp -a '%s' '%s' && rm '%s/pipe'", far, copy, copy);
 		same_trees(copy, shadow);
 		fetch_is(p, "t1", 0, 0);
-		SHELL("cd '%s' && echo more >>'a b/c/one' && rm hard none && chmod 755 ro && rm -f ro/r && chmod 555 ro && rm dirlink && mkdir dirlink && "
-		      "echo in >dirlink/f && rm -rf 'q\"uo' && echo file >'q\"uo' && chmod 600 big && sleep 1.1",
+		SHELL("cd '%s' && echo more >>'a b/c/one' && rm hard none && chmod 755 ro && rm -f "
+		      "ro/r && chmod 555 ro && rm dirlink && mkdir dirlink && "
+		      "echo in >dirlink/f && rm -rf 'q\"uo' && echo file >'q\"uo' && chmod 600 big "
+		      "&& sleep 1.1",
 			far);
 		fetch_is(p, "t1", 4, 3);
 		SHELL("rm -rf '%s' && cp -a '%s' '%s' && rm '%s/pipe'", copy, far, copy, copy);
@@ -221,8 +244,8 @@ push_is(struct place *p, const char *name, const char *shadow, uint64_t files, u
 	agentless(p, name, &a, root);
 	assert_ok(sb_agentless_push(&a, shadow, record, false, 1000, &st, &err), &err);
 	if (st.files != files || st.deleted != deleted)
-		fail_msg("%s: %d sent, %d deleted; want %d and %d", p->name, (int)st.files, (int)st.deleted,
-			(int)files, (int)deleted);
+		fail_msg("%s: %d sent, %d deleted; want %d and %d", p->name, (int)st.files,
+			(int)st.deleted, (int)files, (int)deleted);
 }
 
 static void
@@ -240,8 +263,11 @@ push_makes_it_equal(void **state)
 		same_trees(shadow, far);
 		push_is(p, "new/t2", shadow, 0, 0);
 		/* Every kind of change, also of type, also in directories that are closed. */
-		SHELL("cd '%s' && echo more >>'a b/c/one' && chmod 755 ro && echo n >ro/n && chmod 444 ro/n && chmod 555 ro && rm -rf 'a b/c' ./-d && "
-		      "echo was-dir >./-d && rm dangling && mkdir dangling && echo f >dangling/f && rm dirlink && echo f >dirlink && ln -sf elsewhere \"it's\" && chmod 700 big && rm none",
+		SHELL("cd '%s' && echo more >>'a b/c/one' && chmod 755 ro && echo n >ro/n && chmod "
+		      "444 ro/n && chmod 555 ro && rm -rf 'a b/c' ./-d && "
+		      "echo was-dir >./-d && rm dangling && mkdir dangling && echo f >dangling/f "
+		      "&& rm dirlink && echo f >dirlink && ln -sf elsewhere \"it's\" && chmod 700 "
+		      "big && rm none",
 			shadow);
 		push_is(p, "new/t2", shadow, 6, 5);
 		same_trees(shadow, far);
@@ -267,13 +293,15 @@ push_is_careful(void **state)
 	(void)state;
 	(void)snprintf(shadow, sizeof shadow, "%s/careful", dir);
 	(void)snprintf(record, sizeof record, "%s/careful.record", dir);
-	SHELL("mkdir -p gnu/t3 && cd gnu/t3 && for i in $(seq 150); do echo $i >f$i; done; sleep 1.1");
+	SHELL("mkdir -p gnu/t3 && cd gnu/t3 && for i in $(seq 150); do echo $i >f$i; done; sleep "
+	      "1.1");
 	agentless(p, "t3", &a, root);
 	assert_ok(sb_agentless_fetch(&a, shadow, record, &st, &err), &err);
 	SHELL("cd '%s' && rm f?? && echo mine >f1", shadow);
 	/* Somebody else was there: nothing is done. */
 	SHELL("echo theirs >gnu/t3/f2");
-	assert_fails(sb_agentless_push(&a, shadow, record, true, 1000, &st, &err), SB_E_CHANGED, &err);
+	assert_fails(sb_agentless_push(&a, shadow, record, true, 1000, &st, &err), SB_E_CHANGED,
+		&err);
 	assert_non_null(strstr(err.msg, "f2"));
 	SHELL("grep -qx 1 gnu/t3/f1 && grep -qx theirs gnu/t3/f2 && test -e gnu/t3/f33");
 	/* Too much would go. */
@@ -305,7 +333,8 @@ ignored_paths_are_left_alone(void **state)
 	(void)state;
 	(void)snprintf(shadow, sizeof shadow, "%s/ign", dir);
 	(void)snprintf(record, sizeof record, "%s/ign.record", dir);
-	SHELL("mkdir -p gnu/t4/x/deep gnu/t4/x-y && echo 1 >gnu/t4/x/deep/f && echo 2 >gnu/t4/x-y/f && echo 3 >gnu/t4/z");
+	SHELL("mkdir -p gnu/t4/x/deep gnu/t4/x-y && echo 1 >gnu/t4/x/deep/f && echo 2 "
+	      ">gnu/t4/x-y/f && echo 3 >gnu/t4/z");
 	agentless(p, "t4", &a, root);
 	a.ignored = ignore_x;
 	assert_ok(sb_agentless_fetch(&a, shadow, record, &st, &err), &err);
@@ -329,7 +358,8 @@ what_cannot_be_read_is_an_error(void **state)
 	agentless(p, "not-there", &a, root);
 	assert_ok(sb_agentless_list(&a, &l, &err), &err);
 	assert_true(l.absent);
-	assert_fails(sb_agentless_fetch(&a, "/nonexistent/shadow", "/nonexistent/r", &st, &err), err.code, &err);
+	assert_fails(sb_agentless_fetch(&a, "/nonexistent/shadow", "/nonexistent/r", &st, &err),
+		err.code, &err);
 	SHELL("echo x >gnu/file");
 	agentless(p, "file", &a, root);
 	assert_fails(sb_agentless_list(&a, &l, &err), SB_E_PEER, &err);
@@ -360,10 +390,13 @@ lying_far_side(void **state)
 	struct sb_endpoint to = { .kind = SB_ENDPOINT_SSH, .host = (char[]){ "far" } };
 
 	(void)state;
-	SHELL("mkdir -p lie lie/d liebin evil-in && echo f >lie/f && echo g >lie/g && ln -s /etc/passwd lie/l && echo e >evil");
+	SHELL("mkdir -p lie lie/d liebin evil-in && echo f >lie/f && echo g >lie/g && ln -s "
+	      "/etc/passwd lie/l && echo e >evil");
 	o.to = &to;
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		sb_autofree char *rsh = sb_str_printf("env PATH=%s/liebin:/usr/bin:/bin sh -c 'shift; exec sh -c \"$1\"' rsh", dir);
+		sb_autofree char *rsh = sb_str_printf(
+			"env PATH=%s/liebin:/usr/bin:/bin sh -c 'shift; exec sh -c \"$1\"' rsh",
+			dir);
 		sb_autofree char *root = sb_str_printf("%s/lie", dir);
 		sb_autofree char *shadow = sb_str_printf("%s/lie-shadow%zu", dir, i);
 		sb_autofree char *record = sb_str_printf("%s/lie-record%zu", dir, i);
@@ -372,7 +405,9 @@ lying_far_side(void **state)
 		struct sb_error err = { 0 };
 		struct sb_remote *r;
 
-		SHELL("cat >liebin/tar <<'END'\n#!/bin/sh\ncase $1 in --version) echo GNU;; *) cat >/dev/null; cd %s/lie && exec /bin/tar %s -cf - %s;; esac\nEND\nchmod 755 liebin/tar",
+		SHELL("cat >liebin/tar <<'END'\n#!/bin/sh\ncase $1 in --version) echo GNU;; *) cat "
+		      ">/dev/null; cd %s/lie && exec /bin/tar %s -cf - %s;; esac\nEND\nchmod 755 "
+		      "liebin/tar",
 			dir, rows[i].how, rows[i].names);
 		o.rsh = rsh;
 		r = sb_remote_open(&o, SB_NEVER, &err);
@@ -380,7 +415,9 @@ lying_far_side(void **state)
 		if (sb_agentless_fetch(&a, shadow, record, &st, &err) >= 0)
 			fail_msg("%s was taken", rows[i].names);
 		sb_remote_free(r);
-		SHELL("! test -e evil-in/evil && ! test -L '%s/f' && ! test -e /tmp/sbagentless-evil", shadow);
+		SHELL("! test -e evil-in/evil && ! test -L '%s/f' && ! test -e "
+		      "/tmp/sbagentless-evil",
+			shadow);
 	}
 }
 
@@ -403,17 +440,34 @@ listings_are_checked(void **state)
 		{ "printf", ROW("d 755 0 1 1 7 \0\0f 644 5 1 1 8 /a\0\0"), false },
 		{ "printf", ROW("d 755 0 1 1 7 \0\0f 644 5 1 1 8 a//b\0\0"), false },
 		{ "printf", ROW("d 755 0 1 1 7 \0\0f 644 5 1 1 8 a/b\0\0"), false },
-		{ "printf", ROW("d 755 0 1 1 7 \0\0f 644 5 1 1 8 a\0\0f 644 5 1 1 8 a/b\0\0"), false },
-		{ "printf", ROW("d 755 0 1 1 7 \0\0f 644 5 1 1 8 a\0\0f 644 5 1 1 8 a\0\0"), false },
+		{ "printf", ROW("d 755 0 1 1 7 \0\0f 644 5 1 1 8 a\0\0f 644 5 1 1 8 a/b\0\0"),
+			false },
+		{ "printf", ROW("d 755 0 1 1 7 \0\0f 644 5 1 1 8 a\0\0f 644 5 1 1 8 a\0\0"),
+			false },
 		{ "printf", ROW("d 755 0 1 1 7 \0\0f 644 -5 1 1 8 a\0\0"), false },
 		{ "printf", ROW("d 755 0 1 1 7 \0\0f 644 5 1 1 8 a\0"), false },
 		{ "printf", ROW("d 755 0 1 1 7 \0\0l 777 5 1 1 8 a\0\0"), false },
 		{ "printf", ROW("d 755 0 99999999999999999999 1 7 \0\0"), false },
-		{ "stat", ROW(".\0./a\0\0" "41ed 0 1 1 7\n81a4 5 1 1 8\n"), true },
-		{ "stat", ROW(".\0./a\0\0" "41ed 0 1 1 7\na1ff 5 1 1 8\nto\0"), true },
-		{ "stat", ROW(".\0./a\0\0" "41ed 0 1 1 7\n"), false },
-		{ "stat", ROW(".\0./../a\0\0" "41ed 0 1 1 7\n81a4 5 1 1 8\n"), false },
-		{ "stat", ROW(".\0a\0\0" "41ed 0 1 1 7\n81a4 5 1 1 8\n"), false },
+		{ "stat",
+			ROW(".\0./a\0\0"
+			    "41ed 0 1 1 7\n81a4 5 1 1 8\n"),
+			true },
+		{ "stat",
+			ROW(".\0./a\0\0"
+			    "41ed 0 1 1 7\na1ff 5 1 1 8\nto\0"),
+			true },
+		{ "stat",
+			ROW(".\0./a\0\0"
+			    "41ed 0 1 1 7\n"),
+			false },
+		{ "stat",
+			ROW(".\0./../a\0\0"
+			    "41ed 0 1 1 7\n81a4 5 1 1 8\n"),
+			false },
+		{ "stat",
+			ROW(".\0a\0\0"
+			    "41ed 0 1 1 7\n81a4 5 1 1 8\n"),
+			false },
 		{ "stat", ROW(".\0./a\0"), false },
 	};
 
@@ -421,7 +475,8 @@ listings_are_checked(void **state)
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		sb_auto(sb_far_list) struct sb_far_list l = { 0 };
 		struct sb_error err = { 0 };
-		bool got = sb_far_list_parse(rows[i].form, rows[i].data, rows[i].len, &l, &err) >= 0;
+		bool got =
+			sb_far_list_parse(rows[i].form, rows[i].data, rows[i].len, &l, &err) >= 0;
 
 		if (got != rows[i].good)
 			fail_msg("row %zu: %d (%s)", i, got, err.msg);

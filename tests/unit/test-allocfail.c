@@ -13,9 +13,10 @@
 #include "tests/lib/tmpdir.h"
 
 /*
- * What test-nomem.c does not see: allocations that libc makes for us (opendir) fail, too, and descriptors are counted.
- * The first, second, third ... allocation of a scenario fails until one run needs none that fails.
- * Every run must end well or with SB_E_NOMEM, and leave neither a descriptor nor a block behind.
+ * What test-nomem.c does not see: allocations that libc makes for us (opendir) fail, too, and
+ * descriptors are counted. The first, second, third ... allocation of a scenario fails until one
+ * run needs none that fails. Every run must end well or with SB_E_NOMEM, and leave neither a
+ * descriptor nor a block behind.
  */
 
 #if defined(__has_feature)
@@ -164,7 +165,9 @@ use_children(struct sb_error *err)
 	sb_buf_init(&out, 100);
 	sb_buf_init(&eout, 100);
 	r = sb_run(argv, &o, "hello", 5, &out, &eout, NULL, sb_deadline_in(60000), err);
-	if (r >= 0 && (r != 3 || strcmp((char *)out.data, "hello") || strcmp((char *)eout.data, "oops\n")))
+	if (r >= 0 &&
+		(r != 3 || strcmp((char *)out.data, "hello") ||
+			strcmp((char *)eout.data, "oops\n")))
 		return SB_E_CORRUPT;
 	return r;
 }
@@ -190,9 +193,11 @@ survives(const char *name, int (*scenario)(struct sb_error *err))
 		if (r < 0 && (!reached || r != SB_E_NOMEM))
 			fail_msg("%s, allocation %ld: %d %s", name, n, r, err.msg);
 		if (atomic_load(&live) != blocks)
-			fail_msg("%s, allocation %ld: %ld blocks left", name, n, atomic_load(&live) - blocks);
+			fail_msg("%s, allocation %ld: %ld blocks left", name, n,
+				atomic_load(&live) - blocks);
 		if (count_fds() != fds)
-			fail_msg("%s, allocation %ld: %d descriptors left", name, n, count_fds() - fds);
+			fail_msg("%s, allocation %ld: %d descriptors left", name, n,
+				count_fds() - fds);
 		if (!reached)
 			break;
 	}

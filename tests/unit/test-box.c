@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Sandboxes as folders of a machine: made once, found, and gone as a whole even when their removal was cut. */
+/*
+ * Sandboxes as folders of a machine: made once, found, and gone as a whole even when their removal
+ * was cut.
+ */
 #include "config.h"
 
 #include <stdio.h>
@@ -57,7 +60,8 @@ a_cut_removal_is_nobodys_tree(void **state)
 	*slash = '\0';
 	put(folder, "doomed");
 	/* What a sync would take for a tree with deletions is not found any more ... */
-	assert_fails(sb_box_find("one", box.instance, NULL, &again, &err), SB_E_SANDBOX_NOT_FOUND, &err);
+	assert_fails(sb_box_find("one", box.instance, NULL, &again, &err), SB_E_SANDBOX_NOT_FOUND,
+		&err);
 	/* ... the removal goes on whoever asks for it ... */
 	assert_ok(sb_box_destroy("one", box.instance, &err), &err);
 	assert_int_equal(access(folder, F_OK), -1);
@@ -94,8 +98,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_cut_removal_is_nobodys_tree, setup, tmpdir_teardown),
-		cmocka_unit_test_setup_teardown(another_instance_is_left_alone, setup, tmpdir_teardown),
+		cmocka_unit_test_setup_teardown(a_cut_removal_is_nobodys_tree, setup,
+			tmpdir_teardown),
+		cmocka_unit_test_setup_teardown(another_instance_is_left_alone, setup,
+			tmpdir_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Every allocation of the codec fails once: SB_E_NOMEM, or a way around it, and nothing
- * left behind. */
+/*
+ * Every allocation of the codec fails once: SB_E_NOMEM, or a way around it, and nothing
+ * left behind.
+ */
 #include "config.h"
 
 #include <string.h>
@@ -28,8 +30,8 @@ struct stream {
 static struct stream stream;
 
 static int
-keep_block(enum sb_pack_codec codec, size_t raw_len, const void *data, size_t len,
-        void *arg, struct sb_error *err)
+keep_block(enum sb_pack_codec codec, size_t raw_len, const void *data, size_t len, void *arg,
+	struct sb_error *err)
 {
 	struct stream *s = arg;
 
@@ -43,8 +45,8 @@ keep_block(enum sb_pack_codec codec, size_t raw_len, const void *data, size_t le
 }
 
 static int
-give_block(enum sb_pack_codec *codec, size_t *raw_len, const void **data, size_t *len,
-        void *arg, struct sb_error *err)
+give_block(enum sb_pack_codec *codec, size_t *raw_len, const void **data, size_t *len, void *arg,
+	struct sb_error *err)
 {
 	struct stream *s = arg;
 
@@ -64,8 +66,7 @@ write_stream(void *arg, struct sb_error *err)
 	static const char text[20000] = "some text";
 	struct sb_packw_opts o = SB_PACKW_OPTS_INIT;
 	sb_auto(sb_packw) struct sb_packw *w = NULL;
-	struct sb_pack_entry e = {
-	        .path = "file", .size = sizeof text, .file_size = sizeof text};
+	struct sb_pack_entry e = { .path = "file", .size = sizeof text, .file_size = sizeof text };
 	int r = 0;
 
 	stream.n = 0;
@@ -112,7 +113,7 @@ read_stream(void *arg, struct sb_error *err)
 static void
 streams(void **state)
 {
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 
 	(void)state;
 	assert_true(nomem_every(write_stream, NULL, 1) > 5);
@@ -133,8 +134,7 @@ make_patch(void *arg, struct sb_error *err)
 	sb_buf_init(&p, 1 << 20);
 	r = sb_patch_make(base, sizeof base, data, sizeof data, 1, &p, err);
 	if (r >= 0)
-		r = sb_patch_apply(
-		        base, sizeof base, p.data, p.len, back, sizeof back, err);
+		r = sb_patch_apply(base, sizeof base, p.data, p.len, back, sizeof back, err);
 	return r;
 }
 
@@ -216,10 +216,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(streams),
-	        cmocka_unit_test_setup_teardown(
-	                patches_and_signatures, tmpdir_setup, tmpdir_teardown),
-	        cmocka_unit_test_setup_teardown(stores, tmpdir_setup, tmpdir_teardown),
+		cmocka_unit_test(streams),
+		cmocka_unit_test_setup_teardown(patches_and_signatures, tmpdir_setup,
+			tmpdir_teardown),
+		cmocka_unit_test_setup_teardown(stores, tmpdir_setup, tmpdir_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,7 +70,8 @@ logged(const char *what)
 	struct sb_error err = { 0 };
 	int n = 0;
 
-	assert_ok(sb_file_read(AT_FDCWD, test_sshd_path(&lab.sshd, "log"), 16u << 20, &b, &err), &err);
+	assert_ok(sb_file_read(AT_FDCWD, test_sshd_path(&lab.sshd, "log"), 16u << 20, &b, &err),
+		&err);
 	for (const char *p = (char *)b.data; (p = strstr(p, what)); p++)
 		n++;
 	return n;
@@ -99,8 +100,8 @@ set_up(void **state)
 		lab.none = true;
 		return skips ? 0 : -1;
 	}
-	(void)snprintf(lab.endpoint, sizeof lab.endpoint, "ssh://%s@127.0.0.1:%d%s/far", lab.sshd.user, lab.sshd.port,
-		lab.sshd.dir);
+	(void)snprintf(lab.endpoint, sizeof lab.endpoint, "ssh://%s@127.0.0.1:%d%s/far",
+		lab.sshd.user, lab.sshd.port, lab.sshd.dir);
 	return 0;
 }
 
@@ -131,19 +132,23 @@ static void
 too_many_tries_are_told(void **state)
 {
 	struct sb_sync_opts o = SB_SYNC_OPTS_INIT;
-	struct sb_retry t = { .connected = true, .lost = true, .failures = 10 }, never = { .lost = true, .failures = 4 };
+	struct sb_retry t = { .connected = true, .lost = true, .failures = 10 },
+			never = { .lost = true, .failures = 4 };
 	struct sb_sync_result res = { 0 };
 	struct sb_error err = { 0 };
 
 	(void)state;
 	sb_fail(&err, SB_E_CLOSED, "me@box port 22: connection lost");
 	assert_false(sb_retry_again(&t, SB_E_CLOSED, &o, &err, &res));
-	assert_string_equal(err.msg, "me@box port 22: connection lost; 11 tries got no further: run it again to go on, or with --timeout "
-				     "to try for longer");
+	assert_string_equal(err.msg,
+		"me@box port 22: connection lost; 11 tries got no further: run it again to go on, "
+		"or with --timeout "
+		"to try for longer");
 	assert_int_equal(err.code, SB_E_CLOSED);
 	sb_fail(&err, SB_E_CLOSED, "me@box port 22: closed");
 	assert_false(sb_retry_again(&never, SB_E_CLOSED, &o, &err, &res));
-	assert_string_equal(err.msg, "me@box port 22: closed; 5 tries: sbsync doctor looks for the reason");
+	assert_string_equal(err.msg,
+		"me@box port 22: closed; 5 tries: sbsync doctor looks for the reason");
 }
 
 static struct sb_conn *
@@ -171,7 +176,10 @@ push(struct sb_conn *c, const char *to, struct sb_sync_result *res)
 	assert_ok(sb_sync_mirror(lab.src, to, &o, res, &err), &err);
 }
 
-/* Several syncs in a row: one log-in, one agent; with nothing to do one round trip and little on the wire. */
+/*
+ * Several syncs in a row: one log-in, one agent; with nothing to do one round trip and little on
+ * the wire.
+ */
 static void
 syncs_share_one_agent(void **state)
 {
@@ -195,7 +203,8 @@ syncs_share_one_agent(void **state)
 		push(c, lab.endpoint, &res);
 		assert_int_equal(res.files_synced, 0);
 		assert_int_equal(res.round_trips, 1);
-		assert_true(res.bytes_wire_up > 0 && res.bytes_wire_up + res.bytes_wire_down < 1024);
+		assert_true(
+			res.bytes_wire_up > 0 && res.bytes_wire_up + res.bytes_wire_down < 1024);
 		sb_sync_result_free(&res);
 	}
 	write_file(lab.src, "a", "two\n");
@@ -230,7 +239,8 @@ read_all(int fd, char *buf, size_t size)
 }
 
 static void
-run_is(struct sb_conn *c, const char *command, const char *in, const char *out, const char *err_text, int code)
+run_is(struct sb_conn *c, const char *command, const char *in, const char *out,
+	const char *err_text, int code)
 {
 	struct sb_conn_exit e = { 0 };
 	struct sb_error err = { 0 };
@@ -281,7 +291,8 @@ static void *
 run_many(void *arg)
 {
 	for (int i = 0; i < 5; i++)
-		run_is(arg, "cat; sed -n 1p </etc/passwd >/dev/null; echo e >&2; exit 3", "x", "x", "e\n", 3);
+		run_is(arg, "cat; sed -n 1p </etc/passwd >/dev/null; echo e >&2; exit 3", "x", "x",
+			"e\n", 3);
 	return NULL;
 }
 
@@ -302,7 +313,9 @@ commands_and_syncs_at_once(void **state)
 	NEED_SERVER();
 	logins = logged("Accepted publickey");
 	c = open_conn(lab.endpoint);
-	x = sb_conn_exec(c, "head -c 100000 /dev/zero; head -c 3000000 /dev/zero | tr '\\0' y >&2; exit 5", NULL, &err);
+	x = sb_conn_exec(c,
+		"head -c 100000 /dev/zero; head -c 3000000 /dev/zero | tr '\\0' y >&2; exit 5",
+		NULL, &err);
 	if (!x)
 		fail_msg("%s", err.msg);
 	for (size_t i = 0; i < 3; i++)
@@ -391,7 +404,8 @@ a_failed_sync_leaves_it_usable(void **state)
 	c = open_conn(lab.endpoint);
 	opts(&o);
 	o.conn = c;
-	assert_fails(sb_sync_mirror(lab.src, "elsewhere.example:x", &o, &res, &err), SB_E_INVAL, &err);
+	assert_fails(sb_sync_mirror(lab.src, "elsewhere.example:x", &o, &res, &err), SB_E_INVAL,
+		&err);
 	sb_sync_result_free(&res);
 	o.timeout_ms = 1;
 	assert_fails(sb_sync_mirror(lab.src, lab.endpoint, &o, &res, &err), SB_E_TIMEOUT, &err);

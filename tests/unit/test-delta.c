@@ -95,11 +95,11 @@ from_pieces(const void **out, void *arg, struct sb_error *err)
 }
 
 static int
-apply(int basis, uint64_t size, const void *delta, size_t len, uint64_t max_out,
-        struct sb_buf *out, struct sb_error *err)
+apply(int basis, uint64_t size, const void *delta, size_t len, uint64_t max_out, struct sb_buf *out,
+	struct sb_error *err)
 {
 	struct sb_delta_budget b = SB_DELTA_BUDGET_INIT;
-	struct pieces p = {delta, len, 7777};
+	struct pieces p = { delta, len, 7777 };
 
 	b.max_out = max_out;
 	sb_buf_init(out, 1 << 28);
@@ -111,7 +111,7 @@ static size_t
 round_trip(const uint8_t *old, size_t old_len, const uint8_t *new, size_t new_len)
 {
 	struct sb_delta_budget budget = SB_DELTA_BUDGET_INIT;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	sb_autoclose int a = file_with(old, old_len);
 	sb_autoclose int b = file_with(new, new_len);
 	sb_auto(sb_buf) struct sb_buf sig, delta, back;
@@ -120,9 +120,7 @@ round_trip(const uint8_t *old, size_t old_len, const uint8_t *new, size_t new_le
 	sb_buf_init(&delta, 1 << 28);
 	assert_ok(sb_delta_sign(a, old_len, &sig, NULL, &err), &err);
 	assert_ok(sb_delta_check_sig(sig.data, sig.len, old_len, &err), &err);
-	assert_ok(
-	        sb_delta_make(sig.data, sig.len, b, &budget, to_buf, &delta, NULL, &err),
-	        &err);
+	assert_ok(sb_delta_make(sig.data, sig.len, b, &budget, to_buf, &delta, NULL, &err), &err);
 	assert_ok(apply(a, old_len, delta.data, delta.len, new_len, &back, &err), &err);
 	assert_int_equal(back.len, new_len);
 	assert_memory_equal(back.data, new, new_len);
@@ -134,7 +132,7 @@ round_trip(const uint8_t *old, size_t old_len, const uint8_t *new, size_t new_le
 static void
 deltas_give_the_new_file(void **state)
 {
-	static const size_t sizes[] = {0, 1, 255, 256, 257, 65536, 300001, 4 << 20};
+	static const size_t sizes[] = { 0, 1, 255, 256, 257, 65536, 300001, 4 << 20 };
 	sb_autofree uint8_t *old = malloc(5 << 20), *new = malloc(5 << 20);
 
 	(void)state;
@@ -160,7 +158,7 @@ deltas_give_the_new_file(void **state)
 static void
 signature_is_as_advised(void **state)
 {
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	sb_autofree uint8_t *old = malloc(1 << 20);
 	sb_autoclose int fd = -1;
 	sb_auto(sb_buf) struct sb_buf sig;
@@ -195,15 +193,15 @@ many_round_trips(void *arg)
 static void
 threads_and_ignored_children_do_not_matter(void **state)
 {
-	struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+	struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
 	pthread_t t[4];
 
 	(void)state;
 	for (int round = 0; round < 2; round++) {
 		for (uintptr_t i = 0; i < N(t); i++)
-			assert_int_equal(pthread_create(&t[i], NULL, many_round_trips,
-			                         (void *)(i * 100)),
-			        0);
+			assert_int_equal(
+				pthread_create(&t[i], NULL, many_round_trips, (void *)(i * 100)),
+				0);
 		for (size_t i = 0; i < N(t); i++)
 			assert_int_equal(pthread_join(t[i], NULL), 0);
 		if (round == 0)
@@ -218,7 +216,7 @@ threads_and_ignored_children_do_not_matter(void **state)
 static size_t
 make_sig(uint8_t *to, uint32_t magic, uint32_t block, uint32_t sum, size_t n)
 {
-	uint32_t head[3] = {magic, block, sum};
+	uint32_t head[3] = { magic, block, sum };
 	size_t len = 12 + n * (4 + (size_t)sum);
 
 	for (size_t i = 0; i < 12; i++)
@@ -237,29 +235,29 @@ signature_headers_are_checked(void **state)
 		int cut;
 		bool good;
 	} cases[] = {
-	        {0x72730147, 1024, 8, 10, 10240, 0, true},
-	        {0x72730147, 1024, 8, 10, 9217, 0, true},
-	        {0x72730147, 1024, 8, 10, 9216, 0, false},
-	        {0x72730147, 1024, 8, 10, 10241, 0, false},
-	        {0x72730147, 1024, 8, 0, 0, 0, true},
-	        {0x72730147, 1024, 8, 10, 10240, 1, false},
-	        {0x72730147, 1024, 8, 1, 1024, 10, false},
-	        {0x72730136, 1024, 8, 10, 10240, 0, false},
-	        {0x72730137, 1024, 8, 10, 10240, 0, false},
-	        {0x72730146, 1024, 8, 10, 10240, 0, false},
-	        {0x72730236, 1024, 8, 10, 10240, 0, false},
-	        {0x72730147, 0, 8, 10, 10240, 0, false},
-	        {0x72730147, 1 << 20, 8, 1, 10240, 0, true},
-	        {0x72730147, (1 << 20) + 1, 8, 1, 10240, 0, false},
-	        {0x72730147, 0x7fffffff, 8, 1, 10240, 0, false},
-	        {0x72730147, 0xffffffff, 8, 1, 10240, 0, false},
-	        {0x72730147, 1024, 0, 10, 10240, 0, false},
-	        {0x72730147, 1024, 5, 10, 10240, 0, false},
-	        {0x72730147, 1024, 6, 10, 10240, 0, true},
-	        {0x72730147, 1024, 32, 10, 10240, 0, true},
-	        {0x72730147, 1024, 33, 10, 10240, 0, false},
-	        {0x72730147, 1024, 255, 10, 10240, 0, false},
-	        {0x72730147, 1, 6, 1 << 24, 1 << 24, 0, false},
+		{ 0x72730147, 1024, 8, 10, 10240, 0, true },
+		{ 0x72730147, 1024, 8, 10, 9217, 0, true },
+		{ 0x72730147, 1024, 8, 10, 9216, 0, false },
+		{ 0x72730147, 1024, 8, 10, 10241, 0, false },
+		{ 0x72730147, 1024, 8, 0, 0, 0, true },
+		{ 0x72730147, 1024, 8, 10, 10240, 1, false },
+		{ 0x72730147, 1024, 8, 1, 1024, 10, false },
+		{ 0x72730136, 1024, 8, 10, 10240, 0, false },
+		{ 0x72730137, 1024, 8, 10, 10240, 0, false },
+		{ 0x72730146, 1024, 8, 10, 10240, 0, false },
+		{ 0x72730236, 1024, 8, 10, 10240, 0, false },
+		{ 0x72730147, 0, 8, 10, 10240, 0, false },
+		{ 0x72730147, 1 << 20, 8, 1, 10240, 0, true },
+		{ 0x72730147, (1 << 20) + 1, 8, 1, 10240, 0, false },
+		{ 0x72730147, 0x7fffffff, 8, 1, 10240, 0, false },
+		{ 0x72730147, 0xffffffff, 8, 1, 10240, 0, false },
+		{ 0x72730147, 1024, 0, 10, 10240, 0, false },
+		{ 0x72730147, 1024, 5, 10, 10240, 0, false },
+		{ 0x72730147, 1024, 6, 10, 10240, 0, true },
+		{ 0x72730147, 1024, 32, 10, 10240, 0, true },
+		{ 0x72730147, 1024, 33, 10, 10240, 0, false },
+		{ 0x72730147, 1024, 255, 10, 10240, 0, false },
+		{ 0x72730147, 1, 6, 1 << 24, 1 << 24, 0, false },
 	};
 	sb_autofree uint8_t *sig = malloc(12 + 10 * ((size_t)1 << 24));
 	sb_autoclose int fd = file_with("some bytes", 10);
@@ -268,10 +266,10 @@ signature_headers_are_checked(void **state)
 	assert_non_null(sig);
 	for (size_t i = 0; i < N(cases); i++) {
 		struct sb_delta_budget b = SB_DELTA_BUDGET_INIT;
-		struct sb_error err = {0};
+		struct sb_error err = { 0 };
 		uint64_t got = 0;
-		size_t len = make_sig(
-		        sig, cases[i].magic, cases[i].block, cases[i].sum, cases[i].n);
+		size_t len =
+			make_sig(sig, cases[i].magic, cases[i].block, cases[i].sum, cases[i].n);
 		int r;
 
 		len -= (size_t)cases[i].cut;
@@ -303,7 +301,7 @@ flood_file(size_t blocks)
 
 	assert_non_null(d);
 	for (size_t i = 0; i < blocks; i++) {
-		int a[4] = {(int)(i % 100), (int)(i / 100 % 100), (int)(i / 10000), 50};
+		int a[4] = { (int)(i % 100), (int)(i / 100 % 100), (int)(i / 10000), 50 };
 
 		for (size_t k = 0; k < 4; k++)
 			flood_segment(d + i * 1024 + k * 256, a[k]);
@@ -315,7 +313,7 @@ static void
 sign_with_blocks(const uint8_t *data, size_t len, size_t block, struct sb_buf *out)
 {
 	rs_job_t *job = rs_sig_begin(block, 8, RS_RK_BLAKE2_SIG_MAGIC);
-	rs_buffers_t b = {.next_in = (char *)data, .avail_in = len, .eof_in = 1};
+	rs_buffers_t b = { .next_in = (char *)data, .avail_in = len, .eof_in = 1 };
 
 	sb_buf_init(out, 1 << 26);
 	b.avail_out = 12 + (len / block + 1) * 12;
@@ -331,7 +329,7 @@ flooded_signatures_are_found_and_cost_no_more_than_the_budget(void **state)
 {
 	static const size_t blocks = 40000;
 	struct sb_delta_budget b = SB_DELTA_BUDGET_INIT;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	sb_autofree uint8_t *d = flood_file(blocks);
 	sb_auto(sb_buf) struct sb_buf sig;
 	sb_autoclose int fd = -1;
@@ -341,8 +339,7 @@ flooded_signatures_are_found_and_cost_no_more_than_the_budget(void **state)
 	(void)state;
 	sign_with_blocks(d, blocks * 1024, 1024, &sig);
 	assert_memory_equal(sig.data + 12, sig.data + 24, 4); /* the trick works */
-	assert_int_equal(
-	        sb_delta_check_sig(sig.data, sig.len, blocks * 1024, &err), SB_E_PROTO);
+	assert_int_equal(sb_delta_check_sig(sig.data, sig.len, blocks * 1024, &err), SB_E_PROTO);
 	assert_non_null(strstr(err.msg, "one weak sum"));
 	/* Had it not been found: other blocks of the same weak sum, everywhere. */
 	for (size_t i = 0; i < 2048; i++)
@@ -350,9 +347,8 @@ flooded_signatures_are_found_and_cost_no_more_than_the_budget(void **state)
 	fd = file_with(d, 2 << 20);
 	b.max_ms = 300;
 	before = sb_now_ms();
-	assert_int_equal(
-	        sb_delta_make(sig.data, sig.len, fd, &b, to_nothing, &got, NULL, &err),
-	        SB_E_LIMIT);
+	assert_int_equal(sb_delta_make(sig.data, sig.len, fd, &b, to_nothing, &got, NULL, &err),
+		SB_E_LIMIT);
 	assert_true(sb_now_ms() - before < 20000);
 	assert_non_null(strstr(err.msg, "300 ms"));
 }
@@ -361,7 +357,7 @@ flooded_signatures_are_found_and_cost_no_more_than_the_budget(void **state)
 static void
 honest_repetition_is_no_flood(void **state)
 {
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	sb_autofree uint8_t *d = calloc(20000, 1024);
 	sb_auto(sb_buf) struct sb_buf sig;
 
@@ -377,7 +373,7 @@ static void
 run_out_of_memory(void)
 {
 	struct sb_delta_budget b = SB_DELTA_BUDGET_INIT;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	sb_autofree uint8_t *sig = malloc(12 + 12 * 6000000);
 	sb_autoclose int fd = file_with("some bytes", 10);
 	uint64_t got = 0;
@@ -387,8 +383,7 @@ run_out_of_memory(void)
 	len = make_sig(sig, 0x72730147, 1024, 8, 6000000);
 	assert_ok(sb_delta_make(sig, len, fd, &b, to_nothing, &got, NULL, &err), &err);
 	b.max_memory = 1 << 20; /* and what the parent has free */
-	assert_int_equal(sb_delta_make(sig, len, fd, &b, to_nothing, &got, NULL, &err),
-	        SB_E_LIMIT);
+	assert_int_equal(sb_delta_make(sig, len, fd, &b, to_nothing, &got, NULL, &err), SB_E_LIMIT);
 	assert_non_null(strstr(err.msg, "out of memory"));
 }
 
@@ -415,90 +410,87 @@ hostile_deltas_are_refused(void **state)
 		size_t len;
 		int want;
 	} cases[] = {
-#define CASE(what, bytes, want) {what, bytes, sizeof(bytes) - 1, want}
-	        CASE("good",
-	                DELTA_HEAD "\x03"
-	                           "abc" COPY_8_8 "\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\2"
-	                           "\0",
-	                0),
-	        CASE("no magic", "abcd\0", SB_E_CORRUPT),
-	        CASE("nothing", "", SB_E_CORRUPT),
-	        CASE("no end",
-	                DELTA_HEAD "\x03"
-	                           "abc",
-	                SB_E_CORRUPT),
-	        CASE("cut literal",
-	                DELTA_HEAD "\x03"
-	                           "ab",
-	                SB_E_CORRUPT),
-	        CASE("cut command", DELTA_HEAD COPY_8_8 "\0\0\0\0", SB_E_CORRUPT),
-	        CASE("bytes behind the end",
-	                DELTA_HEAD "\0"
-	                           "x",
-	                SB_E_CORRUPT),
-	        CASE("copy behind the basis",
-	                DELTA_HEAD COPY_8_8 "\0\0\0\0\0\0\0\7\0\0\0\0\0\0\0\4"
-	                                    "\0",
-	                SB_E_CORRUPT),
-	        CASE("copy far behind the basis",
-	                DELTA_HEAD COPY_8_8 "\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0\1"
-	                                    "\0",
-	                SB_E_CORRUPT),
-	        CASE("negative offset",
-	                DELTA_HEAD COPY_8_8
-	                "\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\0\0\0\0\1"
-	                "\0",
-	                SB_E_CORRUPT),
-	        CASE("negative length",
-	                DELTA_HEAD COPY_8_8
-	                "\0\0\0\0\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff"
-	                "\0",
-	                SB_E_CORRUPT),
-	        CASE("offset plus length overflow",
-	                DELTA_HEAD COPY_8_8
-	                "\0\0\0\0\0\0\0\5\x7f\xff\xff\xff\xff\xff\xff\xff"
-	                "\0",
-	                SB_E_CORRUPT),
-	        CASE("reserved command",
-	                DELTA_HEAD "\x55"
-	                           "\0",
-	                SB_E_CORRUPT),
-	        CASE("reserved command 255",
-	                DELTA_HEAD "\xff"
-	                           "\0",
-	                SB_E_CORRUPT),
-	        CASE("literal of 2^62",
-	                DELTA_HEAD "\x44"
-	                           "\x40\0\0\0\0\0\0\0"
-	                           "abc",
-	                SB_E_CORRUPT),
-	        CASE("literal of -1",
-	                DELTA_HEAD "\x44"
-	                           "\xff\xff\xff\xff\xff\xff\xff\xff"
-	                           "abc",
-	                SB_E_CORRUPT),
-	        CASE("empty copies",
-	                DELTA_HEAD COPY_8_8 "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
-	                                    "\0",
-	                SB_E_CORRUPT),
-	        CASE("more than announced",
-	                DELTA_HEAD "\x0b"
-	                           "0123456789a"
-	                           "\0",
-	                SB_E_LIMIT),
+#define CASE(what, bytes, want) { what, bytes, sizeof(bytes) - 1, want }
+		CASE("good",
+			DELTA_HEAD "\x03"
+				   "abc" COPY_8_8 "\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\2"
+				   "\0",
+			0),
+		CASE("no magic", "abcd\0", SB_E_CORRUPT),
+		CASE("nothing", "", SB_E_CORRUPT),
+		CASE("no end",
+			DELTA_HEAD "\x03"
+				   "abc",
+			SB_E_CORRUPT),
+		CASE("cut literal",
+			DELTA_HEAD "\x03"
+				   "ab",
+			SB_E_CORRUPT),
+		CASE("cut command", DELTA_HEAD COPY_8_8 "\0\0\0\0", SB_E_CORRUPT),
+		CASE("bytes behind the end",
+			DELTA_HEAD "\0"
+				   "x",
+			SB_E_CORRUPT),
+		CASE("copy behind the basis",
+			DELTA_HEAD COPY_8_8 "\0\0\0\0\0\0\0\7\0\0\0\0\0\0\0\4"
+					    "\0",
+			SB_E_CORRUPT),
+		CASE("copy far behind the basis",
+			DELTA_HEAD COPY_8_8 "\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0\1"
+					    "\0",
+			SB_E_CORRUPT),
+		CASE("negative offset",
+			DELTA_HEAD COPY_8_8 "\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\0\0\0\0\1"
+					    "\0",
+			SB_E_CORRUPT),
+		CASE("negative length",
+			DELTA_HEAD COPY_8_8 "\0\0\0\0\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff"
+					    "\0",
+			SB_E_CORRUPT),
+		CASE("offset plus length overflow",
+			DELTA_HEAD COPY_8_8 "\0\0\0\0\0\0\0\5\x7f\xff\xff\xff\xff\xff\xff\xff"
+					    "\0",
+			SB_E_CORRUPT),
+		CASE("reserved command",
+			DELTA_HEAD "\x55"
+				   "\0",
+			SB_E_CORRUPT),
+		CASE("reserved command 255",
+			DELTA_HEAD "\xff"
+				   "\0",
+			SB_E_CORRUPT),
+		CASE("literal of 2^62",
+			DELTA_HEAD "\x44"
+				   "\x40\0\0\0\0\0\0\0"
+				   "abc",
+			SB_E_CORRUPT),
+		CASE("literal of -1",
+			DELTA_HEAD "\x44"
+				   "\xff\xff\xff\xff\xff\xff\xff\xff"
+				   "abc",
+			SB_E_CORRUPT),
+		CASE("empty copies",
+			DELTA_HEAD COPY_8_8 "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+					    "\0",
+			SB_E_CORRUPT),
+		CASE("more than announced",
+			DELTA_HEAD "\x0b"
+				   "0123456789a"
+				   "\0",
+			SB_E_LIMIT),
 #undef CASE
 	};
 	sb_autoclose int basis = file_with("0123456789", 10);
 
 	(void)state;
 	for (size_t i = 0; i < N(cases); i++) {
-		struct sb_error err = {0};
+		struct sb_error err = { 0 };
 		sb_auto(sb_buf) struct sb_buf out;
 		int r = apply(basis, 10, cases[i].bytes, cases[i].len, 10, &out, &err);
 
 		if (r != cases[i].want)
 			fail_msg("%s: got %d (%s), want %d", cases[i].what, r, err.msg,
-			        cases[i].want);
+				cases[i].want);
 		if (i == 0)
 			assert_string_equal((char *)out.data, "abc12");
 	}
@@ -508,14 +500,12 @@ static void
 basis_that_shrank_is_noticed(void **state)
 {
 	sb_autoclose int basis = file_with("01234", 5);
-	static const char delta[] =
-	        DELTA_HEAD COPY_8_8 "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x0a";
-	struct sb_error err = {0};
+	static const char delta[] = DELTA_HEAD COPY_8_8 "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x0a";
+	struct sb_error err = { 0 };
 	sb_auto(sb_buf) struct sb_buf out;
 
 	(void)state;
-	assert_int_equal(
-	        apply(basis, 10, delta, sizeof delta, 10, &out, &err), SB_E_CORRUPT);
+	assert_int_equal(apply(basis, 10, delta, sizeof delta, 10, &out, &err), SB_E_CORRUPT);
 }
 
 /* One short command per 512 bytes of basis, for ever. */
@@ -532,8 +522,7 @@ endless_copies(const void **out, void *arg, struct sb_error *err)
 		return 4;
 	}
 	for (size_t i = 0; i < sizeof many; i += 5)
-		memcpy(many + i, "\x4a\0\0\2\0",
-		        5); /* COPY, 2-byte offset 0, 2-byte length 512 */
+		memcpy(many + i, "\x4a\0\0\2\0", 5); /* COPY, 2-byte offset 0, 2-byte length 512 */
 	*out = many;
 	return (ssize_t)sizeof many;
 }
@@ -544,10 +533,10 @@ amplification_and_endless_deltas_end(void **state)
 	/* COPY of the whole basis (256 KiB), 4000 times: 1 GB from 52 KB */
 	static uint8_t delta[4 + 4000 * 9 + 1];
 	struct sb_delta_budget b = SB_DELTA_BUDGET_INIT;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	sb_autofree uint8_t *old = calloc(1, 256 << 10);
 	sb_autoclose int basis = file_with(old, 256 << 10);
-	struct pieces p = {delta, sizeof delta, 1000};
+	struct pieces p = { delta, sizeof delta, 1000 };
 	uint64_t got = 0;
 	bool begun = false;
 
@@ -556,16 +545,16 @@ amplification_and_endless_deltas_end(void **state)
 	for (size_t i = 0; i < 4000; i++)
 		memcpy(delta + 4 + i * 9, "\x4f\0\0\0\0\0\4\0\0", 9); /* COPY 4+4 bytes */
 	b.max_out = 3 << 20;
-	assert_int_equal(sb_delta_apply(basis, 256 << 10, from_pieces, &p, &b, to_nothing,
-	                         &got, NULL, &err),
-	        SB_E_LIMIT);
+	assert_int_equal(
+		sb_delta_apply(basis, 256 << 10, from_pieces, &p, &b, to_nothing, &got, NULL, &err),
+		SB_E_LIMIT);
 	assert_true(got <= 3 << 20);
 	got = 0;
 	b.max_out = UINT64_MAX;
 	b.max_ms = 200;
-	assert_int_equal(sb_delta_apply(basis, 256 << 10, endless_copies, &begun, &b,
-	                         to_nothing, &got, NULL, &err),
-	        SB_E_LIMIT);
+	assert_int_equal(sb_delta_apply(basis, 256 << 10, endless_copies, &begun, &b, to_nothing,
+				 &got, NULL, &err),
+		SB_E_LIMIT);
 	assert_true(got > 0);
 }
 
@@ -592,20 +581,20 @@ static void
 failures_of_callbacks_pass_through(void **state)
 {
 	struct sb_delta_budget b = SB_DELTA_BUDGET_INIT;
-	struct sb_error err = {0};
-	struct pieces p = {(const uint8_t *)DELTA_HEAD "\x03"
-	                                               "abc",
-	        9, 100};
+	struct sb_error err = { 0 };
+	struct pieces p = { (const uint8_t *)DELTA_HEAD "\x03"
+							"abc",
+		9, 100 };
 	sb_autoclose int basis = file_with("0123456789", 10);
 
 	(void)state;
-	assert_int_equal(sb_delta_apply(basis, 10, from_pieces, &p, &b, failing_sink,
-	                         NULL, NULL, &err),
-	        SB_E_NOSPACE);
+	assert_int_equal(
+		sb_delta_apply(basis, 10, from_pieces, &p, &b, failing_sink, NULL, NULL, &err),
+		SB_E_NOSPACE);
 	assert_string_equal(err.msg, "disk is full");
-	assert_int_equal(sb_delta_apply(basis, 10, failing_source, NULL, &b, failing_sink,
-	                         NULL, NULL, &err),
-	        SB_E_CLOSED);
+	assert_int_equal(
+		sb_delta_apply(basis, 10, failing_source, NULL, &b, failing_sink, NULL, NULL, &err),
+		SB_E_CLOSED);
 	assert_string_equal(err.msg, "link is gone");
 }
 
@@ -630,8 +619,8 @@ static void
 cancel_ends_it(void **state)
 {
 	struct sb_delta_budget b = SB_DELTA_BUDGET_INIT;
-	struct sb_error err = {0};
-	struct canceler c = {sb_cancel_new(&err), 0};
+	struct sb_error err = { 0 };
+	struct canceler c = { sb_cancel_new(&err), 0 };
 	sb_autofree uint8_t *old = calloc(1, 256 << 10);
 	sb_autoclose int basis = file_with(old, 256 << 10);
 	sb_auto(sb_buf) struct sb_buf sig;
@@ -640,12 +629,11 @@ cancel_ends_it(void **state)
 	(void)state;
 	assert_non_null(c.cancel);
 	assert_int_equal(sb_delta_apply(basis, 256 << 10, endless_copies, &begun, &b,
-	                         cancel_after_some, &c, c.cancel, &err),
-	        SB_E_CANCELED);
+				 cancel_after_some, &c, c.cancel, &err),
+		SB_E_CANCELED);
 	assert_true(c.got > 0);
 	sb_buf_init(&sig, 1 << 20);
-	assert_int_equal(
-	        sb_delta_sign(basis, 256 << 10, &sig, c.cancel, &err), SB_E_CANCELED);
+	assert_int_equal(sb_delta_sign(basis, 256 << 10, &sig, c.cancel, &err), SB_E_CANCELED);
 	sb_cancel_free(c.cancel);
 }
 
@@ -655,7 +643,7 @@ cancel_ends_it(void **state)
 static size_t
 recipe_trip(const uint8_t *old, size_t old_len, const uint8_t *new, size_t new_len)
 {
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	struct tmpdir dir;
 	struct sb_digest was = sb_digest_of(old, old_len), is = sb_digest_of(new, new_len);
 	sb_autoclose int a = file_with(old, old_len);
@@ -665,15 +653,12 @@ recipe_trip(const uint8_t *old, size_t old_len, const uint8_t *new, size_t new_l
 	tmpdir_make(&dir);
 	sb_buf_init(&delta, 1 << 28);
 	assert_false(sb_recipe_has(dir.fd, &was));
-	assert_int_equal(
-	        sb_recipe_delta(dir.fd, &was, b, new_len, SIZE_MAX, &delta, NULL, &err),
-	        SB_E_NOTFOUND);
+	assert_int_equal(sb_recipe_delta(dir.fd, &was, b, new_len, SIZE_MAX, &delta, NULL, &err),
+		SB_E_NOTFOUND);
 	assert_int_equal(delta.len, 0);
 	assert_ok(sb_recipe_keep(dir.fd, &was, a, old_len, NULL, NULL, &err), &err);
 	assert_true(sb_recipe_has(dir.fd, &was));
-	assert_ok(
-	        sb_recipe_delta(dir.fd, &was, b, new_len, SIZE_MAX, &delta, NULL, &err),
-	        &err);
+	assert_ok(sb_recipe_delta(dir.fd, &was, b, new_len, SIZE_MAX, &delta, NULL, &err), &err);
 	assert_ok(apply(a, old_len, delta.data, delta.len, new_len, &back, &err), &err);
 	assert_int_equal(back.len, new_len);
 	if (new_len)
@@ -731,12 +716,12 @@ recipes_give_the_new_file(void **state)
 static void
 recipes_are_not_believed(void **state)
 {
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	struct tmpdir dir;
 	size_t len = 200000;
 	sb_autofree uint8_t *old = malloc(len);
 	sb_auto(sb_buf) struct sb_buf delta;
-	struct sb_digest d, other = {{1}};
+	struct sb_digest d, other = { { 1 } };
 	sb_autoclose int fd = -1, file = -1;
 	char name[33];
 
@@ -747,10 +732,8 @@ recipes_are_not_believed(void **state)
 	fd = file_with(old, len);
 	sb_buf_init(&delta, 1 << 20);
 	/* content that is not what was said, or ends early */
-	assert_int_equal(
-	        sb_recipe_keep(dir.fd, &other, fd, len, NULL, NULL, &err), SB_E_STATE);
-	assert_int_equal(
-	        sb_recipe_keep(dir.fd, &d, fd, len + 1, NULL, NULL, &err), SB_E_STATE);
+	assert_int_equal(sb_recipe_keep(dir.fd, &other, fd, len, NULL, NULL, &err), SB_E_STATE);
+	assert_int_equal(sb_recipe_keep(dir.fd, &d, fd, len + 1, NULL, NULL, &err), SB_E_STATE);
 	assert_false(sb_recipe_has(dir.fd, &d));
 	/* a limit */
 	assert_ok(sb_recipe_keep(dir.fd, &d, fd, len, NULL, NULL, &err), &err);
@@ -762,9 +745,11 @@ recipes_are_not_believed(void **state)
 	file = openat(dir.fd, sb_str_hex(d.b, 16, name), O_RDWR);
 	assert_true(file >= 0);
 	assert_int_equal(pwrite(file, "x", 1, 100), 1);
-	assert_int_equal(sb_recipe_delta(dir.fd, &d, fd, len, len, &delta, NULL, &err), SB_E_NOTFOUND);
+	assert_int_equal(sb_recipe_delta(dir.fd, &d, fd, len, len, &delta, NULL, &err),
+		SB_E_NOTFOUND);
 	assert_int_equal(ftruncate(file, 3), 0);
-	assert_int_equal(sb_recipe_delta(dir.fd, &d, fd, len, len, &delta, NULL, &err), SB_E_NOTFOUND);
+	assert_int_equal(sb_recipe_delta(dir.fd, &d, fd, len, len, &delta, NULL, &err),
+		SB_E_NOTFOUND);
 	tmpdir_remove(&dir);
 }
 
@@ -772,21 +757,20 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(deltas_give_the_new_file),
-	        cmocka_unit_test(signature_is_as_advised),
-	        cmocka_unit_test(threads_and_ignored_children_do_not_matter),
-	        cmocka_unit_test(signature_headers_are_checked),
-	        cmocka_unit_test(
-	                flooded_signatures_are_found_and_cost_no_more_than_the_budget),
-	        cmocka_unit_test(honest_repetition_is_no_flood),
-	        cmocka_unit_test(memory_is_limited),
-	        cmocka_unit_test(hostile_deltas_are_refused),
-	        cmocka_unit_test(basis_that_shrank_is_noticed),
-	        cmocka_unit_test(amplification_and_endless_deltas_end),
-	        cmocka_unit_test(failures_of_callbacks_pass_through),
-	        cmocka_unit_test(cancel_ends_it),
-	        cmocka_unit_test(recipes_give_the_new_file),
-	        cmocka_unit_test(recipes_are_not_believed),
+		cmocka_unit_test(deltas_give_the_new_file),
+		cmocka_unit_test(signature_is_as_advised),
+		cmocka_unit_test(threads_and_ignored_children_do_not_matter),
+		cmocka_unit_test(signature_headers_are_checked),
+		cmocka_unit_test(flooded_signatures_are_found_and_cost_no_more_than_the_budget),
+		cmocka_unit_test(honest_repetition_is_no_flood),
+		cmocka_unit_test(memory_is_limited),
+		cmocka_unit_test(hostile_deltas_are_refused),
+		cmocka_unit_test(basis_that_shrank_is_noticed),
+		cmocka_unit_test(amplification_and_endless_deltas_end),
+		cmocka_unit_test(failures_of_callbacks_pass_through),
+		cmocka_unit_test(cancel_ends_it),
+		cmocka_unit_test(recipes_give_the_new_file),
+		cmocka_unit_test(recipes_are_not_believed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-/* Bringing an agent to another machine, over real SSH servers and over a stand-in for the ssh program. */
+/*
+ * Bringing an agent to another machine, over real SSH servers and over a stand-in for the ssh
+ * program.
+ */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +29,8 @@
 
 /* An agent that can be had anywhere: says hello with its arguments, then echoes. */
 #define AGENT \
-	"#!/bin/sh\ncase $1 in --version) echo sbsync-agent test;; agent) shift; echo \"hello $*\"; exec cat;; " \
+	"#!/bin/sh\ncase $1 in --version) echo sbsync-agent test;; agent) shift; echo \"hello " \
+	"$*\"; exec cat;; " \
 	"*) exit 9;; esac\n"
 
 struct lab {
@@ -55,9 +59,10 @@ write_file(const char *path, const void *data, size_t len, mode_t mode)
 	assert_ok(sb_file_replace(AT_FDCWD, path, data, len, mode, &err), &err);
 }
 
-/* Every place for the agent is inside the server's folder, so that nothing is left on the machine. */
-#define ENV_LINE \
-	"SetEnv XDG_CACHE_HOME=@DIR@/cache XDG_RUNTIME_DIR=@DIR@/run TMPDIR=@DIR@/tmp"
+/*
+ * Every place for the agent is inside the server's folder, so that nothing is left on the machine.
+ */
+#define ENV_LINE "SetEnv XDG_CACHE_HOME=@DIR@/cache XDG_RUNTIME_DIR=@DIR@/run TMPDIR=@DIR@/tmp"
 
 static int
 lab_start(struct lab *l, const char *verb, const char *account, const char *const *lines)
@@ -74,8 +79,10 @@ lab_start(struct lab *l, const char *verb, const char *account, const char *cons
 	(void)snprintf(l->agent, sizeof l->agent, "%s/agent", l->sshd.dir);
 	write_file(l->agent, AGENT, strlen(AGENT), 0755);
 	l->keys[0] = l->sshd.key;
-	l->to = (struct sb_endpoint){ .kind = SB_ENDPOINT_SSH, .user = l->sshd.user,
-		.host = (char[]){ "127.0.0.1" }, .port = l->sshd.port };
+	l->to = (struct sb_endpoint){ .kind = SB_ENDPOINT_SSH,
+		.user = l->sshd.user,
+		.host = (char[]){ "127.0.0.1" },
+		.port = l->sshd.port };
 	return 0;
 }
 
@@ -227,8 +234,8 @@ is_sent_once(void **state)
 	assert_false(deploys(&lab, r));
 	SHELL(out, "cd %s/cache/sbsync && ls -A | tr '\\n' ' '", lab.sshd.dir);
 	assert_int_equal(strlen(out), strlen("agent-") + 32 + 1);
-	SHELL(out, "stat -c %%a %s/cache/sbsync %s/cache/sbsync/agent-* | tr '\\n' ' '", lab.sshd.dir,
-		lab.sshd.dir);
+	SHELL(out, "stat -c %%a %s/cache/sbsync %s/cache/sbsync/agent-* | tr '\\n' ' '",
+		lab.sshd.dir, lab.sshd.dir);
 	assert_string_equal(out, "700 700 ");
 	assert_int_equal(sb_deploy_open(r, &o, NULL, &t, &err), 0);
 	sb_transport_free(t);
@@ -258,11 +265,14 @@ old_copies_are_removed(void **state)
 	(void)state;
 	NEED(&lab);
 	r = open_lab(&lab);
-	SHELL(out, "cd %s/cache/sbsync && rm -f agent-* && touch -d '9 days ago' agent-old .new-old && "
-		   "touch -d '2 days ago' agent-recent",
+	SHELL(out,
+		"cd %s/cache/sbsync && rm -f agent-* && touch -d '9 days ago' agent-old .new-old "
+		"&& "
+		"touch -d '2 days ago' agent-recent",
 		lab.sshd.dir);
 	assert_true(deploys(&lab, r));
-	SHELL(out, "cd %s/cache/sbsync && ls -A | sed 's/agent-[0-9a-f]*$/NEW/' | sort | tr '\\n' ' '",
+	SHELL(out,
+		"cd %s/cache/sbsync && ls -A | sed 's/agent-[0-9a-f]*$/NEW/' | sort | tr '\\n' ' '",
 		lab.sshd.dir);
 	assert_string_equal(out, "NEW agent-recent ");
 }
@@ -382,7 +392,8 @@ static void
 noise_before_the_agent_is_skipped(void **state)
 {
 	static const char *const lines[] = { ENV_LINE,
-		"ForceCommand echo welcome; echo sbsync:; head -c $(cat @DIR@/noise) /dev/zero; printf 'no end of line'; sh -c \"$SSH_ORIGINAL_COMMAND\"",
+		"ForceCommand echo welcome; echo sbsync:; head -c $(cat @DIR@/noise) /dev/zero; "
+		"printf 'no end of line'; sh -c \"$SSH_ORIGINAL_COMMAND\"",
 		NULL };
 	struct lab l;
 	struct sb_remote *r;
@@ -405,8 +416,9 @@ noise_before_the_agent_is_skipped(void **state)
 static void
 no_command_allowed(void **state)
 {
-	static const char *const lines[] = { "ForceCommand echo 'This account is \033[1mnot available'; exit 1",
-		NULL };
+	static const char *const lines[] = {
+		"ForceCommand echo 'This account is \033[1mnot available'; exit 1", NULL
+	};
 	struct lab l;
 	struct sb_remote *r;
 
@@ -420,7 +432,8 @@ no_command_allowed(void **state)
 }
 
 #define NOEXEC \
-	"mkdir -p \"$0/cache\" \"$0/run\" \"$0/tmp\"; for d in \"$0/home\" \"$0/cache\" \"$0/run\" \"$0/tmp\" /var/tmp /dev/shm; do " \
+	"mkdir -p \"$0/cache\" \"$0/run\" \"$0/tmp\"; for d in \"$0/home\" \"$0/cache\" " \
+	"\"$0/run\" \"$0/tmp\" /var/tmp /dev/shm; do " \
 	"mount -t tmpfs -o mode=1777,noexec none \"$d\" || exit 1; done"
 
 static void
@@ -428,8 +441,10 @@ nothing_executable(void **state)
 {
 	static const char *const lines[] = { ENV_LINE, NULL };
 	static const char *const no_python[] = {
-		"SetEnv XDG_CACHE_HOME=@DIR@/cache XDG_RUNTIME_DIR=@DIR@/run TMPDIR=@DIR@/tmp PATH=@DIR@/bin",
-		NULL };
+		"SetEnv XDG_CACHE_HOME=@DIR@/cache XDG_RUNTIME_DIR=@DIR@/run TMPDIR=@DIR@/tmp "
+		"PATH=@DIR@/bin",
+		NULL
+	};
 	struct lab l;
 	struct sb_remote *r;
 
@@ -445,7 +460,8 @@ nothing_executable(void **state)
 		sb_remote_free(r);
 		test_sshd_stop(&l.sshd);
 		(void)setenv("SSHD_SETUP",
-			NOEXEC "; mkdir \"$0/bin\"; for p in sh ls id rm mkdir chmod uname head gzip cksum mv find env cat; do "
+			NOEXEC "; mkdir \"$0/bin\"; for p in sh ls id rm mkdir chmod uname head "
+			       "gzip cksum mv find env cat; do "
 			       "ln -s \"$(command -v $p)\" \"$0/bin/$p\"; done",
 			1);
 		assert_int_equal(lab_start(&l, "start", "sbtester", no_python), 0);
@@ -470,7 +486,8 @@ nothing_writable(void **state)
 	(void)state;
 	NEED(&lab);
 	(void)setenv("SSHD_SETUP",
-		"mkdir -p \"$0/cache\" \"$0/run\" \"$0/tmp\"; for d in \"$0/cache\" \"$0/run\" \"$0/tmp\" /var/tmp /dev/shm; do "
+		"mkdir -p \"$0/cache\" \"$0/run\" \"$0/tmp\"; for d in \"$0/cache\" \"$0/run\" "
+		"\"$0/tmp\" /var/tmp /dev/shm; do "
 		"mount -t tmpfs -o ro none \"$d\" || exit 1; done",
 		1);
 	assert_int_equal(lab_start(&l, "start", "sbtester", lines), 0);
@@ -486,8 +503,9 @@ nothing_writable(void **state)
 static void
 foreign_directory_is_not_used(void **state)
 {
-	static const char *const lines[] = { "SetEnv XDG_CACHE_HOME=/proc/none XDG_RUNTIME_DIR=/proc/none TMPDIR=@DIR@/tmp",
-		NULL };
+	static const char *const lines[] = {
+		"SetEnv XDG_CACHE_HOME=/proc/none XDG_RUNTIME_DIR=/proc/none TMPDIR=@DIR@/tmp", NULL
+	};
 	struct lab l;
 	struct sb_remote *r;
 	char out[200];
@@ -495,7 +513,9 @@ foreign_directory_is_not_used(void **state)
 	(void)state;
 	NEED(&lab);
 	(void)setenv("SSHD_SETUP",
-		"mkdir -p \"$0/tmp/sbsync-4321\"; chmod 1777 \"$0/tmp\"; mount -t tmpfs -o mode=1777 none /var/tmp", 1);
+		"mkdir -p \"$0/tmp/sbsync-4321\"; chmod 1777 \"$0/tmp\"; mount -t tmpfs -o "
+		"mode=1777 none /var/tmp",
+		1);
 	assert_int_equal(lab_start(&l, "start", "sbtester", lines), 0);
 	(void)unsetenv("SSHD_SETUP");
 	if (l.none) {
@@ -506,7 +526,8 @@ foreign_directory_is_not_used(void **state)
 	SHELL(out, "ls -A %s/tmp/sbsync-4321 | wc -l", l.sshd.dir);
 	assert_string_equal(out, "0");
 	/* Ours, but open to others: not used either. */
-	SHELL(out, "chown 4321 %s/tmp/sbsync-4321; chmod 777 %s/tmp/sbsync-4321", l.sshd.dir, l.sshd.dir);
+	SHELL(out, "chown 4321 %s/tmp/sbsync-4321; chmod 777 %s/tmp/sbsync-4321", l.sshd.dir,
+		l.sshd.dir);
 	assert_false(deploys(&l, r));
 	SHELL(out, "ls -A %s/tmp/sbsync-4321 | wc -l", l.sshd.dir);
 	assert_string_equal(out, "0");
@@ -573,7 +594,8 @@ works_with_the_ssh_program(void **state)
 static void
 works_with_other_shells(void **state)
 {
-	static const char *const shells[] = { "dash", "bash", "busybox", "ksh", "zsh", "tcsh", "fish", "yash" };
+	static const char *const shells[] = { "dash", "bash", "busybox", "ksh", "zsh", "tcsh",
+		"fish", "yash" };
 	char dir[] = "/tmp/sbdeploy.XXXXXX";
 	char out[400];
 	struct lab l = { 0 };
@@ -597,10 +619,10 @@ works_with_other_shells(void **state)
 		/* For busybox a PATH with nothing but its applets. */
 		if (applets)
 			SHELL(out, "mkdir -p %s/bin && busybox --install -s %s/bin", dir, dir);
-		rsh = sb_str_printf(
-			"env XDG_CACHE_HOME=%s/cache-%s %s%s%s sh -c 'shift; exec %s%s -c \"$1\"' rsh", dir,
-			shells[i], applets ? "PATH=" : "", applets ? dir : "", applets ? "/bin" : "", shells[i],
-			applets ? " sh" : "");
+		rsh = sb_str_printf("env XDG_CACHE_HOME=%s/cache-%s %s%s%s sh -c 'shift; exec %s%s "
+				    "-c \"$1\"' rsh",
+			dir, shells[i], applets ? "PATH=" : "", applets ? dir : "",
+			applets ? "/bin" : "", shells[i], applets ? " sh" : "");
 		o.to = &l.to;
 		o.rsh = rsh;
 		r = sb_remote_open(&o, sb_deadline_in(20000), &err);
@@ -630,7 +652,8 @@ note_result(const struct sb_doctor_result *r, void *arg)
 }
 
 static void
-state_is(const struct report *rep, enum sb_doctor_what what, enum sb_doctor_state state, const char *says)
+state_is(const struct report *rep, enum sb_doctor_what what, enum sb_doctor_state state,
+	const char *says)
 {
 	if (rep->v[what].state != state || !strstr(rep->v[what].text, says))
 		fail_msg("%s: %d \"%s\", want %d \"%s\"", sb_doctor_name(what), rep->v[what].state,
@@ -653,7 +676,8 @@ doctor_finds_what_is_wrong(void **state)
 	path = sb_str_printf("%s/not/yet there/it's", lab.sshd.dir);
 	other = sb_str_printf("%s/other", lab.sshd.dir);
 	remote_opts(&lab, &o);
-	assert_int_equal(sb_doctor_run(&o, path, sb_deadline_in(30000), note_result, &rep, &err), 0);
+	assert_int_equal(sb_doctor_run(&o, path, sb_deadline_in(30000), note_result, &rep, &err),
+		0);
 	assert_int_equal(rep.n, SB_DOCTOR_CHECKS);
 	state_is(&rep, SB_DOCTOR_NAME, SB_DOCTOR_GOOD, "127.0.0.1");
 	state_is(&rep, SB_DOCTOR_AGENT, SB_DOCTOR_GOOD, "sbsync-agent test");
@@ -662,10 +686,13 @@ doctor_finds_what_is_wrong(void **state)
 	assert_true(rep.v[SB_DOCTOR_SPACE].state <= SB_DOCTOR_WARN);
 
 	rep.n = 0;
-	assert_int_equal(sb_doctor_run(&o, "/proc/nothing/here", sb_deadline_in(30000), note_result, &rep, &err), 1);
+	assert_int_equal(sb_doctor_run(&o, "/proc/nothing/here", sb_deadline_in(30000), note_result,
+				 &rep, &err),
+		1);
 	state_is(&rep, SB_DOCTOR_WRITE, SB_DOCTOR_BAD, "/proc cannot be written");
 	rep.n = 0;
-	assert_int_equal(sb_doctor_run(&o, lab.agent, sb_deadline_in(30000), note_result, &rep, &err), 1);
+	assert_int_equal(
+		sb_doctor_run(&o, lab.agent, sb_deadline_in(30000), note_result, &rep, &err), 1);
 	state_is(&rep, SB_DOCTOR_WRITE, SB_DOCTOR_BAD, "is not a directory");
 
 	keys[0] = other;
@@ -673,18 +700,21 @@ doctor_finds_what_is_wrong(void **state)
 	for (int program = 0; program < 2; program++) {
 		rep.n = 0;
 		o.rsh = program ? "ssh" : NULL;
-		assert_int_equal(sb_doctor_run(&o, "x", sb_deadline_in(30000), note_result, &rep, &err), 1);
+		assert_int_equal(
+			sb_doctor_run(&o, "x", sb_deadline_in(30000), note_result, &rep, &err), 1);
 		assert_int_equal(rep.n, SB_DOCTOR_CHECKS);
 		state_is(&rep, SB_DOCTOR_KEY, SB_DOCTOR_GOOD, "");
 		state_is(&rep, SB_DOCTOR_LOGIN, SB_DOCTOR_BAD, "log-in refused");
 		state_is(&rep, SB_DOCTOR_AGENT, SB_DOCTOR_SKIPPED, "");
 		rep.n = 0;
 		o.known_hosts = "/dev/null";
-		assert_int_equal(sb_doctor_run(&o, "x", sb_deadline_in(30000), note_result, &rep, &err), 1);
+		assert_int_equal(
+			sb_doctor_run(&o, "x", sb_deadline_in(30000), note_result, &rep, &err), 1);
 		state_is(&rep, SB_DOCTOR_KEY, SB_DOCTOR_BAD, "--accept-new-host-key");
 		rep.n = 0;
 		o.port = 1;
-		assert_int_equal(sb_doctor_run(&o, "x", sb_deadline_in(30000), note_result, &rep, &err), 1);
+		assert_int_equal(
+			sb_doctor_run(&o, "x", sb_deadline_in(30000), note_result, &rep, &err), 1);
 		state_is(&rep, SB_DOCTOR_NAME, SB_DOCTOR_BAD, "is sshd running");
 		o.port = 0;
 		o.known_hosts = lab.sshd.known;

@@ -36,9 +36,11 @@ applying_the_difference_leads_there(void **state)
 	for (uint64_t seed = 0; seed < ROUNDS; seed++) {
 		uint64_t s = seed;
 		struct sb_error err = { 0 };
-		sb_auto(sb_manifest) struct sb_manifest *a = random_tree(&s, (unsigned)rnd_below(&s, 150));
+		sb_auto(sb_manifest) struct sb_manifest *a =
+			random_tree(&s, (unsigned)rnd_below(&s, 150));
 		sb_auto(sb_manifest) struct sb_manifest *b = sb_manifest_copy(a, &err);
-		sb_auto(sb_manifest) struct sb_manifest *other = random_tree(&s, (unsigned)rnd_below(&s, 150));
+		sb_auto(sb_manifest) struct sb_manifest *other =
+			random_tree(&s, (unsigned)rnd_below(&s, 150));
 
 		assert_non_null(b);
 		for (uint64_t i = rnd_below(&s, 12); i > 0; i--)
@@ -53,7 +55,9 @@ applying_the_difference_leads_there(void **state)
 }
 
 static const struct sb_entry a_dir = { .type = SB_ENTRY_DIR, .mode = 0755 };
-static const struct sb_entry a_file = { .type = SB_ENTRY_FILE, .mode = 0644, .size = 1, .digest.b = { 1 } };
+static const struct sb_entry a_file = {
+	.type = SB_ENTRY_FILE, .mode = 0644, .size = 1, .digest.b = { 1 }
+};
 
 static void
 add(struct sb_diff *d, const char *path, const struct sb_entry *e)
@@ -67,7 +71,8 @@ static void
 changes_are_few_and_in_order(void **state)
 {
 	struct sb_error err = { 0 };
-	sb_auto(sb_manifest) struct sb_manifest *a = sb_manifest_new(&err), *b = sb_manifest_new(&err);
+	sb_auto(sb_manifest) struct sb_manifest *a = sb_manifest_new(&err),
+						*b = sb_manifest_new(&err);
 	sb_auto(sb_diff) struct sb_diff d = { 0 };
 	sb_auto(sb_buf) struct sb_buf text;
 
@@ -106,7 +111,8 @@ a_new_leader_is_a_change_of_all_members(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 5; i++) {
-		struct sb_entry *e = sb_manifest_put(a, names[i], i == 1 ? &a_dir : &a_file, NULL, &err);
+		struct sb_entry *e =
+			sb_manifest_put(a, names[i], i == 1 ? &a_dir : &a_file, NULL, &err);
 
 		assert_non_null(e);
 		if (i != 1)
@@ -180,7 +186,8 @@ order_and_paths_are_checked(void **state)
 	struct sb_error err = { 0 };
 
 	(void)state;
-#define PATHS(a, da, b, db) decode_paths((const char *const[]){ a, b }, (const bool[]){ da, db }, 2, &err)
+#define PATHS(a, da, b, db) \
+	decode_paths((const char *const[]){ a, b }, (const bool[]){ da, db }, 2, &err)
 	assert_ok(PATHS("a", 0, "b", 0), &err);
 	assert_ok(PATHS("a", 1, "a", 0), &err);
 	assert_ok(PATHS("a/b", 0, "a!", 0), &err);

@@ -115,8 +115,8 @@ refuses_with_a_way_out(void **state)
 		if (sb_endpoint_parse(bads[i].text, &e, &err) != SB_E_USAGE)
 			fail_msg("'%s' was not refused", bads[i].text);
 		if (!strstr(err.msg, bads[i].says))
-			fail_msg("'%s': message is \"%s\", want \"%s\" in it", bads[i].text, err.msg,
-				bads[i].says);
+			fail_msg("'%s': message is \"%s\", want \"%s\" in it", bads[i].text,
+				err.msg, bads[i].says);
 		for (const char *p = err.msg; *p; p++)
 			if ((unsigned char)*p < ' ')
 				fail_msg("control character in \"%s\"", err.msg);

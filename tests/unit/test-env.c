@@ -12,7 +12,10 @@
 
 #include "tests/lib/hostfix.h"
 
-/* Compiled twice, see rpc.mk: with the host in this process, and with an sbhostd. On ZFS from tests/e2e/host-zfs.sh. */
+/*
+ * Compiled twice, see rpc.mk: with the host in this process, and with an sbhostd. On ZFS from
+ * tests/e2e/host-zfs.sh.
+ */
 #ifndef TEST_REMOTE
 #define TEST_REMOTE 0
 #endif
@@ -32,10 +35,11 @@ start_daemon(struct rig *g)
 	const char *top = getenv("SB_TOP_BUILDDIR");
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
 	char program[400], listen[320];
-	const char *argv[16] = { program, "--listen", listen, "--state-dir", g->f.state_dir, "--container-runtime", "none",
-		"--storage-backend", g->f.zfs ? "zfs" : "local-disk", g->f.zfs ? "--bases-dataset" : "--bases-dir", g->f.bases,
-		g->f.zfs ? "--sessions-dataset" : "--sessions-root-dir", g->f.sessions, g->f.zfs ? "--pool" : NULL,
-		g->f.zfs ? g->f.o.pool : NULL, NULL };
+	const char *argv[16] = { program, "--listen", listen, "--state-dir", g->f.state_dir,
+		"--container-runtime", "none", "--storage-backend", g->f.zfs ? "zfs" : "local-disk",
+		g->f.zfs ? "--bases-dataset" : "--bases-dir", g->f.bases,
+		g->f.zfs ? "--sessions-dataset" : "--sessions-root-dir", g->f.sessions,
+		g->f.zfs ? "--pool" : NULL, g->f.zfs ? g->f.o.pool : NULL, NULL };
 
 	(void)snprintf(program, sizeof program, "%s/sbhostd", top && *top ? top : ".");
 	(void)snprintf(listen, sizeof listen, "unix:%s/sock", g->f.t.path);
@@ -61,7 +65,8 @@ open_host(struct rig *g)
 	g->host = sb_env_host_open(&o, &g->err);
 	if (!g->host)
 		fail_msg("open: %s", g->err.msg);
-	while (remote_host && sb_env_host_capabilities(g->host, NULL, &c, &g->err) < 0 && !sb_deadline_passed(d))
+	while (remote_host && sb_env_host_capabilities(g->host, NULL, &c, &g->err) < 0 &&
+		!sb_deadline_passed(d))
 		(void)usleep(5000);
 }
 
@@ -115,8 +120,8 @@ create(struct rig *g, const char *id)
 }
 
 static int
-tool(struct sb_env *e, const char *id, const char *name, const char *params, struct sb_host_tool_result *out,
-	struct sb_error *err)
+tool(struct sb_env *e, const char *id, const char *name, const char *params,
+	struct sb_host_tool_result *out, struct sb_error *err)
 {
 	struct sb_host_tool_request q = SB_HOST_TOOL_REQUEST_INIT;
 
@@ -128,7 +133,8 @@ tool(struct sb_env *e, const char *id, const char *name, const char *params, str
 
 /* The tool runs; its text is as wanted, its exit code too. */
 static void
-expect(struct rig *g, struct sb_env *e, const char *name, const char *params, int code, const char *part)
+expect(struct rig *g, struct sb_env *e, const char *name, const char *params, int code,
+	const char *part)
 {
 	struct sb_host_tool_result r;
 
@@ -163,7 +169,8 @@ tools_give_what_the_host_gives(void **state)
 	assert_ok(tool(e, NULL, "read_file", "{\"path\":\"missing\"}", &r, &g->err), &g->err);
 	assert_true(r.is_error && r.tier == 1 && !r.has_exit);
 	sb_host_tool_result_clear(&r);
-	assert_ok(tool(e, NULL, "bash", "{\"cmd\":\"sleep 60\",\"timeout_ms\":100}", &r, &g->err), &g->err);
+	assert_ok(tool(e, NULL, "bash", "{\"cmd\":\"sleep 60\",\"timeout_ms\":100}", &r, &g->err),
+		&g->err);
 	assert_true(r.timed_out && r.has_exit && r.is_error);
 	assert_int_equal(r.exit_code, 124);
 	sb_host_tool_result_clear(&r);
@@ -184,7 +191,8 @@ hear(const void *data, size_t len, bool is_stderr, void *arg)
 	struct heard *h = arg;
 	size_t at = strlen(h->text[is_stderr]);
 
-	(void)snprintf(h->text[is_stderr] + at, sizeof h->text[0] - at, "%.*s", (int)len, (const char *)data);
+	(void)snprintf(h->text[is_stderr] + at, sizeof h->text[0] - at, "%.*s", (int)len,
+		(const char *)data);
 	if (h->touch)
 		(void)sb_file_replace(AT_FDCWD, h->touch, "", 0, 0644, NULL);
 }
@@ -205,8 +213,9 @@ progress_comes_while_the_tool_runs(void **state)
 	q.tool = "bash";
 	q.progress = hear;
 	q.arg = &h;
-	params = sb_str_printf(
-		"{\"cmd\":\"echo first; while ! test -e %s; do sleep 0.02; done; echo second; echo third >&2\"}", path);
+	params = sb_str_printf("{\"cmd\":\"echo first; while ! test -e %s; do sleep 0.02; done; "
+			       "echo second; echo third >&2\"}",
+		path);
 	q.params = params;
 	assert_ok(sb_env_execute(e, &q, NULL, &r, &g->err), &g->err);
 	assert_string_equal(h.text[0], "first\nsecond\n");
@@ -224,11 +233,14 @@ a_call_runs_once(void **state)
 	struct sb_host_tool_result r;
 
 	for (int i = 0; i < 3; i++) {
-		assert_ok(tool(e, "call-1", "bash", "{\"cmd\":\"echo x >>f; wc -l <f\"}", &r, &g->err), &g->err);
+		assert_ok(tool(e, "call-1", "bash", "{\"cmd\":\"echo x >>f; wc -l <f\"}", &r,
+				  &g->err),
+			&g->err);
 		assert_non_null(strstr(r.text, "1\n"));
 		sb_host_tool_result_clear(&r);
 	}
-	assert_fails(tool(e, "call-1", "bash", "{\"cmd\":\"true\"}", &r, &g->err), SB_E_INVAL, &g->err);
+	assert_fails(tool(e, "call-1", "bash", "{\"cmd\":\"true\"}", &r, &g->err), SB_E_INVAL,
+		&g->err);
 	/* Without an id every call is one of its own. */
 	expect(g, e, "bash", "{\"cmd\":\"echo x >>f; wc -l <f\"}", 0, "2\n");
 	expect(g, e, "bash", "{\"cmd\":\"echo x >>f; wc -l <f\"}", 0, "3\n");
@@ -246,7 +258,8 @@ pause_and_resume(void **state)
 	assert_fails(sb_env_resume(e, NULL, &g->err), SB_E_INVALID_STATE, &g->err);
 	assert_ok(sb_env_pause(e, NULL, &g->err), &g->err);
 	assert_int_equal(state_of(g, e), SB_ENV_PAUSED);
-	assert_fails(tool(e, NULL, "bash", "{\"cmd\":\"true\"}", &r, &g->err), SB_E_SESSION_PAUSED, &g->err);
+	assert_fails(tool(e, NULL, "bash", "{\"cmd\":\"true\"}", &r, &g->err), SB_E_SESSION_PAUSED,
+		&g->err);
 	assert_ok(sb_env_resume(e, NULL, &g->err), &g->err);
 	expect(g, e, "bash", "{\"cmd\":\"true\"}", 0, "");
 	sb_env_free(e);
@@ -258,7 +271,8 @@ attach_finds_what_is_there(void **state)
 	struct rig *g = *state;
 	struct sb_env *e = create(g, "one"), *again = NULL;
 
-	assert_fails(sb_env_attach(g->host, "two", NULL, &again, &g->err), SB_E_SESSION_NOT_FOUND, &g->err);
+	assert_fails(sb_env_attach(g->host, "two", NULL, &again, &g->err), SB_E_SESSION_NOT_FOUND,
+		&g->err);
 	assert_ok(sb_env_attach(g->host, "one", NULL, &again, &g->err), &g->err);
 	expect(g, e, "write_file", "{\"path\":\"n\",\"content\":\"seen\"}", 0, "");
 	expect(g, again, "read_file", "{\"path\":\"n\"}", 0, "seen");
@@ -289,18 +303,23 @@ what_the_host_lacks_makes_nothing(void **state)
 	assert_string_equal(c.isolation_level, "none");
 	assert_true(c.pause && c.streaming_progress && !c.isolation && !c.tier_routing);
 	assert_int_equal(c.snapshots, g->f.zfs);
-	assert_fails(sb_env_create(g->host, &o, SB_ENV_NEED_ISOLATION, NULL, &e, &g->err), SB_E_UNSUPPORTED, &g->err);
-	assert_fails(sb_env_create(g->host, &o, SB_ENV_NEED_TIERS, NULL, &e, &g->err), SB_E_UNSUPPORTED, &g->err);
+	assert_fails(sb_env_create(g->host, &o, SB_ENV_NEED_ISOLATION, NULL, &e, &g->err),
+		SB_E_UNSUPPORTED, &g->err);
+	assert_fails(sb_env_create(g->host, &o, SB_ENV_NEED_TIERS, NULL, &e, &g->err),
+		SB_E_UNSUPPORTED, &g->err);
 	if (!g->f.zfs)
-		assert_fails(sb_env_create(g->host, &o, SB_ENV_NEED_SNAPSHOTS, NULL, &e, &g->err), SB_E_UNSUPPORTED, &g->err);
-	assert_fails(sb_env_attach(g->host, "one", NULL, &e, &g->err), SB_E_SESSION_NOT_FOUND, &g->err);
+		assert_fails(sb_env_create(g->host, &o, SB_ENV_NEED_SNAPSHOTS, NULL, &e, &g->err),
+			SB_E_UNSUPPORTED, &g->err);
+	assert_fails(sb_env_attach(g->host, "one", NULL, &e, &g->err), SB_E_SESSION_NOT_FOUND,
+		&g->err);
 	assert_int_equal(hostfix_storage_count(&g->f), 0);
 	o.network = SB_HOST_NET_NONE;
 	assert_fails(sb_env_create(g->host, &o, 0, NULL, &e, &g->err), SB_E_UNSUPPORTED, &g->err);
 	o.network = SB_HOST_NET_DEFAULT;
 	assert_ok(sb_env_create(g->host, &o, SB_ENV_NEED_PAUSE, NULL, &e, &g->err), &g->err);
 	sb_env_free(e);
-	assert_fails(sb_env_create(g->host, &o, 0, NULL, &e, &g->err), SB_E_SESSION_EXISTS, &g->err);
+	assert_fails(sb_env_create(g->host, &o, 0, NULL, &e, &g->err), SB_E_SESSION_EXISTS,
+		&g->err);
 }
 
 static void
@@ -311,8 +330,10 @@ snapshot_and_rollback(void **state)
 	struct sb_env_snapshot s;
 
 	if (!g->f.zfs) {
-		assert_fails(sb_env_snapshot(e, "before", NULL, &s, &g->err), SB_E_NO_SNAPSHOTS, &g->err);
-		assert_fails(sb_env_rollback(e, "before", false, NULL, &g->err), SB_E_NO_SNAPSHOTS, &g->err);
+		assert_fails(sb_env_snapshot(e, "before", NULL, &s, &g->err), SB_E_NO_SNAPSHOTS,
+			&g->err);
+		assert_fails(sb_env_rollback(e, "before", false, NULL, &g->err), SB_E_NO_SNAPSHOTS,
+			&g->err);
 		assert_ok(sb_env_turn(e, NULL, &s, &g->err), &g->err);
 		assert_string_equal(s.id, "");
 		sb_env_free(e);
@@ -324,7 +345,8 @@ snapshot_and_rollback(void **state)
 	assert_ok(sb_env_turn(e, NULL, &s, &g->err), &g->err);
 	assert_string_equal(s.id, "turn-0001");
 	assert_int_equal(s.turn, 1);
-	assert_fails(sb_env_rollback(e, "other", false, NULL, &g->err), SB_E_SNAPSHOT_NOT_FOUND, &g->err);
+	assert_fails(sb_env_rollback(e, "other", false, NULL, &g->err), SB_E_SNAPSHOT_NOT_FOUND,
+		&g->err);
 	assert_int_equal(state_of(g, e), SB_ENV_ACTIVE);
 	expect(g, e, "read_file", "{\"path\":\"hello\"}", 0, "changed");
 	assert_ok(sb_env_rollback(e, "before", false, NULL, &g->err), &g->err);
@@ -359,7 +381,10 @@ limits_end_a_tool(void **state)
 	q.arg = cancel;
 	assert_fails(sb_env_execute(e, &q, &call, &r, &g->err), SB_E_CANCELED, &g->err);
 	/* What it started ends, too. */
-	expect(g, e, "bash", "{\"cmd\":\"for i in $(seq 500); do kill -0 $(cat pid) || exit 7; sleep 0.02; done\"}", 7, "");
+	expect(g, e, "bash",
+		"{\"cmd\":\"for i in $(seq 500); do kill -0 $(cat pid) || exit 7; sleep 0.02; "
+		"done\"}",
+		7, "");
 	call = (struct sb_host_call){ NULL, sb_deadline_in(300) };
 	q.progress = NULL;
 	assert_fails(sb_env_execute(e, &q, &call, &r, &g->err), SB_E_TIMEOUT, &g->err);
@@ -376,7 +401,9 @@ loop(void *arg)
 	struct sb_host_tool_result r;
 
 	for (int i = 0; i < 20; i++) {
-		if (tool(e, NULL, i % 2 ? "read_file" : "bash", i % 2 ? "{\"path\":\"hello\"}" : "{\"cmd\":\"cat hello\"}", &r, &err) < 0)
+		if (tool(e, NULL, i % 2 ? "read_file" : "bash",
+			    i % 2 ? "{\"path\":\"hello\"}" : "{\"cmd\":\"cat hello\"}", &r,
+			    &err) < 0)
 			return arg;
 		if (!strstr(r.text, "hello"))
 			return arg;
@@ -411,7 +438,10 @@ sessions_outlive_the_host(void **state)
 
 	expect(g, e, "write_file", "{\"path\":\"n\",\"content\":\"kept\"}", 0, "");
 	if (remote_host) {
-		/* The same environment works on, on a new connection. What does not answer has no state. */
+		/*
+		 * The same environment works on, on a new connection. What does not answer has no
+		 * state.
+		 */
 		sb_child_stop(&g->daemon, 0);
 		assert_true(sb_env_state(e, NULL, &s, &g->err) < 0);
 		assert_true(g->err.code == SB_E_CONNECT || g->err.code == SB_E_CLOSED);
@@ -478,5 +508,6 @@ main(void)
 		TEST(options_are_checked),
 	};
 
-	return cmocka_run_group_tests_name(remote_host ? "env, sbhostd" : "env, in the process", tests, NULL, NULL);
+	return cmocka_run_group_tests_name(remote_host ? "env, sbhostd" : "env, in the process",
+		tests, NULL, NULL);
 }

@@ -36,9 +36,18 @@ errno_values_have_their_codes(void **state)
 		int sys;
 		int code;
 	} map[] = {
-		{ ENOMEM, SB_E_NOMEM }, { ENOSPC, SB_E_NOSPACE }, { EDQUOT, SB_E_NOSPACE }, { ENOENT, SB_E_NOTFOUND },
-		{ EEXIST, SB_E_EXISTS }, { EACCES, SB_E_DENIED }, { EPERM, SB_E_DENIED }, { EROFS, SB_E_DENIED },
-		{ ETIMEDOUT, SB_E_TIMEOUT }, { ECANCELED, SB_E_CANCELED }, { EIO, SB_E_SYS }, { 0, SB_E_SYS },
+		{ ENOMEM, SB_E_NOMEM },
+		{ ENOSPC, SB_E_NOSPACE },
+		{ EDQUOT, SB_E_NOSPACE },
+		{ ENOENT, SB_E_NOTFOUND },
+		{ EEXIST, SB_E_EXISTS },
+		{ EACCES, SB_E_DENIED },
+		{ EPERM, SB_E_DENIED },
+		{ EROFS, SB_E_DENIED },
+		{ ETIMEDOUT, SB_E_TIMEOUT },
+		{ ECANCELED, SB_E_CANCELED },
+		{ EIO, SB_E_SYS },
+		{ 0, SB_E_SYS },
 	};
 
 	(void)state;
@@ -70,12 +79,16 @@ long_messages_are_cut_not_overrun(void **state)
 	sb_wrap(&err, SB_E_INVAL, "ctx");
 	assert_int_equal(strncmp(err.msg, "ctx: aaa", 8), 0);
 	assert_int_equal(strlen(err.msg), SB_ERROR_MSG_MAX - 1);
-	/* A context that leaves room for nothing, for half of the colon, for all of it, and for one character more. */
+	/*
+	 * A context that leaves room for nothing, for half of the colon, for all of it, and for one
+	 * character more.
+	 */
 	for (int len = SB_ERROR_MSG_MAX - 4; len <= SB_ERROR_MSG_MAX; len++) {
 		sb_fail(&err, SB_E_INVAL, "zz");
 		sb_wrap(&err, SB_E_INVAL, "%.*s", len, text);
 		assert_int_equal(strlen(err.msg), SB_ERROR_MSG_MAX - 1);
-		assert_int_equal(strspn(err.msg, "a"), len < SB_ERROR_MSG_MAX ? len : SB_ERROR_MSG_MAX - 1);
+		assert_int_equal(strspn(err.msg, "a"),
+			len < SB_ERROR_MSG_MAX ? len : SB_ERROR_MSG_MAX - 1);
 	}
 }
 

@@ -129,7 +129,8 @@ replace_too_large(const struct tmpdir *t)
 	(void)signal(SIGXFSZ, SIG_IGN);
 	if (setrlimit(RLIMIT_FSIZE, &small) < 0)
 		return CHILD_SKIP;
-	if (sb_file_replace(t->fd, "f", big, sizeof big, 0600, &err) != SB_E_SYS || err.sys != EFBIG)
+	if (sb_file_replace(t->fd, "f", big, sizeof big, 0600, &err) != SB_E_SYS ||
+		err.sys != EFBIG)
 		return 1;
 	return 0;
 }

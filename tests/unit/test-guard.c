@@ -22,12 +22,14 @@ expect(const char *path, bool redirects, enum sb_guard want)
 static void
 what_git_runs_or_obeys_is_refused(void **state)
 {
-	static const char *const paths[] = {".git/config", ".git/config.worktree", ".git/hooks", ".git/hooks/pre-commit",
-	        ".git/hooks/sub/x", ".git/info/attributes", ".git/objects/info/alternates", ".git/objects/info/http-alternates",
-	        ".git/commondir", ".git/gitdir", ".git/modules/x/config", ".git/modules/a/b/c/hooks/post-checkout",
-	        ".git/modules/x/info/attributes", ".git/worktrees/w/gitdir", ".git/worktrees/w/commondir",
-	        ".git/worktrees/w/config.worktree", "sub/.git/config", "a/b/.git/hooks/x", ".git/HOOKS/x", ".git/Config",
-	        ".git/config.", ".git/hooks /x"};
+	static const char *const paths[] = { ".git/config", ".git/config.worktree", ".git/hooks",
+		".git/hooks/pre-commit", ".git/hooks/sub/x", ".git/info/attributes",
+		".git/objects/info/alternates", ".git/objects/info/http-alternates",
+		".git/commondir", ".git/gitdir", ".git/modules/x/config",
+		".git/modules/a/b/c/hooks/post-checkout", ".git/modules/x/info/attributes",
+		".git/worktrees/w/gitdir", ".git/worktrees/w/commondir",
+		".git/worktrees/w/config.worktree", "sub/.git/config", "a/b/.git/hooks/x",
+		".git/HOOKS/x", ".git/Config", ".git/config.", ".git/hooks /x" };
 
 	(void)state;
 	for (size_t i = 0; i < N(paths); i++)
@@ -37,8 +39,9 @@ what_git_runs_or_obeys_is_refused(void **state)
 static void
 other_spellings_of_git_are_refused(void **state)
 {
-	static const char *const paths[] = {".GIT", ".Git/x", ".git./config", ".git /config", "git~1", "GIT~1/HEAD", ".g\xe2\x80\x8cit/x",
-	        ".git\xe2\x80\x8d", "\xef\xbb\xbf.git/objects/aa", "a/.gIt/refs"};
+	static const char *const paths[] = { ".GIT", ".Git/x", ".git./config", ".git /config",
+		"git~1", "GIT~1/HEAD", ".g\xe2\x80\x8cit/x", ".git\xe2\x80\x8d",
+		"\xef\xbb\xbf.git/objects/aa", "a/.gIt/refs" };
 
 	(void)state;
 	for (size_t i = 0; i < N(paths); i++)
@@ -48,9 +51,10 @@ other_spellings_of_git_are_refused(void **state)
 static void
 data_of_git_passes(void **state)
 {
-	static const char *const paths[] = {".git/HEAD", ".git/index", ".git/refs/heads/config", ".git/refs/heads/hooks",
-	        ".git/objects/aa/bb", ".git/packed-refs", ".git/logs/HEAD", ".git/info/exclude", "hooks/pre-commit", "config", "git/config",
-	        ".gitx/config", ".gitignore", "src/git~2/x", ".git/modules/x/HEAD", ".git/worktrees/w/HEAD"};
+	static const char *const paths[] = { ".git/HEAD", ".git/index", ".git/refs/heads/config",
+		".git/refs/heads/hooks", ".git/objects/aa/bb", ".git/packed-refs", ".git/logs/HEAD",
+		".git/info/exclude", "hooks/pre-commit", "config", "git/config", ".gitx/config",
+		".gitignore", "src/git~2/x", ".git/modules/x/HEAD", ".git/worktrees/w/HEAD" };
 
 	(void)state;
 	for (size_t i = 0; i < N(paths); i++)
@@ -81,7 +85,8 @@ depth_hides_nothing(void **state)
 
 	(void)state;
 	for (size_t depth = 60; depth < 70; depth++) {
-		static const char *const ends[] = {".git/hooks/x", ".git/config", ".git/modules/a/b/config", ".GIT/x"};
+		static const char *const ends[] = { ".git/hooks/x", ".git/config",
+			".git/modules/a/b/config", ".GIT/x" };
 
 		for (size_t i = 0; i < N(ends); i++) {
 			for (size_t k = 0; k < depth; k++)
@@ -104,10 +109,12 @@ depth_hides_nothing(void **state)
 static void
 what_tools_run_is_told(void **state)
 {
-	static const char *const paths[] = {".envrc", "sub/.envrc", "Makefile", "package.json", "x/package.json", ".npmrc", ".yarnrc.yml",
-	        ".pre-commit-config.yaml", "conftest.py", "build.rs", ".gitmodules", ".gitattributes", ".husky/_/x", ".githooks/pre-push",
-	        ".vscode/tasks.json", ".vscode/settings.json", ".idea/workspace.xml", ".devcontainer/devcontainer.json",
-	        ".cargo/config.toml", "a/.cargo/config", ".mcp.json", "CLAUDE.md", "AGENTS.md", ".claude/settings.json"};
+	static const char *const paths[] = { ".envrc", "sub/.envrc", "Makefile", "package.json",
+		"x/package.json", ".npmrc", ".yarnrc.yml", ".pre-commit-config.yaml", "conftest.py",
+		"build.rs", ".gitmodules", ".gitattributes", ".husky/_/x", ".githooks/pre-push",
+		".vscode/tasks.json", ".vscode/settings.json", ".idea/workspace.xml",
+		".devcontainer/devcontainer.json", ".cargo/config.toml", "a/.cargo/config",
+		".mcp.json", "CLAUDE.md", "AGENTS.md", ".claude/settings.json" };
 
 	(void)state;
 	for (size_t i = 0; i < N(paths); i++)
@@ -136,13 +143,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(what_git_runs_or_obeys_is_refused),
-	        cmocka_unit_test(other_spellings_of_git_are_refused),
-	        cmocka_unit_test(data_of_git_passes),
-	        cmocka_unit_test(only_a_directory_may_be_called_git),
-	        cmocka_unit_test(depth_hides_nothing),
-	        cmocka_unit_test(what_tools_run_is_told),
-	        cmocka_unit_test(links_that_lead_out_are_known),
+		cmocka_unit_test(what_git_runs_or_obeys_is_refused),
+		cmocka_unit_test(other_spellings_of_git_are_refused),
+		cmocka_unit_test(data_of_git_passes),
+		cmocka_unit_test(only_a_directory_may_be_called_git),
+		cmocka_unit_test(depth_hides_nothing),
+		cmocka_unit_test(what_tools_run_is_told),
+		cmocka_unit_test(links_that_lead_out_are_known),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -50,7 +50,9 @@ bash_works_in_the_workspace(void **state)
 	struct sb_host_tool_result r;
 
 	new_session(f, "one");
-	assert_ok(bash(f, "{\"cmd\":\"cat hello; echo x >made; echo oops >&2; exit 3\"}", &r, &f->err), &f->err);
+	assert_ok(bash(f, "{\"cmd\":\"cat hello; echo x >made; echo oops >&2; exit 3\"}", &r,
+			  &f->err),
+		&f->err);
 	assert_non_null(strstr(r.text, "hello\nSTDERR:\noops\nExit code: 3\nDuration: "));
 	assert_int_equal(strlen(r.text), r.text_len);
 	assert_true(r.has_exit && r.is_error);
@@ -93,7 +95,8 @@ bad_calls_are_refused(void **state)
 	assert_fails(bash(f, "[]", &r, &f->err), SB_E_INVAL, &f->err);
 	assert_fails(bash(f, "{\"cmd\":", &r, &f->err), SB_E_INVAL, &f->err);
 	assert_fails(bash(f, "{\"cmd\":7}", &r, &f->err), SB_E_INVAL, &f->err);
-	assert_fails(bash(f, "{\"cmd\":\"true\",\"timeout_ms\":-1}", &r, &f->err), SB_E_INVAL, &f->err);
+	assert_fails(bash(f, "{\"cmd\":\"true\",\"timeout_ms\":-1}", &r, &f->err), SB_E_INVAL,
+		&f->err);
 	{
 		/* More than a command line holds. */
 		size_t n = 300000;
@@ -111,7 +114,8 @@ bad_calls_are_refused(void **state)
 	assert_fails(sb_host_tool_execute(f->h, &q, NULL, &r, &f->err), SB_E_TOOL_UNKNOWN, &f->err);
 	q.tool = "bash";
 	q.session = "two";
-	assert_fails(sb_host_tool_execute(f->h, &q, NULL, &r, &f->err), SB_E_SESSION_NOT_FOUND, &f->err);
+	assert_fails(sb_host_tool_execute(f->h, &q, NULL, &r, &f->err), SB_E_SESSION_NOT_FOUND,
+		&f->err);
 	q.session = "a/../b";
 	assert_fails(sb_host_tool_execute(f->h, &q, NULL, &r, &f->err), SB_E_INVAL, &f->err);
 	assert_ok(sb_host_session_pause(f->h, "one", NULL, &f->err), &f->err);
@@ -128,8 +132,9 @@ a_timeout_ends_everything(void **state)
 
 	new_session(f, "one");
 	assert_ok(bash(f,
-			  "{\"cmd\":\"(trap '' TERM; setsid sleep 300) & echo started; sleep 300\",\"timeout_ms\":500}", &r,
-			  &f->err),
+			  "{\"cmd\":\"(trap '' TERM; setsid sleep 300) & echo started; sleep "
+			  "300\",\"timeout_ms\":500}",
+			  &r, &f->err),
 		&f->err);
 	assert_true(r.timed_out && r.is_error);
 	assert_int_equal(r.exit_code, 124);
@@ -145,7 +150,8 @@ long_output_is_cut_and_said_so(void **state)
 	struct sb_host_tool_result r;
 
 	new_session(f, "one");
-	assert_ok(bash(f, "{\"cmd\":\"head -c 3000000 /dev/zero | tr '\\\\0' x\"}", &r, &f->err), &f->err);
+	assert_ok(bash(f, "{\"cmd\":\"head -c 3000000 /dev/zero | tr '\\\\0' x\"}", &r, &f->err),
+		&f->err);
 	assert_true(r.truncated);
 	assert_true(r.text_len < 300000);
 	assert_int_equal(r.exit_code, 0);
@@ -202,12 +208,15 @@ tool_thread(void *arg)
 	return NULL;
 }
 
-/* Pause stops admission at once and waits for what runs; past its time it gives up and all goes on. */
+/*
+ * Pause stops admission at once and waits for what runs; past its time it gives up and all goes on.
+ */
 static void
 pause_drains(void **state)
 {
 	struct hostfix *f = *state;
-	struct running t = { .f = f, .params = "{\"cmd\":\"touch in; while [ ! -e go ]; do sleep 0.01; done\"}" };
+	struct running t = { .f = f,
+		.params = "{\"cmd\":\"touch in; while [ ! -e go ]; do sleep 0.01; done\"}" };
 	pthread_t th;
 
 	sb_host_close(f->h);
@@ -216,17 +225,20 @@ pause_drains(void **state)
 	new_session(f, "one");
 	assert_int_equal(pthread_create(&th, NULL, tool_thread, &t), 0);
 	wait_file(f, "in");
-	assert_fails(sb_host_session_pause(f->h, "one", NULL, &f->err), SB_E_TOOLS_IN_FLIGHT, &f->err);
-	assert_string_equal(f->err.msg, "sandbox: tools in flight: timed out waiting for 1 in-flight tools");
+	assert_fails(sb_host_session_pause(f->h, "one", NULL, &f->err), SB_E_TOOLS_IN_FLIGHT,
+		&f->err);
+	assert_string_equal(f->err.msg,
+		"sandbox: tools in flight: timed out waiting for 1 in-flight tools");
 	assert_int_equal(hostfix_state(f, "one"), SB_HOST_ACTIVE);
 	if (f->zfs) {
 		struct sb_host_snapshot sn;
 
 		assert_ok(sb_host_snapshot_create(f->h, "one", "s", NULL, &sn, &f->err), &f->err);
 		sb_host_snapshot_clear(&sn);
-		assert_fails(sb_host_turn_complete(f->h, "one", NULL, &sn, &f->err), SB_E_TOOLS_IN_FLIGHT, &f->err);
-		assert_fails(sb_host_session_rollback(f->h, "one", "s", false, NULL, &f->err), SB_E_TOOLS_IN_FLIGHT,
-			&f->err);
+		assert_fails(sb_host_turn_complete(f->h, "one", NULL, &sn, &f->err),
+			SB_E_TOOLS_IN_FLIGHT, &f->err);
+		assert_fails(sb_host_session_rollback(f->h, "one", "s", false, NULL, &f->err),
+			SB_E_TOOLS_IN_FLIGHT, &f->err);
 	}
 	hostfix_write(f, "one", "go", "");
 	assert_int_equal(pthread_join(th, NULL), 0);
@@ -346,7 +358,8 @@ finished(struct hostfix *f, const char *id)
 
 	for (int i = 0; i < 1000; i++) {
 		assert_ok(sb_host_process_get(f->h, "one", id, &p, &f->err), &f->err);
-		sb_host_process_clear(&(struct sb_host_process){ .binary = p.binary, .address = p.address });
+		sb_host_process_clear(
+			&(struct sb_host_process){ .binary = p.binary, .address = p.address });
 		p.binary = p.address = NULL;
 		if (p.status == SB_HOST_PROC_EXITED)
 			return p;
@@ -372,13 +385,18 @@ processes_run_and_are_known(void **state)
 	e = finished(f, p.id);
 	assert_true(e.has_exit);
 	assert_int_equal(e.exit_code, 7);
-	got = sb_host_process_logs(f->h, "one", p.id, 0, &off, buf, sizeof buf - 1, true, NULL, &f->err);
+	got = sb_host_process_logs(f->h, "one", p.id, 0, &off, buf, sizeof buf - 1, true, NULL,
+		&f->err);
 	assert_true(got > 3);
 	buf[got] = '\0';
 	assert_int_equal(strncmp(buf, "hi /", 4), 0);
-	assert_int_equal(sb_host_process_logs(f->h, "one", p.id, 0, &off, buf, sizeof buf, true, NULL, &f->err), 0);
+	assert_int_equal(sb_host_process_logs(f->h, "one", p.id, 0, &off, buf, sizeof buf, true,
+				 NULL, &f->err),
+		0);
 	off = 0;
-	assert_int_equal(sb_host_process_logs(f->h, "one", p.id, 1, &off, buf, sizeof buf, false, NULL, &f->err), 4);
+	assert_int_equal(sb_host_process_logs(f->h, "one", p.id, 1, &off, buf, sizeof buf, false,
+				 NULL, &f->err),
+		4);
 	assert_memory_equal(buf, "bad\n", 4);
 	sb_host_process_clear(&p);
 	launch(f, "sleep 300 & wait", &p);
@@ -389,7 +407,8 @@ processes_run_and_are_known(void **state)
 	e = finished(f, p.id);
 	assert_int_equal(e.exit_code, 128 + SIGTERM);
 	assert_ok(sb_host_process_kill(f->h, "one", p.id, SIGKILL, &f->err), &f->err);
-	assert_fails(sb_host_process_kill(f->h, "one", "proc-x", 0, &f->err), SB_E_PROCESS_NOT_FOUND, &f->err);
+	assert_fails(sb_host_process_kill(f->h, "one", "proc-x", 0, &f->err),
+		SB_E_PROCESS_NOT_FOUND, &f->err);
 	assert_fails(sb_host_process_kill(f->h, "one", p.id, 9999, &f->err), SB_E_INVAL, &f->err);
 	sb_host_process_clear(&p);
 }
@@ -410,7 +429,8 @@ bad_launches_are_refused(void **state)
 	l.binary = "no-such-program";
 	/* runsc tells a missing program by the exit code only. */
 	if (f->o.runtime != SB_HOST_RUNTIME_GVISOR)
-		assert_fails(sb_host_process_launch(f->h, &l, NULL, &p, &f->err), SB_E_NOTFOUND, &f->err);
+		assert_fails(sb_host_process_launch(f->h, &l, NULL, &p, &f->err), SB_E_NOTFOUND,
+			&f->err);
 	l.binary = "true";
 	l.expose_port = 70000;
 	assert_fails(sb_host_process_launch(f->h, &l, NULL, &p, &f->err), SB_E_INVAL, &f->err);
@@ -419,7 +439,8 @@ bad_launches_are_refused(void **state)
 	assert_fails(sb_host_process_launch(f->h, &l, NULL, &p, &f->err), SB_E_INVAL, &f->err);
 	l.env = NULL;
 	l.session = "two";
-	assert_fails(sb_host_process_launch(f->h, &l, NULL, &p, &f->err), SB_E_SESSION_NOT_FOUND, &f->err);
+	assert_fails(sb_host_process_launch(f->h, &l, NULL, &p, &f->err), SB_E_SESSION_NOT_FOUND,
+		&f->err);
 	assert_ok(sb_host_process_list(f->h, "one", &v, &n, &f->err), &f->err);
 	assert_int_equal(n, 0);
 	sb_host_processes_free(v, n);
@@ -485,8 +506,8 @@ processes_outlive_the_host(void **state)
 	hostfix_write(f, "one", "go", "");
 	q = finished(f, p.id);
 	while (off < 8)
-		assert_true(
-			sb_host_process_logs(f->h, "one", p.id, 0, &off, buf, sizeof buf, true, NULL, &f->err) > 0);
+		assert_true(sb_host_process_logs(f->h, "one", p.id, 0, &off, buf, sizeof buf, true,
+				    NULL, &f->err) > 0);
 	assert_int_equal(off, 8);
 	hostfix_reopen(f);
 	q = finished(f, p.id);
@@ -540,7 +561,10 @@ a_kill_leaves_nothing(void **state)
 	assert_int_equal(living_in(dir), 0);
 }
 
-/* When the helper that waits for a process is killed alone, the process is not said to have ended before all of it has. */
+/*
+ * When the helper that waits for a process is killed alone, the process is not said to have ended
+ * before all of it has.
+ */
 static void
 nothing_outlives_its_record(void **state)
 {
@@ -589,7 +613,8 @@ listener(unsigned *port)
 static int
 echo_server(unsigned port)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+	struct sockaddr_in a = { .sin_family = AF_INET,
+		.sin_port = htons((uint16_t)port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	int on = 1;
@@ -610,7 +635,10 @@ echo_server(unsigned port)
 	}
 }
 
-/* Connects to "127.0.0.1:PORT", sends `text` and its end, gives what comes back; NULL: no connection. */
+/*
+ * Connects to "127.0.0.1:PORT", sends `text` and its end, gives what comes back; NULL: no
+ * connection.
+ */
 static const char *
 talk(const char *address, const char *text, char *buf, size_t size)
 {

@@ -13,8 +13,8 @@ static void
 session_ids(void **state)
 {
 	static const char *const good[] = { "a", "sess-0123456789abcdef", "A.b_c-9", "0" };
-	static const char *const bad[] = { "", "-a", ".a", "_a", "a/b", "a..b", "..", "a@b", "a b", "a\nb", "a:b", "a#b",
-		"\xc3\xa9", "a%b", "a\x01" };
+	static const char *const bad[] = { "", "-a", ".a", "_a", "a/b", "a..b", "..", "a@b", "a b",
+		"a\nb", "a:b", "a#b", "\xc3\xa9", "a%b", "a\x01" };
 	char longest[SB_HOST_ID_MAX + 2];
 	struct sb_error err = { 0 };
 
@@ -54,7 +54,8 @@ static void
 datasets(void **state)
 {
 	static const char *const good[] = { "tank", "tank/a", "tank/a:b/c_d.e-f", "t1/2" };
-	static const char *const bad[] = { "", "/tank", "tank/", "tank//a", "tank/../a", "-tank", "tank/a@b", "tank/a b" };
+	static const char *const bad[] = { "", "/tank", "tank/", "tank//a", "tank/../a", "-tank",
+		"tank/a@b", "tank/a b" };
 	struct sb_error err = { 0 };
 
 	(void)state;
@@ -130,10 +131,11 @@ each_refusal_has_its_error(void **state)
 		int r = sb_host_state_admit(rows[i].op, rows[i].st, "x", &err);
 
 		if (r != rows[i].want)
-			fail_msg("op %d in %s: got %d (%s), want %d", (int)rows[i].op, sb_host_state_name(rows[i].st), r,
-				err.msg, rows[i].want);
+			fail_msg("op %d in %s: got %d (%s), want %d", (int)rows[i].op,
+				sb_host_state_name(rows[i].st), r, err.msg, rows[i].want);
 		if (r < 0 && strncmp(err.msg, sb_code_text(r), strlen(sb_code_text(r))) != 0)
-			fail_msg("message \"%s\" does not begin with \"%s\"", err.msg, sb_code_text(r));
+			fail_msg("message \"%s\" does not begin with \"%s\"", err.msg,
+				sb_code_text(r));
 	}
 }
 
@@ -147,9 +149,11 @@ nothing_leads_out_of_destroying(void **state)
 		enum sb_host_state back;
 
 		if (from != SB_HOST_DESTROYING)
-			assert_true(sb_host_state_may((enum sb_host_state)from, SB_HOST_DESTROYING));
+			assert_true(
+				sb_host_state_may((enum sb_host_state)from, SB_HOST_DESTROYING));
 		assert_false(sb_host_state_may((enum sb_host_state)from, SB_HOST_CREATING));
-		assert_true(sb_host_state_parse(sb_host_state_name((enum sb_host_state)from), &back));
+		assert_true(
+			sb_host_state_parse(sb_host_state_name((enum sb_host_state)from), &back));
 		assert_int_equal(back, from);
 	}
 	assert_string_equal(sb_host_state_wire(SB_HOST_PAUSING), "active");
@@ -199,10 +203,14 @@ failures_have_classes(void **state)
 		{ 1, "cannot create: permission denied", SB_E_DENIED },
 		{ 1, "cannot create: pool is full", SB_E_POOL_FULL },
 		{ 1, "cannot create: out of space", SB_E_NOSPACE },
-		{ 1, "cannot destroy 'x': filesystem has dependent clones\nuse '-R'", SB_E_SNAPSHOT_IN_USE },
-		{ 1, "cannot rollback to 'x': clones of previous snapshots exist", SB_E_SNAPSHOT_IN_USE },
-		{ 1, "cannot release 'k' from 'x': no such tag on this dataset", SB_E_HOLD_NOT_FOUND },
-		{ 1, "connect: No such file\nPlease make sure that the zfs-fuse daemon is running.", SB_E_UNAVAILABLE },
+		{ 1, "cannot destroy 'x': filesystem has dependent clones\nuse '-R'",
+			SB_E_SNAPSHOT_IN_USE },
+		{ 1, "cannot rollback to 'x': clones of previous snapshots exist",
+			SB_E_SNAPSHOT_IN_USE },
+		{ 1, "cannot release 'k' from 'x': no such tag on this dataset",
+			SB_E_HOLD_NOT_FOUND },
+		{ 1, "connect: No such file\nPlease make sure that the zfs-fuse daemon is running.",
+			SB_E_UNAVAILABLE },
 		{ 127, "", SB_E_UNSUPPORTED },
 		{ 1, "something else", SB_E_STORAGE },
 	};
@@ -210,8 +218,8 @@ failures_have_classes(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
 		if (sb_zfs_classify(rows[i].exit_code, rows[i].text) != rows[i].want)
-			fail_msg("\"%s\": got %d, want %d", rows[i].text, sb_zfs_classify(rows[i].exit_code, rows[i].text),
-				rows[i].want);
+			fail_msg("\"%s\": got %d, want %d", rows[i].text,
+				sb_zfs_classify(rows[i].exit_code, rows[i].text), rows[i].want);
 }
 
 static void

@@ -56,7 +56,8 @@ destroy_during_creation(void **state)
 		won += c.r == 0;
 		if (c.r == 0)
 			sb_host_session_clear(&c.s);
-		assert_fails(sb_host_session_get(f->h, "x", false, &s, &f->err), SB_E_SESSION_NOT_FOUND, &f->err);
+		assert_fails(sb_host_session_get(f->h, "x", false, &s, &f->err),
+			SB_E_SESSION_NOT_FOUND, &f->err);
 		assert_int_equal(hostfix_storage_count(f), 0);
 	}
 	print_message("# create won %d times\n", won);
@@ -169,7 +170,9 @@ churn_thread(void *arg)
 			if (r == 0)
 				sb_host_sessions_free(v, n);
 			break;
-		case 7: r = sb_host_session_rollback(c->f->h, id, "turn-0001", false, NULL, &err); break;
+		case 7:
+			r = sb_host_session_rollback(c->f->h, id, "turn-0001", false, NULL, &err);
+			break;
 		}
 		switch (r) {
 		case 0:

@@ -54,18 +54,21 @@ creation_is_refused_for_bad_requests(void **state)
 	o.base = f->base;
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		o.id = bad[i];
-		assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_INVAL, &f->err);
+		assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_INVAL,
+			&f->err);
 	}
 	o.id = "x";
 	o.base = f->zfs ? "nosuch@initial" : "nosuch";
-	assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_BASE_NOT_FOUND, &f->err);
+	assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_BASE_NOT_FOUND,
+		&f->err);
 	o.base = f->zfs ? "img@nosuch" : "../sessions";
 	assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err),
 		f->zfs ? SB_E_BASE_NOT_FOUND : SB_E_INVAL, &f->err);
 	o.base = f->zfs ? "img" : "a/b";
 	assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_INVAL, &f->err);
 	/* Nothing of it is left. */
-	assert_fails(sb_host_session_get(f->h, "x", false, &s, &f->err), SB_E_SESSION_NOT_FOUND, &f->err);
+	assert_fails(sb_host_session_get(f->h, "x", false, &s, &f->err), SB_E_SESSION_NOT_FOUND,
+		&f->err);
 	assert_int_equal(hostfix_storage_count(f), 0);
 }
 
@@ -81,15 +84,21 @@ duplicate_and_unknown_ids(void **state)
 	hostfix_write(f, "one", "mine", "1");
 	o.id = "one";
 	o.base = f->base;
-	assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_SESSION_EXISTS, &f->err);
+	assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_SESSION_EXISTS,
+		&f->err);
 	assert_string_equal(f->err.msg, "sandbox: session already exists: one");
 	assert_true(hostfix_holds(f, "one", "mine", "1"));
-	assert_fails(sb_host_session_get(f->h, "two", false, &s, &f->err), SB_E_SESSION_NOT_FOUND, &f->err);
+	assert_fails(sb_host_session_get(f->h, "two", false, &s, &f->err), SB_E_SESSION_NOT_FOUND,
+		&f->err);
 	assert_string_equal(f->err.msg, "sandbox: session not found: two");
-	assert_fails(sb_host_session_pause(f->h, "two", NULL, &f->err), SB_E_SESSION_NOT_FOUND, &f->err);
-	assert_fails(sb_host_session_resume(f->h, "two", NULL, &f->err), SB_E_SESSION_NOT_FOUND, &f->err);
-	assert_fails(sb_host_session_destroy(f->h, "two", false, NULL, &f->err), SB_E_SESSION_NOT_FOUND, &f->err);
-	assert_fails(sb_host_session_set_labels(f->h, "two", NULL, 0, &f->err), SB_E_SESSION_NOT_FOUND, &f->err);
+	assert_fails(sb_host_session_pause(f->h, "two", NULL, &f->err), SB_E_SESSION_NOT_FOUND,
+		&f->err);
+	assert_fails(sb_host_session_resume(f->h, "two", NULL, &f->err), SB_E_SESSION_NOT_FOUND,
+		&f->err);
+	assert_fails(sb_host_session_destroy(f->h, "two", false, NULL, &f->err),
+		SB_E_SESSION_NOT_FOUND, &f->err);
+	assert_fails(sb_host_session_set_labels(f->h, "two", NULL, 0, &f->err),
+		SB_E_SESSION_NOT_FOUND, &f->err);
 }
 
 static void
@@ -106,7 +115,8 @@ capacity_comes_before_the_id(void **state)
 	sb_host_session_clear(&s);
 	o.id = "one";
 	o.base = f->base;
-	assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_MAX_SESSIONS, &f->err);
+	assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_MAX_SESSIONS,
+		&f->err);
 	assert_string_equal(f->err.msg, "sandbox: max sessions reached");
 	assert_ok(sb_host_session_destroy(f->h, "one", false, NULL, &f->err), &f->err);
 	hostfix_create(f, "two", &s);
@@ -121,10 +131,12 @@ pause_and_resume(void **state)
 
 	hostfix_create(f, "one", &s);
 	sb_host_session_clear(&s);
-	assert_fails(sb_host_session_resume(f->h, "one", NULL, &f->err), SB_E_INVALID_STATE, &f->err);
+	assert_fails(sb_host_session_resume(f->h, "one", NULL, &f->err), SB_E_INVALID_STATE,
+		&f->err);
 	assert_ok(sb_host_session_pause(f->h, "one", NULL, &f->err), &f->err);
 	assert_int_equal(hostfix_state(f, "one"), SB_HOST_PAUSED);
-	assert_fails(sb_host_session_pause(f->h, "one", NULL, &f->err), SB_E_SESSION_PAUSED, &f->err);
+	assert_fails(sb_host_session_pause(f->h, "one", NULL, &f->err), SB_E_SESSION_PAUSED,
+		&f->err);
 	hostfix_reopen(f);
 	assert_int_equal(hostfix_state(f, "one"), SB_HOST_PAUSED);
 	assert_ok(sb_host_session_resume(f->h, "one", NULL, &f->err), &f->err);
@@ -135,7 +147,8 @@ static void
 everything_is_there_after_a_restart(void **state)
 {
 	struct hostfix *f = *state;
-	struct sb_host_label labels[] = { { (char *)"task", (char *)"t1" }, { (char *)"user", (char *)"ann" } };
+	struct sb_host_label labels[] = { { (char *)"task", (char *)"t1" },
+		{ (char *)"user", (char *)"ann" } };
 	struct sb_host_session s, t;
 
 	hostfix_create(f, "one", &s);
@@ -170,7 +183,8 @@ shutdown_pauses_and_the_next_start_resumes(void **state)
 	assert_ok(sb_host_shutdown(f->h, NULL, &f->err), &f->err);
 	assert_int_equal(hostfix_state(f, "run"), SB_HOST_PAUSED);
 	o.base = f->base;
-	assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_SHUTTING_DOWN, &f->err);
+	assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_SHUTTING_DOWN,
+		&f->err);
 	assert_ok(sb_host_shutdown(f->h, NULL, &f->err), &f->err);
 	hostfix_reopen(f);
 	assert_int_equal(hostfix_state(f, "run"), SB_HOST_ACTIVE);
@@ -243,7 +257,8 @@ destroy_leaves_nothing(void **state)
 
 	hostfix_create(f, "one", &s);
 	assert_ok(sb_host_session_destroy(f->h, "one", false, NULL, &f->err), &f->err);
-	assert_fails(sb_host_session_get(f->h, "one", false, &s, &f->err), SB_E_SESSION_NOT_FOUND, &f->err);
+	assert_fails(sb_host_session_get(f->h, "one", false, &s, &f->err), SB_E_SESSION_NOT_FOUND,
+		&f->err);
 	assert_int_equal(access(s.mountpoint, F_OK), -1);
 	assert_int_equal(hostfix_storage_count(f), 0);
 	sb_host_session_clear(&s);
@@ -297,7 +312,8 @@ a_record_without_a_workspace_is_failed(void **state)
 	sb_host_session_clear(&s);
 	hostfix_open(f);
 	assert_int_equal(hostfix_state(f, "one"), SB_HOST_FAILED);
-	assert_fails(sb_host_session_pause(f->h, "one", NULL, &f->err), SB_E_INVALID_STATE, &f->err);
+	assert_fails(sb_host_session_pause(f->h, "one", NULL, &f->err), SB_E_INVALID_STATE,
+		&f->err);
 	assert_ok(sb_host_session_destroy(f->h, "one", false, NULL, &f->err), &f->err);
 }
 
@@ -325,7 +341,8 @@ a_damaged_or_newer_database_is_refused(void **state)
 		assert_null(sb_host_open(&f->o, &f->err));
 		assert_int_equal(f->err.code, SB_E_VERSION);
 	}
-	assert_ok(sb_file_replace(AT_FDCWD, path, "not a database, but long enough to be looked at", 47, 0600, &f->err),
+	assert_ok(sb_file_replace(AT_FDCWD, path, "not a database, but long enough to be looked at",
+			  47, 0600, &f->err),
 		&f->err);
 	assert_null(sb_host_open(&f->o, &f->err));
 	assert_int_equal(f->err.code, SB_E_CORRUPT);
@@ -420,7 +437,8 @@ an_empty_session_needs_no_base(void **state)
 
 	o.id = "none";
 	if (f->zfs) {
-		assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_INVAL, &f->err);
+		assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_INVAL,
+			&f->err);
 		assert_string_equal(f->err.msg, "base snapshot is required for ZFS backend");
 	}
 	o.empty = true;
@@ -444,24 +462,37 @@ snapshot_calls_say_so_on_local_disk(void **state)
 		return;
 	hostfix_create(f, "one", &s);
 	sb_host_session_clear(&s);
-	assert_fails(sb_host_snapshot_create(f->h, "one", "x", NULL, &sn, &f->err), SB_E_NO_SNAPSHOTS, &f->err);
-	assert_string_equal(f->err.msg, "sandbox: snapshots not available (requires ZFS storage backend)");
-	assert_fails(sb_host_snapshot_list(f->h, "one", NULL, &v, &n, &f->err), SB_E_NO_SNAPSHOTS, &f->err);
-	assert_fails(sb_host_session_rollback(f->h, "one", "x", false, NULL, &f->err), SB_E_NO_SNAPSHOTS, &f->err);
-	assert_fails(sb_host_snapshot_delete(f->h, "one", "x", NULL, &f->err), SB_E_NO_SNAPSHOTS, &f->err);
-	assert_fails(sb_host_snapshot_hold(f->h, "one", "x", "t", NULL, &f->err), SB_E_NO_SNAPSHOTS, &f->err);
-	assert_fails(sb_host_snapshot_release(f->h, "one", "x", "t", NULL, &f->err), SB_E_NO_SNAPSHOTS, &f->err);
-	assert_fails(sb_host_session_fork(f->h, "one", "x", NULL, NULL, &s, &f->err), SB_E_NO_SNAPSHOTS, &f->err);
-	assert_fails(sb_host_snapshot_diff(f->h, "one", "x", NULL, 0, NULL, &ch, &n, &more, &f->err),
+	assert_fails(sb_host_snapshot_create(f->h, "one", "x", NULL, &sn, &f->err),
 		SB_E_NO_SNAPSHOTS, &f->err);
-	assert_fails(sb_host_snapshot_send(f->h, "one", "x", NULL, 1, NULL, &f->err), SB_E_NO_SNAPSHOTS, &f->err);
-	assert_fails(sb_host_session_receive(f->h, NULL, 0, NULL, &s, &f->err), SB_E_NO_SNAPSHOTS, &f->err);
-	assert_fails(sb_host_snapshot_create(f->h, "nope", "x", NULL, &sn, &f->err), SB_E_SESSION_NOT_FOUND, &f->err);
+	assert_string_equal(f->err.msg,
+		"sandbox: snapshots not available (requires ZFS storage backend)");
+	assert_fails(sb_host_snapshot_list(f->h, "one", NULL, &v, &n, &f->err), SB_E_NO_SNAPSHOTS,
+		&f->err);
+	assert_fails(sb_host_session_rollback(f->h, "one", "x", false, NULL, &f->err),
+		SB_E_NO_SNAPSHOTS, &f->err);
+	assert_fails(sb_host_snapshot_delete(f->h, "one", "x", NULL, &f->err), SB_E_NO_SNAPSHOTS,
+		&f->err);
+	assert_fails(sb_host_snapshot_hold(f->h, "one", "x", "t", NULL, &f->err), SB_E_NO_SNAPSHOTS,
+		&f->err);
+	assert_fails(sb_host_snapshot_release(f->h, "one", "x", "t", NULL, &f->err),
+		SB_E_NO_SNAPSHOTS, &f->err);
+	assert_fails(sb_host_session_fork(f->h, "one", "x", NULL, NULL, &s, &f->err),
+		SB_E_NO_SNAPSHOTS, &f->err);
+	assert_fails(
+		sb_host_snapshot_diff(f->h, "one", "x", NULL, 0, NULL, &ch, &n, &more, &f->err),
+		SB_E_NO_SNAPSHOTS, &f->err);
+	assert_fails(sb_host_snapshot_send(f->h, "one", "x", NULL, 1, NULL, &f->err),
+		SB_E_NO_SNAPSHOTS, &f->err);
+	assert_fails(sb_host_session_receive(f->h, NULL, 0, NULL, &s, &f->err), SB_E_NO_SNAPSHOTS,
+		&f->err);
+	assert_fails(sb_host_snapshot_create(f->h, "nope", "x", NULL, &sn, &f->err),
+		SB_E_SESSION_NOT_FOUND, &f->err);
 	/* A turn ends everywhere; here it leaves nothing to go back to. */
 	assert_ok(sb_host_turn_complete(f->h, "one", NULL, &sn, &f->err), &f->err);
 	assert_string_equal(sn.name, "");
 	assert_int_equal(sn.turn, 0);
-	assert_fails(sb_host_turn_complete(f->h, "nope", NULL, &sn, &f->err), SB_E_SESSION_NOT_FOUND, &f->err);
+	assert_fails(sb_host_turn_complete(f->h, "nope", NULL, &sn, &f->err),
+		SB_E_SESSION_NOT_FOUND, &f->err);
 }
 
 static void
@@ -479,7 +510,8 @@ quota_is_kept_or_refused(void **state)
 	o.base = f->base;
 	o.quota = 8 << 20;
 	if (!f->zfs) {
-		assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_UNSUPPORTED, &f->err);
+		assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_UNSUPPORTED,
+			&f->err);
 		return;
 	}
 	assert_ok(sb_host_session_create(f->h, &o, NULL, &s, &f->err), &f->err);

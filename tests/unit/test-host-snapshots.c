@@ -50,7 +50,8 @@ names(struct hostfix *f, const char *id)
 	assert_ok(sb_host_snapshot_list(f->h, id, NULL, &v, &n, &f->err), &f->err);
 	out[0] = '\0';
 	for (size_t i = 0; i < n; i++)
-		len += (size_t)snprintf(out + len, sizeof out - len, "%s%s", i ? " " : "", v[i].name);
+		len += (size_t)snprintf(out + len, sizeof out - len, "%s%s", i ? " " : "",
+			v[i].name);
 	sb_host_snapshots_free(v, n);
 	return out;
 }
@@ -99,7 +100,8 @@ a_misspelt_target_harms_nothing(void **state)
 	snap(f, "one", "good");
 	assert_fails(sb_host_session_rollback(f->h, "one", "goood", false, NULL, &f->err),
 		SB_E_SNAPSHOT_NOT_FOUND, &f->err);
-	assert_fails(sb_host_session_rollback(f->h, "one", "a/b@c", false, NULL, &f->err), SB_E_INVAL, &f->err);
+	assert_fails(sb_host_session_rollback(f->h, "one", "a/b@c", false, NULL, &f->err),
+		SB_E_INVAL, &f->err);
 	assert_int_equal(hostfix_state(f, "one"), SB_HOST_ACTIVE);
 	assert_true(hostfix_holds(f, "one", "work", "1"));
 }
@@ -138,7 +140,8 @@ turn_numbers_never_collide(void **state)
 	for (uint64_t i = 1; i <= 5; i++)
 		turn(f, "one", i);
 	assert_string_equal(names(f, "one"), "turn-0003 turn-0004 turn-0005");
-	assert_ok(sb_host_session_rollback(f->h, "one", "turn-0004", false, NULL, &f->err), &f->err);
+	assert_ok(sb_host_session_rollback(f->h, "one", "turn-0004", false, NULL, &f->err),
+		&f->err);
 	assert_int_equal(turn_count(f, "one"), 4);
 	turn(f, "one", 5);
 	hostfix_reopen(f);
@@ -171,25 +174,30 @@ retention_is_per_kind_and_spares_holds_and_forks(void **state)
 	assert_string_equal(names(f, "one"), "mine turn-0001 turn-0002 turn-0004");
 	snap(f, "one", "mine2");
 	assert_string_equal(names(f, "one"), "turn-0001 turn-0002 turn-0004 mine2");
-	assert_ok(sb_host_snapshot_release(f->h, "one", "turn-0001", "keep", NULL, &f->err), &f->err);
+	assert_ok(sb_host_snapshot_release(f->h, "one", "turn-0001", "keep", NULL, &f->err),
+		&f->err);
 }
 
 static void
 snapshot_names_are_checked(void **state)
 {
-	static const char *const bad[] = { "", "a/b", "a@b", "-x", ".x", "a b", "turn-0001", "turn-7", "tool-x", "fork-1" };
+	static const char *const bad[] = { "", "a/b", "a@b", "-x", ".x", "a b", "turn-0001",
+		"turn-7", "tool-x", "fork-1" };
 	struct hostfix *f = *state;
 	struct sb_host_snapshot sn;
 	char big[SB_HOST_NAME_MAX + 1];
 
 	new_session(f, "one");
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-		assert_fails(sb_host_snapshot_create(f->h, "one", bad[i], NULL, &sn, &f->err), SB_E_INVAL, &f->err);
-	assert_fails(sb_host_snapshot_create(f->h, "one", NULL, NULL, &sn, &f->err), SB_E_INVAL, &f->err);
+		assert_fails(sb_host_snapshot_create(f->h, "one", bad[i], NULL, &sn, &f->err),
+			SB_E_INVAL, &f->err);
+	assert_fails(sb_host_snapshot_create(f->h, "one", NULL, NULL, &sn, &f->err), SB_E_INVAL,
+		&f->err);
 	/* A name of legal length that is too long for ZFS together with its dataset. */
 	memset(big, 'n', sizeof big - 1);
 	big[sizeof big - 1] = '\0';
-	assert_fails(sb_host_snapshot_create(f->h, "one", big, NULL, &sn, &f->err), SB_E_INVAL, &f->err);
+	assert_fails(sb_host_snapshot_create(f->h, "one", big, NULL, &sn, &f->err), SB_E_INVAL,
+		&f->err);
 	snap(f, "one", "turn-about");
 	assert_fails(sb_host_snapshot_create(f->h, "one", "turn-about", NULL, &sn, &f->err),
 		SB_E_SNAPSHOT_EXISTS, &f->err);
@@ -226,18 +234,26 @@ holds_protect(void **state)
 	snap(f, "one", "a");
 	snap(f, "one", "b");
 	assert_ok(sb_host_snapshot_hold(f->h, "one", "b", "t1", NULL, &f->err), &f->err);
-	assert_fails(sb_host_snapshot_hold(f->h, "one", "b", "t1", NULL, &f->err), SB_E_EXISTS, &f->err);
+	assert_fails(sb_host_snapshot_hold(f->h, "one", "b", "t1", NULL, &f->err), SB_E_EXISTS,
+		&f->err);
 	assert_ok(sb_host_snapshot_hold(f->h, "one", "b", "t2", NULL, &f->err), &f->err);
-	assert_fails(sb_host_snapshot_hold(f->h, "one", "c", "t1", NULL, &f->err), SB_E_SNAPSHOT_NOT_FOUND, &f->err);
-	assert_fails(sb_host_snapshot_hold(f->h, "one", "b", "t/1", NULL, &f->err), SB_E_INVAL, &f->err);
-	assert_fails(sb_host_snapshot_delete(f->h, "one", "b", NULL, &f->err), SB_E_SNAPSHOT_HELD, &f->err);
-	assert_fails(sb_host_session_rollback(f->h, "one", "a", false, NULL, &f->err), SB_E_SNAPSHOT_HELD, &f->err);
-	assert_fails(sb_host_session_destroy(f->h, "one", false, NULL, &f->err), SB_E_SNAPSHOT_HELD, &f->err);
+	assert_fails(sb_host_snapshot_hold(f->h, "one", "c", "t1", NULL, &f->err),
+		SB_E_SNAPSHOT_NOT_FOUND, &f->err);
+	assert_fails(sb_host_snapshot_hold(f->h, "one", "b", "t/1", NULL, &f->err), SB_E_INVAL,
+		&f->err);
+	assert_fails(sb_host_snapshot_delete(f->h, "one", "b", NULL, &f->err), SB_E_SNAPSHOT_HELD,
+		&f->err);
+	assert_fails(sb_host_session_rollback(f->h, "one", "a", false, NULL, &f->err),
+		SB_E_SNAPSHOT_HELD, &f->err);
+	assert_fails(sb_host_session_destroy(f->h, "one", false, NULL, &f->err), SB_E_SNAPSHOT_HELD,
+		&f->err);
 	assert_int_equal(hostfix_state(f, "one"), SB_HOST_ACTIVE);
 	hostfix_reopen(f);
 	assert_ok(sb_host_snapshot_release(f->h, "one", "b", "t1", NULL, &f->err), &f->err);
-	assert_fails(sb_host_snapshot_release(f->h, "one", "b", "t1", NULL, &f->err), SB_E_HOLD_NOT_FOUND, &f->err);
-	assert_fails(sb_host_snapshot_delete(f->h, "one", "b", NULL, &f->err), SB_E_SNAPSHOT_HELD, &f->err);
+	assert_fails(sb_host_snapshot_release(f->h, "one", "b", "t1", NULL, &f->err),
+		SB_E_HOLD_NOT_FOUND, &f->err);
+	assert_fails(sb_host_snapshot_delete(f->h, "one", "b", NULL, &f->err), SB_E_SNAPSHOT_HELD,
+		&f->err);
 	assert_ok(sb_host_session_destroy(f->h, "one", true, NULL, &f->err), &f->err);
 	assert_int_equal(hostfix_storage_count(f), 0);
 }
@@ -250,7 +266,8 @@ snapshots_are_deleted_once(void **state)
 	new_session(f, "one");
 	snap(f, "one", "a");
 	assert_ok(sb_host_snapshot_delete(f->h, "one", "a", NULL, &f->err), &f->err);
-	assert_fails(sb_host_snapshot_delete(f->h, "one", "a", NULL, &f->err), SB_E_SNAPSHOT_NOT_FOUND, &f->err);
+	assert_fails(sb_host_snapshot_delete(f->h, "one", "a", NULL, &f->err),
+		SB_E_SNAPSHOT_NOT_FOUND, &f->err);
 	snap(f, "one", "a");
 	assert_string_equal(names(f, "one"), "a");
 }
@@ -277,10 +294,13 @@ forks_live_on(void **state)
 	sb_host_session_clear(&s);
 	assert_true(hostfix_holds(f, "three", "work", "2"));
 	assert_string_equal(names(f, "one"), "turn-0001 fork-1");
-	assert_fails(sb_host_session_fork(f->h, "one", "nope", &o, NULL, &s, &f->err), SB_E_SNAPSHOT_NOT_FOUND, &f->err);
-	assert_fails(sb_host_session_fork(f->h, "one", NULL, &o, NULL, &s, &f->err), SB_E_SESSION_EXISTS, &f->err);
+	assert_fails(sb_host_session_fork(f->h, "one", "nope", &o, NULL, &s, &f->err),
+		SB_E_SNAPSHOT_NOT_FOUND, &f->err);
+	assert_fails(sb_host_session_fork(f->h, "one", NULL, &o, NULL, &s, &f->err),
+		SB_E_SESSION_EXISTS, &f->err);
 	assert_string_equal(names(f, "one"), "turn-0001 fork-1");
-	assert_fails(sb_host_snapshot_delete(f->h, "one", "turn-0001", NULL, &f->err), SB_E_SNAPSHOT_IN_USE, &f->err);
+	assert_fails(sb_host_snapshot_delete(f->h, "one", "turn-0001", NULL, &f->err),
+		SB_E_SNAPSHOT_IN_USE, &f->err);
 	/* The source goes, its forks do not notice; its id is free again. */
 	assert_ok(sb_host_session_destroy(f->h, "one", false, NULL, &f->err), &f->err);
 	assert_true(hostfix_holds(f, "two", "work", "1"));
@@ -290,14 +310,20 @@ forks_live_on(void **state)
 	assert_true(hostfix_holds(f, "three", "work", "2"));
 	assert_ok(sb_host_session_destroy(f->h, "two", false, NULL, &f->err), &f->err);
 	assert_ok(sb_host_session_destroy(f->h, "three", false, NULL, &f->err), &f->err);
-	/* With the last fork the data kept aside is gone too, at the latest when the storage is not busy any more. */
+	/*
+	 * With the last fork the data kept aside is gone too, at the latest when the storage is not
+	 * busy any more.
+	 */
 	assert_ok(sb_host_start(f->h, &f->err), &f->err);
 	for (int i = 0; i < 300 && hostfix_storage_count(f) > 1; i++)
 		(void)usleep(50000);
 	assert_int_equal(hostfix_storage_count(f), 1);
 }
 
-/* A fork whose files are open, as those of anything that runs in it. Its mount stays the same all the time. */
+/*
+ * A fork whose files are open, as those of anything that runs in it. Its mount stays the same all
+ * the time.
+ */
 static int
 open_fork(struct hostfix *f, const char *from, const char *id)
 {
@@ -330,7 +356,8 @@ a_destroy_that_was_cut_off_is_finished(void **state)
 	assert_ok(st->ops->release(st, "one", "a", "t", &f->err), &f->err);
 	assert_ok(st->ops->destroy(st, "one", &f->err), &f->err);
 	assert_ok(sb_host_session_destroy(f->h, "one", true, NULL, &f->err), &f->err);
-	assert_fails(sb_host_session_get(f->h, "one", false, &s, &f->err), SB_E_SESSION_NOT_FOUND, &f->err);
+	assert_fails(sb_host_session_get(f->h, "one", false, &s, &f->err), SB_E_SESSION_NOT_FOUND,
+		&f->err);
 	assert_int_equal(close(fd), 0);
 }
 
@@ -358,7 +385,9 @@ use_again(struct hostfix *f, const char *id)
 	hostfix_write(f, id, "work", "new");
 	turn(f, id, 1);
 	hostfix_write(f, id, "work", "newer");
-	assert_ok(sb_host_snapshot_diff(f->h, id, "turn-0001", NULL, 0, NULL, &v, &n, &more, &f->err), &f->err);
+	assert_ok(
+		sb_host_snapshot_diff(f->h, id, "turn-0001", NULL, 0, NULL, &v, &n, &more, &f->err),
+		&f->err);
 	assert_int_equal(n, 1);
 	assert_string_equal(v[0].path, "work");
 	sb_host_changes_free(v, n);
@@ -404,7 +433,10 @@ a_source_goes_while_its_forks_are_in_use(void **state)
 	assert_int_equal(hostfix_storage_count(f), 0);
 }
 
-/* Somebody outside reads a file of the session: it goes when the file is closed, and nobody else waits for that. */
+/*
+ * Somebody outside reads a file of the session: it goes when the file is closed, and nobody else
+ * waits for that.
+ */
 static void
 a_session_goes_when_its_files_are_closed(void **state)
 {
@@ -418,7 +450,8 @@ a_session_goes_when_its_files_are_closed(void **state)
 	fd = open(hostfix_path(f, "one", "work"), O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_ok(sb_host_start(f->h, &f->err), &f->err);
-	assert_fails(sb_host_session_destroy(f->h, "one", false, NULL, &f->err), SB_E_STORAGE_BUSY, &f->err);
+	assert_fails(sb_host_session_destroy(f->h, "one", false, NULL, &f->err), SB_E_STORAGE_BUSY,
+		&f->err);
 	assert_int_equal(hostfix_state(f, "one"), SB_HOST_DESTROYING);
 	assert_int_equal(read(fd, text, sizeof text), 5);
 	turn(f, "two", 1);
@@ -445,7 +478,8 @@ a_forked_snapshot_goes_with_its_fork(void **state)
 		SB_E_SNAPSHOT_IN_USE, &f->err);
 	assert_ok(sb_host_session_destroy(f->h, "two", false, NULL, &f->err), &f->err);
 	assert_string_equal(names(f, "one"), "turn-0001");
-	assert_ok(sb_host_session_rollback(f->h, "one", "turn-0001", false, NULL, &f->err), &f->err);
+	assert_ok(sb_host_session_rollback(f->h, "one", "turn-0001", false, NULL, &f->err),
+		&f->err);
 }
 
 static void
@@ -457,8 +491,10 @@ states_refuse_with_their_errors(void **state)
 	new_session(f, "one");
 	snap(f, "one", "a");
 	assert_ok(sb_host_session_pause(f->h, "one", NULL, &f->err), &f->err);
-	assert_fails(sb_host_turn_complete(f->h, "one", NULL, &sn, &f->err), SB_E_SESSION_PAUSED, &f->err);
-	assert_fails(sb_host_session_rollback(f->h, "one", "a", false, NULL, &f->err), SB_E_SESSION_PAUSED, &f->err);
+	assert_fails(sb_host_turn_complete(f->h, "one", NULL, &sn, &f->err), SB_E_SESSION_PAUSED,
+		&f->err);
+	assert_fails(sb_host_session_rollback(f->h, "one", "a", false, NULL, &f->err),
+		SB_E_SESSION_PAUSED, &f->err);
 	snap(f, "one", "b");
 	assert_string_equal(names(f, "one"), "a b");
 }
@@ -468,16 +504,16 @@ change(const struct sb_host_change *c)
 {
 	static char line[600];
 
-	(void)snprintf(line, sizeof line, "%s %c %s%s%s", sb_host_change_name(c->kind), c->type, c->path,
-		c->from ? " from " : "", c->from ? c->from : "");
+	(void)snprintf(line, sizeof line, "%s %c %s%s%s", sb_host_change_name(c->kind), c->type,
+		c->path, c->from ? " from " : "", c->from ? c->from : "");
 	return line;
 }
 
 static void
 diff_tells_what_changed(void **state)
 {
-	static const char *const want[] = { "removed f dir/deep", "modified f hello", "renamed f moved from old", "added f new",
-		"added d sub", "added f sub/x" };
+	static const char *const want[] = { "removed f dir/deep", "modified f hello",
+		"renamed f moved from old", "added f new", "added d sub", "added f sub/x" };
 	struct hostfix *f = *state;
 	struct sb_host_change *v;
 	char a[1024];
@@ -496,7 +532,8 @@ diff_tells_what_changed(void **state)
 	assert_int_equal(unlink(hostfix_path(f, "one", "dir/deep")), 0);
 	snap(f, "one", "b");
 	for (int round = 0; round < 2; round++) {
-		assert_ok(sb_host_snapshot_diff(f->h, "one", "a", round ? "b" : NULL, 0, NULL, &v, &n, &more, &f->err),
+		assert_ok(sb_host_snapshot_diff(f->h, "one", "a", round ? "b" : NULL, 0, NULL, &v,
+				  &n, &more, &f->err),
 			&f->err);
 		assert_false(more);
 		for (size_t i = 0; i < n && i < sizeof want / sizeof want[0]; i++)
@@ -504,14 +541,17 @@ diff_tells_what_changed(void **state)
 		assert_int_equal(n, sizeof want / sizeof want[0]);
 		sb_host_changes_free(v, n);
 	}
-	assert_ok(sb_host_snapshot_diff(f->h, "one", "b", NULL, 0, NULL, &v, &n, &more, &f->err), &f->err);
+	assert_ok(sb_host_snapshot_diff(f->h, "one", "b", NULL, 0, NULL, &v, &n, &more, &f->err),
+		&f->err);
 	assert_int_equal(n, 0);
 	sb_host_changes_free(v, n);
-	assert_ok(sb_host_snapshot_diff(f->h, "one", "a", NULL, 2, NULL, &v, &n, &more, &f->err), &f->err);
+	assert_ok(sb_host_snapshot_diff(f->h, "one", "a", NULL, 2, NULL, &v, &n, &more, &f->err),
+		&f->err);
 	assert_int_equal(n, 2);
 	assert_true(more);
 	sb_host_changes_free(v, n);
-	assert_fails(sb_host_snapshot_diff(f->h, "one", "zz", NULL, 0, NULL, &v, &n, &more, &f->err),
+	assert_fails(
+		sb_host_snapshot_diff(f->h, "one", "zz", NULL, 0, NULL, &v, &n, &more, &f->err),
 		SB_E_SNAPSHOT_NOT_FOUND, &f->err);
 	/* The clones made to read snapshots are gone, or with the next open. */
 	if (hostfix_storage_count(f) != 1)
@@ -534,7 +574,8 @@ send_and_receive(void **state)
 	(void)snprintf(path, sizeof path, "%s/stream", f->t.path);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
-	assert_fails(sb_host_snapshot_send(f->h, "one", "zz", NULL, fd, NULL, &f->err), SB_E_SNAPSHOT_NOT_FOUND, &f->err);
+	assert_fails(sb_host_snapshot_send(f->h, "one", "zz", NULL, fd, NULL, &f->err),
+		SB_E_SNAPSHOT_NOT_FOUND, &f->err);
 	assert_ok(sb_host_snapshot_send(f->h, "one", "a", NULL, fd, NULL, &f->err), &f->err);
 	assert_true(lseek(fd, 0, SEEK_END) > 1000);
 	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
@@ -552,7 +593,8 @@ send_and_receive(void **state)
 	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
 	o.id = "cut";
 	assert_true(sb_host_session_receive(f->h, &o, fd, NULL, &s, &f->err) < 0);
-	assert_fails(sb_host_session_get(f->h, "cut", false, &s, &f->err), SB_E_SESSION_NOT_FOUND, &f->err);
+	assert_fails(sb_host_session_get(f->h, "cut", false, &s, &f->err), SB_E_SESSION_NOT_FOUND,
+		&f->err);
 	assert_int_equal(hostfix_storage_count(f), 2);
 	(void)close(fd);
 }

@@ -99,10 +99,9 @@ make_dir(const struct repo *r, const char *rel)
 static void
 make_name(struct sb_buf *out)
 {
-	static const char *const usual[] = { "a", "b", "ab", "abc", "x.o", "x.c", "lib.a",
-		"foo", "bar", "build", "a.b.c", "node_modules", "core", "aaab", "abab" };
-	static const char odd[] =
-		"aaabbbcABC019.-_ *?[]\\!#~^:\t\v\f\r\n\x7f\xc3\xa9\xff";
+	static const char *const usual[] = { "a", "b", "ab", "abc", "x.o", "x.c", "lib.a", "foo",
+		"bar", "build", "a.b.c", "node_modules", "core", "aaab", "abab" };
+	static const char odd[] = "aaabbbcABC019.-_ *?[]\\!#~^:\t\v\f\r\n\x7f\xc3\xa9\xff";
 	size_t len = 1 + rnd(4), at = out->len;
 
 	if (chance(60)) {
@@ -111,8 +110,7 @@ make_name(struct sb_buf *out)
 	}
 	while (len-- > 0)
 		sb_buf_add_char(out, odd[rnd(sizeof odd - 1)]);
-	if (strcmp((char *)out->data + at, ".") == 0 ||
-		strcmp((char *)out->data + at, "..") == 0)
+	if (strcmp((char *)out->data + at, ".") == 0 || strcmp((char *)out->data + at, "..") == 0)
 		sb_buf_add_char(out, 'x');
 }
 
@@ -152,8 +150,7 @@ make_tree(struct repo *r, const char *top, size_t first)
 	sb_buf_init(&path, 4096);
 	for (size_t tries = 0; tries < want; tries++) {
 		const struct path *parent =
-			r->n > first ? &r->v[first + rnd((unsigned)(r->n - first))]
-				     : NULL;
+			r->n > first ? &r->v[first + rnd((unsigned)(r->n - first))] : NULL;
 
 		sb_buf_reset(&path);
 		sb_buf_add_str(&path, parent && parent->is_dir ? parent->s : top);
@@ -169,10 +166,9 @@ make_tree(struct repo *r, const char *top, size_t first)
 static void
 add_class(struct sb_buf *out, char c)
 {
-	static const char *const named[] = { "[:alpha:]", "[:digit:]", "[:punct:]",
-		"[:space:]", "[:print:]", "[:lower:]", "[:alnum:]", "[:cntrl:]",
-		"[:graph:]", "[:blank:]", "[:upper:]", "[:xdigit:]", "[:nope:]",
-		"[:", "[:]" };
+	static const char *const named[] = { "[:alpha:]", "[:digit:]", "[:punct:]", "[:space:]",
+		"[:print:]", "[:lower:]", "[:alnum:]", "[:cntrl:]", "[:graph:]", "[:blank:]",
+		"[:upper:]", "[:xdigit:]", "[:nope:]", "[:", "[:]" };
 
 	sb_buf_add_char(out, '[');
 	if (chance(25))
@@ -226,8 +222,8 @@ static void
 add_mutated_path(struct sb_buf *out, const char *path)
 {
 	/* What stands for a slash; some of these never match one. */
-	static const char *const joints[] = { "/", "/", "/", "/", "/", "/", "/", "/", "/",
-		"/", "/**/", "/**/", "\\/", "[/]", "[!a]", "?" };
+	static const char *const joints[] = { "/", "/", "/", "/", "/", "/", "/", "/", "/", "/",
+		"/**/", "/**/", "\\/", "[/]", "[!a]", "?" };
 	const char *p = path;
 
 	for (const char *q = path; *q; q++)
@@ -246,8 +242,8 @@ add_mutated_path(struct sb_buf *out, const char *path)
 		}
 	}
 	if (chance(30)) {
-		static const char *const ends[] = { "/", "/", "/", "/*", "/**", "*", "**",
-			" ", "\\ ", " \\ ", "\t", "\r", "\\", "//", "/**/", "[" };
+		static const char *const ends[] = { "/", "/", "/", "/*", "/**", "*", "**", " ",
+			"\\ ", " \\ ", "\t", "\r", "\\", "//", "/**/", "[" };
 
 		sb_buf_add_str(out, ends[rnd(sizeof ends / sizeof ends[0])]);
 	}
@@ -256,9 +252,9 @@ add_mutated_path(struct sb_buf *out, const char *path)
 static void
 add_pattern(struct sb_buf *out, const char *near)
 {
-	static const char *const bits[] = { "*", "**", "?", "[", "]", "!", "-", "^", "\\",
-		"/", "a", "b", "ab", ".o", "[!a]", "[a-c]", "#", " ", "**/", "/**",
-		"[[:alpha:]]", "[[:space:]]", "foo", "[]]", "[^]]", "\\*", "c" };
+	static const char *const bits[] = { "*", "**", "?", "[", "]", "!", "-", "^", "\\", "/", "a",
+		"b", "ab", ".o", "[!a]", "[a-c]", "#", " ", "**/", "/**", "[[:alpha:]]",
+		"[[:space:]]", "foo", "[]]", "[^]]", "\\*", "c" };
 	sb_auto(sb_buf) struct sb_buf line;
 	size_t n = 1 + rnd(7);
 
@@ -289,23 +285,20 @@ make_rules(struct repo *r, enum sb_rules_source src, const char *dir, const char
 	if (chance(3))
 		sb_buf_add_str(&text, "\xef\xbb\xbf");
 	while (patterns-- > 0) {
-		const char *near = r->n > first
-					   ? r->v[first + rnd((unsigned)(r->n - first))].s
-					   : NULL;
+		const char *near =
+			r->n > first ? r->v[first + rnd((unsigned)(r->n - first))].s : NULL;
 
 		if (near && dir_len)
-			near = strncmp(near, dir, dir_len) == 0 && near[dir_len] == '/'
-				       ? near + dir_len + 1
-				       : NULL;
+			near = strncmp(near, dir, dir_len) == 0 && near[dir_len] == '/' ?
+				near + dir_len + 1 :
+				NULL;
 		add_pattern(&text, near);
 	}
 	if (chance(20) && text.len > 0)
 		text.len--;
 	assert_int_equal(sb_buf_check(&text, "patterns", NULL), 0);
 	write_file(r, file, text.data, text.len);
-	assert_ok(
-		sb_rules_add_file(r->rules, src, dir, (char *)text.data, text.len, &err),
-		&err);
+	assert_ok(sb_rules_add_file(r->rules, src, dir, (char *)text.data, text.len, &err), &err);
 	sb_buf_addf(&r->log, "--- %s\n", file);
 	sb_buf_add(&r->log, text.data, text.len);
 }
@@ -327,8 +320,8 @@ make_case(struct repo *r, const char *top)
 	for (size_t i = first + (*top != 0), end = r->n; i < end; i++) {
 		if (!r->v[i].is_dir || !chance(25))
 			continue;
-		assert_true((size_t)snprintf(file, sizeof file, "%s/.gitignore",
-				    r->v[i].s) < sizeof file);
+		assert_true((size_t)snprintf(file, sizeof file, "%s/.gitignore", r->v[i].s) <
+			sizeof file);
 		make_rules(r, SB_RULES_GITIGNORE, r->v[i].s, file, first, 1 + rnd(4));
 	}
 }
@@ -359,8 +352,8 @@ open_repo(struct repo *r, size_t number)
 	sb_buf_init(&r->log, 64 << 20);
 	r->rules = sb_rules_new(NULL);
 	assert_non_null(r->rules);
-	assert_true((size_t)snprintf(r->dir, sizeof r->dir, "%s/r%zu", base, number) <
-		    sizeof r->dir);
+	assert_true(
+		(size_t)snprintf(r->dir, sizeof r->dir, "%s/r%zu", base, number) < sizeof r->dir);
 	make_dir(r, "");
 	make_dir(r, ".git");
 	make_dir(r, ".git/objects");
@@ -376,10 +369,10 @@ open_repo(struct repo *r, size_t number)
 static void
 ask_git(const struct repo *r, struct sb_buf *out)
 {
-	const char *const argv[] = { "git", "-C", r->dir, "check-ignore", "--no-index",
-		"--stdin", "-z", "-v", "-n", NULL };
-	const char *const env[] = { "GIT_CONFIG_NOSYSTEM=1", "HOME=/nonexistent",
-		"LC_ALL=C", "PATH=/usr/local/bin:/usr/bin:/bin", NULL };
+	const char *const argv[] = { "git", "-C", r->dir, "check-ignore", "--no-index", "--stdin",
+		"-z", "-v", "-n", NULL };
+	const char *const env[] = { "GIT_CONFIG_NOSYSTEM=1", "HOME=/nonexistent", "LC_ALL=C",
+		"PATH=/usr/local/bin:/usr/bin:/bin", NULL };
 	char in_name[PATH_MAX * 2], out_name[PATH_MAX * 2];
 	posix_spawn_file_actions_t fa;
 	sb_auto(sb_buf) struct sb_buf in;
@@ -398,14 +391,11 @@ ask_git(const struct repo *r, struct sb_buf *out)
 	repo_path(r, ".git/in", in_name, sizeof in_name);
 	repo_path(r, ".git/out", out_name, sizeof out_name);
 	assert_int_equal(posix_spawn_file_actions_init(&fa), 0);
+	assert_int_equal(posix_spawn_file_actions_addopen(&fa, 0, in_name, O_RDONLY, 0), 0);
 	assert_int_equal(
-		posix_spawn_file_actions_addopen(&fa, 0, in_name, O_RDONLY, 0), 0);
-	assert_int_equal(posix_spawn_file_actions_addopen(
-				 &fa, 1, out_name, O_WRONLY | O_CREAT, 0600),
-		0);
-	assert_int_equal(posix_spawnp(&pid, "git", &fa, NULL, (char *const *)argv,
-				 (char *const *)env),
-		0);
+		posix_spawn_file_actions_addopen(&fa, 1, out_name, O_WRONLY | O_CREAT, 0600), 0);
+	assert_int_equal(
+		posix_spawnp(&pid, "git", &fa, NULL, (char *const *)argv, (char *const *)env), 0);
 	(void)posix_spawn_file_actions_destroy(&fa);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	/* 1: none of the paths is ignored. */
@@ -483,8 +473,7 @@ compare(const struct repo *r)
 	end = p + answers.len;
 	for (size_t i = 0; i < r->n; i++) {
 		const char *source = next_field(&p, end), *line = next_field(&p, end);
-		const char *pattern = next_field(&p, end),
-			   *path = next_field(&p, end) + 2;
+		const char *pattern = next_field(&p, end), *path = next_field(&p, end) + 2;
 		bool git = *pattern && *pattern != '!', is_dir = r->v[i].is_dir;
 		bool one = sb_rules_excluded(r->rules, path, is_dir),
 		     walk = excluded_by_walk(r->rules, path, is_dir);
@@ -495,8 +484,8 @@ compare(const struct repo *r)
 		if (git != one || git != walk || git != sent)
 			fail_msg("%s \"%s\": git %d (%s:%s: \"%s\"), single path %d, "
 				 "walk %d, decoded %d\n%s",
-				is_dir ? "directory" : "file", path, git, source, line,
-				pattern, one, walk, sent, (char *)r->log.data);
+				is_dir ? "directory" : "file", path, git, source, line, pattern,
+				one, walk, sent, (char *)r->log.data);
 	}
 	assert_ptr_equal(p, end);
 	return hits;
@@ -539,9 +528,8 @@ from_env(const char *name, uint64_t otherwise)
 static bool
 have_git(void)
 {
-	const char *const argv[] = { "git", "--version", NULL }, *const env[] = {
-		"PATH=/usr/local/bin:/usr/bin:/bin", NULL
-	};
+	const char *const argv[] = { "git", "--version", NULL },
+			  *const env[] = { "PATH=/usr/local/bin:/usr/bin:/bin", NULL };
 	posix_spawn_file_actions_t fa;
 	int status = -1;
 	pid_t pid;
@@ -549,8 +537,7 @@ have_git(void)
 	if (posix_spawn_file_actions_init(&fa) != 0)
 		return false;
 	(void)posix_spawn_file_actions_addopen(&fa, 1, "/dev/null", O_WRONLY, 0);
-	if (posix_spawnp(
-		    &pid, "git", &fa, NULL, (char *const *)argv, (char *const *)env) == 0)
+	if (posix_spawnp(&pid, "git", &fa, NULL, (char *const *)argv, (char *const *)env) == 0)
 		(void)waitpid(pid, &status, 0);
 	(void)posix_spawn_file_actions_destroy(&fa);
 	return status == 0;
@@ -559,11 +546,10 @@ have_git(void)
 static void
 same_answers_as_git(void **state)
 {
-	size_t want = (size_t)from_env("SB_IGNORE_CASES", CASES), done = 0, repos = 0,
-	       paths = 0, hits = 0;
+	size_t want = (size_t)from_env("SB_IGNORE_CASES", CASES), done = 0, repos = 0, paths = 0,
+	       hits = 0;
 	uint64_t seed = from_env("SB_IGNORE_SEED", (uint64_t)time(NULL));
-	const char *tmp =
-		access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : getenv("TMPDIR");
+	const char *tmp = access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : getenv("TMPDIR");
 	struct repo *r = calloc(1, sizeof *r);
 
 	(void)state;
@@ -574,8 +560,7 @@ same_answers_as_git(void **state)
 	assert_non_null(r);
 	rng = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
 	print_message("# SB_IGNORE_SEED=%" PRIu64 " SB_IGNORE_CASES=%zu\n", seed, want);
-	(void)snprintf(
-		base, sizeof base, "%.30s/sb-ignore-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+	(void)snprintf(base, sizeof base, "%.30s/sb-ignore-XXXXXX", tmp && *tmp ? tmp : "/tmp");
 	assert_non_null(mkdtemp(base));
 	while (done < want) {
 		size_t cases = repos % 3 == 0 ? 1 : CASES_IN_REPO;
@@ -584,8 +569,8 @@ same_answers_as_git(void **state)
 		done += cases;
 	}
 	free(r);
-	print_message("# %zu cases in %zu repositories, %zu paths, %zu excluded\n", done,
-		repos, paths, hits);
+	print_message("# %zu cases in %zu repositories, %zu paths, %zu excluded\n", done, repos,
+		paths, hits);
 	/* A generator whose patterns hit nothing, or everything, would prove nothing. */
 	assert_in_range(hits, paths / 8, paths - paths / 8);
 }

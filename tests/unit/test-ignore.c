@@ -26,8 +26,7 @@ hits(const char *pattern, const char *path)
 	memcpy(copy, path, len + 1);
 	if (is_dir)
 		copy[len - 1] = 0;
-	assert_ok(sb_rules_add_file(
-			  r, SB_RULES_GITIGNORE, "", pattern, strlen(pattern), &err),
+	assert_ok(sb_rules_add_file(r, SB_RULES_GITIGNORE, "", pattern, strlen(pattern), &err),
 		&err);
 	return sb_rules_excluded(r, copy, is_dir);
 }
@@ -122,8 +121,8 @@ patterns_hit_what_git_says(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof t / sizeof t[0]; i++)
 		if (hits(t[i].pattern, t[i].path) != t[i].want)
-			fail_msg("pattern \"%s\", path \"%s\": want %s", t[i].pattern,
-				t[i].path, t[i].want ? "excluded" : "not excluded");
+			fail_msg("pattern \"%s\", path \"%s\": want %s", t[i].pattern, t[i].path,
+				t[i].want ? "excluded" : "not excluded");
 }
 
 static void
@@ -240,27 +239,27 @@ limits_are_named(void **state)
 	memcpy(text, "x\n#\n", 4);
 	assert_fails(sb_rules_add_file(r, SB_RULES_GITIGNORE, "d", text, 4 + 4097, &err),
 		SB_E_LIMIT, &err);
-	assert_string_equal(err.msg, "d/.gitignore, line 3: a pattern of 4097 bytes, at "
-				     "most 4096 are allowed; shorten it");
+	assert_string_equal(err.msg,
+		"d/.gitignore, line 3: a pattern of 4097 bytes, at "
+		"most 4096 are allowed; shorten it");
 	assert_true(sb_rules_empty(r));
-	assert_ok(sb_rules_add_file(r, SB_RULES_GITIGNORE, "d", text, 4 + 4096, &err),
-		&err);
-	assert_fails(sb_rules_add_file(r, SB_RULES_GITIGNORE, "", text,
-			     SB_RULES_FILE_MAX + 1, &err),
+	assert_ok(sb_rules_add_file(r, SB_RULES_GITIGNORE, "d", text, 4 + 4096, &err), &err);
+	assert_fails(
+		sb_rules_add_file(r, SB_RULES_GITIGNORE, "", text, SB_RULES_FILE_MAX + 1, &err),
 		SB_E_LIMIT, &err);
 	text[4 + 4097] = 0;
 	assert_fails(sb_rules_add(r, SB_RULES_COMMAND, text + 4, &err), SB_E_LIMIT, &err);
-	assert_fails(sb_rules_add_file(r, SB_RULES_GITIGNORE, "../x", "a", 1, &err),
-		SB_E_INVAL, &err);
-	assert_fails(sb_rules_add_file(r, SB_RULES_GITIGNORE, "/x", "a", 1, &err),
-		SB_E_INVAL, &err);
-	assert_fails(sb_rules_add_file(r, SB_RULES_GITIGNORE, "a//b", "a", 1, &err),
-		SB_E_INVAL, &err);
+	assert_fails(sb_rules_add_file(r, SB_RULES_GITIGNORE, "../x", "a", 1, &err), SB_E_INVAL,
+		&err);
+	assert_fails(sb_rules_add_file(r, SB_RULES_GITIGNORE, "/x", "a", 1, &err), SB_E_INVAL,
+		&err);
+	assert_fails(sb_rules_add_file(r, SB_RULES_GITIGNORE, "a//b", "a", 1, &err), SB_E_INVAL,
+		&err);
 	memset(text, '\n', 1 << 20);
 	for (size_t i = 0; i < (1 << 20); i += 4)
 		text[i] = 'y';
-	assert_fails(sb_rules_add_file(r, SB_RULES_GITIGNORE, "", text, 1 << 20, &err),
-		SB_E_LIMIT, &err);
+	assert_fails(sb_rules_add_file(r, SB_RULES_GITIGNORE, "", text, 1 << 20, &err), SB_E_LIMIT,
+		&err);
 	assert_string_equal(err.msg, "more than 262144 exclude patterns");
 }
 
@@ -320,10 +319,8 @@ encoding_is_canonical_and_comes_back(void **state)
 		add_text(b, SB_RULES_GITIGNORE, dir, "# comment\nx  \n\ny\r\n");
 	}
 	for (int i = 0; i < 50; i++) {
-		assert_ok(sb_rules_add(a, SB_RULES_COMMAND, i % 2 ? "!p/" : "p/", &err),
-			&err);
-		assert_ok(sb_rules_add(b, SB_RULES_COMMAND, i % 2 ? "!p/" : "p/", &err),
-			&err);
+		assert_ok(sb_rules_add(a, SB_RULES_COMMAND, i % 2 ? "!p/" : "p/", &err), &err);
+		assert_ok(sb_rules_add(b, SB_RULES_COMMAND, i % 2 ? "!p/" : "p/", &err), &err);
 	}
 	assert_ok(sb_rules_digest(a, &da, &err), &err);
 	assert_ok(sb_rules_digest(b, &db, &err), &err);
@@ -354,22 +351,20 @@ hostile_encodings_are_refused(void **state)
 	} t[] = {
 		{ "", 0, SB_E_CORRUPT },
 		{ "\x02\x00", 2, SB_E_VERSION },
-		{ "\x01\x00x", 3, SB_E_CORRUPT }, /* bytes behind the end */
+		{ "\x01\x00x", 3, SB_E_CORRUPT },                   /* bytes behind the end */
 		{ "\x01\x01\x07\x00\x01\x01x", 7, SB_E_CORRUPT },   /* no such source */
 		{ "\x01\x01\x02\x02..\x01\x01x", 9, SB_E_CORRUPT }, /* leads out */
 		{ "\x01\x01\x04\x01"
 		  "d\x01\x01x",
-			8, SB_E_CORRUPT }, /* command line with a directory */
+			8, SB_E_CORRUPT },                       /* command line with a directory */
 		{ "\x01\x01\x02\x00\x00", 5, SB_E_CORRUPT },     /* empty list */
 		{ "\x01\x01\x02\x00\x01\x00", 6, SB_E_CORRUPT }, /* empty pattern */
-		{ "\x01\x01\x02\x00\x01\x02x\x00", 8,
-			SB_E_CORRUPT }, /* NUL in the pattern */
+		{ "\x01\x01\x02\x00\x01\x02x\x00", 8, SB_E_CORRUPT }, /* NUL in the pattern */
 		{ "\x01\x01\x02\x00\xff\xff\xff\xff\x0f\x01x", 11,
 			SB_E_CORRUPT }, /* more than there is */
 		{ "\x01\x02\x02\x00\x01\x01x\x02\x00\x01\x01y", 12,
 			SB_E_CORRUPT }, /* one list twice */
-		{ "\x01\x02\x04\x00\x01\x01x\x02\x00\x01\x01y", 12,
-			SB_E_CORRUPT }, /* order */
+		{ "\x01\x02\x04\x00\x01\x01x\x02\x00\x01\x01y", 12, SB_E_CORRUPT }, /* order */
 		{ "\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11, SB_E_CORRUPT },
 	};
 
@@ -379,8 +374,7 @@ hostile_encodings_are_refused(void **state)
 		struct sb_rules *r = sb_rules_decode(t[i].bytes, t[i].len, &err);
 
 		if (r || err.code != t[i].want)
-			fail_msg("case %zu: got %d (%s), want %d", i, err.code, err.msg,
-				t[i].want);
+			fail_msg("case %zu: got %d (%s), want %d", i, err.code, err.msg, t[i].want);
 	}
 }
 
@@ -402,8 +396,7 @@ add_and_match(void *arg)
 
 		(void)snprintf(dir, sizeof dir, "dir%d", i);
 		(void)snprintf(path, sizeof path, "dir%d/file", i);
-		if (sb_rules_add_file(w->r, SB_RULES_GITIGNORE, dir, "/file\n", 6, NULL) <
-			0)
+		if (sb_rules_add_file(w->r, SB_RULES_GITIGNORE, dir, "/file\n", 6, NULL) < 0)
 			w->wrong++;
 		n = sb_rules_enter(w->r, root, dir);
 		if (!n || !sb_rules_match(n, path, path + strlen(dir) + 1, false) ||

@@ -23,9 +23,11 @@ text_stays(void **state)
 	(void)state;
 	ESCAPES("", "");
 	ESCAPES("plain ~ text", "plain ~ text");
-	ESCAPES("gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x8c\x8d", "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x8c\x8d");
+	ESCAPES("gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x8c\x8d",
+		"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x8c\x8d");
 	/* The last code point before the surrogates, the first behind them, and the very last. */
-	ESCAPES("\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf", "\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf");
+	ESCAPES("\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf",
+		"\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf");
 }
 
 static void
@@ -36,10 +38,13 @@ controls_are_escaped(void **state)
 	ESCAPES("\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m");
 	ESCAPES("\r\x7f\0z", "\\x0d\\x7f\\x00z");
 	/* C1: CSI as one character. */
-	ESCAPES("\xc2\x9b" "31m\xc2\x80\xc2\xa0", "\\xc2\\x9b31m\\xc2\\x80\xc2\xa0");
+	ESCAPES("\xc2\x9b"
+		"31m\xc2\x80\xc2\xa0",
+		"\\xc2\\x9b31m\\xc2\\x80\xc2\xa0");
 	/* Bidirectional override, isolate, mark, and the line separator. */
 	ESCAPES("\xe2\x80\xae.exe", "\\xe2\\x80\\xae.exe");
-	ESCAPES("\xe2\x81\xa6\xe2\x80\x8f\xe2\x80\xa8", "\\xe2\\x81\\xa6\\xe2\\x80\\x8f\\xe2\\x80\\xa8");
+	ESCAPES("\xe2\x81\xa6\xe2\x80\x8f\xe2\x80\xa8",
+		"\\xe2\\x81\\xa6\\xe2\\x80\\x8f\\xe2\\x80\\xa8");
 	ESCAPES("\xd8\x9c\xef\xbb\xbf", "\\xd8\\x9c\\xef\\xbb\\xbf");
 }
 
@@ -48,7 +53,9 @@ invalid_utf8_is_escaped(void **state)
 {
 	(void)state;
 	ESCAPES("\xff", "\\xff");
-	ESCAPES("\x80" "a", "\\x80a");
+	ESCAPES("\x80"
+		"a",
+		"\\x80a");
 	ESCAPES("\xc3", "\\xc3");
 	ESCAPES("\xc3(", "\\xc3(");
 	ESCAPES("\xe2\x82", "\\xe2\\x82");
@@ -65,9 +72,12 @@ invalid_utf8_is_escaped(void **state)
 static void
 cuts_only_between_characters(void **state)
 {
-	static const char in[] = "a\x1b\xe2\x82\xac" "b";
+	static const char in[] = "a\x1b\xe2\x82\xac"
+				 "b";
 	static const char *const want[] = { "", "a", "a", "a", "a", "a\\x1b", "a\\x1b", "a\\x1b",
-		"a\\x1b\xe2\x82\xac", ("a\\x1b\xe2\x82\xac" "b") };
+		"a\\x1b\xe2\x82\xac",
+		("a\\x1b\xe2\x82\xac"
+		 "b") };
 	char out[16];
 
 	(void)state;
@@ -104,7 +114,10 @@ static void
 levels_and_components_filter(void **state)
 {
 	static struct seen s;
-	struct sb_log log = { .fn = remember, .arg = &s, .level = SB_LOG_INFO, .components = "scan,ssh" };
+	struct sb_log log = { .fn = remember,
+		.arg = &s,
+		.level = SB_LOG_INFO,
+		.components = "scan,ssh" };
 
 	(void)state;
 	s = (struct seen){ 0 };

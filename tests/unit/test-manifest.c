@@ -15,7 +15,10 @@
 static struct sb_entry
 file_of(const char *content)
 {
-	return (struct sb_entry){ .type = SB_ENTRY_FILE, .mode = 0644, .mtime = 1000, .size = strlen(content),
+	return (struct sb_entry){ .type = SB_ENTRY_FILE,
+		.mode = 0644,
+		.mtime = 1000,
+		.size = strlen(content),
 		.digest = sb_digest_of(content, strlen(content)) };
 }
 
@@ -248,7 +251,11 @@ groups_are_put_in_order(void **state)
 		put(m, names[i], &f, NULL);
 	for (size_t i = 0; i < 5; i++)
 		assert_ok(sb_manifest_set_link(m, sb_manifest_find(m, names[i]),
-				  i < 2 ? "d" : i == 3 ? "lone" : "b", &err), &err);
+				  i < 2          ? "d" :
+					  i == 3 ? "lone" :
+						   "b",
+				  &err),
+			&err);
 	id_of(m);
 	assert_int_equal(m->n_leaders, 2);
 	assert_string_equal(m->leaders[0], "a");
@@ -312,7 +319,8 @@ decoding_gives_back_what_was_encoded(void **state)
 	for (uint64_t seed = 0; seed < ROUNDS; seed++) {
 		uint64_t s = seed;
 		struct sb_error err = { 0 };
-		sb_auto(sb_manifest) struct sb_manifest *m = random_tree(&s, (unsigned)rnd_below(&s, 120));
+		sb_auto(sb_manifest) struct sb_manifest *m =
+			random_tree(&s, (unsigned)rnd_below(&s, 120));
 		sb_auto(sb_manifest) struct sb_manifest *copy = NULL, *wire = NULL, *disk = NULL;
 
 		m->root.mtime = (int64_t)rnd(&s);
@@ -371,7 +379,8 @@ damage_is_found(void **state)
 	sb_buf_init(&b, 1 << 24);
 	assert_ok(sb_manifest_encode(m, true, &b, &err), &err);
 	for (size_t i = 0; i < b.len; i++) {
-		sb_auto(sb_manifest) struct sb_manifest *x = sb_manifest_decode(b.data, i, NULL, &err);
+		sb_auto(sb_manifest) struct sb_manifest *x =
+			sb_manifest_decode(b.data, i, NULL, &err);
 
 		assert_null(x);
 		assert_int_equal(err.code, SB_E_CORRUPT);
@@ -393,7 +402,10 @@ damage_is_found(void **state)
 	assert_true(refused > 20);
 }
 
-/* A manifest of files in the root, made by hand: names as the column has them, the rest the same for all. */
+/*
+ * A manifest of files in the root, made by hand: names as the column has them, the rest the same
+ * for all.
+ */
 static int
 decode_names(const char *names, size_t len, unsigned n, struct sb_error *err)
 {
@@ -479,7 +491,8 @@ impossible_links_are_refused(void **state)
 		sb_buf_init(&b, 1 << 16);
 		assert_ok(sb_manifest_set_link(m, sb_manifest_find(m, "a"), "a", &err), &err);
 		if (members == 2) {
-			assert_ok(sb_manifest_set_link(m, sb_manifest_find(m, "d/f"), "a", &err), &err);
+			assert_ok(sb_manifest_set_link(m, sb_manifest_find(m, "d/f"), "a", &err),
+				&err);
 			sb_manifest_find(m, "d/f")->size++;
 		}
 		assert_ok(sb_manifest_encode(m, false, &b, &err), &err);
@@ -655,8 +668,10 @@ main(void)
 		cmocka_unit_test(names_are_checked),
 		cmocka_unit_test(impossible_links_are_refused),
 		cmocka_unit_test(limits_are_kept),
-		cmocka_unit_test_setup_teardown(depth_needs_no_stack, tmpdir_setup, tmpdir_teardown),
-		cmocka_unit_test_setup_teardown(files_are_saved_and_loaded, tmpdir_setup, tmpdir_teardown),
+		cmocka_unit_test_setup_teardown(depth_needs_no_stack, tmpdir_setup,
+			tmpdir_teardown),
+		cmocka_unit_test_setup_teardown(files_are_saved_and_loaded, tmpdir_setup,
+			tmpdir_teardown),
 		cmocka_unit_test(subtrees_keep_their_leaders),
 	};
 

@@ -11,7 +11,8 @@
 #include "tests/lib/model.h"
 
 static int
-merge_bytes(const char *base, size_t nb, const char *a, size_t na, const char *b, size_t nc, struct sb_buf *out)
+merge_bytes(const char *base, size_t nb, const char *a, size_t na, const char *b, size_t nc,
+	struct sb_buf *out)
 {
 	struct sb_error err = { 0 };
 	struct sb_merge_text tb = { base, nb }, ta = { a, na }, tc = { b, nc };
@@ -31,7 +32,8 @@ merges_to(const char *base, const char *a, const char *b, const char *want)
 	int r = merge_bytes(base, strlen(base), a, strlen(a), b, strlen(b), &out);
 
 	if (r != (want != NULL))
-		fail_msg("\"%s\" and \"%s\" on \"%s\": %s", a, b, base, r ? "merged" : "not merged");
+		fail_msg("\"%s\" and \"%s\" on \"%s\": %s", a, b, base,
+			r ? "merged" : "not merged");
 	if (want)
 		assert_string_equal((char *)out.data, want);
 	assert_int_equal(merge_bytes(base, strlen(base), b, strlen(b), a, strlen(a), &swapped), r);
@@ -43,7 +45,8 @@ static void
 changes_apart_are_joined(void **state)
 {
 	(void)state;
-	merges_to("1\n2\n3\n4\n5\n", "one\n2\n3\n4\n5\n", "1\n2\n3\n4\nfive\n", "one\n2\n3\n4\nfive\n");
+	merges_to("1\n2\n3\n4\n5\n", "one\n2\n3\n4\n5\n", "1\n2\n3\n4\nfive\n",
+		"one\n2\n3\n4\nfive\n");
 	merges_to("1\n2\n3\n", "0\n1\n2\n3\n", "1\n2\n", "0\n1\n2\n");
 	merges_to("1\n2\n3\n4\n5\n", "1\n3\n4\n5\n", "1\n2\n3\n4\n4a\n5\n", "1\n3\n4\n4a\n5\n");
 	merges_to("a\nb\nc\n", "a\nb\nc\n", "x\n", "x\n");
@@ -57,7 +60,8 @@ what_both_did_counts_once(void **state)
 {
 	(void)state;
 	merges_to("1\n2\n3\n", "1\ntwo\n3\n", "1\ntwo\n3\n", "1\ntwo\n3\n");
-	merges_to("1\n2\n3\n4\n5\n6\n", "1\nX\n3\n4\n5\nsix\n", "1\nX\n3\n4\n5\n6\n", "1\nX\n3\n4\n5\nsix\n");
+	merges_to("1\n2\n3\n4\n5\n6\n", "1\nX\n3\n4\n5\nsix\n", "1\nX\n3\n4\n5\n6\n",
+		"1\nX\n3\n4\n5\nsix\n");
 	merges_to("", "same\n", "same\n", "same\n");
 }
 
@@ -88,7 +92,10 @@ what_is_no_text_is_left_alone(void **state)
 
 #define LINES 60
 
-/* Two sides that edit lines of their own, with one untouched between any two: the merge is the sum of the edits. */
+/*
+ * Two sides that edit lines of their own, with one untouched between any two: the merge is the sum
+ * of the edits.
+ */
 static void
 random_edits_apart_add_up(void **state)
 {
@@ -100,17 +107,23 @@ random_edits_apart_add_up(void **state)
 		size_t nb = 0, na = 0, nc = 0, nw = 0;
 
 		for (unsigned i = 0; i < LINES; i++) {
-			unsigned owner = i % 2 ? model_below(&seed, 4) : 3, what = model_below(&seed, 3);
+			unsigned owner = i % 2 ? model_below(&seed, 4) : 3,
+				 what = model_below(&seed, 3);
 			char line[32], edit[64] = "";
 
 			/* Few different lines, so that the same ones stand in many places. */
-			(void)snprintf(line, sizeof line, "%u\n", i % 2 ? model_below(&seed, 3) : 100 + i);
+			(void)snprintf(line, sizeof line, "%u\n",
+				i % 2 ? model_below(&seed, 3) : 100 + i);
 			if (what)
-				(void)snprintf(edit, sizeof edit, "%s%u-%u\n", what == 1 ? line : "", owner, model_below(&seed, 1000));
+				(void)snprintf(edit, sizeof edit, "%s%u-%u\n",
+					what == 1 ? line : "", owner, model_below(&seed, 1000));
 			nb += (size_t)snprintf(base + nb, sizeof base - nb, "%s", line);
-			na += (size_t)snprintf(a + na, sizeof a - na, "%s", owner == 0 || owner == 2 ? edit : line);
-			nc += (size_t)snprintf(b + nc, sizeof b - nc, "%s", owner == 1 || owner == 2 ? edit : line);
-			nw += (size_t)snprintf(want + nw, sizeof want - nw, "%s", owner < 3 ? edit : line);
+			na += (size_t)snprintf(a + na, sizeof a - na, "%s",
+				owner == 0 || owner == 2 ? edit : line);
+			nc += (size_t)snprintf(b + nc, sizeof b - nc, "%s",
+				owner == 1 || owner == 2 ? edit : line);
+			nw += (size_t)snprintf(want + nw, sizeof want - nw, "%s",
+				owner < 3 ? edit : line);
 		}
 		merges_to(base, a, b, want);
 	}
@@ -132,7 +145,9 @@ very_different_texts_end_in_time(void **state)
 		sb_buf_addf(&b, "b%u\n", model_below(&seed, 1000000));
 		sb_buf_addf(&c, "c%u\n", model_below(&seed, 1000000));
 	}
-	assert_int_equal(merge_bytes((char *)a.data, a.len, (char *)b.data, b.len, (char *)c.data, c.len, &out), 0);
+	assert_int_equal(merge_bytes((char *)a.data, a.len, (char *)b.data, b.len, (char *)c.data,
+				 c.len, &out),
+		0);
 }
 
 int

@@ -12,8 +12,8 @@
 #include "tests/lib/tmpdir.h"
 
 /*
- * Descriptors run out: each scenario runs with none to spare, with one, with two ... until it has enough. Every run must
- * end well or say EMFILE, and leave no descriptor behind.
+ * Descriptors run out: each scenario runs with none to spare, with one, with two ... until it has
+ * enough. Every run must end well or say EMFILE, and leave no descriptor behind.
  */
 
 static struct sb_error err;
@@ -64,7 +64,9 @@ use_children(const struct tmpdir *t)
 	sb_buf_init(&out, 100);
 	sb_buf_init(&eout, 100);
 	r = sb_run(argv, NULL, "hello", 5, &out, &eout, NULL, sb_deadline_in(60000), &err);
-	if (r >= 0 && (r != 3 || strcmp((char *)out.data, "hello") || strcmp((char *)eout.data, "oops\n")))
+	if (r >= 0 &&
+		(r != 3 || strcmp((char *)out.data, "hello") ||
+			strcmp((char *)eout.data, "oops\n")))
 		return SB_E_CORRUPT;
 	return r;
 }

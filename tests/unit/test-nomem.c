@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Every allocation of the base fails once, and what comes of it is SB_E_NOMEM with nothing left behind. */
+/*
+ * Every allocation of the base fails once, and what comes of it is SB_E_NOMEM with nothing left
+ * behind.
+ */
 #include "config.h"
 
 #include <fcntl.h>
@@ -156,11 +159,15 @@ remove_deep(void *arg, struct sb_error *err)
 
 	for (int i = 0; i < 40; i++)
 		strncat(path, "/d", sizeof path - strlen(path) - 1);
-	/* What an earlier run left of the tree is made whole again; that has to work without memory. */
+	/*
+	 * What an earlier run left of the tree is made whole again; that has to work without
+	 * memory.
+	 */
 	assert_ok(sb_path_mkdirs(t->fd, path, 0700, &ignored), &ignored);
 	r = sb_path_remove_tree(t->fd, "d", err);
 	if (r >= 0)
-		assert_fails(sb_path_stat(t->fd, "d", &(struct stat){ 0 }, &ignored), SB_E_NOTFOUND, &ignored);
+		assert_fails(sb_path_stat(t->fd, "d", &(struct stat){ 0 }, &ignored), SB_E_NOTFOUND,
+			&ignored);
 	return r;
 }
 
@@ -179,11 +186,13 @@ static int
 parse_options(void *arg, struct sb_error *err)
 {
 	static const struct sb_opt opts[] = {
-		{ 'x', "exclude", SB_OPT_LIST, offsetof(struct values, list), "P", "x", NULL, 0, 0 },
+		{ 'x', "exclude", SB_OPT_LIST, offsetof(struct values, list), "P", "x", NULL, 0,
+			0 },
 		{ 'n', "name", SB_OPT_STRING, offsetof(struct values, name), "N", "n", NULL, 0, 0 },
 		{ 0 },
 	};
-	const char *argv[] = { "prog", "-xa", "op", "--exclude", "b", "-n", "c", "--exclude=d", NULL };
+	const char *argv[] = { "prog", "-xa", "op", "--exclude", "b", "-n", "c", "--exclude=d",
+		NULL };
 	struct values v = { 0 };
 	char **args;
 	int n, r;
@@ -256,8 +265,10 @@ main(void)
 		cmocka_unit_test(lists_and_maps_stay_whole),
 		cmocka_unit_test(a_map_keeps_the_old_value),
 		cmocka_unit_test(a_cancel_token_is_made_or_not),
-		cmocka_unit_test_setup_teardown(files_are_old_or_new, tmpdir_setup, tmpdir_teardown),
-		cmocka_unit_test_setup_teardown(a_tree_is_removed_or_an_error_said, tmpdir_setup, tmpdir_teardown),
+		cmocka_unit_test_setup_teardown(files_are_old_or_new, tmpdir_setup,
+			tmpdir_teardown),
+		cmocka_unit_test_setup_teardown(a_tree_is_removed_or_an_error_said, tmpdir_setup,
+			tmpdir_teardown),
 		cmocka_unit_test(options_are_parsed_or_an_error_said),
 		cmocka_unit_test(a_child_is_run_and_reaped),
 		cmocka_unit_test(a_long_message_is_logged_all_the_same),

@@ -26,18 +26,27 @@ struct values {
 static const char *const conflicts[] = { "both", "local", "runtime", NULL };
 
 static const struct sb_opt table[] = {
-	{ 'n', "dry-run", SB_OPT_FLAG, offsetof(struct values, dry), NULL, "Change nothing.", NULL, 0, 0 },
-	{ 'v', "verbose", SB_OPT_COUNT, offsetof(struct values, verbose), NULL, "Say more.", NULL, 0, 0 },
+	{ 'n', "dry-run", SB_OPT_FLAG, offsetof(struct values, dry), NULL, "Change nothing.", NULL,
+		0, 0 },
+	{ 'v', "verbose", SB_OPT_COUNT, offsetof(struct values, verbose), NULL, "Say more.", NULL,
+		0, 0 },
 	{ 0, "name", SB_OPT_STRING, offsetof(struct values, name), "NAME",
-		"The name of the session, which has to be unique among all sessions of this user.", NULL, 0, 0 },
-	{ 'p', "port", SB_OPT_INT, offsetof(struct values, port), "N", "TCP port.", NULL, 1, 65535 },
+		"The name of the session, which has to be unique among all sessions of this user.",
+		NULL, 0, 0 },
+	{ 'p', "port", SB_OPT_INT, offsetof(struct values, port), "N", "TCP port.", NULL, 1,
+		65535 },
 	{ 0, "any", SB_OPT_INT, offsetof(struct values, any), "N", "Any number.", NULL, 0, 0 },
 	{ 's', "size", SB_OPT_SIZE, offsetof(struct values, size), "BYTES", "A size.", NULL, 0, 0 },
-	{ 0, "limited", SB_OPT_SIZE, offsetof(struct values, limited), "BYTES", NULL, NULL, 10, 2048 },
-	{ 't', "timeout", SB_OPT_TIME, offsetof(struct values, timeout), "TIME", "Total time.", NULL, 0, 0 },
-	{ 0, "wait", SB_OPT_TIME, offsetof(struct values, wait), "TIME", "Wait so long.", NULL, 100, 5000 },
-	{ 'c', "conflict", SB_OPT_CHOICE, offsetof(struct values, conflict), NULL, "Who wins.", conflicts, 0, 0 },
-	{ 'x', "exclude", SB_OPT_LIST, offsetof(struct values, exclude), "PATTERN", "Leave out.", NULL, 0, 0 },
+	{ 0, "limited", SB_OPT_SIZE, offsetof(struct values, limited), "BYTES", NULL, NULL, 10,
+		2048 },
+	{ 't', "timeout", SB_OPT_TIME, offsetof(struct values, timeout), "TIME", "Total time.",
+		NULL, 0, 0 },
+	{ 0, "wait", SB_OPT_TIME, offsetof(struct values, wait), "TIME", "Wait so long.", NULL, 100,
+		5000 },
+	{ 'c', "conflict", SB_OPT_CHOICE, offsetof(struct values, conflict), NULL, "Who wins.",
+		conflicts, 0, 0 },
+	{ 'x', "exclude", SB_OPT_LIST, offsetof(struct values, exclude), "PATTERN", "Leave out.",
+		NULL, 0, 0 },
 	{ 0, NULL, SB_OPT_FLAG, 0, NULL, NULL, NULL, 0, 0 },
 };
 
@@ -57,7 +66,7 @@ parse(bool stop, const char *const *words)
 	struct result res = { .v = { .conflict = -1 }, .n = -1 };
 	int argc = 1;
 
-	res.argv[0] = (char *)(uintptr_t)"prog";
+	res.argv[0] = (char *)(uintptr_t) "prog";
 	for (; words[argc - 1]; argc++)
 		res.argv[argc] = (char *)(uintptr_t)words[argc - 1];
 	res.r = sb_opt_parse(table, argc, res.argv, stop, &res.v, &res.args, &res.n, &res.err);
@@ -72,8 +81,8 @@ parse(bool stop, const char *const *words)
 static void
 every_kind_is_stored(void **state)
 {
-	struct result a = PARSE("--dry-run", "--verbose", "--name", "x", "--port", "22", "--any=-7", "--size=1.5K",
-		"--limited=2K", "--timeout=2m", "--wait", "250ms");
+	struct result a = PARSE("--dry-run", "--verbose", "--name", "x", "--port", "22", "--any=-7",
+		"--size=1.5K", "--limited=2K", "--timeout=2m", "--wait", "250ms");
 	struct result b = PARSE("--conflict=runtime", "--exclude=*.o", "--exclude", "-x");
 
 	(void)state;
@@ -128,7 +137,8 @@ empty_values_are_values(void **state)
 static void
 operands_stand_among_options(void **state)
 {
-	struct result r = PARSE("one", "-n", "two", "--port", "5", "-", "three", "--", "-v", "--", "x");
+	struct result r =
+		PARSE("one", "-n", "two", "--port", "5", "-", "three", "--", "-v", "--", "x");
 
 	(void)state;
 	assert_ok(r.r, &r.err);
@@ -199,7 +209,8 @@ mistakes_name_option_and_way_out(void **state)
 		{ { "-p", "65536" }, "-p \"65536\": must be a whole number from 1 to 65535" },
 		{ { "-p\n" }, "-p \"\\n\": must be a whole number from 1 to 65535" },
 		{ { "--any=x" }, "--any \"x\": must be a whole number" },
-		{ { "--size=10X" }, "--size \"10X\": must be a size such as 4096, 10K, 1.5M or 2GiB" },
+		{ { "--size=10X" },
+			"--size \"10X\": must be a size such as 4096, 10K, 1.5M or 2GiB" },
 		{ { "--limited=9" }, "--limited \"9\": must be from 10 to 2048 bytes" },
 		{ { "--limited=3K" }, "--limited \"3K\": must be from 10 to 2048 bytes" },
 		{ { "-t3y" }, "-t \"3y\": must be a time such as 30, 30s, 5m, 250ms or 2h" },
@@ -225,12 +236,22 @@ sizes_are_exact(void **state)
 		const char *text;
 		uint64_t want;
 	} good[] = {
-		{ "0", 0 }, { "10", 10 }, { "10B", 10 }, { "10k", 10240 }, { "10KB", 10000 }, { "10KiB", 10240 },
-		{ "1.5M", 1572864 }, { "0.001K", 1 }, { "2GiB", UINT64_C(2147483648) }, { "1T", UINT64_C(1) << 40 },
-		{ "18446744073709551615", UINT64_MAX }, { "16777215T", (UINT64_C(1) << 40) * 16777215 },
+		{ "0", 0 },
+		{ "10", 10 },
+		{ "10B", 10 },
+		{ "10k", 10240 },
+		{ "10KB", 10000 },
+		{ "10KiB", 10240 },
+		{ "1.5M", 1572864 },
+		{ "0.001K", 1 },
+		{ "2GiB", UINT64_C(2147483648) },
+		{ "1T", UINT64_C(1) << 40 },
+		{ "18446744073709551615", UINT64_MAX },
+		{ "16777215T", (UINT64_C(1) << 40) * 16777215 },
 	};
-	static const char *const bad[] = { "", "K", ".5K", "1.K", "1.5", "1.5B", "-1", "+1", " 1", "1 ", "1 K", "1Q",
-		"1..5K", "1.5.5K", "0x10", "18446744073709551616", "16777216T", "1.0000000000000000001M", "1e3" };
+	static const char *const bad[] = { "", "K", ".5K", "1.K", "1.5", "1.5B", "-1", "+1", " 1",
+		"1 ", "1 K", "1Q", "1..5K", "1.5.5K", "0x10", "18446744073709551616", "16777216T",
+		"1.0000000000000000001M", "1e3" };
 	uint64_t v;
 
 	(void)state;
@@ -253,8 +274,16 @@ times_are_milliseconds(void **state)
 		const char *text;
 		int64_t want;
 	} good[] = {
-		{ "0", 0 }, { "30", 30000 }, { "30s", 30000 }, { "250ms", 250 }, { "5m", 300000 }, { "5min", 300000 },
-		{ "2h", 7200000 }, { "1d", 86400000 }, { "0.25", 250 }, { "1.5h", 5400000 },
+		{ "0", 0 },
+		{ "30", 30000 },
+		{ "30s", 30000 },
+		{ "250ms", 250 },
+		{ "5m", 300000 },
+		{ "5min", 300000 },
+		{ "2h", 7200000 },
+		{ "1d", 86400000 },
+		{ "0.25", 250 },
+		{ "1.5h", 5400000 },
 		{ "9223372036854775807ms", INT64_MAX },
 	};
 	static const char *const bad[] = { "", "s", "-1", "1.5ms", "3y", "9223372036854775808ms",
@@ -309,10 +338,14 @@ static void
 help_fits_and_names_everything(void **state)
 {
 	static const struct sb_cmd cmd = { "mirror", "SRC DST", "Make DST equal to SRC.",
-		"A first paragraph that is long enough to need a second line because it goes on and on and on.\n"
+		"A first paragraph that is long enough to need a second line because it goes on "
+		"and on and on.\n"
 		"\n"
-		"  An indented one, also long enough to be wrapped, so that the second line is indented likewise.\n"
-		"  aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+		"  An indented one, also long enough to be wrapped, so that the second line is "
+		"indented likewise.\n"
+		"  "
+		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+		"aaaaaaaaaaaaaaaaaaaaaaa"
 		"\xc3\xa4\xc3\xa4\n",
 		table, 2, 2, NULL };
 	sb_autofree char *text = NULL;
@@ -323,11 +356,16 @@ help_fits_and_names_everything(void **state)
 	sb_opt_print_help(f, "sbsync", &cmd);
 	assert_int_equal(fclose(f), 0);
 	check_width(text);
-	assert_ptr_equal(strstr(text, "Usage: sbsync mirror [OPTION]... SRC DST\n\nMake DST equal to SRC.\n"), text);
+	assert_ptr_equal(
+		strstr(text,
+			"Usage: sbsync mirror [OPTION]... SRC DST\n\nMake DST equal to SRC.\n"),
+		text);
 	assert_non_null(strstr(text, "\n  -n, --dry-run             Change nothing.\n"));
-	assert_non_null(strstr(text, "\n  --name NAME               The name of the session, which has to be unique"
+	assert_non_null(strstr(text,
+		"\n  --name NAME               The name of the session, which has to be unique"
 		"\n                            among all sessions of this user.\n"));
-	assert_non_null(strstr(text, "\n  -c, --conflict both|local|runtime\n                            Who wins.\n"));
+	assert_non_null(strstr(text,
+		"\n  -c, --conflict both|local|runtime\n                            Who wins.\n"));
 	assert_non_null(strstr(text, "\n  --limited BYTES\n"));
 	assert_non_null(strstr(text, "\n\n  An indented one"));
 	for (const struct sb_opt *o = table; o->name; o++)
@@ -337,8 +375,10 @@ help_fits_and_names_everything(void **state)
 static void
 usage_lists_the_commands(void **state)
 {
-	static const struct sb_cmd one = { "start", "LOCAL REMOTE", "Open a session: sync to the runtime, and keep a base "
-		"so that later syncs know what changed on which side.", NULL, NULL, 2, 2, NULL };
+	static const struct sb_cmd one = { "start", "LOCAL REMOTE",
+		"Open a session: sync to the runtime, and keep a base "
+		"so that later syncs know what changed on which side.",
+		NULL, NULL, 2, 2, NULL };
 	static const struct sb_cmd two = { "ls", NULL, "List.", NULL, NULL, 0, 0, NULL };
 	static const struct sb_cmd *const cmds[] = { &one, &two, NULL };
 	sb_autofree char *text = NULL;
@@ -350,7 +390,8 @@ usage_lists_the_commands(void **state)
 	sb_opt_print_help(f, "sbsync", &two);
 	assert_int_equal(fclose(f), 0);
 	check_width(text);
-	assert_non_null(strstr(text, "Usage: sbsync COMMAND [OPTION]... [ARG]...\n\nKeeps two trees equal.\n"));
+	assert_non_null(strstr(text,
+		"Usage: sbsync COMMAND [OPTION]... [ARG]...\n\nKeeps two trees equal.\n"));
 	assert_non_null(strstr(text, "\n  start LOCAL REMOTE        Open a session:"));
 	assert_non_null(strstr(text, "\n  ls                        List.\n"));
 	assert_non_null(strstr(text, "Usage: sbsync ls\n\nList.\n"));

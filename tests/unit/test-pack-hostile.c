@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What a peer may send instead of a stream of ours: every case must end as SB_E_PROTO, at
- * once and without harm. */
+/*
+ * What a peer may send instead of a stream of ours: every case must end as SB_E_PROTO, at
+ * once and without harm.
+ */
 #include "config.h"
 
 #include <errno.h>
@@ -18,11 +20,13 @@
 static void
 good_stream(struct blocks *b, int level, size_t block_size)
 {
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	struct sb_packw *w;
 	sb_autofree char *text = malloc(20000);
-	struct sb_pack_entry p = {
-	        .path = "patch", .size = 3, .file_size = 99, .kind = SB_PACK_PATCH};
+	struct sb_pack_entry p = { .path = "patch",
+		.size = 3,
+		.file_size = 99,
+		.kind = SB_PACK_PATCH };
 
 	assert_non_null(text);
 	for (size_t i = 0; i < 20000; i++)
@@ -42,7 +46,7 @@ good_stream(struct blocks *b, int level, size_t block_size)
 static void
 expect_proto(struct blocks *b, const char *what)
 {
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	size_t entries;
 	int r = read_all(b, &entries, &err);
 
@@ -56,7 +60,7 @@ truncation_anywhere_is_noticed(void **state)
 {
 	struct blocks b;
 	size_t all, entries;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 
 	(void)state;
 	good_stream(&b, 1, 512);
@@ -96,7 +100,7 @@ static void
 failures_of_the_source_pass_through(void **state)
 {
 	struct blocks b;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	size_t all, entries;
 
 	(void)state;
@@ -120,7 +124,7 @@ block_headers_are_checked(void **state)
 	assert_int_equal(b.n, 1);
 	assert_int_equal(b.v[0].codec, SB_PACK_ZSTD);
 	raw_len = b.v[0].raw_len;
-	static const size_t wrong[] = {0, 1, SB_PACK_BLOCK_MAX + 1, SIZE_MAX};
+	static const size_t wrong[] = { 0, 1, SB_PACK_BLOCK_MAX + 1, SIZE_MAX };
 	for (size_t i = 0; i < N(wrong); i++) {
 		b.v[0].raw_len = wrong[i];
 		expect_proto(&b, "wrong raw_len");
@@ -146,13 +150,15 @@ block_headers_are_checked(void **state)
 	blocks_free(&b);
 }
 
-/* Every byte of a frame flipped in turn: refused, or (a flip inside literals) read as
- * other file content. */
+/*
+ * Every byte of a frame flipped in turn: refused, or (a flip inside literals) read as
+ * other file content.
+ */
 static void
 flipped_bits_do_no_harm(void **state)
 {
 	struct blocks b;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	size_t entries, refused = 0;
 
 	(void)state;
@@ -175,23 +181,22 @@ flipped_bits_do_no_harm(void **state)
 }
 
 static void
-add_frame(struct blocks *b, size_t raw_len, const uint8_t *raw, int window_log,
-        bool checksum, bool content_size)
+add_frame(struct blocks *b, size_t raw_len, const uint8_t *raw, int window_log, bool checksum,
+	bool content_size)
 {
 	ZSTD_CCtx *c = ZSTD_createCCtx();
 	size_t cap = ZSTD_compressBound(raw_len) + 64;
 	sb_autofree uint8_t *out = malloc(cap);
-	ZSTD_outBuffer ob = {out, cap, 0};
-	ZSTD_inBuffer ib = {raw, raw_len, 0};
+	ZSTD_outBuffer ob = { out, cap, 0 };
+	ZSTD_inBuffer ib = { raw, raw_len, 0 };
 
 	assert_non_null(out);
 	if (window_log)
-		assert_false(ZSTD_isError(
-		        ZSTD_CCtx_setParameter(c, ZSTD_c_windowLog, window_log)));
+		assert_false(ZSTD_isError(ZSTD_CCtx_setParameter(c, ZSTD_c_windowLog, window_log)));
 	ZSTD_CCtx_setParameter(c, ZSTD_c_checksumFlag, checksum);
 	ZSTD_CCtx_setParameter(c, ZSTD_c_contentSizeFlag, content_size);
 	if (window_log) /* streaming without a pledged size keeps the window in the header
-	                 */
+			 */
 		assert_int_equal(ZSTD_compressStream2(c, &ob, &ib, ZSTD_e_flush), 0);
 	assert_int_equal(ZSTD_compressStream2(c, &ob, &ib, ZSTD_e_end), 0);
 	blocks_add(b, SB_PACK_ZSTD, raw_len, out, ob.pos);
@@ -201,21 +206,22 @@ add_frame(struct blocks *b, size_t raw_len, const uint8_t *raw, int window_log,
 static void
 foreign_frames_are_refused(void **state)
 {
-	static const uint8_t skippable[] = {
-	        0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4};
-	/* magic; descriptor: no single segment, 8-byte content size; window 2^31; size
-	 * 1024; one RLE block of 1024 zeros */
-	static const uint8_t huge_window[] = {0x28, 0xb5, 0x2f, 0xfd, 0xc0, 0xa8, 0, 4, 0,
-	        0, 0, 0, 0, 0, 0x03, 0x20, 0, 0};
+	static const uint8_t skippable[] = { 0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4 };
+	/*
+	 * magic; descriptor: no single segment, 8-byte content size; window 2^31; size
+	 * 1024; one RLE block of 1024 zeros
+	 */
+	static const uint8_t huge_window[] = { 0x28, 0xb5, 0x2f, 0xfd, 0xc0, 0xa8, 0, 4, 0, 0, 0, 0,
+		0, 0, 0x03, 0x20, 0, 0 };
 	/* single segment, dictionary id 1 */
-	static const uint8_t dictionary[] = {
-	        0x28, 0xb5, 0x2f, 0xfd, 0x61, 0x01, 0x00, 0x03, 0x03, 0x20, 0, 0};
+	static const uint8_t dictionary[] = { 0x28, 0xb5, 0x2f, 0xfd, 0x61, 0x01, 0x00, 0x03, 0x03,
+		0x20, 0, 0 };
 	/* says 1 GiB of zeros in RLE blocks: content size 2^30 */
-	static const uint8_t bomb[] = {0x28, 0xb5, 0x2f, 0xfd, 0xa0, 0, 0, 0, 0x40, 0x02,
-	        0, 0x10, 0, 0x03, 0, 0x10, 0};
-	uint8_t zeros[1024] = {0};
+	static const uint8_t bomb[] = { 0x28, 0xb5, 0x2f, 0xfd, 0xa0, 0, 0, 0, 0x40, 0x02, 0, 0x10,
+		0, 0x03, 0, 0x10, 0 };
+	uint8_t zeros[1024] = { 0 };
 	struct blocks b;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	size_t entries;
 
 	(void)state;
@@ -311,11 +317,11 @@ plain_patch(struct archive_entry *e, const char *kind, const char *base)
 static void
 set_name_feature(struct archive_entry *e, enum feature f)
 {
-	static const char *const names[] = {[F_ABSOLUTE] = "/etc/x",
-	        [F_DOTDOT] = "a/../../x",
-	        [F_DOT] = "a/./b",
-	        [F_DOUBLE_SLASH] = "a//b",
-	        [F_TRAILING_SLASH] = "a/"};
+	static const char *const names[] = { [F_ABSOLUTE] = "/etc/x",
+		[F_DOTDOT] = "a/../../x",
+		[F_DOT] = "a/./b",
+		[F_DOUBLE_SLASH] = "a//b",
+		[F_TRAILING_SLASH] = "a/" };
 	char name[301];
 
 	memset(name, 'n', 300);
@@ -343,8 +349,7 @@ set_attr_feature(struct archive_entry *e, enum feature f)
 		plain_patch(e, "patch", "0000000000000000000000000000000G");
 	else if (f == F_BAD_NUMBER) {
 		archive_entry_xattr_add_entry(e, "user.sbsync.kind", "sparse", 6);
-		archive_entry_xattr_add_entry(
-		        e, "user.sbsync.size", "99999999999999999999", 20);
+		archive_entry_xattr_add_entry(e, "user.sbsync.size", "99999999999999999999", 20);
 	} else if (f == F_RANGE_LIES) {
 		plain_patch(e, "range", zeros);
 		archive_entry_xattr_add_entry(e, "user.sbsync.offset", "11", 2);
@@ -354,11 +359,11 @@ set_attr_feature(struct archive_entry *e, enum feature f)
 static void
 set_feature(struct archive_entry *e, enum feature f)
 {
-	static const mode_t types[] = {[F_SYMLINK] = AE_IFLNK,
-	        [F_DIR] = AE_IFDIR,
-	        [F_FIFO] = AE_IFIFO,
-	        [F_CHR] = AE_IFCHR,
-	        [F_BLK] = AE_IFBLK};
+	static const mode_t types[] = { [F_SYMLINK] = AE_IFLNK,
+		[F_DIR] = AE_IFDIR,
+		[F_FIFO] = AE_IFIFO,
+		[F_CHR] = AE_IFCHR,
+		[F_BLK] = AE_IFBLK };
 
 	if (f == F_HARDLINK)
 		archive_entry_copy_hardlink(e, "victim");
@@ -368,7 +373,7 @@ set_feature(struct archive_entry *e, enum feature f)
 		set_name_feature(e, f);
 	else if (f == F_ACL)
 		archive_entry_acl_add_entry(e, ARCHIVE_ENTRY_ACL_TYPE_ACCESS, 7,
-		        ARCHIVE_ENTRY_ACL_USER, 5, "x");
+			ARCHIVE_ENTRY_ACL_USER, 5, "x");
 	else if (f == F_FFLAGS)
 		archive_entry_set_fflags(e, 0x10, 0); /* immutable */
 	else if (f == F_SPARSE)
@@ -408,7 +413,7 @@ foreign_features_are_refused(void **state)
 {
 	(void)state;
 	for (enum feature f = F_NONE; f < F_COUNT; f++) {
-		struct sb_error err = {0};
+		struct sb_error err = { 0 };
 		struct blocks b;
 		size_t entries;
 		char what[32];
@@ -426,8 +431,7 @@ foreign_features_are_refused(void **state)
 /* ---- raw headers, as no library writes them ---- */
 
 static void
-tar_header(
-        uint8_t h[512], const char *name, const char *size, char type, const char *magic)
+tar_header(uint8_t h[512], const char *name, const char *size, char type, const char *magic)
 {
 	unsigned sum = 0;
 
@@ -457,35 +461,34 @@ raw_headers_are_checked(void **state)
 		char type;
 		bool good;
 	} cases[] = {
-	        {"control", "f", "00000000000", USTAR, '0', true},
-	        {"GNU dialect", "f", "00000000000", GNU, '0', false},
-	        {"old dialect", "f", "00000000000", "\0\0\0\0\0\0\0", '0', false},
-	        {"GNU long name", "././@LongLink", "00000000010", GNU, 'L', false},
-	        {"GNU long link", "././@LongLink", "00000000010", GNU, 'K', false},
-	        {"GNU sparse", "f", "00000000000", GNU, 'S', false},
-	        {"GNU volume", "f", "00000000000", GNU, 'V', false},
-	        {"GNU multi-volume", "f", "00000000000", GNU, 'M', false},
-	        {"contiguous file", "f", "00000000000", USTAR, '7', true},
-	        {"unknown type", "f", "00000000000", USTAR, 'Z', true},
-	        {"negative size", "f", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
-	                USTAR, '0', false},
-	        {"size of 2^62", "f", "\x80\x40\x40\x40\x40\x40\x40\x40\x40\x40\x40\x40",
-	                USTAR, '0', false},
-	        {"no name", "", "00000000000", USTAR, '0', false},
-	        {"pax header of 1 TiB", "x", "77777777777", USTAR, 'x', false},
-	        {"pax header cut off", "x", "00000001000", USTAR, 'x', false},
+		{ "control", "f", "00000000000", USTAR, '0', true },
+		{ "GNU dialect", "f", "00000000000", GNU, '0', false },
+		{ "old dialect", "f", "00000000000", "\0\0\0\0\0\0\0", '0', false },
+		{ "GNU long name", "././@LongLink", "00000000010", GNU, 'L', false },
+		{ "GNU long link", "././@LongLink", "00000000010", GNU, 'K', false },
+		{ "GNU sparse", "f", "00000000000", GNU, 'S', false },
+		{ "GNU volume", "f", "00000000000", GNU, 'V', false },
+		{ "GNU multi-volume", "f", "00000000000", GNU, 'M', false },
+		{ "contiguous file", "f", "00000000000", USTAR, '7', true },
+		{ "unknown type", "f", "00000000000", USTAR, 'Z', true },
+		{ "negative size", "f", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", USTAR,
+			'0', false },
+		{ "size of 2^62", "f", "\x80\x40\x40\x40\x40\x40\x40\x40\x40\x40\x40\x40", USTAR,
+			'0', false },
+		{ "no name", "", "00000000000", USTAR, '0', false },
+		{ "pax header of 1 TiB", "x", "77777777777", USTAR, 'x', false },
+		{ "pax header cut off", "x", "00000001000", USTAR, 'x', false },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < N(cases); i++) {
-		struct sb_error err = {0};
+		struct sb_error err = { 0 };
 		struct blocks b;
 		size_t entries;
-		uint8_t h[512 + 1024] = {0};
+		uint8_t h[512 + 1024] = { 0 };
 
 		blocks_init(&b);
-		tar_header(
-		        h, cases[i].name, cases[i].size, cases[i].type, cases[i].magic);
+		tar_header(h, cases[i].name, cases[i].size, cases[i].type, cases[i].magic);
 		blocks_add(&b, SB_PACK_STORED, sizeof h, h, sizeof h);
 		if (cases[i].good)
 			assert_int_equal(read_all(&b, &entries, &err), 0);
@@ -504,11 +507,11 @@ endless_extensions_are_refused(void **state)
 	(void)state;
 	for (size_t t = 0; t < sizeof types - 1; t++) {
 		struct blocks b;
-		uint8_t h[1024] = {0};
+		uint8_t h[1024] = { 0 };
 
 		blocks_init(&b);
 		tar_header(h, "x", "00000000014", types[t],
-		        types[t] == 'x' || types[t] == 'g' ? USTAR : GNU);
+			types[t] == 'x' || types[t] == 'g' ? USTAR : GNU);
 		memcpy(h + 512, "12 path=abc\n", 12);
 		for (int i = 0; i < 5000; i++)
 			blocks_add(&b, SB_PACK_STORED, sizeof h, h, sizeof h);
@@ -522,15 +525,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(truncation_anywhere_is_noticed),
-	        cmocka_unit_test(bytes_behind_the_end_are_refused),
-	        cmocka_unit_test(failures_of_the_source_pass_through),
-	        cmocka_unit_test(block_headers_are_checked),
-	        cmocka_unit_test(flipped_bits_do_no_harm),
-	        cmocka_unit_test(foreign_frames_are_refused),
-	        cmocka_unit_test(foreign_features_are_refused),
-	        cmocka_unit_test(raw_headers_are_checked),
-	        cmocka_unit_test(endless_extensions_are_refused),
+		cmocka_unit_test(truncation_anywhere_is_noticed),
+		cmocka_unit_test(bytes_behind_the_end_are_refused),
+		cmocka_unit_test(failures_of_the_source_pass_through),
+		cmocka_unit_test(block_headers_are_checked),
+		cmocka_unit_test(flipped_bits_do_no_harm),
+		cmocka_unit_test(foreign_frames_are_refused),
+		cmocka_unit_test(foreign_features_are_refused),
+		cmocka_unit_test(raw_headers_are_checked),
+		cmocka_unit_test(endless_extensions_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

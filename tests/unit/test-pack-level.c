@@ -22,22 +22,18 @@ struct model {
 static double
 cost_of(int level)
 {
-	return level <= 0   ? 0.75
-	       : level < 3  ? 1
-	       : level < 5  ? 1.2
-	       : level < 9  ? 3
-	       : level < 12 ? 4.6
-	                    : 9;
+	return level <= 0  ? 0.75 :
+		level < 3  ? 1 :
+		level < 5  ? 1.2 :
+		level < 9  ? 3 :
+		level < 12 ? 4.6 :
+			     9;
 }
 
 static double
 gain_of(int level)
 {
-	return level == 0  ? 1
-	       : level < 0 ? 0.30
-	       : level < 3 ? 0.22
-	       : level < 5 ? 0.19
-	                   : 0.16;
+	return level == 0 ? 1 : level < 0 ? 0.30 : level < 3 ? 0.22 : level < 5 ? 0.19 : 0.16;
 }
 
 static int
@@ -52,10 +48,10 @@ run_model(struct sb_pack_level *l, const struct model *m, double mbytes)
 		double work = l->level ? raw / m->speed1 * 1e3 * cost_of(l->level) : 0;
 		double out = wire / m->link * 1e3;
 		double pace;
-		struct sb_pack_sample s = {.raw = (uint64_t)raw,
-		        .wire = (uint64_t)wire,
-		        .work_ns = (uint64_t)work,
-		        .idle = m->idle > 0 ? m->idle : -1};
+		struct sb_pack_sample s = { .raw = (uint64_t)raw,
+			.wire = (uint64_t)wire,
+			.work_ns = (uint64_t)work,
+			.idle = m->idle > 0 ? m->idle : -1 };
 
 		if (m->incompressible)
 			work *= 0.1;
@@ -81,7 +77,7 @@ static void
 fixed_levels_stay(void **state)
 {
 	struct sb_pack_level l;
-	struct model slow = {.link = 1, .source = 1000, .speed1 = 250};
+	struct model slow = { .link = 1, .source = 1000, .speed1 = 250 };
 
 	(void)state;
 	for (int level = 0; level <= 19; level++) {
@@ -101,8 +97,8 @@ static void
 fast_link_ends_up_stored(void **state)
 {
 	struct sb_pack_level l;
-	struct model pipe = {.link = 2500, .source = 1000, .speed1 = 250};
-	struct model slow_source = {.link = 100, .source = 30, .speed1 = 250};
+	struct model pipe = { .link = 2500, .source = 1000, .speed1 = 250 };
+	struct model slow_source = { .link = 100, .source = 30, .speed1 = 250 };
 
 	(void)state;
 	sb_pack_level_init(&l, SB_PACK_LEVEL_AUTO, 0, 2);
@@ -118,7 +114,7 @@ static void
 sealed_stream_is_never_stored(void **state)
 {
 	struct sb_pack_level l;
-	struct model loopback = {.link = 400, .source = 100, .speed1 = 250};
+	struct model loopback = { .link = 400, .source = 100, .speed1 = 250 };
 
 	(void)state;
 	sb_pack_level_init(&l, SB_PACK_LEVEL_AUTO, 0, 2);
@@ -133,8 +129,8 @@ static void
 slow_link_climbs_as_far_as_processors_allow(void **state)
 {
 	struct sb_pack_level l;
-	struct model dsl = {.link = 2, .source = 1000, .speed1 = 250};
-	struct model gigabit = {.link = 110, .source = 1000, .speed1 = 250};
+	struct model dsl = { .link = 2, .source = 1000, .speed1 = 250 };
+	struct model gigabit = { .link = 110, .source = 1000, .speed1 = 250 };
 	int level;
 
 	(void)state;
@@ -154,7 +150,7 @@ static void
 small_one_takes_no_large_blocks(void **state)
 {
 	struct sb_pack_level l;
-	struct model dsl = {.link = 2, .source = 1000, .speed1 = 250};
+	struct model dsl = { .link = 2, .source = 1000, .speed1 = 250 };
 
 	(void)state;
 	sb_pack_level_init(&l, SB_PACK_LEVEL_AUTO, 0, 2);
@@ -167,8 +163,8 @@ static void
 busy_machine_does_not_climb(void **state)
 {
 	struct sb_pack_level l;
-	struct model busy = {.link = 20, .source = 1000, .speed1 = 250, .idle = 0.01};
-	struct model free = {.link = 20, .source = 1000, .speed1 = 250, .idle = 1.5};
+	struct model busy = { .link = 20, .source = 1000, .speed1 = 250, .idle = 0.01 };
+	struct model free = { .link = 20, .source = 1000, .speed1 = 250, .idle = 1.5 };
 
 	(void)state;
 	sb_pack_level_init(&l, SB_PACK_LEVEL_AUTO, 0, 2);
@@ -181,7 +177,7 @@ static void
 buffers_below_do_not_fool_it(void **state)
 {
 	struct sb_pack_level l;
-	struct model dsl = {.link = 2, .source = 1000, .speed1 = 250, .buffer = 4e6};
+	struct model dsl = { .link = 2, .source = 1000, .speed1 = 250, .buffer = 4e6 };
 
 	(void)state;
 	sb_pack_level_init(&l, SB_PACK_LEVEL_AUTO, 0, 2);
@@ -193,8 +189,8 @@ static void
 follows_a_link_that_changes(void **state)
 {
 	struct sb_pack_level l;
-	struct model fast = {.link = 2500, .source = 1000, .speed1 = 250};
-	struct model slow = {.link = 5, .source = 1000, .speed1 = 250};
+	struct model fast = { .link = 2500, .source = 1000, .speed1 = 250 };
+	struct model slow = { .link = 5, .source = 1000, .speed1 = 250 };
 
 	(void)state;
 	sb_pack_level_init(&l, SB_PACK_LEVEL_AUTO, 0, 2);
@@ -207,8 +203,7 @@ static void
 incompressible_data_changes_nothing(void **state)
 {
 	struct sb_pack_level l;
-	struct model m = {
-	        .link = 5, .source = 1000, .speed1 = 250, .incompressible = true};
+	struct model m = { .link = 5, .source = 1000, .speed1 = 250, .incompressible = true };
 	int first;
 
 	(void)state;
@@ -221,15 +216,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(fixed_levels_stay),
-	        cmocka_unit_test(fast_link_ends_up_stored),
-	        cmocka_unit_test(sealed_stream_is_never_stored),
-	        cmocka_unit_test(slow_link_climbs_as_far_as_processors_allow),
-	        cmocka_unit_test(small_one_takes_no_large_blocks),
-	        cmocka_unit_test(busy_machine_does_not_climb),
-	        cmocka_unit_test(buffers_below_do_not_fool_it),
-	        cmocka_unit_test(follows_a_link_that_changes),
-	        cmocka_unit_test(incompressible_data_changes_nothing),
+		cmocka_unit_test(fixed_levels_stay),
+		cmocka_unit_test(fast_link_ends_up_stored),
+		cmocka_unit_test(sealed_stream_is_never_stored),
+		cmocka_unit_test(slow_link_climbs_as_far_as_processors_allow),
+		cmocka_unit_test(small_one_takes_no_large_blocks),
+		cmocka_unit_test(busy_machine_does_not_climb),
+		cmocka_unit_test(buffers_below_do_not_fool_it),
+		cmocka_unit_test(follows_a_link_that_changes),
+		cmocka_unit_test(incompressible_data_changes_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,9 +21,8 @@ make_data(size_t len, uint32_t seed, bool noise)
 		x ^= x << 13;
 		x ^= x >> 17;
 		x ^= x << 5;
-		d[i] = noise ? (uint8_t)(x >> 11)
-		             : (uint8_t) "etaoin shrdlu\n{}"[(x >> 9) &
-		                                             (i & 64 ? 3 : 15)];
+		d[i] = noise ? (uint8_t)(x >> 11) :
+			       (uint8_t) "etaoin shrdlu\n{}"[(x >> 9) & (i & 64 ? 3 : 15)];
 	}
 	return d;
 }
@@ -41,41 +40,42 @@ long_path(size_t len, size_t part)
 }
 
 static const char *const odd_names[] = {
-        "a",
-        "caf\xc3\xa9",
-        "cafe\xcc\x81",
-        "\xff\xfe",
-        "new\nline",
-        "tab\tname",
-        " lead",
-        "trail ",
-        "-rf",
-        "a\\b",
-        "*?[",
-        "..a",
-        "a..",
-        ".git/x",
-        "d/\x01\x1b[31m",
-        "@LongLink",
-        "PaxHeader/x",
-        "GNUSparseFile.0/x",
-        ("\xe2\x80\xae"
-         "evil"),
-        "d/\xc0\x80",
-        "\xf0\x9f\x98\x80",
-        "=10 path=x",
+	"a",
+	"caf\xc3\xa9",
+	"cafe\xcc\x81",
+	"\xff\xfe",
+	"new\nline",
+	"tab\tname",
+	" lead",
+	"trail ",
+	"-rf",
+	"a\\b",
+	"*?[",
+	"..a",
+	"a..",
+	".git/x",
+	"d/\x01\x1b[31m",
+	"@LongLink",
+	"PaxHeader/x",
+	"GNUSparseFile.0/x",
+	("\xe2\x80\xae"
+	 "evil"),
+	"d/\xc0\x80",
+	"\xf0\x9f\x98\x80",
+	"=10 path=x",
 };
 
-static const size_t odd_sizes[] = {0, 1, 511, 512, 513, 1023, 1024, 1025, 70000, 1 << 20};
+static const size_t odd_sizes[] = { 0, 1, 511, 512, 513, 1023, 1024, 1025, 70000, 1 << 20 };
 
 #define N(a) (sizeof(a) / sizeof(a)[0])
 
-/* Checks that the stream is those names with those sizes (size i for name i), all of it.
+/*
+ * Checks that the stream is those names with those sizes (size i for name i), all of it.
  */
 static void
 check_names(struct blocks *b, char **names, size_t n)
 {
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	sb_auto(sb_packr) struct sb_packr *r = sb_packr_new(blocks_in, b, &err);
 	struct sb_pack_entry e;
 
@@ -106,8 +106,8 @@ check_names(struct blocks *b, char **names, size_t n)
 static char **
 all_names(size_t *n)
 {
-	static const size_t lengths[] = {
-	        99, 100, 101, 155, 156, 255, 256, 257, 300, 1000, 4095, 9000};
+	static const size_t lengths[] = { 99, 100, 101, 155, 156, 255, 256, 257, 300, 1000, 4095,
+		9000 };
 	char **v = calloc(N(odd_names) + 2 * N(lengths), sizeof *v);
 
 	assert_non_null(v);
@@ -128,8 +128,8 @@ names_and_sizes_round_trip(void **state)
 	static const struct {
 		int level;
 		size_t block;
-	} ways[] = {{SB_PACK_LEVEL_AUTO, 0}, {0, 0}, {0, 1 << 14}, {1, 4096}, {3, 65536},
-	        {19, 0}, {1, 777}};
+	} ways[] = { { SB_PACK_LEVEL_AUTO, 0 }, { 0, 0 }, { 0, 1 << 14 }, { 1, 4096 }, { 3, 65536 },
+		{ 19, 0 }, { 1, 777 } };
 	size_t n;
 	char **names = all_names(&n);
 
@@ -137,7 +137,7 @@ names_and_sizes_round_trip(void **state)
 	for (size_t w = 0; w < N(ways); w++) {
 		struct blocks b;
 		struct sb_packw *pw;
-		struct sb_error err = {0};
+		struct sb_error err = { 0 };
 
 		blocks_init(&b);
 		pw = blocks_writer(&b, ways[w].level, ways[w].block);
@@ -170,11 +170,11 @@ names_are_bytes_in_any_locale(void **state)
 static void
 any_cut_of_the_stream_reads_the_same(void **state)
 {
-	static const size_t pieces[] = {1, 2, 3, 7, 511, 512, 513, 4095, 1 << 20};
-	char *names[] = {(char *)"a", (char *)"caf\xc3\xa9", NULL};
+	static const size_t pieces[] = { 1, 2, 3, 7, 511, 512, 513, 4095, 1 << 20 };
+	char *names[] = { (char *)"a", (char *)"caf\xc3\xa9", NULL };
 	struct blocks b;
 	struct sb_packw *pw;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	sb_autofree uint8_t *raw = NULL;
 	size_t len;
 
@@ -204,24 +204,24 @@ any_cut_of_the_stream_reads_the_same(void **state)
 }
 
 static const struct sb_pack_entry kinds[] = {
-        {.path = "p",
-                .size = 5,
-                .file_size = 9000,
-                .kind = SB_PACK_PATCH,
-                .base = {{1, 2, 0xff}}},
-        {.path = "d/\xff",
-                .size = 700,
-                .file_size = 1ull << 40,
-                .kind = SB_PACK_DELTA,
-                .base = {{0xab}}},
-        {.path = "r",
-                .size = 100,
-                .file_size = (5ull << 30) + 100,
-                .kind = SB_PACK_RANGE,
-                .base = {{0xcd, 3}},
-                .offset = 5ull << 30},
-        {.path = "s", .size = 3, .file_size = INT64_MAX, .kind = SB_PACK_SPARSE},
-        {.path = "w", .size = 4, .file_size = 4, .kind = SB_PACK_WHOLE},
+	{ .path = "p",
+		.size = 5,
+		.file_size = 9000,
+		.kind = SB_PACK_PATCH,
+		.base = { { 1, 2, 0xff } } },
+	{ .path = "d/\xff",
+		.size = 700,
+		.file_size = 1ull << 40,
+		.kind = SB_PACK_DELTA,
+		.base = { { 0xab } } },
+	{ .path = "r",
+		.size = 100,
+		.file_size = (5ull << 30) + 100,
+		.kind = SB_PACK_RANGE,
+		.base = { { 0xcd, 3 } },
+		.offset = 5ull << 30 },
+	{ .path = "s", .size = 3, .file_size = INT64_MAX, .kind = SB_PACK_SPARSE },
+	{ .path = "w", .size = 4, .file_size = 4, .kind = SB_PACK_WHOLE },
 };
 
 static const uint8_t raw_zeros[1000];
@@ -232,7 +232,7 @@ kinds_keep_their_attributes(void **state)
 	struct blocks b;
 	struct sb_packw *pw;
 	struct sb_packr *r;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	struct sb_pack_entry e;
 
 	(void)state;
@@ -251,8 +251,7 @@ kinds_keep_their_attributes(void **state)
 		assert_string_equal(e.path, kinds[i].path);
 		assert_int_equal(e.kind, kinds[i].kind);
 		assert_true(e.size == kinds[i].size && e.file_size == kinds[i].file_size);
-		assert_true(e.offset == kinds[i].offset &&
-		            sb_digest_eq(&e.base, &kinds[i].base));
+		assert_true(e.offset == kinds[i].offset && sb_digest_eq(&e.base, &kinds[i].base));
 	}
 	assert_int_equal(sb_packr_next(r, &e, &err), 0);
 	sb_packr_free(r);
@@ -262,7 +261,7 @@ kinds_keep_their_attributes(void **state)
 static int
 have_tar(void)
 {
-	const char *const argv[] = {"tar", "--version", NULL};
+	const char *const argv[] = { "tar", "--version", NULL };
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
 
 	o.search_path = true;
@@ -273,9 +272,9 @@ have_tar(void)
 static void
 any_tar_reads_the_stream(void **state)
 {
-	const char *const argv[] = {"tar", "--quoting-style=literal", "-tf", "-", NULL};
+	const char *const argv[] = { "tar", "--quoting-style=literal", "-tf", "-", NULL };
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	struct blocks b;
 	struct sb_packw *pw;
 	sb_autofree uint8_t *raw = NULL;
@@ -305,9 +304,8 @@ any_tar_reads_the_stream(void **state)
 	raw = blocks_raw(&b, &len);
 	o.search_path = true;
 	o.io[0] = o.io[1] = o.io[2] = SB_SPAWN_PIPE;
-	assert_int_equal(sb_run(argv, &o, raw, len, &out, &said, NULL,
-	                         sb_deadline_in(20000), &err),
-	        0);
+	assert_int_equal(sb_run(argv, &o, raw, len, &out, &said, NULL, sb_deadline_in(20000), &err),
+		0);
 	assert_string_equal((char *)out.data, (char *)want.data);
 	blocks_free(&b);
 }
@@ -316,14 +314,12 @@ any_tar_reads_the_stream(void **state)
 static void
 large_sizes_fit_the_header(void **state)
 {
-	static const uint64_t sizes[] = {
-	        5ull << 30, (8ull << 30) - 1, 8ull << 30, 1ull << 45};
+	static const uint64_t sizes[] = { 5ull << 30, (8ull << 30) - 1, 8ull << 30, 1ull << 45 };
 
 	(void)state;
 	for (size_t i = 0; i < N(sizes); i++) {
-		struct sb_pack_entry e = {
-		        .path = "big", .size = sizes[i], .file_size = sizes[i]};
-		struct sb_error err = {0};
+		struct sb_pack_entry e = { .path = "big", .size = sizes[i], .file_size = sizes[i] };
+		struct sb_error err = { 0 };
 		struct blocks b;
 		struct sb_packw *pw;
 		struct sb_packr *r;
@@ -353,7 +349,7 @@ empty_archive_is_fine(void **state)
 {
 	struct blocks b;
 	struct sb_packw *pw;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	size_t entries;
 
 	(void)state;
@@ -369,13 +365,13 @@ empty_archive_is_fine(void **state)
 static void
 noise_is_stored_and_text_shrinks(void **state)
 {
-	static const int levels[] = {1, 3, 9};
+	static const int levels[] = { 1, 3, 9 };
 
 	(void)state;
 	for (size_t i = 0; i < N(levels); i++) {
 		struct blocks b;
 		struct sb_packw *pw;
-		struct sb_error err = {0};
+		struct sb_error err = { 0 };
 		size_t stored = 0, packed = 0;
 		sb_autofree uint8_t *noise = make_data(4 << 20, 1, true);
 		sb_autofree uint8_t *text = make_data(4 << 20, 2, false);
@@ -400,8 +396,8 @@ noise_is_stored_and_text_shrinks(void **state)
 static void
 lengths_must_be_kept(void **state)
 {
-	struct sb_pack_entry e = {.path = "x", .size = 10, .file_size = 10};
-	struct sb_error err = {0};
+	struct sb_pack_entry e = { .path = "x", .size = 10, .file_size = 10 };
+	struct sb_error err = { 0 };
 	struct blocks b;
 	struct sb_packw *pw;
 
@@ -432,9 +428,8 @@ failing_link_sticks(void **state)
 
 	(void)state;
 	for (size_t at = 0; at < 4; at++) {
-		struct sb_pack_entry e = {
-		        .path = "x", .size = 1 << 20, .file_size = 1 << 20};
-		struct sb_error err = {0};
+		struct sb_pack_entry e = { .path = "x", .size = 1 << 20, .file_size = 1 << 20 };
+		struct sb_error err = { 0 };
 		struct blocks b;
 		struct sb_packw *pw;
 		int r = 0;
@@ -461,8 +456,8 @@ failing_link_sticks(void **state)
 
 /* A link that takes nothing until the test is over. */
 static int
-stuck_out(enum sb_pack_codec codec, size_t raw_len, const void *data, size_t len,
-        void *arg, struct sb_error *err)
+stuck_out(enum sb_pack_codec codec, size_t raw_len, const void *data, size_t len, void *arg,
+	struct sb_error *err)
 {
 	pthread_mutex_t *held = arg;
 
@@ -478,10 +473,10 @@ stuck_out(enum sb_pack_codec codec, size_t raw_len, const void *data, size_t len
 static void
 cancel_ends_the_wait_for_a_stuck_link(void **state)
 {
-	struct sb_pack_entry e = {.path = "x", .size = 64 << 20, .file_size = 64 << 20};
+	struct sb_pack_entry e = { .path = "x", .size = 64 << 20, .file_size = 64 << 20 };
 	struct sb_packw_opts o = SB_PACKW_OPTS_INIT;
 	pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	struct sb_cancel *cancel = sb_cancel_new(&err);
 	struct sb_packw *pw;
 	sb_autofree uint8_t *data = make_data(1 << 20, 5, false);
@@ -508,7 +503,7 @@ static void
 bad_level_is_named(void **state)
 {
 	struct sb_packw_opts o = SB_PACKW_OPTS_INIT;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 
 	(void)state;
 	o.out = blocks_out;
@@ -522,18 +517,18 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(names_and_sizes_round_trip),
-	        cmocka_unit_test(names_are_bytes_in_any_locale),
-	        cmocka_unit_test(any_cut_of_the_stream_reads_the_same),
-	        cmocka_unit_test(kinds_keep_their_attributes),
-	        cmocka_unit_test(any_tar_reads_the_stream),
-	        cmocka_unit_test(large_sizes_fit_the_header),
-	        cmocka_unit_test(empty_archive_is_fine),
-	        cmocka_unit_test(noise_is_stored_and_text_shrinks),
-	        cmocka_unit_test(lengths_must_be_kept),
-	        cmocka_unit_test(failing_link_sticks),
-	        cmocka_unit_test(cancel_ends_the_wait_for_a_stuck_link),
-	        cmocka_unit_test(bad_level_is_named),
+		cmocka_unit_test(names_and_sizes_round_trip),
+		cmocka_unit_test(names_are_bytes_in_any_locale),
+		cmocka_unit_test(any_cut_of_the_stream_reads_the_same),
+		cmocka_unit_test(kinds_keep_their_attributes),
+		cmocka_unit_test(any_tar_reads_the_stream),
+		cmocka_unit_test(large_sizes_fit_the_header),
+		cmocka_unit_test(empty_archive_is_fine),
+		cmocka_unit_test(noise_is_stored_and_text_shrinks),
+		cmocka_unit_test(lengths_must_be_kept),
+		cmocka_unit_test(failing_link_sticks),
+		cmocka_unit_test(cancel_ends_the_wait_for_a_stuck_link),
+		cmocka_unit_test(bad_level_is_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

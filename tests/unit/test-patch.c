@@ -43,13 +43,12 @@ with_insert(const uint8_t *old, size_t len, size_t extra)
 static void
 edits_cost_little_and_come_back(void **state)
 {
-	static const size_t sizes[] = {
-	        0, 1, 511, 4096, 70000, 1 << 20, 9 << 20, 33 << 20};
+	static const size_t sizes[] = { 0, 1, 511, 4096, 70000, 1 << 20, 9 << 20, 33 << 20 };
 
 	(void)state;
 	for (size_t i = 0; i < N(sizes); i++) {
 		size_t n = sizes[i], m = n + 17;
-		struct sb_error err = {0};
+		struct sb_error err = { 0 };
 		sb_autofree uint8_t *old = noise(n, (uint32_t)i);
 		sb_autofree uint8_t *new = with_insert(old, n, 17);
 		sb_autofree uint8_t *back = malloc(m);
@@ -72,7 +71,7 @@ edits_cost_little_and_come_back(void **state)
 static void
 base_that_looks_like_a_dictionary_is_just_bytes(void **state)
 {
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	sb_autofree uint8_t *base = noise(5000, 1);
 	uint8_t same[5000], back[5000];
 	sb_auto(sb_buf) struct sb_buf p;
@@ -90,7 +89,7 @@ base_that_looks_like_a_dictionary_is_just_bytes(void **state)
 static void
 appends_below_the_ceiling_only(void **state)
 {
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	sb_autofree uint8_t *data = noise(5000, 1);
 	sb_autofree uint8_t *same = noise(5000, 1);
 	sb_auto(sb_buf) struct sb_buf p;
@@ -107,23 +106,22 @@ appends_below_the_ceiling_only(void **state)
 static void
 too_large_is_a_limit(void **state)
 {
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	sb_auto(sb_buf) struct sb_buf p;
 
 	(void)state;
 	sb_buf_init(&p, 1 << 20);
 	assert_int_equal(sb_patch_make("x", 1, "x", SB_PATCH_MAX_SIZE + 1u, 3, &p, &err),
-	        SB_E_LIMIT);
+		SB_E_LIMIT);
 	assert_int_equal(sb_patch_make("x", SB_PATCH_MAX_SIZE + 1u, "x", 1, 3, &p, &err),
-	        SB_E_LIMIT);
-	assert_string_equal(
-	        err.msg, "patch of 1 on 134217729 bytes: at most 134217728 each");
+		SB_E_LIMIT);
+	assert_string_equal(err.msg, "patch of 1 on 134217729 bytes: at most 134217728 each");
 }
 
 static void
 wrong_base_length_or_patch_is_damage(void **state)
 {
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	sb_autofree uint8_t *base = noise(9000, 1);
 	sb_autofree uint8_t *new = with_insert(base, 9000, 10);
 	sb_autofree uint8_t *back = malloc(1 << 20);
@@ -134,20 +132,15 @@ wrong_base_length_or_patch_is_damage(void **state)
 	assert_non_null(back);
 	sb_buf_init(&p, 1 << 20);
 	assert_ok(sb_patch_make(base, 9000, new, 9010, 3, &p, &err), &err);
-	assert_int_equal(sb_patch_apply(base, 9000, p.data, p.len, back, 9011, &err),
-	        SB_E_CORRUPT);
-	assert_int_equal(sb_patch_apply(base, 9000, p.data, p.len, back, 9009, &err),
-	        SB_E_CORRUPT);
-	assert_int_equal(
-	        sb_patch_apply(base, 9000, p.data, p.len, back, 0, &err), SB_E_CORRUPT);
+	assert_int_equal(sb_patch_apply(base, 9000, p.data, p.len, back, 9011, &err), SB_E_CORRUPT);
+	assert_int_equal(sb_patch_apply(base, 9000, p.data, p.len, back, 9009, &err), SB_E_CORRUPT);
+	assert_int_equal(sb_patch_apply(base, 9000, p.data, p.len, back, 0, &err), SB_E_CORRUPT);
 	/* A base that is shorter than the patch reaches back. */
-	assert_int_equal(
-	        sb_patch_apply(base, 100, p.data, p.len, back, 9010, &err), SB_E_CORRUPT);
-	assert_int_equal(
-	        sb_patch_apply(NULL, 0, p.data, p.len, back, 9010, &err), SB_E_CORRUPT);
+	assert_int_equal(sb_patch_apply(base, 100, p.data, p.len, back, 9010, &err), SB_E_CORRUPT);
+	assert_int_equal(sb_patch_apply(NULL, 0, p.data, p.len, back, 9010, &err), SB_E_CORRUPT);
 	for (size_t n = 0; n < p.len; n++)
 		assert_int_equal(sb_patch_apply(base, 9000, p.data, n, back, 9010, &err),
-		        SB_E_CORRUPT);
+			SB_E_CORRUPT);
 	for (size_t i = 0; i < p.len; i++) {
 		int r;
 
@@ -161,8 +154,7 @@ wrong_base_length_or_patch_is_damage(void **state)
 	/* Two frames, and something behind the frame. */
 	sb_buf_add(&p, p.data, 0);
 	sb_buf_add_u8(&p, 0);
-	assert_int_equal(sb_patch_apply(base, 9000, p.data, p.len, back, 9010, &err),
-	        SB_E_CORRUPT);
+	assert_int_equal(sb_patch_apply(base, 9000, p.data, p.len, back, 9010, &err), SB_E_CORRUPT);
 }
 
 /* Frames that ask for more than they may have. */
@@ -170,38 +162,35 @@ static void
 greedy_frames_are_damage(void **state)
 {
 	/* window 2^31, content size 16, one raw block of 16 */
-	static const uint8_t window[] = {0x28, 0xb5, 0x2f, 0xfd, 0xc0, 0xa8, 16, 0, 0, 0,
-	        0, 0, 0, 0, 0x81, 0, 0, '0', '1', '2', '3', '4', '5', '6', '7', '8', '9',
-	        'a', 'b', 'c', 'd', 'e', 'f'};
+	static const uint8_t window[] = { 0x28, 0xb5, 0x2f, 0xfd, 0xc0, 0xa8, 16, 0, 0, 0, 0, 0, 0,
+		0, 0x81, 0, 0, '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd',
+		'e', 'f' };
 	/* content size 2^62 */
-	static const uint8_t huge[] = {
-	        0x28, 0xb5, 0x2f, 0xfd, 0xe0, 0, 0, 0, 0, 0, 0, 0, 0x40, 0x01, 0, 0};
+	static const uint8_t huge[] = { 0x28, 0xb5, 0x2f, 0xfd, 0xe0, 0, 0, 0, 0, 0, 0, 0, 0x40,
+		0x01, 0, 0 };
 	/* single segment of 16 bytes, but an RLE block of 2 MiB - 1 */
-	static const uint8_t rle[] = {
-	        0x28, 0xb5, 0x2f, 0xfd, 0x20, 16, 0xfb, 0xff, 0xff, 'x'};
+	static const uint8_t rle[] = { 0x28, 0xb5, 0x2f, 0xfd, 0x20, 16, 0xfb, 0xff, 0xff, 'x' };
 	uint8_t out[16];
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 
 	(void)state;
 	/* The window is not allocated, so it may be said. */
 	assert_int_equal(sb_patch_apply("b", 1, window, sizeof window, out, 16, &err), 0);
 	assert_memory_equal(out, "0123456789abcdef", 16);
-	assert_int_equal(
-	        sb_patch_apply("b", 1, huge, sizeof huge, out, 16, &err), SB_E_CORRUPT);
-	assert_int_equal(
-	        sb_patch_apply("b", 1, rle, sizeof rle, out, 16, &err), SB_E_CORRUPT);
+	assert_int_equal(sb_patch_apply("b", 1, huge, sizeof huge, out, 16, &err), SB_E_CORRUPT);
+	assert_int_equal(sb_patch_apply("b", 1, rle, sizeof rle, out, 16, &err), SB_E_CORRUPT);
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(edits_cost_little_and_come_back),
-	        cmocka_unit_test(base_that_looks_like_a_dictionary_is_just_bytes),
-	        cmocka_unit_test(appends_below_the_ceiling_only),
-	        cmocka_unit_test(too_large_is_a_limit),
-	        cmocka_unit_test(wrong_base_length_or_patch_is_damage),
-	        cmocka_unit_test(greedy_frames_are_damage),
+		cmocka_unit_test(edits_cost_little_and_come_back),
+		cmocka_unit_test(base_that_looks_like_a_dictionary_is_just_bytes),
+		cmocka_unit_test(appends_below_the_ceiling_only),
+		cmocka_unit_test(too_large_is_a_limit),
+		cmocka_unit_test(wrong_base_length_or_patch_is_damage),
+		cmocka_unit_test(greedy_frames_are_damage),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

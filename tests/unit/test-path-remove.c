@@ -35,7 +35,8 @@ removes_whatever_it_is(void **state)
 {
 	const struct tmpdir *t = *state;
 	struct sb_error err = { 0 };
-	static const char *const names[] = { "file", "dir", "tree", "link", "dangling", "fifo", "ro", "-r", "\n\xff" };
+	static const char *const names[] = { "file", "dir", "tree", "link", "dangling", "fifo",
+		"ro", "-r", "\n\xff" };
 
 	make_dir(t, "keep");
 	tmpdir_file(t, "keep/f", "x");
@@ -102,10 +103,13 @@ remove_unwritable(const struct tmpdir *t)
 	struct sb_error err = { 0 };
 	int fd;
 
-	if (!geteuid() && (setgroups(0, NULL) || setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534)))
+	if (!geteuid() &&
+		(setgroups(0, NULL) || setresgid(65534, 65534, 65534) ||
+			setresuid(65534, 65534, 65534)))
 		return CHILD_SKIP;
 	fd = openat(t->fd, "home", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || mkdirat(fd, "t", 0700) || mkdirat(fd, "t/a", 0700) || mkdirat(fd, "t/a/b", 0700))
+	if (fd < 0 || mkdirat(fd, "t", 0700) || mkdirat(fd, "t/a", 0700) ||
+		mkdirat(fd, "t/a/b", 0700))
 		return 2;
 	(void)close(openat(fd, "t/a/f", O_WRONLY | O_CREAT | O_CLOEXEC, 0400));
 	if (fchmodat(fd, "t/a/b", 0, 0) || fchmodat(fd, "t/a", 0555, 0) || fchmodat(fd, "t", 0, 0))
@@ -123,7 +127,9 @@ remove_foreign(const struct tmpdir *t)
 {
 	struct sb_error err = { 0 };
 
-	if (!geteuid() && (setgroups(0, NULL) || setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534)))
+	if (!geteuid() &&
+		(setgroups(0, NULL) || setresgid(65534, 65534, 65534) ||
+			setresuid(65534, 65534, 65534)))
 		return CHILD_SKIP;
 	if (!faccessat(t->fd, "locked", W_OK, AT_EACCESS))
 		return CHILD_SKIP;
@@ -159,7 +165,8 @@ remove_mounted(const struct tmpdir *before)
 		return 5;
 	if (strcmp(err.msg, "remove mnt: something is mounted there, unmount it first"))
 		return 6;
-	if (mount(keep, keep, "none", MS_BIND, NULL) || sb_path_remove_tree(t->fd, "keep", &err) != SB_E_STATE)
+	if (mount(keep, keep, "none", MS_BIND, NULL) ||
+		sb_path_remove_tree(t->fd, "keep", &err) != SB_E_STATE)
 		return 7;
 	return exists(t, "keep/f") ? 0 : 8;
 }
@@ -269,7 +276,8 @@ opening_never_ends_outside(void **state)
 		int fd;
 
 		sb_path_force_walk(i & 1);
-		fd = sb_path_open(root, i % 3 ? "d/e/f" : "d/e/new", i % 3 ? O_RDONLY : O_RDWR | O_CREAT, 0644, &err);
+		fd = sb_path_open(root, i % 3 ? "d/e/f" : "d/e/new",
+			i % 3 ? O_RDONLY : O_RDWR | O_CREAT, 0644, &err);
 		if (fd < 0) {
 			refused++;
 			if (fd != SB_E_ESCAPE)
@@ -306,7 +314,10 @@ removing_never_ends_outside(void **state)
 	atomic_init(&s.stop, false);
 	assert_int_equal(pthread_create(&thread, NULL, swap_names, &s), 0);
 	for (int i = 0; i < 40; i++) {
-		/* Any of these may fail while names change under it; none may reach what the link points to. */
+		/*
+		 * Any of these may fail while names change under it; none may reach what the link
+		 * points to.
+		 */
 		(void)sb_path_remove_tree(t->fd, "l", NULL);
 		(void)symlinkat("../../outside", t->fd, "l");
 		(void)sb_path_mkdirs(t->fd, "root/d/e/g", 0755, NULL);
@@ -335,8 +346,8 @@ move_away(void *arg)
 }
 
 /*
- * So deep that the way back goes through "..", which leads elsewhere once the directory was moved. What
- * lies there has the names that are being removed.
+ * So deep that the way back goes through "..", which leads elsewhere once the directory was moved.
+ * What lies there has the names that are being removed.
  */
 static void
 coming_back_never_ends_outside(void **state)
@@ -408,7 +419,10 @@ a_directory_being_filled_ends_without_a_crash(void **state)
 	r = sb_path_remove_tree(t->fd, "d", &err);
 	atomic_store(&s.stop, true);
 	(void)pthread_join(thread, NULL);
-	/* Who wins the race is open; what is not: only "not empty" may be the reason, and a second try works. */
+	/*
+	 * Who wins the race is open; what is not: only "not empty" may be the reason, and a second
+	 * try works.
+	 */
 	if (r < 0)
 		assert_int_equal(err.sys, ENOTEMPTY);
 	assert_ok(sb_path_remove_tree(t->fd, "d", &err), &err);

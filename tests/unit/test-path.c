@@ -69,13 +69,15 @@ form_is_checked(void **state)
 		{ "../a", "../a: holds the component \"..\"" },
 		{ "a\n/../b", "a\\n/../b: holds the component \"..\"" },
 	};
-	static const char *const good[] = { "", "a", "a/b", "...", ".a", "..a", "a..", "a\n\x1b\xff" };
+	static const char *const good[] = { "", "a", "a/b", "...", ".a", "..a", "a..",
+		"a\n\x1b\xff" };
 	struct sb_error err = { 0 };
 	char name[300];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-		assert_fails(sb_path_check(bad[i].path, strlen(bad[i].path), &err), SB_E_ESCAPE, &err);
+		assert_fails(sb_path_check(bad[i].path, strlen(bad[i].path), &err), SB_E_ESCAPE,
+			&err);
 		assert_string_equal(err.msg, bad[i].msg);
 	}
 	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
@@ -170,7 +172,8 @@ opens_files_and_directories(void **state)
 	fd = sb_path_open(t->fd, "a/b", O_RDONLY | O_DIRECTORY, 0, &err);
 	assert_ok(fd, &err);
 	(void)close(fd);
-	assert_fails(sb_path_open(t->fd, "a/b/f", O_RDWR | O_CREAT | O_EXCL, 0640, &err), SB_E_EXISTS, &err);
+	assert_fails(sb_path_open(t->fd, "a/b/f", O_RDWR | O_CREAT | O_EXCL, 0640, &err),
+		SB_E_EXISTS, &err);
 	assert_fails(sb_path_open(t->fd, "a/none", O_RDONLY, 0, &err), SB_E_NOTFOUND, &err);
 	assert_string_equal(err.msg, "open a/none: No such file or directory");
 	assert_fails(sb_path_open(t->fd, "none/f", O_RDONLY, 0, &err), SB_E_NOTFOUND, &err);
@@ -184,8 +187,8 @@ opens_files_and_directories(void **state)
 static void
 no_symlink_is_followed(void **state)
 {
-	static const char *const through[] = { "d/in/f", "d/abs/passwd", "d/up/f", "d/self/self", "d/in", "d/abs", "d/gone",
-		"d/file", "d/self" };
+	static const char *const through[] = { "d/in/f", "d/abs/passwd", "d/up/f", "d/self/self",
+		"d/in", "d/abs", "d/gone", "d/file", "d/self" };
 	const struct tmpdir *t = *state;
 	struct sb_error err = { 0 };
 	const char *leaf;
@@ -202,8 +205,10 @@ no_symlink_is_followed(void **state)
 	make_link(t, "self", "d/self");
 	for (size_t i = 0; i < sizeof through / sizeof through[0]; i++) {
 		assert_fails(sb_path_open(t->fd, through[i], O_RDONLY, 0, &err), SB_E_ESCAPE, &err);
-		assert_fails(sb_path_open(t->fd, through[i], O_RDONLY | O_DIRECTORY, 0, &err), SB_E_ESCAPE, &err);
-		assert_fails(sb_path_open(t->fd, through[i], O_RDWR | O_CREAT, 0644, &err), SB_E_ESCAPE, &err);
+		assert_fails(sb_path_open(t->fd, through[i], O_RDONLY | O_DIRECTORY, 0, &err),
+			SB_E_ESCAPE, &err);
+		assert_fails(sb_path_open(t->fd, through[i], O_RDWR | O_CREAT, 0644, &err),
+			SB_E_ESCAPE, &err);
 		assert_fails(sb_path_mkdirs(t->fd, through[i], 0755, &err), SB_E_ESCAPE, &err);
 	}
 	assert_string_equal(err.msg, "make directory d/self: a symlink is on its way");
@@ -213,7 +218,8 @@ no_symlink_is_followed(void **state)
 	assert_fails(sb_path_open_parent(t->fd, "d/self/f", &leaf, &err), SB_E_ESCAPE, &err);
 	assert_ok(sb_path_stat(t->fd, "d/in", &st, &err), &err);
 	assert_true(S_ISLNK(st.st_mode));
-	assert_fails(sb_path_open(t->fd, "d/in", O_RDWR | O_CREAT | O_EXCL, 0644, &err), SB_E_EXISTS, &err);
+	assert_fails(sb_path_open(t->fd, "d/in", O_RDWR | O_CREAT | O_EXCL, 0644, &err),
+		SB_E_EXISTS, &err);
 }
 
 static void
@@ -237,7 +243,8 @@ a_link_itself_can_be_held(void **state)
 static void
 magic_links_are_refused(void **state)
 {
-	static const char *const magic[] = { "root/etc", "root", "cwd", "cwd/x", "exe", "fd/0", "task/self/root/etc" };
+	static const char *const magic[] = { "root/etc", "root", "cwd", "cwd/x", "exe", "fd/0",
+		"task/self/root/etc" };
 	struct sb_error err = { 0 };
 	int proc = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -421,7 +428,10 @@ mkdirs_leaves_what_exists(void **state)
 	assert_string_equal(err.msg, "make directory a/f/x/y: exists and is not a directory");
 }
 
-/* Runs `fn` in a child, where it may change what cannot be changed back; its result is the exit code. */
+/*
+ * Runs `fn` in a child, where it may change what cannot be changed back; its result is the exit
+ * code.
+ */
 static int
 in_child(int (*fn)(const struct tmpdir *t), const struct tmpdir *t)
 {
@@ -450,7 +460,8 @@ forbid_openat2(unsigned sys)
 	};
 	struct sock_fprog prog = { .len = sizeof code / sizeof code[0], .filter = code };
 
-	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+		!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
 }
 
 static int
@@ -507,11 +518,14 @@ main(void)
 {
 #define BOTH(fn) \
 	{ #fn " (openat2)", fn, tmpdir_setup, tmpdir_teardown, NULL }, \
-	{ #fn " (walk)", fn, setup_walk, teardown_walk, NULL }
+	{ \
+#fn " (walk)", fn, setup_walk, teardown_walk, NULL \
+	}
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(form_is_checked),
 		BOTH(every_call_refuses_bad_forms),
-		cmocka_unit_test_setup_teardown(root_is_opened_through_symlinks, tmpdir_setup, tmpdir_teardown),
+		cmocka_unit_test_setup_teardown(root_is_opened_through_symlinks, tmpdir_setup,
+			tmpdir_teardown),
 		BOTH(opens_files_and_directories),
 		BOTH(no_symlink_is_followed),
 		BOTH(a_link_itself_can_be_held),
@@ -522,7 +536,8 @@ main(void)
 		BOTH(parent_can_be_synced),
 		BOTH(stat_says_what_is_there),
 		BOTH(mkdirs_leaves_what_exists),
-		cmocka_unit_test_setup_teardown(falls_back_where_openat2_is_not_allowed, tmpdir_setup, tmpdir_teardown),
+		cmocka_unit_test_setup_teardown(falls_back_where_openat2_is_not_allowed,
+			tmpdir_setup, tmpdir_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

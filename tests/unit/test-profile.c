@@ -22,7 +22,8 @@ tell(const char *file, size_t line, const char *text, void *arg)
 	size_t n = strlen(told);
 
 	(void)arg;
-	(void)snprintf(told + n, sizeof told - n, "%s:%zu: %s\n", strrchr(file, '/') + 1, line, text);
+	(void)snprintf(told + n, sizeof told - n, "%s:%zu: %s\n", strrchr(file, '/') + 1, line,
+		text);
 }
 
 static struct sb_profiles *
@@ -51,10 +52,12 @@ defaults_follow_the_backend(void **state)
 	sb_auto(sb_profile) struct sb_profile l = { 0 };
 	struct sb_error err = { 0 };
 
-	ps = load(*state, "defaults: {sandbox: box}\n"
-			  "profiles:\n"
-			  "  box: {backend: ssh, ssh: {host: h, port: 22}, env: {A: '1', B_TOKEN_FILE: /x}, exclude: ['*.o'], include: [keep.o]}\n"
-			  "  mine: {backend: local, persistence: reuse, timeouts: {sync: 5m}}\n",
+	ps = load(*state,
+		"defaults: {sandbox: box}\n"
+		"profiles:\n"
+		"  box: {backend: ssh, ssh: {host: h, port: 22}, env: {A: '1', B_TOKEN_FILE: /x}, "
+		"exclude: ['*.o'], include: [keep.o]}\n"
+		"  mine: {backend: local, persistence: reuse, timeouts: {sync: 5m}}\n",
 		"exclude: [node_modules]\n", &err);
 	if (!ps)
 		fail_msg("%s", err.msg);
@@ -95,7 +98,8 @@ every_mistake_is_told_with_its_line(void **state)
 		"config.yaml:15: there is no \"profile\" here: use defaults, profiles",
 	};
 	struct sb_error err = { 0 };
-	sb_auto(sb_profiles) struct sb_profiles *ps = load(*state, "profiles:\n"
+	sb_auto(sb_profiles) struct sb_profiles *ps = load(*state,
+		"profiles:\n"
 		"  one:\n"
 		"    backend: shh\n"
 		"    sync_mode: always\n"
@@ -124,8 +128,10 @@ every_mistake_is_told_with_its_line(void **state)
 static void
 mistakes_of_form_too(void **state)
 {
-	static const char *const bad[] = { "profiles: ]", "- a\n", "profiles: {a: {backend: ssh, backend: ssh}}", "profiles: {'a b': {backend: ssh}}",
-		"defaults: {sandbox: none-such}", "profiles: {a: {backend: ssh, local: {}}}", "profiles: {a: {backend: [ssh]}}" };
+	static const char *const bad[] = { "profiles: ]", "- a\n",
+		"profiles: {a: {backend: ssh, backend: ssh}}", "profiles: {'a b': {backend: ssh}}",
+		"defaults: {sandbox: none-such}", "profiles: {a: {backend: ssh, local: {}}}",
+		"profiles: {a: {backend: [ssh]}}" };
 	struct sb_error err = { 0 };
 
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -140,17 +146,19 @@ static void
 a_project_cannot_run_or_read_things_here(void **state)
 {
 	struct sb_error err = { 0 };
-	sb_auto(sb_profiles) struct sb_profiles *ps = load(*state, "profiles: {mine: {backend: local}}\n",
-		"sandbox: theirs\n"
-		"profiles:\n"
-		"  theirs:\n"
-		"    backend: local\n"
-		"    hooks: {ready: [sh, -c, evil]}\n"
-		"    secret_env: {A: env:HOME}\n"
-		"    dirs: [/etc]\n"
-		"  mine: {backend: local}\n",
-		&err);
-	static const char *const lines[] = { ".sandbox.yaml:5: hooks", ".sandbox.yaml:6: secret_env", ".sandbox.yaml:7: dirs",
+	sb_auto(sb_profiles) struct sb_profiles *ps =
+		load(*state, "profiles: {mine: {backend: local}}\n",
+			"sandbox: theirs\n"
+			"profiles:\n"
+			"  theirs:\n"
+			"    backend: local\n"
+			"    hooks: {ready: [sh, -c, evil]}\n"
+			"    secret_env: {A: env:HOME}\n"
+			"    dirs: [/etc]\n"
+			"  mine: {backend: local}\n",
+			&err);
+	static const char *const lines[] = { ".sandbox.yaml:5: hooks",
+		".sandbox.yaml:6: secret_env", ".sandbox.yaml:7: dirs",
 		".sandbox.yaml:8: profile mine is defined already" };
 
 	assert_null(ps);
@@ -162,7 +170,8 @@ a_project_cannot_run_or_read_things_here(void **state)
 static void
 a_project_chooses_or_disables(void **state)
 {
-	static const char user[] = "defaults: {sandbox: a}\nprofiles: {a: {backend: ssh}, b: {backend: fly}}\n";
+	static const char user[] =
+		"defaults: {sandbox: a}\nprofiles: {a: {backend: ssh}, b: {backend: fly}}\n";
 	struct sb_error err = { 0 };
 	sb_auto(sb_profiles) struct sb_profiles *ps = load(*state, user, "sandbox: b\n", &err);
 	sb_auto(sb_profiles) struct sb_profiles *off = NULL;

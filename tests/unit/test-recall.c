@@ -17,7 +17,10 @@ make(unsigned n)
 {
 	struct sb_error err = { 0 };
 	struct sb_manifest *m = sb_manifest_new(&err);
-	struct sb_entry e = { .type = SB_ENTRY_FILE, .mode = 0644, .size = 1, .digest = { .b = { 1 } } };
+	struct sb_entry e = { .type = SB_ENTRY_FILE,
+		.mode = 0644,
+		.size = 1,
+		.digest = { .b = { 1 } } };
 
 	assert_non_null(m);
 	for (unsigned i = 0; i < n; i++) {

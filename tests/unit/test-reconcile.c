@@ -30,7 +30,8 @@ manifest_of(const struct model_list *l)
 			e.size = strlen(target);
 		if (n->type != MODEL_DIR)
 			e.digest = sb_digest_of(target, strlen(target));
-		assert_non_null(sb_manifest_put(m, l->v[i].path, &e, n->type == MODEL_LINK ? target : NULL, &err));
+		assert_non_null(sb_manifest_put(m, l->v[i].path, &e,
+			n->type == MODEL_LINK ? target : NULL, &err));
 	}
 	assert_ok(sb_manifest_finish(m, &err), &err);
 	return m;
@@ -87,8 +88,8 @@ struct outcome {
 };
 
 static void
-apply(const struct sb_manifest *m, const struct sb_diff *d, const struct model_list *l, const struct model_list *r,
-	struct model_list *out)
+apply(const struct sb_manifest *m, const struct sb_diff *d, const struct model_list *l,
+	const struct model_list *r, struct model_list *out)
 {
 	struct sb_error err = { 0 };
 	sb_auto(sb_manifest) struct sb_manifest *next = sb_manifest_copy(m, &err);
@@ -102,16 +103,18 @@ apply(const struct sb_manifest *m, const struct sb_diff *d, const struct model_l
 }
 
 static void
-real_run(const struct model_list *b, const struct model_list *l, const struct model_list *r, int direction,
-	enum model_policy policy, struct outcome *out)
+real_run(const struct model_list *b, const struct model_list *l, const struct model_list *r,
+	int direction, enum model_policy policy, struct outcome *out)
 {
 	struct sb_error err = { 0 };
 	struct sb_reconcile_opts o = SB_RECONCILE_OPTS_INIT;
-	sb_auto(sb_manifest) struct sb_manifest *mb = manifest_of(b), *ml = manifest_of(l), *mr = manifest_of(r);
+	sb_auto(sb_manifest) struct sb_manifest *mb = manifest_of(b), *ml = manifest_of(l),
+						*mr = manifest_of(r);
 
 	o.direction = (enum sb_direction)direction;
-	o.policy = policy == MODEL_TAKE_LOCAL ? SB_POLICY_LOCAL : policy == MODEL_TAKE_RUNTIME ? SB_POLICY_RUNTIME :
-		SB_POLICY_KEEP_BOTH;
+	o.policy = policy == MODEL_TAKE_LOCAL ? SB_POLICY_LOCAL :
+		policy == MODEL_TAKE_RUNTIME  ? SB_POLICY_RUNTIME :
+						SB_POLICY_KEEP_BOTH;
 	o.label = MODEL_LABEL;
 	assert_ok(sb_reconcile(mb, ml, mr, &o, &out->rec, &err), &err);
 	apply(ml, &out->rec.local, l, r, &out->local);
@@ -163,7 +166,8 @@ make_triple(struct triple *t, uint64_t seed)
 }
 
 static void
-must_match(const struct triple *t, const char *what, const struct model_list *got, const struct model_list *want)
+must_match(const struct triple *t, const char *what, const struct model_list *got,
+	const struct model_list *want)
 {
 	char why[512];
 
@@ -185,30 +189,36 @@ check_model(const struct triple *t, int direction, enum model_policy policy, str
 	must_match(t, what, &got->local, &want.local);
 	(void)snprintf(what, sizeof what, "%s, policy %d, runtime", ways[direction], policy);
 	must_match(t, what, &got->runtime, &want.runtime);
-	if (asides(&got->rec) != want.n_conflicts || got->rec.n_conflicts != want.n_conflicts + want.n_revived)
-		fail_msg("seed %llu: %s: %zu conflicts and %zu in all instead of %zu and %zu", (unsigned long long)t->seed, what,
-			asides(&got->rec), got->rec.n_conflicts, want.n_conflicts, want.n_conflicts + want.n_revived);
+	if (asides(&got->rec) != want.n_conflicts ||
+		got->rec.n_conflicts != want.n_conflicts + want.n_revived)
+		fail_msg("seed %llu: %s: %zu conflicts and %zu in all instead of %zu and %zu",
+			(unsigned long long)t->seed, what, asides(&got->rec), got->rec.n_conflicts,
+			want.n_conflicts, want.n_conflicts + want.n_revived);
 	for (size_t i = 0, k = 0; i < got->rec.n_conflicts; i++) {
 		const struct sb_conflict *c = &got->rec.conflicts[i];
 
 		if (!c->saved_as)
 			continue;
 		for (k = 0; k < want.n_conflicts; k++)
-			if (strcmp(c->path, model_path(want.at[k])) == 0 && strcmp(c->saved_as, want.conflicts[k]) == 0)
+			if (strcmp(c->path, model_path(want.at[k])) == 0 &&
+				strcmp(c->saved_as, want.conflicts[k]) == 0)
 				break;
 		if (k == want.n_conflicts)
-			fail_msg("seed %llu: %s: conflict %s saved as %s", (unsigned long long)t->seed, what, c->path, c->saved_as);
+			fail_msg("seed %llu: %s: conflict %s saved as %s",
+				(unsigned long long)t->seed, what, c->path, c->saved_as);
 	}
 }
 
 /* What is in `from` and not in the base is in `in`. */
 static void
-must_hold(const struct triple *t, const struct model_list *from, const struct model_list *in, const char *what)
+must_hold(const struct triple *t, const struct model_list *from, const struct model_list *in,
+	const char *what)
 {
 	for (size_t i = 0; i < from->n; i++)
 		if (from->v[i].n.type != MODEL_DIR && !model_has_content(&t->bl, &from->v[i].n) &&
 			!model_has_content(in, &from->v[i].n))
-			fail_msg("seed %llu: %s: content %u of %s is lost", (unsigned long long)t->seed, what, from->v[i].n.content,
+			fail_msg("seed %llu: %s: content %u of %s is lost",
+				(unsigned long long)t->seed, what, from->v[i].n.content,
 				from->v[i].path);
 }
 
@@ -231,26 +241,34 @@ check_nothing_lost(const struct triple *t, int direction, const struct outcome *
 
 /* Again, with the base that is recorded: the tree that was not changed, or the common one. */
 static void
-check_again(const struct triple *t, int direction, enum model_policy policy, const struct outcome *o)
+check_again(const struct triple *t, int direction, enum model_policy policy,
+	const struct outcome *o)
 {
-	const struct model_list *base = direction == MODEL_FROM ? &t->rl : direction == MODEL_TO ? &t->ll : &o->local;
+	const struct model_list *base = direction == MODEL_FROM ? &t->rl :
+		direction == MODEL_TO                           ? &t->ll :
+								  &o->local;
 	struct outcome again;
 
 	real_run(base, &o->local, &o->runtime, direction, policy, &again);
 	if (again.rec.local.n || again.rec.runtime.n)
-		fail_msg("seed %llu: %s: the second run changes %s", (unsigned long long)t->seed, ways[direction],
-			again.rec.local.n ? again.rec.local.v[0].path : again.rec.runtime.v[0].path);
+		fail_msg("seed %llu: %s: the second run changes %s", (unsigned long long)t->seed,
+			ways[direction],
+			again.rec.local.n ? again.rec.local.v[0].path :
+					    again.rec.runtime.v[0].path);
 	if (asides(&again.rec))
-		fail_msg("seed %llu: %s: the second run finds conflicts", (unsigned long long)t->seed, ways[direction]);
+		fail_msg("seed %llu: %s: the second run finds conflicts",
+			(unsigned long long)t->seed, ways[direction]);
 	sb_reconciled_free(&again.rec);
 }
 
 /* The sides exchanged, directions and policies too: the same with the sides exchanged. */
 static void
-check_mirrored(const struct triple *t, int direction, enum model_policy policy, const struct outcome *o)
+check_mirrored(const struct triple *t, int direction, enum model_policy policy,
+	const struct outcome *o)
 {
 	static const int back[] = { 0, MODEL_FROM, MODEL_TO, MODEL_BOTH };
-	static const enum model_policy other[] = { MODEL_KEEP_BOTH, MODEL_TAKE_RUNTIME, MODEL_TAKE_LOCAL };
+	static const enum model_policy other[] = { MODEL_KEEP_BOTH, MODEL_TAKE_RUNTIME,
+		MODEL_TAKE_LOCAL };
 	struct outcome m;
 
 	real_run(&t->bl, &t->rl, &t->ll, back[direction], other[policy], &m);
@@ -276,22 +294,25 @@ check_mirrored_conflicts(const struct triple *t, const struct outcome *o)
 
 	real_run(&t->bl, &t->rl, &t->ll, MODEL_BOTH, MODEL_KEEP_BOTH, &m);
 	if (asides(&m.rec) != asides(&o->rec))
-		fail_msg("seed %llu: mirrored: %zu conflicts instead of %zu", (unsigned long long)t->seed, asides(&m.rec),
-			asides(&o->rec));
+		fail_msg("seed %llu: mirrored: %zu conflicts instead of %zu",
+			(unsigned long long)t->seed, asides(&m.rec), asides(&o->rec));
 	for (size_t i = 0; i < o->rec.n_conflicts; i++) {
 		const struct sb_conflict *c = &o->rec.conflicts[i], *d = NULL;
 		const struct model_node *place, *beside;
 
 		for (size_t k = 0; c->saved_as && k < m.rec.n_conflicts && !d; k++)
-			if (m.rec.conflicts[k].saved_as && strcmp(m.rec.conflicts[k].path, c->path) == 0)
+			if (m.rec.conflicts[k].saved_as &&
+				strcmp(m.rec.conflicts[k].path, c->path) == 0)
 				d = &m.rec.conflicts[k];
 		if (!c->saved_as)
 			continue;
 		assert_non_null(d);
 		place = at(&o->local, c->path);
 		beside = at(&m.local, d->saved_as);
-		if (!place || !beside || place->type != beside->type || place->content != beside->content)
-			fail_msg("seed %llu: mirrored: %s is not beside itself", (unsigned long long)t->seed, c->path);
+		if (!place || !beside || place->type != beside->type ||
+			place->content != beside->content)
+			fail_msg("seed %llu: mirrored: %s is not beside itself",
+				(unsigned long long)t->seed, c->path);
 	}
 	sb_reconciled_free(&m.rec);
 }
@@ -328,8 +349,8 @@ random_triples_follow_the_table(void **state)
 			sb_reconciled_free(&o.rec);
 		}
 	}
-	print_message("# %u triples, three directions: %llu changes, %llu conflicts\n", n, (unsigned long long)changes,
-		(unsigned long long)conflicts);
+	print_message("# %u triples, three directions: %llu changes, %llu conflicts\n", n,
+		(unsigned long long)changes, (unsigned long long)conflicts);
 	/* A generator that makes nothing to decide would let everything pass. */
 	assert_true(conflicts > n / 2);
 	assert_true(changes > 3 * (uint64_t)n);

@@ -48,8 +48,9 @@ a_token_gives_its_role(void **state)
 static void
 anything_else_is_refused(void **state)
 {
-	static const char *const bad[] = { NULL, "", "Bearer", "Bearer ", "Basic " ADMIN, ADMIN, "Bearer " ADMIN "x",
-		"Bearer admin-token-012345678", "Bearer  " ADMIN, "Bearer " ADMIN " " };
+	static const char *const bad[] = { NULL, "", "Bearer", "Bearer ", "Basic " ADMIN, ADMIN,
+		"Bearer " ADMIN "x", "Bearer admin-token-012345678", "Bearer  " ADMIN,
+		"Bearer " ADMIN " " };
 	sb_auto(sb_rpc_auth) struct sb_rpc_auth *a = two_tokens();
 	struct sb_rpc_who who;
 
@@ -64,7 +65,8 @@ static void
 a_digest_stands_for_its_token(void **state)
 {
 	/* printf %s admin-token-0123456789 | sha256sum */
-	static const char hex[] = "ca8d40e6ce4716b552f1c69863335b502f2afb57ffae171d6675fd56d91ca5b2";
+	static const char hex[] =
+		"ca8d40e6ce4716b552f1c69863335b502f2afb57ffae171d6675fd56d91ca5b2";
 	struct sb_error err = { 0 };
 	sb_auto(sb_rpc_auth) struct sb_rpc_auth *a = sb_rpc_auth_new(&err);
 	struct sb_rpc_who who;
@@ -83,13 +85,19 @@ bad_tokens_are_not_taken(void **state)
 	struct sb_error err = { 0 };
 
 	(void)state;
-	assert_fails(sb_rpc_auth_add(a, "x", SB_RPC_ROLE_ADMIN, NULL, "short", &err), SB_E_INVAL, &err);
+	assert_fails(sb_rpc_auth_add(a, "x", SB_RPC_ROLE_ADMIN, NULL, "short", &err), SB_E_INVAL,
+		&err);
 	assert_null(strstr(err.msg, "short"));
-	assert_fails(sb_rpc_auth_add(a, "x", SB_RPC_ROLE_ADMIN, NULL, "with a blank in it", &err), SB_E_INVAL, &err);
-	assert_fails(sb_rpc_auth_add(a, "x", SB_RPC_ROLE_ADMIN, NULL, ADMIN, &err), SB_E_EXISTS, &err);
-	assert_fails(sb_rpc_auth_add(a, "x", SB_RPC_ROLE_SESSION, NULL, "0123456789abcdef", &err), SB_E_INVAL, &err);
-	assert_fails(sb_rpc_auth_add(a, "x", SB_RPC_ROLE_ADMIN, "s", "0123456789abcdef", &err), SB_E_INVAL, &err);
-	assert_fails(sb_rpc_auth_add_sha256(a, "x", SB_RPC_ROLE_ADMIN, NULL, "abc", &err), SB_E_INVAL, &err);
+	assert_fails(sb_rpc_auth_add(a, "x", SB_RPC_ROLE_ADMIN, NULL, "with a blank in it", &err),
+		SB_E_INVAL, &err);
+	assert_fails(sb_rpc_auth_add(a, "x", SB_RPC_ROLE_ADMIN, NULL, ADMIN, &err), SB_E_EXISTS,
+		&err);
+	assert_fails(sb_rpc_auth_add(a, "x", SB_RPC_ROLE_SESSION, NULL, "0123456789abcdef", &err),
+		SB_E_INVAL, &err);
+	assert_fails(sb_rpc_auth_add(a, "x", SB_RPC_ROLE_ADMIN, "s", "0123456789abcdef", &err),
+		SB_E_INVAL, &err);
+	assert_fails(sb_rpc_auth_add_sha256(a, "x", SB_RPC_ROLE_ADMIN, NULL, "abc", &err),
+		SB_E_INVAL, &err);
 }
 
 static void

@@ -19,11 +19,22 @@ codes_have_the_statuses_of_the_protocol(void **state)
 		const char *name;
 		int http;
 	} want[] = {
-		{ "canceled", 499 }, { "unknown", 500 }, { "invalid_argument", 400 },
-		{ "deadline_exceeded", 504 }, { "not_found", 404 }, { "already_exists", 409 },
-		{ "permission_denied", 403 }, { "resource_exhausted", 429 }, { "failed_precondition", 400 },
-		{ "aborted", 409 }, { "out_of_range", 400 }, { "unimplemented", 501 }, { "internal", 500 },
-		{ "unavailable", 503 }, { "data_loss", 500 }, { "unauthenticated", 401 },
+		{ "canceled", 499 },
+		{ "unknown", 500 },
+		{ "invalid_argument", 400 },
+		{ "deadline_exceeded", 504 },
+		{ "not_found", 404 },
+		{ "already_exists", 409 },
+		{ "permission_denied", 403 },
+		{ "resource_exhausted", 429 },
+		{ "failed_precondition", 400 },
+		{ "aborted", 409 },
+		{ "out_of_range", 400 },
+		{ "unimplemented", 501 },
+		{ "internal", 500 },
+		{ "unavailable", 503 },
+		{ "data_loss", 500 },
+		{ "unauthenticated", 401 },
 	};
 
 	(void)state;
@@ -91,7 +102,9 @@ every_error_survives_the_wire(void **state)
 static void
 error_details_are_a_protobuf_message(void **state)
 {
-	struct sb_rpc_failure f = { .code = SB_RPC_INVALID_ARGUMENT, .reason = "INVAL", .field = "Quota",
+	struct sb_rpc_failure f = { .code = SB_RPC_INVALID_ARGUMENT,
+		.reason = "INVAL",
+		.field = "Quota",
 		.msg = "Quota: bad" };
 	json_t *obj = sb_rpc_failure_json(&f);
 	const json_t *d = json_array_get(json_object_get(obj, "details"), 0);
@@ -134,7 +147,11 @@ text_that_is_not_utf8_becomes_json(void **state)
 		const char *want;
 	} rows[] = {
 		{ "plain \xc3\xa4", 8, "plain \xc3\xa4" },
-		{ "a\xff" "b", 3, "a\xef\xbf\xbd" "b" },
+		{ "a\xff"
+		  "b",
+			3,
+			"a\xef\xbf\xbd"
+			"b" },
 		{ "\xc3", 1, "\xef\xbf\xbd" },
 		{ "\xed\xa0\x80", 3, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" },
 		{ "\xf0\x9f\x98\x80", 4, "\xf0\x9f\x98\x80" },
@@ -154,8 +171,8 @@ text_that_is_not_utf8_becomes_json(void **state)
 static void
 base64_goes_both_ways(void **state)
 {
-	static const char *const pairs[][2] = { { "", "" }, { "f", "Zg" }, { "fo", "Zm8" }, { "foo", "Zm9v" },
-		{ "foob", "Zm9vYg" }, { "\xfb\xff", "+/8" } };
+	static const char *const pairs[][2] = { { "", "" }, { "f", "Zg" }, { "fo", "Zm8" },
+		{ "foo", "Zm9v" }, { "foob", "Zm9vYg" }, { "\xfb\xff", "+/8" } };
 	char text[16];
 
 	(void)state;
@@ -163,7 +180,8 @@ base64_goes_both_ways(void **state)
 		sb_auto(sb_buf) struct sb_buf b;
 
 		sb_buf_init(&b, 16);
-		assert_true(sb_rpc_base64_encode(pairs[i][0], strlen(pairs[i][0]), text, sizeof text));
+		assert_true(
+			sb_rpc_base64_encode(pairs[i][0], strlen(pairs[i][0]), text, sizeof text));
 		assert_string_equal(text, pairs[i][1]);
 		assert_true(sb_rpc_base64_decode(text, strlen(text), &b));
 		assert_int_equal(b.len, strlen(pairs[i][0]));
@@ -201,10 +219,12 @@ envelopes_are_found_at_every_cut(void **state)
 	}
 	assert_fails(sb_rpc_envelope_next(wire, 5, 6, &flags, &msg, &len, &err), SB_E_LIMIT, &err);
 	wire[0] = 0x80;
-	assert_fails(sb_rpc_envelope_next(wire, 1, 100, &flags, &msg, &len, &err), SB_E_INVAL, &err);
+	assert_fails(sb_rpc_envelope_next(wire, 1, 100, &flags, &msg, &len, &err), SB_E_INVAL,
+		&err);
 	memset(wire, 0xff, 5);
 	wire[0] = 0;
-	assert_fails(sb_rpc_envelope_next(wire, 5, SIZE_MAX >> 40, &flags, &msg, &len, &err), SB_E_LIMIT, &err);
+	assert_fails(sb_rpc_envelope_next(wire, 5, SIZE_MAX >> 40, &flags, &msg, &len, &err),
+		SB_E_LIMIT, &err);
 }
 
 static void
@@ -249,8 +269,8 @@ parse(const char *text, struct sb_error *err)
 static void
 messages_must_be_small_flat_objects(void **state)
 {
-	static const char *const bad[] = { "[]", "1", "\"x\"", "{", "{\"a\":}", "{\"a\":\"\\u0000\"}", "nul",
-		"{} {}", "{\"a\":\"\xff\"}" };
+	static const char *const bad[] = { "[]", "1", "\"x\"", "{", "{\"a\":}",
+		"{\"a\":\"\\u0000\"}", "nul", "{} {}", "{\"a\":\"\xff\"}" };
 	struct sb_error err = { 0 };
 	sb_auto(sb_buf) struct sb_buf deep;
 	json_t *v;
@@ -277,7 +297,9 @@ messages_must_be_small_flat_objects(void **state)
 	assert_null(sb_rpc_json_parse(deep.data, deep.len, &err));
 	assert_int_equal(err.code, SB_E_LIMIT);
 	/* Brackets in strings are text. */
-	v = parse("{\"a\":\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\\\"[[\"}", &err);
+	v = parse("{\"a\":\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
+		  "\\\"[[\"}",
+		&err);
 	assert_non_null(v);
 	json_decref(v);
 }
@@ -285,7 +307,8 @@ messages_must_be_small_flat_objects(void **state)
 static void
 fields_are_found_under_every_spelling(void **state)
 {
-	static const char *const names[] = { "SessionID", "sessionId", "session_id", "SESSIONID", "sessionid" };
+	static const char *const names[] = { "SessionID", "sessionId", "session_id", "SESSIONID",
+		"sessionid" };
 	struct sb_error err = { 0 };
 
 	(void)state;
@@ -333,7 +356,8 @@ mistakes_name_field_and_expectation(void **state)
 {
 	(void)state;
 	check_bad("{\"S\":\"x\"}", "");
-	check_bad("{\"S\":\"x\",\"I\":\"-5\",\"D\":1,\"B\":false,\"O\":{},\"L\":[\"a\"],\"M\":{\"k\":\"v\"},\"E\":null}",
+	check_bad("{\"S\":\"x\",\"I\":\"-5\",\"D\":1,\"B\":false,\"O\":{},\"L\":[\"a\"],\"M\":{"
+		  "\"k\":\"v\"},\"E\":null}",
 		"");
 	check_bad("{\"S\":\"x\",\"I\":5.0}", "");
 	check_bad("{}", "S: is required");

@@ -37,7 +37,9 @@ a_result_is_given_again(void **state)
 	assert_int_equal(begin(d, "s", "1", one, &text, &run, &err), 1);
 	assert_string_equal(text, "first");
 	free(text);
-	/* Another session, another id: other calls. The same id with other parameters: a mistake. */
+	/*
+	 * Another session, another id: other calls. The same id with other parameters: a mistake.
+	 */
 	assert_int_equal(begin(d, "t", "1", one, &text, &run, &err), 0);
 	sb_rpc_idem_end(d, run, NULL);
 	assert_int_equal(begin(d, "s", "2", one, &text, &run, &err), 0);

@@ -9,7 +9,8 @@
 #include <tests/unit/rpc-toy.h>
 
 #define POST(method, headers, body) \
-	"POST /toy.v1.Toy/" method " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" headers "\r\n" body
+	"POST /toy.v1.Toy/" method " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" headers \
+	"\r\n" body
 
 static void
 expect(const struct rig *r, const char *request, const char *first, const char *part)
@@ -49,7 +50,8 @@ unary_calls_work_on_both_sockets(void **state)
 
 	(void)state;
 	for (int i = 0; i < 20; i++) {
-		call_ok(r->client, "Echo", "{\"Text\":\"hi\"}", "\"Text\":\"hi\",\"Who\":\"socket\"");
+		call_ok(r->client, "Echo", "{\"Text\":\"hi\"}",
+			"\"Text\":\"hi\",\"Who\":\"socket\"");
 		call_ok(tcp, "Echo", "{\"text\":\"hi\"}", "\"Text\":\"hi\",\"Who\":\"ops\"");
 		call_ok(tcp, "Fast", NULL, "\"Text\":\"\"");
 	}
@@ -79,33 +81,57 @@ errors_have_the_protocols_shape(void **state)
 	call_fails(r->client, "Fail", NULL, SB_E_SESSION_PAUSED);
 	expect(r, POST("Fail", "Content-Type: application/json\r\nContent-Length: 2\r\n", "{}"),
 		"HTTP/1.1 400 ",
-		"{\"code\":\"failed_precondition\",\"message\":\"sandbox: session is paused: x\xef\xbf\xbd\","
+		"{\"code\":\"failed_precondition\",\"message\":\"sandbox: session is paused: "
+		"x\xef\xbf\xbd\","
 		"\"details\":[{\"type\":\"rpc.v1.ErrorInfo\"");
-	expect(r, POST("Echo", "Content-Type: application/json\r\nContent-Length: 10\r\n", "{\"Text\":1}"),
+	expect(r,
+		POST("Echo", "Content-Type: application/json\r\nContent-Length: 10\r\n",
+			"{\"Text\":1}"),
 		"HTTP/1.1 400 ", "\"Field\":\"Text\"");
 	expect(r, POST("Nope", "Content-Type: application/json\r\nContent-Length: 2\r\n", "{}"),
 		"HTTP/1.1 404 ", "\"code\":\"unimplemented\"");
-	expect(r, "POST /other/x HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+	expect(r,
+		"POST /other/x HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: "
+		"0\r\n\r\n",
 		"HTTP/1.1 404 ", "\"code\":\"unimplemented\"");
 	expect(r, POST("Echo", "Content-Type: application/proto\r\nContent-Length: 2\r\n", "{}"),
 		"HTTP/1.1 415 ", "Accept-Post: application/json");
 	expect(r, POST("Count", "Content-Type: application/json\r\nContent-Length: 2\r\n", "{}"),
 		"HTTP/1.1 415 ", "Accept-Post: application/connect+json");
-	expect(r, "DELETE /toy.v1.Toy/Echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "HTTP/1.1 405 ",
-		"Allow: GET, POST");
-	expect(r, "GET /toy.v1.Toy/Wait HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "HTTP/1.1 405 ",
-		"Allow: POST");
-	expect(r, POST("Echo", "Content-Type: application/json\r\nConnect-Protocol-Version: 2\r\n"
-			"Content-Length: 2\r\n", "{}"), "HTTP/1.1 400 ", "connect-protocol-version must be 1");
-	expect(r, POST("Echo", "Content-Type: application/json\r\nConnect-Timeout-Ms: soon\r\n"
-			"Content-Length: 2\r\n", "{}"), "HTTP/1.1 400 ", "connect-timeout-ms");
-	expect(r, POST("Echo", "Content-Type: application/json\r\nContent-Encoding: br\r\n"
-			"Content-Length: 2\r\n", "{}"), "HTTP/1.1 501 ", "gzip, identity");
-	expect(r, POST("Echo", "Content-Type: application/json\r\nX-Api-Version: v0\r\n"
-			"Content-Length: 2\r\n", "{}"), "HTTP/1.1 400 ", "\"failed_precondition\"");
-	expect(r, POST("Echo", "Content-Type: application/json; charset=utf-8\r\nX-Api-Version: v1\r\n"
-			"Connect-Protocol-Version: 1\r\nContent-Length: 2\r\n", "{}"), "HTTP/1.1 200 ",
-		"X-Api-Version: v1");
+	expect(r, "DELETE /toy.v1.Toy/Echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+		"HTTP/1.1 405 ", "Allow: GET, POST");
+	expect(r, "GET /toy.v1.Toy/Wait HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+		"HTTP/1.1 405 ", "Allow: POST");
+	expect(r,
+		POST("Echo",
+			"Content-Type: application/json\r\nConnect-Protocol-Version: 2\r\n"
+			"Content-Length: 2\r\n",
+			"{}"),
+		"HTTP/1.1 400 ", "connect-protocol-version must be 1");
+	expect(r,
+		POST("Echo",
+			"Content-Type: application/json\r\nConnect-Timeout-Ms: soon\r\n"
+			"Content-Length: 2\r\n",
+			"{}"),
+		"HTTP/1.1 400 ", "connect-timeout-ms");
+	expect(r,
+		POST("Echo",
+			"Content-Type: application/json\r\nContent-Encoding: br\r\n"
+			"Content-Length: 2\r\n",
+			"{}"),
+		"HTTP/1.1 501 ", "gzip, identity");
+	expect(r,
+		POST("Echo",
+			"Content-Type: application/json\r\nX-Api-Version: v0\r\n"
+			"Content-Length: 2\r\n",
+			"{}"),
+		"HTTP/1.1 400 ", "\"failed_precondition\"");
+	expect(r,
+		POST("Echo",
+			"Content-Type: application/json; charset=utf-8\r\nX-Api-Version: v1\r\n"
+			"Connect-Protocol-Version: 1\r\nContent-Length: 2\r\n",
+			"{}"),
+		"HTTP/1.1 200 ", "X-Api-Version: v1");
 	rig_free(r);
 }
 
@@ -116,15 +142,17 @@ get_works_for_what_only_reads(void **state)
 
 	(void)state;
 #define GET(query) "GET /toy.v1.Toy/Echo?" query " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-	expect(r, GET("connect=v1&encoding=json&message=%7B%22Text%22%3A%22got%22%7D"), "HTTP/1.1 200 ",
-		"\"Text\":\"got\"");
+	expect(r, GET("connect=v1&encoding=json&message=%7B%22Text%22%3A%22got%22%7D"),
+		"HTTP/1.1 200 ", "\"Text\":\"got\"");
 	expect(r, GET("encoding=json&base64=1&message=eyJUZXh0IjoiYjY0In0"), "HTTP/1.1 200 ",
 		"\"Text\":\"b64\"");
 	expect(r, GET("encoding=json&base64=1&message=%21"), "HTTP/1.1 400 ", "not base64");
 	expect(r, GET("encoding=proto&message="), "HTTP/1.1 400 ", "encoding must be json");
 	expect(r, GET("encoding=json"), "HTTP/1.1 400 ", "message is required");
-	expect(r, GET("connect=v2&encoding=json&message=%7B%7D"), "HTTP/1.1 400 ", "connect must be v1");
-	expect(r, GET("encoding=json&message=%7B%22Text%22%3A%22a%00b%22%7D"), "HTTP/1.1 400 ", "not JSON");
+	expect(r, GET("connect=v2&encoding=json&message=%7B%7D"), "HTTP/1.1 400 ",
+		"connect must be v1");
+	expect(r, GET("encoding=json&message=%7B%22Text%22%3A%22a%00b%22%7D"), "HTTP/1.1 400 ",
+		"not JSON");
 	rig_free(r);
 }
 
@@ -137,17 +165,28 @@ gzip_is_taken_and_given(void **state)
 
 	(void)state;
 	call_ok(r->client, "Big", NULL, "aaaa");
-	expect(r, POST("Big", "Content-Type: application/json\r\nAccept-Encoding: br, gzip\r\n"
-			"Content-Length: 2\r\n", "{}"), "HTTP/1.1 200 ", "Content-Encoding: gzip");
-	got = rig_text(r, POST("Big", "Content-Type: application/json\r\nAccept-Encoding: gzip;q=0\r\n"
-			"Content-Length: 2\r\n", "{}"));
+	expect(r,
+		POST("Big",
+			"Content-Type: application/json\r\nAccept-Encoding: br, gzip\r\n"
+			"Content-Length: 2\r\n",
+			"{}"),
+		"HTTP/1.1 200 ", "Content-Encoding: gzip");
+	got = rig_text(r,
+		POST("Big",
+			"Content-Type: application/json\r\nAccept-Encoding: gzip;q=0\r\n"
+			"Content-Length: 2\r\n",
+			"{}"));
 	assert_null(strstr(got, "Content-Encoding"));
 	free(got);
 	sb_buf_init(&packed, 1000);
 	sb_buf_init(&request, 2000);
 	assert_int_equal(sb_rpc_gzip_deflate("{\"Text\":\"zipped\"}", 17, &packed, NULL), 0);
-	sb_buf_addf(&request, POST("Echo", "Content-Type: application/json\r\nContent-Encoding: gzip\r\n"
-			"Content-Length: %zu\r\n", ""), packed.len);
+	sb_buf_addf(&request,
+		POST("Echo",
+			"Content-Type: application/json\r\nContent-Encoding: gzip\r\n"
+			"Content-Length: %zu\r\n",
+			""),
+		packed.len);
 	sb_buf_add(&request, packed.data, packed.len);
 	got = rig_raw(r, request.data, request.len);
 	assert_has(got, "\"Text\":\"zipped\"");
@@ -178,7 +217,8 @@ large_bodies_are_refused(void **state)
 		"HTTP/1.1 413 ", "\"resource_exhausted\"");
 	/* Without a length it is noticed when it has come. */
 	sb_buf_init(&request, 10000);
-	sb_buf_add_str(&request, POST("Echo", "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n",
+	sb_buf_add_str(&request,
+		POST("Echo", "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n",
 			"5dc\r\n"));
 	for (int i = 0; i < 1500; i++)
 		sb_buf_add_char(&request, ' ');
@@ -191,8 +231,12 @@ large_bodies_are_refused(void **state)
 	packed.max = sizeof zeros + 1000;
 	assert_int_equal(sb_rpc_gzip_deflate(zeros, sizeof zeros, &packed, NULL), 0);
 	sb_buf_reset(&request);
-	sb_buf_addf(&request, POST("Echo", "Content-Type: application/json\r\nContent-Encoding: gzip\r\n"
-			"Content-Length: %zu\r\n", ""), packed.len);
+	sb_buf_addf(&request,
+		POST("Echo",
+			"Content-Type: application/json\r\nContent-Encoding: gzip\r\n"
+			"Content-Length: %zu\r\n",
+			""),
+		packed.len);
 	sb_buf_add(&request, packed.data, packed.len);
 	got = rig_raw(r, request.data, request.len);
 	assert_has(got, "\"resource_exhausted\"");
@@ -208,11 +252,14 @@ slow_clients_are_let_go_and_block_nobody(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 40; i++) {
-		const char *text = i % 2 ? "POST /toy.v1.Toy/Echo HT" :
-			POST("Echo", "Content-Type: application/json\r\nContent-Length: 100\r\n", "{");
+		const char *text = i % 2 ?
+			"POST /toy.v1.Toy/Echo HT" :
+			POST("Echo", "Content-Type: application/json\r\nContent-Length: 100\r\n",
+				"{");
 
 		slow[i] = rig_connect(r);
-		assert_int_equal(send(slow[i], text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+		assert_int_equal(send(slow[i], text, strlen(text), MSG_NOSIGNAL),
+			(ssize_t)strlen(text));
 		call_ok(r->client, "Echo", "{\"Text\":\"hi\"}", "hi");
 	}
 	for (size_t i = 0; i < 40; i++) {
@@ -253,7 +300,8 @@ wait_thread(void *arg)
 	size_t len;
 
 	if (strcmp(w->method, "Tail") == 0)
-		w->r = sb_rpc_client_stream(c, w->method, NULL, &w->wait, ignore_message, NULL, &w->err);
+		w->r = sb_rpc_client_stream(c, w->method, NULL, &w->wait, ignore_message, NULL,
+			&w->err);
 	else
 		w->r = sb_rpc_client_call(c, w->method, NULL, &w->wait, &out, &len, &w->err);
 	free(out);
@@ -262,7 +310,8 @@ wait_thread(void *arg)
 }
 
 static void
-start_waiter(struct waiter *w, struct rig *r, const char *method, const struct sb_cancel *cancel, sb_deadline d)
+start_waiter(struct waiter *w, struct rig *r, const char *method, const struct sb_cancel *cancel,
+	sb_deadline d)
 {
 	*w = (struct waiter){ .rig = r, .method = method, .wait = { cancel, d } };
 	assert_int_equal(pthread_create(&w->thread, NULL, wait_thread, w), 0);
@@ -295,11 +344,19 @@ the_deadline_reaches_the_handler(void **state)
 	struct rig *r = rig_new(NULL);
 
 	(void)state;
-	expect(r, POST("Wait", "Content-Type: application/json\r\nConnect-Timeout-Ms: 50\r\nContent-Length: 2\r\n",
-			"{}"), "HTTP/1.1 504 ", "\"deadline_exceeded\"");
+	expect(r,
+		POST("Wait",
+			"Content-Type: application/json\r\nConnect-Timeout-Ms: "
+			"50\r\nContent-Length: 2\r\n",
+			"{}"),
+		"HTTP/1.1 504 ", "\"deadline_exceeded\"");
 	assert_int_equal(atomic_load(&r->toy.canceled), 1);
-	expect(r, POST("Wait", "Content-Type: application/json\r\nConnect-Timeout-Ms: 0\r\nContent-Length: 2\r\n",
-			"{}"), "HTTP/1.1 504 ", "\"deadline_exceeded\"");
+	expect(r,
+		POST("Wait",
+			"Content-Type: application/json\r\nConnect-Timeout-Ms: "
+			"0\r\nContent-Length: 2\r\n",
+			"{}"),
+		"HTTP/1.1 504 ", "\"deadline_exceeded\"");
 	rig_free(r);
 }
 
@@ -362,17 +419,19 @@ streams_arrive_whole_and_in_order(void **state)
 	struct got g = { 0 };
 
 	(void)state;
-	assert_ok(sb_rpc_client_stream(r->client, "Count", "{\"N\":2000,\"Size\":3000}", NULL, on_message, &g, &err),
+	assert_ok(sb_rpc_client_stream(r->client, "Count", "{\"N\":2000,\"Size\":3000}", NULL,
+			  on_message, &g, &err),
 		&err);
 	assert_int_equal(g.n, 2000);
 	assert_true(g.bytes > 6000000);
 	g = (struct got){ 0 };
-	assert_fails(sb_rpc_client_stream(r->client, "Count", "{\"N\":3,\"Fail\":true}", NULL, on_message, &g,
-		&err), SB_E_POOL_FULL, &err);
+	assert_fails(sb_rpc_client_stream(r->client, "Count", "{\"N\":3,\"Fail\":true}", NULL,
+			     on_message, &g, &err),
+		SB_E_POOL_FULL, &err);
 	assert_string_equal(err.msg, "counted enough");
 	assert_int_equal(g.n, 3);
-	assert_fails(sb_rpc_client_stream(r->client, "Nope", NULL, NULL, on_message, &g, &err), SB_E_UNSUPPORTED,
-		&err);
+	assert_fails(sb_rpc_client_stream(r->client, "Nope", NULL, NULL, on_message, &g, &err),
+		SB_E_UNSUPPORTED, &err);
 	rig_free(r);
 }
 
@@ -383,12 +442,14 @@ a_stream_that_the_client_leaves_ends(void **state)
 	struct sb_error err = { 0 };
 	struct got g = { .stop_at = 5 };
 	int fd = rig_connect(r);
-	static const char flood[] = "POST /toy.v1.Toy/Flood HTTP/1.1\r\nHost: x\r\n"
+	static const char flood[] =
+		"POST /toy.v1.Toy/Flood HTTP/1.1\r\nHost: x\r\n"
 		"Content-Type: application/connect+json\r\nContent-Length: 7\r\n\r\n\0\0\0\0\2{}";
 	int before;
 
 	(void)state;
-	assert_fails(sb_rpc_client_stream(r->client, "Count", "{\"N\":1000000}", NULL, on_message, &g, &err),
+	assert_fails(sb_rpc_client_stream(r->client, "Count", "{\"N\":1000000}", NULL, on_message,
+			     &g, &err),
 		SB_E_BRAKE, &err);
 	assert_int_equal(g.n, 5);
 
@@ -411,8 +472,9 @@ static void
 an_error_before_a_stream_is_its_end(void **state)
 {
 	struct rig *r = rig_new(NULL);
-	static const char two[] = POST("Count", "Content-Type: application/connect+json\r\nContent-Length: 14\r\n",
-		"\0\0\0\0\2{}\0\0\0\0\2{}");
+	static const char two[] =
+		POST("Count", "Content-Type: application/connect+json\r\nContent-Length: 14\r\n",
+			"\0\0\0\0\2{}\0\0\0\0\2{}");
 	sb_autofree char *got = rig_raw(r, two, sizeof two - 1);
 	const char *part;
 
@@ -483,16 +545,20 @@ plain_pages_are_there(void **state)
 	struct rig *r = rig_new(want_token);
 
 	(void)state;
-#define PAGE(path, headers) "GET " path " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" headers "\r\n"
+#define PAGE(path, headers) \
+	"GET " path " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" headers "\r\n"
 	expect(r, PAGE("/health", ""), "HTTP/1.1 200 ", "\r\n\r\nok\n");
 	expect(r, PAGE("/metrics", ""), "HTTP/1.1 401 ", "WWW-Authenticate: Bearer");
-	expect(r, PAGE("/metrics", "Authorization: Bearer " TOY_AGENT "\r\n"), "HTTP/1.1 403 ", "metrics");
+	expect(r, PAGE("/metrics", "Authorization: Bearer " TOY_AGENT "\r\n"), "HTTP/1.1 403 ",
+		"metrics");
 	expect(r, PAGE("/metrics", "Authorization: Bearer " TOY_MONITOR "\r\n"), "HTTP/1.1 200 ",
 		"toy_number 42\n");
 	expect(r, PAGE("/metrics", "Authorization: Bearer " TOY_MONITOR "\r\n"),
 		"sbhostd_rpc_duration_seconds_bucket{method=\"Echo\",le=\"+Inf\"} 0",
 		"sbhostd_rpc_requests_total{method=\"\",code=\"unauthenticated\"} 1");
-	expect(r, "POST /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+	expect(r,
+		"POST /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: "
+		"0\r\n\r\n",
 		"HTTP/1.1 405 ", "Allow: GET, HEAD");
 	rig_free(r);
 }

@@ -96,13 +96,16 @@ large_input_is_echoed(void **state)
 	for (size_t i = 0; i < len; i++)
 		data[i] = (uint8_t)(i * 2654435761u >> 24);
 	sb_buf_init(&big, len);
-	assert_int_equal(sb_run(argv, NULL, data, len, &big, &eout, NULL, sb_deadline_in(PATIENCE_MS), &err), 0);
+	assert_int_equal(
+		sb_run(argv, NULL, data, len, &big, &eout, NULL, sb_deadline_in(PATIENCE_MS), &err),
+		0);
 	assert_ok(sb_buf_check(&big, "echo", &err), &err);
 	assert_int_equal(big.len, len);
 	assert_memory_equal(big.data, data, len);
 	/* One that reads nothing must neither stop us nor kill us by SIGPIPE. */
-	assert_int_equal(sb_run((const char *const[]){ "/bin/true", NULL }, NULL, data, len, NULL, NULL, NULL,
-		sb_deadline_in(PATIENCE_MS), &err), 0);
+	assert_int_equal(sb_run((const char *const[]){ "/bin/true", NULL }, NULL, data, len, NULL,
+				 NULL, NULL, sb_deadline_in(PATIENCE_MS), &err),
+		0);
 	sb_buf_free(&big);
 	free(data);
 }
@@ -110,7 +113,8 @@ large_input_is_echoed(void **state)
 static void
 a_child_that_closes_its_input_is_no_signal_for_us(void **state)
 {
-	static const char *const argv[] = { "/bin/sh", "-c", "exec <&-; head -c 3000000 /dev/zero", NULL };
+	static const char *const argv[] = { "/bin/sh", "-c", "exec <&-; head -c 3000000 /dev/zero",
+		NULL };
 	static const char data[1 << 20];
 	struct sb_buf big;
 	void (*old)(int) = signal(SIGPIPE, SIG_DFL);
@@ -118,7 +122,8 @@ a_child_that_closes_its_input_is_no_signal_for_us(void **state)
 
 	(void)state;
 	sb_buf_init(&big, 3000000);
-	r = sb_run(argv, NULL, data, sizeof data, &big, NULL, NULL, sb_deadline_in(PATIENCE_MS), &err);
+	r = sb_run(argv, NULL, data, sizeof data, &big, NULL, NULL, sb_deadline_in(PATIENCE_MS),
+		&err);
 	(void)signal(SIGPIPE, old);
 	assert_ok(r, &err);
 	assert_int_equal(big.len, 3000000);
@@ -149,7 +154,8 @@ signals_in_between_do_no_harm(void **state)
 	assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
 	for (int i = 0; i < 5 && r >= 0; i++) {
 		sb_buf_reset(&out);
-		r = sb_run(argv, NULL, data, sizeof data, &out, &eout, NULL, sb_deadline_in(PATIENCE_MS), &err);
+		r = sb_run(argv, NULL, data, sizeof data, &out, &eout, NULL,
+			sb_deadline_in(PATIENCE_MS), &err);
 	}
 	(void)setitimer(ITIMER_REAL, &never, NULL);
 	(void)sigaction(SIGALRM, &old, NULL);
@@ -162,14 +168,17 @@ static void
 full_buffer_does_not_stop_the_child(void **state)
 {
 	static const char *const argv[] = { "/bin/sh", "-c",
-		"head -c 1000000 /dev/zero | tr '\\0' x; head -c 300000 /dev/zero >&2; exit 5", NULL };
+		"head -c 1000000 /dev/zero | tr '\\0' x; head -c 300000 /dev/zero >&2; exit 5",
+		NULL };
 	struct sb_buf small;
 	char want[1001] = "";
 
 	(void)state;
 	memset(want, 'x', 1000);
 	sb_buf_init(&small, 1000);
-	assert_int_equal(sb_run(argv, NULL, NULL, 0, &small, &eout, NULL, sb_deadline_in(PATIENCE_MS), &err), 5);
+	assert_int_equal(
+		sb_run(argv, NULL, NULL, 0, &small, &eout, NULL, sb_deadline_in(PATIENCE_MS), &err),
+		5);
 	assert_string_equal((char *)small.data, want);
 	assert_int_equal(sb_buf_check(&small, "output", &err), SB_E_FULL);
 	assert_int_equal(eout.len, 300000);
@@ -191,7 +200,8 @@ something_left_behind_does_not_hold_us(void **state)
 static void
 deadline_kills_the_whole_group(void **state)
 {
-	static const char *const argv[] = { "/bin/sh", "-c", "trap '' TERM; sleep 1000 & wait", NULL };
+	static const char *const argv[] = { "/bin/sh", "-c", "trap '' TERM; sleep 1000 & wait",
+		NULL };
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
 	int p[2];
 
@@ -200,12 +210,14 @@ deadline_kills_the_whole_group(void **state)
 	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
 	o.io[2] = SB_SPAWN_FD;
 	o.fds[2] = p[1];
-	assert_fails(sb_run(argv, &o, NULL, 0, &out, NULL, NULL, sb_deadline_in(300), &err), SB_E_TIMEOUT, &err);
+	assert_fails(sb_run(argv, &o, NULL, 0, &out, NULL, NULL, sb_deadline_in(300), &err),
+		SB_E_TIMEOUT, &err);
 	assert_string_equal(err.msg, "/bin/sh: deadline passed");
 	(void)close(p[1]);
 	assert_eof(p[0]);
 	(void)close(p[0]);
-	assert_fails(sb_run(argv, &o, NULL, 0, NULL, NULL, NULL, sb_now_ms() - 1, &err), SB_E_TIMEOUT, &err);
+	assert_fails(sb_run(argv, &o, NULL, 0, NULL, NULL, NULL, sb_now_ms() - 1, &err),
+		SB_E_TIMEOUT, &err);
 }
 
 struct canceler {
@@ -228,7 +240,8 @@ cancel_later(void *arg)
 static void
 cancel_kills_the_whole_group(void **state)
 {
-	static const char *const argv[] = { "/bin/sh", "-c", "sleep 1000 & echo x >&2; wait", NULL };
+	static const char *const argv[] = { "/bin/sh", "-c", "sleep 1000 & echo x >&2; wait",
+		NULL };
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
 	struct canceler c;
 	pthread_t thread;
@@ -240,8 +253,9 @@ cancel_kills_the_whole_group(void **state)
 	o.fds[2] = p[1];
 	c = (struct canceler){ .ready = p[0], .token = sb_cancel_new(&err) };
 	assert_int_equal(pthread_create(&thread, NULL, cancel_later, &c), 0);
-	assert_fails(sb_run(argv, &o, NULL, 0, &out, NULL, c.token, sb_deadline_in(PATIENCE_MS), &err), SB_E_CANCELED,
-		&err);
+	assert_fails(
+		sb_run(argv, &o, NULL, 0, &out, NULL, c.token, sb_deadline_in(PATIENCE_MS), &err),
+		SB_E_CANCELED, &err);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	(void)close(p[1]);
 	assert_eof(p[0]);
@@ -267,7 +281,8 @@ run_many(void *arg)
 		int r;
 
 		sb_buf_init(&b, 100);
-		r = sb_run(argv, NULL, arg, strlen(arg), &b, NULL, NULL, sb_deadline_in(PATIENCE_MS), NULL);
+		r = sb_run(argv, NULL, arg, strlen(arg), &b, NULL, NULL,
+			sb_deadline_in(PATIENCE_MS), NULL);
 		if (r || strcmp((char *)b.data, arg)) {
 			sb_buf_free(&b);
 			return NULL;

@@ -12,7 +12,10 @@
 
 #include "tests/lib/hostfix.h"
 
-/* What a program in a sandbox must not be able to do; each attempt is a test. Compiled once a runtime, see runtime.mk. */
+/*
+ * What a program in a sandbox must not be able to do; each attempt is a test. Compiled once a
+ * runtime, see runtime.mk.
+ */
 #ifndef TEST_RUNTIME
 #define TEST_RUNTIME "bwrap"
 #endif
@@ -54,7 +57,8 @@ open_all(void **state)
 	f.o.session_tmp_mb = TMP_MB;
 	f.o.session_pids = PIDS;
 	(void)snprintf(token, sizeof token, "%s/token", f.t.path);
-	assert_ok(sb_file_replace(AT_FDCWD, token, SECRET "\n", strlen(SECRET) + 1, 0600, &f.err), &f.err);
+	assert_ok(sb_file_replace(AT_FDCWD, token, SECRET "\n", strlen(SECRET) + 1, 0600, &f.err),
+		&f.err);
 	f.h = sb_host_open(&f.o, &f.err);
 	if (!f.h) {
 		(void)snprintf(reason, sizeof reason, "%.290s", f.err.msg);
@@ -125,7 +129,8 @@ symlinks_lead_nowhere(void **state)
 	(void)state;
 	NEED_RUNTIME();
 	(void)snprintf(script, sizeof script,
-		"ln -sf '%s' a; ln -sf '../../../../../../../../../..%s' b; cat a b; cat '%s' && echo escaped\n"
+		"ln -sf '%s' a; ln -sf '../../../../../../../../../..%s' b; cat a b; cat '%s' && "
+		"echo escaped\n"
 		"ln -sfn '%s' d; ls d/ && echo escaped; echo tried",
 		token, token, token, fix->sessions);
 	attempt(script);
@@ -156,7 +161,8 @@ swapped_symlinks_lead_nowhere(void **state)
 	(void)state;
 	NEED_RUNTIME();
 	(void)snprintf(script, sizeof script,
-		"mkdir -p s; echo inside >s/token; touch swapping; while :; do mv s away; ln -s '%s' s; rm s; mv away s; done",
+		"mkdir -p s; echo inside >s/token; touch swapping; while :; do mv s away; ln -s "
+		"'%s' s; rm s; mv away s; done",
 		fix->t.path);
 	l.session = "one";
 	l.binary = "/bin/bash";
@@ -187,8 +193,10 @@ proc_self_fd_shows_nothing_of_the_host(void **state)
 	(void)state;
 	NEED_RUNTIME();
 	(void)snprintf(script, sizeof script,
-		"for f in /proc/self/fd/* /proc/1/fd/* /proc/$$/fd/*; do cat $f/../../../../../../..%s; readlink $f; done 2>/dev/null </dev/null\n"
-		"for r in /proc/1/root /proc/self/root /proc/1/cwd; do cat $r%s 2>/dev/null && echo escaped; done\n"
+		"for f in /proc/self/fd/* /proc/1/fd/* /proc/$$/fd/*; do cat "
+		"$f/../../../../../../..%s; readlink $f; done 2>/dev/null </dev/null\n"
+		"for r in /proc/1/root /proc/self/root /proc/1/cwd; do cat $r%s 2>/dev/null && "
+		"echo escaped; done\n"
 		"readlink /proc/self/fd/* /proc/1/fd/* | grep -F '%s' && echo escaped; echo tried",
 		token, token, fix->state_dir);
 	attempt(script);
@@ -199,12 +207,15 @@ nothing_can_be_mounted(void **state)
 {
 	(void)state;
 	NEED_RUNTIME();
-	attempt("mkdir -p /tmp/m; mount -t proc proc /tmp/m 2>/dev/null && ls /tmp/m/1/root/usr/../.. | grep -qx work && echo escaped\n"
+	attempt("mkdir -p /tmp/m; mount -t proc proc /tmp/m 2>/dev/null && ls "
+		"/tmp/m/1/root/usr/../.. | grep -qx work && echo escaped\n"
 		"mount -t ext4 /dev/vda /tmp/m 2>/dev/null && echo escaped\n"
-		"mount -o remount,rw /usr 2>/dev/null; touch /usr/escaped 2>/dev/null && echo escaped\n"
+		"mount -o remount,rw /usr 2>/dev/null; touch /usr/escaped 2>/dev/null && echo "
+		"escaped\n"
 		"umount /workspace 2>/dev/null && ls -d /workspace/.. >/dev/null\n"
 		"mknod /tmp/disk b 8 0 2>/dev/null && head -c 1 /tmp/disk && echo escaped\n"
-		"mknod /tmp/mem c 1 1 2>/dev/null && head -c 1 /tmp/mem && echo escaped; echo tried");
+		"mknod /tmp/mem c 1 1 2>/dev/null && head -c 1 /tmp/mem && echo escaped; echo "
+		"tried");
 	assert_int_not_equal(access("/usr/escaped", F_OK), 0);
 }
 
@@ -216,14 +227,18 @@ the_host_cannot_be_traced_or_seen(void **state)
 	(void)state;
 	NEED_RUNTIME();
 	(void)snprintf(script, sizeof script,
-		"kill -0 %d 2>/dev/null && grep -q 'test-esc[a]pe' /proc/%d/cmdline && echo escaped\n"
+		"kill -0 %d 2>/dev/null && grep -q 'test-esc[a]pe' /proc/%d/cmdline && echo "
+		"escaped\n"
 		"cat /proc/%d/mem 2>/dev/null | head -c 1 | grep -q . && echo escaped\n"
-		"cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep 'test-esc[a]pe-' && echo escaped\n"
+		"cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep 'test-esc[a]pe-' && "
+		"echo escaped\n"
 		"echo 1 2>/dev/null >/proc/sysrq-trigger && echo escaped\n"
-		"for f in /proc/sys/kernel/core_pattern /proc/sys/kernel/modprobe /proc/sys/kernel/hostname /proc/sys/vm/overcommit_memory; do\n"
+		"for f in /proc/sys/kernel/core_pattern /proc/sys/kernel/modprobe "
+		"/proc/sys/kernel/hostname /proc/sys/vm/overcommit_memory; do\n"
 		"[ -e $f ] && (exec 3<>$f) 2>/dev/null && echo %s; done; echo tried",
 		/* Those of gVisor are its own kernel's. */
-		(int)getpid(), (int)getpid(), (int)getpid(), strcmp(TEST_RUNTIME, "gvisor") == 0 ? "its own" : "escaped");
+		(int)getpid(), (int)getpid(), (int)getpid(),
+		strcmp(TEST_RUNTIME, "gvisor") == 0 ? "its own" : "escaped");
 	attempt(script);
 }
 
@@ -236,7 +251,8 @@ other_sessions_files_are_not_there(void **state)
 	NEED_RUNTIME();
 	(void)snprintf(script, sizeof script,
 		"cat '%s/two/secret2' ../two/secret2 /workspace/../two/secret2 2>/dev/null\n"
-		"find / -path /usr -prune -o -path /proc -prune -o -name secret2 -print 2>/dev/null | grep -q . && echo escaped; echo tried",
+		"find / -path /usr -prune -o -path /proc -prune -o -name secret2 -print "
+		"2>/dev/null | grep -q . && echo escaped; echo tried",
 		fix->sessions);
 	attempt(script);
 }
@@ -250,7 +266,8 @@ other_ports_are_not_reached(void **state)
 	NEED_RUNTIME();
 	(void)snprintf(script, sizeof script,
 		"(exec 3<>/dev/tcp/127.0.0.1/%u) 2>/dev/null && echo escaped\n"
-		"for a in $(cat /proc/net/fib_trie 2>/dev/null | grep -oE '[0-9]+(\\.[0-9]+){3}' | sort -u) 169.254.169.254; do\n"
+		"for a in $(cat /proc/net/fib_trie 2>/dev/null | grep -oE '[0-9]+(\\.[0-9]+){3}' | "
+		"sort -u) 169.254.169.254; do\n"
 		"(exec 3<>/dev/tcp/$a/%u) 2>/dev/null && echo escaped; done; echo tried",
 		port, port);
 	attempt(script);
@@ -258,7 +275,10 @@ other_ports_are_not_reached(void **state)
 	if (access("/usr/bin/python3", X_OK) == 0) {
 		struct sb_host_launch l = SB_HOST_LAUNCH_INIT;
 		const char *args[] = { "-c",
-			"import socket\ns=socket.socket();s.bind(('0.0.0.0',7171));s.listen(5)\nopen('up','w').close()\nwhile True:s.accept()\n", NULL };
+			"import "
+			"socket\ns=socket.socket();s.bind(('0.0.0.0',7171));s.listen(5)\nopen('up',"
+			"'w').close()\nwhile True:s.accept()\n",
+			NULL };
 		struct sb_host_process p;
 		struct sb_host_tool_result r;
 
@@ -269,7 +289,9 @@ other_ports_are_not_reached(void **state)
 		for (int i = 0; i < 2000 && access(hostfix_path(fix, "one", "up"), F_OK) < 0; i++)
 			(void)usleep(10000);
 		assert_int_equal(access(hostfix_path(fix, "one", "up"), F_OK), 0);
-		run_in("two", "(exec 3<>/dev/tcp/127.0.0.1/7171) 2>/dev/null && echo escaped; echo tried", 30000, &r);
+		run_in("two",
+			"(exec 3<>/dev/tcp/127.0.0.1/7171) 2>/dev/null && echo escaped; echo tried",
+			30000, &r);
 		assert_non_null(strstr(r.text, "tried"));
 		assert_null(strstr(r.text, "escaped"));
 		sb_host_tool_result_clear(&r);
@@ -294,8 +316,9 @@ signals_do_not_reach_the_host(void **state)
 		skip_because("%s", reason);
 	}
 	(void)snprintf(script, sizeof script,
-		"trap '' TERM; kill -9 %d %d 2>/dev/null; kill -TERM -1 2>/dev/null; kill -9 -%d 2>/dev/null; echo tried", (int)child,
-		(int)getpid(), (int)getpgrp());
+		"trap '' TERM; kill -9 %d %d 2>/dev/null; kill -TERM -1 2>/dev/null; kill -9 -%d "
+		"2>/dev/null; echo tried",
+		(int)child, (int)getpid(), (int)getpgrp());
 	attempt(script);
 	assert_int_equal(kill(child, 0), 0);
 	(void)kill(child, SIGKILL);
@@ -309,7 +332,8 @@ the_daemons_environment_and_token_stay_secret(void **state)
 	(void)state;
 	NEED_RUNTIME();
 	(void)snprintf(script, sizeof script,
-		"env; cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'; cat '%s' 2>/dev/null; ls -la '%s' 2>/dev/null && echo escaped; "
+		"env; cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'; cat '%s' 2>/dev/null; "
+		"ls -la '%s' 2>/dev/null && echo escaped; "
 		"ls /run /var/run 2>/dev/null; echo tried",
 		token, fix->state_dir);
 	attempt(script);
@@ -325,7 +349,10 @@ a_fork_bomb_stays_inside(void **state)
 	NEED_RUNTIME();
 	run_in("one", "b() { b | b & }; b 2>/dev/null; sleep 1; echo tried", 8000, &r);
 	sb_host_tool_result_clear(&r);
-	/* The host can still start processes, and so can the other session; the bombed one recovers. */
+	/*
+	 * The host can still start processes, and so can the other session; the bombed one
+	 * recovers.
+	 */
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
@@ -353,7 +380,10 @@ a_memory_bomb_stays_inside(void **state)
 
 	(void)state;
 	NEED_RUNTIME();
-	run_in("one", "head -c 1200000000 /dev/zero | tail -n 1 | wc -c; test ${PIPESTATUS[1]} = 0 && echo escaped", 60000, &r);
+	run_in("one",
+		"head -c 1200000000 /dev/zero | tail -n 1 | wc -c; test ${PIPESTATUS[1]} = 0 && "
+		"echo escaped",
+		60000, &r);
 	assert_null(strstr(r.text, "escaped"));
 	assert_true(r.is_error || r.oom);
 	sb_host_tool_result_clear(&r);
@@ -370,8 +400,11 @@ the_disk_is_not_filled_beyond_the_limit(void **state)
 
 	(void)state;
 	NEED_RUNTIME();
-	run_in("one", "for d in /tmp /run /dev/shm $HOME; do head -c 40000000 /dev/zero >$d/fill 2>/dev/null && echo escaped; rm -f $d/fill; done; "
-		      "for d in / /usr /etc /proc /.sb; do touch $d/fill 2>/dev/null && echo escaped; done; echo tried",
+	run_in("one",
+		"for d in /tmp /run /dev/shm $HOME; do head -c 40000000 /dev/zero >$d/fill "
+		"2>/dev/null && echo escaped; rm -f $d/fill; done; "
+		"for d in / /usr /etc /proc /.sb; do touch $d/fill 2>/dev/null && echo escaped; "
+		"done; echo tried",
 		60000, &r);
 	assert_non_null(strstr(r.text, "tried"));
 	assert_null(strstr(r.text, "escaped"));
@@ -387,9 +420,11 @@ new_namespaces_are_refused(void **state)
 {
 	(void)state;
 	NEED_RUNTIME();
-	attempt("unshare -Urm sh -c 'mount -t tmpfs x /usr 2>/dev/null && echo escaped-inside >/dev/null; ls /proc/1/root" SECRET "' 2>/dev/null\n"
+	attempt("unshare -Urm sh -c 'mount -t tmpfs x /usr 2>/dev/null && echo escaped-inside "
+		">/dev/null; ls /proc/1/root" SECRET "' 2>/dev/null\n"
 		"nsenter -t 1 -a cat /etc/shadow 2>/dev/null && echo escaped\n"
-		"cat /etc/shadow 2>/dev/null && echo escaped; ls /sys/fs/cgroup/memory 2>/dev/null && echo escaped; echo tried");
+		"cat /etc/shadow 2>/dev/null && echo escaped; ls /sys/fs/cgroup/memory 2>/dev/null "
+		"&& echo escaped; echo tried");
 }
 
 int

@@ -7,7 +7,10 @@
 
 #include "tests/lib/hostfix.h"
 
-/* A workspace's quota against what fills it from inside. Only ZFS has one: run by tests/e2e/host-zfs.sh. */
+/*
+ * A workspace's quota against what fills it from inside. Only ZFS has one: run by
+ * tests/e2e/host-zfs.sh.
+ */
 #define QUOTA (INT64_C(16) << 20)
 
 static int
@@ -48,13 +51,20 @@ fill(void **state, const char *runtime)
 		assert_int_equal(s.quota, QUOTA);
 		sb_host_session_clear(&s);
 	}
-	assert_int_not_equal(hostfix_bash(f, "full", "dd if=/dev/urandom of=big bs=65536 count=1000 conv=fsync 2>&1", out, sizeof out), 0);
+	assert_int_not_equal(
+		hostfix_bash(f, "full",
+			"dd if=/dev/urandom of=big bs=65536 count=1000 conv=fsync 2>&1", out,
+			sizeof out),
+		0);
 	if (!strstr(out, "quota") && !strstr(out, "No space"))
 		fail_msg("the disk was not full: %s", out);
 	assert_int_equal(stat(hostfix_path(f, "full", "big"), &st), 0);
 	assert_true(st.st_size <= QUOTA);
 	/* Nobody else meets it. */
-	assert_int_equal(hostfix_bash(f, "other", "dd if=/dev/urandom of=some bs=65536 count=64 conv=fsync 2>&1", out, sizeof out), 0);
+	assert_int_equal(hostfix_bash(f, "other",
+				 "dd if=/dev/urandom of=some bs=65536 count=64 conv=fsync 2>&1",
+				 out, sizeof out),
+		0);
 }
 
 static void

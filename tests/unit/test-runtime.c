@@ -15,7 +15,10 @@
 
 #include "tests/lib/hostfix.h"
 
-/* Compiled once a runtime, see runtime.mk. What a sandbox must do; what it must not let out is in test-runtime-escape.c. */
+/*
+ * Compiled once a runtime, see runtime.mk. What a sandbox must do; what it must not let out is in
+ * test-runtime-escape.c.
+ */
 #ifndef TEST_RUNTIME
 #define TEST_RUNTIME "none"
 #endif
@@ -81,7 +84,8 @@ launch(struct hostfix *f, const char *session, const char *cmd)
 	l.binary = "/bin/sh";
 	l.args = args;
 	assert_ok(sb_host_process_launch(f->h, &l, NULL, &p, &f->err), &f->err);
-	sb_host_process_clear(&(struct sb_host_process){ .binary = p.binary, .address = p.address });
+	sb_host_process_clear(
+		&(struct sb_host_process){ .binary = p.binary, .address = p.address });
 	p.binary = p.address = NULL;
 	return p;
 }
@@ -110,11 +114,19 @@ commands_share_one_sandbox(void **state)
 
 	NEED_RUNTIME(f);
 	new_session(f, "one");
-	assert_int_equal(hostfix_bash(f, "one", "cat hello; echo here >/tmp/note-$$; echo $$ >>/tmp/notes; pwd; echo made >made", out, sizeof out), 0);
+	assert_int_equal(hostfix_bash(f, "one",
+				 "cat hello; echo here >/tmp/note-$$; echo $$ >>/tmp/notes; pwd; "
+				 "echo made >made",
+				 out, sizeof out),
+		0);
 	assert_non_null(strstr(out, "hello\n"));
 	if (isolates(f)) {
 		assert_non_null(strstr(out, "/workspace\n"));
-		assert_int_equal(hostfix_bash(f, "one", "cat /tmp/note-*; test $HOME = /home/sandbox && touch $HOME/x", out, sizeof out), 0);
+		assert_int_equal(
+			hostfix_bash(f, "one",
+				"cat /tmp/note-*; test $HOME = /home/sandbox && touch $HOME/x", out,
+				sizeof out),
+			0);
 		assert_non_null(strstr(out, "here\n"));
 		assert_int_not_equal(access("/tmp/notes", F_OK), 0);
 	}
@@ -130,8 +142,10 @@ what_a_tool_leaves_is_ended(void **state)
 
 	NEED_RUNTIME(f);
 	new_session(f, "one");
-	assert_int_equal(hostfix_bash(f, "one", "(trap '' TERM HUP; while :; do echo x >>grows; sleep 0.02; done) >/dev/null 2>&1 </dev/null & "
-				       "while [ ! -s grows ]; do sleep 0.01; done",
+	assert_int_equal(hostfix_bash(f, "one",
+				 "(trap '' TERM HUP; while :; do echo x >>grows; sleep 0.02; done) "
+				 ">/dev/null 2>&1 </dev/null & "
+				 "while [ ! -s grows ]; do sleep 0.01; done",
 				 NULL, 0),
 		0);
 	before = size_of(f, "grows");
@@ -186,7 +200,8 @@ the_sandbox_is_found_after_a_restart(void **state)
 	assert_non_null(strstr(out, "kept\n"));
 	for (int i = 0; i < 1000; i++) {
 		assert_ok(sb_host_process_get(f->h, "one", p.id, &q, &f->err), &f->err);
-		sb_host_process_clear(&(struct sb_host_process){ .binary = q.binary, .address = q.address });
+		sb_host_process_clear(
+			&(struct sb_host_process){ .binary = q.binary, .address = q.address });
 		if (q.status == SB_HOST_PROC_EXITED)
 			break;
 		(void)usleep(10000);
@@ -205,7 +220,9 @@ processes_with(const char *text)
 	while (d && (e = readdir(d))) {
 		static const char *const files[] = { "cmdline", "environ" };
 
-		for (int i = 0; i < 2 && e->d_name[0] >= '1' && e->d_name[0] <= '9' && strtol(e->d_name, NULL, 10) != getpid(); i++) {
+		for (int i = 0; i < 2 && e->d_name[0] >= '1' && e->d_name[0] <= '9' &&
+			strtol(e->d_name, NULL, 10) != getpid();
+			i++) {
 			char path[300], buf[16384];
 			int fd;
 			ssize_t got;
@@ -262,7 +279,8 @@ orphans_are_collected(void **state)
 	assert_int_equal(hostfix_bash(f, "one", "true", NULL, 0), 0);
 	sb_host_close(f->h);
 	for (int i = 0; i < 3; i++) {
-		(void)snprintf(path, sizeof path, "%s/host.db%s", f->state_dir, ((const char *[]){ "", "-wal", "-shm" })[i]);
+		(void)snprintf(path, sizeof path, "%s/host.db%s", f->state_dir,
+			((const char *[]){ "", "-wal", "-shm" })[i]);
 		(void)unlink(path);
 	}
 	f->o.orphans = SB_HOST_ORPHANS_REPORT;
@@ -282,7 +300,9 @@ connect_to(const char *address)
 	return fd;
 }
 
-/* Two sessions use the same port; each is reached at its own address, and neither sees the other's. */
+/*
+ * Two sessions use the same port; each is reached at its own address, and neither sees the other's.
+ */
 static void
 ports_are_the_sessions_own(void **state)
 {
@@ -335,7 +355,8 @@ ports_are_the_sessions_own(void **state)
 		sb_host_process_clear(&p[i]);
 	}
 	new_session(f, "three");
-	assert_int_not_equal(hostfix_bash(f, "three", "exec 3<>/dev/tcp/127.0.0.1/7777", out, sizeof out), 0);
+	assert_int_not_equal(
+		hostfix_bash(f, "three", "exec 3<>/dev/tcp/127.0.0.1/7777", out, sizeof out), 0);
 }
 
 static void
@@ -349,7 +370,8 @@ limits_end_the_greedy(void **state)
 	new_session(f, "one");
 	q.session = "one";
 	q.tool = "bash";
-	q.params = "{\"cmd\":\"head -c 600000000 /dev/zero | tail -n 1 | wc -c; exit ${PIPESTATUS[1]}\"}";
+	q.params = "{\"cmd\":\"head -c 600000000 /dev/zero | tail -n 1 | wc -c; exit "
+		   "${PIPESTATUS[1]}\"}";
 	q.res.mem_mb = 200;
 	assert_ok(sb_host_tool_execute(f->h, &q, NULL, &r, &f->err), &f->err);
 	assert_true(r.is_error);
@@ -384,14 +406,18 @@ capabilities_tell_the_truth(void **state)
 		sb_host_session_clear(&s);
 		o.id = "loud";
 		o.network = SB_HOST_NET_HOST;
-		assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_DENIED, &f->err);
+		assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_DENIED,
+			&f->err);
 		o.network = SB_HOST_NET_SANDBOX;
-		assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_UNSUPPORTED, &f->err);
+		assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_UNSUPPORTED,
+			&f->err);
 		o.network = SB_HOST_NET_DEFAULT;
 		o.runtime = SB_HOST_RUNTIME_NONE;
-		assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_DENIED, &f->err);
+		assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_DENIED,
+			&f->err);
 	} else {
-		assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_UNSUPPORTED, &f->err);
+		assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_UNSUPPORTED,
+			&f->err);
 		assert_string_equal(f->err.msg, "network none: runtime none cannot enforce it");
 		o.network = SB_HOST_NET_HOST;
 		assert_ok(sb_host_session_create(f->h, &o, NULL, &s, &f->err), &f->err);
@@ -437,7 +463,8 @@ await_end(struct hostfix *f, const char *process)
 
 	for (int i = 0; i < 1500; i++) {
 		assert_ok(sb_host_process_get(f->h, "one", process, &q, &f->err), &f->err);
-		sb_host_process_clear(&(struct sb_host_process){ .binary = q.binary, .address = q.address });
+		sb_host_process_clear(
+			&(struct sb_host_process){ .binary = q.binary, .address = q.address });
 		if (q.status == SB_HOST_PROC_EXITED)
 			return q;
 		(void)usleep(10000);
@@ -452,7 +479,8 @@ assert_code(struct hostfix *f, const char *process, int code)
 	struct sb_host_process q = await_end(f, process);
 
 	if (!q.has_exit || q.exit_code != code)
-		fail_msg("process %s: exit %d (%s), want %d", process, q.exit_code, q.has_exit ? "known" : "unknown", code);
+		fail_msg("process %s: exit %d (%s), want %d", process, q.exit_code,
+			q.has_exit ? "known" : "unknown", code);
 }
 
 static void
@@ -472,7 +500,9 @@ exit_codes_survive_a_restart(void **state)
 	wait_file(f, "sleeps");
 	(void)snprintf(go, sizeof go, "%s", hostfix_path(f, "one", "go"));
 	(void)snprintf(pid, sizeof pid, "%s", hostfix_path(f, "one", "went"));
-	/* Two end while no host is there, the others under the next one, which is not their parent. */
+	/*
+	 * Two end while no host is there, the others under the next one, which is not their parent.
+	 */
 	sb_host_close(f->h);
 	f->h = NULL;
 	assert_ok(sb_file_replace(AT_FDCWD, go, "", 0, 0644, &f->err), &f->err);
@@ -502,7 +532,8 @@ a_signal_reaches_one_process_only(void **state)
 	NEED_RUNTIME(f);
 	new_session(f, "one");
 	for (int i = 0; i < 10; i++)
-		p[i] = launch(f, "one", i == 9 ? "while :; do echo x >>grows; sleep 0.02; done" : "exec sleep 600");
+		p[i] = launch(f, "one",
+			i == 9 ? "while :; do echo x >>grows; sleep 0.02; done" : "exec sleep 600");
 	wait_file(f, "grows");
 	assert_ok(sb_host_process_kill(f->h, "one", p[0].id, SIGKILL, &f->err), &f->err);
 	assert_code(f, p[0].id, 128 + SIGKILL);
@@ -576,8 +607,10 @@ static void
 an_attached_command_has_its_own_streams(void **state)
 {
 	struct hostfix *f = *state;
-	const char *const argv[] = { "/bin/sh", "-c", "echo here; cat; echo there >&2; exit 5", NULL };
-	const char *const forever[] = { "/bin/sh", "-c", "while :; do echo x >>grows; sleep 0.02; done & cat", NULL };
+	const char *const argv[] = { "/bin/sh", "-c", "echo here; cat; echo there >&2; exit 5",
+		NULL };
+	const char *const forever[] = { "/bin/sh", "-c",
+		"while :; do echo x >>grows; sleep 0.02; done & cat", NULL };
 	struct attached t = { .f = f, .a = SB_HOST_ATTACH_INIT, .call = { .deadline = SB_NEVER } };
 	struct sb_cancel *cancel;
 	char text[100];
@@ -631,7 +664,8 @@ what_worked_is_not_tried_again(void **state)
 		skip_because("only gvisor has platforms to try");
 	(void)snprintf(wrapper, sizeof wrapper, "%s/runsc", f->t.path);
 	(void)snprintf(hang, sizeof hang, "%s/hang", f->t.path);
-	(void)snprintf(text, sizeof text, "#!/bin/sh\n[ \"$5\" != do ] || [ ! -e %s ] || exit 99\nexec runsc \"$@\"\n", hang);
+	(void)snprintf(text, sizeof text,
+		"#!/bin/sh\n[ \"$5\" != do ] || [ ! -e %s ] || exit 99\nexec runsc \"$@\"\n", hang);
 	assert_ok(sb_file_replace(AT_FDCWD, wrapper, text, strlen(text), 0755, &f->err), &f->err);
 	sb_host_close(f->h);
 	f->o.runsc_path = wrapper;
@@ -641,7 +675,8 @@ what_worked_is_not_tried_again(void **state)
 	new_session(f, "one");
 	assert_int_equal(hostfix_bash(f, "one", "true", NULL, 0), 0);
 	/* Another runsc is another matter. */
-	assert_ok(sb_file_replace(AT_FDCWD, wrapper, "#!/bin/sh\nexit 99\n", 18, 0755, &f->err), &f->err);
+	assert_ok(sb_file_replace(AT_FDCWD, wrapper, "#!/bin/sh\nexit 99\n", 18, 0755, &f->err),
+		&f->err);
 	sb_host_close(f->h);
 	f->h = sb_host_open(&f->o, &f->err);
 	assert_null(f->h);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The life of a sandbox, over a provider that writes down what it is asked and fails where it is told to. */
+/*
+ * The life of a sandbox, over a provider that writes down what it is asked and fails where it is
+ * told to.
+ */
 #include "config.h"
 
 #include <pthread.h>
@@ -18,7 +21,7 @@
 #include "tests/lib/tmpdir.h"
 
 /* Each thread has a provider's memory of its own. */
-static _Thread_local char asked[4096];   /* what the provider was asked, in order */
+static _Thread_local char asked[4096];    /* what the provider was asked, in order */
 static _Thread_local const char *fail_at; /* the request that fails */
 static _Thread_local bool exists;         /* the sandbox is there */
 static _Thread_local char last_env[256];
@@ -29,11 +32,14 @@ ask(const char *what, struct sb_error *err)
 {
 	(void)strncat(asked, what, sizeof asked - strlen(asked) - 1);
 	(void)strncat(asked, " ", sizeof asked - strlen(asked) - 1);
-	return fail_at && strcmp(fail_at, what) == 0 ? sb_fail(err, SB_E_CONNECT, "%s: made to fail", what) : 0;
+	return fail_at && strcmp(fail_at, what) == 0 ?
+		sb_fail(err, SB_E_CONNECT, "%s: made to fail", what) :
+		0;
 }
 
 static int
-f_capabilities(struct sb_provider *p, const struct sb_profile *profile, struct sb_capabilities *out, struct sb_error *err)
+f_capabilities(struct sb_provider *p, const struct sb_profile *profile, struct sb_capabilities *out,
+	struct sb_error *err)
 {
 	(void)p, (void)profile, (void)err;
 	out->syncs = true;
@@ -67,11 +73,13 @@ h_free(struct sb_handle *h)
 	free(h);
 }
 
-static const struct sb_handle_ops h_ops = { .version = SB_LAUNCHER_VERSION, .wait = h_wait, .stderr_tail = h_tail, .free = h_free };
+static const struct sb_handle_ops h_ops = {
+	.version = SB_LAUNCHER_VERSION, .wait = h_wait, .stderr_tail = h_tail, .free = h_free
+};
 
 static int
-l_launch(struct sb_launcher *l, const struct sb_launch_spec *spec, const struct sb_call *call, struct sb_handle **out,
-	struct sb_error *err)
+l_launch(struct sb_launcher *l, const struct sb_launch_spec *spec, const struct sb_call *call,
+	struct sb_handle **out, struct sb_error *err)
 {
 	struct f_handle *h = calloc(1, sizeof *h);
 
@@ -84,7 +92,8 @@ l_launch(struct sb_launcher *l, const struct sb_launch_spec *spec, const struct 
 		(void)strncat(last_env, " ", sizeof last_env - strlen(last_env) - 1);
 	}
 	for (size_t i = 0; spec->secret_env && spec->secret_env[i]; i++)
-		(void)strncat(last_env, spec->secret_env[i], sizeof last_env - strlen(last_env) - 1);
+		(void)strncat(last_env, spec->secret_env[i],
+			sizeof last_env - strlen(last_env) - 1);
 	*out = &h->base;
 	return 0;
 }
@@ -102,17 +111,19 @@ t_free(struct sb_tool_host *t)
 }
 
 static int
-f_prepare(struct sb_provider *p, const struct sb_prepare_request *req, const struct sb_call *call, struct sb_prepared *out,
-	struct sb_error *err)
+f_prepare(struct sb_provider *p, const struct sb_prepare_request *req, const struct sb_call *call,
+	struct sb_prepared *out, struct sb_error *err)
 {
 	static const struct sb_launcher_ops l_ops = { SB_LAUNCHER_VERSION, l_launch, l_free };
-	static const struct sb_tool_host_ops t_ops = { .version = SB_TOOLHOST_VERSION, .free = t_free };
+	static const struct sb_tool_host_ops t_ops = { .version = SB_TOOLHOST_VERSION,
+		.free = t_free };
 	int r = ask(req->instance_id ? "attach" : "prepare", err);
 
 	(void)p, (void)call;
 	last_excludes[0] = '\0';
 	for (size_t i = 0; req->excludes && req->excludes[i]; i++) {
-		(void)strncat(last_excludes, req->excludes[i], sizeof last_excludes - strlen(last_excludes) - 1);
+		(void)strncat(last_excludes, req->excludes[i],
+			sizeof last_excludes - strlen(last_excludes) - 1);
 		(void)strncat(last_excludes, " ", sizeof last_excludes - strlen(last_excludes) - 1);
 	}
 	if (r < 0)
@@ -130,8 +141,8 @@ f_prepare(struct sb_provider *p, const struct sb_prepare_request *req, const str
 }
 
 static int
-f_to(struct sb_provider *p, const struct sb_state *s, const struct sb_provider_sync *o, const struct sb_call *call,
-	struct sb_sync_result *out, struct sb_error *err)
+f_to(struct sb_provider *p, const struct sb_state *s, const struct sb_provider_sync *o,
+	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err)
 {
 	char what[32];
 
@@ -141,8 +152,8 @@ f_to(struct sb_provider *p, const struct sb_state *s, const struct sb_provider_s
 }
 
 static int
-f_from(struct sb_provider *p, const struct sb_state *s, const struct sb_provider_sync *o, const struct sb_call *call,
-	struct sb_sync_result *out, struct sb_error *err)
+f_from(struct sb_provider *p, const struct sb_state *s, const struct sb_provider_sync *o,
+	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err)
 {
 	char what[32];
 
@@ -153,7 +164,8 @@ f_from(struct sb_provider *p, const struct sb_state *s, const struct sb_provider
 }
 
 static int
-f_destroy(struct sb_provider *p, const struct sb_state *s, bool discard, const struct sb_call *call, struct sb_error *err)
+f_destroy(struct sb_provider *p, const struct sb_state *s, bool discard, const struct sb_call *call,
+	struct sb_error *err)
 {
 	int r = ask(discard ? "discard" : "destroy", err);
 
@@ -164,8 +176,8 @@ f_destroy(struct sb_provider *p, const struct sb_state *s, bool discard, const s
 }
 
 static int
-f_find(struct sb_provider *p, const struct sb_find_request *req, const struct sb_call *call, struct sb_state *out,
-	struct sb_error *err)
+f_find(struct sb_provider *p, const struct sb_find_request *req, const struct sb_call *call,
+	struct sb_state *out, struct sb_error *err)
 {
 	int r = ask("find", err);
 
@@ -179,9 +191,15 @@ f_find(struct sb_provider *p, const struct sb_find_request *req, const struct sb
 	return r;
 }
 
-static const struct sb_provider_ops f_ops = { .version = SB_PROVIDER_VERSION, .name = "fake", .backend = SB_BACKEND_FLY,
-	.capabilities = f_capabilities, .prepare = f_prepare, .sync_to_runtime = f_to, .sync_from_runtime = f_from,
-	.destroy = f_destroy, .find = f_find };
+static const struct sb_provider_ops f_ops = { .version = SB_PROVIDER_VERSION,
+	.name = "fake",
+	.backend = SB_BACKEND_FLY,
+	.capabilities = f_capabilities,
+	.prepare = f_prepare,
+	.sync_to_runtime = f_to,
+	.sync_from_runtime = f_from,
+	.destroy = f_destroy,
+	.find = f_find };
 
 struct world {
 	struct tmpdir tmp;
@@ -299,8 +317,10 @@ a_good_run_goes_in_order(void **state)
 	assert_ok(stop(sb, &err), &err);
 	assert_string_equal(asked, "prepare to:start from:stop destroy ");
 	life_is(w, "o", SB_LIFE_DESTROYED);
-	assert_non_null(strstr(w->seen, "sandbox.prepare.start sandbox.prepare.complete sandbox.sync.start sandbox.sync.complete "
-					"sandbox.transport.connect sandbox.transport.disconnect "));
+	assert_non_null(strstr(w->seen,
+		"sandbox.prepare.start sandbox.prepare.complete sandbox.sync.start "
+		"sandbox.sync.complete "
+		"sandbox.transport.connect sandbox.transport.disconnect "));
 	assert_ok(stop(sb, &err), &err);
 	assert_string_equal(asked, "prepare to:start from:stop destroy ");
 }
@@ -343,8 +363,8 @@ modes_are_obeyed(void **state)
 }
 
 static void
-count_outcome(const struct sb_state *s, const char *result, const struct sb_sync_result *res, const struct sb_error *err,
-	void *arg)
+count_outcome(const struct sb_state *s, const char *result, const struct sb_sync_result *res,
+	const struct sb_error *err, void *arg)
 {
 	(void)s, (void)res, (void)err;
 	(void)snprintf(arg, 32, "%s", result);
@@ -526,7 +546,8 @@ hook(const struct sb_hook_info *info, struct sb_hook_answer *out, void *arg, str
 	const char *deny = arg;
 
 	(void)err;
-	if (strcmp(deny, info->event) == 0 && !(info->direction && strcmp(deny, "sync.before") == 0 &&
+	if (strcmp(deny, info->event) == 0 &&
+		!(info->direction && strcmp(deny, "sync.before") == 0 &&
 			strcmp(info->direction, "from_runtime") != 0)) {
 		out->deny = true;
 		out->reason = strdup("because");
@@ -590,9 +611,13 @@ static void
 programs_as_hooks(void **state)
 {
 	struct world *w = *state;
-	char *ok[] = { strdup("sh"), strdup("-c"), strdup("grep -q '\"event\":\"prepare\"' && echo '{\"env\": {\"X\": \"y\"}, \"exclude\": [\"a\"]}'"), NULL };
+	char *ok[] = { strdup("sh"), strdup("-c"),
+		strdup("grep -q '\"event\":\"prepare\"' && echo '{\"env\": {\"X\": \"y\"}, "
+		       "\"exclude\": [\"a\"]}'"),
+		NULL };
 	char *bad[] = { strdup("sh"), strdup("-c"), strdup("echo not today >&2; exit 3"), NULL };
-	struct sb_profile_hook hooks[] = { { strdup("prepare"), ok, 0 }, { strdup("ready"), bad, 0 } };
+	struct sb_profile_hook hooks[] = { { strdup("prepare"), ok, 0 },
+		{ strdup("ready"), bad, 0 } };
 	struct sb_sandbox *sb = NULL;
 	struct sb_error err = { 0 };
 
@@ -693,7 +718,8 @@ bad_requests_are_named(void **state)
 	assert_string_equal(asked, "");
 	w->profile.backend = SB_BACKEND_E2B;
 	o.local_root = w->tmp.path;
-	assert_fails(sb_sandbox_start(w->k, &o, NULL, &sb, NULL, &err), SB_E_PROVIDER_MISSING, &err);
+	assert_fails(sb_sandbox_start(w->k, &o, NULL, &sb, NULL, &err), SB_E_PROVIDER_MISSING,
+		&err);
 	assert_fails(sb_sandbox_open(w->k, "zz", &sb, &err), SB_E_SANDBOX_NOT_FOUND, &err);
 	w->profile.backend = SB_BACKEND_FLY;
 	assert_ok(sb_texts_add(&w->profile.options, "colour=red", &err), &err);
@@ -728,7 +754,9 @@ live(void *arg)
 			r = stop(sb, &err);
 		if (r < 0)
 			(void)snprintf(x->wrong, sizeof x->wrong, "%.200s", err.msg);
-		else if (strcmp(asked, x->number % 2 ? "prepare to:start from:crash destroy " : "prepare to:start from:stop destroy ") != 0)
+		else if (strcmp(asked,
+				 x->number % 2 ? "prepare to:start from:crash destroy " :
+						 "prepare to:start from:stop destroy ") != 0)
 			(void)snprintf(x->wrong, sizeof x->wrong, "%.200s", asked);
 		sb_sandbox_free(sb);
 	}

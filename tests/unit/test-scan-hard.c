@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Scans where something is in the way: depth, limits, permissions, mounts, and others who change the tree meanwhile. */
+/*
+ * Scans where something is in the way: depth, limits, permissions, mounts, and others who change
+ * the tree meanwhile.
+ */
 #include "config.h"
 
 #include "tests/lib/unit.h"
@@ -24,7 +27,10 @@
 
 static const struct sb_scan_opts plain = SB_SCAN_OPTS_INIT;
 
-/* Runs `fn` in a child; its return value is the exit status, which must be 0 (77: not possible here). */
+/*
+ * Runs `fn` in a child; its return value is the exit status, which must be 0 (77: not possible
+ * here).
+ */
 static void
 in_child(int (*fn)(struct tmpdir *t), struct tmpdir *t)
 {
@@ -235,7 +241,9 @@ the_unreadable_is_reported(void **state)
 	assert_int_equal(fchmodat(t->fd, "noenter", 0700, 0), 0);
 }
 
-/* Makes statx and openat2 fail with `sys` from now on, as older kernels and container filters do. */
+/*
+ * Makes statx and openat2 fail with `sys` from now on, as older kernels and container filters do.
+ */
 static int
 deny_new_calls(int sys)
 {
@@ -248,7 +256,8 @@ deny_new_calls(int sys)
 	};
 	struct sock_fprog prog = { .len = sizeof code / sizeof *code, .filter = code };
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) < 0)
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) < 0)
 		return -1;
 	return 0;
 }
@@ -328,7 +337,8 @@ scan_over_mounts(struct tmpdir *t)
 	o.cross_mounts = true;
 	CHECK(sb_scan_run(AT_FDCWD, &o, &s, &err) == 0);
 	CHECK(s.n_skipped == 0);
-	CHECK(sb_manifest_find(s.manifest, "tmp/inside") && sb_manifest_find(s.manifest, "bound/f"));
+	CHECK(sb_manifest_find(s.manifest, "tmp/inside") &&
+		sb_manifest_find(s.manifest, "bound/f"));
 	sb_scan_free(&s);
 	return 0;
 }
@@ -388,7 +398,8 @@ write_a_bit(struct tmpdir *t, uint64_t round)
 
 	(void)!pwrite(f, &round, sizeof round, (off_t)(round * 4093 % (8 << 20)));
 	/* Times are kept in ticks; this makes each write differ. */
-	(void)futimens(f, (struct timespec[2]){ { .tv_nsec = UTIME_OMIT }, { .tv_sec = (time_t)round } });
+	(void)futimens(f,
+		(struct timespec[2]){ { .tv_nsec = UTIME_OMIT }, { .tv_sec = (time_t)round } });
 	(void)close(f);
 }
 

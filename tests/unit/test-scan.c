@@ -20,7 +20,8 @@ entries_are_as_the_file_system_has_them(void **state)
 {
 	struct tmpdir *t = *state;
 	sb_auto(sb_scan) struct sb_scan s = { 0 };
-	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = -5, .tv_nsec = 123456789 } };
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
+		{ .tv_sec = -5, .tv_nsec = 123456789 } };
 	struct stat st;
 	char name[256];
 
@@ -85,7 +86,8 @@ static void
 every_length_is_hashed_right(void **state)
 {
 	struct tmpdir *t = *state;
-	static const size_t sizes[] = { 1, 4095, 4096, 262143, 262144, 262145, 524288, 1000003, 3145728 };
+	static const size_t sizes[] = { 1, 4095, 4096, 262143, 262144, 262145, 524288, 1000003,
+		3145728 };
 	sb_auto(sb_scan) struct sb_scan s = { 0 };
 	sb_autofree uint8_t *data = malloc(3145728);
 	char name[32];
@@ -108,7 +110,8 @@ every_length_is_hashed_right(void **state)
 		(void)snprintf(name, sizeof name, "f%zu", sizes[i]);
 		assert_memory_equal(entry_of(&s, name)->digest.b, d.b, 16);
 	}
-	assert_int_equal(s.hashed_bytes, 1 + 4095 + 4096 + 262143 + 262144 + 262145 + 524288 + 1000003 + 3145728);
+	assert_int_equal(s.hashed_bytes,
+		1 + 4095 + 4096 + 262143 + 262144 + 262145 + 524288 + 1000003 + 3145728);
 }
 
 static void
@@ -121,7 +124,8 @@ specials_are_counted(void **state)
 	char name[32];
 
 	make_file(t->fd, "f", "x");
-	assert_true((size_t)snprintf(sa.sun_path, sizeof sa.sun_path, "%s/sock", t->path) < sizeof sa.sun_path);
+	assert_true((size_t)snprintf(sa.sun_path, sizeof sa.sun_path, "%s/sock", t->path) <
+		sizeof sa.sun_path);
 	assert_int_equal(bind(sock, (struct sockaddr *)&sa, sizeof sa), 0);
 	(void)close(sock);
 	make_dir(t->fd, "d");
@@ -194,7 +198,8 @@ racy_and_foreign_cache_entries_are_not_trusted(void **state)
 	sb_auto(sb_scan) struct sb_scan a = { 0 }, b = { 0 }, d = { 0 };
 	struct sb_scan_opts o = SB_SCAN_OPTS_INIT;
 	struct sb_digest wrong = sb_digest_of("wrong", 5);
-	static const char *const names[] = { "ctime", "ino", "mode", "mtime", "racy", "size", "taken", "type", "unhashed" };
+	static const char *const names[] = { "ctime", "ino", "mode", "mtime", "racy", "size",
+		"taken", "type", "unhashed" };
 
 	for (size_t i = 0; i < 9; i++)
 		make_file(t->fd, names[i], names[i]);
@@ -260,7 +265,8 @@ a_time_in_the_future_is_not_racy_for_ever(void **state)
 	struct tmpdir *t = *state;
 	sb_auto(sb_scan) struct sb_scan a = { 0 }, b = { 0 };
 	struct sb_scan_opts o = SB_SCAN_OPTS_INIT;
-	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = 4000000000, .tv_nsec = 1 } };
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
+		{ .tv_sec = 4000000000, .tv_nsec = 1 } };
 
 	make_file(t->fd, "f", "x");
 	assert_int_equal(utimensat(t->fd, "f", times, 0), 0);
@@ -276,7 +282,8 @@ a_time_in_the_past_does_not_hide_a_change(void **state)
 {
 	struct tmpdir *t = *state;
 	sb_auto(sb_scan) struct sb_scan a = { 0 };
-	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = 1000000000, .tv_nsec = 1 } };
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
+		{ .tv_sec = 1000000000, .tv_nsec = 1 } };
 
 	make_file(t->fd, "f", "x");
 	assert_int_equal(utimensat(t->fd, "f", times, 0), 0);
@@ -497,8 +504,10 @@ compare_tree(const struct sb_scan *s, int fd, const char *path)
 		assert_int_equal(e->ctime, st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec);
 		assert_int_equal(e->ino, st.st_ino);
 		assert_int_equal(e->mode, st.st_mode & 07777);
-		assert_int_equal(e->type, S_ISDIR(st.st_mode) ? SB_ENTRY_DIR :
-					  S_ISREG(st.st_mode) ? SB_ENTRY_FILE : SB_ENTRY_LINK);
+		assert_int_equal(e->type,
+			S_ISDIR(st.st_mode)         ? SB_ENTRY_DIR :
+				S_ISREG(st.st_mode) ? SB_ENTRY_FILE :
+						      SB_ENTRY_LINK);
 		if (S_ISDIR(st.st_mode))
 			n += compare_tree(s, fd, child);
 		else

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The three-way rules on real trees, through the real engine with a real agent; and undo of each sync. */
+/*
+ * The three-way rules on real trees, through the real engine with a real agent; and undo of each
+ * sync.
+ */
 #include "config.h"
 
 #include "tests/lib/unit.h"
@@ -89,8 +92,11 @@ read_one(const char *path, const struct stat *st, int kind, struct FTW *at)
 		return 0;
 	reading->n++;
 	(void)snprintf(r->path, sizeof r->path, "%s", path + reading_root + 1);
-	r->n = (struct model_node){ .type = S_ISDIR(st->st_mode) ? MODEL_DIR : S_ISLNK(st->st_mode) ? MODEL_LINK : MODEL_FILE,
-		.mode = st->st_mode & 07777, .mtime = (uint32_t)(st->st_mtime - EPOCH) };
+	r->n = (struct model_node){ .type = S_ISDIR(st->st_mode) ? MODEL_DIR :
+			S_ISLNK(st->st_mode)                     ? MODEL_LINK :
+								   MODEL_FILE,
+		.mode = st->st_mode & 07777,
+		.mtime = (uint32_t)(st->st_mtime - EPOCH) };
 	if (S_ISLNK(st->st_mode)) {
 		assert_true(readlink(path, text, sizeof text - 1) > 0);
 	} else if (S_ISREG(st->st_mode)) {
@@ -153,7 +159,8 @@ undo_now(struct bed *b, uint64_t seed)
 	int r = sb_session_undo(&b->s, &b->o, &res, &err);
 
 	if (r < 0 || res.errors.n || res.conflicts.n)
-		fail_msg("seed %llu: undo: %s, %zu errors, %zu conflicts", (unsigned long long)seed, err.msg, res.errors.n, res.conflicts.n);
+		fail_msg("seed %llu: undo: %s, %zu errors, %zu conflicts", (unsigned long long)seed,
+			err.msg, res.errors.n, res.conflicts.n);
 	sb_sync_result_free(&res);
 }
 
@@ -168,7 +175,8 @@ same(const struct model_list *a, const struct model_list *b)
 static void
 one_round(struct bed *b, uint64_t seed)
 {
-	static const enum sb_session_reason reasons[] = { 0, SB_REASON_PUSH, SB_REASON_CRASH, SB_REASON_TURN };
+	static const enum sb_session_reason reasons[] = { 0, SB_REASON_PUSH, SB_REASON_CRASH,
+		SB_REASON_TURN };
 	struct model_tree t[3];
 	struct model_list l[3];
 	struct model_result want;

@@ -16,8 +16,11 @@
 
 #include "tests/lib/tmpdir.h"
 
-static const char body[] = "name old\nstate unsynced\nidentity 000102030405060708090a0b0c0d0e0f\ncreated 1000\nlast_sync 2000\n"
-	"owner 0 0\nfailures 3\nnext_try 0\npair 101112131415161718191a1b1c1d1e1f\nlocal /no\\x20where\nremote box:proj\nport 22\n";
+static const char body[] =
+	"name old\nstate unsynced\nidentity 000102030405060708090a0b0c0d0e0f\ncreated "
+	"1000\nlast_sync 2000\n"
+	"owner 0 0\nfailures 3\nnext_try 0\npair 101112131415161718191a1b1c1d1e1f\nlocal "
+	"/no\\x20where\nremote box:proj\nport 22\n";
 
 /* A session's file with a good sum. */
 static void
@@ -57,11 +60,15 @@ a_session_of_version_1_is_upgraded(void **state)
 	sb_auto(sb_buf) struct sb_buf b = { 0 }, row = { 0 };
 
 	make_session(t, "old", "sbsync-session 1", body);
-	/* The list of conflicts of that version: four fields a row. The second version is gone since. */
+	/*
+	 * The list of conflicts of that version: four fields a row. The second version is gone
+	 * since.
+	 */
 	sb_buf_init(&row, 4096);
 	sb_buf_addf(&row, "1234%c%s%cfile%cfile.saved%c", 0, t->path, 0, 0, 0);
 	sb_buf_addf(&row, "1235%c%s%cgone%cgone.saved%c", 0, t->path, 0, 0, 0);
-	assert_ok(sb_file_replace(t->fd, "sessions/old/conflicts", row.data, row.len, 0600, &err), &err);
+	assert_ok(sb_file_replace(t->fd, "sessions/old/conflicts", row.data, row.len, 0600, &err),
+		&err);
 	tmpdir_file(t, "file.saved", "12345");
 
 	assert_ok(sb_session_load(t->path, "old", NULL, &s, &err), &err);
@@ -116,7 +123,8 @@ a_session_of_a_newer_version_is_refused_and_kept(void **state)
 static void
 damage_is_noticed(void **state)
 {
-	static const char *const bad[] = { "", "\n", "sum ", "sbsync-session", "sbsync-session 0\nsum 00\n", "sbsync-session -1\n",
+	static const char *const bad[] = { "", "\n", "sum ", "sbsync-session",
+		"sbsync-session 0\nsum 00\n", "sbsync-session -1\n",
 		"sbsync-session 2\nname d\nsum 00112233445566778899aabbccddeeff\n" };
 	struct tmpdir *t = *state;
 	struct sb_error err = { 0 };
@@ -173,10 +181,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_session_of_version_1_is_upgraded, tmpdir_setup, tmpdir_teardown),
-		cmocka_unit_test_setup_teardown(a_session_of_a_newer_version_is_refused_and_kept, tmpdir_setup, tmpdir_teardown),
+		cmocka_unit_test_setup_teardown(a_session_of_version_1_is_upgraded, tmpdir_setup,
+			tmpdir_teardown),
+		cmocka_unit_test_setup_teardown(a_session_of_a_newer_version_is_refused_and_kept,
+			tmpdir_setup, tmpdir_teardown),
 		cmocka_unit_test_setup_teardown(damage_is_noticed, tmpdir_setup, tmpdir_teardown),
-		cmocka_unit_test_setup_teardown(rules_and_owner_survive_saving, tmpdir_setup, tmpdir_teardown),
+		cmocka_unit_test_setup_teardown(rules_and_owner_survive_saving, tmpdir_setup,
+			tmpdir_teardown),
 	};
 
 	return cmocka_run_group_tests_name("session-store", tests, NULL, NULL);

@@ -19,7 +19,10 @@
 /* Long enough for a loaded machine; only reached when something is broken. */
 #define PATIENCE_MS 60000
 
-/* The test program itself, as a child that reports on itself; see child_mode. Scripts find it in $SB_SELF. */
+/*
+ * The test program itself, as a child that reports on itself; see child_mode. Scripts find it in
+ * $SB_SELF.
+ */
 static char self[4096];
 #define SELF_DOES "\"$SB_SELF\" --child "
 
@@ -84,7 +87,8 @@ forbid_new_calls(void)
 	};
 	struct sock_fprog prog = { .len = sizeof code / sizeof code[0], .filter = code };
 
-	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+		!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
 }
 
 static int
@@ -100,7 +104,8 @@ run_on_an_old_kernel(void)
 		return 1;
 	if (RUN(NULL, self, "--child", "fds") || strcmp((char *)out.data, "0 1 2 \n"))
 		return 2;
-	if (sb_spawn((const char *const[]){ self, "--child", "pause", NULL }, NULL, &c, &err) < 0 || c.pidfd != -1)
+	if (sb_spawn((const char *const[]){ self, "--child", "pause", NULL }, NULL, &c, &err) < 0 ||
+		c.pidfd != -1)
 		return 3;
 	if (sb_child_wait(&c, NULL, sb_deadline_in(30), &err) != SB_E_TIMEOUT)
 		return 4;
@@ -165,7 +170,8 @@ nothing_is_left_open_here(void **state)
 	for (int i = 0; i < 20; i++) {
 		assert_int_equal(RUN(NULL, "/bin/sh", "-c", "exit 1"), 1);
 		assert_fails(RUN(NULL, "/no/such"), SB_E_NOTFOUND, &err);
-		assert_ok(sb_spawn((const char *const[]){ "/bin/true", NULL }, NULL, &c, &err), &err);
+		assert_ok(sb_spawn((const char *const[]){ "/bin/true", NULL }, NULL, &c, &err),
+			&err);
 		assert_ok(sb_child_wait(&c, NULL, SB_NEVER, &err), &err);
 		sb_child_stop(&c, 0);
 	}
@@ -186,9 +192,12 @@ works_with_closed_standard_descriptors(void **state)
 		if (RUN(NULL, self, "--child", "fds") != 0 || strcmp((char *)out.data, "0 1 2 \n"))
 			_exit(1);
 		_exit(sb_run((const char *const[]){ self, "--child", "outerr", NULL },
-			&(struct sb_spawn_opts){ .size = sizeof(struct sb_spawn_opts),
-				.io = { SB_SPAWN_INHERIT, SB_SPAWN_INHERIT, SB_SPAWN_INHERIT } },
-			NULL, 0, NULL, NULL, NULL, SB_NEVER, NULL) ? 2 : 0);
+			      &(struct sb_spawn_opts){ .size = sizeof(struct sb_spawn_opts),
+				      .io = { SB_SPAWN_INHERIT, SB_SPAWN_INHERIT,
+					      SB_SPAWN_INHERIT } },
+			      NULL, 0, NULL, NULL, NULL, SB_NEVER, NULL) ?
+				2 :
+				0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
@@ -210,19 +219,24 @@ descriptors_can_be_given(void **state)
 		save[i] = fcntl(i, F_DUPFD_CLOEXEC, 10);
 		assert_true(fd[i] >= 0 && save[i] >= 0);
 	}
-	/* Our 1 is the file "err" and our 2 is "out": the child gets them crossed, through each other. */
+	/*
+	 * Our 1 is the file "err" and our 2 is "out": the child gets them crossed, through each
+	 * other.
+	 */
 	assert_int_equal(dup2(fd[2], 1), 1);
 	assert_int_equal(dup2(fd[1], 2), 2);
 	o.io[0] = o.io[1] = o.io[2] = SB_SPAWN_FD;
 	o.fds[0] = fd[0];
 	o.fds[1] = 2;
 	o.fds[2] = 1;
-	assert_int_equal(sb_run((const char *const[]){ self, "--child", "outerr", NULL }, &o, NULL, 0, NULL, NULL,
-		NULL, SB_NEVER, &err), 0);
+	assert_int_equal(sb_run((const char *const[]){ self, "--child", "outerr", NULL }, &o, NULL,
+				 0, NULL, NULL, NULL, SB_NEVER, &err),
+		0);
 	/* As they are. */
 	o.io[1] = o.io[2] = SB_SPAWN_INHERIT;
-	assert_int_equal(sb_run((const char *const[]){ self, "--child", "outerr", NULL }, &o, NULL, 0, NULL, NULL,
-		NULL, SB_NEVER, &err), 0);
+	assert_int_equal(sb_run((const char *const[]){ self, "--child", "outerr", NULL }, &o, NULL,
+				 0, NULL, NULL, NULL, SB_NEVER, &err),
+		0);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(dup2(save[i], i), i);
 		(void)close(save[i]);
@@ -258,15 +272,18 @@ failures_to_start_say_why(void **state)
 	assert_int_equal(err.sys, ENOEXEC);
 	o.cwd = "/no/such/place";
 	assert_fails(RUN(&o, "/bin/true"), SB_E_NOTFOUND, &err);
-	assert_string_equal(err.msg, "start /bin/true in /no/such/place: No such file or directory");
+	assert_string_equal(err.msg,
+		"start /bin/true in /no/such/place: No such file or directory");
 	o.cwd = NULL;
 	o.io[2] = SB_SPAWN_FD;
 	o.fds[2] = 1000;
-	assert_fails(sb_run((const char *const[]){ "/bin/true", NULL }, &o, NULL, 0, NULL, NULL, NULL, SB_NEVER, &err),
+	assert_fails(sb_run((const char *const[]){ "/bin/true", NULL }, &o, NULL, 0, NULL, NULL,
+			     NULL, SB_NEVER, &err),
 		SB_E_SYS, &err);
 	assert_string_equal(err.msg, "start /bin/true: set up descriptors: Bad file descriptor");
-	assert_int_equal(sb_run((const char *const[]){ "/no/such", NULL }, NULL, NULL, 0, NULL, NULL, NULL, SB_NEVER,
-		NULL), SB_E_NOTFOUND);
+	assert_int_equal(sb_run((const char *const[]){ "/no/such", NULL }, NULL, NULL, 0, NULL,
+				 NULL, NULL, SB_NEVER, NULL),
+		SB_E_NOTFOUND);
 }
 
 static void
@@ -283,7 +300,8 @@ path_is_searched_when_asked(void **state)
 	tmpdir_file(t, "a/prog", "#!/bin/sh\necho a\n");
 	tmpdir_file(t, "b/prog", "#!/bin/sh\necho b\n");
 	assert_int_equal(fchmodat(t->fd, "b/prog", 0755, 0), 0);
-	(void)snprintf(path, sizeof path, "relative::/no/such:/dev/null:%s/a:%s/b", t->path, t->path);
+	(void)snprintf(path, sizeof path, "relative::/no/such:/dev/null:%s/a:%s/b", t->path,
+		t->path);
 	assert_int_equal(setenv("PATH", path, 1), 0);
 	/* The first one may not be executed; the second is taken. */
 	assert_int_equal(RUN(&o, "prog"), 0);
@@ -392,7 +410,8 @@ limits_are_set(void **state)
 	/* One that wants too much memory does not get it. */
 	o.max_memory = 64 << 20;
 	o.max_cpu_s = 0;
-	assert_int_not_equal(RUN(&o, "/bin/sh", "-c", "head -c 200000000 /dev/zero | tail -n 1"), 0);
+	assert_int_not_equal(RUN(&o, "/bin/sh", "-c", "head -c 200000000 /dev/zero | tail -n 1"),
+		0);
 }
 
 static void
@@ -429,7 +448,8 @@ start_ready(const char *script)
 static void
 stop_asks_first_and_kills_then(void **state)
 {
-	struct sb_child c = start_ready("trap 'exit 7' TERM; echo; while :; do " SELF_DOES "nap; done");
+	struct sb_child c =
+		start_ready("trap 'exit 7' TERM; echo; while :; do " SELF_DOES "nap; done");
 
 	(void)state;
 	sb_child_stop(&c, PATIENCE_MS);
@@ -506,7 +526,8 @@ child_can_die_with_its_parent(void **state)
 		o.die_with_parent = true;
 		o.io[1] = SB_SPAWN_FD;
 		o.fds[1] = p[1];
-		if (sb_spawn((const char *const[]){ self, "--child", "pause", NULL }, &o, &child, NULL) < 0)
+		if (sb_spawn((const char *const[]){ self, "--child", "pause", NULL }, &o, &child,
+			    NULL) < 0)
 			_exit(1);
 		for (;;)
 			(void)pause();

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-/* Ways to log in other than keys, against servers with an account of their own: tokens, passwords, questions. */
+/*
+ * Ways to log in other than keys, against servers with an account of their own: tokens, passwords,
+ * questions.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,7 +105,8 @@ token_opens(const char *verb, const char *const *lines)
 static void
 token_as_user_name(void **state)
 {
-	static const char *const lines[] = { "PermitEmptyPasswords yes", "PasswordAuthentication yes", NULL };
+	static const char *const lines[] = { "PermitEmptyPasswords yes",
+		"PasswordAuthentication yes", NULL };
 
 	(void)state;
 	token_opens("start", lines);
@@ -128,7 +132,8 @@ token_is_refused_where_it_is_none(void **state)
 	(void)state;
 	start(&s, "start", NULL, NULL);
 	test_sshd_opts(&s, &o);
-	(void)snprintf(token, sizeof token, "%s", "tk-0123456789012345678901234567890123456789-secret");
+	(void)snprintf(token, sizeof token, "%s",
+		"tk-0123456789012345678901234567890123456789-secret");
 	o.user = token;
 	o.n_identities = 0;
 	o.use_none = true;
@@ -144,8 +149,10 @@ token_is_refused_where_it_is_none(void **state)
 
 /* Puts a password into the account's shadow entry before the server starts. */
 #define SET_PASSWORD \
-	"h=$(openssl passwd -6 '" PASSWORD "') && sed -i \"s|^" TOKEN "::|" TOKEN ":$h:|\" \"$0/shadow\" && sed -i 's|^" TOKEN "::|" TOKEN ":x:|' \"$0/passwd\"; " \
-	"umount /etc/shadow /etc/passwd; mount --bind \"$0/passwd\" /etc/passwd; mount --bind \"$0/shadow\" /etc/shadow; "
+	"h=$(openssl passwd -6 '" PASSWORD "') && sed -i \"s|^" TOKEN "::|" TOKEN \
+	":$h:|\" \"$0/shadow\" && sed -i 's|^" TOKEN "::|" TOKEN ":x:|' \"$0/passwd\"; " \
+	"umount /etc/shadow /etc/passwd; mount --bind \"$0/passwd\" /etc/passwd; mount --bind " \
+	"\"$0/shadow\" /etc/shadow; "
 
 static void
 asked_and_let_in(const char *pam, const char *setup, const char *const *lines, enum sb_ssh_ask kind)
@@ -186,13 +193,15 @@ password_lets_in(void **state)
 static void
 questions_are_answered(void **state)
 {
-	static const char *const lines[] = { "PasswordAuthentication no", "KbdInteractiveAuthentication yes", NULL };
+	static const char *const lines[] = { "PasswordAuthentication no",
+		"KbdInteractiveAuthentication yes", NULL };
 
 	(void)state;
 	if (access("/etc/pam.d/sshd", R_OK) < 0)
 		skip_because("sshd has no PAM configuration here");
 	asked_and_let_in("yes",
-		SET_PASSWORD "printf 'auth required pam_unix.so\\naccount required pam_permit.so\\nsession required pam_permit.so\\n' >\"$0/pam\" && "
+		SET_PASSWORD "printf 'auth required pam_unix.so\\naccount required "
+			     "pam_permit.so\\nsession required pam_permit.so\\n' >\"$0/pam\" && "
 			     "mount --bind \"$0/pam\" /etc/pam.d/sshd",
 		lines, SB_SSH_ASK_ANSWER);
 }

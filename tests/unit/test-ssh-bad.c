@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-/* Servers and links that misbehave: the client must end in time, with a clean message, and keep nothing. */
+/*
+ * Servers and links that misbehave: the client must end in time, with a clean message, and keep
+ * nothing.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -210,7 +213,8 @@ static void
 banner_flood(void **state)
 {
 	static char junk[65536];
-	struct fake lines = { .serve = say_text_for_ever, TEXT("hello, \033[2J this is not ssh\r\n") };
+	struct fake lines = { .serve = say_text_for_ever,
+		TEXT("hello, \033[2J this is not ssh\r\n") };
 	struct fake solid = { .serve = say_text_for_ever, .text = junk, .text_len = sizeof junk };
 
 	(void)state;
@@ -223,7 +227,8 @@ banner_flood(void **state)
 static void
 not_ssh_at_all(void **state)
 {
-	struct fake f = { .serve = say_text, TEXT("HTTP/1.1 400 Bad Request\r\n\033]0;title\007\r\n\r\n") };
+	struct fake f = { .serve = say_text,
+		TEXT("HTTP/1.1 400 Bad Request\r\n\033]0;title\007\r\n\r\n") };
 
 	(void)state;
 	fake_fails(&f, 3000, SB_E_PROTO, "not an SSH server");
@@ -233,9 +238,12 @@ static void
 closing_in_the_key_exchange(void **state)
 {
 	/* A KEXINIT packet whose length is true and whose rest is missing. */
-	static const char half[] = "SSH-2.0-fake\r\n\0\0\1\24\6\24abcdefghijklmnop\0\0\0\20curve25519-sha25";
+	static const char half[] =
+		"SSH-2.0-fake\r\n\0\0\1\24\6\24abcdefghijklmnop\0\0\0\20curve25519-sha25";
 	struct fake f = { .serve = say_text, .text = half, .text_len = sizeof half - 1 };
-	struct fake stays = { .serve = say_text_and_wait, .text = half, .text_len = sizeof half - 1 };
+	struct fake stays = { .serve = say_text_and_wait,
+		.text = half,
+		.text_len = sizeof half - 1 };
 
 	(void)state;
 	fake_fails(&f, 3000, SB_E_CLOSED, "key exchange");
@@ -245,8 +253,10 @@ closing_in_the_key_exchange(void **state)
 static void
 nonsense_packets(void **state)
 {
-	static const char huge[] = "SSH-2.0-fake\r\n\x7f\xff\xff\xff\x08garbage garbage garbage garbage";
-	static const char tiny[] = "SSH-2.0-fake\r\n\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+	static const char huge[] =
+		"SSH-2.0-fake\r\n\x7f\xff\xff\xff\x08garbage garbage garbage garbage";
+	static const char tiny[] =
+		"SSH-2.0-fake\r\n\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 	static const char bye[] =
 		"SSH-2.0-fake\r\n\0\0\0\54\4\1\0\0\0\2\0\0\0\30go \033[31maway now please!!\0\0\0\0"
 		"\0\0\0\0\0";

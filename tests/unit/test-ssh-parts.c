@@ -82,19 +82,19 @@ names_and_patterns(void **state)
 		char text[300];
 		bool got;
 
-		(void)snprintf(text, sizeof text, "# comment\n\n%s ssh-ed25519 " KEY_A " remark\r\n",
-			rows[i].names);
+		(void)snprintf(text, sizeof text,
+			"# comment\n\n%s ssh-ed25519 " KEY_A " remark\r\n", rows[i].names);
 		got = ask(text, rows[i].host, rows[i].port, KEY_A, NULL) == SB_SSH_KNOWN_MATCH;
 		if (got != rows[i].match)
-			fail_msg("%s for %s port %d: %d", rows[i].names, rows[i].host, rows[i].port, got);
+			fail_msg("%s for %s port %d: %d", rows[i].names, rows[i].host, rows[i].port,
+				got);
 	}
 }
 
 static void
 hashed_names_as_ssh_keygen_makes_them(void **state)
 {
-	static const char plain[] =
-		"box ssh-ed25519 " KEY_A "\n[box]:2222 ssh-ed25519 " KEY_B "\n";
+	static const char plain[] = "box ssh-ed25519 " KEY_A "\n[box]:2222 ssh-ed25519 " KEY_B "\n";
 	char dir[] = "/tmp/sbknown.XXXXXX";
 	sb_auto(sb_buf) struct sb_buf b;
 	struct sb_spawn_opts so = SB_SPAWN_OPTS_INIT;
@@ -131,28 +131,38 @@ answers(void **state)
 	(void)state;
 	assert_int_equal(ask("", "box", 22, KEY_A, &line), SB_SSH_KNOWN_NEW);
 	assert_int_equal(line, 0);
-	assert_int_equal(ask("box ssh-ed25519 " KEY_B "\n", "box", 22, KEY_A, &line), SB_SSH_KNOWN_CHANGED);
+	assert_int_equal(ask("box ssh-ed25519 " KEY_B "\n", "box", 22, KEY_A, &line),
+		SB_SSH_KNOWN_CHANGED);
 	assert_int_equal(line, 1);
 	/* Two keys of one type: either is good. */
-	assert_int_equal(ask("box ssh-ed25519 " KEY_B "\nbox ssh-ed25519 " KEY_A "\n", "box", 22, KEY_A, &line),
+	assert_int_equal(ask("box ssh-ed25519 " KEY_B "\nbox ssh-ed25519 " KEY_A "\n", "box", 22,
+				 KEY_A, &line),
 		SB_SSH_KNOWN_MATCH);
 	assert_int_equal(line, 2);
 	/* Only another type is known: not simply new. */
 	assert_int_equal(ask("box ecdsa-sha2-nistp256 " KEY_E "\n", "box", 22, KEY_A, &line),
 		SB_SSH_KNOWN_CHANGED);
 	/* Revoked beats everything, for this key only. */
-	assert_int_equal(ask("box ssh-ed25519 " KEY_A "\n@revoked * ssh-ed25519 " KEY_A "\n", "box", 22, KEY_A,
-				 &line),
+	assert_int_equal(ask("box ssh-ed25519 " KEY_A "\n@revoked * ssh-ed25519 " KEY_A "\n", "box",
+				 22, KEY_A, &line),
 		SB_SSH_KNOWN_REVOKED);
-	assert_int_equal(ask("box ssh-ed25519 " KEY_A "\n@revoked * ssh-ed25519 " KEY_B "\n", "box", 22, KEY_A,
-				 &line),
+	assert_int_equal(ask("box ssh-ed25519 " KEY_A "\n@revoked * ssh-ed25519 " KEY_B "\n", "box",
+				 22, KEY_A, &line),
 		SB_SSH_KNOWN_MATCH);
 	/* Under the name without the port: good if it matches, no evidence if not. */
-	assert_int_equal(ask("box ssh-ed25519 " KEY_A "\n", "box", 2222, KEY_A, &line), SB_SSH_KNOWN_MATCH);
-	assert_int_equal(ask("box ssh-ed25519 " KEY_B "\n", "box", 2222, KEY_A, &line), SB_SSH_KNOWN_NEW);
-	/* A key whose blob is of another type than its name, a broken one, a word missing: no entry. */
-	assert_int_equal(ask("box ssh-rsa " KEY_A "\nbox ssh-ed25519 AAA\nbox\nbox ssh-ed25519\n@what box ssh-ed25519 " KEY_A "\n",
-				 "box", 22, KEY_A, &line),
+	assert_int_equal(ask("box ssh-ed25519 " KEY_A "\n", "box", 2222, KEY_A, &line),
+		SB_SSH_KNOWN_MATCH);
+	assert_int_equal(ask("box ssh-ed25519 " KEY_B "\n", "box", 2222, KEY_A, &line),
+		SB_SSH_KNOWN_NEW);
+	/*
+	 * A key whose blob is of another type than its name, a broken one, a word missing: no
+	 * entry.
+	 */
+	assert_int_equal(
+		ask("box ssh-rsa " KEY_A
+		    "\nbox ssh-ed25519 AAA\nbox\nbox ssh-ed25519\n@what box ssh-ed25519 " KEY_A
+		    "\n",
+			"box", 22, KEY_A, &line),
 		SB_SSH_KNOWN_NEW);
 }
 
@@ -163,7 +173,8 @@ authorities_are_noticed(void **state)
 	sb_auto(sb_ssh_known) struct sb_ssh_known k = { 0 };
 
 	(void)state;
-	assert_int_equal(sb_ssh_known_parse(&k, text, strlen(text), "kh", "a.example.com", 22, NULL), 0);
+	assert_int_equal(
+		sb_ssh_known_parse(&k, text, strlen(text), "kh", "a.example.com", 22, NULL), 0);
 	assert_true(k.has_ca);
 	assert_int_equal(k.n, 0);
 }
@@ -209,9 +220,12 @@ added_lines_are_found_again(void **state)
 }
 
 #define DUMP \
-	"host box\nhostname 10.1.2.3\nuser me\nport 2222\naddressfamily inet6\nidentityfile ~/.ssh/id_%r@%h\n" \
-	"identityfile /keys/%%x\nidentityfile /k/%q\nidentitiesonly yes\nglobalknownhostsfile /etc/g1 /etc/g2\n" \
-	"userknownhostsfile /u/known /u/known2\nstricthostkeychecking accept-new\nhashknownhosts yes\n" \
+	"host box\nhostname 10.1.2.3\nuser me\nport 2222\naddressfamily inet6\nidentityfile " \
+	"~/.ssh/id_%r@%h\n" \
+	"identityfile /keys/%%x\nidentityfile /k/%q\nidentitiesonly yes\nglobalknownhostsfile " \
+	"/etc/g1 /etc/g2\n" \
+	"userknownhostsfile /u/known /u/known2\nstricthostkeychecking accept-new\nhashknownhosts " \
+	"yes\n" \
 	"connecttimeout 7\nproxyjump none\nidentityagent none\nhostkeyalias alias\n"
 
 static void
@@ -275,8 +289,13 @@ static void
 without_an_ssh_program(void **state)
 {
 	static const char *const mine[] = { "/my/key" };
-	struct sb_ssh_query q = { .program = "sbsync-no-such-ssh", .host = "box", .port = 99,
-		.identities = mine, .n_identities = 1, .known_hosts = "/my/known", .accept_new = true };
+	struct sb_ssh_query q = { .program = "sbsync-no-such-ssh",
+		.host = "box",
+		.port = 99,
+		.identities = mine,
+		.n_identities = 1,
+		.known_hosts = "/my/known",
+		.accept_new = true };
 	sb_auto(sb_ssh_config) struct sb_ssh_config c = { 0 };
 	struct sb_error err = { 0 };
 
@@ -307,7 +326,9 @@ with_the_ssh_program(void **state)
 	(void)state;
 	assert_true(fd >= 0);
 	(void)close(fd);
-	assert_ok(sb_file_replace(AT_FDCWD, file, text, strstr(text, "Host bad") - text, 0600, &err), &err);
+	assert_ok(
+		sb_file_replace(AT_FDCWD, file, text, strstr(text, "Host bad") - text, 0600, &err),
+		&err);
 	{
 		sb_auto(sb_ssh_config) struct sb_ssh_config c = { 0 };
 
@@ -338,7 +359,8 @@ with_the_ssh_program(void **state)
 
 		assert_ok(sb_file_replace(AT_FDCWD, file, text, strlen(text), 0600, &err), &err);
 		q.host = "bad";
-		assert_fails(sb_ssh_config_load(&q, NULL, sb_deadline_in(20000), &c, &err), SB_E_INVAL, &err);
+		assert_fails(sb_ssh_config_load(&q, NULL, sb_deadline_in(20000), &c, &err),
+			SB_E_INVAL, &err);
 		assert_non_null(strstr(err.msg, "your ssh configuration"));
 		q.host = "-oProxyCommand=x";
 		assert_fails(sb_ssh_config_load(&q, NULL, SB_NEVER, &c, &err), SB_E_USAGE, &err);
@@ -379,8 +401,10 @@ command_lines_of_the_program(void **state)
 	q.known_hosts = "/k h";
 	q.config_file = "/c";
 	argv_is(&q, "/usr/bin/ssh -o 'X y' -v", true,
-		"/usr/bin/ssh|-o|X y|-v|-T|-oBatchMode=yes|-oServerAliveInterval=10|-oServerAliveCountMax=3|"
-		"-i|/my/key|-oUserKnownHostsFile=\"/k h\"|-oStrictHostKeyChecking=accept-new|-F|/c|-p22|-l|me|--|box|"
+		"/usr/bin/ssh|-o|X "
+		"y|-v|-T|-oBatchMode=yes|-oServerAliveInterval=10|-oServerAliveCountMax=3|"
+		"-i|/my/key|-oUserKnownHostsFile=\"/k "
+		"h\"|-oStrictHostKeyChecking=accept-new|-F|/c|-p22|-l|me|--|box|"
 		"the command|");
 	argv_is(&q, "mine \"a b\" c\\ d ''", false, "mine|a b|c d||-p22|-l|me|box|the command|");
 	assert_fails(sb_ssh_config_argv(&q, "ssh 'x", false, "c", &l, &err), SB_E_USAGE, &err);
@@ -406,10 +430,12 @@ key_files(void **state)
 	(void)snprintf(pub, sizeof pub, "%s.pub", file);
 	for (int i = 0; i < 12; i++) {
 		sb_auto(sb_ssh_key) struct sb_ssh_key k = { 0 };
-		const char *argv[] = { "ssh-keygen", "-q", "-t", types[i % 3], "-N", i / 3 % 2 ? "secret" : "", "-f",
-			file, i >= 6 && i % 3 ? "-m" : NULL, "PEM", NULL };
+		const char *argv[] = { "ssh-keygen", "-q", "-t", types[i % 3], "-N",
+			i / 3 % 2 ? "secret" : "", "-f", file, i >= 6 && i % 3 ? "-m" : NULL, "PEM",
+			NULL };
 
-		if (sb_run(argv, &so, NULL, 0, NULL, NULL, NULL, sb_deadline_in(60000), &err) != 0) {
+		if (sb_run(argv, &so, NULL, 0, NULL, NULL, NULL, sb_deadline_in(60000), &err) !=
+			0) {
 			(void)rmdir(dir);
 			skip_because("no ssh-keygen");
 		}

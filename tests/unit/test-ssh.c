@@ -223,7 +223,8 @@ too_many_sessions_is_one_clear_error(void **state)
 	for (int i = 0; i < 11; i++) {
 		if (read(t[i]->rfd, buf, sizeof buf) > 0)
 			continue;
-		assert_fails(t[i]->ops->wait(t[i], sb_deadline_in(20000), &e, &err), SB_E_PEER, &err);
+		assert_fails(t[i]->ops->wait(t[i], sb_deadline_in(20000), &e, &err), SB_E_PEER,
+			&err);
 		assert_non_null(strstr(err.msg, "another session"));
 		refused++;
 	}
@@ -286,12 +287,14 @@ new_key_is_recorded_once_wanted(void **state)
 
 		sb_buf_init(&b, 0);
 		test_sshd_opts(&sshd, &o);
-		file[0] = test_sshd_path(&sshd, hashed ? "new/known_hosts_hashed" : "new/known_hosts");
+		file[0] = test_sshd_path(&sshd,
+			hashed ? "new/known_hosts_hashed" : "new/known_hosts");
 		o.known_hosts = file;
 		o.new_key = SB_SSH_NEW_ADD;
 		o.hash_known_hosts = hashed != 0;
 		sb_ssh_free(connect_or_fail(&o));
-		assert_ok(sb_file_read(AT_FDCWD, file[0], 10000, &b, NULL), (&(struct sb_error){ 0 }));
+		assert_ok(sb_file_read(AT_FDCWD, file[0], 10000, &b, NULL),
+			(&(struct sb_error){ 0 }));
 		assert_int_equal(strstr((char *)b.data, "127.0.0.1") == NULL, hashed);
 		o.new_key = SB_SSH_NEW_REFUSE;
 		sb_ssh_free(connect_or_fail(&o));
@@ -323,7 +326,8 @@ fingerprint(const char *pub, char out[100])
 
 	sb_buf_init(&b, 4096);
 	so.search_path = true;
-	assert_int_equal(sb_run(argv, &so, NULL, 0, &b, NULL, NULL, sb_deadline_in(20000), NULL), 0);
+	assert_int_equal(sb_run(argv, &so, NULL, 0, &b, NULL, NULL, sb_deadline_in(20000), NULL),
+		0);
 	at = strstr((char *)b.data, "SHA256:");
 	assert_non_null(at);
 	(void)snprintf(out, 100, "%.*s", (int)strcspn(at, " "), at);
@@ -523,12 +527,14 @@ agent_keys_work(void **state)
 	/* IdentitiesOnly: only agent keys that are named. The private half may be gone. */
 	o.identities_only = true;
 	connect_fails(&o, SB_E_AUTH, "log-in refused");
-	assert_int_equal(rename(test_sshd_path(&sshd, "id_ed25519"), test_sshd_path(&sshd, "moved")), 0);
+	assert_int_equal(
+		rename(test_sshd_path(&sshd, "id_ed25519"), test_sshd_path(&sshd, "moved")), 0);
 	keys[0] = test_sshd_path(&sshd, "id_ed25519");
 	o.identities = keys;
 	o.n_identities = 1;
 	sb_ssh_free(connect_or_fail(&o));
-	assert_int_equal(rename(test_sshd_path(&sshd, "moved"), test_sshd_path(&sshd, "id_ed25519")), 0);
+	assert_int_equal(
+		rename(test_sshd_path(&sshd, "moved"), test_sshd_path(&sshd, "id_ed25519")), 0);
 	o.agent = "/nonexistent/agent";
 	o.identities_only = false;
 	sb_ssh_free(connect_or_fail(&o));
@@ -626,7 +632,8 @@ lost_server_is_no_exit_status(void **state)
 static void
 idle_connection_answers_the_server(void **state)
 {
-	static const char *const lines[] = { "ClientAliveInterval 1", "ClientAliveCountMax 2", NULL };
+	static const char *const lines[] = { "ClientAliveInterval 1", "ClientAliveCountMax 2",
+		NULL };
 	struct test_sshd server;
 	struct sb_ssh_opts o;
 	struct sb_ssh *c;
@@ -645,7 +652,10 @@ idle_connection_answers_the_server(void **state)
 	test_sshd_opts(&server, &o);
 	o.alive_ms = 0;
 	c = connect_or_fail(&o);
-	/* The server asks every second and gives up on a client that did not answer twice: let it ask four times. */
+	/*
+	 * The server asks every second and gives up on a client that did not answer twice: let it
+	 * ask four times.
+	 */
 	for (int asked = 0; asked < 4;) {
 		uint64_t now;
 

@@ -44,8 +44,8 @@ a_dead_line_is_made_anew(void **state)
 	f = fopen(script, "w");
 	assert_non_null(f);
 	/* Only what it starts has the mark. */
-	assert_true(fprintf(f, "#!/bin/sh\nshift\n%s=%s\nexport %s\nexec sh -c \"$*\"\n", SB_PROCTREE_MARK, mark,
-			    SB_PROCTREE_MARK) > 0);
+	assert_true(fprintf(f, "#!/bin/sh\nshift\n%s=%s\nexport %s\nexec sh -c \"$*\"\n",
+			    SB_PROCTREE_MARK, mark, SB_PROCTREE_MARK) > 0);
 	assert_int_equal(fclose(f), 0);
 	assert_int_equal(chmod(script, 0700), 0);
 	assert_int_equal(setenv("HOME", t->path, 1), 0);
@@ -55,7 +55,8 @@ a_dead_line_is_made_anew(void **state)
 	for (int i = 0; i < ROUNDS; i++) {
 		struct sb_box box = { 0 };
 
-		assert_fails(sb_sshbox_find(b, "sb-none", NULL, NULL, NULL, &box, &err), SB_E_SANDBOX_NOT_FOUND, &err);
+		assert_fails(sb_sshbox_find(b, "sb-none", NULL, NULL, NULL, &box, &err),
+			SB_E_SANDBOX_NOT_FOUND, &err);
 		assert_true(sb_proctree_visit(mark, 0, kill_it, NULL) > 0);
 		if (i % 4 == 3)
 			(void)usleep(1000u * (unsigned)i);
@@ -67,7 +68,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_dead_line_is_made_anew, tmpdir_setup, tmpdir_teardown),
+		cmocka_unit_test_setup_teardown(a_dead_line_is_made_anew, tmpdir_setup,
+			tmpdir_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

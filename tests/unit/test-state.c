@@ -52,7 +52,7 @@ no_state_with_work_leads_past_the_sync_back(void **state)
 	assert_true(sb_life_allows(SB_LIFE_UNSYNCED, SB_LIFE_STOPPING));
 	assert_true(sb_life_allows(SB_LIFE_DESTROYED, SB_LIFE_CREATING));
 	assert_false(sb_life_allows(SB_LIFE_DESTROYED, SB_LIFE_ACTIVE));
-	assert_false(sb_life_allows((enum sb_life)-1, SB_LIFE_ACTIVE));
+	assert_false(sb_life_allows((enum sb_life) - 1, SB_LIFE_ACTIVE));
 }
 
 static void
@@ -155,7 +155,8 @@ damaged_states_are_refused(void **state)
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		struct sb_error err = { 0 };
 
-		assert_fails(sb_state_decode(bad[i].text, strlen(bad[i].text), &s, &err), bad[i].code, &err);
+		assert_fails(sb_state_decode(bad[i].text, strlen(bad[i].text), &s, &err),
+			bad[i].code, &err);
 		if (!strstr(err.msg, bad[i].names))
 			fail_msg("%s: \"%s\" does not name %s", bad[i].text, err.msg, bad[i].names);
 	}
@@ -185,30 +186,32 @@ incomplete_states_are_named(void **state)
 
 /* A provider that does nothing. */
 static int
-no_capabilities(struct sb_provider *p, const struct sb_profile *profile, struct sb_capabilities *out, struct sb_error *err)
+no_capabilities(struct sb_provider *p, const struct sb_profile *profile,
+	struct sb_capabilities *out, struct sb_error *err)
 {
 	(void)p, (void)profile, (void)out, (void)err;
 	return 0;
 }
 
 static int
-no_prepare(struct sb_provider *p, const struct sb_prepare_request *req, const struct sb_call *call, struct sb_prepared *out,
-	struct sb_error *err)
+no_prepare(struct sb_provider *p, const struct sb_prepare_request *req, const struct sb_call *call,
+	struct sb_prepared *out, struct sb_error *err)
 {
 	(void)p, (void)req, (void)call, (void)out;
 	return sb_fail(err, SB_E_UNSUPPORTED, "no");
 }
 
 static int
-no_sync(struct sb_provider *p, const struct sb_state *s, const struct sb_provider_sync *o, const struct sb_call *call,
-	struct sb_sync_result *out, struct sb_error *err)
+no_sync(struct sb_provider *p, const struct sb_state *s, const struct sb_provider_sync *o,
+	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err)
 {
 	(void)p, (void)s, (void)o, (void)call, (void)out, (void)err;
 	return 0;
 }
 
 static int
-no_destroy(struct sb_provider *p, const struct sb_state *s, bool discard, const struct sb_call *call, struct sb_error *err)
+no_destroy(struct sb_provider *p, const struct sb_state *s, bool discard,
+	const struct sb_call *call, struct sb_error *err)
 {
 	(void)p, (void)s, (void)discard, (void)call, (void)err;
 	return 0;
@@ -224,14 +227,19 @@ count_free(struct sb_provider *p)
 }
 
 #define OPS(b) \
-	{ .version = SB_PROVIDER_VERSION, .name = "nothing", .backend = b, .capabilities = no_capabilities, .prepare = no_prepare, \
-		.sync_to_runtime = no_sync, .sync_from_runtime = no_sync, .destroy = no_destroy, .free = count_free }
+	{ \
+		.version = SB_PROVIDER_VERSION, .name = "nothing", .backend = b, \
+		.capabilities = no_capabilities, .prepare = no_prepare, \
+		.sync_to_runtime = no_sync, .sync_from_runtime = no_sync, .destroy = no_destroy, \
+		.free = count_free \
+	}
 
 static void
 registry_keeps_one_a_backend(void **state)
 {
 	static const struct sb_provider_ops ssh = OPS(SB_BACKEND_SSH), fly = OPS(SB_BACKEND_FLY);
-	struct sb_provider a = { &ssh }, b = { &ssh }, c = { &fly }, *both[] = { &a, &b }, **list = NULL;
+	struct sb_provider a = { &ssh }, b = { &ssh }, c = { &fly }, *both[] = { &a, &b },
+			   **list = NULL;
 	struct sb_error err = { 0 };
 	struct sb_registry *r = sb_registry_new(both, 2, &err);
 	size_t n = 0;
@@ -289,7 +297,8 @@ registry_refuses_what_is_no_provider(void **state)
 static void *
 churn(void *arg)
 {
-	static const struct sb_provider_ops ops[] = { OPS(SB_BACKEND_SSH), OPS(SB_BACKEND_FLY), OPS(SB_BACKEND_E2B) };
+	static const struct sb_provider_ops ops[] = { OPS(SB_BACKEND_SSH), OPS(SB_BACKEND_FLY),
+		OPS(SB_BACKEND_E2B) };
 	struct sb_provider *p = calloc(300, sizeof *p);
 
 	for (int i = 0; p && i < 300; i++) {

@@ -24,7 +24,7 @@ static struct sb_store *
 open_store(int fd, uint64_t cap)
 {
 	struct sb_store_opts o = SB_STORE_OPTS_INIT;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	struct sb_store *s;
 
 	if (cap)
@@ -39,7 +39,8 @@ open_store(int fd, uint64_t cap)
 
 #define CONTENT_MAX 300000u
 
-/* Content `i`: of a length and bytes of its own; every 50th is large. Some of it shrinks.
+/*
+ * Content `i`: of a length and bytes of its own; every 50th is large. Some of it shrinks.
  */
 static size_t
 content(uint32_t i, uint8_t *out)
@@ -64,7 +65,7 @@ put(struct sb_store *s, uint32_t i)
 	static __thread uint8_t data[CONTENT_MAX];
 	size_t len = content(i, data);
 	struct sb_digest d = sb_digest_of(data, len);
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 
 	assert_ok(sb_store_add(s, &d, data, len, &err), &err);
 }
@@ -76,7 +77,7 @@ look(struct sb_store *s, uint32_t i)
 	static __thread uint8_t data[CONTENT_MAX];
 	size_t len = content(i, data);
 	struct sb_digest d = sb_digest_of(data, len);
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	sb_auto(sb_buf) struct sb_buf got;
 	int r = sb_store_get(s, &d, &got, &err);
 
@@ -106,7 +107,7 @@ static void
 contents_come_back_at_once_and_later(void **state)
 {
 	struct tmpdir *p = *state;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	struct sb_store *s = open_store(p->fd, 0);
 
 	for (uint32_t i = 0; i < 2000; i++) {
@@ -129,7 +130,7 @@ static void
 same_content_is_kept_once(void **state)
 {
 	struct tmpdir *p = *state;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	struct sb_store *s = open_store(p->fd, 0);
 	uint64_t once;
 
@@ -150,9 +151,9 @@ what_is_too_large_is_left_out(void **state)
 {
 	struct tmpdir *p = *state;
 	struct sb_store_opts o = SB_STORE_OPTS_INIT;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	struct sb_store *s;
-	uint8_t data[100] = {1};
+	uint8_t data[100] = { 1 };
 	struct sb_digest d = sb_digest_of(data, 100), e = sb_digest_of(data, 99);
 
 	o.max_file = 99;
@@ -169,7 +170,7 @@ static void
 empty_and_large_contents_work(void **state)
 {
 	struct tmpdir *p = *state;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	struct sb_store *s = open_store(p->fd, 0);
 	struct sb_digest none = sb_digest_of("", 0), big;
 	size_t len = 5 << 20;
@@ -198,7 +199,7 @@ cap_lets_the_oldest_go(void **state)
 {
 	struct tmpdir *p = *state;
 	uint64_t cap = 2 << 20;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	struct sb_store *s = open_store(p->fd, cap);
 	size_t last;
 
@@ -244,7 +245,7 @@ is_live(const struct sb_digest *d, void *arg)
 static struct live_set
 live_every_20th(uint32_t n)
 {
-	struct live_set l = {calloc(n / 20 + 1, sizeof *l.d), 0};
+	struct live_set l = { calloc(n / 20 + 1, sizeof *l.d), 0 };
 	static uint8_t data[CONTENT_MAX];
 
 	assert_non_null(l.d);
@@ -258,7 +259,7 @@ wanted_contents_outlive_others(void **state)
 {
 	struct tmpdir *p = *state;
 	uint64_t cap = 3 << 20;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	struct sb_store *s = open_store(p->fd, cap);
 	struct live_set l = live_every_20th(600);
 
@@ -285,7 +286,7 @@ static void
 mostly_dead_store_shrinks(void **state)
 {
 	struct tmpdir *p = *state;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	struct sb_store *s = open_store(p->fd, 0);
 	struct live_set l = live_every_20th(3000);
 	uint64_t before;
@@ -305,8 +306,7 @@ mostly_dead_store_shrinks(void **state)
 /* ---- damage ---- */
 
 static void
-each_file(int dirfd, const char *prefix, void (*fn)(int fd, off_t size, void *arg),
-        void *arg)
+each_file(int dirfd, const char *prefix, void (*fn)(int fd, off_t size, void *arg), void *arg)
 {
 	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fdopendir(fd);
@@ -408,8 +408,8 @@ static void
 damage_reads_as_absence(void **state)
 {
 	struct tmpdir *p = *state;
-	static const int percents[] = {0, 1, 33, 50, 99};
-	struct flip dense = {4096, 77}, sparse = {1 << 20, 5000};
+	static const int percents[] = { 0, 1, 33, 50, 99 };
+	struct flip dense = { 4096, 77 }, sparse = { 1 << 20, 5000 };
 	struct sb_store *s;
 
 	fill_store(p->fd);
@@ -428,7 +428,7 @@ damage_reads_as_absence(void **state)
 		fill_store(p->fd);
 		each_file(p->fd, "pack-", cut_file, (void *)&percents[i]);
 		assert_in_range(check_damaged(p), percents[i] > 9 ? percents[i] * 13 : 0,
-		        percents[i] * 15 + 15);
+			percents[i] * 15 + 15);
 	}
 	empty_dir(p);
 	fill_store(p->fd);
@@ -440,13 +440,13 @@ static void
 damaged_index_is_made_anew(void **state)
 {
 	struct tmpdir *p = *state;
-	static const int percents[] = {0, 50, 99};
+	static const int percents[] = { 0, 50, 99 };
 	struct stat st;
 
 	fill_store(p->fd);
 	assert_int_equal(fstatat(p->fd, "index", &st, 0), 0);
 	for (unsigned at = 0; at < 200; at += 7) {
-		struct flip f = {1 << 30, at};
+		struct flip f = { 1 << 30, at };
 
 		each_file(p->fd, "index", flip_bytes, &f);
 		assert_int_equal(check_damaged(p), 1500);
@@ -464,7 +464,7 @@ static void
 foreign_index_does_no_harm(void **state)
 {
 	struct tmpdir *p = *state;
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	sb_auto(sb_buf) struct sb_buf old;
 	struct sb_store *s;
 
@@ -534,7 +534,7 @@ threads_share_a_store(void **state)
 
 	for (uint32_t i = 0; i < 4; i++) {
 		/* neighbours overlap */
-		parts[i] = (struct part){s, i * 300, i * 300 + 450};
+		parts[i] = (struct part){ s, i * 300, i * 300 + 450 };
 		assert_int_equal(pthread_create(&t[i], NULL, add_and_look, &parts[i]), 0);
 	}
 	for (int i = 0; i < 4; i++)
@@ -575,8 +575,8 @@ child_adds(int dirfd, volatile uint32_t *flushed, uint32_t from, uint64_t cap)
 static void
 kill_rounds(struct tmpdir *p, uint64_t cap, bool all_stays)
 {
-	volatile uint32_t *flushed = mmap(
-	        NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	volatile uint32_t *flushed =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	unsigned seed = 12345;
 	uint32_t from = 0;
 
@@ -621,20 +621,20 @@ main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, tmpdir_setup, tmpdir_teardown)
 	const struct CMUnitTest tests[] = {
-	        T(contents_come_back_at_once_and_later),
-	        T(same_content_is_kept_once),
-	        T(what_is_too_large_is_left_out),
-	        T(empty_and_large_contents_work),
-	        T(cap_lets_the_oldest_go),
-	        T(wanted_contents_outlive_others),
-	        T(mostly_dead_store_shrinks),
-	        T(damage_reads_as_absence),
-	        T(damaged_index_is_made_anew),
-	        T(foreign_index_does_no_harm),
-	        T(odd_files_in_the_directory),
-	        T(threads_share_a_store),
-	        T(kills_while_adding_lose_nothing_flushed),
-	        T(kills_while_cleaning_do_no_harm),
+		T(contents_come_back_at_once_and_later),
+		T(same_content_is_kept_once),
+		T(what_is_too_large_is_left_out),
+		T(empty_and_large_contents_work),
+		T(cap_lets_the_oldest_go),
+		T(wanted_contents_outlive_others),
+		T(mostly_dead_store_shrinks),
+		T(damage_reads_as_absence),
+		T(damaged_index_is_made_anew),
+		T(foreign_index_does_no_harm),
+		T(odd_files_in_the_directory),
+		T(threads_share_a_store),
+		T(kills_while_adding_lose_nothing_flushed),
+		T(kills_while_cleaning_do_no_harm),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

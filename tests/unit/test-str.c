@@ -16,7 +16,9 @@ list_keeps_order_and_terminates(void **state)
 
 	(void)state;
 	for (int i = 0; i < 100; i++) {
-		assert_ok(i % 2 ? sb_strlist_add(&l, "odd", &err) : sb_strlist_addf(&l, &err, "n%d", i), &err);
+		assert_ok(i % 2 ? sb_strlist_add(&l, "odd", &err) :
+				  sb_strlist_addf(&l, &err, "n%d", i),
+			&err);
 		assert_null(l.v[l.n]);
 	}
 	assert_int_equal(l.n, 100);

@@ -41,7 +41,8 @@ serve(void *arg)
 }
 
 static int
-ask(struct pair *p, enum sb_serve_op op, struct sb_buf *args, sb_deadline d, struct sb_buf *reply, struct sb_error *err)
+ask(struct pair *p, enum sb_serve_op op, struct sb_buf *args, sb_deadline d, struct sb_buf *reply,
+	struct sb_error *err)
 {
 	return sb_far_ask(p->far, op, args, NULL, d, reply, err);
 }
@@ -153,7 +154,8 @@ create(struct pair *p, const char *command, char id[SB_TERMS_ID])
 }
 
 static int
-term_op(struct pair *p, enum sb_serve_op op, const char *id, sb_deadline d, int *code, struct sb_error *err)
+term_op(struct pair *p, enum sb_serve_op op, const char *id, sb_deadline d, int *code,
+	struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf args;
 	sb_auto(sb_buf) struct sb_buf reply;
@@ -179,13 +181,15 @@ a_wait_holds_up_nobody(void **state)
 
 	create(p, "sleep 1000", id);
 	/* Given up: the answer that comes later is for nobody. */
-	assert_fails(term_op(p, SB_SERVE_TERM_WAIT, id, sb_now_ms() + 20, NULL, &err), SB_E_TIMEOUT, &err);
+	assert_fails(term_op(p, SB_SERVE_TERM_WAIT, id, sb_now_ms() + 20, NULL, &err), SB_E_TIMEOUT,
+		&err);
 	assert_ok(write_file(p, "meanwhile", "x", &err), &err);
 	assert_ok(term_op(p, SB_SERVE_TERM_KILL, id, sb_deadline_in(LONG), NULL, &err), &err);
 	assert_ok(term_op(p, SB_SERVE_TERM_WAIT, id, sb_deadline_in(LONG), &code, &err), &err);
 	assert_int_equal(code, 128 + SIGKILL);
 	assert_ok(term_op(p, SB_SERVE_TERM_RELEASE, id, sb_deadline_in(LONG), NULL, &err), &err);
-	assert_fails(term_op(p, SB_SERVE_TERM_KILL, id, sb_deadline_in(LONG), NULL, &err), SB_E_TERMINAL_NOT_FOUND, &err);
+	assert_fails(term_op(p, SB_SERVE_TERM_KILL, id, sb_deadline_in(LONG), NULL, &err),
+		SB_E_TERMINAL_NOT_FOUND, &err);
 }
 
 static void *
@@ -224,12 +228,16 @@ damaged_requests_are_refused(void **state)
 	for (int op = SB_SERVE_READ; op <= SB_SERVE_BOX_DESTROY; op++) {
 		sb_auto(sb_buf) struct sb_buf reply;
 
-		assert_fails(ask(p, (enum sb_serve_op)op, &args, sb_deadline_in(LONG), &reply, &err), SB_E_PROTO, &err);
+		assert_fails(
+			ask(p, (enum sb_serve_op)op, &args, sb_deadline_in(LONG), &reply, &err),
+			SB_E_PROTO, &err);
 	}
 	for (int op = 14; op < 256; op += 60) {
 		sb_auto(sb_buf) struct sb_buf reply;
 
-		assert_fails(ask(p, (enum sb_serve_op)op, &args, sb_deadline_in(LONG), &reply, &err), SB_E_UNSUPPORTED, &err);
+		assert_fails(
+			ask(p, (enum sb_serve_op)op, &args, sb_deadline_in(LONG), &reply, &err),
+			SB_E_UNSUPPORTED, &err);
 	}
 	assert_ok(write_file(p, "f", "1", &err), &err);
 	read_is(p, "f", "1");
@@ -262,8 +270,12 @@ static void
 a_box_is_made_found_and_destroyed(void **state)
 {
 	const struct tmpdir *t = *state;
-	const char *names[] = { "/home/me/data", "/x/..", NULL }, *labels[] = { "a=1", "b=2", NULL }, *other[] = { "a=2", NULL };
-	struct sb_box_wish w = { .id = "sb-1", .names = names, .labels = labels, .may_create = true };
+	const char *names[] = { "/home/me/data", "/x/..", NULL },
+		   *labels[] = { "a=1", "b=2", NULL }, *other[] = { "a=2", NULL };
+	struct sb_box_wish w = { .id = "sb-1",
+		.names = names,
+		.labels = labels,
+		.may_create = true };
 	struct sb_box box = { 0 }, again = { 0 }, found = { 0 };
 	struct sb_error err = { 0 };
 	struct stat st;
@@ -284,7 +296,8 @@ a_box_is_made_found_and_destroyed(void **state)
 	assert_ok(sb_box_find("sb-1", box.instance, labels, &found, &err), &err);
 	assert_string_equal(found.root, box.root);
 	sb_box_free(&found);
-	assert_fails(sb_box_find("sb-1", "another", NULL, &found, &err), SB_E_SANDBOX_NOT_FOUND, &err);
+	assert_fails(sb_box_find("sb-1", "another", NULL, &found, &err), SB_E_SANDBOX_NOT_FOUND,
+		&err);
 	assert_fails(sb_box_find("sb-1", NULL, other, &found, &err), SB_E_SANDBOX_NOT_FOUND, &err);
 	/* Another instance is not ours to remove. */
 	assert_ok(sb_box_destroy("sb-1", "another", &err), &err);
@@ -304,7 +317,8 @@ static void
 a_named_root_of_somebody_else_is_refused(void **state)
 {
 	const struct tmpdir *t = *state;
-	sb_autofree char *root = sb_str_printf("%s/named", t->path), *file = sb_str_printf("%s/named/theirs", t->path);
+	sb_autofree char *root = sb_str_printf("%s/named", t->path),
+			 *file = sb_str_printf("%s/named/theirs", t->path);
 	struct sb_box_wish w = { .id = "sb-2", .root = root, .may_create = true };
 	struct sb_box box = { 0 };
 	struct sb_error err = { 0 };
@@ -358,7 +372,8 @@ collect(const void *data, size_t len, void *arg)
 static void
 marks_are_found_however_they_come(void **state)
 {
-	static const char in[] = "motd\n\0sb-start:abc\0sb-start:abcd\ntext\0and \0sb-end:xyz:1:2\n more\0sb-end:abcd:7:0\nrest";
+	static const char in[] = "motd\n\0sb-start:abc\0sb-start:abcd\ntext\0and "
+				 "\0sb-end:xyz:1:2\n more\0sb-end:abcd:7:0\nrest";
 	static const char want[] = "text\0and \0sb-end:xyz:1:2\n more";
 
 	(void)state;
@@ -370,7 +385,8 @@ marks_are_found_however_they_come(void **state)
 		sb_buf_init(&got, 1000);
 		assert_ok(sb_marks_init(&m, "abcd", &err), &err);
 		for (size_t i = 0; i < sizeof in - 1; i += step)
-			sb_marks_feed(&m, in + i, sizeof in - 1 - i < step ? sizeof in - 1 - i : step, collect, &got);
+			sb_marks_feed(&m, in + i,
+				sizeof in - 1 - i < step ? sizeof in - 1 - i : step, collect, &got);
 		assert_true(m.ended);
 		assert_int_equal(m.code, 7);
 		assert_int_equal(m.signal, 0);
@@ -383,8 +399,9 @@ marks_are_found_however_they_come(void **state)
 static void
 a_cut_is_no_end(void **state)
 {
-	static const char *const bad[] = { "sb-end:n:", "sb-end:n:1", "sb-end:n:1:0", "sb-end:n:x:0\n", "sb-end:n:256:0\n",
-		"sb-end:n:-1:0\n", "sb-end:n:1:999\n", "sb-end:n:1:0 \n" };
+	static const char *const bad[] = { "sb-end:n:", "sb-end:n:1", "sb-end:n:1:0",
+		"sb-end:n:x:0\n", "sb-end:n:256:0\n", "sb-end:n:-1:0\n", "sb-end:n:1:999\n",
+		"sb-end:n:1:0 \n" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

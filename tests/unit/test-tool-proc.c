@@ -110,7 +110,8 @@ stdio_is_byte_exact(void **state)
 	for (size_t i = 0; i < sizeof in; i++)
 		in[i] = (uint8_t)(i * 7 + i / 251);
 	assert_int_equal(pthread_create(&t, NULL, feeder, &f), 0);
-	assert_int_equal(sb_file_read_full(sb_proc_stdout(p), out, sizeof out, NULL), (ssize_t)sizeof in);
+	assert_int_equal(sb_file_read_full(sb_proc_stdout(p), out, sizeof out, NULL),
+		(ssize_t)sizeof in);
 	assert_memory_equal(in, out, sizeof in);
 	(void)pthread_join(t, NULL);
 	assert_int_equal(wait_end(p).code, 0);
@@ -156,8 +157,12 @@ static void
 stderr_is_kept_to_a_limit(void **state)
 {
 	/* 300,000 bytes of a three-byte character, then a word. */
-	sb_auto(sb_proc) struct sb_proc *p = shell("i=0; while [ $i -lt 1000 ]; do i=$((i+1)); "
-		"printf '%s' €€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€; done >&2; printf end >&2", NULL);
+	sb_auto(sb_proc) struct sb_proc *p =
+		shell("i=0; while [ $i -lt 1000 ]; do i=$((i+1)); "
+		      "printf '%s' "
+		      "€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€"
+		      "€€€€€€€€€€€€€€€€€€€€€€€€; done >&2; printf end >&2",
+			NULL);
 	sb_autofree char *text = NULL;
 	bool cut;
 
@@ -229,7 +234,9 @@ stop_ends_the_whole_group(void **state)
 	(void)state;
 	o.stop_ms = 50;
 	/* Neither of the two cares for stdin or TERM. */
-	p = shell("trap '' TERM; sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1000; done' & while :; do sleep 1000; done", &o);
+	p = shell("trap '' TERM; sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1000; done' & "
+		  "while :; do sleep 1000; done",
+		&o);
 	n = read(sb_proc_stdout(p), line, sizeof line - 1);
 	assert_true(n > 0);
 	child = (pid_t)strtol(line, NULL, 10);
@@ -314,7 +321,9 @@ a_terminal_is_a_terminal(void **state)
 	o.tty = true;
 	o.rows = 33;
 	o.cols = 99;
-	p = shell("stty -echo; test -t 0 && test -t 2 && stty size; read x; stty size; cat >/dev/null; (: </dev/tty) && echo tty; exit 4", &o);
+	p = shell("stty -echo; test -t 0 && test -t 2 && stty size; read x; stty size; cat "
+		  ">/dev/null; (: </dev/tty) && echo tty; exit 4",
+		&o);
 	expect_line(p, "33 99");
 	assert_ok(sb_proc_resize(p, 10, 20, &err), &err);
 	assert_int_equal(write(sb_proc_stdin(p), "go\n", 3), 3);

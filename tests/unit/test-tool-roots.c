@@ -246,7 +246,8 @@ lines_are_counted_from_one(void **state)
 		struct sb_error err = { 0 };
 
 		sb_buf_init(&b, 1000);
-		assert_ok(sb_textfile_read(&p->roots, "a", cases[i].line, cases[i].limit, &b, &err), &err);
+		assert_ok(sb_textfile_read(&p->roots, "a", cases[i].line, cases[i].limit, &b, &err),
+			&err);
 		assert_string_equal(b.len ? (char *)b.data : "", cases[i].want);
 	}
 }
@@ -314,7 +315,8 @@ roots_must_be_directories(void **state)
 {
 	const struct place *p = *state;
 	sb_autofree char *file = sb_str_printf("%s/a", p->in);
-	const char *relative = "in", *none = "/no/such/dir", *blank = " ", *twice[] = { p->in, p->in };
+	const char *relative = "in", *none = "/no/such/dir", *blank = " ",
+		   *twice[] = { p->in, p->in };
 	struct sb_error err = { 0 };
 	struct sb_roots r = { 0 };
 

@@ -97,7 +97,8 @@ a_window_keeps_the_last_bytes(void **state)
 		/* No UTF-8: overlong, surrogate, too high, alone. */
 		{ "a\xc0\xaf", 10, true, "a\xef\xbf\xbd\xef\xbf\xbd", false },
 		{ "\xed\xa0\x80", 10, true, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd", false },
-		{ "\xf4\x90\x80\x80z", 20, true, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdz", false },
+		{ "\xf4\x90\x80\x80z", 20, true,
+			"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdz", false },
 		{ "ab\xff", 3, true, "\xef\xbf\xbd", true },
 	};
 
@@ -108,7 +109,8 @@ a_window_keeps_the_last_bytes(void **state)
 			bool cut;
 
 			sb_buf_init(&out, 1000);
-			cut = window_of(cases[i].in, strlen(cases[i].in), cases[i].limit, step, cases[i].ended, &out);
+			cut = window_of(cases[i].in, strlen(cases[i].in), cases[i].limit, step,
+				cases[i].ended, &out);
 			assert_string_equal(out.len ? (char *)out.data : "", cases[i].want);
 			assert_int_equal(cut, cases[i].cut);
 			assert_true(out.len <= cases[i].limit);
@@ -118,8 +120,9 @@ a_window_keeps_the_last_bytes(void **state)
 static void
 names_of_secrets_are_known(void **state)
 {
-	static const char *const secret[] = { "API_KEY", "MY_apikey_2", "AWS_ACCESS_KEY_ID", "GH_TOKEN", "DB_PASSWORD",
-		"X_PASSWD", "SSH_AUTH_SOCK", "SESSION_ID", "MY_KEY", "GOOGLE_APPLICATION_CREDENTIALS", "Cookie" };
+	static const char *const secret[] = { "API_KEY", "MY_apikey_2", "AWS_ACCESS_KEY_ID",
+		"GH_TOKEN", "DB_PASSWORD", "X_PASSWD", "SSH_AUTH_SOCK", "SESSION_ID", "MY_KEY",
+		"GOOGLE_APPLICATION_CREDENTIALS", "Cookie" };
 	static const char *const plain[] = { "PATH", "HOME", "KEYBOARD", "LANG", "KEY" };
 
 	(void)state;

@@ -79,14 +79,16 @@ read_file_numbers_lines(void **state)
 	gives(f, "read", "{\"file_path\":\"hello\"}", false, "     1\thello\n");
 	gives(f, "read_file", "{\"path\":\"five\",\"offset\":1,\"limit\":2.0}", false,
 		"     2\tb\n     3\tc\n(showing lines 2-3 of 5 total)");
-	gives(f, "read_file", "{\"path\":\"five\",\"offset\":9}", false, "(offset 9 is past the end: five has 5 lines)");
+	gives(f, "read_file", "{\"path\":\"five\",\"offset\":9}", false,
+		"(offset 9 is past the end: five has 5 lines)");
 	gives(f, "read_file", "{\"path\":\"link\"}", false, "     1\thello\n");
 	gives(f, "read_file", "{\"path\":\"dir/../dir/deep\"}", false, "     1\tdeep\n");
 	contains(f, "read_file", "{\"path\":\"dir\"}", true, "is a directory");
 	contains(f, "read_file", "{\"path\":\"none\"}", true, "file not found: none");
 	refused(f, "read_file", "{}", "read_file path is required");
 	refused(f, "read_file", "{\"path\":7}", "read_file path must be text");
-	refused(f, "read_file", "{\"path\":\"a\",\"offset\":-1}", "read_file offset must be in range [0,2147483647]");
+	refused(f, "read_file", "{\"path\":\"a\",\"offset\":-1}",
+		"read_file offset must be in range [0,2147483647]");
 	memset(big, 'x', (11u << 20) - 1);
 	big[(11u << 20) - 1] = '\0';
 	hostfix_write(f, "one", "big", big);
@@ -105,26 +107,36 @@ write_and_edit_keep_what_they_must(void **state)
 	struct hostfix *f = *state;
 	struct stat st;
 
-	gives(f, "write_file", "{\"path\":\"new\",\"content\":\"x\\ny\\n\"}", false, "wrote 4 bytes to new");
+	gives(f, "write_file", "{\"path\":\"new\",\"content\":\"x\\ny\\n\"}", false,
+		"wrote 4 bytes to new");
 	assert_true(hostfix_holds(f, "one", "new", "x\ny\n"));
 	assert_int_equal(chmod(hostfix_path(f, "one", "new"), 0750), 0);
-	gives(f, "write", "{\"path\":\"new\",\"content\":\"a b a\"}", false, "wrote 5 bytes to new");
+	gives(f, "write", "{\"path\":\"new\",\"content\":\"a b a\"}", false,
+		"wrote 5 bytes to new");
 	assert_int_equal(stat(hostfix_path(f, "one", "new"), &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0750);
-	contains(f, "write_file", "{\"path\":\"no/such/x\",\"content\":\"\"}", true, "create_dirs makes it");
-	gives(f, "write_file", "{\"path\":\"no/such/x\",\"content\":\"\",\"create_dirs\":true}", false, "wrote 0 bytes to no/such/x");
-	contains(f, "write_file", "{\"path\":\"dir\",\"content\":\"x\"}", true, "not a regular file");
-	contains(f, "edit_file", "{\"path\":\"new\",\"old_string\":\"a\",\"new_string\":\"c\"}", true, "occurs 2 times");
-	gives(f, "edit_file", "{\"path\":\"new\",\"old_string\":\"a\",\"new_string\":\"cc\",\"replace_all\":true}", false,
-		"edited new: 2 replacement(s) made");
+	contains(f, "write_file", "{\"path\":\"no/such/x\",\"content\":\"\"}", true,
+		"create_dirs makes it");
+	gives(f, "write_file", "{\"path\":\"no/such/x\",\"content\":\"\",\"create_dirs\":true}",
+		false, "wrote 0 bytes to no/such/x");
+	contains(f, "write_file", "{\"path\":\"dir\",\"content\":\"x\"}", true,
+		"not a regular file");
+	contains(f, "edit_file", "{\"path\":\"new\",\"old_string\":\"a\",\"new_string\":\"c\"}",
+		true, "occurs 2 times");
+	gives(f, "edit_file",
+		"{\"path\":\"new\",\"old_string\":\"a\",\"new_string\":\"cc\",\"replace_all\":"
+		"true}",
+		false, "edited new: 2 replacement(s) made");
 	assert_true(hostfix_holds(f, "one", "new", "cc b cc"));
-	gives(f, "edit", "{\"path\":\"new\",\"old_string\":\" b \",\"new_string\":\"\"}", false, "edited new: 1 replacement(s) made");
+	gives(f, "edit", "{\"path\":\"new\",\"old_string\":\" b \",\"new_string\":\"\"}", false,
+		"edited new: 1 replacement(s) made");
 	assert_true(hostfix_holds(f, "one", "new", "cccc"));
 	assert_int_equal(stat(hostfix_path(f, "one", "new"), &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0750);
-	gives(f, "edit_file", "{\"path\":\"hello\",\"old_string\":\"nope\",\"new_string\":\"\"}", true,
-		"old_string not found in hello; the file is:\n     1\thello\n");
-	refused(f, "edit_file", "{\"path\":\"a\",\"old_string\":\"\",\"new_string\":\"\"}", "edit_file old_string is empty");
+	gives(f, "edit_file", "{\"path\":\"hello\",\"old_string\":\"nope\",\"new_string\":\"\"}",
+		true, "old_string not found in hello; the file is:\n     1\thello\n");
+	refused(f, "edit_file", "{\"path\":\"a\",\"old_string\":\"\",\"new_string\":\"\"}",
+		"edit_file old_string is empty");
 	refused(f, "write_file", "{\"path\":\"a\"}", "write_file content is required");
 }
 
@@ -148,7 +160,8 @@ nothing_leads_out(void **state)
 	contains(f, "read_file", "{\"path\":\"/proc/self/environ\"}", true, "leads out of");
 	(void)snprintf(params, sizeof params, "{\"path\":\"%s\"}", out);
 	contains(f, "read_file", params, true, "leads out of");
-	contains(f, "write_file", "{\"path\":\"rel/made\",\"content\":\"x\"}", true, "leads out of");
+	contains(f, "write_file", "{\"path\":\"rel/made\",\"content\":\"x\"}", true,
+		"leads out of");
 	contains(f, "write_file", "{\"path\":\"abs\",\"content\":\"x\"}", true, "leads out of");
 	contains(f, "ls", "{\"path\":\"rel\"}", true, "leads out of");
 	contains(f, "grep", "{\"pattern\":\"secret\"}", false, "no matches found");
@@ -159,7 +172,10 @@ nothing_leads_out(void **state)
 static atomic_bool swapping;
 static atomic_int swaps;
 
-/* A directory becomes a link to the outside and back, as fast as it can; never missing, so that no tool makes it anew. */
+/*
+ * A directory becomes a link to the outside and back, as fast as it can; never missing, so that no
+ * tool makes it anew.
+ */
 static void *
 swap(void *arg)
 {
@@ -198,7 +214,8 @@ swapped_links_lead_nowhere(void **state)
 		assert_null(strstr(r.text, "secret"));
 		fine += !r.is_error;
 		sb_host_tool_result_clear(&r);
-		assert_ok(call(f, "write_file", "{\"path\":\"d/y\",\"content\":\"x\"}", &r), &f->err);
+		assert_ok(call(f, "write_file", "{\"path\":\"d/y\",\"content\":\"x\"}", &r),
+			&f->err);
 		sb_host_tool_result_clear(&r);
 	}
 	atomic_store(&swapping, false);
@@ -217,22 +234,28 @@ grep_finds_in_order(void **state)
 
 	for (int i = 0; i < 30; i++) {
 		(void)snprintf(name, sizeof name, "f%02d.c", i);
-		hostfix_write(f, "one", name, i % 10 == 3 ? "one\nfoo(12)\nthree\n" : "one\ntwo\nthree\n");
+		hostfix_write(f, "one", name,
+			i % 10 == 3 ? "one\nfoo(12)\nthree\n" : "one\ntwo\nthree\n");
 	}
 	assert_int_equal(mkdir(hostfix_path(f, "one", ".hidden"), 0755), 0);
 	hostfix_write(f, "one", ".hidden/x", "foo(1)\n");
 	gives(f, "grep", "{\"pattern\":\"foo(12)\",\"literal\":true}", false,
 		"Found 3 match(es)\nf03.c:2: foo(12)\nf13.c:2: foo(12)\nf23.c:2: foo(12)\n");
 	gives(f, "grep", "{\"pattern\":\"fo+\\\\(\\\\d{2}\\\\)\",\"max_results\":2}", false,
-		"Found 2 match(es)\nf03.c:2: foo(12)\nf13.c:2: foo(12)\n(more matches were left out)\n");
+		"Found 2 match(es)\nf03.c:2: foo(12)\nf13.c:2: foo(12)\n(more matches were left "
+		"out)\n");
 	gives(f, "grep", "{\"pattern\":\"FOO\",\"include\":\"*.c\"}", false, "no matches found");
-	contains(f, "grep", "{\"pattern\":\"(?i)FOO\",\"include\":\"f03*\"}", false, "Found 1 match(es)\nf03.c:2: foo(12)\n");
+	contains(f, "grep", "{\"pattern\":\"(?i)FOO\",\"include\":\"f03*\"}", false,
+		"Found 1 match(es)\nf03.c:2: foo(12)\n");
 	gives(f, "grep", "{\"pattern\":\"foo\",\"include\":\"f13.c\",\"context_lines\":1}", false,
 		"Found 1 match(es)\n    1- one\nf13.c:2: foo(12)\n    3- three\n");
-	gives(f, "grep", "{\"pattern\":\"foo\",\"exclude\":\"f[01]*\"}", false, "Found 1 match(es)\nf23.c:2: foo(12)\n");
-	gives(f, "grep", "{\"pattern\":\"deep\",\"path\":\"dir\"}", false, "Found 1 match(es)\ndeep:1: deep\n");
+	gives(f, "grep", "{\"pattern\":\"foo\",\"exclude\":\"f[01]*\"}", false,
+		"Found 1 match(es)\nf23.c:2: foo(12)\n");
+	gives(f, "grep", "{\"pattern\":\"deep\",\"path\":\"dir\"}", false,
+		"Found 1 match(es)\ndeep:1: deep\n");
 	contains(f, "grep", "{\"pattern\":\"(\"}", true, "grep pattern:");
-	contains(f, "grep", "{\"pattern\":\"(a)\\\\1\"}", true, "back references are not supported");
+	contains(f, "grep", "{\"pattern\":\"(a)\\\\1\"}", true,
+		"back references are not supported");
 	contains(f, "grep", "{\"pattern\":\"((a{200}){200}){200}\"}", true, "too large together");
 	refused(f, "grep", "{}", "grep pattern is required");
 }
@@ -257,7 +280,8 @@ glob_and_ls_list(void **state)
 	gives(f, "glob", "{\"pattern\":\"**\"}", false, "Found 2 file(s)\ndir/deep\nhello\n");
 	gives(f, "glob", "{\"pattern\":\"**/d*p\"}", false, "Found 1 file(s)\ndir/deep\n");
 	gives(f, "glob", "{\"pattern\":\"*\"}", false, "Found 1 file(s)\nhello\n");
-	gives(f, "glob", "{\"pattern\":\"dir/*\",\"max_results\":1}", false, "Found 1 file(s)\ndir/deep\n");
+	gives(f, "glob", "{\"pattern\":\"dir/*\",\"max_results\":1}", false,
+		"Found 1 file(s)\ndir/deep\n");
 	gives(f, "glob", "{\"pattern\":\"nope*\"}", false, "no files matched");
 	gives(f, "ls", "{}", false, "dir/\nhello\t6\nlink@\n");
 	gives(f, "ls", "{\"path\":\"dir\"}", false, "deep\t5\n");
@@ -270,11 +294,16 @@ static void
 git_starts_no_program_of_the_repository(void **state)
 {
 	static const char *const setup_repo =
-		"{\"cmd\":\"rm -rf .git; git init -q . && git config user.email a@b && git config user.name n && "
-		"printf '#!/bin/sh\\ntouch \\\"$TRAP\\\"; cat\\n' >evil && chmod +x evil && sed -i \\\"s|\\\\$TRAP|$PWD/trapped|\\\" evil && "
-		"echo '* filter=f diff=d' >.gitattributes && git config filter.f.clean $PWD/evil && git config filter.f.smudge $PWD/evil && "
-		"git config diff.external $PWD/evil && git config diff.d.textconv $PWD/evil && git config core.fsmonitor $PWD/evil && "
-		"git config core.pager $PWD/evil && git config core.hooksPath $PWD/hooks && mkdir -p hooks && cp evil hooks/pre-commit && "
+		"{\"cmd\":\"rm -rf .git; git init -q . && git config user.email a@b && git config "
+		"user.name n && "
+		"printf '#!/bin/sh\\ntouch \\\"$TRAP\\\"; cat\\n' >evil && chmod +x evil && sed -i "
+		"\\\"s|\\\\$TRAP|$PWD/trapped|\\\" evil && "
+		"echo '* filter=f diff=d' >.gitattributes && git config filter.f.clean $PWD/evil "
+		"&& git config filter.f.smudge $PWD/evil && "
+		"git config diff.external $PWD/evil && git config diff.d.textconv $PWD/evil && git "
+		"config core.fsmonitor $PWD/evil && "
+		"git config core.pager $PWD/evil && git config core.hooksPath $PWD/hooks && mkdir "
+		"-p hooks && cp evil hooks/pre-commit && "
 		"cp evil hooks/post-commit\"}";
 	struct hostfix *f = *state;
 	struct sb_host_tool_result r;
@@ -294,7 +323,8 @@ git_starts_no_program_of_the_repository(void **state)
 	contains(f, "git_show", "{}", false, "+hello\n");
 	contains(f, "git_show", "{\"ref\":\"nope\"}", true, "nope");
 	refused(f, "git_show", "{\"ref\":\"--output=x\"}", "git_show ref must not begin with '-'");
-	refused(f, "git_push", "{\"args\":[\"--receive-pack=x\"]}", "git_push args must not begin with '-'");
+	refused(f, "git_push", "{\"args\":[\"--receive-pack=x\"]}",
+		"git_push args must not begin with '-'");
 	refused(f, "git_commit", "{}", "git_commit message is required");
 	assert_int_not_equal(access(hostfix_path(f, "one", "trapped"), F_OK), 0);
 	assert_ok(call(f, "git_status", NULL, &r), &f->err);

@@ -146,13 +146,16 @@ cancel_wakes_a_writer(void **state)
 	assert_int_equal(pthread_join(th, NULL), 0);
 }
 
-/* A child that leaves a helper behind with its stderr (as ssh with ControlPersist does) must not hold up wait. */
+/*
+ * A child that leaves a helper behind with its stderr (as ssh with ControlPersist does) must not
+ * hold up wait.
+ */
 static void
 stderr_held_open_does_not_block(void **state)
 {
 	struct sb_error err = { 0 };
-	sb_auto(sb_transport) struct sb_transport *t =
-		sb_transport_child(SH("echo lost >&2; sleep 1000 >/dev/null & echo $!; exit 4"), &err);
+	sb_auto(sb_transport) struct sb_transport *t = sb_transport_child(
+		SH("echo lost >&2; sleep 1000 >/dev/null & echo $!; exit 4"), &err);
 	struct sb_exit e;
 	char buf[32];
 	long pid;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Frames over a pair of pipes: what a far side may do to keep us waiting (attack group 21), proofs, blobs. */
+/*
+ * Frames over a pair of pipes: what a far side may do to keep us waiting (attack group 21), proofs,
+ * blobs.
+ */
 #include "config.h"
 
 #include <errno.h>
@@ -14,7 +17,10 @@
 
 #include "tests/lib/unit.h"
 
-/* A far side in a thread: writes the same bytes again and again, with a pause between, until nobody reads them. */
+/*
+ * A far side in a thread: writes the same bytes again and again, with a pause between, until nobody
+ * reads them.
+ */
 struct far {
 	int fd;
 	uint8_t bytes[600];
@@ -85,13 +91,13 @@ close_near(struct near *x)
 		(void)close(x->far.fd);
 }
 
-static const uint8_t ping[5] = {0, 0, 0, 0, SB_MSG_PING};
+static const uint8_t ping[5] = { 0, 0, 0, 0, SB_MSG_PING };
 
 /* Alive is not enough: at some point it must say something. */
 static void
 pings_alone_come_to_an_end(void **state)
 {
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	const uint8_t *p;
 	struct near x;
 	uint8_t type;
@@ -109,7 +115,7 @@ static void
 a_flood_of_pings_comes_to_an_end(void **state)
 {
 	uint8_t many[600];
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	const uint8_t *p;
 	struct near x;
 	uint8_t type;
@@ -128,8 +134,8 @@ a_flood_of_pings_comes_to_an_end(void **state)
 static void
 a_frame_that_trickles_comes_to_an_end(void **state)
 {
-	static const uint8_t head[] = {0, 0, 16, 0, SB_MSG_SCAN};
-	struct sb_error err = {0};
+	static const uint8_t head[] = { 0, 0, 16, 0, SB_MSG_SCAN };
+	struct sb_error err = { 0 };
 	const uint8_t *p;
 	struct near x;
 	uint8_t type;
@@ -146,7 +152,7 @@ a_frame_that_trickles_comes_to_an_end(void **state)
 static void
 silence_comes_to_an_end(void **state)
 {
-	struct sb_error err = {0};
+	struct sb_error err = { 0 };
 	const uint8_t *p;
 	struct near x;
 	uint8_t type;
@@ -163,8 +169,8 @@ silence_comes_to_an_end(void **state)
 static void
 news_start_the_time_anew(void **state)
 {
-	static const uint8_t news[] = {1, 0, 0, 0, SB_MSG_ROWS, 0};
-	struct sb_error err = {0};
+	static const uint8_t news[] = { 1, 0, 0, 0, SB_MSG_ROWS, 0 };
+	struct sb_error err = { 0 };
 	const uint8_t *p;
 	struct near x;
 	uint8_t type;
@@ -187,8 +193,8 @@ static void
 what_is_sent_arrives(void **state)
 {
 	struct sb_wire_opts o = SB_WIRE_OPTS_INIT;
-	sb_auto(sb_buf) struct sb_buf blob = {0}, got = {0};
-	struct sb_error err = {0};
+	sb_auto(sb_buf) struct sb_buf blob = { 0 }, got = { 0 };
+	struct sb_error err = { 0 };
 	struct sb_transport *t;
 	struct sb_wire *far;
 	const uint8_t *p;
@@ -222,7 +228,8 @@ what_is_sent_arrives(void **state)
 	assert_ok(sb_wire_flush(far, &err), &err);
 	assert_ok(sb_wire_expect(x.w, SB_MSG_MANIFEST, &p, &len, &err), &err);
 	sb_buf_free(&got);
-	assert_fails(sb_wire_recv_blob(x.w, SB_MSG_MANIFEST, p, len, 1000, &got, &err), SB_E_LIMIT, &err);
+	assert_fails(sb_wire_recv_blob(x.w, SB_MSG_MANIFEST, p, len, 1000, &got, &err), SB_E_LIMIT,
+		&err);
 	assert_fails(sb_wire_recv(x.w, &type, &p, &len, &err), SB_E_PROTO, &err);
 	sb_wire_free(far);
 	sb_transport_free(t);
@@ -233,12 +240,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(pings_alone_come_to_an_end),
-	        cmocka_unit_test(a_flood_of_pings_comes_to_an_end),
-	        cmocka_unit_test(a_frame_that_trickles_comes_to_an_end),
-	        cmocka_unit_test(silence_comes_to_an_end),
-	        cmocka_unit_test(news_start_the_time_anew),
-	        cmocka_unit_test(what_is_sent_arrives),
+		cmocka_unit_test(pings_alone_come_to_an_end),
+		cmocka_unit_test(a_flood_of_pings_comes_to_an_end),
+		cmocka_unit_test(a_frame_that_trickles_comes_to_an_end),
+		cmocka_unit_test(silence_comes_to_an_end),
+		cmocka_unit_test(news_start_the_time_anew),
+		cmocka_unit_test(what_is_sent_arrives),
 	};
 
 	(void)signal(SIGPIPE, SIG_IGN);

@@ -7,9 +7,10 @@
 struct sock_filter;
 
 /*
- * The system calls that no program in a sandbox of plain namespaces needs and that reach far into the kernel: mounts, new
- * namespaces, modules, bpf, io_uring, keys, foreign memory, raw handles. They answer EPERM (clone3, io_uring: ENOSYS, which
- * makes libraries fall back); calls of another architecture answer ENOSYS.
+ * The system calls that no program in a sandbox of plain namespaces needs and that reach far into
+ * the kernel: mounts, new namespaces, modules, bpf, io_uring, keys, foreign memory, raw handles.
+ * They answer EPERM (clone3, io_uring: ENOSYS, which makes libraries fall back); calls of another
+ * architecture answer ENOSYS.
  */
 const struct sock_filter *sb_boxfilter_program(size_t *n);
 

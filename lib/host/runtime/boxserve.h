@@ -5,15 +5,18 @@
 #include <stdint.h>
 
 /*
- * How the host asks the resident helper of a box for a command, so that nothing has to be led into the box for each. The helper's standard
- * input is a stream socket. A byte on it comes with descriptors:
+ * How the host asks the resident helper of a box for a command, so that nothing has to be led into
+ * the box for each. The helper's standard input is a stream socket. A byte on it comes with
+ * descriptors:
  *
- *   SB_BOXSERVE_HELLO  a pipe, into which the helper writes SB_BOXSERVE_HELLO: descriptors get through to it
- *   SB_BOXSERVE_CALL   a socket for this call, then those of stdin, stdout and stderr that `given` names
+ *   SB_BOXSERVE_HELLO  a pipe, into which the helper writes SB_BOXSERVE_HELLO: descriptors get
+ * through to it SB_BOXSERVE_CALL   a socket for this call, then those of stdin, stdout and stderr
+ * that `given` names
  *
- * On the call's socket the host sends a struct sb_boxserve_call and `bytes` of texts, each ended by NUL: `argc` arguments, then `envc` entries
- * of the environment. The helper answers with the exit code in four bytes, after everything that the command left has been ended. The end of
- * that socket ends the command, the end of the helper's own input all of them.
+ * On the call's socket the host sends a struct sb_boxserve_call and `bytes` of texts, each ended by
+ * NUL: `argc` arguments, then `envc` entries of the environment. The helper answers with the exit
+ * code in four bytes, after everything that the command left has been ended. The end of that socket
+ * ends the command, the end of the helper's own input all of them.
  */
 #define SB_BOXSERVE_HELLO 'h'
 #define SB_BOXSERVE_CALL 'c'

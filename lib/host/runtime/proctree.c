@@ -63,9 +63,11 @@ read_stat(pid_t pid, struct stat_line *out)
 		return -1;
 	/* The name in parentheses may hold anything, also parentheses. */
 	p = strrchr(buf, ')');
-	if (!p || sscanf(p + 1,
-			  " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %lld %lu%n",
-			  &out->state, &ppid, &session, &start, &out->vsize, &used) != 5)
+	if (!p ||
+		sscanf(p + 1,
+			" %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
+			"%lld %lu%n",
+			&out->state, &ppid, &session, &start, &out->vsize, &used) != 5)
 		return -1;
 	if (sscanf(p + 1 + used, between, &out->env_start) != 1)
 		out->env_start = 1;
@@ -96,7 +98,10 @@ sb_proctree_boot_id(char out[40])
 	return out;
 }
 
-/* Whether `s` is what the pattern means: "a/1" is not "a/12". A '*' stands for anything without a slash. */
+/*
+ * Whether `s` is what the pattern means: "a/1" is not "a/12". A '*' stands for anything without a
+ * slash.
+ */
 static bool
 begins(const char *s, const char *pattern)
 {
@@ -114,8 +119,9 @@ begins(const char *s, const char *pattern)
 }
 
 /*
- * The environment of a process. Between two programs, while the kernel loads the second, it has none: who took that for an
- * answer would miss a child that a killed parent had just begun to start. So that is waited for, `*waits` times at most.
+ * The environment of a process. Between two programs, while the kernel loads the second, it has
+ * none: who took that for an answer would miss a child that a killed parent had just begun to
+ * start. So that is waited for, `*waits` times at most.
  */
 static ssize_t
 read_environ(pid_t pid, char *buf, size_t size, int *waits)
@@ -222,7 +228,8 @@ close_over_children(struct table *t)
 					t->v[i].pidfd = open_pidfd(t->v[i].pid);
 					/* Still the same child of the same parent. */
 					if (t->v[i].pidfd >= 0 &&
-						(read_stat(t->v[i].pid, &st) < 0 || st.ppid != t->v[i].ppid)) {
+						(read_stat(t->v[i].pid, &st) < 0 ||
+							st.ppid != t->v[i].ppid)) {
 						(void)close(t->v[i].pidfd);
 						t->v[i].pidfd = -1;
 					}
@@ -259,13 +266,15 @@ sb_proctree_visit(const char *mark, pid_t leader, sb_proctree_fn fn, void *arg)
 	return n;
 }
 
-/* Who got the signal already, so that a second look sends it only to those who were born meanwhile. */
+/*
+ * Who got the signal already, so that a second look sends it only to those who were born meanwhile.
+ */
 struct sending {
 	int sig;
 	struct {
 		pid_t pid;
 		int64_t start;
-	} *done;
+	} * done;
 	size_t n, cap;
 	bool more;
 };
@@ -300,7 +309,10 @@ sb_proctree_signal(const char *mark, pid_t leader, int sig)
 	struct sending s = { .sig = sig };
 	size_t sent = 0;
 
-	/* A child born while we looked is found by the next look: fork itself waits for a signal that is there already. */
+	/*
+	 * A child born while we looked is found by the next look: fork itself waits for a signal
+	 * that is there already.
+	 */
 	for (int i = 0; i < SIGNAL_ROUNDS; i++) {
 		s.more = false;
 		sent += sb_proctree_visit(mark, leader, send_once, &s);

@@ -27,14 +27,17 @@
 static int
 connect_loopback(int fd, bool v6, unsigned port, sb_deadline d, struct sb_error *err)
 {
-	struct sockaddr_in a4 = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+	struct sockaddr_in a4 = { .sin_family = AF_INET,
+		.sin_port = htons((uint16_t)port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	struct sockaddr_in6 a6 = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port),
+	struct sockaddr_in6 a6 = { .sin6_family = AF_INET6,
+		.sin6_port = htons((uint16_t)port),
 		.sin6_addr = IN6ADDR_LOOPBACK_INIT };
 	struct pollfd p = { .fd = fd, .events = POLLOUT };
 	socklen_t len = sizeof errno;
 	int sys = 0;
-	int r = v6 ? connect(fd, (struct sockaddr *)&a6, sizeof a6) : connect(fd, (struct sockaddr *)&a4, sizeof a4);
+	int r = v6 ? connect(fd, (struct sockaddr *)&a6, sizeof a6) :
+		     connect(fd, (struct sockaddr *)&a4, sizeof a4);
 
 	if (r < 0 && errno != EINPROGRESS)
 		return sb_fail(err, SB_E_UNAVAILABLE, "port %u: %s", port, strerror(errno));
@@ -118,7 +121,8 @@ sb_reach_namespace(const char *mark, pid_t leader, unsigned port, sb_deadline d,
 	(void)sb_proctree_visit(mark, leader, look_ns, &f);
 	ns = f.fd;
 	if (ns < 0)
-		return sb_fail(err, SB_E_UNAVAILABLE, "port %u: the command has no network of its own (yet)", port);
+		return sb_fail(err, SB_E_UNAVAILABLE,
+			"port %u: the command has no network of its own (yet)", port);
 	e.ns = ns;
 	if (pthread_create(&t, NULL, enter_thread, &e) != 0)
 		return sb_fail(err, SB_E_LIMIT, "port %u: cannot start a thread", port);
@@ -144,7 +148,9 @@ struct listeners {
 	bool v4, v6, too_many;
 };
 
-/* "0: 0100007F:1F90 00000000:0000 0A ... inode"; an address is in host order, in words of 32 bits. */
+/*
+ * "0: 0100007F:1F90 00000000:0000 0A ... inode"; an address is in host order, in words of 32 bits.
+ */
 static void
 read_line(const char *line, bool v6, unsigned port, struct listeners *l)
 {
@@ -155,8 +161,8 @@ read_line(const char *line, bool v6, unsigned port, struct listeners *l)
 	unsigned at, state;
 	unsigned long inode;
 
-	if (sscanf(line, " %*u: %39[0-9A-F]:%x %*[0-9A-F]:%*x %x %*x:%*x %*x:%*x %*x %*u %*u %lu", addr, &at, &state,
-		    &inode) != 4 ||
+	if (sscanf(line, " %*u: %39[0-9A-F]:%x %*[0-9A-F]:%*x %x %*x:%*x %*x:%*x %*x %*u %*u %lu",
+		    addr, &at, &state, &inode) != 4 ||
 		at != port || state != TCP_LISTEN)
 		return;
 	if (v6 && strcmp(addr, any6) != 0 && strcmp(addr, lo6) != 0 && strcmp(addr, mapped) != 0)
@@ -227,9 +233,11 @@ sb_reach_owned(const char *mark, pid_t leader, unsigned port, sb_deadline d, int
 	for (size_t i = 0; i < l.n; i++)
 		mine += l.owned[i];
 	if (l.n > 0 && (mine < l.n || l.too_many))
-		return sb_fail(err, SB_E_DENIED, "port %u belongs to a process outside this session", port);
+		return sb_fail(err, SB_E_DENIED,
+			"port %u belongs to a process outside this session", port);
 	if (l.n == 0)
-		return sb_fail(err, SB_E_UNAVAILABLE, "port %u: the command does not listen there", port);
+		return sb_fail(err, SB_E_UNAVAILABLE, "port %u: the command does not listen there",
+			port);
 	fd = open_stream(!l.v4, err);
 	if (fd < 0)
 		return fd;

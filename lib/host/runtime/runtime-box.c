@@ -23,8 +23,8 @@
 #define RECORD_MAX 512
 
 static int
-init(struct sb_rtboxes *b, const struct sb_runtime_opts *o, const struct sb_rtbox_kind *kind, const char *program,
-	struct sb_error *err)
+init(struct sb_rtboxes *b, const struct sb_runtime_opts *o, const struct sb_rtbox_kind *kind,
+	const char *program, struct sb_error *err)
 {
 	b->kind = kind;
 	b->o = o->host;
@@ -35,7 +35,8 @@ init(struct sb_rtboxes *b, const struct sb_runtime_opts *o, const struct sb_rtbo
 		return sb_fail(err, SB_E_UNSUPPORTED, "%s is not installed", program);
 	b->box = sb_runtime_helper(o->host);
 	if (!b->box)
-		return sb_fail(err, SB_E_UNSUPPORTED, "the helper sb-box is not found (SB_BOX names it)");
+		return sb_fail(err, SB_E_UNSUPPORTED,
+			"the helper sb-box is not found (SB_BOX names it)");
 	b->root = sb_str_printf("%s/box-root", b->o->state_dir);
 	b->etc = sb_str_printf("%s/box-etc", b->o->state_dir);
 	if (!b->root || !b->etc)
@@ -78,8 +79,8 @@ sb_rtboxes_close(struct sb_runtime *rt)
 }
 
 struct sb_runtime *
-sb_rtboxes_open(const struct sb_runtime_ops *ops, const struct sb_rtbox_kind *kind, const struct sb_runtime_opts *o,
-	const char *program, struct sb_error *err)
+sb_rtboxes_open(const struct sb_runtime_ops *ops, const struct sb_rtbox_kind *kind,
+	const struct sb_runtime_opts *o, const char *program, struct sb_error *err)
 {
 	struct sb_rtboxes *b = calloc(1, sizeof *b);
 	int r;
@@ -123,8 +124,9 @@ adopt(struct sb_rtbox *box)
 
 	if (!path || sb_file_read(AT_FDCWD, path, RECORD_MAX, &text, NULL) < 0)
 		return;
-	if (sscanf((const char *)text.data, "%d %lld %39s %d %d", &pid, &ticks, was, &network, &frozen) != 5 || pid <= 1 ||
-		strcmp(was, sb_proctree_boot_id(boot)) != 0)
+	if (sscanf((const char *)text.data, "%d %lld %39s %d %d", &pid, &ticks, was, &network,
+		    &frozen) != 5 ||
+		pid <= 1 || strcmp(was, sb_proctree_boot_id(boot)) != 0)
 		return;
 	box->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (box->pidfd >= 0 && sb_proctree_start_ticks(pid) == ticks) {
@@ -145,9 +147,11 @@ sb_rtbox_note(struct sb_rtbox *box, struct sb_error *err)
 	sb_autofree char *path = sb_str_printf("%s/record", box->dir);
 	char text[RECORD_MAX], boot[40];
 
-	(void)snprintf(text, sizeof text, "%d %lld %s %d %d\n", (int)box->pid, (long long)box->ticks,
-		sb_proctree_boot_id(boot), (int)box->network, (int)box->frozen);
-	return path ? sb_file_replace(AT_FDCWD, path, text, strlen(text), 0600, err) : sb_fail(err, SB_E_NOMEM, "sandbox");
+	(void)snprintf(text, sizeof text, "%d %lld %s %d %d\n", (int)box->pid,
+		(long long)box->ticks, sb_proctree_boot_id(boot), (int)box->network,
+		(int)box->frozen);
+	return path ? sb_file_replace(AT_FDCWD, path, text, strlen(text), 0600, err) :
+		      sb_fail(err, SB_E_NOMEM, "sandbox");
 }
 
 /* The entry of the session, made when missing. With the list's `mu` held. */
@@ -173,7 +177,8 @@ entry(struct sb_rtboxes *b, const char *session)
 		box_free(box);
 		return NULL;
 	}
-	(void)snprintf(box->name, sizeof box->name, "sb-%s-%s-%016llx", b->rt.ops->name, b->key, (unsigned long long)hash(b->key, session));
+	(void)snprintf(box->name, sizeof box->name, "sb-%s-%s-%016llx", b->rt.ops->name, b->key,
+		(unsigned long long)hash(b->key, session));
 	adopt(box);
 	if (box->pid)
 		sb_cgroup_make(&b->groups, box->name, NULL, &box->group);
@@ -229,7 +234,8 @@ sb_rtbox_end(struct sb_rtboxes *b, struct sb_rtbox *box)
 	if (box->group.dir[0] || box->group.dir[SB_CGROUP_FREEZER]) {
 		all_dead = sb_cgroup_remove(&box->group, d);
 		if (!all_dead)
-			sb_log(&b->o->log, SB_LOG_WARN, "runtime", "session %s: its control group stays busy", box->session);
+			sb_log(&b->o->log, SB_LOG_WARN, "runtime",
+				"session %s: its control group stays busy", box->session);
 		sb_cgroup_clear(&box->group);
 	}
 	if (b->kind->destroy)
@@ -243,10 +249,12 @@ sb_rtbox_end(struct sb_rtboxes *b, struct sb_rtbox *box)
 
 /* With `mu` held. */
 static int
-create(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd, struct sb_error *err)
+create(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd,
+	struct sb_error *err)
 {
 	const uint64_t pids = b->o->session_pids, each = b->kind->threads ? b->kind->threads : 1;
-	const struct sb_cgroup_limits l = { .memory = b->o->session_mem_mb << 20, .pids = pids ? pids * each + b->kind->own_threads : 0,
+	const struct sb_cgroup_limits l = { .memory = b->o->session_mem_mb << 20,
+		.pids = pids ? pids * each + b->kind->own_threads : 0,
 		.cpus = b->o->session_cpus };
 	int r = 0;
 
@@ -266,11 +274,14 @@ create(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *
 	if (r == 0) {
 		box->pidfd = (int)syscall(SYS_pidfd_open, box->pid, 0);
 		box->ticks = sb_proctree_start_ticks(box->pid);
-		r = box->pidfd < 0 || box->ticks == 0 ? sb_fail(err, SB_E_RUNTIME, "the sandbox ended at once") : sb_rtbox_note(box, err);
+		r = box->pidfd < 0 || box->ticks == 0 ?
+			sb_fail(err, SB_E_RUNTIME, "the sandbox ended at once") :
+			sb_rtbox_note(box, err);
 	}
 	if (r < 0)
 		sb_rtbox_end(b, box);
-	return r < 0 ? sb_wrap(err, SB_E_RUNTIME, "session %s: %s", cmd->session, b->rt.ops->name) : 0;
+	return r < 0 ? sb_wrap(err, SB_E_RUNTIME, "session %s: %s", cmd->session, b->rt.ops->name) :
+		       0;
 }
 
 struct sb_rtbox *

@@ -11,11 +11,12 @@
 #include <host/runtime/runtime.h>
 
 /*
- * What the isolating runtimes have in common: one box a session, made when its first command comes, found again after a
- * restart of the host by a record in the state directory, ended with the session. A box is a process (the first of its
- * namespaces, or the sandbox's kernel); when that ends, the kernel ends everything in it.
+ * What the isolating runtimes have in common: one box a session, made when its first command comes,
+ * found again after a restart of the host by a record in the state directory, ended with the
+ * session. A box is a process (the first of its namespaces, or the sandbox's kernel); when that
+ * ends, the kernel ends everything in it.
  */
-#define SB_BOX_INSIDE "/.sb/box"        /* bin/sb-box, inside */
+#define SB_BOX_INSIDE "/.sb/box" /* bin/sb-box, inside */
 #define SB_BOX_WORKSPACE "/workspace"
 #define SB_BOX_HOME "/home/sandbox"
 
@@ -25,16 +26,16 @@ struct sb_rtbox {
 	struct sb_rtbox *next;
 	struct sb_rtboxes *owner; /* whose `mu` guards these first ones */
 	unsigned refs;
-	bool gone;      /* forgotten: freed with the last reference */
+	bool gone; /* forgotten: freed with the last reference */
 	char *session;
-	char name[96];  /* of its group, and of its container: unique on the machine */
-	char *dir;      /* record and configuration */
+	char name[96]; /* of its group, and of its container: unique on the machine */
+	char *dir;     /* record and configuration */
 
 	pthread_mutex_t mu; /* guards all below; held while it is made or ended */
 	pid_t pid;          /* 0: there is none */
 	int64_t ticks;
 	int pidfd;
-	pid_t outer;        /* a child of ours that ends with the box and must be reaped; 0: none */
+	pid_t outer; /* a child of ours that ends with the box and must be reaped; 0: none */
 	enum sb_host_network network;
 	bool frozen;
 	uint64_t seq;
@@ -46,10 +47,16 @@ struct sb_rtbox_kind {
 	/* Whether it works here; `picky` as in struct sb_runtime_opts. SB_E_UNSUPPORTED. */
 	int (*probe)(struct sb_rtboxes *b, bool picky, struct sb_error *err);
 	/* Makes the box: gives its process. With `mu` held, group made. */
-	int (*create)(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd, pid_t *out, struct sb_error *err);
-	/* Ends what is left of it after its process was killed; `all_dead`: only files are. With `mu` held. May be NULL. */
+	int (*create)(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd,
+		pid_t *out, struct sb_error *err);
+	/*
+	 * Ends what is left of it after its process was killed; `all_dead`: only files are. With
+	 * `mu` held. May be NULL.
+	 */
 	void (*destroy)(struct sb_rtboxes *b, struct sb_rtbox *box, bool all_dead);
-	/* Threads on the host that a process inside is, and that the box itself has; 0: one, none. */
+	/*
+	 * Threads on the host that a process inside is, and that the box itself has; 0: one, none.
+	 */
 	unsigned threads, own_threads;
 };
 
@@ -71,12 +78,14 @@ struct sb_rtboxes {
 };
 
 /* A runtime of that kind, probed. `program` is looked up. */
-struct sb_runtime *sb_rtboxes_open(const struct sb_runtime_ops *ops, const struct sb_rtbox_kind *kind, const struct sb_runtime_opts *o,
-	const char *program, struct sb_error *err);
+struct sb_runtime *sb_rtboxes_open(const struct sb_runtime_ops *ops,
+	const struct sb_rtbox_kind *kind, const struct sb_runtime_opts *o, const char *program,
+	struct sb_error *err);
 void sb_rtboxes_close(struct sb_runtime *rt);
 
 /* The box of the session with `mu` held, running; made when there is none. NULL: error. */
-struct sb_rtbox *sb_rtbox_hold(struct sb_rtboxes *b, const struct sb_runtime_cmd *cmd, struct sb_error *err);
+struct sb_rtbox *sb_rtbox_hold(struct sb_rtboxes *b, const struct sb_runtime_cmd *cmd,
+	struct sb_error *err);
 /* The same without making: NULL when none runs. */
 struct sb_rtbox *sb_rtbox_find(struct sb_rtboxes *b, const char *session);
 void sb_rtbox_release(struct sb_rtbox *box);
@@ -87,7 +96,8 @@ int sb_rtbox_note(struct sb_rtbox *box, struct sb_error *err);
 void sb_rtboxes_forget(struct sb_runtime *rt, const char *session);
 bool sb_rtboxes_holds(struct sb_runtime *rt, const char *session);
 uint64_t sb_rtboxes_ooms(struct sb_runtime *rt, const char *session);
-void sb_rtboxes_sweep(struct sb_runtime *rt, bool (*known)(const char *session, void *arg), void *arg);
+void sb_rtboxes_sweep(struct sb_runtime *rt, bool (*known)(const char *session, void *arg),
+	void *arg);
 
 /* Everything in a box's pid namespace is gone soon after this. With `mu` held. */
 void sb_rtbox_end(struct sb_rtboxes *b, struct sb_rtbox *box);
@@ -102,16 +112,18 @@ struct sb_rtbox_root {
 };
 /* Makes the skeleton and tells what is bound into it. */
 int sb_rtbox_root_make(struct sb_rtboxes *b, struct sb_error *err);
-int sb_rtbox_root_binds(const struct sb_rtboxes *b, struct sb_rtbox_root *out, struct sb_error *err);
+int sb_rtbox_root_binds(const struct sb_rtboxes *b, struct sb_rtbox_root *out,
+	struct sb_error *err);
 void sb_rtbox_root_free(struct sb_rtbox_root *r);
 
 /* 0, or SB_E_UNSUPPORTED: the session shares its network with others. */
 int sb_rtbox_own_network(const struct sb_rtbox *box, struct sb_error *err);
 /*
- * Connects to a port inside: `l` leads into the box, what dials and relays there is added. The relay lives as long as the
- * connection.
+ * Connects to a port inside: `l` leads into the box, what dials and relays there is added. The
+ * relay lives as long as the connection.
  */
-int sb_rtbox_dial(struct sb_strlist *l, const char *mark, unsigned port, sb_deadline d, int *out_fd, struct sb_error *err);
+int sb_rtbox_dial(struct sb_strlist *l, const char *mark, unsigned port, sb_deadline d, int *out_fd,
+	struct sb_error *err);
 
 /* The environment of a command in a box. */
 int sb_rtbox_env(const struct sb_runtime_cmd *cmd, struct sb_strlist *env, struct sb_error *err);

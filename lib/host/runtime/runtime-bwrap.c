@@ -18,8 +18,9 @@
 #include <host/runtime/proctree.h>
 
 /*
- * Bubblewrap makes the namespaces of a session once, around the helper as their first process; every command enters them by
- * the helper (bin/sb-box/enter.c), which gives up all capabilities and installs the filter before it executes anything.
+ * Bubblewrap makes the namespaces of a session once, around the helper as their first process;
+ * every command enters them by the helper (bin/sb-box/enter.c), which gives up all capabilities and
+ * installs the filter before it executes anything.
  */
 #define START_MS 20000
 #define FREEZE_MS 10000
@@ -66,35 +67,47 @@ add_groups(struct sb_strlist *l, const struct sb_cgroup *g, struct sb_error *err
 }
 
 /*
- * User 0 of the host is who the kernel asks for in /proc/sys and its like, capabilities or not; bwrap leaves them writable when it
- * runs as that user. What is left of /proc that tells of the machine is empty.
+ * User 0 of the host is who the kernel asks for in /proc/sys and its like, capabilities or not;
+ * bwrap leaves them writable when it runs as that user. What is left of /proc that tells of the
+ * machine is empty.
  */
 static int
 add_proc_covers(struct sb_strlist *l, struct sb_error *err)
 {
-	static const char *const readonly[] = { "/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", NULL };
-	static const char *const empty[] = { "/proc/kcore", "/proc/kmsg", "/proc/keys", "/proc/timer_list", "/proc/sched_debug",
-		"/proc/latency_stats", "/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup", NULL };
+	static const char *const readonly[] = { "/proc/sys", "/proc/sysrq-trigger", "/proc/irq",
+		"/proc/bus", "/proc/fs", NULL };
+	static const char *const empty[] = { "/proc/kcore", "/proc/kmsg", "/proc/keys",
+		"/proc/timer_list", "/proc/sched_debug", "/proc/latency_stats", "/proc/kpagecount",
+		"/proc/kpageflags", "/proc/kpagecgroup", NULL };
 	static const char *const dirs[] = { "/proc/acpi", "/proc/scsi", "/proc/asound", NULL };
 	int r = 0;
 
 	for (size_t i = 0; readonly[i] && r == 0; i++)
 		if (access(readonly[i], F_OK) == 0)
-			r = add_all(l, (const char *[]){ "--ro-bind", readonly[i], readonly[i], NULL }, err);
+			r = add_all(l,
+				(const char *[]){ "--ro-bind", readonly[i], readonly[i], NULL },
+				err);
 	for (size_t i = 0; empty[i] && r == 0; i++)
 		if (access(empty[i], F_OK) == 0)
-			r = add_all(l, (const char *[]){ "--ro-bind", "/dev/null", empty[i], NULL }, err);
+			r = add_all(l, (const char *[]){ "--ro-bind", "/dev/null", empty[i], NULL },
+				err);
 	for (size_t i = 0; dirs[i] && r == 0; i++)
 		if (access(dirs[i], F_OK) == 0)
-			r = add_all(l, (const char *[]){ "--tmpfs", dirs[i], "--remount-ro", dirs[i], NULL }, err);
+			r = add_all(l,
+				(const char *[]){ "--tmpfs", dirs[i], "--remount-ro", dirs[i],
+					NULL },
+				err);
 	return r;
 }
 
 static int
-add_mounts(struct sb_rtboxes *b, const struct sb_runtime_cmd *cmd, struct sb_strlist *l, struct sb_error *err)
+add_mounts(struct sb_rtboxes *b, const struct sb_runtime_cmd *cmd, struct sb_strlist *l,
+	struct sb_error *err)
 {
-	const char *const skeleton[] = { "--ro-bind", b->root, "/", "--dev", "/dev", "--proc", "/proc", NULL };
-	const char *const work[] = { "--bind", cmd->workspace, SB_BOX_WORKSPACE, "--chdir", SB_BOX_WORKSPACE, NULL };
+	const char *const skeleton[] = { "--ro-bind", b->root, "/", "--dev", "/dev", "--proc",
+		"/proc", NULL };
+	const char *const work[] = { "--bind", cmd->workspace, SB_BOX_WORKSPACE, "--chdir",
+		SB_BOX_WORKSPACE, NULL };
 	static const char *const rooms[] = { "/tmp", SB_BOX_HOME, "/run", "/dev/shm" };
 	unsigned long long room = b->o->session_tmp_mb ? b->o->session_tmp_mb << 20 : 1ull << 40;
 	struct sb_rtbox_root root = { 0 };
@@ -105,11 +118,15 @@ add_mounts(struct sb_rtboxes *b, const struct sb_runtime_cmd *cmd, struct sb_str
 	if (r == 0)
 		r = sb_rtbox_root_binds(b, &root, err);
 	for (size_t i = 0; i < root.n && r == 0; i++)
-		r = add_all(l, (const char *[]){ "--ro-bind", root.v[i].from, root.v[i].to, NULL }, err);
+		r = add_all(l, (const char *[]){ "--ro-bind", root.v[i].from, root.v[i].to, NULL },
+			err);
 	for (size_t i = 0; i < sizeof rooms / sizeof rooms[0] && r == 0; i++) {
 		r = sb_strlist_addf(l, err, "--perms");
 		if (r == 0)
-			r = add_all(l, (const char *[]){ i == 0 || i == 3 ? "1777" : "0755", "--size", NULL }, err);
+			r = add_all(l,
+				(const char *[]){ i == 0 || i == 3 ? "1777" : "0755", "--size",
+					NULL },
+				err);
 		if (r == 0)
 			r = sb_strlist_addf(l, err, "%llu", room);
 		if (r == 0)
@@ -122,12 +139,14 @@ add_mounts(struct sb_rtboxes *b, const struct sb_runtime_cmd *cmd, struct sb_str
 }
 
 static int
-bwrap_argv(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd, struct sb_strlist *l, struct sb_error *err)
+bwrap_argv(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd,
+	struct sb_strlist *l, struct sb_error *err)
 {
 	/* User 0 inside is the host's own user outside; it has no capabilities in either place. */
-	static const char *const spaces[] = { "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts",
-		"--unshare-cgroup-try", "--uid", "0", "--gid", "0", "--hostname", "sandbox", "--cap-drop", "ALL", "--new-session",
-		"--as-pid-1", "--seccomp", "0", "--info-fd", "1", NULL };
+	static const char *const spaces[] = { "--unshare-user", "--unshare-pid", "--unshare-ipc",
+		"--unshare-uts", "--unshare-cgroup-try", "--uid", "0", "--gid", "0", "--hostname",
+		"sandbox", "--cap-drop", "ALL", "--new-session", "--as-pid-1", "--seccomp", "0",
+		"--info-fd", "1", NULL };
 	static const char *const init[] = { "--", SB_BOX_INSIDE, "init", NULL };
 	int r = add_all(l, (const char *[]){ b->box, "place", NULL }, err);
 
@@ -168,7 +187,10 @@ is_helper(pid_t pid)
 	return fd >= 0 && read(fd, comm, sizeof comm - 1) > 0 && strcmp(comm, "box\n") == 0;
 }
 
-/* Reads until the process is known and set up. bwrap stays the parent of its box and must be reaped by who waits for it. */
+/*
+ * Reads until the process is known and set up. bwrap stays the parent of its box and must be reaped
+ * by who waits for it.
+ */
 static int
 await_box(struct sb_child *c, pid_t *out, struct sb_error *err)
 {
@@ -197,7 +219,8 @@ await_box(struct sb_child *c, pid_t *out, struct sb_error *err)
 			n = read(c->errfd, chunk, sizeof chunk);
 			while (n > 0 && chunk[n - 1] == '\n')
 				n--;
-			return sb_fail(err, SB_E_RUNTIME, "%.*s", n > 0 ? (int)n : 18, n > 0 ? chunk : "it ended at once");
+			return sb_fail(err, SB_E_RUNTIME, "%.*s", n > 0 ? (int)n : 18,
+				n > 0 ? chunk : "it ended at once");
 		}
 		(void)nanosleep(&nap, NULL);
 	}
@@ -205,7 +228,8 @@ await_box(struct sb_child *c, pid_t *out, struct sb_error *err)
 }
 
 static int
-bwrap_create(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd, pid_t *out, struct sb_error *err)
+bwrap_create(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd,
+	pid_t *out, struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
 	const char *const env[] = { "PATH=/usr/bin:/bin", NULL };
@@ -241,7 +265,8 @@ bwrap_create(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime
 
 /* The helper, up to the command: into the box. */
 static int
-enter_argv(struct sb_rtboxes *b, const struct sb_rtbox *box, struct sb_strlist *l, struct sb_error *err)
+enter_argv(struct sb_rtboxes *b, const struct sb_rtbox *box, struct sb_strlist *l,
+	struct sb_error *err)
 {
 	int r = add_all(l, (const char *[]){ b->box, "enter", "-C", SB_BOX_WORKSPACE, NULL }, err);
 
@@ -269,7 +294,8 @@ bwrap_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd, const struc
 	if (!box)
 		return err ? err->code : SB_E_RUNTIME;
 	if (cmd->status)
-		r = add_all(&l, (const char *[]){ b->box, "shim", "-s", cmd->status, "--", NULL }, err);
+		r = add_all(&l, (const char *[]){ b->box, "shim", "-s", cmd->status, "--", NULL },
+			err);
 	if (r == 0)
 		r = enter_argv(b, box, &l, err);
 	if (r == 0 && cmd->res.mem_mb)
@@ -292,7 +318,8 @@ bwrap_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd, const struc
 		r = sb_spawn((const char *const *)l.v, &o, out, err);
 	sb_rtbox_release(box);
 	if (r == SB_E_NOTFOUND || r == SB_E_DENIED)
-		return sb_fail(err, r, "start %.200s in the sandbox: %s", cmd->argv[0], sb_code_text(r));
+		return sb_fail(err, r, "start %.200s in the sandbox: %s", cmd->argv[0],
+			sb_code_text(r));
 	return r;
 }
 
@@ -303,14 +330,17 @@ bwrap_signal(struct sb_runtime *rt, const char *session, const char *mark, pid_t
 	struct sb_rtbox *box;
 
 	/* The whole session at once: the end of its first process is the end of all. */
-	if (session && sig == SIGKILL && *mark && mark[strlen(mark) - 1] == '/' && (box = sb_rtbox_find(b, session))) {
+	if (session && sig == SIGKILL && *mark && mark[strlen(mark) - 1] == '/' &&
+		(box = sb_rtbox_find(b, session))) {
 		sb_rtbox_end(b, box);
 		sb_rtbox_release(box);
 	}
 	return sb_proctree_signal(mark, leader, sig);
 }
 
-/* Without a freezer: every process of the namespace is stopped, until a look finds none that runs. */
+/*
+ * Without a freezer: every process of the namespace is stopped, until a look finds none that runs.
+ */
 static int
 stop_all(const char *session, const char *mark, bool stop, struct sb_error *err)
 {
@@ -329,11 +359,13 @@ stop_all(const char *session, const char *mark, bool stop, struct sb_error *err)
 		before = n;
 		(void)nanosleep(&nap, NULL);
 	}
-	return sb_fail(err, SB_E_RUNTIME, "%s: processes of session %s keep multiplying", sb_code_text(SB_E_RUNTIME), session);
+	return sb_fail(err, SB_E_RUNTIME, "%s: processes of session %s keep multiplying",
+		sb_code_text(SB_E_RUNTIME), session);
 }
 
 static int
-bwrap_freeze(struct sb_runtime *rt, const char *session, const char *mark, bool freeze, struct sb_error *err)
+bwrap_freeze(struct sb_runtime *rt, const char *session, const char *mark, bool freeze,
+	struct sb_error *err)
 {
 	struct sb_rtboxes *b = (struct sb_rtboxes *)rt;
 	struct sb_rtbox *box = sb_rtbox_find(b, session);
@@ -341,8 +373,9 @@ bwrap_freeze(struct sb_runtime *rt, const char *session, const char *mark, bool 
 
 	if (!box)
 		return 0;
-	r = box->group.dir[SB_CGROUP_FREEZER] ? sb_cgroup_freeze(&box->group, freeze, sb_deadline_in(FREEZE_MS), err)
-					      : stop_all(session, mark, freeze, err);
+	r = box->group.dir[SB_CGROUP_FREEZER] ?
+		sb_cgroup_freeze(&box->group, freeze, sb_deadline_in(FREEZE_MS), err) :
+		stop_all(session, mark, freeze, err);
 	if (r == 0) {
 		box->frozen = freeze;
 		r = sb_rtbox_note(box, err);
@@ -352,8 +385,8 @@ bwrap_freeze(struct sb_runtime *rt, const char *session, const char *mark, bool 
 }
 
 static int
-bwrap_connect(struct sb_runtime *rt, const char *session, const char *mark, pid_t leader, unsigned port,
-	sb_deadline d, int *out_fd, struct sb_error *err)
+bwrap_connect(struct sb_runtime *rt, const char *session, const char *mark, pid_t leader,
+	unsigned port, sb_deadline d, int *out_fd, struct sb_error *err)
 {
 	struct sb_rtboxes *b = (struct sb_rtboxes *)rt;
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
@@ -396,8 +429,8 @@ static const struct sb_runtime_ops bwrap_ops = {
 static int
 probe(struct sb_rtboxes *b, bool picky, struct sb_error *err)
 {
-	const char *const argv[] = { b->program, "--unshare-user", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "--proc",
-		"/proc", "--", "/bin/sh", "-c", ":", NULL };
+	const char *const argv[] = { b->program, "--unshare-user", "--unshare-pid", "--unshare-net",
+		"--ro-bind", "/", "/", "--proc", "/proc", "--", "/bin/sh", "-c", ":", NULL };
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
 	sb_auto(sb_buf) struct sb_buf said;
 	int r;
@@ -408,7 +441,8 @@ probe(struct sb_rtboxes *b, bool picky, struct sb_error *err)
 	if (r == 0)
 		return 0;
 	said.data[strcspn((char *)said.data, "\n")] = '\0';
-	return r < 0 ? sb_wrap(err, SB_E_UNSUPPORTED, "bwrap") : sb_fail(err, SB_E_UNSUPPORTED, "bwrap: %s", (char *)said.data);
+	return r < 0 ? sb_wrap(err, SB_E_UNSUPPORTED, "bwrap") :
+		       sb_fail(err, SB_E_UNSUPPORTED, "bwrap: %s", (char *)said.data);
 }
 
 static const struct sb_rtbox_kind bwrap_kind = { .probe = probe, .create = bwrap_create };
@@ -416,5 +450,6 @@ static const struct sb_rtbox_kind bwrap_kind = { .probe = probe, .create = bwrap
 struct sb_runtime *
 sb_runtime_bwrap_open(const struct sb_runtime_opts *o, struct sb_error *err)
 {
-	return sb_rtboxes_open(&bwrap_ops, &bwrap_kind, o, o->host->bwrap_path ? o->host->bwrap_path : "bwrap", err);
+	return sb_rtboxes_open(&bwrap_ops, &bwrap_kind, o,
+		o->host->bwrap_path ? o->host->bwrap_path : "bwrap", err);
 }

@@ -48,7 +48,8 @@ listed(const char *list, const char *word)
 	size_t len = strlen(word);
 
 	for (const char *p = list; (p = strstr(p, word)); p += len)
-		if ((p == list || p[-1] == ',') && (p[len] == '\0' || p[len] == ',' || p[len] == '\n'))
+		if ((p == list || p[-1] == ',') &&
+			(p[len] == '\0' || p[len] == ',' || p[len] == '\n'))
 			return true;
 	return false;
 }
@@ -87,7 +88,8 @@ mount_point(const char *type, const char *controller)
 		if (!dash || sscanf(line, "%*d %*d %*s %1023s %1023s", root, at) != 2 ||
 			sscanf(dash, " - %31s %*s %1023s", kind, super) != 2)
 			continue;
-		if (strcmp(kind, type) == 0 && strcmp(root, "/") == 0 && (!*controller || listed(super, controller)))
+		if (strcmp(kind, type) == 0 && strcmp(root, "/") == 0 &&
+			(!*controller || listed(super, controller)))
 			return strdup(at);
 	}
 	return NULL;
@@ -108,8 +110,8 @@ below(const char *type, const char *controller)
 }
 
 /*
- * With version 2 a group that has processes cannot hand controllers down, unless it is the root: then its parent may be
- * ours (a service with a delegated subgroup).
+ * With version 2 a group that has processes cannot hand controllers down, unless it is the root:
+ * then its parent may be ours (a service with a delegated subgroup).
  */
 static char *
 probe_v2(void)
@@ -162,7 +164,8 @@ put_number(const char *dir, const char *file, uint64_t v)
 static void
 set_limits(const struct sb_cgroup *g, const struct sb_cgroup_limits *l)
 {
-	const char *mem = g->dir[SB_CGROUP_MEMORY], *pids = g->dir[SB_CGROUP_PIDS], *cpu = g->dir[SB_CGROUP_CPU];
+	const char *mem = g->dir[SB_CGROUP_MEMORY], *pids = g->dir[SB_CGROUP_PIDS],
+		   *cpu = g->dir[SB_CGROUP_CPU];
 	char text[64];
 
 	if (mem && l->memory) {
@@ -175,7 +178,8 @@ set_limits(const struct sb_cgroup *g, const struct sb_cgroup_limits *l)
 	if (pids && l->pids)
 		put_number(pids, "pids.max", l->pids);
 	if (cpu && l->cpus > 0 && g->v2) {
-		(void)snprintf(text, sizeof text, "%lld %d", (long long)(l->cpus * CPU_PERIOD_US), CPU_PERIOD_US);
+		(void)snprintf(text, sizeof text, "%lld %d", (long long)(l->cpus * CPU_PERIOD_US),
+			CPU_PERIOD_US);
 		(void)put(cpu, "cpu.max", text);
 	} else if (cpu && l->cpus > 0) {
 		put_number(cpu, "cpu.cfs_period_us", CPU_PERIOD_US);
@@ -202,7 +206,8 @@ sb_cgroup_make(const struct sb_cgroup *at, const char *name, const struct sb_cgr
 }
 
 void
-sb_cgroup_each(const struct sb_cgroup *at, const char *prefix, void (*fn)(const char *name, void *arg), void *arg)
+sb_cgroup_each(const struct sb_cgroup *at, const char *prefix,
+	void (*fn)(const char *name, void *arg), void *arg)
 {
 	for (int i = 0; i < SB_CGROUP_KINDS; i++) {
 		sb_autoclosedir DIR *d = at->dir[i] ? opendir(at->dir[i]) : NULL;
@@ -231,13 +236,14 @@ sb_cgroup_freeze(const struct sb_cgroup *g, bool freeze, sb_deadline d, struct s
 		return sb_fail_errno(err, "%s/%s", dir, file);
 	for (;;) {
 		bool done = get(dir, g->v2 ? "cgroup.events" : file, now, sizeof now) &&
-			(g->v2 ? strstr(now, freeze ? "frozen 1" : "frozen 0") != NULL
-			       : strncmp(now, want, strlen(want)) == 0);
+			(g->v2 ? strstr(now, freeze ? "frozen 1" : "frozen 0") != NULL :
+				 strncmp(now, want, strlen(want)) == 0);
 
 		if (done)
 			return 0;
 		if (sb_deadline_passed(d))
-			return sb_fail(err, SB_E_TIMEOUT, "processes do not %s", freeze ? "freeze" : "thaw");
+			return sb_fail(err, SB_E_TIMEOUT, "processes do not %s",
+				freeze ? "freeze" : "thaw");
 		(void)nanosleep(&nap, NULL);
 	}
 }
@@ -281,7 +287,8 @@ sb_cgroup_remove(const struct sb_cgroup *g, sb_deadline d)
 
 	/* The frozen ones do not die before they thaw. */
 	if (g->dir[SB_CGROUP_FREEZER])
-		(void)put(g->dir[SB_CGROUP_FREEZER], g->v2 ? "cgroup.freeze" : "freezer.state", g->v2 ? "0" : "THAWED");
+		(void)put(g->dir[SB_CGROUP_FREEZER], g->v2 ? "cgroup.freeze" : "freezer.state",
+			g->v2 ? "0" : "THAWED");
 	for (;;) {
 		bool left = false;
 

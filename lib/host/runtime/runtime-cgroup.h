@@ -10,8 +10,9 @@
 #include <sb/error.h>
 
 /*
- * A control group below the host's own, in version 2 or in the hierarchies of version 1. What the machine does not offer is left
- * out, and the struct says what is there: a host without any works, with fewer limits.
+ * A control group below the host's own, in version 2 or in the hierarchies of version 1. What the
+ * machine does not offer is left out, and the struct says what is there: a host without any works,
+ * with fewer limits.
  */
 enum { SB_CGROUP_MEMORY, SB_CGROUP_PIDS, SB_CGROUP_CPU, SB_CGROUP_FREEZER, SB_CGROUP_KINDS };
 
@@ -28,11 +29,14 @@ struct sb_cgroup_limits {
 
 /* Where groups can be made: NULL-filled when nowhere. */
 void sb_cgroup_probe(struct sb_cgroup *out);
-/* Makes (or finds again) the group `name` below `at`. Never fails; what could not be made is NULL. */
+/*
+ * Makes (or finds again) the group `name` below `at`. Never fails; what could not be made is NULL.
+ */
 void sb_cgroup_make(const struct sb_cgroup *at, const char *name, const struct sb_cgroup_limits *l,
 	struct sb_cgroup *out);
 /* Names in `at` that begin with `prefix`, told once each. */
-void sb_cgroup_each(const struct sb_cgroup *at, const char *prefix, void (*fn)(const char *name, void *arg), void *arg);
+void sb_cgroup_each(const struct sb_cgroup *at, const char *prefix,
+	void (*fn)(const char *name, void *arg), void *arg);
 void sb_cgroup_clear(struct sb_cgroup *g);
 
 /* Stops or continues everything in it; waits until it has. SB_E_UNSUPPORTED without a freezer. */

@@ -64,12 +64,14 @@ await_plus(int fd, unsigned port, sb_deadline d, struct sb_error *err)
 	if (r == 0)
 		return sb_fail(err, SB_E_TIMEOUT, "port %u of the session does not answer", port);
 	if (read(fd, &c, 1) != 1 || c != '+')
-		return sb_fail(err, SB_E_UNAVAILABLE, "nothing listens on port %u of the session", port);
+		return sb_fail(err, SB_E_UNAVAILABLE, "nothing listens on port %u of the session",
+			port);
 	return 0;
 }
 
 int
-sb_rtbox_dial(struct sb_strlist *l, const char *mark, unsigned port, sb_deadline d, int *out_fd, struct sb_error *err)
+sb_rtbox_dial(struct sb_strlist *l, const char *mark, unsigned port, sb_deadline d, int *out_fd,
+	struct sb_error *err)
 {
 	sb_autofree char *env_mark = sb_str_printf("%s=%s", SB_PROCTREE_MARK, mark ? mark : "");
 	const char *const env[] = { env_mark, "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };

@@ -17,8 +17,9 @@
 #include <host/runtime/runtime-oci.h>
 
 /*
- * One container of gVisor a session. Commands enter by `runsc exec` through the helper inside, which ends what a command leaves
- * behind; it holds on to a lifeline that breaks with the host. runsc is given pipes, never files, for its output.
+ * One container of gVisor a session. Commands enter by `runsc exec` through the helper inside,
+ * which ends what a command leaves behind; it holds on to a lifeline that breaks with the host.
+ * runsc is given pipes, never files, for its output.
  */
 #define PROBE_MS 15000
 #define RUN_MS 60000
@@ -30,9 +31,12 @@
 
 /* runsc with the options that every call needs. */
 static int
-runsc_argv(struct sb_rtboxes *b, enum sb_host_network net, struct sb_strlist *l, struct sb_error *err)
+runsc_argv(struct sb_rtboxes *b, enum sb_host_network net, struct sb_strlist *l,
+	struct sb_error *err)
 {
-	/* In a namespace that the operator prepared, the sandbox uses that namespace's own sockets. */
+	/*
+	 * In a namespace that the operator prepared, the sandbox uses that namespace's own sockets.
+	 */
 	const char *mode = net == SB_HOST_NET_HOST || net == SB_HOST_NET_SANDBOX ? "host" : "none";
 	int r = sb_strlist_add(l, b->program, err);
 
@@ -47,7 +51,8 @@ runsc_argv(struct sb_rtboxes *b, enum sb_host_network net, struct sb_strlist *l,
 
 /* A short runsc command about the box. Its exit code, or an error that tells what it said. */
 static int
-runsc(struct sb_rtboxes *b, const struct sb_rtbox *box, const char *const *verb, struct sb_buf *out, int64_t ms, struct sb_error *err)
+runsc(struct sb_rtboxes *b, const struct sb_rtbox *box, const char *const *verb, struct sb_buf *out,
+	int64_t ms, struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
@@ -58,7 +63,8 @@ runsc(struct sb_rtboxes *b, const struct sb_rtbox *box, const char *const *verb,
 	for (; *verb && r == 0; verb++)
 		r = sb_strlist_add(&l, *verb, err);
 	if (r == 0)
-		r = sb_run((const char *const *)l.v, &o, NULL, 0, out, &said, NULL, sb_deadline_in(ms), err);
+		r = sb_run((const char *const *)l.v, &o, NULL, 0, out, &said, NULL,
+			sb_deadline_in(ms), err);
 	if (r <= 0)
 		return r;
 	said.data[strcspn((char *)said.data, "\n")] = '\0';
@@ -66,7 +72,8 @@ runsc(struct sb_rtboxes *b, const struct sb_rtbox *box, const char *const *verb,
 }
 
 static int
-gvisor_create(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd, pid_t *out, struct sb_error *err)
+gvisor_create(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd,
+	pid_t *out, struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
 	sb_autofree char *pid_file = sb_str_printf("%s/pid", box->dir);
@@ -113,8 +120,8 @@ gvisor_create(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtim
 }
 
 /*
- * `runsc delete` takes seconds to notice that a sandbox is dead. Where a control group has shown that nothing of it is left, only the
- * files remain that runsc remembers it by.
+ * `runsc delete` takes seconds to notice that a sandbox is dead. Where a control group has shown
+ * that nothing of it is left, only the files remain that runsc remembers it by.
  */
 static void
 gvisor_destroy(struct sb_rtboxes *b, struct sb_rtbox *box, bool all_dead)
@@ -131,10 +138,14 @@ gvisor_destroy(struct sb_rtboxes *b, struct sb_rtbox *box, bool all_dead)
 			(void)unlinkat(dirfd(d), e->d_name, 0);
 }
 
-/* `runsc exec` of `argv` with the environment of `cmd`; the process is told by a file, as arguments are seen by everybody. */
+/*
+ * `runsc exec` of `argv` with the environment of `cmd`; the process is told by a file, as arguments
+ * are seen by everybody.
+ */
 static int
-exec_argv(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd, const struct sb_strlist *inner,
-	const char *file, struct sb_strlist *l, struct sb_error *err)
+exec_argv(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd,
+	const struct sb_strlist *inner, const char *file, struct sb_strlist *l,
+	struct sb_error *err)
 {
 	int r = sb_oci_write_process(file, cmd, inner, b->o->session_pids, err);
 
@@ -167,10 +178,13 @@ helper_argv(const struct sb_runtime_cmd *cmd, struct sb_strlist *l, struct sb_er
 	return r;
 }
 
-/* Every command by a runsc of its own: those that outlive the host, and all where the helper cannot stay inside. With the box held. */
+/*
+ * Every command by a runsc of its own: those that outlive the host, and all where the helper cannot
+ * stay inside. With the box held.
+ */
 static int
-lead_in(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd, const struct sb_spawn_opts *io,
-	struct sb_child *out, struct sb_error *err)
+lead_in(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd,
+	const struct sb_spawn_opts *io, struct sb_child *out, struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 }, inner = { 0 };
 	sb_autofree char *mark = sb_str_printf("%s=%s", SB_PROCTREE_MARK, cmd->mark);
@@ -180,11 +194,16 @@ lead_in(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd 
 	int r;
 
 	if (!cmd->outlive && o.io[0] != SB_SPAWN_NULL)
-		return sb_fail(err, SB_E_UNSUPPORTED, "this gvisor gives a command no input of its own");
-	file = sb_str_printf("%s/exec-%llu%s", box->dir, (unsigned long long)(box->seq % (cmd->outlive ? UINT64_MAX : EXEC_FILES)),
+		return sb_fail(err, SB_E_UNSUPPORTED,
+			"this gvisor gives a command no input of its own");
+	file = sb_str_printf("%s/exec-%llu%s", box->dir,
+		(unsigned long long)(box->seq % (cmd->outlive ? UINT64_MAX : EXEC_FILES)),
 		cmd->outlive ? "p" : "");
 	r = file && mark ? 0 : sb_fail(err, SB_E_NOMEM, "start a command");
-	/* Files get the output through a shim, which also waits for the end when the host does not, and removes the file. */
+	/*
+	 * Files get the output through a shim, which also waits for the end when the host does not,
+	 * and removes the file.
+	 */
 	if (r == 0 && cmd->outlive) {
 		r = sb_strlist_add(&l, b->box, err);
 		if (r == 0)
@@ -234,10 +253,12 @@ serve(struct sb_rtboxes *b, struct sb_rtbox *box, struct sb_error *err)
 	return r < 0 ? r : sb_rtserve_start(&box->serve, (const char *const *)l.v, err);
 }
 
-/* True when the command was started, or failed to, by the helper inside; else it is to be led in. */
+/*
+ * True when the command was started, or failed to, by the helper inside; else it is to be led in.
+ */
 static bool
-start_inside(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd, const struct sb_spawn_opts *io,
-	struct sb_child *out, int *res, struct sb_error *err)
+start_inside(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd,
+	const struct sb_spawn_opts *io, struct sb_child *out, int *res, struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist env = { 0 };
 	struct sb_error why = { 0 };
@@ -255,7 +276,8 @@ start_inside(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime
 	}
 	if (r == SB_E_UNSUPPORTED) {
 		atomic_store(&b->no_serve, true);
-		sb_log(&b->o->log, SB_LOG_WARN, "runtime", "gvisor: %s; every command is led in by itself", why.msg);
+		sb_log(&b->o->log, SB_LOG_WARN, "runtime",
+			"gvisor: %s; every command is led in by itself", why.msg);
 		return false;
 	}
 	if (r < 0 && err)
@@ -265,8 +287,8 @@ start_inside(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime
 }
 
 static int
-gvisor_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd, const struct sb_spawn_opts *io,
-	struct sb_child *out, struct sb_error *err)
+gvisor_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd,
+	const struct sb_spawn_opts *io, struct sb_child *out, struct sb_error *err)
 {
 	struct sb_rtboxes *b = (struct sb_rtboxes *)rt;
 	struct sb_rtbox *box = sb_rtbox_hold(b, cmd, err);
@@ -274,7 +296,8 @@ gvisor_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd, const stru
 
 	if (!box)
 		return err ? err->code : SB_E_RUNTIME;
-	if (cmd->outlive || atomic_load(&b->no_serve) || !start_inside(b, box, cmd, io, out, &r, err))
+	if (cmd->outlive || atomic_load(&b->no_serve) ||
+		!start_inside(b, box, cmd, io, out, &r, err))
 		r = lead_in(b, box, cmd, io, out, err);
 	sb_rtbox_release(box);
 	return r;
@@ -284,7 +307,8 @@ gvisor_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd, const stru
 static long
 ask_inside(struct sb_rtboxes *b, struct sb_rtbox *box, const char *const *argv)
 {
-	const char *const verb[] = { "exec", box->name, SB_BOX_INSIDE, argv[0], argv[1], argv[2], NULL };
+	const char *const verb[] = { "exec", box->name, SB_BOX_INSIDE, argv[0], argv[1], argv[2],
+		NULL };
 	sb_auto(sb_buf) struct sb_buf out;
 
 	sb_buf_init(&out, 64);
@@ -329,14 +353,18 @@ gvisor_signal(struct sb_runtime *rt, const char *session, const char *mark, pid_
 	}
 	if (box)
 		sb_rtbox_release(box);
-	/* On the host there are only runsc and shim; they end by themselves when what they wait for has. */
+	/*
+	 * On the host there are only runsc and shim; they end by themselves when what they wait for
+	 * has.
+	 */
 	if (n <= 0 && sig == SIGKILL)
 		n = (long)sb_proctree_signal(mark, leader, SIGKILL);
 	return n > 0 ? (size_t)n : 0;
 }
 
 static int
-gvisor_freeze(struct sb_runtime *rt, const char *session, const char *mark, bool freeze, struct sb_error *err)
+gvisor_freeze(struct sb_runtime *rt, const char *session, const char *mark, bool freeze,
+	struct sb_error *err)
 {
 	struct sb_rtboxes *b = (struct sb_rtboxes *)rt;
 	struct sb_rtbox *box = sb_rtbox_find(b, session);
@@ -353,8 +381,8 @@ gvisor_freeze(struct sb_runtime *rt, const char *session, const char *mark, bool
 }
 
 static int
-gvisor_connect(struct sb_runtime *rt, const char *session, const char *mark, pid_t leader, unsigned port,
-	sb_deadline d, int *out_fd, struct sb_error *err)
+gvisor_connect(struct sb_runtime *rt, const char *session, const char *mark, pid_t leader,
+	unsigned port, sb_deadline d, int *out_fd, struct sb_error *err)
 {
 	struct sb_rtboxes *b = (struct sb_rtboxes *)rt;
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
@@ -397,7 +425,10 @@ static const struct sb_runtime_ops gvisor_ops = {
 
 static const char *const platforms[] = { "systrap", "ptrace", NULL };
 
-/* Where it is noted which platform worked with which runsc, so that a host that starts again under load need not try. */
+/*
+ * Where it is noted which platform worked with which runsc, so that a host that starts again under
+ * load need not try.
+ */
 static char *
 note_path(const struct sb_rtboxes *b)
 {
@@ -410,7 +441,8 @@ note_text(const struct sb_rtboxes *b, const char *platform, char out[NOTE_MAX])
 	struct stat st = { 0 };
 
 	(void)stat(b->program, &st);
-	(void)snprintf(out, NOTE_MAX, "%s %lld %lld\n", platform, (long long)st.st_size, (long long)st.st_mtime);
+	(void)snprintf(out, NOTE_MAX, "%s %lld %lld\n", platform, (long long)st.st_size,
+		(long long)st.st_mtime);
 }
 
 /* The platform that worked before, or NULL. */
@@ -443,8 +475,9 @@ note(const struct sb_rtboxes *b)
 }
 
 /*
- * A platform may hang instead of failing: each gets its time and no more. Older versions refuse a flag that ls and stat of today
- * use, which is no sandbox that anybody wants without having asked for it.
+ * A platform may hang instead of failing: each gets its time and no more. Older versions refuse a
+ * flag that ls and stat of today use, which is no sandbox that anybody wants without having asked
+ * for it.
  */
 static int
 probe(struct sb_rtboxes *b, bool picky, struct sb_error *err)
@@ -457,14 +490,16 @@ probe(struct sb_rtboxes *b, bool picky, struct sb_error *err)
 	for (size_t i = 0; root && (b->o->runsc_platform ? i < 1 : platforms[i] != NULL); i++) {
 		const char *name = b->o->runsc_platform ? b->o->runsc_platform : platforms[i];
 		sb_autofree char *platform = sb_str_printf("--platform=%s", name);
-		const char *const argv[] = { b->program, root, platform, "--network=none", "--ignore-cgroups", "do", "/bin/sh",
-			"-c", picky ? "ls -d /" : ":", NULL };
+		const char *const argv[] = { b->program, root, platform, "--network=none",
+			"--ignore-cgroups", "do", "/bin/sh", "-c", picky ? "ls -d /" : ":", NULL };
 		struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
 		sb_auto(sb_buf) struct sb_buf said;
 		int r;
 
 		sb_buf_init(&said, 400);
-		r = platform ? sb_run(argv, &o, NULL, 0, NULL, &said, NULL, sb_deadline_in(PROBE_MS), &last) : SB_E_NOMEM;
+		r = platform ? sb_run(argv, &o, NULL, 0, NULL, &said, NULL,
+				       sb_deadline_in(PROBE_MS), &last) :
+			       SB_E_NOMEM;
 		if (r == 0) {
 			b->platform = name;
 			note(b);
@@ -477,12 +512,19 @@ probe(struct sb_rtboxes *b, bool picky, struct sb_error *err)
 	return sb_fail(err, SB_E_UNSUPPORTED, "gvisor: no platform works here: %.300s", last.msg);
 }
 
-/* The kernel inside counts its processes itself; on the host each is a few threads, and the kernel needs some, too. */
-static const struct sb_rtbox_kind gvisor_kind = { .probe = probe, .create = gvisor_create, .destroy = gvisor_destroy,
-	.threads = 8, .own_threads = 512 };
+/*
+ * The kernel inside counts its processes itself; on the host each is a few threads, and the kernel
+ * needs some, too.
+ */
+static const struct sb_rtbox_kind gvisor_kind = { .probe = probe,
+	.create = gvisor_create,
+	.destroy = gvisor_destroy,
+	.threads = 8,
+	.own_threads = 512 };
 
 struct sb_runtime *
 sb_runtime_gvisor_open(const struct sb_runtime_opts *o, struct sb_error *err)
 {
-	return sb_rtboxes_open(&gvisor_ops, &gvisor_kind, o, o->host->runsc_path ? o->host->runsc_path : "runsc", err);
+	return sb_rtboxes_open(&gvisor_ops, &gvisor_kind, o,
+		o->host->runsc_path ? o->host->runsc_path : "runsc", err);
 }

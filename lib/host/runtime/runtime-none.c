@@ -27,7 +27,8 @@ none_close(struct sb_runtime *rt)
 
 /* The program's path as the shim executes it. SB_E_NOTFOUND comes from the shim's report. */
 static int
-shim_argv(const char *box, const struct sb_runtime_cmd *cmd, struct sb_strlist *l, struct sb_error *err)
+shim_argv(const char *box, const struct sb_runtime_cmd *cmd, struct sb_strlist *l,
+	struct sb_error *err)
 {
 	const char *const lead[] = { box, "shim", "-e", "-s", cmd->status, "--", NULL };
 	int r = 0;
@@ -46,10 +47,13 @@ none_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd, const struct
 	const char *box = ((struct runtime_none *)rt)->box;
 	sb_auto(sb_strlist) struct sb_strlist env = { 0 }, shim = { 0 };
 	sb_autofree char *home = sb_str_printf("HOME=%s", cmd->workspace);
-	const char *const fixed[] = { "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-		"LANG=C.UTF-8", "TERM=xterm-256color", home, NULL };
+	const char *const fixed[] = {
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8",
+		"TERM=xterm-256color", home, NULL
+	};
 	struct sb_spawn_opts o = *io;
-	int r = home ? sb_runtime_env(cmd, fixed, &env, err) : sb_fail(err, SB_E_NOMEM, "start a command");
+	int r = home ? sb_runtime_env(cmd, fixed, &env, err) :
+		       sb_fail(err, SB_E_NOMEM, "start a command");
 
 	if (r == 0 && cmd->status && box)
 		r = shim_argv(box, cmd, &shim, err);
@@ -74,7 +78,8 @@ none_signal(struct sb_runtime *rt, const char *session, const char *mark, pid_t 
 }
 
 static int
-none_freeze(struct sb_runtime *rt, const char *session, const char *mark, bool freeze, struct sb_error *err)
+none_freeze(struct sb_runtime *rt, const char *session, const char *mark, bool freeze,
+	struct sb_error *err)
 {
 	size_t before = 0;
 
@@ -96,8 +101,8 @@ none_freeze(struct sb_runtime *rt, const char *session, const char *mark, bool f
 }
 
 static int
-none_connect(struct sb_runtime *rt, const char *session, const char *mark, pid_t leader, unsigned port,
-	sb_deadline d, int *out_fd, struct sb_error *err)
+none_connect(struct sb_runtime *rt, const char *session, const char *mark, pid_t leader,
+	unsigned port, sb_deadline d, int *out_fd, struct sb_error *err)
 {
 	(void)rt;
 	(void)session;

@@ -11,8 +11,9 @@
 
 #define FILES_MAX 65536
 
-static const char *const caps[] = { "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID",
-	"CAP_SETUID", "CAP_SETPCAP", "CAP_NET_BIND_SERVICE", "CAP_SYS_CHROOT" };
+static const char *const caps[] = { "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID",
+	"CAP_KILL", "CAP_SETGID", "CAP_SETUID", "CAP_SETPCAP", "CAP_NET_BIND_SERVICE",
+	"CAP_SYS_CHROOT" };
 
 static json_t *
 strings(const char *const *v, size_t n)
@@ -39,12 +40,15 @@ process_json(const char *cwd, json_t *args, json_t *env, uint64_t pids)
 	json_t *sets = json_object();
 
 	for (int i = 0; i < 3; i++)
-		(void)json_object_set_new(sets, ((const char *[]){ "bounding", "effective", "permitted" })[i],
+		(void)json_object_set_new(sets,
+			((const char *[]){ "bounding", "effective", "permitted" })[i],
 			strings(caps, sizeof caps / sizeof caps[0]));
-	return json_pack("{s:b, s:{s:i, s:i}, s:o, s:o, s:s, s:o, s:[{s:s, s:i, s:i}, {s:s, s:i, s:i}, {s:s, s:I, s:I}], s:b}", "terminal", 0,
-		"user", "uid", 0, "gid", 0, "args", args, "env", env, "cwd", cwd, "capabilities", sets, "rlimits", "type",
-		"RLIMIT_NOFILE", "hard", FILES_MAX, "soft", FILES_MAX, "type", "RLIMIT_CORE", "hard", 0, "soft", 0, "type",
-		"RLIMIT_NPROC", "hard", n, "soft", n, "noNewPrivileges", 1);
+	return json_pack("{s:b, s:{s:i, s:i}, s:o, s:o, s:s, s:o, s:[{s:s, s:i, s:i}, {s:s, s:i, "
+			 "s:i}, {s:s, s:I, s:I}], s:b}",
+		"terminal", 0, "user", "uid", 0, "gid", 0, "args", args, "env", env, "cwd", cwd,
+		"capabilities", sets, "rlimits", "type", "RLIMIT_NOFILE", "hard", FILES_MAX, "soft",
+		FILES_MAX, "type", "RLIMIT_CORE", "hard", 0, "soft", 0, "type", "RLIMIT_NPROC",
+		"hard", n, "soft", n, "noNewPrivileges", 1);
 }
 
 static int
@@ -64,8 +68,8 @@ write_json(const char *path, json_t *o, struct sb_error *err)
 }
 
 int
-sb_oci_write_process(const char *path, const struct sb_runtime_cmd *cmd, const struct sb_strlist *argv, uint64_t pids,
-	struct sb_error *err)
+sb_oci_write_process(const char *path, const struct sb_runtime_cmd *cmd,
+	const struct sb_strlist *argv, uint64_t pids, struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist env = { 0 };
 	json_t *args, *vars;
@@ -78,16 +82,19 @@ sb_oci_write_process(const char *path, const struct sb_runtime_cmd *cmd, const s
 	if (!complete(args, argv->n) || !complete(vars, env.n)) {
 		json_decref(args);
 		json_decref(vars);
-		return sb_fail(err, SB_E_INVAL, "arguments and environment in runtime gvisor must be UTF-8 text");
+		return sb_fail(err, SB_E_INVAL,
+			"arguments and environment in runtime gvisor must be UTF-8 text");
 	}
 	return write_json(path, process_json(SB_BOX_WORKSPACE, args, vars, pids), err);
 }
 
 static void
-add_mount(json_t *mounts, const char *to, const char *type, const char *from, const char *const *opts, size_t n)
+add_mount(json_t *mounts, const char *to, const char *type, const char *from,
+	const char *const *opts, size_t n)
 {
 	(void)json_array_append_new(mounts,
-		json_pack("{s:s, s:s, s:s, s:o}", "destination", to, "type", type, "source", from, "options", strings(opts, n)));
+		json_pack("{s:s, s:s, s:s, s:o}", "destination", to, "type", type, "source", from,
+			"options", strings(opts, n)));
 }
 
 static json_t *
@@ -108,9 +115,11 @@ mounts_json(struct sb_rtboxes *b, const struct sb_runtime_cmd *cmd, struct sb_er
 	for (size_t i = 0; i < root.n; i++)
 		add_mount(m, root.v[i].to, "bind", root.v[i].from, ro, 3);
 	sb_rtbox_root_free(&root);
-	(void)snprintf(size, sizeof size, "size=%llum", (unsigned long long)(b->o->session_tmp_mb ? b->o->session_tmp_mb : 1u << 20));
+	(void)snprintf(size, sizeof size, "size=%llum",
+		(unsigned long long)(b->o->session_tmp_mb ? b->o->session_tmp_mb : 1u << 20));
 	for (size_t i = 0; i < sizeof rooms / sizeof rooms[0]; i++) {
-		const char *const opts[] = { "nosuid", "nodev", i == 0 || i == 3 ? "mode=1777" : "mode=755", size };
+		const char *const opts[] = { "nosuid", "nodev",
+			i == 0 || i == 3 ? "mode=1777" : "mode=755", size };
 
 		add_mount(m, rooms[i], "tmpfs", "tmpfs", opts, 4);
 	}
@@ -119,7 +128,8 @@ mounts_json(struct sb_rtboxes *b, const struct sb_runtime_cmd *cmd, struct sb_er
 }
 
 int
-sb_oci_write(struct sb_rtboxes *b, const struct sb_rtbox *box, const struct sb_runtime_cmd *cmd, struct sb_error *err)
+sb_oci_write(struct sb_rtboxes *b, const struct sb_rtbox *box, const struct sb_runtime_cmd *cmd,
+	struct sb_error *err)
 {
 	static const char *const init[] = { SB_BOX_INSIDE, "init" };
 	static const char *const env[] = { "PATH=/usr/bin:/bin" };
@@ -135,11 +145,13 @@ sb_oci_write(struct sb_rtboxes *b, const struct sb_rtbox *box, const struct sb_r
 	for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
 		(void)json_array_append_new(ns, json_pack("{s:s}", "type", spaces[i]));
 	if (cmd->network == SB_HOST_NET_SANDBOX)
-		(void)json_array_append_new(ns, json_pack("{s:s, s:s}", "type", "network", "path", b->o->sandbox_netns));
+		(void)json_array_append_new(ns,
+			json_pack("{s:s, s:s}", "type", "network", "path", b->o->sandbox_netns));
 	else if (cmd->network != SB_HOST_NET_HOST)
 		(void)json_array_append_new(ns, json_pack("{s:s}", "type", "network"));
-	o = json_pack("{s:s, s:{s:s, s:b}, s:s, s:o, s:o, s:{s:o}}", "ociVersion", "1.0.2", "root", "path", b->root, "readonly", 1,
-		"hostname", "sandbox", "process", process_json("/", strings(init, 2), strings(env, 1), b->o->session_pids), "mounts", mounts, "linux",
-		"namespaces", ns);
+	o = json_pack("{s:s, s:{s:s, s:b}, s:s, s:o, s:o, s:{s:o}}", "ociVersion", "1.0.2", "root",
+		"path", b->root, "readonly", 1, "hostname", "sandbox", "process",
+		process_json("/", strings(init, 2), strings(env, 1), b->o->session_pids), "mounts",
+		mounts, "linux", "namespaces", ns);
 	return write_json(path, o, err);
 }

@@ -13,19 +13,28 @@
 #include <base/file.h>
 #include <base/path.h>
 
-/* Of this machine's own root, when no other was given; and of its /etc what programs need and nobody minds. */
-static const char *const own_root[] = { "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", NULL };
-static const char *const own_etc[] = { "bash.bashrc", "debian_version", "gai.conf", "ld.so.cache", "localtime", "mime.types",
-	"os-release", "profile", "protocols", "resolv.conf", "services", "ssl/openssl.cnf", "timezone", NULL };
+/*
+ * Of this machine's own root, when no other was given; and of its /etc what programs need and
+ * nobody minds.
+ */
+static const char *const own_root[] = { "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32",
+	NULL };
+static const char *const own_etc[] = { "bash.bashrc", "debian_version", "gai.conf", "ld.so.cache",
+	"localtime", "mime.types", "os-release", "profile", "protocols", "resolv.conf", "services",
+	"ssl/openssl.cnf", "timezone", NULL };
 /* The same, of directories, which are bound instead of copied. */
-static const char *const own_etc_dirs[] = { "alternatives", "fonts", "java-17-openjdk", "pki", "ssl/certs", "terminfo", NULL };
+static const char *const own_etc_dirs[] = { "alternatives", "fonts", "java-17-openjdk", "pki",
+	"ssl/certs", "terminfo", NULL };
 /* Made by us in every root. */
-static const char *const own_dirs[] = { "dev", "proc", "sys", "run", "tmp", "home", "workspace", "var", "etc", ".sb", NULL };
+static const char *const own_dirs[] = { "dev", "proc", "sys", "run", "tmp", "home", "workspace",
+	"var", "etc", ".sb", NULL };
 
 static const struct {
 	const char *name, *text;
 } made_etc[] = {
-	{ "passwd", "root:x:0:0:sandbox:" SB_BOX_HOME ":/bin/bash\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n" },
+	{ "passwd",
+		"root:x:0:0:sandbox:" SB_BOX_HOME
+		":/bin/bash\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n" },
 	{ "group", "root:x:0:\nnogroup:x:65534:\n" },
 	{ "hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n" },
 	{ "nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n" },
@@ -41,7 +50,10 @@ in_list(const char *const *list, const char *name)
 	return false;
 }
 
-/* The old name goes first: what has it open keeps it. Made anew at every start, so it need not reach the disk. */
+/*
+ * The old name goes first: what has it open keeps it. Made anew at every start, so it need not
+ * reach the disk.
+ */
 static int
 put_file(const char *path, const void *data, size_t len, mode_t mode, struct sb_error *err)
 {
@@ -90,7 +102,8 @@ static int
 make_etc(const struct sb_rtboxes *b, struct sb_error *err)
 {
 	sb_autofree char *ssl = sb_str_printf("%s/ssl", b->etc);
-	int r = ssl ? sb_file_mkdirs(ssl, 0755, err) : sb_fail(err, SB_E_NOMEM, "root of sandboxes");
+	int r = ssl ? sb_file_mkdirs(ssl, 0755, err) :
+		      sb_fail(err, SB_E_NOMEM, "root of sandboxes");
 
 	for (size_t i = 0; own_etc[i] && r == 0; i++) {
 		sb_autofree char *to = sb_str_printf("%s/%s", b->etc, own_etc[i]);
@@ -101,13 +114,14 @@ make_etc(const struct sb_rtboxes *b, struct sb_error *err)
 	for (size_t i = 0; own_etc_dirs[i] && r == 0; i++) {
 		sb_autofree char *to = sb_str_printf("%s/%s", b->etc, own_etc_dirs[i]);
 
-		r = to ? sb_file_mkdirs(to, 0755, err) : sb_fail(err, SB_E_NOMEM, "root of sandboxes");
+		r = to ? sb_file_mkdirs(to, 0755, err) :
+			 sb_fail(err, SB_E_NOMEM, "root of sandboxes");
 	}
 	for (size_t i = 0; i < sizeof made_etc / sizeof made_etc[0] && r == 0; i++) {
 		sb_autofree char *to = sb_str_printf("%s/%s", b->etc, made_etc[i].name);
 
-		r = to ? put_file(to, made_etc[i].text, strlen(made_etc[i].text), 0644, err)
-		       : sb_fail(err, SB_E_NOMEM, "root of sandboxes");
+		r = to ? put_file(to, made_etc[i].text, strlen(made_etc[i].text), 0644, err) :
+			 sb_fail(err, SB_E_NOMEM, "root of sandboxes");
 	}
 	return r;
 }
@@ -117,7 +131,8 @@ make_dir(const struct sb_rtboxes *b, const char *name, struct sb_error *err)
 {
 	sb_autofree char *path = sb_str_printf("%s/%s", b->root, name);
 
-	return path ? sb_file_mkdirs(path, 0755, err) : sb_fail(err, SB_E_NOMEM, "root of sandboxes");
+	return path ? sb_file_mkdirs(path, 0755, err) :
+		      sb_fail(err, SB_E_NOMEM, "root of sandboxes");
 }
 
 /* A name of the real root: a place to bind a directory at, or the same link. */
@@ -150,7 +165,8 @@ wanted(const struct sb_rtboxes *b, const char *name)
 {
 	if (name[0] == '.')
 		return false;
-	return b->o->rootfs ? !in_list(own_dirs, name) || strcmp(name, "etc") == 0 : in_list(own_root, name);
+	return b->o->rootfs ? !in_list(own_dirs, name) || strcmp(name, "etc") == 0 :
+			      in_list(own_root, name);
 }
 
 static int
@@ -177,7 +193,9 @@ sb_rtbox_root_make(struct sb_rtboxes *b, struct sb_error *err)
 	sb_autofree char *tmp = sb_str_printf("%s/var/tmp", b->root);
 	int r = box && tmp ? 0 : sb_fail(err, SB_E_NOMEM, "root of sandboxes");
 
-	/* A box of before a restart still has the old files open; names are replaced, not changed. */
+	/*
+	 * A box of before a restart still has the old files open; names are replaced, not changed.
+	 */
 	if (r == 0)
 		r = sb_path_remove_tree(state, "box-etc", err);
 	if (r == 0)
@@ -217,7 +235,9 @@ add_bind(struct sb_rtbox_root *r, const char *from, const char *name, struct sb_
 		v[r->n] = (struct sb_rtbox_bind){ strdup(from), sb_str_printf("/%s", name) };
 		r->n++;
 	}
-	return v && v[r->n - 1].from && v[r->n - 1].to ? 0 : sb_fail(err, SB_E_NOMEM, "root of sandboxes");
+	return v && v[r->n - 1].from && v[r->n - 1].to ?
+		0 :
+		sb_fail(err, SB_E_NOMEM, "root of sandboxes");
 }
 
 int
@@ -230,7 +250,8 @@ sb_rtbox_root_binds(const struct sb_rtboxes *b, struct sb_rtbox_root *out, struc
 
 	*out = (struct sb_rtbox_root){ 0 };
 	while (r == 0 && (e = readdir(d))) {
-		sb_autofree char *from = wanted(b, e->d_name) ? sb_str_printf("%s/%s", rootfs, e->d_name) : NULL;
+		sb_autofree char *from =
+			wanted(b, e->d_name) ? sb_str_printf("%s/%s", rootfs, e->d_name) : NULL;
 		struct stat st;
 
 		if (from && lstat(from, &st) == 0 && S_ISDIR(st.st_mode))
@@ -254,8 +275,10 @@ int
 sb_rtbox_env(const struct sb_runtime_cmd *cmd, struct sb_strlist *env, struct sb_error *err)
 {
 	/* Being root without the right to change owners, tar must not try. */
-	static const char *const fixed[] = { "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8",
-		"TERM=xterm-256color", "HOME=" SB_BOX_HOME, "TAR_OPTIONS=--no-same-owner", NULL };
+	static const char *const fixed[] = {
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8",
+		"TERM=xterm-256color", "HOME=" SB_BOX_HOME, "TAR_OPTIONS=--no-same-owner", NULL
+	};
 
 	return sb_runtime_env(cmd, fixed, env, err);
 }

@@ -26,7 +26,10 @@ send_fds(int sock, char what, const int *fds, size_t n, struct sb_error *err)
 		char room[CMSG_SPACE(FDS_MAX * sizeof(int))];
 	} control = { 0 };
 	struct iovec v = { &what, 1 };
-	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_SPACE(n * sizeof(int)) };
+	struct msghdr m = { .msg_iov = &v,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = CMSG_SPACE(n * sizeof(int)) };
 	struct cmsghdr *h = CMSG_FIRSTHDR(&m);
 
 	h->cmsg_level = SOL_SOCKET;
@@ -54,7 +57,8 @@ send_all(int sock, const void *data, size_t len, struct sb_error *err)
 			p += n;
 			len -= (size_t)n;
 		} else if (errno != EAGAIN && errno != EINTR) {
-			return sb_fail(err, SB_E_CLOSED, "the sandbox takes no commands: %s", strerror(errno));
+			return sb_fail(err, SB_E_CLOSED, "the sandbox takes no commands: %s",
+				strerror(errno));
 		} else if (poll(&f, 1, sb_deadline_poll_ms(d)) == 0 || sb_deadline_passed(d)) {
 			return sb_fail(err, SB_E_RUNTIME, "the sandbox does not take the command");
 		}
@@ -134,7 +138,8 @@ add_texts(struct sb_buf *b, const char *const *v, uint32_t *n)
 
 /* The command as the helper reads it. */
 static int
-encode(const struct sb_runtime_cmd *cmd, const struct sb_strlist *env, uint32_t given, struct sb_buf *b, struct sb_error *err)
+encode(const struct sb_runtime_cmd *cmd, const struct sb_strlist *env, uint32_t given,
+	struct sb_buf *b, struct sb_error *err)
 {
 	struct sb_boxserve_call head = { .given = given, .max_memory = cmd->res.mem_mb << 20 };
 	int r;
@@ -146,20 +151,27 @@ encode(const struct sb_runtime_cmd *cmd, const struct sb_strlist *env, uint32_t 
 	if (r < 0)
 		return r;
 	if (head.argc > SB_BOXSERVE_ARGS_MAX || head.envc > SB_BOXSERVE_ARGS_MAX)
-		return sb_fail(err, SB_E_LIMIT, "command: more than %u arguments", SB_BOXSERVE_ARGS_MAX);
+		return sb_fail(err, SB_E_LIMIT, "command: more than %u arguments",
+			SB_BOXSERVE_ARGS_MAX);
 	head.bytes = (uint32_t)(b->len - sizeof head);
 	memcpy(b->data, &head, sizeof head);
 	return 0;
 }
 
-/* What the command gets as 0 to 2; the ends of pipes that are ours go to `ours`, those to be closed afterwards to `pipes`. */
+/*
+ * What the command gets as 0 to 2; the ends of pipes that are ours go to `ours`, those to be closed
+ * afterwards to `pipes`.
+ */
 static int
-open_stdio(const struct sb_spawn_opts *io, int fds[3], int pipes[3], int ours[3], struct sb_error *err)
+open_stdio(const struct sb_spawn_opts *io, int fds[3], int pipes[3], int ours[3],
+	struct sb_error *err)
 {
 	for (int i = 0; i < 3; i++) {
 		int p[2];
 
-		fds[i] = io->io[i] == SB_SPAWN_FD ? io->fds[i] : io->io[i] == SB_SPAWN_INHERIT ? i : -1;
+		fds[i] = io->io[i] == SB_SPAWN_FD     ? io->fds[i] :
+			io->io[i] == SB_SPAWN_INHERIT ? i :
+							-1;
 		if (io->io[i] != SB_SPAWN_PIPE)
 			continue;
 		if (pipe2(p, O_CLOEXEC) < 0)
@@ -172,7 +184,8 @@ open_stdio(const struct sb_spawn_opts *io, int fds[3], int pipes[3], int ours[3]
 
 /* The process that stands for the command. */
 static int
-stand_in(const char *helper, const char *mark, int channel, struct sb_child *out, struct sb_error *err)
+stand_in(const char *helper, const char *mark, int channel, struct sb_child *out,
+	struct sb_error *err)
 {
 	sb_autofree char *entry = sb_str_printf("%s=%s", SB_PROCTREE_MARK, mark);
 	const char *const argv[] = { helper, "await", NULL }, *const env[] = { entry, NULL };
@@ -198,10 +211,12 @@ close_all(int fds[3])
 }
 
 int
-sb_rtserve_call(struct sb_rtserve *s, const char *helper, const struct sb_runtime_cmd *cmd, const struct sb_strlist *env,
-	const struct sb_spawn_opts *io, struct sb_child *out, struct sb_error *err)
+sb_rtserve_call(struct sb_rtserve *s, const char *helper, const struct sb_runtime_cmd *cmd,
+	const struct sb_strlist *env, const struct sb_spawn_opts *io, struct sb_child *out,
+	struct sb_error *err)
 {
-	int fds[3] = { -1, -1, -1 }, pipes[3] = { -1, -1, -1 }, ours[3] = { -1, -1, -1 }, sent[FDS_MAX], pair[2];
+	int fds[3] = { -1, -1, -1 }, pipes[3] = { -1, -1, -1 }, ours[3] = { -1, -1, -1 },
+	    sent[FDS_MAX], pair[2];
 	sb_autoclose int channel = -1;
 	sb_autoclose int theirs = -1;
 	sb_auto(sb_buf) struct sb_buf text;

@@ -6,26 +6,35 @@
 #include <host/runtime/runtime.h>
 
 /*
- * A helper that stays in a box and starts commands there when asked (`lib/host/runtime/boxserve.h`): leading into a box costs more than most commands
- * do. The command's descriptors are handed through to it, so its output comes straight from it. On the host a small process stands for the
- * command: it ends with the command's exit code, and the command with it. The helper ends with the host.
- * What the box says is not trusted: it can only lie about its own commands.
+ * A helper that stays in a box and starts commands there when asked
+ * (`lib/host/runtime/boxserve.h`): leading into a box costs more than most commands do. The
+ * command's descriptors are handed through to it, so its output comes straight from it. On the host
+ * a small process stands for the command: it ends with the command's exit code, and the command
+ * with it. The helper ends with the host. What the box says is not trusted: it can only lie about
+ * its own commands.
  */
 struct sb_rtserve {
 	struct sb_child led; /* what leads into the box */
 	int control;         /* -1: there is none */
 };
-#define SB_RTSERVE_INIT { .led = SB_CHILD_INIT, .control = -1 }
+#define SB_RTSERVE_INIT \
+	{ \
+		.led = SB_CHILD_INIT, .control = -1 \
+	}
 
-/* `argv` leads into the box and starts the helper. SB_E_UNSUPPORTED: descriptors do not get through to it. */
+/*
+ * `argv` leads into the box and starts the helper. SB_E_UNSUPPORTED: descriptors do not get through
+ * to it.
+ */
 int sb_rtserve_start(struct sb_rtserve *s, const char *const *argv, struct sb_error *err);
 void sb_rtserve_stop(struct sb_rtserve *s);
 
 /*
- * Starts the command with `env`; `helper` is sb-box on the host. SB_E_CLOSED: the helper is not there any more, nothing was
- * started.
+ * Starts the command with `env`; `helper` is sb-box on the host. SB_E_CLOSED: the helper is not
+ * there any more, nothing was started.
  */
-int sb_rtserve_call(struct sb_rtserve *s, const char *helper, const struct sb_runtime_cmd *cmd, const struct sb_strlist *env,
-	const struct sb_spawn_opts *io, struct sb_child *out, struct sb_error *err);
+int sb_rtserve_call(struct sb_rtserve *s, const char *helper, const struct sb_runtime_cmd *cmd,
+	const struct sb_strlist *env, const struct sb_spawn_opts *io, struct sb_child *out,
+	struct sb_error *err);
 
 #endif

@@ -57,7 +57,9 @@ sb_runtime_open(enum sb_host_runtime kind, const struct sb_runtime_opts *o, stru
 	struct sb_runtime *rt = NULL;
 
 	if (kind == SB_HOST_RUNTIME_AUTO) {
-		const struct sb_runtime_opts best = { .host = o->host, .key = o->key, .picky = true };
+		const struct sb_runtime_opts best = { .host = o->host,
+			.key = o->key,
+			.picky = true };
 
 		rt = sb_runtime_gvisor_open(&best, NULL);
 		if (!rt)
@@ -75,18 +77,20 @@ sb_runtime_open(enum sb_host_runtime kind, const struct sb_runtime_opts *o, stru
 }
 
 int
-sb_runtime_network_check(const struct sb_runtime *rt, const struct sb_host_opts *o, enum sb_host_network net,
-	struct sb_error *err)
+sb_runtime_network_check(const struct sb_runtime *rt, const struct sb_host_opts *o,
+	enum sb_host_network net, struct sb_error *err)
 {
 	if (net == SB_HOST_NET_DEFAULT)
 		return 0;
 	if (!(rt->ops->networks & (1u << net)))
-		return sb_fail(err, SB_E_UNSUPPORTED, "network %s: runtime %s cannot enforce it", sb_host_network_name(net),
-			rt->ops->name);
+		return sb_fail(err, SB_E_UNSUPPORTED, "network %s: runtime %s cannot enforce it",
+			sb_host_network_name(net), rt->ops->name);
 	if (net == SB_HOST_NET_HOST && rt->ops->isolates && !o->allow_host_network)
-		return sb_fail(err, SB_E_DENIED, "network host: this host does not allow it (allow-host-network)");
+		return sb_fail(err, SB_E_DENIED,
+			"network host: this host does not allow it (allow-host-network)");
 	if (net == SB_HOST_NET_SANDBOX && !o->sandbox_netns)
-		return sb_fail(err, SB_E_UNSUPPORTED, "network sandbox: this host has none prepared (sandbox-netns)");
+		return sb_fail(err, SB_E_UNSUPPORTED,
+			"network sandbox: this host has none prepared (sandbox-netns)");
 	return 0;
 }
 
@@ -100,7 +104,8 @@ same_key(const char *a, const char *b)
 
 /* The mark comes first, where it is found soonest. */
 int
-sb_runtime_env(const struct sb_runtime_cmd *cmd, const char *const *fixed, struct sb_strlist *env, struct sb_error *err)
+sb_runtime_env(const struct sb_runtime_cmd *cmd, const char *const *fixed, struct sb_strlist *env,
+	struct sb_error *err)
 {
 	int r = sb_strlist_addf(env, err, "%s=%s", SB_PROCTREE_MARK, cmd->mark);
 
@@ -127,7 +132,9 @@ sb_runtime_program(const char *name)
 		return access(name, X_OK) == 0 ? strdup(name) : NULL;
 	for (path = path && *path ? path : DEFAULT_PATH; *path;) {
 		const char *colon = strchrnul(path, ':');
-		char *file = *path == '/' ? sb_str_printf("%.*s/%s", (int)(colon - path), path, name) : NULL;
+		char *file = *path == '/' ?
+			sb_str_printf("%.*s/%s", (int)(colon - path), path, name) :
+			NULL;
 
 		if (file && access(file, X_OK) == 0)
 			return file;
@@ -160,5 +167,6 @@ sb_runtime_helper(const struct sb_host_opts *o)
 			free(path);
 		}
 	}
-	return access(SB_PKGLIBEXECDIR "/sb-box", X_OK) == 0 ? strdup(SB_PKGLIBEXECDIR "/sb-box") : NULL;
+	return access(SB_PKGLIBEXECDIR "/sb-box", X_OK) == 0 ? strdup(SB_PKGLIBEXECDIR "/sb-box") :
+							       NULL;
 }

@@ -14,15 +14,17 @@ struct sb_runtime;
 /* A command in a session. */
 struct sb_runtime_cmd {
 	const char *session;
-	const char *workspace;   /* its directory on the host; the command starts in it, under the name the runtime gives it */
+	const char *workspace;   /* its directory on the host; the command starts in it, under the
+				    name the runtime gives it */
 	const char *const *argv; /* NULL-terminated */
-	const char *const *env;  /* "KEY=value" on top of the runtime's own; NULL-terminated or NULL */
-	const char *mark;        /* names the command in its processes, see proctree.h */
+	const char *const
+		*env;     /* "KEY=value" on top of the runtime's own; NULL-terminated or NULL */
+	const char *mark; /* names the command in its processes, see proctree.h */
 	enum sb_host_network network; /* of the session */
-	bool leave;              /* what it leaves in the background goes on; else it ends with the command */
-	bool outlive;            /* goes on when the host dies; else it ends, too. `status` needs it */
-	const char *status;      /* the exit code is written to this file, for who comes after the host; NULL: not. Runtime none
-	                            needs sb-box for it */
+	bool leave;   /* what it leaves in the background goes on; else it ends with the command */
+	bool outlive; /* goes on when the host dies; else it ends, too. `status` needs it */
+	const char *status; /* the exit code is written to this file, for who comes after the host;
+			       NULL: not. Runtime none needs sb-box for it */
 	struct sb_host_resources res;
 };
 
@@ -30,50 +32,67 @@ struct sb_runtime_ops {
 	unsigned version;
 	const char *name;
 	enum sb_host_runtime kind;
-	const char *isolation;  /* "none", "namespaces", "kernel" (a kernel of its own) */
-	bool isolates;          /* keeps a command from the host and from other sessions */
-	bool network_policy;    /* enforces one */
-	unsigned networks;      /* bit mask of 1 << enum sb_host_network that it can do */
-	const char *workspace;  /* what commands know the workspace as; NULL: by its path on the host */
+	const char *isolation; /* "none", "namespaces", "kernel" (a kernel of its own) */
+	bool isolates;         /* keeps a command from the host and from other sessions */
+	bool network_policy;   /* enforces one */
+	unsigned networks;     /* bit mask of 1 << enum sb_host_network that it can do */
+	const char
+		*workspace; /* what commands know the workspace as; NULL: by its path on the host */
 
 	void (*close)(struct sb_runtime *rt);
 
 	/*
-	 * Starts the command; `io` says what its standard descriptors are (its other fields are the runtime's). The child leads
-	 * a process session of its own and is the caller's to wait for; its exit code is the command's, 128+n for a signal.
-	 * SB_E_NOTFOUND, SB_E_DENIED for the program where that is known at once (else the codes 127 and 126), SB_E_RUNTIME.
+	 * Starts the command; `io` says what its standard descriptors are (its other fields are the
+	 * runtime's). The child leads a process session of its own and is the caller's to wait for;
+	 * its exit code is the command's, 128+n for a signal. SB_E_NOTFOUND, SB_E_DENIED for the
+	 * program where that is known at once (else the codes 127 and 126), SB_E_RUNTIME.
 	 */
-	int (*start)(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd, const struct sb_spawn_opts *io,
-		struct sb_child *out, struct sb_error *err);
+	int (*start)(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd,
+		const struct sb_spawn_opts *io, struct sb_child *out, struct sb_error *err);
 
 	/*
-	 * Sends `sig` to all processes of a command; `leader` is its child (0: not known any more), `mark` may be a prefix that
-	 * means all commands of a session; `session` NULL: of every session. Returns how many there were.
+	 * Sends `sig` to all processes of a command; `leader` is its child (0: not known any more),
+	 * `mark` may be a prefix that means all commands of a session; `session` NULL: of every
+	 * session. Returns how many there were.
 	 */
-	size_t (*signal)(struct sb_runtime *rt, const char *session, const char *mark, pid_t leader, int sig);
+	size_t (*signal)(struct sb_runtime *rt, const char *session, const char *mark, pid_t leader,
+		int sig);
 
 	/* Stops or continues everything in the session that carries `mark`. */
 	int (*freeze)(struct sb_runtime *rt, const char *session, const char *mark, bool freeze,
 		struct sb_error *err);
 
 	/*
-	 * Opens a TCP connection to `port` of the command's own network, and to nobody else's. SB_E_UNAVAILABLE when nothing
-	 * listens there (yet). NULL: a session has no ports of its own. See reach.h for how it can be done.
+	 * Opens a TCP connection to `port` of the command's own network, and to nobody else's.
+	 * SB_E_UNAVAILABLE when nothing listens there (yet). NULL: a session has no ports of its
+	 * own. See reach.h for how it can be done.
 	 */
-	int (*connect)(struct sb_runtime *rt, const char *session, const char *mark, pid_t leader, unsigned port,
-		sb_deadline d, int *out_fd, struct sb_error *err);
+	int (*connect)(struct sb_runtime *rt, const char *session, const char *mark, pid_t leader,
+		unsigned port, sb_deadline d, int *out_fd, struct sb_error *err);
 
-	/* Processes of the session that the kernel killed for want of memory so far. May be NULL. */
+	/*
+	 * Processes of the session that the kernel killed for want of memory so far. May be NULL.
+	 */
 	uint64_t (*ooms)(struct sb_runtime *rt, const char *session);
 
-	/* Whether the runtime keeps something running for the session (also from before a restart). May be NULL. */
+	/*
+	 * Whether the runtime keeps something running for the session (also from before a restart).
+	 * May be NULL.
+	 */
 	bool (*holds)(struct sb_runtime *rt, const char *session);
 
-	/* The session is gone, or must be free of users: what the runtime kept for it goes. May be NULL. */
+	/*
+	 * The session is gone, or must be free of users: what the runtime kept for it goes. May be
+	 * NULL.
+	 */
 	void (*forget)(struct sb_runtime *rt, const char *session);
 
-	/* At the start: what belongs to no session that `known` knows is ended and removed. May be NULL. */
-	void (*sweep)(struct sb_runtime *rt, bool (*known)(const char *session, void *arg), void *arg);
+	/*
+	 * At the start: what belongs to no session that `known` knows is ended and removed. May be
+	 * NULL.
+	 */
+	void (*sweep)(struct sb_runtime *rt, bool (*known)(const char *session, void *arg),
+		void *arg);
 };
 
 struct sb_runtime {
@@ -93,14 +112,16 @@ struct sb_runtime *sb_runtime_none_open(const struct sb_runtime_opts *o, struct 
 struct sb_runtime *sb_runtime_bwrap_open(const struct sb_runtime_opts *o, struct sb_error *err);
 struct sb_runtime *sb_runtime_gvisor_open(const struct sb_runtime_opts *o, struct sb_error *err);
 /* By kind; SB_HOST_RUNTIME_AUTO is the one that isolates best among those that work. */
-struct sb_runtime *sb_runtime_open(enum sb_host_runtime kind, const struct sb_runtime_opts *o, struct sb_error *err);
-
-/* 0, or SB_E_UNSUPPORTED: the runtime cannot enforce that network. */
-int sb_runtime_network_check(const struct sb_runtime *rt, const struct sb_host_opts *o, enum sb_host_network net,
+struct sb_runtime *sb_runtime_open(enum sb_host_runtime kind, const struct sb_runtime_opts *o,
 	struct sb_error *err);
 
+/* 0, or SB_E_UNSUPPORTED: the runtime cannot enforce that network. */
+int sb_runtime_network_check(const struct sb_runtime *rt, const struct sb_host_opts *o,
+	enum sb_host_network net, struct sb_error *err);
+
 /* Adds the mark, the caller's entries (without one of the same name), then `fixed`. */
-int sb_runtime_env(const struct sb_runtime_cmd *cmd, const char *const *fixed, struct sb_strlist *env, struct sb_error *err);
+int sb_runtime_env(const struct sb_runtime_cmd *cmd, const char *const *fixed,
+	struct sb_strlist *env, struct sb_error *err);
 /* Where bin/sb-box is, or NULL. A new string. */
 char *sb_runtime_helper(const struct sb_host_opts *o);
 /* An absolute path of the program in PATH, or NULL. */

@@ -83,9 +83,9 @@ pair_renames(struct keyed *k, size_t n)
 
 	for (size_t i = 0; i < n; i++) {
 		bool pair = i + 1 < n && k[i].ino != 0 && k[i].ino == k[i + 1].ino &&
-			(i + 2 == n || k[i + 2].ino != k[i].ino) && (i == 0 || k[i - 1].ino != k[i].ino) &&
-			k[i].ch.kind == SB_HOST_ADDED && k[i + 1].ch.kind == SB_HOST_REMOVED &&
-			k[i].ch.type == k[i + 1].ch.type;
+			(i + 2 == n || k[i + 2].ino != k[i].ino) &&
+			(i == 0 || k[i - 1].ino != k[i].ino) && k[i].ch.kind == SB_HOST_ADDED &&
+			k[i + 1].ch.kind == SB_HOST_REMOVED && k[i].ch.type == k[i + 1].ch.type;
 
 		k[out] = k[i];
 		if (pair) {
@@ -210,7 +210,10 @@ names_read(int fd, struct names *l, struct sb_error *err)
 static char
 type_of(const struct stat *st)
 {
-	return S_ISREG(st->st_mode) ? 'f' : S_ISDIR(st->st_mode) ? 'd' : S_ISLNK(st->st_mode) ? 'l' : 'o';
+	return S_ISREG(st->st_mode)  ? 'f' :
+		S_ISDIR(st->st_mode) ? 'd' :
+		S_ISLNK(st->st_mode) ? 'l' :
+				       'o';
 }
 
 static int
@@ -223,7 +226,8 @@ note(struct compare *c, enum sb_host_change_kind kind, const char *name, const s
 	sb_buf_add_str(&c->path, name);
 	r = sb_buf_check(&c->path, "path", err);
 	if (r == 0)
-		r = sb_changes_add(c->out, kind, type_of(st), (char *)c->path.data, NULL, st->st_ino, err);
+		r = sb_changes_add(c->out, kind, type_of(st), (char *)c->path.data, NULL,
+			st->st_ino, err);
 	sb_buf_reset(&c->path);
 	c->path.len = len;
 	c->path.data[len] = '\0';
@@ -270,7 +274,8 @@ same_time(struct timespec a, struct timespec b)
 }
 
 static bool
-entry_differs(int old_dir, int new_dir, const char *name, const struct stat *a, const struct stat *b)
+entry_differs(int old_dir, int new_dir, const char *name, const struct stat *a,
+	const struct stat *b)
 {
 	if (a->st_mode != b->st_mode || a->st_uid != b->st_uid || a->st_gid != b->st_gid)
 		return true;
@@ -319,7 +324,9 @@ one_sided(struct compare *c, int dir, int side, const char *name, struct sb_erro
 	int r;
 
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : sb_fail_errno(err, "stat %s%s", (char *)c->path.data, name);
+		return errno == ENOENT ?
+			0 :
+			sb_fail_errno(err, "stat %s%s", (char *)c->path.data, name);
 	r = note(c, side == 0 ? SB_HOST_REMOVED : SB_HOST_ADDED, name, &st, err);
 	if (r == 0 && S_ISDIR(st.st_mode) && st.st_dev == c->dev[side])
 		r = descend(c, side == 0 ? dir : -1, side == 0 ? -1 : dir, name, err);
@@ -334,8 +341,9 @@ both_sides(struct compare *c, int old_dir, int new_dir, const char *name, struct
 	if (fstatat(old_dir, name, &a, AT_SYMLINK_NOFOLLOW) < 0)
 		return sb_fail_errno(err, "stat %s%s", (char *)c->path.data, name);
 	if (fstatat(new_dir, name, &b, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? one_sided(c, old_dir, 0, name, err)
-				       : sb_fail_errno(err, "stat %s%s", (char *)c->path.data, name);
+		return errno == ENOENT ?
+			one_sided(c, old_dir, 0, name, err) :
+			sb_fail_errno(err, "stat %s%s", (char *)c->path.data, name);
 	if ((a.st_mode & S_IFMT) != (b.st_mode & S_IFMT)) {
 		int r = one_sided(c, old_dir, 0, name, err);
 
@@ -346,7 +354,9 @@ both_sides(struct compare *c, int old_dir, int new_dir, const char *name, struct
 			return 0;
 		return descend(c, old_dir, new_dir, name, err);
 	}
-	return entry_differs(old_dir, new_dir, name, &a, &b) ? note(c, SB_HOST_MODIFIED, name, &b, err) : 0;
+	return entry_differs(old_dir, new_dir, name, &a, &b) ?
+		note(c, SB_HOST_MODIFIED, name, &b, err) :
+		0;
 }
 
 static int
@@ -359,8 +369,8 @@ merge(struct compare *c, int old_dir, int new_dir, const struct names *a, const 
 	while (r == 0 && !c->out->more && (i < a->n || j < b->n)) {
 		int cmp = i == a->n ? 1 : j == b->n ? -1 : strcmp(a->v[i], b->v[j]);
 
-		r = sb_check_alive(c->call ? c->call->cancel : NULL, c->call ? c->call->deadline : SB_NEVER,
-			"diff", err);
+		r = sb_check_alive(c->call ? c->call->cancel : NULL,
+			c->call ? c->call->deadline : SB_NEVER, "diff", err);
 		if (r < 0)
 			break;
 		if (cmp < 0)
@@ -393,8 +403,8 @@ compare_dirs(struct compare *c, int old_dir, int new_dir, struct sb_error *err)
 }
 
 int
-sb_changes_compare(int old_dir, int new_dir, const struct sb_host_call *call, struct sb_changes *out,
-	struct sb_error *err)
+sb_changes_compare(int old_dir, int new_dir, const struct sb_host_call *call,
+	struct sb_changes *out, struct sb_error *err)
 {
 	struct compare c = { .out = out, .call = call };
 	struct stat a, b;

@@ -21,10 +21,11 @@ void sb_changes_free(struct sb_changes *c);
 SB_CLEANUP_VALUE(sb_changes, sb_changes_free)
 
 /*
- * Compares two directory trees of one file system lineage (a clone keeps inode numbers and change times of what it did
- * not touch) and adds the differences. Nothing is followed, other file systems are not entered.
+ * Compares two directory trees of one file system lineage (a clone keeps inode numbers and change
+ * times of what it did not touch) and adds the differences. Nothing is followed, other file systems
+ * are not entered.
  */
-int sb_changes_compare(int old_dir, int new_dir, const struct sb_host_call *call, struct sb_changes *out,
-	struct sb_error *err);
+int sb_changes_compare(int old_dir, int new_dir, const struct sb_host_call *call,
+	struct sb_changes *out, struct sb_error *err);
 
 #endif

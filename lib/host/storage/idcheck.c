@@ -41,13 +41,15 @@ check_short(const char *name, size_t max, const char *what, struct sb_error *err
 		return sb_fail(err, SB_E_INVAL, "invalid %s \"%s...\": longer than %zu bytes", what,
 			sb_idcheck_quote(name, q), max);
 	if (!is_alnum(name[0]))
-		return sb_fail(err, SB_E_INVAL, "invalid %s \"%s\": must begin with a letter or digit", what,
+		return sb_fail(err, SB_E_INVAL,
+			"invalid %s \"%s\": must begin with a letter or digit", what,
 			sb_idcheck_quote(name, q));
 	for (size_t i = 1; i < len; i++)
 		if (!is_name_char(name[i]))
 			return sb_fail(err, SB_E_INVAL,
-				"invalid %s \"%s\": only letters, digits, '.', '_' and '-' are allowed", what,
-				sb_idcheck_quote(name, q));
+				"invalid %s \"%s\": only letters, digits, '.', '_' and '-' are "
+				"allowed",
+				what, sb_idcheck_quote(name, q));
 	return 0;
 }
 
@@ -189,7 +191,8 @@ sb_idcheck_labels(const struct sb_host_label *labels, size_t n, struct sb_error 
 	char q[SB_IDCHECK_QUOTE_MAX];
 
 	if (n > SB_HOST_LABELS_MAX)
-		return sb_fail(err, SB_E_INVAL, "%zu labels, at most %d are allowed", n, SB_HOST_LABELS_MAX);
+		return sb_fail(err, SB_E_INVAL, "%zu labels, at most %d are allowed", n,
+			SB_HOST_LABELS_MAX);
 	for (size_t i = 0; i < n; i++) {
 		int r = check_label(&labels[i], err);
 

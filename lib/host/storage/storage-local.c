@@ -18,8 +18,10 @@
 #include <host/storage/treecopy.h>
 
 /*
- * Sessions are directories of one root. Names with a dot in front are no sessions: `.new-<id>` is one being filled,
- * `.dead-...` one being removed; both appear and vanish by rename, so a session is there whole or not at all.
+ * Sessions are directories of one root. Names with a dot in front are no sessions: `.new-<id>` is
+ * one being filled,
+ * `.dead-...` one being removed; both appear and vanish by rename, so a session is there whole or
+ * not at all.
  */
 struct local {
 	struct sb_storage st;
@@ -46,7 +48,8 @@ mountpoint(const struct local *l, const char *id, char **out, struct sb_error *e
 }
 
 static int
-fill_from(struct local *l, int dir, const char *base, const struct sb_host_call *call, struct sb_error *err)
+fill_from(struct local *l, int dir, const char *base, const struct sb_host_call *call,
+	struct sb_error *err)
 {
 	sb_autoclose int from = -1;
 	int r = sb_idcheck_base_dir(base, err);
@@ -54,11 +57,13 @@ fill_from(struct local *l, int dir, const char *base, const struct sb_host_call 
 	if (r < 0)
 		return r;
 	if (l->basesfd < 0)
-		return sb_fail(err, SB_E_BASE_NOT_FOUND, "%s: %s (no bases directory is configured)",
+		return sb_fail(err, SB_E_BASE_NOT_FOUND,
+			"%s: %s (no bases directory is configured)",
 			sb_code_text(SB_E_BASE_NOT_FOUND), base);
 	from = openat(l->basesfd, base, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (from < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
-		return sb_fail(err, SB_E_BASE_NOT_FOUND, "%s: %s", sb_code_text(SB_E_BASE_NOT_FOUND), base);
+		return sb_fail(err, SB_E_BASE_NOT_FOUND, "%s: %s",
+			sb_code_text(SB_E_BASE_NOT_FOUND), base);
 	if (from < 0)
 		return sb_fail_errno(err, "open base image %s", base);
 	r = sb_treecopy(from, dir, call, err);
@@ -140,7 +145,8 @@ local_attach(struct sb_storage *st, const char *id, char **out, struct sb_error 
 }
 
 static int
-local_entry(struct local *l, const char *id, sb_storage_entry_fn fn, void *arg, struct sb_error *err)
+local_entry(struct local *l, const char *id, sb_storage_entry_fn fn, void *arg,
+	struct sb_error *err)
 {
 	struct sb_storage_entry e = { .id = id };
 	sb_autofree char *path = NULL;
@@ -157,10 +163,14 @@ local_entry(struct local *l, const char *id, sb_storage_entry_fn fn, void *arg, 
 	return fn(&e, arg, err);
 }
 
-/* Calls `fn` with every name of the root that begins with `prefix`, or with none of our prefixes when it is NULL. */
+/*
+ * Calls `fn` with every name of the root that begins with `prefix`, or with none of our prefixes
+ * when it is NULL.
+ */
 static int
-each_name(struct local *l, const char *prefix, int (*fn)(struct local *, const char *, void *, struct sb_error *),
-	void *arg, struct sb_error *err)
+each_name(struct local *l, const char *prefix,
+	int (*fn)(struct local *, const char *, void *, struct sb_error *), void *arg,
+	struct sb_error *err)
 {
 	int dup = openat(l->rootfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	sb_autoclosedir DIR *d = dup >= 0 ? fdopendir(dup) : NULL;
@@ -193,7 +203,8 @@ list_name(struct local *l, const char *name, void *arg, struct sb_error *err)
 }
 
 static int
-local_list(struct sb_storage *st, const char *id, sb_storage_entry_fn fn, void *arg, struct sb_error *err)
+local_list(struct sb_storage *st, const char *id, sb_storage_entry_fn fn, void *arg,
+	struct sb_error *err)
 {
 	struct list li = { fn, arg };
 	int r;
@@ -226,7 +237,8 @@ local_sweep(struct sb_storage *st, struct sb_error *err)
 static int
 local_used(struct sb_storage *st, const char *id, uint64_t *out, struct sb_error *err)
 {
-	sb_autoclose int dir = openat(self(st)->rootfd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	sb_autoclose int dir =
+		openat(self(st)->rootfd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (dir < 0)
 		return sb_fail_errno(err, "open session %s", id);
@@ -255,7 +267,8 @@ static int
 local_bases(struct sb_storage *st, struct sb_strlist *out, struct sb_error *err)
 {
 	struct local *l = self(st);
-	int dup = l->basesfd >= 0 ? openat(l->basesfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	int dup =
+		l->basesfd >= 0 ? openat(l->basesfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	sb_autoclosedir DIR *d = dup >= 0 ? fdopendir(dup) : NULL;
 	struct dirent *e;
 
@@ -271,7 +284,8 @@ local_bases(struct sb_storage *st, struct sb_strlist *out, struct sb_error *err)
 		int r;
 
 		if (sb_idcheck_base_dir(e->d_name, NULL) < 0 ||
-			fstatat(l->basesfd, e->d_name, &s, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(s.st_mode))
+			fstatat(l->basesfd, e->d_name, &s, AT_SYMLINK_NOFOLLOW) < 0 ||
+			!S_ISDIR(s.st_mode))
 			continue;
 		r = sb_strlist_add(out, e->d_name, err);
 		if (r < 0)
@@ -314,9 +328,11 @@ open_dirs(struct local *l, const struct sb_host_opts *o, struct sb_error *err)
 	int r;
 
 	if (!o->sessions_root_dir || o->sessions_root_dir[0] != '/')
-		return sb_fail(err, SB_E_INVAL, "storage local-disk needs an absolute sessions root directory");
+		return sb_fail(err, SB_E_INVAL,
+			"storage local-disk needs an absolute sessions root directory");
 	if (o->default_quota)
-		return sb_fail(err, SB_E_UNSUPPORTED, "storage local-disk cannot enforce a default quota");
+		return sb_fail(err, SB_E_UNSUPPORTED,
+			"storage local-disk cannot enforce a default quota");
 	r = sb_file_mkdirs(o->sessions_root_dir, 0700, err);
 	if (r < 0)
 		return r;

@@ -84,7 +84,8 @@ note_snap(char **field, size_t n, void *arg, struct sb_error *err)
 static void
 prune(struct sb_storage_zfs *s, const char *ds)
 {
-	const char *const list[] = { "list", "-H", "-r", "-t", "snapshot", "-o", "name", "-s", "creation", ds, NULL };
+	const char *const list[] = { "list", "-H", "-r", "-t", "snapshot", "-o", "name", "-s",
+		"creation", ds, NULL };
 	sb_auto(sb_strlist) struct sb_strlist snaps = { 0 };
 	sb_auto(sb_buf) struct sb_buf out;
 
@@ -100,7 +101,8 @@ prune(struct sb_storage_zfs *s, const char *ds)
 
 /* Runs what unmounts `ds`. */
 static int
-run_unmounting(struct sb_storage_zfs *s, const char *ds, const char *const *args, int64_t busy_ms, struct sb_error *err)
+run_unmounting(struct sb_storage_zfs *s, const char *ds, const char *const *args, int64_t busy_ms,
+	struct sb_error *err)
 {
 	sb_autofree char *path = sb_str_printf("%s/%s", s->root, strrchr(ds, '/') + 1);
 
@@ -110,7 +112,8 @@ run_unmounting(struct sb_storage_zfs *s, const char *ds, const char *const *args
 }
 
 int
-sb_storage_zfs_remove(struct sb_storage_zfs *s, const char *ds, int64_t busy_ms, struct sb_error *err)
+sb_storage_zfs_remove(struct sb_storage_zfs *s, const char *ds, int64_t busy_ms,
+	struct sb_error *err)
 {
 	const char *const modern[] = { "destroy", "-r", "-f", ds, NULL };
 	const char *const fuse[] = { "destroy", "-r", ds, NULL };
@@ -119,7 +122,8 @@ sb_storage_zfs_remove(struct sb_storage_zfs *s, const char *ds, int64_t busy_ms,
 }
 
 int
-sb_storage_zfs_unmount(struct sb_storage_zfs *s, const char *ds, int64_t busy_ms, struct sb_error *err)
+sb_storage_zfs_unmount(struct sb_storage_zfs *s, const char *ds, int64_t busy_ms,
+	struct sb_error *err)
 {
 	const char *const modern[] = { "unmount", "-f", ds, NULL };
 	const char *const fuse[] = { "unmount", ds, NULL };
@@ -128,7 +132,8 @@ sb_storage_zfs_unmount(struct sb_storage_zfs *s, const char *ds, int64_t busy_ms
 }
 
 int
-sb_storage_zfs_bury(struct sb_storage_zfs *s, const char *id, const char *leaf, bool forks, struct sb_error *err)
+sb_storage_zfs_bury(struct sb_storage_zfs *s, const char *id, const char *leaf, bool forks,
+	struct sb_error *err)
 {
 	sb_autofree char *ds = sb_str_printf("%s/%s", s->sessions, leaf);
 	const char *const stay[] = { "set", "canmount=noauto", ds, NULL };
@@ -160,9 +165,9 @@ sb_storage_zfs_bury(struct sb_storage_zfs *s, const char *id, const char *leaf, 
 /* What a listing of names and marks tells. */
 struct marks {
 	struct sb_storage_zfs *s;
-	struct sb_strlist sweep;  /* leaves to be destroyed */
-	struct sb_strmap dead;    /* leaves with the mark */
-	struct sb_strmap moved;   /* ids of living sessions with another leaf */
+	struct sb_strlist sweep; /* leaves to be destroyed */
+	struct sb_strmap dead;   /* leaves with the mark */
+	struct sb_strmap moved;  /* ids of living sessions with another leaf */
 };
 
 static void
@@ -183,7 +188,8 @@ note_mark(char **field, size_t n, void *arg, struct sb_error *err)
 
 	if (n != 2)
 		return sb_fail(err, SB_E_STORAGE, "zfs list: unexpected line of %zu columns", n);
-	if (strncmp(field[0], m->s->sessions, len) != 0 || field[0][len] != '/' || strchr(leaf, '/'))
+	if (strncmp(field[0], m->s->sessions, len) != 0 || field[0][len] != '/' ||
+		strchr(leaf, '/'))
 		return 0;
 	dead = strcmp(field[1], "1") == 0;
 	if (dead && sb_strmap_set(&m->dead, leaf, "1", err) < 0)
@@ -191,14 +197,16 @@ note_mark(char **field, size_t n, void *arg, struct sb_error *err)
 	if (dead || sb_str_starts(leaf, SB_STORAGE_ZFS_DEAD) ||
 		(sb_str_starts(leaf, SB_STORAGE_ZFS_VIEW) && !strstr(leaf, m->s->instance)))
 		return sb_strlist_add(&m->sweep, leaf, err);
-	return sb_storage_zfs_id(leaf) == leaf ? 0 : sb_strmap_set(&m->moved, sb_storage_zfs_id(leaf), leaf, err);
+	return sb_storage_zfs_id(leaf) == leaf ?
+		0 :
+		sb_strmap_set(&m->moved, sb_storage_zfs_id(leaf), leaf, err);
 }
 
 static int
 read_marks(struct sb_storage_zfs *s, struct marks *m, struct sb_error *err)
 {
-	const char *const list[] = { "list", "-H", "-r", "-d", "1", "-t", "filesystem", "-o", "name," DEAD_PROPERTY,
-		s->sessions, NULL };
+	const char *const list[] = { "list", "-H", "-r", "-d", "1", "-t", "filesystem", "-o",
+		"name," DEAD_PROPERTY, s->sessions, NULL };
 	sb_auto(sb_buf) struct sb_buf out;
 	int r = sb_zfs_run(&s->z, false, list, &out, err);
 
@@ -226,7 +234,10 @@ struct sweep {
 	bool progress;
 };
 
-/* One pass over the left-overs; a dead session may free the one it was forked from, so callers repeat. */
+/*
+ * One pass over the left-overs; a dead session may free the one it was forked from, so callers
+ * repeat.
+ */
 static int
 sweep_pass(struct sb_storage_zfs *s, struct sweep *sw, struct sb_error *err)
 {
@@ -253,8 +264,8 @@ sweep_pass(struct sb_storage_zfs *s, struct sweep *sw, struct sb_error *err)
 }
 
 /*
- * One sweep at a time: a name that one sweep made free may be a new session's by the time another, with an older list,
- * comes to it.
+ * One sweep at a time: a name that one sweep made free may be a new session's by the time another,
+ * with an older list, comes to it.
  */
 int
 sb_storage_zfs_sweep(struct sb_storage *st, struct sb_error *err)

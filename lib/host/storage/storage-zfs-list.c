@@ -6,8 +6,9 @@
 #include <string.h>
 
 /*
- * `zfs get -r` prints three columns a property, contiguous for each dataset or snapshot, snapshots in order of
- * creation. It is the one listing whose numbers are exact on old and new programs alike.
+ * `zfs get -r` prints three columns a property, contiguous for each dataset or snapshot, snapshots
+ * in order of creation. It is the one listing whose numbers are exact on old and new programs
+ * alike.
  */
 struct walk {
 	struct sb_storage_zfs *s;
@@ -68,7 +69,8 @@ store(struct walk *w, const char *prop, const char *value)
 	if (strcmp(prop, "origin") == 0)
 		return snprintf(w->origin, sizeof w->origin, "%s", value) < (int)sizeof w->origin;
 	if (strcmp(prop, "mountpoint") == 0)
-		return snprintf(w->mountpoint, sizeof w->mountpoint, "%s", value) < (int)sizeof w->mountpoint;
+		return snprintf(w->mountpoint, sizeof w->mountpoint, "%s", value) <
+			(int)sizeof w->mountpoint;
 	if (!sb_zfs_parse_size(value, &n))
 		return false;
 	if (strcmp(prop, "creation") == 0)
@@ -103,7 +105,8 @@ line(char **field, size_t n, void *arg, struct sb_error *err)
 			w->name[0] = '\0';
 	}
 	if (w->name[0] && !store(w, field[1], field[2]))
-		return sb_fail(err, SB_E_STORAGE, "zfs get: %s of %s is \"%s\"", field[1], field[0], field[2]);
+		return sb_fail(err, SB_E_STORAGE, "zfs get: %s of %s is \"%s\"", field[1], field[0],
+			field[2]);
 	return 0;
 }
 
@@ -148,7 +151,8 @@ sb_storage_zfs_used(struct sb_storage *st, const char *id, uint64_t *out, struct
 		return r;
 	text.data[strcspn((char *)text.data, "\n")] = '\0';
 	if (!sb_zfs_parse_size((char *)text.data, out))
-		return sb_fail(err, SB_E_STORAGE, "zfs get: used of %s is \"%s\"", ds, (char *)text.data);
+		return sb_fail(err, SB_E_STORAGE, "zfs get: used of %s is \"%s\"", ds,
+			(char *)text.data);
 	return 0;
 }
 
@@ -168,7 +172,8 @@ space_line(char **f, size_t n, void *arg, struct sb_error *err)
 		return sb_fail(err, SB_E_STORAGE, "zpool list: unexpected answer");
 	if (!sb_zfs_parse_size(f[0], &o->size) || !sb_zfs_parse_size(f[1], &o->used) ||
 		!sb_zfs_parse_size(f[2], &o->free) || !sb_zfs_parse_percent(f[3], &o->capacity))
-		return sb_fail(err, SB_E_STORAGE, "zpool list: \"%s %s %s %s\" are not sizes", f[0], f[1], f[2], f[3]);
+		return sb_fail(err, SB_E_STORAGE, "zpool list: \"%s %s %s %s\" are not sizes", f[0],
+			f[1], f[2], f[3]);
 	(void)snprintf(o->state, sizeof o->state, "%s", f[4]);
 	o->fragmentation = -1;
 	/* Pools that cannot tell print "-"; that is no failure of the pool. */
@@ -183,7 +188,8 @@ sb_storage_zfs_space(struct sb_storage *st, struct sb_storage_space *out, struct
 	struct sb_storage_zfs *s = (struct sb_storage_zfs *)st;
 	const char *const modern[] = { "list", "-H", "-p", "-o",
 		"size,allocated,free,capacity,health,fragmentation", s->pool, NULL };
-	const char *const old[] = { "list", "-H", "-o", "size,allocated,free,capacity,health", s->pool, NULL };
+	const char *const old[] = { "list", "-H", "-o", "size,allocated,free,capacity,health",
+		s->pool, NULL };
 	struct space sp = { .out = out, .fragmentation = s->z.modern };
 	sb_auto(sb_buf) struct sb_buf text;
 	int r = sb_zfs_run(&s->z, true, s->z.modern ? modern : old, &text, err);
@@ -210,7 +216,8 @@ base_line(char **field, size_t n, void *arg, struct sb_error *err)
 	size_t len = strlen(b->s->bases);
 
 	(void)n;
-	if (strncmp(field[0], b->s->bases, len) != 0 || (field[0][len] != '/' && field[0][len] != '@'))
+	if (strncmp(field[0], b->s->bases, len) != 0 ||
+		(field[0][len] != '/' && field[0][len] != '@'))
 		return 0;
 	return sb_strlist_add(b->out, field[0][len] == '/' ? field[0] + len + 1 : field[0], err);
 }
@@ -219,7 +226,8 @@ int
 sb_storage_zfs_bases(struct sb_storage *st, struct sb_strlist *out, struct sb_error *err)
 {
 	struct sb_storage_zfs *s = (struct sb_storage_zfs *)st;
-	const char *const args[] = { "list", "-H", "-r", "-t", "snapshot", "-o", "name", s->bases, NULL };
+	const char *const args[] = { "list", "-H", "-r", "-t", "snapshot", "-o", "name", s->bases,
+		NULL };
 	struct bases b = { s, out };
 	sb_auto(sb_buf) struct sb_buf text;
 	int r = sb_zfs_run(&s->z, false, args, &text, err);

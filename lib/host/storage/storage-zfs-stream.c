@@ -9,8 +9,8 @@
 #include <base/path.h>
 
 int
-sb_storage_zfs_send(struct sb_storage *st, const char *id, const char *snap, const char *from, int fd,
-	const struct sb_host_call *call, struct sb_error *err)
+sb_storage_zfs_send(struct sb_storage *st, const char *id, const char *snap, const char *from,
+	int fd, const struct sb_host_call *call, struct sb_error *err)
 {
 	struct sb_storage_zfs *s = (struct sb_storage_zfs *)st;
 	sb_autofree char *name = sb_storage_zfs_name(s, id, snap, err);
@@ -33,12 +33,16 @@ count_line(char **field, size_t n, void *arg, struct sb_error *err)
 	return 0;
 }
 
-/* A stream may carry properties and whole trees; neither may put anything outside the session's place. */
+/*
+ * A stream may carry properties and whole trees; neither may put anything outside the session's
+ * place.
+ */
 static int
 tame(struct sb_storage_zfs *s, const char *ds, struct sb_error *err)
 {
 	static const char *const props[] = { "mountpoint", "setuid", "devices", "canmount" };
-	const char *const list[] = { "list", "-H", "-r", "-t", "filesystem,volume", "-o", "name", ds, NULL };
+	const char *const list[] = { "list", "-H", "-r", "-t", "filesystem,volume", "-o", "name",
+		ds, NULL };
 	sb_auto(sb_buf) struct sb_buf text;
 	size_t n = 0;
 	int r = sb_zfs_run(&s->z, false, list, &text, err);
@@ -51,14 +55,15 @@ tame(struct sb_storage_zfs *s, const char *ds, struct sb_error *err)
 		const char *const inherit[] = { "inherit", props[i], ds, NULL };
 		const char *const set[] = { "set", "canmount=on", ds, NULL };
 
-		r = sb_zfs_run(&s->z, false, strcmp(props[i], "canmount") == 0 ? set : inherit, NULL, err);
+		r = sb_zfs_run(&s->z, false, strcmp(props[i], "canmount") == 0 ? set : inherit,
+			NULL, err);
 	}
 	return r;
 }
 
 int
-sb_storage_zfs_receive(struct sb_storage_zfs *s, const char *ds, int fd, const struct sb_host_call *call,
-	struct sb_error *err)
+sb_storage_zfs_receive(struct sb_storage_zfs *s, const char *ds, int fd,
+	const struct sb_host_call *call, struct sb_error *err)
 {
 	const char *const args[] = { "receive", "-u", ds, NULL };
 	int r = sb_zfs_stream(&s->z, args, fd, -1, s->transfer_ms, call, err);
@@ -143,7 +148,8 @@ view_open(struct sb_storage_zfs *s, const char *id, const char *snap, char *view
 	const char *args[] = { "clone", "-o", "readonly=on", origin, NULL, NULL };
 	int r;
 
-	(void)snprintf(view, size, SB_STORAGE_ZFS_VIEW "%s-%u", s->instance, atomic_fetch_add(&s->n_views, 1));
+	(void)snprintf(view, size, SB_STORAGE_ZFS_VIEW "%s-%u", s->instance,
+		atomic_fetch_add(&s->n_views, 1));
 	ds = sb_storage_zfs_name(s, view, NULL, err);
 	if (!origin || !ds)
 		return SB_E_INVAL;
@@ -195,6 +201,6 @@ sb_storage_zfs_diff(struct sb_storage *st, const char *id, const char *from, con
 {
 	struct sb_storage_zfs *s = (struct sb_storage_zfs *)st;
 
-	return s->z.modern ? diff_native(s, id, from, to, out, err)
-			   : diff_walk(s, id, from, to, call, out, err);
+	return s->z.modern ? diff_native(s, id, from, to, out, err) :
+			     diff_walk(s, id, from, to, call, out, err);
 }

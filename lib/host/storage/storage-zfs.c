@@ -10,8 +10,10 @@
 
 #include <host/storage/idcheck.h>
 
-/* How long a destroyed snapshot may stay busy, and how long the end of an unmount is waited for: zfs-fuse writes every
- * file system of the machine to the disk meanwhile, which has no limit. */
+/*
+ * How long a destroyed snapshot may stay busy, and how long the end of an unmount is waited for:
+ * zfs-fuse writes every file system of the machine to the disk meanwhile, which has no limit.
+ */
 #define SNAPSHOT_BUSY_MS 3000
 #define UNMOUNT_MS 2000
 
@@ -22,10 +24,13 @@ self(struct sb_storage *st)
 }
 
 char *
-sb_storage_zfs_name(struct sb_storage_zfs *s, const char *id, const char *snap, struct sb_error *err)
+sb_storage_zfs_name(struct sb_storage_zfs *s, const char *id, const char *snap,
+	struct sb_error *err)
 {
 	sb_autofree char *leaf = sb_storage_zfs_leaf(s, id);
-	char *name = leaf ? sb_str_printf("%s/%s%s%s", s->sessions, leaf, snap ? "@" : "", snap ? snap : "") : NULL;
+	char *name = leaf ?
+		sb_str_printf("%s/%s%s%s", s->sessions, leaf, snap ? "@" : "", snap ? snap : "") :
+		NULL;
 	size_t len = name ? strlen(name) : 0;
 	int r = 0;
 
@@ -34,8 +39,9 @@ sb_storage_zfs_name(struct sb_storage_zfs *s, const char *id, const char *snap, 
 	else if (!*leaf)
 		r = sb_fail(err, SB_E_NOTFOUND, "%s/%s does not exist", s->sessions, id);
 	else if (len > SB_ZFS_NAME_MAX)
-		r = sb_fail(err, SB_E_INVAL, "zfs: invalid dataset or snapshot name: %zu bytes, at most %d in all",
-			len, SB_ZFS_NAME_MAX);
+		r = sb_fail(err, SB_E_INVAL,
+			"zfs: invalid dataset or snapshot name: %zu bytes, at most %d in all", len,
+			SB_ZFS_NAME_MAX);
 	if (r < 0) {
 		free(name);
 		return NULL;
@@ -71,15 +77,19 @@ sb_storage_zfs_attach(struct sb_storage *st, const char *id, char **out, struct 
 		int r = sb_zfs_run(&s->z, false, args, NULL, err);
 
 		if (!sb_storage_zfs_mounted(s, leaf))
-			return r < 0 ? r
-				     : sb_fail(err, SB_E_STORAGE, "%s is not mounted at %s: its mountpoint was changed", ds,
-					       path);
+			return r < 0 ?
+				r :
+				sb_fail(err, SB_E_STORAGE,
+					"%s is not mounted at %s: its mountpoint was changed", ds,
+					path);
 	}
 	*out = sb_steal(&path);
 	return 0;
 }
 
-/* The full name of a base image; it must lie in the bases dataset, whatever form the caller used. */
+/*
+ * The full name of a base image; it must lie in the bases dataset, whatever form the caller used.
+ */
 static char *
 resolve_base(const struct sb_storage_zfs *s, const char *base, struct sb_error *err)
 {
@@ -93,7 +103,8 @@ resolve_base(const struct sb_storage_zfs *s, const char *base, struct sb_error *
 	if (strncmp(base, s->bases, len) == 0 && (base[len] == '/' || base[len] == '@'))
 		full = strdup(base);
 	else if (strncmp(base, s->pool, pool) == 0 && (base[pool] == '/' || base[pool] == '@')) {
-		(void)sb_fail(err, SB_E_DENIED, "base snapshot %s is not in %s", sb_idcheck_quote(base, q), s->bases);
+		(void)sb_fail(err, SB_E_DENIED, "base snapshot %s is not in %s",
+			sb_idcheck_quote(base, q), s->bases);
 		return NULL;
 	} else
 		full = sb_str_printf("%s/%s", s->bases, base);
@@ -104,7 +115,8 @@ resolve_base(const struct sb_storage_zfs *s, const char *base, struct sb_error *
 
 /* zfs create|clone [-o quota=N] [ORIGIN] DATASET */
 static int
-make(struct sb_storage_zfs *s, const char *origin, const char *ds, uint64_t quota, struct sb_error *err)
+make(struct sb_storage_zfs *s, const char *origin, const char *ds, uint64_t quota,
+	struct sb_error *err)
 {
 	char quota_arg[40];
 	const char *args[7];
@@ -112,7 +124,8 @@ make(struct sb_storage_zfs *s, const char *origin, const char *ds, uint64_t quot
 
 	args[n++] = origin ? "clone" : "create";
 	if (quota) {
-		(void)snprintf(quota_arg, sizeof quota_arg, "quota=%llu", (unsigned long long)quota);
+		(void)snprintf(quota_arg, sizeof quota_arg, "quota=%llu",
+			(unsigned long long)quota);
 		args[n++] = "-o";
 		args[n++] = quota_arg;
 	}
@@ -148,9 +161,11 @@ make_from(struct sb_storage_zfs *s, const char *ds, const struct sb_storage_sour
 		return err ? err->code : SB_E_INVAL;
 	r = make(s, origin, ds, src->quota, err);
 	if (r == SB_E_NOTFOUND && src->base)
-		r = sb_fail(err, SB_E_BASE_NOT_FOUND, "%s: %s", sb_code_text(SB_E_BASE_NOT_FOUND), origin);
+		r = sb_fail(err, SB_E_BASE_NOT_FOUND, "%s: %s", sb_code_text(SB_E_BASE_NOT_FOUND),
+			origin);
 	else if (r == SB_E_NOTFOUND && src->from_id)
-		r = sb_fail(err, SB_E_SNAPSHOT_NOT_FOUND, "%s: %s", sb_code_text(SB_E_SNAPSHOT_NOT_FOUND), origin);
+		r = sb_fail(err, SB_E_SNAPSHOT_NOT_FOUND, "%s: %s",
+			sb_code_text(SB_E_SNAPSHOT_NOT_FOUND), origin);
 	return r;
 }
 
@@ -161,7 +176,9 @@ zfs_create(struct sb_storage *st, const char *id, const struct sb_storage_source
 	const struct sb_host_call *call, char **out, struct sb_error *err)
 {
 	struct sb_storage_zfs *s = self(st);
-	const char *what = src->from_id ? "clone snapshot" : src->fd >= 0 ? "receive" : "clone base snapshot";
+	const char *what = src->from_id ? "clone snapshot" :
+		src->fd >= 0            ? "receive" :
+					  "clone base snapshot";
 	sb_autofree char *ds = NULL;
 	int r = sb_storage_zfs_claim(s, id, err);
 
@@ -169,8 +186,8 @@ zfs_create(struct sb_storage *st, const char *id, const struct sb_storage_source
 		return r;
 	ds = sb_storage_zfs_name(s, id, NULL, err);
 	r = ds ? make_from(s, ds, src, call, err) : SB_E_INVAL;
-	if (r == SB_E_BASE_NOT_FOUND || r == SB_E_SNAPSHOT_NOT_FOUND || r == SB_E_EXISTS || r == SB_E_DENIED ||
-		r == SB_E_INVAL) {
+	if (r == SB_E_BASE_NOT_FOUND || r == SB_E_SNAPSHOT_NOT_FOUND || r == SB_E_EXISTS ||
+		r == SB_E_DENIED || r == SB_E_INVAL) {
 		sb_storage_zfs_unclaim(s, id);
 		return r;
 	}
@@ -183,7 +200,10 @@ zfs_create(struct sb_storage *st, const char *id, const struct sb_storage_source
 	return 0;
 }
 
-/* Gone, or dead until forks or zfs-fuse let go of it. SB_E_STORAGE_BUSY while somebody has a file of it open. */
+/*
+ * Gone, or dead until forks or zfs-fuse let go of it. SB_E_STORAGE_BUSY while somebody has a file
+ * of it open.
+ */
 static int
 zfs_destroy(struct sb_storage *st, const char *id, struct sb_error *err)
 {
@@ -197,7 +217,10 @@ zfs_destroy(struct sb_storage *st, const char *id, struct sb_error *err)
 	/* Only a dead one has that name: this session is gone. */
 	if (leaf && !*leaf)
 		return 0;
-	/* Not asked for once more: a second destroy beside this one may set the session aside meanwhile. */
+	/*
+	 * Not asked for once more: a second destroy beside this one may set the session aside
+	 * meanwhile.
+	 */
 	ds = leaf ? sb_str_printf("%s/%s", s->sessions, leaf) : NULL;
 	if (!ds)
 		return sb_fail(err, SB_E_NOMEM, "dataset name");
@@ -226,8 +249,11 @@ zfs_snapshot(struct sb_storage *st, const char *id, const char *snap, struct sb_
 		return SB_E_INVAL;
 	r = sb_zfs_run_patient(&s->z, args, NULL, SB_STORAGE_ZFS_BUSY_MS, err);
 	if (r == SB_E_EXISTS)
-		return sb_fail(err, SB_E_SNAPSHOT_EXISTS, "%s: %s", sb_code_text(SB_E_SNAPSHOT_EXISTS), snap);
-	return r == SB_E_NOTFOUND ? sb_fail(err, SB_E_STORAGE, "dataset of session %s is missing", id) : r;
+		return sb_fail(err, SB_E_SNAPSHOT_EXISTS, "%s: %s",
+			sb_code_text(SB_E_SNAPSHOT_EXISTS), snap);
+	return r == SB_E_NOTFOUND ?
+		sb_fail(err, SB_E_STORAGE, "dataset of session %s is missing", id) :
+		r;
 }
 
 static int
@@ -286,7 +312,10 @@ hold_cmd(struct sb_storage *st, const char *verb, const char *id, const char *sn
 	const char *const args[] = { verb, tag, name, NULL };
 	int r;
 
-	/* A session that is set aside has none: its destroy was cut off after that, and is being finished. */
+	/*
+	 * A session that is set aside has none: its destroy was cut off after that, and is being
+	 * finished.
+	 */
 	if (!name && why.code == SB_E_NOTFOUND)
 		return snap_error(SB_E_NOTFOUND, snap, err);
 	if (!name)
@@ -296,13 +325,15 @@ hold_cmd(struct sb_storage *st, const char *verb, const char *id, const char *sn
 }
 
 static int
-zfs_hold(struct sb_storage *st, const char *id, const char *snap, const char *tag, struct sb_error *err)
+zfs_hold(struct sb_storage *st, const char *id, const char *snap, const char *tag,
+	struct sb_error *err)
 {
 	return hold_cmd(st, "hold", id, snap, tag, err);
 }
 
 static int
-zfs_release(struct sb_storage *st, const char *id, const char *snap, const char *tag, struct sb_error *err)
+zfs_release(struct sb_storage *st, const char *id, const char *snap, const char *tag,
+	struct sb_error *err)
 {
 	return hold_cmd(st, "release", id, snap, tag, err);
 }
@@ -358,32 +389,38 @@ check_opts(const struct sb_host_opts *o, struct sb_error *err)
 	if (!o->pool || !o->bases_dataset || !o->sessions_dataset)
 		return sb_fail(err, SB_E_INVAL,
 			"storage zfs needs a pool, a bases dataset and a sessions dataset");
-	if ((r = sb_idcheck_pool(o->pool, err)) < 0 || (r = sb_idcheck_dataset(o->bases_dataset, err)) < 0 ||
+	if ((r = sb_idcheck_pool(o->pool, err)) < 0 ||
+		(r = sb_idcheck_dataset(o->bases_dataset, err)) < 0 ||
 		(r = sb_idcheck_dataset(o->sessions_dataset, err)) < 0)
 		return r;
 	len = strlen(o->pool);
 	if (strncmp(o->bases_dataset, o->pool, len) != 0 || o->bases_dataset[len] != '/' ||
 		strncmp(o->sessions_dataset, o->pool, len) != 0 || o->sessions_dataset[len] != '/')
-		return sb_fail(err, SB_E_INVAL, "datasets %s and %s must lie in the pool %s", o->bases_dataset,
-			o->sessions_dataset, o->pool);
+		return sb_fail(err, SB_E_INVAL, "datasets %s and %s must lie in the pool %s",
+			o->bases_dataset, o->sessions_dataset, o->pool);
 	if (sb_str_starts(o->bases_dataset, o->sessions_dataset) ||
 		sb_str_starts(o->sessions_dataset, o->bases_dataset)) {
 		size_t a = strlen(o->bases_dataset), b = strlen(o->sessions_dataset);
 		char next = a < b ? o->sessions_dataset[a] : o->bases_dataset[b];
 
 		if (next == '\0' || next == '/')
-			return sb_fail(err, SB_E_INVAL, "datasets %s and %s must not contain each other",
-				o->bases_dataset, o->sessions_dataset);
+			return sb_fail(err, SB_E_INVAL,
+				"datasets %s and %s must not contain each other", o->bases_dataset,
+				o->sessions_dataset);
 	}
 	return 0;
 }
 
-/* The dataset exists afterwards. New ones take no set-uid programs and no devices: what is inside is not trusted. */
+/*
+ * The dataset exists afterwards. New ones take no set-uid programs and no devices: what is inside
+ * is not trusted.
+ */
 static int
 ensure_dataset(struct sb_storage_zfs *s, const char *ds, struct sb_error *err)
 {
 	const char *const get[] = { "get", "-H", "-o", "value", "type", ds, NULL };
-	const char *const create[] = { "create", "-p", "-o", "setuid=off", "-o", "devices=off", ds, NULL };
+	const char *const create[] = { "create", "-p", "-o", "setuid=off", "-o", "devices=off", ds,
+		NULL };
 	int r = sb_zfs_run(&s->z, false, get, NULL, err);
 
 	if (r != SB_E_NOTFOUND)
@@ -403,7 +440,9 @@ find_root(struct sb_storage_zfs *s, struct sb_error *err)
 		return r;
 	out.data[strcspn((char *)out.data, "\n")] = '\0';
 	if (out.data[0] != '/')
-		return sb_fail(err, SB_E_INVAL, "dataset %s has mountpoint %s: give it a directory (zfs set mountpoint=/...)",
+		return sb_fail(err, SB_E_INVAL,
+			"dataset %s has mountpoint %s: give it a directory (zfs set "
+			"mountpoint=/...)",
 			s->sessions, (char *)out.data);
 	s->root = strdup((char *)out.data);
 	return s->root ? 0 : sb_fail(err, SB_E_NOMEM, "storage zfs");
@@ -419,9 +458,10 @@ fill(struct sb_storage_zfs *s, const struct sb_host_opts *o, int lock_fd, struct
 		return r;
 	(void)sb_str_hex(rnd, sizeof rnd, s->instance);
 	s->st.ops = &zfs_ops;
-	s->z.zfs = o->sudo ? strdup(o->zfs_path ? o->zfs_path : "zfs") : sb_zfs_find(o->zfs_path ? o->zfs_path : "zfs");
-	s->z.zpool = o->sudo ? strdup(o->zpool_path ? o->zpool_path : "zpool")
-			     : sb_zfs_find(o->zpool_path ? o->zpool_path : "zpool");
+	s->z.zfs = o->sudo ? strdup(o->zfs_path ? o->zfs_path : "zfs") :
+			     sb_zfs_find(o->zfs_path ? o->zfs_path : "zfs");
+	s->z.zpool = o->sudo ? strdup(o->zpool_path ? o->zpool_path : "zpool") :
+			       sb_zfs_find(o->zpool_path ? o->zpool_path : "zpool");
 	s->z.sudo = o->sudo;
 	s->z.lock_fd = lock_fd;
 	s->z.timeout_ms = o->storage_timeout_ms;

@@ -7,9 +7,11 @@
 #include <host/storage/zfs.h>
 
 /*
- * Sessions are `<sessions>/<id>`. A destroyed session whose snapshots forks still need, or that ZFS does not let go of yet, stays where it
- * is, unmounted and marked dead: to rename it, ZFS would unmount its forks, too. A new session of its id is called
- * `_2-<id>`, `_3-<id>` and so on. Other names that no session can have: `_view-...`, a clone made to read a snapshot, and
+ * Sessions are `<sessions>/<id>`. A destroyed session whose snapshots forks still need, or that ZFS
+ * does not let go of yet, stays where it is, unmounted and marked dead: to rename it, ZFS would
+ * unmount its forks, too. A new session of its id is called
+ * `_2-<id>`, `_3-<id>` and so on. Other names that no session can have: `_view-...`, a clone made
+ * to read a snapshot, and
  * `_dead-...`, which earlier versions made.
  */
 struct sb_storage_zfs {
@@ -20,11 +22,12 @@ struct sb_storage_zfs {
 	int64_t transfer_ms;
 	char instance[17]; /* marks the views of this process */
 	atomic_uint n_views;
-	atomic_bool graves; /* something may be there for the sweep */
+	atomic_bool graves;       /* something may be there for the sweep */
 	pthread_mutex_t sweep_mu; /* held for a whole sweep; before `mu` */
 	pthread_mutex_t mu;       /* guards the maps */
 	struct sb_strmap dead;    /* last components marked dead, each to "1" */
-	struct sb_strmap moved;   /* ids to the last component of the dataset, where that is not the id */
+	struct sb_strmap
+		moved; /* ids to the last component of the dataset, where that is not the id */
 };
 
 #define SB_STORAGE_ZFS_DEAD "_dead-"
@@ -33,8 +36,12 @@ struct sb_storage_zfs {
 /* How long a command that finds the dataset busy is repeated. */
 #define SB_STORAGE_ZFS_BUSY_MS 10000
 
-/* The session's dataset, or its snapshot; NULL with SB_E_NOTFOUND, or SB_E_INVAL when ZFS would find it too long. */
-char *sb_storage_zfs_name(struct sb_storage_zfs *s, const char *id, const char *snap, struct sb_error *err);
+/*
+ * The session's dataset, or its snapshot; NULL with SB_E_NOTFOUND, or SB_E_INVAL when ZFS would
+ * find it too long.
+ */
+char *sb_storage_zfs_name(struct sb_storage_zfs *s, const char *id, const char *snap,
+	struct sb_error *err);
 /* Whether `<root>/<leaf>` is a mount of its own. */
 bool sb_storage_zfs_mounted(const struct sb_storage_zfs *s, const char *leaf);
 
@@ -42,7 +49,10 @@ bool sb_storage_zfs_mounted(const struct sb_storage_zfs *s, const char *leaf);
 int sb_storage_zfs_attach(struct sb_storage *st, const char *id, char **out, struct sb_error *err);
 
 /* storage-zfs-grave.c */
-/* The last component of the session's dataset, "" when there is only a dead one; NULL without memory. */
+/*
+ * The last component of the session's dataset, "" when there is only a dead one; NULL without
+ * memory.
+ */
 char *sb_storage_zfs_leaf(struct sb_storage_zfs *s, const char *id);
 /* The id of the session whose dataset ends in `leaf`. */
 const char *sb_storage_zfs_id(const char *leaf);
@@ -50,9 +60,14 @@ const char *sb_storage_zfs_id(const char *leaf);
 int sb_storage_zfs_claim(struct sb_storage_zfs *s, const char *id, struct sb_error *err);
 void sb_storage_zfs_unclaim(struct sb_storage_zfs *s, const char *id);
 /* Destroys a dataset with its snapshots, or unmounts it; again for `busy_ms` while it is busy. */
-int sb_storage_zfs_remove(struct sb_storage_zfs *s, const char *ds, int64_t busy_ms, struct sb_error *err);
-int sb_storage_zfs_unmount(struct sb_storage_zfs *s, const char *ds, int64_t busy_ms, struct sb_error *err);
-/* Marks an unmounted dataset dead; with `forks`, removes the snapshots that none needs. Can be repeated. */
+int sb_storage_zfs_remove(struct sb_storage_zfs *s, const char *ds, int64_t busy_ms,
+	struct sb_error *err);
+int sb_storage_zfs_unmount(struct sb_storage_zfs *s, const char *ds, int64_t busy_ms,
+	struct sb_error *err);
+/*
+ * Marks an unmounted dataset dead; with `forks`, removes the snapshots that none needs. Can be
+ * repeated.
+ */
 int sb_storage_zfs_bury(struct sb_storage_zfs *s, const char *id, const char *leaf, bool forks,
 	struct sb_error *err);
 /* Reads what the last run left. */
@@ -69,8 +84,8 @@ int sb_storage_zfs_bases(struct sb_storage *st, struct sb_strlist *out, struct s
 /* storage-zfs-stream.c */
 int sb_storage_zfs_diff(struct sb_storage *st, const char *id, const char *from, const char *to,
 	const struct sb_host_call *call, struct sb_changes *out, struct sb_error *err);
-int sb_storage_zfs_send(struct sb_storage *st, const char *id, const char *snap, const char *from, int fd,
-	const struct sb_host_call *call, struct sb_error *err);
+int sb_storage_zfs_send(struct sb_storage *st, const char *id, const char *snap, const char *from,
+	int fd, const struct sb_host_call *call, struct sb_error *err);
 int sb_storage_zfs_receive(struct sb_storage_zfs *s, const char *dataset, int fd,
 	const struct sb_host_call *call, struct sb_error *err);
 

@@ -12,13 +12,16 @@
 #include <sb/host.h>
 
 /*
- * Where the workspaces of sessions live. Names are checked by the caller (idcheck.h). Everything may be called from
- * several threads at once, never twice at once for one session. A call is not canceled half-way: a mutation that began
- * is waited for, at most storage_timeout_ms, and every one can be repeated.
+ * Where the workspaces of sessions live. Names are checked by the caller (idcheck.h). Everything
+ * may be called from several threads at once, never twice at once for one session. A call is not
+ * canceled half-way: a mutation that began is waited for, at most storage_timeout_ms, and every one
+ * can be repeated.
  */
 struct sb_storage;
 
-/* What a new workspace is made of: exactly one of `base`, `from_id`, `fd` or none of them (empty). */
+/*
+ * What a new workspace is made of: exactly one of `base`, `from_id`, `fd` or none of them (empty).
+ */
 struct sb_storage_source {
 	const char *base;
 	const char *from_id, *from_snap;
@@ -26,7 +29,10 @@ struct sb_storage_source {
 	uint64_t quota;
 };
 
-/* One line of a listing: a session (snap == NULL), then its snapshots, oldest first. Borrowed for the call. */
+/*
+ * One line of a listing: a session (snap == NULL), then its snapshots, oldest first. Borrowed for
+ * the call.
+ */
 struct sb_storage_entry {
 	const char *id;
 	const char *snap;
@@ -36,7 +42,8 @@ struct sb_storage_entry {
 	const char *origin_id, *origin_snap; /* of a fork of a session; else NULL */
 	const char *mountpoint;              /* sessions only */
 };
-typedef int (*sb_storage_entry_fn)(const struct sb_storage_entry *e, void *arg, struct sb_error *err);
+typedef int (
+	*sb_storage_entry_fn)(const struct sb_storage_entry *e, void *arg, struct sb_error *err);
 
 struct sb_storage_space {
 	uint64_t size, used, free;
@@ -56,30 +63,46 @@ struct sb_storage_ops {
 
 	void (*close)(struct sb_storage *st);
 
-	/* Makes the workspace; `out` is its directory. SB_E_EXISTS when there is one, SB_E_BASE_NOT_FOUND, SB_E_DENIED. On
-	 * failure nothing is left, or sb_storage_ops.destroy removes it. */
+	/*
+	 * Makes the workspace; `out` is its directory. SB_E_EXISTS when there is one,
+	 * SB_E_BASE_NOT_FOUND, SB_E_DENIED. On failure nothing is left, or sb_storage_ops.destroy
+	 * removes it.
+	 */
 	int (*create)(struct sb_storage *st, const char *id, const struct sb_storage_source *src,
 		const struct sb_host_call *call, char **out_mountpoint, struct sb_error *err);
-	/* Removes it with its snapshots. Not there is success. Data that forks need is kept aside until they go. */
+	/*
+	 * Removes it with its snapshots. Not there is success. Data that forks need is kept aside
+	 * until they go.
+	 */
 	int (*destroy)(struct sb_storage *st, const char *id, struct sb_error *err);
 	/* Makes sure the workspace can be used (mounted) and gives its directory. SB_E_NOTFOUND. */
-	int (*attach)(struct sb_storage *st, const char *id, char **out_mountpoint, struct sb_error *err);
+	int (*attach)(struct sb_storage *st, const char *id, char **out_mountpoint,
+		struct sb_error *err);
 	/* Everything, or one session when `id` is given (SB_E_NOTFOUND). */
 	int (*list)(struct sb_storage *st, const char *id, sb_storage_entry_fn fn, void *arg,
 		struct sb_error *err);
-	/* Removes left-overs: half-made workspaces, data kept aside that nobody needs any more. 1: some are busy, try later. */
+	/*
+	 * Removes left-overs: half-made workspaces, data kept aside that nobody needs any more. 1:
+	 * some are busy, try later.
+	 */
 	int (*sweep)(struct sb_storage *st, struct sb_error *err);
 	int (*used)(struct sb_storage *st, const char *id, uint64_t *out, struct sb_error *err);
 	int (*space)(struct sb_storage *st, struct sb_storage_space *out, struct sb_error *err);
 	int (*bases)(struct sb_storage *st, struct sb_strlist *out, struct sb_error *err);
 
-	/* (s) SB_E_SNAPSHOT_EXISTS; SB_E_SNAPSHOT_NOT_FOUND, SB_E_SNAPSHOT_HELD, SB_E_SNAPSHOT_IN_USE. */
-	int (*snapshot)(struct sb_storage *st, const char *id, const char *snap, struct sb_error *err);
-	int (*snapshot_delete)(struct sb_storage *st, const char *id, const char *snap, struct sb_error *err);
+	/*
+	 * (s) SB_E_SNAPSHOT_EXISTS; SB_E_SNAPSHOT_NOT_FOUND, SB_E_SNAPSHOT_HELD,
+	 * SB_E_SNAPSHOT_IN_USE.
+	 */
+	int (*snapshot)(struct sb_storage *st, const char *id, const char *snap,
+		struct sb_error *err);
+	int (*snapshot_delete)(struct sb_storage *st, const char *id, const char *snap,
+		struct sb_error *err);
 	/* (s) The storage's own name of a snapshot. */
 	char *(*snapshot_name)(struct sb_storage *st, const char *id, const char *snap);
 	/* (s) Drops later snapshots too. */
-	int (*rollback)(struct sb_storage *st, const char *id, const char *snap, struct sb_error *err);
+	int (*rollback)(struct sb_storage *st, const char *id, const char *snap,
+		struct sb_error *err);
 	/* (s) SB_E_EXISTS; SB_E_HOLD_NOT_FOUND. */
 	int (*hold)(struct sb_storage *st, const char *id, const char *snap, const char *tag,
 		struct sb_error *err);
@@ -89,8 +112,8 @@ struct sb_storage_ops {
 	int (*diff)(struct sb_storage *st, const char *id, const char *from, const char *to,
 		const struct sb_host_call *call, struct sb_changes *out, struct sb_error *err);
 	/* (s) */
-	int (*send)(struct sb_storage *st, const char *id, const char *snap, const char *from, int fd,
-		const struct sb_host_call *call, struct sb_error *err);
+	int (*send)(struct sb_storage *st, const char *id, const char *snap, const char *from,
+		int fd, const struct sb_host_call *call, struct sb_error *err);
 };
 
 /* Each backend's struct begins with this. */
@@ -99,9 +122,12 @@ struct sb_storage {
 	struct sb_storage_counters counters;
 };
 
-/* Opens the backend `o` names; makes its places where they are missing. `lock_fd` is inherited by every helper
- * process, so that a lock on it lasts until the last of them ended. */
-struct sb_storage *sb_storage_zfs_open(const struct sb_host_opts *o, int lock_fd, struct sb_error *err);
+/*
+ * Opens the backend `o` names; makes its places where they are missing. `lock_fd` is inherited by
+ * every helper process, so that a lock on it lasts until the last of them ended.
+ */
+struct sb_storage *sb_storage_zfs_open(const struct sb_host_opts *o, int lock_fd,
+	struct sb_error *err);
 struct sb_storage *sb_storage_local_open(const struct sb_host_opts *o, struct sb_error *err);
 
 #endif

@@ -39,12 +39,14 @@ struct copy {
 static int
 alive(const struct sb_host_call *call, struct sb_error *err)
 {
-	return sb_check_alive(call ? call->cancel : NULL, call ? call->deadline : SB_NEVER, "copy", err);
+	return sb_check_alive(call ? call->cancel : NULL, call ? call->deadline : SB_NEVER, "copy",
+		err);
 }
 
 /* One run of data between holes. */
 static int
-copy_range(int in, int out, off_t off, off_t end, const struct sb_host_call *call, struct sb_error *err)
+copy_range(int in, int out, off_t off, off_t end, const struct sb_host_call *call,
+	struct sb_error *err)
 {
 	sb_autofree char *buf = NULL;
 	off_t to = off;
@@ -62,8 +64,8 @@ copy_range(int in, int out, off_t off, off_t end, const struct sb_host_call *cal
 			return 0;
 		if (n > 0)
 			continue;
-		if (!buf && errno != EXDEV && errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP &&
-			errno != EIO)
+		if (!buf && errno != EXDEV && errno != EINVAL && errno != ENOSYS &&
+			errno != EOPNOTSUPP && errno != EIO)
 			return sb_fail_errno(err, "copy");
 		if (!buf && !(buf = malloc(CHUNK)))
 			return sb_fail(err, SB_E_NOMEM, "copy");
@@ -109,7 +111,10 @@ copy_data(int in, int out, off_t size, const struct sb_host_call *call, struct s
 	return 0;
 }
 
-/* Owner before mode: a change of owner clears set-id bits. Not being allowed to change owners is no error. */
+/*
+ * Owner before mode: a change of owner clears set-id bits. Not being allowed to change owners is no
+ * error.
+ */
 static int
 set_meta(int fd, const struct stat *st, struct sb_error *err)
 {
@@ -159,7 +164,8 @@ try_link(struct copy *c, const struct stat *st, int to, const char *name, const 
 }
 
 static int
-copy_file(struct copy *c, int from, int to, const char *name, const char *path, struct sb_error *err)
+copy_file(struct copy *c, int from, int to, const char *name, const char *path,
+	struct sb_error *err)
 {
 	sb_autoclose int in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	sb_autoclose int out = -1;
@@ -201,7 +207,8 @@ copy_symlink(int from, int to, const char *name, const struct stat *st, struct s
 static int copy_dir(struct copy *c, int from, int to, const char *path, struct sb_error *err);
 
 static int
-copy_subdir(struct copy *c, int from, int to, const char *name, const char *path, struct sb_error *err)
+copy_subdir(struct copy *c, int from, int to, const char *name, const char *path,
+	struct sb_error *err)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 	sb_autoclose int in = openat(from, name, flags);
@@ -228,7 +235,8 @@ copy_subdir(struct copy *c, int from, int to, const char *name, const char *path
 }
 
 static int
-copy_entry(struct copy *c, int from, int to, const char *name, const char *path, struct sb_error *err)
+copy_entry(struct copy *c, int from, int to, const char *name, const char *path,
+	struct sb_error *err)
 {
 	struct stat st;
 
@@ -238,7 +246,9 @@ copy_entry(struct copy *c, int from, int to, const char *name, const char *path,
 	case S_IFREG: return copy_file(c, from, to, name, path, err);
 	case S_IFDIR: return copy_subdir(c, from, to, name, path, err);
 	case S_IFLNK: return copy_symlink(from, to, name, &st, err);
-	case S_IFIFO: return mkfifoat(to, name, st.st_mode & 0777) < 0 ? sb_fail_errno(err, "make fifo") : 0;
+	case S_IFIFO:
+		return mkfifoat(to, name, st.st_mode & 0777) < 0 ? sb_fail_errno(err, "make fifo") :
+								   0;
 	default: return 0;
 	}
 }

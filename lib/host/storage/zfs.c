@@ -59,7 +59,8 @@ sb_zfs_classify(int exit_code, const char *text)
 
 /* sudo -n PROGRAM ARGS into `argv`. */
 static int
-build(const struct sb_zfs *z, bool pool, const char *const *args, const char **argv, struct sb_error *err)
+build(const struct sb_zfs *z, bool pool, const char *const *args, const char **argv,
+	struct sb_error *err)
 {
 	size_t n = 0;
 
@@ -103,17 +104,18 @@ judge(const struct sb_zfs *z, bool pool, const char *const *args, int r, const s
 	while (len > 0 && isspace(errs->data[len - 1]))
 		len--;
 	code = sb_zfs_classify(r, (const char *)errs->data);
-	sb_log(&z->log, SB_LOG_DEBUG, "zfs", "%s %s: exit %d: %.*s", program, args[0] ? args[0] : "", r,
-		(int)(len < 400 ? len : 400), (const char *)errs->data);
+	sb_log(&z->log, SB_LOG_DEBUG, "zfs", "%s %s: exit %d: %.*s", program,
+		args[0] ? args[0] : "", r, (int)(len < 400 ? len : 400), (const char *)errs->data);
 	return sb_fail(err, code, "%s %s failed (exit=%d): %s", program, args[0] ? args[0] : "", r,
 		sb_escape((const char *)errs->data, len, text, sizeof text));
 }
 
 /*
- * zfs-fuse comes to a stand for ever when file systems are mounted and unmounted at the same time: four loops of clone and
- * destroy stop it within 150 rounds, one after the other they never do (and are three times as fast). So what changes
- * anything waits here for its turn; who only asks, sends or receives (nothing is mounted then) does not. Commands that a
- * killed host left are waited for by its lock.
+ * zfs-fuse comes to a stand for ever when file systems are mounted and unmounted at the same time:
+ * four loops of clone and destroy stop it within 150 rounds, one after the other they never do (and
+ * are three times as fast). So what changes anything waits here for its turn; who only asks, sends
+ * or receives (nothing is mounted then) does not. Commands that a killed host left are waited for
+ * by its lock.
  */
 static pthread_mutex_t turns = PTHREAD_MUTEX_INITIALIZER;
 
@@ -130,8 +132,9 @@ takes_turns(const struct sb_zfs *z, const char *verb)
 
 /* sb_run, in its turn, for which it waits as long as it may take itself. */
 static int
-run_in_turn(const struct sb_zfs *z, const char *verb, const char *const *argv, const struct sb_spawn_opts *o,
-	struct sb_buf *out, struct sb_buf *errs, struct sb_error *err)
+run_in_turn(const struct sb_zfs *z, const char *verb, const char *const *argv,
+	const struct sb_spawn_opts *o, struct sb_buf *out, struct sb_buf *errs,
+	struct sb_error *err)
 {
 	bool turn = takes_turns(z, verb);
 	sb_deadline d = sb_deadline_in(z->timeout_ms);
@@ -139,7 +142,8 @@ run_in_turn(const struct sb_zfs *z, const char *verb, const char *const *argv, c
 	int r;
 
 	if (turn && pthread_mutex_clocklock(&turns, CLOCK_MONOTONIC, &until) != 0)
-		return sb_fail(err, SB_E_TIMEOUT, "other commands did not leave zfs-fuse free within %lld ms",
+		return sb_fail(err, SB_E_TIMEOUT,
+			"other commands did not leave zfs-fuse free within %lld ms",
 			(long long)z->timeout_ms);
 	r = sb_run(argv, o, NULL, 0, out, errs, NULL, sb_deadline_in(z->timeout_ms), err);
 	if (turn)
@@ -177,8 +181,8 @@ sb_zfs_run(const struct sb_zfs *z, bool pool, const char *const *args, struct sb
 }
 
 /*
- * zfs-fuse lets go of an unmounted dataset when its last changes reach the disk, which may take many seconds; a change
- * of a property waits for just that.
+ * zfs-fuse lets go of an unmounted dataset when its last changes reach the disk, which may take
+ * many seconds; a change of a property waits for just that.
  */
 static void
 nudge(const struct sb_zfs *z)
@@ -190,9 +194,9 @@ nudge(const struct sb_zfs *z)
 }
 
 /*
- * zfs-fuse hears of a closed file a little later, and never when the file system is unmounted before: then it waits for that
- * for ever and serves nobody meanwhile. So it is never forced to unmount, and what is on its way is let pass: a question
- * that it must answer comes after it.
+ * zfs-fuse hears of a closed file a little later, and never when the file system is unmounted
+ * before: then it waits for that for ever and serves nobody meanwhile. So it is never forced to
+ * unmount, and what is on its way is let pass: a question that it must answer comes after it.
  */
 static void
 settle(const struct sb_zfs *z, const char *mounted)
@@ -205,8 +209,8 @@ settle(const struct sb_zfs *z, const char *mounted)
 }
 
 int
-sb_zfs_run_patient(const struct sb_zfs *z, const char *const *args, const char *mounted, int64_t busy_ms,
-	struct sb_error *err)
+sb_zfs_run_patient(const struct sb_zfs *z, const char *const *args, const char *mounted,
+	int64_t busy_ms, struct sb_error *err)
 {
 	sb_deadline d = sb_deadline_in(busy_ms);
 	int64_t pause = BUSY_PAUSE_MS;
@@ -361,7 +365,8 @@ sb_zfs_unescape(char *s)
 	char *to = s;
 
 	while (*s) {
-		if (s[0] == '\\' && is_octal(s[1]) && is_octal(s[2]) && is_octal(s[3]) && is_octal(s[4])) {
+		if (s[0] == '\\' && is_octal(s[1]) && is_octal(s[2]) && is_octal(s[3]) &&
+			is_octal(s[4])) {
 			unsigned v = 0;
 
 			for (int i = 1; i <= 4; i++)

@@ -37,8 +37,8 @@ wait_end(struct sb_child *c, const struct sb_host_call *call, struct sb_error *e
 }
 
 static int
-run(struct sb_host *h, struct sb_hsess *s, const struct sb_host_attach *a, const struct sb_host_call *call,
-	int *out_code, struct sb_error *err)
+run(struct sb_host *h, struct sb_hsess *s, const struct sb_host_attach *a,
+	const struct sb_host_call *call, int *out_code, struct sb_error *err)
 {
 	struct sb_spawn_opts io = SB_SPAWN_OPTS_INIT;
 	sb_auto(sb_strlist) struct sb_strlist env = { 0 };
@@ -51,8 +51,9 @@ run(struct sb_host *h, struct sb_hsess *s, const struct sb_host_attach *a, const
 	int r = 0;
 
 	(void)pthread_mutex_lock(&s->mu);
-	r = s->gone ? sb_fail(err, SB_E_SESSION_NOT_FOUND, "%s: %s", sb_code_text(SB_E_SESSION_NOT_FOUND), s->id)
-		    : sb_host_state_admit(SB_HOST_OP_TOOL, s->state, s->id, err);
+	r = s->gone ? sb_fail(err, SB_E_SESSION_NOT_FOUND, "%s: %s",
+			      sb_code_text(SB_E_SESSION_NOT_FOUND), s->id) :
+		      sb_host_state_admit(SB_HOST_OP_TOOL, s->state, s->id, err);
 	if (r == 0 && !(workspace = strdup(s->mountpoint)))
 		r = sb_fail(err, SB_E_NOMEM, "attach");
 	if (r == 0) {
@@ -68,7 +69,8 @@ run(struct sb_host *h, struct sb_hsess *s, const struct sb_host_attach *a, const
 		r = sb_strlist_add(&env, a->env[i], err);
 	}
 	if (r == 0 && !home)
-		r = sb_strlist_addf(&env, err, "HOME=%s", s->rt->ops->workspace ? s->rt->ops->workspace : workspace);
+		r = sb_strlist_addf(&env, err, "HOME=%s",
+			s->rt->ops->workspace ? s->rt->ops->workspace : workspace);
 	if (r < 0)
 		return r;
 	cmd.env = (const char *const *)env.v;
@@ -86,7 +88,8 @@ run(struct sb_host *h, struct sb_hsess *s, const struct sb_host_attach *a, const
 		a->started(a->arg);
 	r = wait_end(&c, call, err);
 	gone = sb_deadline_in(GONE_MS);
-	while (s->rt->ops->signal(s->rt, s->id, mark, c.pid, SIGKILL) > 0 && !sb_deadline_passed(gone))
+	while (s->rt->ops->signal(s->rt, s->id, mark, c.pid, SIGKILL) > 0 &&
+		!sb_deadline_passed(gone))
 		(void)usleep(2000);
 	sb_child_stop(&c, 0);
 	if (r == 0)
@@ -95,8 +98,8 @@ run(struct sb_host *h, struct sb_hsess *s, const struct sb_host_attach *a, const
 }
 
 int
-sb_host_attach(struct sb_host *h, const struct sb_host_attach *given, const struct sb_host_call *call, int *out_code,
-	struct sb_error *err)
+sb_host_attach(struct sb_host *h, const struct sb_host_attach *given,
+	const struct sb_host_call *call, int *out_code, struct sb_error *err)
 {
 	struct sb_host_attach a = SB_HOST_ATTACH_INIT;
 	sb_auto(sb_hsess) struct sb_hsess *s = NULL;

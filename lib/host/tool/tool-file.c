@@ -59,7 +59,8 @@ check_path(const struct sb_toolcall *c, struct sb_error *err)
 static int
 read_all(const struct place *p, struct sb_buf *out, struct stat *st, struct sb_error *err)
 {
-	sb_autoclose int fd = sb_path_open(p->at.fd, p->at.rel, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, err);
+	sb_autoclose int fd =
+		sb_path_open(p->at.fd, p->at.rel, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, err);
 	uint8_t *to;
 	ssize_t n;
 
@@ -74,7 +75,8 @@ read_all(const struct place *p, struct sb_buf *out, struct stat *st, struct sb_e
 	if (!S_ISREG(st->st_mode))
 		return sb_fail(err, SB_E_INVAL, "%s is not a regular file", p->path);
 	if (st->st_size > FILE_MAX)
-		return sb_fail(err, SB_E_LIMIT, "%s has %lld bytes, at most %u are read", p->path, (long long)st->st_size, FILE_MAX);
+		return sb_fail(err, SB_E_LIMIT, "%s has %lld bytes, at most %u are read", p->path,
+			(long long)st->st_size, FILE_MAX);
 	/* It may grow meanwhile; one byte more than is allowed tells. */
 	to = sb_buf_reserve(out, (size_t)st->st_size + 1);
 	if (!to)
@@ -139,24 +141,29 @@ read_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error
 		return sb_toolcall_failed(out, &why, err);
 	total = number_lines(&data, offset, limit, &text);
 	if (total > 0 && offset >= total)
-		return sb_toolcall_says(out, false, err, "(offset %lld is past the end: %s has %lld lines)", (long long)offset, p.path,
-			(long long)total);
+		return sb_toolcall_says(out, false, err,
+			"(offset %lld is past the end: %s has %lld lines)", (long long)offset,
+			p.path, (long long)total);
 	last = offset + limit < total ? offset + limit : total;
 	if (offset > 0 || last < total) {
-		sb_buf_addf(&text, "(showing lines %lld-%lld of %lld total)", (long long)offset + 1, (long long)last,
-			(long long)total);
+		sb_buf_addf(&text, "(showing lines %lld-%lld of %lld total)", (long long)offset + 1,
+			(long long)last, (long long)total);
 		out->truncated = last < total;
 	}
 	if (text.failed == SB_E_FULL) {
 		sb_buf_reset(&text);
-		return sb_toolcall_says(out, true, err, "%s: the lines asked for are too long together; ask for fewer", p.path);
+		return sb_toolcall_says(out, true, err,
+			"%s: the lines asked for are too long together; ask for fewer", p.path);
 	}
 	if (total == 0)
 		sb_buf_add_str(&text, "(empty file)");
 	return sb_toolcall_result(out, &text, false, err);
 }
 
-/* Puts the bytes in place so that a reader sees the old or the new ones; an existing file keeps its mode. */
+/*
+ * Puts the bytes in place so that a reader sees the old or the new ones; an existing file keeps its
+ * mode.
+ */
 static int
 put_file(const struct place *p, const void *data, size_t len, bool dirs, struct sb_error *err)
 {
@@ -176,15 +183,18 @@ put_file(const struct place *p, const void *data, size_t len, bool dirs, struct 
 	if (r < 0 && r != SB_E_NOTFOUND)
 		return r;
 	if (dirs && strrchr(p->at.rel, '/')) {
-		sb_autofree char *dir = strndup(p->at.rel, (size_t)(strrchr(p->at.rel, '/') - p->at.rel));
+		sb_autofree char *dir =
+			strndup(p->at.rel, (size_t)(strrchr(p->at.rel, '/') - p->at.rel));
 
-		r = dir ? sb_path_mkdirs(p->at.fd, dir, 0755, err) : sb_fail(err, SB_E_NOMEM, "write %s", p->path);
+		r = dir ? sb_path_mkdirs(p->at.fd, dir, 0755, err) :
+			  sb_fail(err, SB_E_NOMEM, "write %s", p->path);
 		if (r < 0)
 			return r;
 	}
 	parent = sb_path_open_parent(p->at.fd, p->at.rel, &leaf, err);
 	if (parent == SB_E_NOTFOUND)
-		return sb_fail(err, SB_E_NOTFOUND, "the directory of %s does not exist (create_dirs makes it)", p->path);
+		return sb_fail(err, SB_E_NOTFOUND,
+			"the directory of %s does not exist (create_dirs makes it)", p->path);
 	return parent < 0 ? parent : sb_file_replace(parent, leaf, data, len, mode, err);
 }
 
@@ -237,7 +247,10 @@ edit_check(const struct sb_toolcall *c, struct sb_error *err)
 	return r;
 }
 
-/* What the text looks like where the first line of what was searched for occurs; all of it when it is short. */
+/*
+ * What the text looks like where the first line of what was searched for occurs; all of it when it
+ * is short.
+ */
 static void
 show_near(const struct sb_buf *data, const char *wanted, struct sb_buf *text)
 {
@@ -306,7 +319,9 @@ edit_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error
 	}
 	if (n > 1 && !all)
 		return sb_toolcall_says(out, true, err,
-			"old_string occurs %zu times in %s: give more of its surroundings, or replace_all", n, p.path);
+			"old_string occurs %zu times in %s: give more of its surroundings, or "
+			"replace_all",
+			n, p.path);
 	if (sb_buf_check(&done, p.path, &why) == 0)
 		r = put_file(&p, done.data, done.len, false, &why);
 	if (r < 0 || why.code)

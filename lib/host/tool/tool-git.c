@@ -13,17 +13,21 @@
 #define FILTERS_MAX 64
 
 /*
- * git runs where the session's commands run, never in the host itself. A repository can name programs for git to start; inside a
- * sandbox they are as confined as anything else. In a runtime that isolates nothing they are turned off, as far as git
- * lets us: hooks, monitors, external diffs, filters, pagers, editors, signing, credential and ssh helpers.
+ * git runs where the session's commands run, never in the host itself. A repository can name
+ * programs for git to start; inside a sandbox they are as confined as anything else. In a runtime
+ * that isolates nothing they are turned off, as far as git lets us: hooks, monitors, external
+ * diffs, filters, pagers, editors, signing, credential and ssh helpers.
  */
-static const char *const safe[] = { "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.pager=cat", "-c",
-	"core.editor=false", "-c", "core.sshCommand=ssh", "-c", "core.askPass=", "-c", "credential.helper=", "-c",
-	"diff.external=", "-c", "commit.gpgSign=false", "-c", "tag.gpgSign=false", "-c", "log.showSignature=false", "-c",
+static const char *const safe[] = { "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false",
+	"-c", "core.pager=cat", "-c", "core.editor=false", "-c", "core.sshCommand=ssh", "-c",
+	"core.askPass=", "-c", "credential.helper=", "-c", "diff.external=", "-c",
+	"commit.gpgSign=false", "-c", "tag.gpgSign=false", "-c", "log.showSignature=false", "-c",
 	"protocol.ext.allow=never", "-c", "core.attributesFile=/dev/null", NULL };
 /* Everywhere: no questions, no lock files for a look, no pager, names as they are. */
-static const char *const common[] = { "--no-pager", "--no-optional-locks", "-c", "color.ui=false", "-c", "safe.directory=*", NULL };
-static const char *const env[] = { "GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_NOSYSTEM=1", "GIT_EDITOR=false", "GIT_PAGER=cat", NULL };
+static const char *const common[] = { "--no-pager", "--no-optional-locks", "-c", "color.ui=false",
+	"-c", "safe.directory=*", NULL };
+static const char *const env[] = { "GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_NOSYSTEM=1",
+	"GIT_EDITOR=false", "GIT_PAGER=cat", NULL };
 
 static int
 add(struct sb_strlist *l, const char *const *v, struct sb_error *err)
@@ -40,7 +44,8 @@ static int
 check_word(const struct sb_toolcall *c, const char *name, const char *word, struct sb_error *err)
 {
 	if (word && (word[0] == '-' || strchr(word, '\n')))
-		return sb_fail(err, SB_E_INVAL, "%s %s must not begin with '-'", c->req->tool, name);
+		return sb_fail(err, SB_E_INVAL, "%s %s must not begin with '-'", c->req->tool,
+			name);
 	return 0;
 }
 
@@ -63,7 +68,8 @@ check_ref(const struct sb_toolcall *c, struct sb_error *err)
 
 /* A list of strings; one string counts as a list of one. */
 static int
-check_list(const struct sb_toolcall *c, const char *name, const char *alias, bool required, bool options, struct sb_error *err)
+check_list(const struct sb_toolcall *c, const char *name, const char *alias, bool required,
+	bool options, struct sb_error *err)
 {
 	const json_t *v = json_object_get(c->params, name), *item;
 	size_t i;
@@ -72,14 +78,19 @@ check_list(const struct sb_toolcall *c, const char *name, const char *alias, boo
 	if (!v && alias)
 		v = json_object_get(c->params, alias);
 	if (!v || json_is_null(v))
-		return required ? sb_fail(err, SB_E_INVAL, "%s %s is required", c->req->tool, name) : 0;
+		return required ?
+			sb_fail(err, SB_E_INVAL, "%s %s is required", c->req->tool, name) :
+			0;
 	if (json_is_string(v))
 		return options ? 0 : check_word(c, name, json_string_value(v), err);
 	if (!json_is_array(v) || json_array_size(v) > LIST_MAX)
-		return sb_fail(err, SB_E_INVAL, "%s %s must be a list of at most %d strings", c->req->tool, name, LIST_MAX);
-	json_array_foreach(v, i, item) {
+		return sb_fail(err, SB_E_INVAL, "%s %s must be a list of at most %d strings",
+			c->req->tool, name, LIST_MAX);
+	json_array_foreach(v, i, item)
+	{
 		if (!json_is_string(item))
-			return sb_fail(err, SB_E_INVAL, "%s %s must be a list of strings", c->req->tool, name);
+			return sb_fail(err, SB_E_INVAL, "%s %s must be a list of strings",
+				c->req->tool, name);
 		if (r == 0 && !options)
 			r = check_word(c, name, json_string_value(item), err);
 	}
@@ -87,7 +98,8 @@ check_list(const struct sb_toolcall *c, const char *name, const char *alias, boo
 }
 
 static int
-add_list(const struct sb_toolcall *c, const char *name, const char *alias, struct sb_strlist *l, struct sb_error *err)
+add_list(const struct sb_toolcall *c, const char *name, const char *alias, struct sb_strlist *l,
+	struct sb_error *err)
 {
 	const json_t *v = json_object_get(c->params, name), *item;
 	size_t i;
@@ -97,7 +109,8 @@ add_list(const struct sb_toolcall *c, const char *name, const char *alias, struc
 		v = json_object_get(c->params, alias);
 	if (json_is_string(v))
 		return sb_strlist_add(l, json_string_value(v), err);
-	json_array_foreach(v, i, item) {
+	json_array_foreach(v, i, item)
+	{
 		if (r == 0)
 			r = sb_strlist_add(l, json_string_value(item), err);
 	}
@@ -108,7 +121,8 @@ add_list(const struct sb_toolcall *c, const char *name, const char *alias, struc
 static int
 without_filters(struct sb_toolcall *c, struct sb_strlist *l, struct sb_error *err)
 {
-	const char *const argv[] = { "git", "config", "--name-only", "--get-regexp", "^filter\\..*\\.(clean|smudge|process|required)$", NULL };
+	const char *const argv[] = { "git", "config", "--name-only", "--get-regexp",
+		"^filter\\..*\\.(clean|smudge|process|required)$", NULL };
 	sb_auto(sb_toolrun_out) struct sb_toolrun_out run = { 0 };
 	const char *p;
 	int n = 0, r = sb_toolcall_exec(c, argv, env, GIT_MS, 65536, &run, err);
@@ -119,11 +133,13 @@ without_filters(struct sb_toolcall *c, struct sb_strlist *l, struct sb_error *er
 
 		r = sb_strlist_add(l, "-c", err);
 		if (r == 0)
-			r = sb_strlist_addf(l, err, "%.*s=%s", (int)len, p, required ? "false" : "");
+			r = sb_strlist_addf(l, err, "%.*s=%s", (int)len, p,
+				required ? "false" : "");
 		p += p[len] ? len + 1 : len;
 	}
 	if (r == 0 && (n == FILTERS_MAX || run.truncated))
-		return sb_fail(err, SB_E_LIMIT, "the repository names more than %d filters", FILTERS_MAX);
+		return sb_fail(err, SB_E_LIMIT, "the repository names more than %d filters",
+			FILTERS_MAX);
 	return r;
 }
 
@@ -143,7 +159,8 @@ begin(struct sb_toolcall *c, struct sb_strlist *l, struct sb_error *err)
 }
 
 static int
-finish(struct sb_toolcall *c, const struct sb_strlist *l, int64_t ms, struct sb_host_tool_result *out, struct sb_error *err)
+finish(struct sb_toolcall *c, const struct sb_strlist *l, int64_t ms,
+	struct sb_host_tool_result *out, struct sb_error *err)
 {
 	sb_auto(sb_toolrun_out) struct sb_toolrun_out run = { 0 };
 	sb_auto(sb_buf) struct sb_buf text = { 0 };
@@ -183,7 +200,8 @@ status_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_err
 
 /* [ref] [-- path], behind what is there. */
 static int
-add_ref_path(const struct sb_toolcall *c, const char *def, struct sb_strlist *l, struct sb_error *err)
+add_ref_path(const struct sb_toolcall *c, const char *def, struct sb_strlist *l,
+	struct sb_error *err)
 {
 	const char *ref = NULL, *path = NULL;
 	int r;
@@ -299,7 +317,10 @@ net_check(const struct sb_toolcall *c, struct sb_error *err)
 	return check_list(c, "args", NULL, false, false, err);
 }
 
-/* push, fetch, pull, clone: what they reach is the session's network. Arguments are names, no options. */
+/*
+ * push, fetch, pull, clone: what they reach is the session's network. Arguments are names, no
+ * options.
+ */
 static int
 net_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
 {

@@ -26,7 +26,8 @@ sb_pattern_glob(const char *pattern, const char *path)
 			pattern += pattern[2] ? 3 : 2;
 			if (!*pattern)
 				return true;
-			for (const char *p = path; p; p = strchr(p, '/') ? strchr(p, '/') + 1 : NULL)
+			for (const char *p = path; p;
+				p = strchr(p, '/') ? strchr(p, '/') + 1 : NULL)
 				if (sb_pattern_glob(pattern, p))
 					return true;
 			return false;
@@ -61,9 +62,13 @@ translate(const char *t, struct sb_buf *out, bool *icase, struct sb_error *err)
 		if (*t == '\\' && t[1]) {
 			t++;
 			if (isdigit((unsigned char)*t) && *t != '0')
-				return sb_fail(err, SB_E_INVAL, "grep pattern: back references are not supported");
+				return sb_fail(err, SB_E_INVAL,
+					"grep pattern: back references are not supported");
 			if (*t == 'd' || *t == 'D')
-				sb_buf_add_str(out, in_set ? "0-9" : *t == 'd' ? "[0-9]" : "[^0-9]");
+				sb_buf_add_str(out,
+					in_set            ? "0-9" :
+						*t == 'd' ? "[0-9]" :
+							    "[^0-9]");
 			else if (*t == 't' || *t == 'n')
 				sb_buf_add_char(out, *t == 't' ? '\t' : '\n');
 			else if (in_set && *t == 'w')
@@ -78,18 +83,21 @@ translate(const char *t, struct sb_buf *out, bool *icase, struct sb_error *err)
 		}
 		if (!in_set && *t == '(' && t[1] == '?') {
 			if (t[2] != ':')
-				return sb_fail(err, SB_E_INVAL, "grep pattern: (?%c is not supported", t[2] ? t[2] : ' ');
+				return sb_fail(err, SB_E_INVAL,
+					"grep pattern: (?%c is not supported", t[2] ? t[2] : ' ');
 			sb_buf_add_char(out, '(');
 			t += 2;
 			continue;
 		}
 		if (!in_set && *t == '{' && isdigit((unsigned char)t[1])) {
 			const char *comma = t + 1 + strspn(t + 1, "0123456789");
-			unsigned long a = strtoul(t + 1, NULL, 10), b = *comma == ',' ? strtoul(comma + 1, NULL, 10) : 0;
+			unsigned long a = strtoul(t + 1, NULL, 10),
+				      b = *comma == ',' ? strtoul(comma + 1, NULL, 10) : 0;
 
 			counts *= a > b ? (double)a + 1 : (double)b + 1;
 			if (counts > COUNTS_MAX)
-				return sb_fail(err, SB_E_INVAL, "grep pattern: counts in braces are too large together");
+				return sb_fail(err, SB_E_INVAL,
+					"grep pattern: counts in braces are too large together");
 		}
 		if (!in_set && *t == '[') {
 			in_set = true;
@@ -106,7 +114,10 @@ translate(const char *t, struct sb_buf *out, bool *icase, struct sb_error *err)
 	return sb_buf_check(out, "pattern", err);
 }
 
-/* The longest run of plain characters outside of groups that every match must have; "" when there are alternatives. */
+/*
+ * The longest run of plain characters outside of groups that every match must have; "" when there
+ * are alternatives.
+ */
 static char *
 find_must(const char *re)
 {
@@ -161,7 +172,8 @@ sb_pattern_make(const char *text, bool literal, struct sb_pattern *out, struct s
 
 	*out = (struct sb_pattern){ .literal = literal };
 	if (!*text || strlen(text) > PATTERN_MAX)
-		return sb_fail(err, SB_E_INVAL, "grep pattern must have 1 to %d bytes", PATTERN_MAX);
+		return sb_fail(err, SB_E_INVAL, "grep pattern must have 1 to %d bytes",
+			PATTERN_MAX);
 	sb_buf_init(&re, 4 * PATTERN_MAX);
 	/* Without any special character it means itself, and that is found faster. */
 	if (!literal && !strpbrk(text, "\\.[]{}()*+?^$|"))
@@ -172,7 +184,8 @@ sb_pattern_make(const char *text, bool literal, struct sb_pattern *out, struct s
 		r = translate(text, &re, &out->icase, err);
 		if (r < 0)
 			return r;
-		r = regcomp(&out->re, (char *)re.data, REG_EXTENDED | REG_NOSUB | (out->icase ? REG_ICASE : 0));
+		r = regcomp(&out->re, (char *)re.data,
+			REG_EXTENDED | REG_NOSUB | (out->icase ? REG_ICASE : 0));
 		if (r != 0) {
 			(void)regerror(r, &out->re, msg, sizeof msg);
 			return sb_fail(err, SB_E_INVAL, "grep pattern: %s", msg);
@@ -218,10 +231,13 @@ line_matches(const struct sb_pattern *p, const char *line, size_t len)
 }
 
 const char *
-sb_pattern_find(const struct sb_pattern *p, const char *data, const char *from, const char *end, const char **line_end)
+sb_pattern_find(const struct sb_pattern *p, const char *data, const char *from, const char *end,
+	const char **line_end)
 {
 	while (from < end) {
-		const char *hit = p->must_len ? memmem(from, (size_t)(end - from), p->must, p->must_len) : from;
+		const char *hit = p->must_len ?
+			memmem(from, (size_t)(end - from), p->must, p->must_len) :
+			from;
 		const char *start, *stop;
 
 		if (!hit)

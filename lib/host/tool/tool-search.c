@@ -38,12 +38,12 @@ struct search {
 	size_t max;
 	int context;
 
-	atomic_size_t next;    /* file to look at */
+	atomic_size_t next; /* file to look at */
 	atomic_size_t matches;
 	atomic_size_t skipped; /* too large */
 	atomic_bool stop;
-	struct found *found;   /* one a file; each written by one thread */
-	pthread_mutex_t mu;    /* guards the failure */
+	struct found *found; /* one a file; each written by one thread */
+	pthread_mutex_t mu;  /* guards the failure */
 	int failed;
 	struct sb_error err;
 };
@@ -73,13 +73,15 @@ show_line(struct sb_buf *text, const char *path, size_t line, char mark, const c
 
 /* Lines before or after, without what was shown already. */
 static void
-show_before(struct sb_buf *text, const char *data, const char *at, size_t line, int n, const char *shown)
+show_before(struct sb_buf *text, const char *data, const char *at, size_t line, int n,
+	const char *shown)
 {
 	const char *start[CONTEXT_MAX];
 	int k = 0;
 
 	while (k < n && at > data && at > shown) {
-		const char *nl = at - 1 > data ? memrchr(data, '\n', (size_t)(at - 1 - data)) : NULL;
+		const char *nl =
+			at - 1 > data ? memrchr(data, '\n', (size_t)(at - 1 - data)) : NULL;
 
 		at = nl ? nl + 1 : data;
 		start[k++] = at;
@@ -92,7 +94,8 @@ show_before(struct sb_buf *text, const char *data, const char *at, size_t line, 
 }
 
 static const char *
-show_after(struct sb_buf *text, const char *at, const char *end, size_t line, int n, const char *next)
+show_after(struct sb_buf *text, const char *at, const char *end, size_t line, int n,
+	const char *next)
 {
 	for (int k = 0; k < n && at < end && (!next || at < next); k++) {
 		const char *nl = memchr(at, '\n', (size_t)(end - at));
@@ -126,7 +129,9 @@ search_text(struct search *s, const char *path, const char *data, size_t len, st
 	sb_buf_init(&text, SB_TOOL_TEXT_MAX);
 	while (hit && n < s->max) {
 		const char *stop = line_end;
-		const char *next = stop < end ? sb_pattern_find(&s->pattern, data, stop + 1, end, &line_end) : NULL;
+		const char *next = stop < end ?
+			sb_pattern_find(&s->pattern, data, stop + 1, end, &line_end) :
+			NULL;
 
 		line += count_lines(counted, hit);
 		counted = hit;
@@ -145,7 +150,8 @@ search_text(struct search *s, const char *path, const char *data, size_t len, st
 static int
 open_file(struct search *s, struct hand *h, const struct sb_walk_file *f)
 {
-	if (!h->of || h->of->dir_len != f->dir_len || strncmp(h->of->path, f->path, f->dir_len) != 0) {
+	if (!h->of || h->of->dir_len != f->dir_len ||
+		strncmp(h->of->path, f->path, f->dir_len) != 0) {
 		sb_autofree char *dir = strndup(f->path, f->dir_len);
 
 		if (h->dir >= 0)
@@ -155,10 +161,14 @@ open_file(struct search *s, struct hand *h, const struct sb_walk_file *f)
 	}
 	if (h->dir < 0)
 		return -1;
-	return openat(h->dir, f->path + f->dir_len + (f->dir_len > 0), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return openat(h->dir, f->path + f->dir_len + (f->dir_len > 0),
+		O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
-/* A small file is one read; the second, at its end, is saved by having asked for more than there is. */
+/*
+ * A small file is one read; the second, at its end, is saved by having asked for more than there
+ * is.
+ */
 static ssize_t
 read_text(struct search *s, struct hand *h, int fd)
 {
@@ -172,7 +182,8 @@ read_text(struct search *s, struct hand *h, int fd)
 			continue;
 		if (n < 0)
 			return -1;
-		if (got == 0 && n > 0 && memchr(h->data, '\0', (size_t)(n < BINARY_LOOK ? n : BINARY_LOOK)))
+		if (got == 0 && n > 0 &&
+			memchr(h->data, '\0', (size_t)(n < BINARY_LOOK ? n : BINARY_LOOK)))
 			return -1;
 		got += (size_t)n;
 		if (n == 0 || got < h->cap)
@@ -184,7 +195,8 @@ read_text(struct search *s, struct hand *h, int fd)
 			return -1;
 		}
 		{
-			size_t cap = (size_t)st.st_size + 1 > h->cap * 2 ? (size_t)st.st_size + 1 : h->cap * 2;
+			size_t cap = (size_t)st.st_size + 1 > h->cap * 2 ? (size_t)st.st_size + 1 :
+									   h->cap * 2;
 			char *more = realloc(h->data, cap);
 
 			if (!more)
@@ -265,8 +277,8 @@ search_check(const struct sb_toolcall *c, struct sb_error *err)
 
 /* The files of the directory that is asked for; `out_top` is it. */
 static int
-list_files(const struct sb_toolcall *c, sb_walk_want_fn want, const void *arg, struct sb_walk *files, int *out_top,
-	struct sb_error *err)
+list_files(const struct sb_toolcall *c, sb_walk_want_fn want, const void *arg,
+	struct sb_walk *files, int *out_top, struct sb_error *err)
 {
 	sb_auto(sb_roots) struct sb_roots roots = { 0 };
 	sb_auto(sb_resolved) struct sb_resolved at = { .fd = -1 };
@@ -299,7 +311,10 @@ search_all(struct search *s)
 	(void)pthread_mutex_destroy(&s->mu);
 }
 
-/* The first `max` matches in the order of paths: every file before the last one looked at was looked at, too. */
+/*
+ * The first `max` matches in the order of paths: every file before the last one looked at was
+ * looked at, too.
+ */
 static int
 grep_text(struct search *s, struct sb_host_tool_result *out, struct sb_error *err)
 {
@@ -319,7 +334,10 @@ grep_text(struct search *s, struct sb_host_tool_result *out, struct sb_error *er
 		if (!p)
 			continue;
 		if (shown + n > s->max) {
-			/* Only as many of its lines as there is room for; with context the last block is shown whole. */
+			/*
+			 * Only as many of its lines as there is room for; with context the last
+			 * block is shown whole.
+			 */
 			size_t room = s->max - shown;
 			const char *q = p;
 
@@ -342,10 +360,12 @@ grep_text(struct search *s, struct sb_host_tool_result *out, struct sb_error *er
 		out->truncated = true;
 	}
 	if (s->files->left_out + atomic_load(&s->skipped) > 0)
-		sb_buf_addf(&text, "(%zu directories or files were not searched: unreadable or too large)\n",
+		sb_buf_addf(&text,
+			"(%zu directories or files were not searched: unreadable or too large)\n",
 			s->files->left_out + atomic_load(&s->skipped));
 	if (text.failed == SB_E_FULL)
-		return sb_toolcall_says(out, true, err, "the matches are too long together; ask for fewer results");
+		return sb_toolcall_says(out, true, err,
+			"the matches are too long together; ask for fewer results");
 	return sb_toolcall_result(out, &text, false, err);
 }
 
@@ -371,7 +391,8 @@ grep_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error
 	s.context = (int)context;
 	r = sb_pattern_make(pattern, literal, &s.pattern, &why);
 	if (r == 0)
-		r = list_files(c, names.include || names.exclude ? want_name : NULL, &names, &files, &s.top, &why);
+		r = list_files(c, names.include || names.exclude ? want_name : NULL, &names, &files,
+			&s.top, &why);
 	if (r == 0 && !(s.found = calloc(files.n + 1, sizeof *s.found)))
 		r = sb_fail(&why, SB_E_NOMEM, "grep");
 	if (r == 0) {
@@ -425,7 +446,8 @@ glob_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error
 		out->truncated = true;
 	}
 	if (files.left_out)
-		sb_buf_addf(&text, "(%zu directories or files were not looked at)\n", files.left_out);
+		sb_buf_addf(&text, "(%zu directories or files were not looked at)\n",
+			files.left_out);
 	return sb_toolcall_result(out, &text, false, err);
 }
 

@@ -88,7 +88,8 @@ depth_of(const char *rel)
 
 /* One directory into lists of its own. */
 static int
-look(struct crew *w, const char *rel, struct sb_walk *files, struct sb_strlist *dirs, struct sb_error *err)
+look(struct crew *w, const char *rel, struct sb_walk *files, struct sb_strlist *dirs,
+	struct sb_error *err)
 {
 	int fd = sb_path_open(w->top, rel, O_RDONLY | O_DIRECTORY, 0, NULL);
 	sb_autoclosedir DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
@@ -115,7 +116,8 @@ look(struct crew *w, const char *rel, struct sb_walk *files, struct sb_strlist *
 		else if (type == DT_DIR)
 			r = sb_strlist_add(dirs, path, err);
 		else if (!w->want || w->want(path, e->d_name, w->arg))
-			r = keep(files, path, strlen(rel)) == 0 ? (sb_steal(&path), 0) : sb_fail(err, SB_E_NOMEM, "walk");
+			r = keep(files, path, strlen(rel)) == 0 ? (sb_steal(&path), 0) :
+								  sb_fail(err, SB_E_NOMEM, "walk");
 	}
 	return r;
 }
@@ -183,12 +185,13 @@ work(void *arg)
 static int
 by_path(const void *a, const void *b)
 {
-	return strcmp(((const struct sb_walk_file *)a)->path, ((const struct sb_walk_file *)b)->path);
+	return strcmp(((const struct sb_walk_file *)a)->path,
+		((const struct sb_walk_file *)b)->path);
 }
 
 int
-sb_walk_files(const struct sb_toolcall *c, int rootfd, const char *rel, sb_walk_want_fn want, const void *arg,
-	struct sb_walk *out, struct sb_error *err)
+sb_walk_files(const struct sb_toolcall *c, int rootfd, const char *rel, sb_walk_want_fn want,
+	const void *arg, struct sb_walk *out, struct sb_error *err)
 {
 	sb_autoclose int top = sb_path_open(rootfd, rel, O_RDONLY | O_DIRECTORY, 0, err);
 	struct crew w = { .c = c, .top = top, .want = want, .arg = arg, .out = out };

@@ -6,46 +6,57 @@
 
 #include <host/tool/toolcall.h>
 
-/* The regular files beneath a directory, without those in directories whose name begins with a dot. */
+/*
+ * The regular files beneath a directory, without those in directories whose name begins with a dot.
+ */
 struct sb_walk {
 	struct sb_walk_file {
-		char *path;       /* beneath the directory */
-		size_t dir_len;   /* of its directory; 0: the top */
-	} *v;
+		char *path;     /* beneath the directory */
+		size_t dir_len; /* of its directory; 0: the top */
+	} * v;
 	size_t n, cap;
-	size_t left_out;          /* directories that could not be read, and files past the limit */
+	size_t left_out; /* directories that could not be read, and files past the limit */
 };
 #define SB_WALK_FILES_MAX 2000000
 
 typedef bool (*sb_walk_want_fn)(const char *path, const char *name, const void *arg);
 
-/* By several threads; sorted. `want` says which files count, and is called from any of them. SB_E_CANCELED, SB_E_TIMEOUT. */
-int sb_walk_files(const struct sb_toolcall *c, int rootfd, const char *rel, sb_walk_want_fn want, const void *arg,
-	struct sb_walk *out, struct sb_error *err);
+/*
+ * By several threads; sorted. `want` says which files count, and is called from any of them.
+ * SB_E_CANCELED, SB_E_TIMEOUT.
+ */
+int sb_walk_files(const struct sb_toolcall *c, int rootfd, const char *rel, sb_walk_want_fn want,
+	const void *arg, struct sb_walk *out, struct sb_error *err);
 void sb_walk_free(struct sb_walk *w);
 SB_CLEANUP_VALUE(sb_walk, sb_walk_free)
 /* Threads for such work. */
 size_t sb_walk_threads(void);
 
-/* A path against a pattern whose parts are shell globs; a part "**" stands for any number of parts. */
+/*
+ * A path against a pattern whose parts are shell globs; a part "**" stands for any number of parts.
+ */
 bool sb_pattern_glob(const char *pattern, const char *path);
 
 /* What is searched for in lines. */
 struct sb_pattern {
 	bool literal, icase;
-	char *must;      /* every match contains it; "" : nothing is known */
+	char *must; /* every match contains it; "" : nothing is known */
 	size_t must_len;
 	regex_t re;
 	bool compiled;
 };
 /*
- * The usual syntax, in the part of it that runs in linear time: no back references, no look-around. \d \w \s \b, (?:...), (?i) at the
- * beginning. SB_E_INVAL tells what is wrong.
+ * The usual syntax, in the part of it that runs in linear time: no back references, no look-around.
+ * \d \w \s \b, (?:...), (?i) at the beginning. SB_E_INVAL tells what is wrong.
  */
 int sb_pattern_make(const char *text, bool literal, struct sb_pattern *out, struct sb_error *err);
 void sb_pattern_free(struct sb_pattern *p);
 SB_CLEANUP_VALUE(sb_pattern, sb_pattern_free)
-/* The next line with a match at or after `from`: its first byte, or NULL. `end` is the end of the data; `line_end` is set. */
-const char *sb_pattern_find(const struct sb_pattern *p, const char *data, const char *from, const char *end, const char **line_end);
+/*
+ * The next line with a match at or after `from`: its first byte, or NULL. `end` is the end of the
+ * data; `line_end` is set.
+ */
+const char *sb_pattern_find(const struct sb_pattern *p, const char *data, const char *from,
+	const char *end, const char **line_end);
 
 #endif

@@ -29,7 +29,8 @@ bash_check(const struct sb_toolcall *c, struct sb_error *err)
 
 	if (!bash_cmd(c) || !*bash_cmd(c))
 		return sb_fail(err, SB_E_INVAL, "bash cmd is required");
-	if (t && (!json_is_number(t) || json_number_value(t) < 1 || json_number_value(t) > 86400000))
+	if (t &&
+		(!json_is_number(t) || json_number_value(t) < 1 || json_number_value(t) > 86400000))
 		return sb_fail(err, SB_E_INVAL, "bash timeout_ms must be in range [1,86400000]");
 	return 0;
 }
@@ -60,14 +61,16 @@ bash_text(const struct sb_toolrun_out *run, int64_t ms, struct sb_buf *text)
 static int
 bash_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
 {
-	const char *const argv[] = { access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh", "-c", bash_cmd(c), NULL };
+	const char *const argv[] = { access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh", "-c",
+		bash_cmd(c), NULL };
 	const json_t *t = json_object_get(c->params, "timeout_ms");
 	int64_t ms = t ? (int64_t)json_number_value(t) : BASH_TIMEOUT_MS;
 	uint64_t max = c->req->res.max_output ? c->req->res.max_output : BASH_OUTPUT_MAX;
 	sb_auto(sb_toolrun_out) struct sb_toolrun_out run = { 0 };
 	sb_auto(sb_buf) struct sb_buf text;
 	int64_t start = sb_now_ms();
-	int r = sb_toolcall_exec(c, argv, NULL, ms, max < SB_TOOL_TEXT_MAX / 4 ? (size_t)max : SB_TOOL_TEXT_MAX / 4, &run, err);
+	int r = sb_toolcall_exec(c, argv, NULL, ms,
+		max < SB_TOOL_TEXT_MAX / 4 ? (size_t)max : SB_TOOL_TEXT_MAX / 4, &run, err);
 
 	sb_buf_init(&text, SB_TOOL_TEXT_MAX);
 	if (r < 0)
@@ -87,7 +90,8 @@ static const struct sb_tool shells[] = {
 static const struct sb_tool *
 find_tool(const char *name)
 {
-	static const struct sb_tool *const tables[] = { shells, sb_tool_files, sb_tool_search, sb_tool_gits };
+	static const struct sb_tool *const tables[] = { shells, sb_tool_files, sb_tool_search,
+		sb_tool_gits };
 
 	for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
 		for (const struct sb_tool *t = tables[i]; t->name; t++)
@@ -105,8 +109,9 @@ admit(struct sb_toolcall *c, struct sb_error *err)
 
 	(void)pthread_mutex_lock(&s->mu);
 	for (;;) {
-		r = s->gone ? sb_fail(err, SB_E_SESSION_NOT_FOUND, "%s: %s", sb_code_text(SB_E_SESSION_NOT_FOUND), s->id)
-			    : sb_host_state_admit(SB_HOST_OP_TOOL, s->state, s->id, err);
+		r = s->gone ? sb_fail(err, SB_E_SESSION_NOT_FOUND, "%s: %s",
+				      sb_code_text(SB_E_SESSION_NOT_FOUND), s->id) :
+			      sb_host_state_admit(SB_HOST_OP_TOOL, s->state, s->id, err);
 		if (r < 0 || !s->gate)
 			break;
 		r = sb_hsess_wait(s, c->call, c->deadline, "the end of the turn", err);
@@ -114,8 +119,8 @@ admit(struct sb_toolcall *c, struct sb_error *err)
 			break;
 	}
 	if (r == 0 && c->h->o.max_tools && s->active_tools >= c->h->o.max_tools)
-		r = sb_fail(err, SB_E_LIMIT, "session %s runs %u tools, at most %u are allowed", s->id, s->active_tools,
-			c->h->o.max_tools);
+		r = sb_fail(err, SB_E_LIMIT, "session %s runs %u tools, at most %u are allowed",
+			s->id, s->active_tools, c->h->o.max_tools);
 	if (r == 0) {
 		c->workspace = strdup(s->mountpoint);
 		if (!c->workspace)
@@ -165,16 +170,17 @@ snapshot_name(struct sb_hsess *s, const char *call_id, char *out, size_t size)
 
 	for (; call_id[n] && n < CALL_NAME_MAX; n++) {
 		char ch = call_id[n];
-		bool fine = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') ||
-			ch == '.' || ch == '_' || ch == '-';
+		bool fine = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') ||
+			(ch >= '0' && ch <= '9') || ch == '.' || ch == '_' || ch == '-';
 
 		id[n] = fine ? ch : '_';
 	}
 	id[n] = '\0';
 	(void)gmtime_r(&now, &tm);
 	(void)pthread_mutex_lock(&s->mu);
-	(void)snprintf(out, size, "tool-%s-%04d%02d%02d-%02d%02d%02d-%llu", id, tm.tm_year + 1900, tm.tm_mon + 1,
-		tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, (unsigned long long)++s->snap_seq);
+	(void)snprintf(out, size, "tool-%s-%04d%02d%02d-%02d%02d%02d-%llu", id, tm.tm_year + 1900,
+		tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
+		(unsigned long long)++s->snap_seq);
 	(void)pthread_mutex_unlock(&s->mu);
 }
 
@@ -186,12 +192,14 @@ take_snapshot(struct sb_toolcall *c, struct sb_host_tool_result *out)
 	char name[SB_HOST_NAME_MAX + 1];
 	int r;
 
-	if (!c->h->o.per_tool_snapshots || !c->h->st->ops->snapshots || !c->req->call_id || !*c->req->call_id)
+	if (!c->h->o.per_tool_snapshots || !c->h->st->ops->snapshots || !c->req->call_id ||
+		!*c->req->call_id)
 		return;
 	r = sb_hsess_enter(c->s, SB_HOST_OP_SNAPSHOT, c->call, &why);
 	if (r == 0) {
 		snapshot_name(c->s, c->req->call_id, name, sizeof name);
-		r = sb_hostimpl_snapshot(c->h, c->s, name, SB_HOST_SNAP_TOOL, c->s->turn, NULL, &why);
+		r = sb_hostimpl_snapshot(c->h, c->s, name, SB_HOST_SNAP_TOOL, c->s->turn, NULL,
+			&why);
 		if (r == 0)
 			sb_hostimpl_retain(c->h, c->s, SB_HOST_SNAP_TOOL);
 		sb_hsess_leave(c->s);
@@ -203,7 +211,8 @@ take_snapshot(struct sb_toolcall *c, struct sb_host_tool_result *out)
 }
 
 static int
-execute(struct sb_toolcall *c, const struct sb_tool *tool, struct sb_host_tool_result *out, struct sb_error *err)
+execute(struct sb_toolcall *c, const struct sb_tool *tool, struct sb_host_tool_result *out,
+	struct sb_error *err)
 {
 	int64_t start = sb_hostimpl_now_ns();
 	int r = admit(c, err);
@@ -233,13 +242,16 @@ parse(struct sb_toolcall *c, const struct sb_tool **tool, struct sb_error *err)
 	if (!q->tool || !*q->tool)
 		return sb_fail(err, SB_E_INVAL, "tool_name is required");
 	if (q->call_id && strnlen(q->call_id, CALL_ID_MAX + 1) > CALL_ID_MAX)
-		return sb_fail(err, SB_E_INVAL, "tool_call_id is longer than %d bytes", CALL_ID_MAX);
+		return sb_fail(err, SB_E_INVAL, "tool_call_id is longer than %d bytes",
+			CALL_ID_MAX);
 	*tool = find_tool(q->tool);
 	if (!*tool)
-		return sb_fail(err, SB_E_TOOL_UNKNOWN, "%s: %.80s", sb_code_text(SB_E_TOOL_UNKNOWN), q->tool);
+		return sb_fail(err, SB_E_TOOL_UNKNOWN, "%s: %.80s", sb_code_text(SB_E_TOOL_UNKNOWN),
+			q->tool);
 	c->params = json_loads(q->params ? q->params : "{}", JSON_REJECT_DUPLICATES, &je);
 	if (!c->params || !json_is_object(c->params))
-		return sb_fail(err, SB_E_INVAL, "params of %s: %s", q->tool, c->params ? "not an object" : je.text);
+		return sb_fail(err, SB_E_INVAL, "params of %s: %s", q->tool,
+			c->params ? "not an object" : je.text);
 	return (*tool)->check ? (*tool)->check(c, err) : 0;
 }
 
@@ -261,7 +273,8 @@ sb_host_tool_execute(struct sb_host *h, const struct sb_host_tool_request *reque
 		return r;
 	}
 	*out = (struct sb_host_tool_result){ 0 };
-	ms = q.res.timeout_ms > 0 && q.res.timeout_ms < h->o.tool_timeout_ms ? q.res.timeout_ms : h->o.tool_timeout_ms;
+	ms = q.res.timeout_ms > 0 && q.res.timeout_ms < h->o.tool_timeout_ms ? q.res.timeout_ms :
+									       h->o.tool_timeout_ms;
 	c.deadline = sb_deadline_in(ms);
 	c.s = sb_hostimpl_find(h, q.session, &why);
 	r = c.s ? parse(&c, &tool, &why) : why.code;

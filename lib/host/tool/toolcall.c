@@ -10,8 +10,8 @@
 #include <base/path.h>
 
 int
-sb_toolcall_str(const struct sb_toolcall *c, const char *name, const char *alias, bool required, const char **out,
-	struct sb_error *err)
+sb_toolcall_str(const struct sb_toolcall *c, const char *name, const char *alias, bool required,
+	const char **out, struct sb_error *err)
 {
 	const json_t *v = json_object_get(c->params, name);
 
@@ -26,17 +26,18 @@ sb_toolcall_str(const struct sb_toolcall *c, const char *name, const char *alias
 }
 
 int
-sb_toolcall_int(const struct sb_toolcall *c, const char *name, int64_t def, int64_t min, int64_t max, int64_t *out,
-	struct sb_error *err)
+sb_toolcall_int(const struct sb_toolcall *c, const char *name, int64_t def, int64_t min,
+	int64_t max, int64_t *out, struct sb_error *err)
 {
 	const json_t *v = json_object_get(c->params, name);
 
 	*out = def;
 	if (!v || json_is_null(v))
 		return 0;
-	if (!json_is_number(v) || json_number_value(v) < (double)min || json_number_value(v) > (double)max)
-		return sb_fail(err, SB_E_INVAL, "%s %s must be in range [%lld,%lld]", c->req->tool, name, (long long)min,
-			(long long)max);
+	if (!json_is_number(v) || json_number_value(v) < (double)min ||
+		json_number_value(v) > (double)max)
+		return sb_fail(err, SB_E_INVAL, "%s %s must be in range [%lld,%lld]", c->req->tool,
+			name, (long long)min, (long long)max);
 	*out = (int64_t)json_number_value(v);
 	return 0;
 }
@@ -79,7 +80,8 @@ sb_toolcall_alive(const struct sb_toolcall *c, struct sb_error *err)
 }
 
 int
-sb_toolcall_result(struct sb_host_tool_result *out, struct sb_buf *text, bool is_error, struct sb_error *err)
+sb_toolcall_result(struct sb_host_tool_result *out, struct sb_buf *text, bool is_error,
+	struct sb_error *err)
 {
 	int r = sb_buf_check(text, "result", err);
 
@@ -94,7 +96,8 @@ sb_toolcall_result(struct sb_host_tool_result *out, struct sb_buf *text, bool is
 }
 
 int
-sb_toolcall_says(struct sb_host_tool_result *out, bool is_error, struct sb_error *err, const char *fmt, ...)
+sb_toolcall_says(struct sb_host_tool_result *out, bool is_error, struct sb_error *err,
+	const char *fmt, ...)
 {
 	sb_auto(sb_buf) struct sb_buf text;
 	va_list ap;
@@ -107,7 +110,8 @@ sb_toolcall_says(struct sb_host_tool_result *out, bool is_error, struct sb_error
 }
 
 int
-sb_toolcall_failed(struct sb_host_tool_result *out, const struct sb_error *why, struct sb_error *err)
+sb_toolcall_failed(struct sb_host_tool_result *out, const struct sb_error *why,
+	struct sb_error *err)
 {
 	switch (why->code) {
 	case SB_E_NOMEM:
@@ -122,18 +126,30 @@ sb_toolcall_failed(struct sb_host_tool_result *out, const struct sb_error *why, 
 }
 
 int
-sb_toolcall_exec(struct sb_toolcall *c, const char *const *argv, const char *const *env, int64_t timeout_ms, size_t max_output,
-	struct sb_toolrun_out *run, struct sb_error *err)
+sb_toolcall_exec(struct sb_toolcall *c, const char *const *argv, const char *const *env,
+	int64_t timeout_ms, size_t max_output, struct sb_toolrun_out *run, struct sb_error *err)
 {
-	struct sb_toolrun_opts o = { .h = c->h, .s = c->s, .workspace = c->workspace, .argv = argv, .env = env, .mark = c->mark,
-		.res = c->req->res, .deadline = c->deadline, .timeout_ms = timeout_ms, .call = c->call, .kill = c->run.kill,
-		.progress = c->req->progress, .arg = c->req->arg, .max_output = max_output };
+	struct sb_toolrun_opts o = { .h = c->h,
+		.s = c->s,
+		.workspace = c->workspace,
+		.argv = argv,
+		.env = env,
+		.mark = c->mark,
+		.res = c->req->res,
+		.deadline = c->deadline,
+		.timeout_ms = timeout_ms,
+		.call = c->call,
+		.kill = c->run.kill,
+		.progress = c->req->progress,
+		.arg = c->req->arg,
+		.max_output = max_output };
 
 	return sb_toolrun_exec(&o, run, err);
 }
 
 void
-sb_toolcall_flags(const struct sb_toolcall *c, const struct sb_toolrun_out *run, struct sb_host_tool_result *out)
+sb_toolcall_flags(const struct sb_toolcall *c, const struct sb_toolrun_out *run,
+	struct sb_host_tool_result *out)
 {
 	out->has_exit = true;
 	out->exit_code = run->exit_code;

@@ -24,7 +24,10 @@ struct sb_toolcall {
 
 struct sb_tool {
 	const char *name, *alias; /* both generations; `alias` may be NULL */
-	/* Checks before anything is admitted (may be NULL); the tool itself. Problems of the tool are its result, not errors. */
+	/*
+	 * Checks before anything is admitted (may be NULL); the tool itself. Problems of the tool
+	 * are its result, not errors.
+	 */
 	int (*check)(const struct sb_toolcall *c, struct sb_error *err);
 	int (*run)(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err);
 };
@@ -34,12 +37,16 @@ extern const struct sb_tool sb_tool_files[];
 extern const struct sb_tool sb_tool_search[];
 extern const struct sb_tool sb_tool_gits[];
 
-/* Parameters. A wrong type is SB_E_INVAL with "TOOL NAME must be ..."; `alias` may be NULL; missing gives NULL or `def`. */
-int sb_toolcall_str(const struct sb_toolcall *c, const char *name, const char *alias, bool required, const char **out,
+/*
+ * Parameters. A wrong type is SB_E_INVAL with "TOOL NAME must be ..."; `alias` may be NULL; missing
+ * gives NULL or `def`.
+ */
+int sb_toolcall_str(const struct sb_toolcall *c, const char *name, const char *alias, bool required,
+	const char **out, struct sb_error *err);
+int sb_toolcall_int(const struct sb_toolcall *c, const char *name, int64_t def, int64_t min,
+	int64_t max, int64_t *out, struct sb_error *err);
+int sb_toolcall_bool(const struct sb_toolcall *c, const char *name, bool *out,
 	struct sb_error *err);
-int sb_toolcall_int(const struct sb_toolcall *c, const char *name, int64_t def, int64_t min, int64_t max, int64_t *out,
-	struct sb_error *err);
-int sb_toolcall_bool(const struct sb_toolcall *c, const char *name, bool *out, struct sb_error *err);
 
 /* The workspace as the one root of paths, under the name that commands know it by, too. */
 int sb_toolcall_roots(const struct sb_toolcall *c, struct sb_roots *out, struct sb_error *err);
@@ -47,15 +54,21 @@ int sb_toolcall_roots(const struct sb_toolcall *c, struct sb_roots *out, struct 
 int sb_toolcall_alive(const struct sb_toolcall *c, struct sb_error *err);
 
 /* Makes the text the result; takes it out of the buffer. */
-int sb_toolcall_result(struct sb_host_tool_result *out, struct sb_buf *text, bool is_error, struct sb_error *err);
-/* The tool's own failure: a result with `is_error`. Errors of the machine go through as they are. */
-int sb_toolcall_failed(struct sb_host_tool_result *out, const struct sb_error *why, struct sb_error *err);
-int sb_toolcall_says(struct sb_host_tool_result *out, bool is_error, struct sb_error *err, const char *fmt, ...) SB_PRINTF(4, 5);
+int sb_toolcall_result(struct sb_host_tool_result *out, struct sb_buf *text, bool is_error,
+	struct sb_error *err);
+/*
+ * The tool's own failure: a result with `is_error`. Errors of the machine go through as they are.
+ */
+int sb_toolcall_failed(struct sb_host_tool_result *out, const struct sb_error *why,
+	struct sb_error *err);
+int sb_toolcall_says(struct sb_host_tool_result *out, bool is_error, struct sb_error *err,
+	const char *fmt, ...) SB_PRINTF(4, 5);
 
 /* Runs a command in the session with bounded output; its time is `timeout_ms` from its start. */
-int sb_toolcall_exec(struct sb_toolcall *c, const char *const *argv, const char *const *env, int64_t timeout_ms, size_t max_output,
-	struct sb_toolrun_out *run, struct sb_error *err);
+int sb_toolcall_exec(struct sb_toolcall *c, const char *const *argv, const char *const *env,
+	int64_t timeout_ms, size_t max_output, struct sb_toolrun_out *run, struct sb_error *err);
 /* The flags of a run into the result. */
-void sb_toolcall_flags(const struct sb_toolcall *c, const struct sb_toolrun_out *run, struct sb_host_tool_result *out);
+void sb_toolcall_flags(const struct sb_toolcall *c, const struct sb_toolrun_out *run,
+	struct sb_host_tool_result *out);
 
 #endif

@@ -53,14 +53,16 @@ kill_tree(const struct sb_toolrun_opts *o, pid_t leader)
 {
 	sb_deadline d = sb_deadline_in(GONE_MS);
 
-	while (o->s->rt->ops->signal(o->s->rt, o->s->id, o->mark, leader, SIGKILL) > 0 && !sb_deadline_passed(d))
+	while (o->s->rt->ops->signal(o->s->rt, o->s->id, o->mark, leader, SIGKILL) > 0 &&
+		!sb_deadline_passed(d))
 		(void)usleep(2000);
 }
 
 enum end { END_NOT, END_EXIT, END_TIMEOUT, END_CANCELED };
 
 static enum end
-turn(const struct sb_toolrun_opts *o, sb_deadline limit, struct sb_child *c, struct sb_toolrun_out *out)
+turn(const struct sb_toolrun_opts *o, sb_deadline limit, struct sb_child *c,
+	struct sb_toolrun_out *out)
 {
 	const struct sb_cancel *cancel = o->call ? o->call->cancel : NULL;
 	sb_deadline d = o->call ? sb_deadline_min(limit, o->call->deadline) : limit;
@@ -91,8 +93,13 @@ int
 sb_toolrun_exec(const struct sb_toolrun_opts *o, struct sb_toolrun_out *out, struct sb_error *err)
 {
 	struct sb_spawn_opts io = SB_SPAWN_OPTS_INIT;
-	struct sb_runtime_cmd cmd = { .session = o->s->id, .workspace = o->workspace, .argv = o->argv, .env = o->env,
-		.mark = o->mark, .res = o->res, .network = o->s->network };
+	struct sb_runtime_cmd cmd = { .session = o->s->id,
+		.workspace = o->workspace,
+		.argv = o->argv,
+		.env = o->env,
+		.mark = o->mark,
+		.res = o->res,
+		.network = o->s->network };
 	const struct sb_runtime_ops *ops = o->s->rt->ops;
 	uint64_t ooms = ops->ooms ? ops->ooms(o->s->rt, o->s->id) : 0;
 	struct sb_child c;
@@ -109,10 +116,14 @@ sb_toolrun_exec(const struct sb_toolrun_opts *o, struct sb_toolrun_out *out, str
 		return r;
 	(void)fcntl(c.out, F_SETFL, O_NONBLOCK);
 	(void)fcntl(c.errfd, F_SETFL, O_NONBLOCK);
-	limit = o->timeout_ms ? sb_deadline_min(o->deadline, sb_deadline_in(o->timeout_ms)) : o->deadline;
+	limit = o->timeout_ms ? sb_deadline_min(o->deadline, sb_deadline_in(o->timeout_ms)) :
+				o->deadline;
 	while (e == END_NOT)
 		e = turn(o, limit, &c, out);
-	/* A supervisor inside has ended what was left in the background, unless it was ended itself. */
+	/*
+	 * A supervisor inside has ended what was left in the background, unless it was ended
+	 * itself.
+	 */
 	if (e == END_EXIT)
 		(void)sb_child_wait(&c, NULL, SB_NEVER, NULL);
 	if (e != END_EXIT || !ops->isolates || sb_child_exit_code(&c) >= HELPER_FAILED)

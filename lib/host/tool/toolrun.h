@@ -17,20 +17,24 @@ struct sb_toolrun_opts {
 	struct sb_hsess *s;
 	const char *workspace;
 	const char *const *argv;
-	const char *const *env;             /* on top of the runtime's own; may be NULL */
+	const char *const *env; /* on top of the runtime's own; may be NULL */
 	const char *mark;
 	struct sb_host_resources res;
-	sb_deadline deadline;               /* of the call: passing it is a result */
-	int64_t timeout_ms;                 /* of the command from its start on, the same; 0: none */
-	const struct sb_host_call *call;    /* of the caller: its end is an error */
-	const struct sb_cancel *kill;       /* of the session: its end is an error */
+	sb_deadline deadline;            /* of the call: passing it is a result */
+	int64_t timeout_ms;              /* of the command from its start on, the same; 0: none */
+	const struct sb_host_call *call; /* of the caller: its end is an error */
+	const struct sb_cancel *kill;    /* of the session: its end is an error */
 	sb_host_progress_fn progress;
 	void *arg;
 	size_t max_output;
 };
 
-/* Fills `out` (initialised here, freed by the caller with sb_toolrun_out_free). SB_E_CANCELED when killed or canceled. */
-int sb_toolrun_exec(const struct sb_toolrun_opts *o, struct sb_toolrun_out *out, struct sb_error *err);
+/*
+ * Fills `out` (initialised here, freed by the caller with sb_toolrun_out_free). SB_E_CANCELED when
+ * killed or canceled.
+ */
+int sb_toolrun_exec(const struct sb_toolrun_opts *o, struct sb_toolrun_out *out,
+	struct sb_error *err);
 void sb_toolrun_out_free(struct sb_toolrun_out *out);
 SB_CLEANUP_VALUE(sb_toolrun_out, sb_toolrun_out_free)
 

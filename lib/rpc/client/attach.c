@@ -23,13 +23,16 @@
 #define CHUNK 32768
 #define HIGH (4 * SB_RPC_FRAME_MAX)
 
-/* The client's half of a command that runs in a session over an upgraded connection: see frame.h. */
+/*
+ * The client's half of a command that runs in a session over an upgraded connection: see frame.h.
+ */
 struct attach {
 	const struct sb_rpc_client_opts *o;
 	CURL *easy;
 	curl_socket_t sock;
-	int fds[3];  /* stdin, stdout, stderr of the caller; stdin -1 once it ended or nobody takes it */
-	bool over;   /* the last frame has come */
+	int fds[3]; /* stdin, stdout, stderr of the caller; stdin -1 once it ended or nobody takes
+		       it */
+	bool over;  /* the last frame has come */
 	int code;
 	struct sb_buf in, out;
 };
@@ -45,9 +48,12 @@ open_connection(struct attach *a, char **host, struct sb_error *err)
 	CURLcode rc;
 
 	if (!http && path == address && !strchr(address, '/'))
-		return sb_fail(err, SB_E_INVAL, "address %s must be unix:PATH, http://HOST:PORT or https://HOST:PORT", address);
+		return sb_fail(err, SB_E_INVAL,
+			"address %s must be unix:PATH, http://HOST:PORT or https://HOST:PORT",
+			address);
 	a->easy = curl_easy_init();
-	*host = http ? strndup(strstr(address, "//") + 2, strcspn(strstr(address, "//") + 2, "/")) : strdup("localhost");
+	*host = http ? strndup(strstr(address, "//") + 2, strcspn(strstr(address, "//") + 2, "/")) :
+		       strdup("localhost");
 	if (!a->easy || !*host)
 		return sb_fail(err, SB_E_NOMEM, "out of memory");
 	(void)curl_easy_setopt(a->easy, CURLOPT_ERRORBUFFER, msg);
@@ -67,16 +73,21 @@ open_connection(struct attach *a, char **host, struct sb_error *err)
 	if (rc == CURLE_OK)
 		rc = curl_easy_getinfo(a->easy, CURLINFO_ACTIVESOCKET, &a->sock);
 	if (rc != CURLE_OK || a->sock == CURL_SOCKET_BAD)
-		return sb_fail(err, SB_E_CONNECT, "%s: %s", address, *msg ? msg : curl_easy_strerror(rc));
+		return sb_fail(err, SB_E_CONNECT, "%s: %s", address,
+			*msg ? msg : curl_easy_strerror(rc));
 	return 0;
 }
 
-/* Sends what waits, as much as goes. A host that is done closes while we still send: what counts is what it said before. */
+/*
+ * Sends what waits, as much as goes. A host that is done closes while we still send: what counts is
+ * what it said before.
+ */
 static void
 send_some(struct attach *a)
 {
 	size_t n = 0;
-	CURLcode rc = a->out.len > 0 ? curl_easy_send(a->easy, a->out.data, a->out.len, &n) : CURLE_OK;
+	CURLcode rc =
+		a->out.len > 0 ? curl_easy_send(a->easy, a->out.data, a->out.len, &n) : CURLE_OK;
 
 	if (rc != CURLE_OK && rc != CURLE_AGAIN) {
 		a->fds[0] = -1;
@@ -110,7 +121,8 @@ recv_some(struct attach *a, bool *end, struct sb_error *err)
 
 /* One round of waiting and moving bytes to and from the host. */
 static int
-turn(struct attach *a, bool read_stdin, const struct sb_rpc_wait *w, bool *end, struct sb_error *err)
+turn(struct attach *a, bool read_stdin, const struct sb_rpc_wait *w, bool *end,
+	struct sb_error *err)
 {
 	const struct sb_cancel *cancel = w ? w->cancel : NULL;
 	sb_deadline d = w ? w->deadline : SB_NEVER;
@@ -192,7 +204,8 @@ take_frames(struct attach *a, struct sb_error *err)
 			return 0;
 		}
 		if (what > SB_RPC_FRAME_STDERR)
-			return sb_fail(err, SB_E_PROTO, "%s: frame of kind %d", a->o->address, (int)what);
+			return sb_fail(err, SB_E_PROTO, "%s: frame of kind %d", a->o->address,
+				(int)what);
 		if (write_all(a->fds[what == SB_RPC_FRAME_DATA ? 1 : 2], data, len) < 0)
 			return sb_fail_errno(err, "write");
 		sb_buf_consume(&a->in, SB_RPC_ENVELOPE_SIZE + len);
@@ -208,9 +221,12 @@ ask(struct attach *a, const char *host, const char *json, struct sb_error *err)
 
 	if (!query)
 		return sb_fail(err, SB_E_NOMEM, "out of memory");
-	sb_buf_addf(&a->out, "GET /%s/Attach?connect=v1&encoding=json&message=%s HTTP/1.1\r\nHost: %s\r\n", a->o->service, query,
-		host);
-	sb_buf_addf(&a->out, "Connection: Upgrade\r\nUpgrade: %s\r\nConnect-Protocol-Version: 1\r\n", SB_RPC_FRAME_PROTOCOL);
+	sb_buf_addf(&a->out,
+		"GET /%s/Attach?connect=v1&encoding=json&message=%s HTTP/1.1\r\nHost: %s\r\n",
+		a->o->service, query, host);
+	sb_buf_addf(&a->out,
+		"Connection: Upgrade\r\nUpgrade: %s\r\nConnect-Protocol-Version: 1\r\n",
+		SB_RPC_FRAME_PROTOCOL);
 	if (a->o->token)
 		sb_buf_addf(&a->out, "Authorization: Bearer %s\r\n", a->o->token);
 	sb_buf_add_str(&a->out, "\r\n");
@@ -227,15 +243,18 @@ answer(struct attach *a, const struct sb_rpc_wait *w, struct sb_error *err)
 	int status = 0;
 	int r = 0;
 
-	while (r == 0 && !(a->in.len && strstr((const char *)a->in.data, "\r\n\r\n")) && !end && a->in.len < HEAD_MAX)
+	while (r == 0 && !(a->in.len && strstr((const char *)a->in.data, "\r\n\r\n")) && !end &&
+		a->in.len < HEAD_MAX)
 		r = turn(a, false, w, &end, err);
 	if (r < 0)
 		return r;
 	if (end && a->in.len == 0)
-		return sb_fail(err, SB_E_CLOSED, "%s: the connection ended before the answer", a->o->address);
+		return sb_fail(err, SB_E_CLOSED, "%s: the connection ended before the answer",
+			a->o->address);
 	body = a->in.len ? strstr((const char *)a->in.data, "\r\n\r\n") : NULL;
 	if (!body || sscanf((const char *)a->in.data, "HTTP/1.1 %d", &status) != 1)
-		return sb_fail(err, end ? SB_E_CLOSED : SB_E_PROTO, "%s: not the answer of a sandbox host", a->o->address);
+		return sb_fail(err, end ? SB_E_CLOSED : SB_E_PROTO,
+			"%s: not the answer of a sandbox host", a->o->address);
 	body += 4;
 	if (status == 101) {
 		sb_buf_consume(&a->in, (size_t)(body - (const char *)a->in.data));
@@ -249,8 +268,8 @@ answer(struct attach *a, const struct sb_rpc_wait *w, struct sb_error *err)
 }
 
 int
-sb_rpc_attach(const struct sb_rpc_client_opts *o, const char *json, const int fds[3], const struct sb_rpc_wait *w,
-	int *out_code, struct sb_error *err)
+sb_rpc_attach(const struct sb_rpc_client_opts *o, const char *json, const int fds[3],
+	const struct sb_rpc_wait *w, int *out_code, struct sb_error *err)
 {
 	struct attach a = { .o = o, .sock = CURL_SOCKET_BAD, .fds = { fds[0], fds[1], fds[2] } };
 	sb_autofree char *host = NULL;
@@ -268,7 +287,8 @@ sb_rpc_attach(const struct sb_rpc_client_opts *o, const char *json, const int fd
 	while (r == 0 && !a.over) {
 		r = take_frames(&a, &why);
 		if (r == 0 && !a.over && end)
-			r = sb_fail(&why, SB_E_CLOSED, "%s: the connection ended before the command", o->address);
+			r = sb_fail(&why, SB_E_CLOSED,
+				"%s: the connection ended before the command", o->address);
 		if (r == 0 && !a.over)
 			r = turn(&a, true, w, &end, &why);
 	}

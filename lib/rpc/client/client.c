@@ -21,9 +21,9 @@
 struct sb_rpc_client {
 	CURLM *multi;
 	CURL *easy;
-	char *socket;  /* of "unix:" */
-	char *base;    /* URL up to and with the service and a slash */
-	char *shown;   /* the address, for messages */
+	char *socket; /* of "unix:" */
+	char *base;   /* URL up to and with the service and a slash */
+	char *shown;  /* the address, for messages */
 	char *token;
 	char *ca_file;
 	int64_t connect_ms;
@@ -34,13 +34,13 @@ struct sb_rpc_client {
 /* One call under way. */
 struct transfer {
 	struct sb_rpc_client *client;
-	struct sb_buf in;       /* what came and is not used up */
+	struct sb_buf in; /* what came and is not used up */
 	bool streaming;
-	bool ok_stream;         /* the answer really is a stream */
-	bool ended;             /* the end-of-stream message came */
+	bool ok_stream; /* the answer really is a stream */
+	bool ended;     /* the end-of-stream message came */
 	sb_rpc_message_fn fn;
 	void *arg;
-	struct sb_error err;    /* what the write callback found */
+	struct sb_error err; /* what the write callback found */
 };
 
 static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
@@ -88,7 +88,8 @@ set_address(struct sb_rpc_client *c, const char *address, const char *service, s
 			return sb_fail(err, SB_E_NOMEM, "out of memory");
 	} else {
 		return sb_fail(err, SB_E_INVAL,
-			"address %s must be unix:PATH, http://HOST:PORT or https://HOST:PORT", address);
+			"address %s must be unix:PATH, http://HOST:PORT or https://HOST:PORT",
+			address);
 	}
 	c->shown = strdup(address);
 	return c->base && c->shown ? 0 : sb_fail(err, SB_E_NOMEM, "out of memory");
@@ -158,8 +159,8 @@ take_stream(struct transfer *t)
 	uint8_t flags = 0;
 	int r;
 
-	while ((r = sb_rpc_envelope_next(t->in.data + used, t->in.len - used, t->client->max_message, &flags,
-			&msg, &len, &t->err)) > 0) {
+	while ((r = sb_rpc_envelope_next(t->in.data + used, t->in.len - used,
+			t->client->max_message, &flags, &msg, &len, &t->err)) > 0) {
 		if (t->ended)
 			return sb_fail(&t->err, SB_E_PROTO, "message behind the end of the stream");
 		r = take_message(t, flags, msg, len);
@@ -188,7 +189,8 @@ on_data(char *data, size_t one, size_t n, void *arg)
 
 		(void)curl_easy_getinfo(t->client->easy, CURLINFO_RESPONSE_CODE, &status);
 		(void)curl_easy_getinfo(t->client->easy, CURLINFO_CONTENT_TYPE, &type);
-		t->ok_stream = status == 200 && type && strcmp(type, "application/connect+json") == 0;
+		t->ok_stream =
+			status == 200 && type && strcmp(type, "application/connect+json") == 0;
 	}
 	if (t->ok_stream && take_stream(t) < 0)
 		return 0;
@@ -229,7 +231,8 @@ transport_error(struct sb_rpc_client *c, CURLcode rc, struct sb_error *err)
 
 /* Drives the transfer to its end, its cancel or its deadline. */
 static int
-drive(struct sb_rpc_client *c, struct transfer *t, const struct sb_rpc_wait *w, struct sb_error *err)
+drive(struct sb_rpc_client *c, struct transfer *t, const struct sb_rpc_wait *w,
+	struct sb_error *err)
 {
 	const struct sb_cancel *cancel = w ? w->cancel : NULL;
 	sb_deadline d = w ? w->deadline : SB_NEVER;
@@ -265,8 +268,8 @@ drive(struct sb_rpc_client *c, struct transfer *t, const struct sb_rpc_wait *w, 
 }
 
 /* Appends and frees the list on failure; `*failed` sticks. */
-static struct curl_slist *
-add_header(struct curl_slist *l, bool *failed, const char *fmt, ...) SB_PRINTF(3, 4);
+static struct curl_slist *add_header(struct curl_slist *l, bool *failed, const char *fmt, ...)
+	SB_PRINTF(3, 4);
 
 static struct curl_slist *
 add_header(struct curl_slist *l, bool *failed, const char *fmt, ...)
@@ -301,14 +304,16 @@ headers_for(const struct sb_rpc_client *c, bool streaming, sb_deadline d, bool *
 		int64_t left = d - sb_now_ms();
 
 		l = add_header(l, failed, "Connect-Timeout-Ms: %lld",
-			(long long)(left < 1 ? 1 : left > 9999999999 ? 9999999999 : left));
+			(long long)(left < 1              ? 1 :
+					left > 9999999999 ? 9999999999 :
+							    left));
 	}
 	return l;
 }
 
 static void
-set_options(struct sb_rpc_client *c, struct transfer *t, const char *url, const struct curl_slist *headers,
-	const void *body, size_t len)
+set_options(struct sb_rpc_client *c, struct transfer *t, const char *url,
+	const struct curl_slist *headers, const void *body, size_t len)
 {
 	CURL *e = c->easy;
 
@@ -338,17 +343,19 @@ set_options(struct sb_rpc_client *c, struct transfer *t, const char *url, const 
 }
 
 static int
-perform(struct sb_rpc_client *c, struct transfer *t, const char *method, const void *body, size_t len,
-	const struct sb_rpc_wait *w, long *status, struct sb_error *err)
+perform(struct sb_rpc_client *c, struct transfer *t, const char *method, const void *body,
+	size_t len, const struct sb_rpc_wait *w, long *status, struct sb_error *err)
 {
 	sb_autofree char *url = sb_str_printf("%s%s", c->base, method);
 	bool failed = false;
-	struct curl_slist *headers = headers_for(c, t->streaming, w ? w->deadline : SB_NEVER, &failed);
+	struct curl_slist *headers =
+		headers_for(c, t->streaming, w ? w->deadline : SB_NEVER, &failed);
 	int r;
 
 	if (!url || failed) {
 		curl_slist_free_all(headers);
-		return sb_fail(err, url ? SB_E_INVAL : SB_E_NOMEM, url ? "token is too long" : "out of memory");
+		return sb_fail(err, url ? SB_E_INVAL : SB_E_NOMEM,
+			url ? "token is too long" : "out of memory");
 	}
 	sb_buf_init(&t->in, c->max_message + SB_RPC_ENVELOPE_SIZE + CURL_MAX_WRITE_SIZE);
 	set_options(c, t, url, headers, body, len);
@@ -413,8 +420,9 @@ sb_rpc_client_stream(struct sb_rpc_client *c, const char *method, const char *js
 	if (r == 0)
 		r = perform(c, &t, method, body.data, body.len, wait, &status, err);
 	if (r == 0 && !t.ok_stream)
-		r = status == 200 ? sb_fail(err, SB_E_PROTO, "%s: the answer is not a stream", c->shown) :
-				    answer_error(&t, status, err);
+		r = status == 200 ?
+			sb_fail(err, SB_E_PROTO, "%s: the answer is not a stream", c->shown) :
+			answer_error(&t, status, err);
 	if (r == 0 && !t.ended)
 		r = sb_fail(err, SB_E_CLOSED, "%s: the stream was cut off", c->shown);
 	sb_buf_free(&t.in);

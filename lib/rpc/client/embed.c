@@ -34,7 +34,8 @@ sb_rpc_embed_close(struct sb_rpc_embed *e)
 }
 
 static int
-open_parts(struct sb_rpc_embed *e, const struct sb_host_opts *opts, const char *socket, struct sb_error *err)
+open_parts(struct sb_rpc_embed *e, const struct sb_host_opts *opts, const char *socket,
+	struct sb_error *err)
 {
 	struct sb_rpc_server_opts so = SB_RPC_SERVER_OPTS_INIT;
 	struct sb_host_opts ho = *opts;

@@ -5,13 +5,17 @@
 #include <sb/host.h>
 
 /*
- * A sandbox host inside this process that answers on a unix socket, as sbhostd does: what talks to a remote host talks to this one
- * in the same way. It ends with the process; its sessions do not.
+ * A sandbox host inside this process that answers on a unix socket, as sbhostd does: what talks to
+ * a remote host talks to this one in the same way. It ends with the process; its sessions do not.
  */
 struct sb_rpc_embed;
 
-/* `opts` as for sb_host_open (on_event is taken over). SB_E_LOCKED: another process serves that directory. */
-struct sb_rpc_embed *sb_rpc_embed_open(const struct sb_host_opts *opts, const char *socket, struct sb_error *err);
+/*
+ * `opts` as for sb_host_open (on_event is taken over). SB_E_LOCKED: another process serves that
+ * directory.
+ */
+struct sb_rpc_embed *sb_rpc_embed_open(const struct sb_host_opts *opts, const char *socket,
+	struct sb_error *err);
 /* Sessions stay as they are. NULL is allowed. */
 void sb_rpc_embed_close(struct sb_rpc_embed *e);
 

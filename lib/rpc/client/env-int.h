@@ -19,8 +19,8 @@ struct sb_rpc_client *sb_env_take(struct sb_env_host *h, struct sb_error *err);
 void sb_env_give(struct sb_env_host *h, struct sb_rpc_client *c);
 
 /* Unary; takes `in` over (NULL: out of memory). `out` may be NULL, else it is a new object. */
-int sb_env_call(struct sb_env_host *h, const char *method, json_t *in, const struct sb_host_call *call, json_t **out,
-	struct sb_error *err);
+int sb_env_call(struct sb_env_host *h, const char *method, json_t *in,
+	const struct sb_host_call *call, json_t **out, struct sb_error *err);
 
 /* {"SessionID": ...}, or SB_E_SESSION_NOT_FOUND once we destroyed it. */
 json_t *sb_env_request(const struct sb_env *e, struct sb_error *err);

@@ -35,12 +35,14 @@ make_id(char out[40], struct sb_error *err)
 static json_t *
 resources(const struct sb_host_resources *r)
 {
-	return json_pack("{s:f, s:I, s:I, s:I}", "CPUs", r->cpus, "MemMB", (json_int_t)r->mem_mb, "Timeout",
-		(json_int_t)(r->timeout_ms * 1000000), "MaxOutputBytes", (json_int_t)r->max_output);
+	return json_pack("{s:f, s:I, s:I, s:I}", "CPUs", r->cpus, "MemMB", (json_int_t)r->mem_mb,
+		"Timeout", (json_int_t)(r->timeout_ms * 1000000), "MaxOutputBytes",
+		(json_int_t)r->max_output);
 }
 
 static int
-request(const struct sb_env *e, const struct sb_host_tool_request *req, const char *call_id, json_t **out, struct sb_error *err)
+request(const struct sb_env *e, const struct sb_host_tool_request *req, const char *call_id,
+	json_t **out, struct sb_error *err)
 {
 	json_t *in = sb_env_request(e, err), *params;
 	json_error_t why = { .text = "not an object" };
@@ -51,7 +53,8 @@ request(const struct sb_env *e, const struct sb_host_tool_request *req, const ch
 	if (!json_is_object(params)) {
 		json_decref(params);
 		json_decref(in);
-		return sb_fail(err, SB_E_INVAL, "params: %.120s", why.text[0] ? why.text : "not an object");
+		return sb_fail(err, SB_E_INVAL, "params: %.120s",
+			why.text[0] ? why.text : "not an object");
 	}
 	(void)json_object_set_new(in, "Params", params);
 	(void)json_object_set_new(in, "Resources", resources(&req->res));
@@ -70,10 +73,14 @@ take_result(const json_t *o, struct sb_host_tool_result *out, struct sb_error *e
 	const json_t *text = json_object_get(o, "Content"), *code = json_object_get(o, "ExitCode");
 	size_t len = json_string_length(text);
 
-	*out = (struct sb_host_tool_result){ .text_len = len, .is_error = sb_env_bool(o, "IsError"),
-		.has_exit = json_is_integer(code), .exit_code = (int)json_integer_value(code),
-		.timed_out = sb_env_bool(o, "TimedOut"), .oom = sb_env_bool(o, "OOMKilled"),
-		.truncated = sb_env_bool(o, "Truncated"), .tier = (int)sb_env_int(o, "Tier"),
+	*out = (struct sb_host_tool_result){ .text_len = len,
+		.is_error = sb_env_bool(o, "IsError"),
+		.has_exit = json_is_integer(code),
+		.exit_code = (int)json_integer_value(code),
+		.timed_out = sb_env_bool(o, "TimedOut"),
+		.oom = sb_env_bool(o, "OOMKilled"),
+		.truncated = sb_env_bool(o, "Truncated"),
+		.tier = (int)sb_env_int(o, "Tier"),
 		.duration_ns = sb_env_int(o, "Duration") };
 	out->text = malloc(len + 1);
 	if (!out->text)
@@ -82,7 +89,8 @@ take_result(const json_t *o, struct sb_host_tool_result *out, struct sb_error *e
 		memcpy(out->text, json_string_value(text), len);
 	out->text[len] = '\0';
 	(void)snprintf(out->snapshot, sizeof out->snapshot, "%s", sb_env_text(o, "SnapshotID"));
-	(void)snprintf(out->snapshot_error, sizeof out->snapshot_error, "%s", sb_env_text(o, "SnapshotError"));
+	(void)snprintf(out->snapshot_error, sizeof out->snapshot_error, "%s",
+		sb_env_text(o, "SnapshotError"));
 	return 0;
 }
 
@@ -91,15 +99,16 @@ on_message(const char *text, size_t len, void *arg, struct sb_error *err)
 {
 	struct watch *w = arg;
 	json_t *o = json_loadb(text, len, JSON_ALLOW_NUL, NULL);
-	const json_t *progress = json_object_get(o, "Progress"), *response = json_object_get(o, "Response");
+	const json_t *progress = json_object_get(o, "Progress"),
+		     *response = json_object_get(o, "Response");
 	const json_t *content = json_object_get(progress, "Content");
 	int r = 0;
 
 	if (!json_is_object(o) || w->done)
 		r = sb_fail(err, SB_E_PROTO, "tool call: a message that does not belong there");
 	if (r == 0 && content && w->req->progress)
-		w->req->progress(json_string_value(content), json_string_length(content), sb_env_bool(progress, "IsError"),
-			w->req->arg);
+		w->req->progress(json_string_value(content), json_string_length(content),
+			sb_env_bool(progress, "IsError"), w->req->arg);
 	if (r == 0 && json_is_object(response)) {
 		if (strcmp(sb_env_text(response, "ToolCallID"), w->call_id) != 0)
 			r = sb_fail(err, SB_E_PROTO, "tool call: the answer to another one");
@@ -112,10 +121,11 @@ on_message(const char *text, size_t len, void *arg, struct sb_error *err)
 }
 
 int
-sb_env_execute(struct sb_env *e, const struct sb_host_tool_request *given, const struct sb_host_call *call,
-	struct sb_host_tool_result *out, struct sb_error *err)
+sb_env_execute(struct sb_env *e, const struct sb_host_tool_request *given,
+	const struct sb_host_call *call, struct sb_host_tool_result *out, struct sb_error *err)
 {
-	const struct sb_rpc_wait wait = { call ? call->cancel : NULL, call ? call->deadline : SB_NEVER };
+	const struct sb_rpc_wait wait = { call ? call->cancel : NULL,
+		call ? call->deadline : SB_NEVER };
 	struct sb_host_tool_request req = SB_HOST_TOOL_REQUEST_INIT;
 	struct watch w = { .req = &req, .out = out };
 	struct sb_rpc_client *c = NULL;

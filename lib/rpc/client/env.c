@@ -44,13 +44,15 @@ sb_env_host_free(struct sb_env_host *h)
 static int
 open_embedded(struct sb_env_host *h, const struct sb_env_host_opts *o, struct sb_error *err)
 {
-	sb_autofree char *socket = o->socket ? strdup(o->socket) : sb_str_printf("%s/env.sock", o->host->state_dir);
+	sb_autofree char *socket =
+		o->socket ? strdup(o->socket) : sb_str_printf("%s/env.sock", o->host->state_dir);
 
 	h->address = socket ? sb_str_printf("unix:%s", socket) : NULL;
 	if (!h->address)
 		return sb_fail(err, SB_E_NOMEM, "out of memory");
 	if (strlen(socket) > SOCKET_PATH_MAX)
-		return sb_fail(err, SB_E_INVAL, "socket: %s is longer than %d bytes", socket, SOCKET_PATH_MAX);
+		return sb_fail(err, SB_E_INVAL, "socket: %s is longer than %d bytes", socket,
+			SOCKET_PATH_MAX);
 	h->embed = sb_rpc_embed_open(o->host, socket, err);
 	return h->embed ? 0 : err->code;
 }
@@ -62,7 +64,8 @@ open_host(struct sb_env_host *h, const struct sb_env_host_opts *o, struct sb_err
 	int r = 0;
 
 	if (!o->address == !o->host)
-		return sb_fail(err, SB_E_INVAL, "either an address or the options of a host are required");
+		return sb_fail(err, SB_E_INVAL,
+			"either an address or the options of a host are required");
 	if (o->host && !o->host->state_dir)
 		return sb_fail(err, SB_E_INVAL, "state_dir is required");
 	h->connect_ms = o->connect_ms;
@@ -134,10 +137,11 @@ sb_env_give(struct sb_env_host *h, struct sb_rpc_client *c)
 }
 
 int
-sb_env_call(struct sb_env_host *h, const char *method, json_t *in, const struct sb_host_call *call, json_t **out,
-	struct sb_error *err)
+sb_env_call(struct sb_env_host *h, const char *method, json_t *in, const struct sb_host_call *call,
+	json_t **out, struct sb_error *err)
 {
-	const struct sb_rpc_wait w = { call ? call->cancel : NULL, call ? call->deadline : SB_NEVER };
+	const struct sb_rpc_wait w = { call ? call->cancel : NULL,
+		call ? call->deadline : SB_NEVER };
 	sb_autofree char *text = in ? json_dumps(in, JSON_COMPACT) : NULL, *answer = NULL;
 	struct sb_error why = { 0 };
 	struct sb_rpc_client *c;
@@ -163,7 +167,8 @@ sb_env_int(const json_t *o, const char *key)
 {
 	const json_t *v = json_object_get(o, key);
 
-	return json_is_string(v) ? strtoll(json_string_value(v), NULL, 10) : (int64_t)json_integer_value(v);
+	return json_is_string(v) ? strtoll(json_string_value(v), NULL, 10) :
+				   (int64_t)json_integer_value(v);
 }
 
 const char *
@@ -181,16 +186,17 @@ sb_env_bool(const json_t *o, const char *key)
 }
 
 int
-sb_env_host_capabilities(struct sb_env_host *h, const struct sb_host_call *call, struct sb_env_capabilities *out,
-	struct sb_error *err)
+sb_env_host_capabilities(struct sb_env_host *h, const struct sb_host_call *call,
+	struct sb_env_capabilities *out, struct sb_error *err)
 {
 	const struct {
 		const char *key;
 		bool *to;
-	} flags[] = { { "Snapshots", &out->snapshots }, { "Rollback", &out->rollback }, { "Fork", &out->fork },
-		{ "Diff", &out->diff }, { "Quota", &out->quota }, { "Pause", &out->pause },
-		{ "StreamingProgress", &out->streaming_progress }, { "TierRouting", &out->tier_routing },
-		{ "Isolation", &out->isolation }, { "NetworkPolicy", &out->network_policy }, { "Ports", &out->ports } };
+	} flags[] = { { "Snapshots", &out->snapshots }, { "Rollback", &out->rollback },
+		{ "Fork", &out->fork }, { "Diff", &out->diff }, { "Quota", &out->quota },
+		{ "Pause", &out->pause }, { "StreamingProgress", &out->streaming_progress },
+		{ "TierRouting", &out->tier_routing }, { "Isolation", &out->isolation },
+		{ "NetworkPolicy", &out->network_policy }, { "Ports", &out->ports } };
 	json_t *answer = NULL, *c;
 	int r = sb_env_call(h, "GetCapabilities", json_object(), call, &answer, err);
 
@@ -202,15 +208,16 @@ sb_env_host_capabilities(struct sb_env_host *h, const struct sb_host_call *call,
 		*flags[i].to = sb_env_bool(c, flags[i].key);
 	(void)snprintf(out->storage, sizeof out->storage, "%s", sb_env_text(c, "Storage"));
 	(void)snprintf(out->runtime, sizeof out->runtime, "%s", sb_env_text(c, "Runtime"));
-	(void)snprintf(out->isolation_level, sizeof out->isolation_level, "%s", sb_env_text(c, "IsolationLevel"));
+	(void)snprintf(out->isolation_level, sizeof out->isolation_level, "%s",
+		sb_env_text(c, "IsolationLevel"));
 	json_decref(answer);
 	return 0;
 }
 
 /* A session in a runtime that it names has what that runtime gives, whatever the host's own is. */
 static int
-check_needs(struct sb_env_host *h, const struct sb_host_create_opts *o, unsigned needs, const struct sb_host_call *call,
-	struct sb_error *err)
+check_needs(struct sb_env_host *h, const struct sb_host_create_opts *o, unsigned needs,
+	const struct sb_host_call *call, struct sb_error *err)
 {
 	bool boxed = o->runtime == SB_HOST_RUNTIME_BWRAP || o->runtime == SB_HOST_RUNTIME_GVISOR;
 	struct sb_env_capabilities c;
@@ -229,7 +236,9 @@ check_needs(struct sb_env_host *h, const struct sb_host_create_opts *o, unsigned
 		lacks = "isolation";
 	else if ((needs & SB_ENV_NEED_NETWORK_POLICY) && !c.network_policy && !boxed)
 		lacks = "a network policy";
-	return lacks ? sb_fail(err, SB_E_UNSUPPORTED, "the host (%s, %s) has no %s", c.storage, c.runtime, lacks) : 0;
+	return lacks ? sb_fail(err, SB_E_UNSUPPORTED, "the host (%s, %s) has no %s", c.storage,
+			       c.runtime, lacks) :
+		       0;
 }
 
 static int
@@ -257,21 +266,23 @@ create_request(const struct sb_host_create_opts *o)
 	(void)json_object_set_new(in, "Empty", json_boolean(o->empty));
 	(void)json_object_set_new(in, "Quota", json_integer((json_int_t)o->quota));
 	(void)json_object_set_new(in, "Runtime",
-		json_string(o->runtime == SB_HOST_RUNTIME_AUTO ? "" : sb_host_runtime_name(o->runtime)));
+		json_string(o->runtime == SB_HOST_RUNTIME_AUTO ? "" :
+								 sb_host_runtime_name(o->runtime)));
 	(void)json_object_set_new(in, "Network", json_string(sb_host_network_name(o->network)));
 	if (o->n_labels > 0) {
 		json_t *labels = json_object();
 
 		for (size_t i = 0; i < o->n_labels; i++)
-			(void)json_object_set_new(labels, o->labels[i].key, json_string(o->labels[i].value));
+			(void)json_object_set_new(labels, o->labels[i].key,
+				json_string(o->labels[i].value));
 		(void)json_object_set_new(in, "Labels", labels);
 	}
 	return in;
 }
 
 int
-sb_env_create(struct sb_env_host *h, const struct sb_host_create_opts *given, unsigned needs, const struct sb_host_call *call,
-	struct sb_env **out, struct sb_error *err)
+sb_env_create(struct sb_env_host *h, const struct sb_host_create_opts *given, unsigned needs,
+	const struct sb_host_call *call, struct sb_env **out, struct sb_error *err)
 {
 	struct sb_host_create_opts o = SB_HOST_CREATE_OPTS_INIT;
 	json_t *answer = NULL;
@@ -289,10 +300,11 @@ sb_env_create(struct sb_env_host *h, const struct sb_host_create_opts *given, un
 }
 
 int
-sb_env_attach(struct sb_env_host *h, const char *session, const struct sb_host_call *call, struct sb_env **out,
-	struct sb_error *err)
+sb_env_attach(struct sb_env_host *h, const char *session, const struct sb_host_call *call,
+	struct sb_env **out, struct sb_error *err)
 {
-	int r = sb_env_call(h, "GetSession", json_pack("{s:s}", "SessionID", session), call, NULL, err);
+	int r = sb_env_call(h, "GetSession", json_pack("{s:s}", "SessionID", session), call, NULL,
+		err);
 
 	return r < 0 ? r : new_env(h, session, out, err);
 }
@@ -318,7 +330,8 @@ sb_env_request(const struct sb_env *e, struct sb_error *err)
 	json_t *in;
 
 	if (atomic_load(&e->destroyed)) {
-		(void)sb_fail(err, SB_E_SESSION_NOT_FOUND, "%s: %s", sb_code_text(SB_E_SESSION_NOT_FOUND), e->id);
+		(void)sb_fail(err, SB_E_SESSION_NOT_FOUND, "%s: %s",
+			sb_code_text(SB_E_SESSION_NOT_FOUND), e->id);
 		return NULL;
 	}
 	in = json_pack("{s:s}", "SessionID", e->id);
@@ -329,8 +342,8 @@ sb_env_request(const struct sb_env *e, struct sb_error *err)
 
 /* A call that has only the session in it, or `key` with a text too. */
 static int
-simple(struct sb_env *e, const char *method, const char *key, const char *value, const struct sb_host_call *call, json_t **out,
-	struct sb_error *err)
+simple(struct sb_env *e, const char *method, const char *key, const char *value,
+	const struct sb_host_call *call, json_t **out, struct sb_error *err)
 {
 	struct sb_error why = { 0 };
 	json_t *in = sb_env_request(e, &why);
@@ -367,7 +380,8 @@ sb_env_destroy(struct sb_env *e, bool force, const struct sb_host_call *call, st
 
 	if (atomic_load(&e->destroyed))
 		return 0;
-	r = sb_env_call(e->host, "DestroySession", json_pack("{s:s, s:b}", "SessionID", e->id, "Force", force), call, NULL, &why);
+	r = sb_env_call(e->host, "DestroySession",
+		json_pack("{s:s, s:b}", "SessionID", e->id, "Force", force), call, NULL, &why);
 	if (r == 0 || r == SB_E_SESSION_NOT_FOUND) {
 		atomic_store(&e->destroyed, true);
 		return 0;
@@ -377,7 +391,8 @@ sb_env_destroy(struct sb_env *e, bool force, const struct sb_host_call *call, st
 	return r;
 }
 
-static const char *const state_names[] = { "creating", "active", "paused", "destroying", "failed", "destroyed" };
+static const char *const state_names[] = { "creating", "active", "paused", "destroying", "failed",
+	"destroyed" };
 
 const char *
 sb_env_state_name(enum sb_env_state s)
@@ -386,7 +401,8 @@ sb_env_state_name(enum sb_env_state s)
 }
 
 int
-sb_env_state(struct sb_env *e, const struct sb_host_call *call, enum sb_env_state *out, struct sb_error *err)
+sb_env_state(struct sb_env *e, const struct sb_host_call *call, enum sb_env_state *out,
+	struct sb_error *err)
 {
 	struct sb_error why = { 0 };
 	json_t *answer = NULL;
@@ -403,7 +419,8 @@ sb_env_state(struct sb_env *e, const struct sb_host_call *call, enum sb_env_stat
 		while (i < SB_ENV_DESTROYED && strcmp(state_names[i], name) != 0)
 			i++;
 		if (i == SB_ENV_DESTROYED)
-			r = sb_fail(&why, SB_E_PROTO, "session %s: unknown state %.40s", e->id, name);
+			r = sb_fail(&why, SB_E_PROTO, "session %s: unknown state %.40s", e->id,
+				name);
 		else
 			*out = (enum sb_env_state)i;
 		json_decref(answer);
@@ -426,8 +443,8 @@ take_snapshot(int r, json_t *answer, struct sb_env_snapshot *out)
 }
 
 int
-sb_env_snapshot(struct sb_env *e, const char *name, const struct sb_host_call *call, struct sb_env_snapshot *out,
-	struct sb_error *err)
+sb_env_snapshot(struct sb_env *e, const char *name, const struct sb_host_call *call,
+	struct sb_env_snapshot *out, struct sb_error *err)
 {
 	json_t *answer = NULL;
 	int r = simple(e, "CreateSnapshot", "Name", name, call, &answer, err);
@@ -436,7 +453,8 @@ sb_env_snapshot(struct sb_env *e, const char *name, const struct sb_host_call *c
 }
 
 int
-sb_env_turn(struct sb_env *e, const struct sb_host_call *call, struct sb_env_snapshot *out, struct sb_error *err)
+sb_env_turn(struct sb_env *e, const struct sb_host_call *call, struct sb_env_snapshot *out,
+	struct sb_error *err)
 {
 	json_t *answer = NULL;
 	int r = simple(e, "TurnComplete", NULL, NULL, call, &answer, err);
@@ -445,8 +463,8 @@ sb_env_turn(struct sb_env *e, const struct sb_host_call *call, struct sb_env_sna
 }
 
 int
-sb_env_rollback(struct sb_env *e, const char *snapshot, bool kill_tools, const struct sb_host_call *call,
-	struct sb_error *err)
+sb_env_rollback(struct sb_env *e, const char *snapshot, bool kill_tools,
+	const struct sb_host_call *call, struct sb_error *err)
 {
 	struct sb_error why = { 0 };
 	json_t *in = sb_env_request(e, &why);

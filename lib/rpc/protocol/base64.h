@@ -11,7 +11,10 @@
 /* Unpadded standard alphabet with its NUL; false when `size` is too small. */
 bool sb_rpc_base64_encode(const void *data, size_t len, char *out, size_t size);
 
-/* Both alphabets, padded or not; appends to `out`. False for any other byte or an impossible length. */
+/*
+ * Both alphabets, padded or not; appends to `out`. False for any other byte or an impossible
+ * length.
+ */
 bool sb_rpc_base64_decode(const char *s, size_t len, struct sb_buf *out);
 
 #endif

@@ -14,8 +14,7 @@
 static const struct {
 	const char *name;
 	int http;
-} codes[SB_RPC_CODES] = {
-	[SB_RPC_OK] = { "ok", 200 },
+} codes[SB_RPC_CODES] = { [SB_RPC_OK] = { "ok", 200 },
 #define SB_RPC_CODE_ROW(num, name, wire, http) [num] = { wire, http },
 	SB_RPC_CODE_MAP(SB_RPC_CODE_ROW)
 #undef SB_RPC_CODE_ROW
@@ -176,11 +175,15 @@ sb_rpc_failure_from_error(struct sb_rpc_failure *f, const struct sb_error *err)
 {
 	int code = err->code < 0 ? err->code : SB_E_SYS;
 
-	*f = (struct sb_rpc_failure){ .code = sb_rpc_code_from_sb(code), .reason = sb_code_name(code) };
+	*f = (struct sb_rpc_failure){ .code = sb_rpc_code_from_sb(code),
+		.reason = sb_code_name(code) };
 	(void)snprintf(f->msg, sizeof f->msg, "%s", err->msg[0] ? err->msg : sb_code_text(code));
 }
 
-/* Bytes of the UTF-8 sequence at `s`, 0 when it is none (overlong, surrogate, cut, beyond U+10FFFF). */
+/*
+ * Bytes of the UTF-8 sequence at `s`, 0 when it is none (overlong, surrogate, cut, beyond
+ * U+10FFFF).
+ */
 static size_t
 utf8_len(const unsigned char *s, size_t len)
 {
@@ -268,7 +271,8 @@ error_info(const struct sb_rpc_failure *f)
 		json_object_set_new(debug, "Reason", json_string(f->reason));
 	if (f->field[0])
 		json_object_set_new(debug, "Field", sb_rpc_json_text(f->field, strlen(f->field)));
-	return json_pack("{s:s, s:s, s:o}", "type", "rpc.v1.ErrorInfo", "value", text, "debug", debug);
+	return json_pack("{s:s, s:s, s:o}", "type", "rpc.v1.ErrorInfo", "value", text, "debug",
+		debug);
 }
 
 json_t *
@@ -297,7 +301,8 @@ reason_code(const json_t *obj)
 	const json_t *detail;
 	size_t k;
 
-	json_array_foreach(json_object_get(obj, "details"), k, detail) {
+	json_array_foreach(json_object_get(obj, "details"), k, detail)
+	{
 		const char *reason = json_string_value(
 			json_object_get(json_object_get(detail, "debug"), "Reason"));
 

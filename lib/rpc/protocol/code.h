@@ -8,7 +8,10 @@
 
 #include <sb/error.h>
 
-/* The codes of the Connect protocol: number, our name, name on the wire, HTTP status of a unary answer. */
+/*
+ * The codes of the Connect protocol: number, our name, name on the wire, HTTP status of a unary
+ * answer.
+ */
 #define SB_RPC_CODE_MAP(X) \
 	X(1, CANCELED, "canceled", 499) \
 	X(2, UNKNOWN, "unknown", 500) \
@@ -32,7 +35,7 @@ enum sb_rpc_code {
 #define SB_RPC_CODE_ENUM(num, name, wire, http) SB_RPC_##name = num,
 	SB_RPC_CODE_MAP(SB_RPC_CODE_ENUM)
 #undef SB_RPC_CODE_ENUM
-	SB_RPC_CODES = 17,
+		SB_RPC_CODES = 17,
 };
 
 /* "ok" for SB_RPC_OK; never NULL. */
@@ -52,24 +55,25 @@ int sb_rpc_code_to_sb(enum sb_rpc_code c);
 /* A failure as it goes over the wire. */
 struct sb_rpc_failure {
 	enum sb_rpc_code code;
-	int http;                      /* status other than the code's, 0: the code's */
-	const char *reason;            /* static: the name of our code ("SESSION_PAUSED"), or NULL */
-	char field[SB_RPC_FIELD_MAX];  /* the request field that was wrong, or "" */
+	int http;                     /* status other than the code's, 0: the code's */
+	const char *reason;           /* static: the name of our code ("SESSION_PAUSED"), or NULL */
+	char field[SB_RPC_FIELD_MAX]; /* the request field that was wrong, or "" */
 	char msg[SB_ERROR_MSG_MAX];
 };
 
-void sb_rpc_failure_set(struct sb_rpc_failure *f, enum sb_rpc_code code, const char *fmt, ...) SB_PRINTF(3, 4);
+void sb_rpc_failure_set(struct sb_rpc_failure *f, enum sb_rpc_code code, const char *fmt, ...)
+	SB_PRINTF(3, 4);
 void sb_rpc_failure_from_error(struct sb_rpc_failure *f, const struct sb_error *err);
 
 /*
- * {"code","message","details":[{"type":"rpc.v1.ErrorInfo","value":base64 of the message,"debug":{...}}]}; details
- * only when there is a reason or a field. NULL: out of memory.
+ * {"code","message","details":[{"type":"rpc.v1.ErrorInfo","value":base64 of the
+ * message,"debug":{...}}]}; details only when there is a reason or a field. NULL: out of memory.
  */
 json_t *sb_rpc_failure_json(const struct sb_rpc_failure *f);
 
 /*
- * The other way, for a client: fills `err` from such an object and returns the code. `http` is the status the
- * object came with. A reason in the details gives our exact code back.
+ * The other way, for a client: fills `err` from such an object and returns the code. `http` is the
+ * status the object came with. A reason in the details gives our exact code back.
  */
 int sb_rpc_failure_parse(const json_t *obj, int http, struct sb_error *err);
 

@@ -61,9 +61,7 @@ describe(const json_t *v, char *buf, size_t size)
 	case JSON_INTEGER:
 		(void)snprintf(buf, size, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
 		return buf;
-	case JSON_REAL:
-		(void)snprintf(buf, size, "%g", json_real_value(v));
-		return buf;
+	case JSON_REAL: (void)snprintf(buf, size, "%g", json_real_value(v)); return buf;
 	}
 	return "something else";
 }
@@ -102,11 +100,12 @@ sb_rpc_field(const struct sb_rpc_fields *f, const char *name)
 
 	if (!v) {
 		/* jansson's iterator wants a mutable object but does not change it. */
-		json_object_foreach((json_t *)(uintptr_t)f->obj, key, each)
-			if (same_name(key, name)) {
-				v = each;
-				break;
-			}
+		json_object_foreach((json_t *)(uintptr_t)f->obj, key,
+			each) if (same_name(key, name))
+		{
+			v = each;
+			break;
+		}
 	}
 	return json_is_null(v) ? NULL : v;
 }
@@ -119,7 +118,8 @@ check_text(struct sb_rpc_fields *f, const char *name, const json_t *v, size_t ma
 		return false;
 	}
 	if (json_string_length(v) > max) {
-		sb_rpc_field_bad(f, name, "must be at most %zu bytes, not %zu", max, json_string_length(v));
+		sb_rpc_field_bad(f, name, "must be at most %zu bytes, not %zu", max,
+			json_string_length(v));
 		return false;
 	}
 	return true;
@@ -152,13 +152,14 @@ sb_rpc_field_int(struct sb_rpc_fields *f, const char *name, int64_t min, int64_t
 	} else if (json_is_real(v) && fabs(json_real_value(v)) <= 9007199254740992.0 &&
 		json_real_value(v) == trunc(json_real_value(v))) {
 		n = (int64_t)json_real_value(v);
-	} else if (!json_is_string(v) || !sb_str_to_i64(json_string_value(v), INT64_MIN, INT64_MAX, &n)) {
+	} else if (!json_is_string(v) ||
+		!sb_str_to_i64(json_string_value(v), INT64_MIN, INT64_MAX, &n)) {
 		bad_type(f, name, "a whole number", v);
 		return 0;
 	}
 	if (n < min || n > max) {
-		sb_rpc_field_bad(f, name, "must be in [%lld, %lld], not %lld", (long long)min, (long long)max,
-			(long long)n);
+		sb_rpc_field_bad(f, name, "must be in [%lld, %lld], not %lld", (long long)min,
+			(long long)max, (long long)n);
 		return 0;
 	}
 	return n;
@@ -228,10 +229,12 @@ sb_rpc_field_list(struct sb_rpc_fields *f, const char *name, size_t max_n, size_
 		return;
 	}
 	if (json_array_size(v) > max_n) {
-		sb_rpc_field_bad(f, name, "must have at most %zu items, not %zu", max_n, json_array_size(v));
+		sb_rpc_field_bad(f, name, "must have at most %zu items, not %zu", max_n,
+			json_array_size(v));
 		return;
 	}
-	json_array_foreach(v, i, item) {
+	json_array_foreach(v, i, item)
+	{
 		(void)snprintf(path, sizeof path, "%s[%zu]", name, i);
 		if (!check_text(f, path, item, max_len))
 			return;
@@ -254,10 +257,12 @@ sb_rpc_field_map(struct sb_rpc_fields *f, const char *name, size_t max_n, size_t
 	if (!v)
 		return;
 	if (json_object_size(v) > max_n) {
-		sb_rpc_field_bad(f, name, "must have at most %zu entries, not %zu", max_n, json_object_size(v));
+		sb_rpc_field_bad(f, name, "must have at most %zu entries, not %zu", max_n,
+			json_object_size(v));
 		return;
 	}
-	json_object_foreach((json_t *)(uintptr_t)v, key, item) {
+	json_object_foreach((json_t *)(uintptr_t)v, key, item)
+	{
 		(void)snprintf(path, sizeof path, "%s[%s]", name,
 			sb_escape(key, strnlen(key, sizeof text), text, sizeof text));
 		if (key[0] == '\0' || strlen(key) > max_key) {

@@ -17,20 +17,22 @@
 #define SB_RPC_JSON_VALUES 100000
 
 /*
- * Parses a message from outside: one JSON object, UTF-8, no NUL in strings, within the two limits above (checked
- * before anything is allocated). No bytes at all are an empty object. SB_E_INVAL or SB_E_LIMIT.
+ * Parses a message from outside: one JSON object, UTF-8, no NUL in strings, within the two limits
+ * above (checked before anything is allocated). No bytes at all are an empty object. SB_E_INVAL or
+ * SB_E_LIMIT.
  */
 json_t *sb_rpc_json_parse(const void *data, size_t len, struct sb_error *err);
 
 /*
- * Reads the fields of a request. A field that is missing or null has its default. Names are compared without regard
- * to case and underscores, so SessionID, sessionId and session_id are one field; an exact match wins.
- * Unknown fields are ignored. The first mistake sticks; it names the field, what came and what is wanted.
+ * Reads the fields of a request. A field that is missing or null has its default. Names are
+ * compared without regard to case and underscores, so SessionID, sessionId and session_id are one
+ * field; an exact match wins. Unknown fields are ignored. The first mistake sticks; it names the
+ * field, what came and what is wanted.
  */
 struct sb_rpc_fields {
 	const json_t *obj;
-	const char *prefix;            /* path of `obj` for messages ("Resources."), "" at the top */
-	char field[SB_RPC_FIELD_MAX];  /* the field of the first mistake */
+	const char *prefix;           /* path of `obj` for messages ("Resources."), "" at the top */
+	char field[SB_RPC_FIELD_MAX]; /* the field of the first mistake */
 	struct sb_error err;
 	int failed;
 };
@@ -60,6 +62,7 @@ void sb_rpc_field_map(struct sb_rpc_fields *f, const char *name, size_t max_n, s
 	size_t max_value, struct sb_strmap *out);
 
 /* Records a mistake that the caller found. */
-void sb_rpc_field_bad(struct sb_rpc_fields *f, const char *name, const char *fmt, ...) SB_PRINTF(3, 4);
+void sb_rpc_field_bad(struct sb_rpc_fields *f, const char *name, const char *fmt, ...)
+	SB_PRINTF(3, 4);
 
 #endif

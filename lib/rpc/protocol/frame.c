@@ -17,14 +17,15 @@ sb_rpc_frame_put(struct sb_buf *out, enum sb_rpc_frame what, const void *data, s
 }
 
 int
-sb_rpc_frame_next(const struct sb_buf *in, enum sb_rpc_frame *what, const uint8_t **data, size_t *len,
-	struct sb_error *err)
+sb_rpc_frame_next(const struct sb_buf *in, enum sb_rpc_frame *what, const uint8_t **data,
+	size_t *len, struct sb_error *err)
 {
 	size_t n;
 
 	if (in->len < SB_RPC_ENVELOPE_SIZE)
 		return 0;
-	n = (size_t)in->data[1] << 24 | (size_t)in->data[2] << 16 | (size_t)in->data[3] << 8 | in->data[4];
+	n = (size_t)in->data[1] << 24 | (size_t)in->data[2] << 16 | (size_t)in->data[3] << 8 |
+		in->data[4];
 	if (in->data[0] > SB_RPC_FRAME_ERROR || n > SB_RPC_FRAME_MAX)
 		return sb_fail(err, SB_E_PROTO, "frame of kind %u with %zu bytes", in->data[0], n);
 	if (in->len < SB_RPC_ENVELOPE_SIZE + n)

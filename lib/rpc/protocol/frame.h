@@ -8,8 +8,8 @@
 #include <sb/cancel.h>
 
 /*
- * What goes over a connection after it was upgraded for Attach: frames as the envelopes of streams have them (one byte what, four bytes
- * length, big endian, then the content).
+ * What goes over a connection after it was upgraded for Attach: frames as the envelopes of streams
+ * have them (one byte what, four bytes length, big endian, then the content).
  */
 enum sb_rpc_frame {
 	SB_RPC_FRAME_DATA = 0,   /* client: for stdin; host: of stdout */
@@ -24,8 +24,10 @@ enum sb_rpc_frame {
 /* Adds a frame to what is to be written. */
 void sb_rpc_frame_put(struct sb_buf *out, enum sb_rpc_frame what, const void *data, size_t len);
 
-/* The first frame of `in`: 1 and its parts (borrowed, gone with the next change of `in`), 0 when bytes are missing, or SB_E_PROTO.
- * It takes SB_RPC_ENVELOPE_SIZE + `len` bytes. */
-int sb_rpc_frame_next(const struct sb_buf *in, enum sb_rpc_frame *what, const uint8_t **data, size_t *len,
-	struct sb_error *err);
+/*
+ * The first frame of `in`: 1 and its parts (borrowed, gone with the next change of `in`), 0 when
+ * bytes are missing, or SB_E_PROTO. It takes SB_RPC_ENVELOPE_SIZE + `len` bytes.
+ */
+int sb_rpc_frame_next(const struct sb_buf *in, enum sb_rpc_frame *what, const uint8_t **data,
+	size_t *len, struct sb_error *err);
 #endif

@@ -10,7 +10,10 @@
 #define WINDOW_GZIP (15 + 16)
 #define PIECE (64 * 1024)
 
-/* The next piece of room, no larger than what the ceiling leaves; NULL: none (sticky only for memory). */
+/*
+ * The next piece of room, no larger than what the ceiling leaves; NULL: none (sticky only for
+ * memory).
+ */
 static uint8_t *
 room(struct sb_buf *out, size_t *size)
 {
@@ -37,7 +40,8 @@ inflate_all(z_stream *z, struct sb_buf *out, struct sb_error *err)
 		z->avail_out = p ? (uInt)size : 1;
 		r = inflate(z, Z_NO_FLUSH);
 		if (!p && z->avail_out == 0)
-			return sb_fail(err, SB_E_LIMIT, "gzip data is larger than %zu bytes", out->max);
+			return sb_fail(err, SB_E_LIMIT, "gzip data is larger than %zu bytes",
+				out->max);
 		if (p)
 			sb_buf_grow(out, size - z->avail_out);
 		if (r == Z_BUF_ERROR || (r == Z_OK && z->avail_in == 0 && z->avail_out > 0))
@@ -48,7 +52,8 @@ inflate_all(z_stream *z, struct sb_buf *out, struct sb_error *err)
 			return sb_fail(err, SB_E_INVAL, "gzip data is damaged");
 	}
 	if (z->avail_in > 0)
-		return sb_fail(err, SB_E_INVAL, "%u bytes behind the end of the gzip data", z->avail_in);
+		return sb_fail(err, SB_E_INVAL, "%u bytes behind the end of the gzip data",
+			z->avail_in);
 	return 0;
 }
 

@@ -7,8 +7,9 @@
 #include <string.h>
 
 /*
- * Bounds what the parser will allocate and how deep it will recurse. It need not understand JSON: every value but
- * the first follows an opening bracket, a comma or a colon, and strings hide such bytes.
+ * Bounds what the parser will allocate and how deep it will recurse. It need not understand JSON:
+ * every value but the first follows an opening bracket, a comma or a colon, and strings hide such
+ * bytes.
  */
 static int
 check_shape(const char *s, size_t len, struct sb_error *err)
@@ -35,9 +36,11 @@ check_shape(const char *s, size_t len, struct sb_error *err)
 		if (c == ',' || c == ':' || c == '[' || c == '{')
 			values++;
 		if (depth > SB_RPC_JSON_DEPTH)
-			return sb_fail(err, SB_E_INVAL, "message is nested deeper than %d levels", SB_RPC_JSON_DEPTH);
+			return sb_fail(err, SB_E_INVAL, "message is nested deeper than %d levels",
+				SB_RPC_JSON_DEPTH);
 		if (values > SB_RPC_JSON_VALUES)
-			return sb_fail(err, SB_E_LIMIT, "message has more than %d values", SB_RPC_JSON_VALUES);
+			return sb_fail(err, SB_E_LIMIT, "message has more than %d values",
+				SB_RPC_JSON_VALUES);
 	}
 	return 0;
 }
@@ -54,7 +57,8 @@ sb_rpc_json_parse(const void *data, size_t len, struct sb_error *err)
 		return NULL;
 	obj = json_loadb(data, len, 0, &why);
 	if (!obj) {
-		(void)sb_fail(err, SB_E_INVAL, "message is not JSON: %s (byte %d)", why.text, why.position);
+		(void)sb_fail(err, SB_E_INVAL, "message is not JSON: %s (byte %d)", why.text,
+			why.position);
 		return NULL;
 	}
 	if (!json_is_object(obj)) {

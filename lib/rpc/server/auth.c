@@ -72,17 +72,20 @@ add_digest(struct sb_rpc_auth *a, const char *name, enum sb_rpc_role role, const
 	struct token *t;
 
 	if (!name || !name[0] || strlen(name) >= SB_RPC_WHO_NAME_MAX)
-		return sb_fail(err, SB_E_INVAL, "token name must have 1 to %d bytes", SB_RPC_WHO_NAME_MAX - 1);
+		return sb_fail(err, SB_E_INVAL, "token name must have 1 to %d bytes",
+			SB_RPC_WHO_NAME_MAX - 1);
 	if (role == SB_RPC_ROLE_NONE)
 		return sb_fail(err, SB_E_INVAL, "token %s has no role", name);
 	if ((role == SB_RPC_ROLE_SESSION) != (session && session[0]))
-		return sb_fail(err, SB_E_INVAL, "token %s: role session and a session id go together", name);
+		return sb_fail(err, SB_E_INVAL,
+			"token %s: role session and a session id go together", name);
 	if (session && strlen(session) > SB_RPC_WHO_SESSION_MAX)
-		return sb_fail(err, SB_E_INVAL, "token %s: session id is longer than %d bytes", name,
-			SB_RPC_WHO_SESSION_MAX);
+		return sb_fail(err, SB_E_INVAL, "token %s: session id is longer than %d bytes",
+			name, SB_RPC_WHO_SESSION_MAX);
 	for (size_t i = 0; i < a->n; i++)
 		if (memcmp(a->v[i].digest, digest, DIGEST) == 0)
-			return sb_fail(err, SB_E_EXISTS, "tokens %s and %s are the same", a->v[i].who.name, name);
+			return sb_fail(err, SB_E_EXISTS, "tokens %s and %s are the same",
+				a->v[i].who.name, name);
 	t = reallocarray(a->v, a->n + 1, sizeof *t);
 	if (!t)
 		return sb_fail(err, SB_E_NOMEM, "out of memory");
@@ -107,8 +110,8 @@ sb_rpc_auth_add(struct sb_rpc_auth *a, const char *name, enum sb_rpc_role role, 
 			SB_RPC_TOKEN_MIN, SB_RPC_TOKEN_MAX, len);
 	for (size_t i = 0; i < len; i++)
 		if (token[i] <= ' ' || token[i] > '~')
-			return sb_fail(err, SB_E_INVAL, "token %s may hold printable ASCII without blanks only",
-				name);
+			return sb_fail(err, SB_E_INVAL,
+				"token %s may hold printable ASCII without blanks only", name);
 	if (gnutls_hash_fast(GNUTLS_DIG_SHA256, token, len, digest) != 0)
 		return sb_fail(err, SB_E_SYS, "SHA-256 failed");
 	return add_digest(a, name, role, session, digest, err);
@@ -121,7 +124,8 @@ sb_rpc_auth_add_sha256(struct sb_rpc_auth *a, const char *name, enum sb_rpc_role
 	uint8_t digest[DIGEST];
 
 	if (!sb_str_unhex(hex, digest, sizeof digest))
-		return sb_fail(err, SB_E_INVAL, "token %s: sha256 must be 64 lower-case hex digits", name);
+		return sb_fail(err, SB_E_INVAL, "token %s: sha256 must be 64 lower-case hex digits",
+			name);
 	return add_digest(a, name, role, session, digest, err);
 }
 
@@ -129,7 +133,8 @@ int
 sb_rpc_auth_set_key(struct sb_rpc_auth *a, const void *key, size_t len, struct sb_error *err)
 {
 	if (len < DIGEST)
-		return sb_fail(err, SB_E_INVAL, "key for session tokens has %zu bytes, needs %d", len, DIGEST);
+		return sb_fail(err, SB_E_INVAL, "key for session tokens has %zu bytes, needs %d",
+			len, DIGEST);
 	if (gnutls_hash_fast(GNUTLS_DIG_SHA256, key, len, a->key) != 0)
 		return sb_fail(err, SB_E_SYS, "SHA-256 failed");
 	a->has_key = true;
@@ -137,8 +142,8 @@ sb_rpc_auth_set_key(struct sb_rpc_auth *a, const void *key, size_t len, struct s
 }
 
 int
-sb_rpc_auth_issue(const struct sb_rpc_auth *a, const char *session, int64_t now_s, int64_t expires_s,
-	char *out, struct sb_error *err)
+sb_rpc_auth_issue(const struct sb_rpc_auth *a, const char *session, int64_t now_s,
+	int64_t expires_s, char *out, struct sb_error *err)
 {
 	uint8_t mac[DIGEST];
 	int n;
@@ -146,8 +151,10 @@ sb_rpc_auth_issue(const struct sb_rpc_auth *a, const char *session, int64_t now_
 	if (!a->has_key)
 		return sb_fail(err, SB_E_UNSUPPORTED, "this host has no key for session tokens");
 	if (!session[0] || strlen(session) > SB_RPC_WHO_SESSION_MAX)
-		return sb_fail(err, SB_E_INVAL, "session id must have 1 to %d bytes", SB_RPC_WHO_SESSION_MAX);
-	n = snprintf(out, SB_RPC_ISSUED_MAX, "sbs1.%s.%" PRId64 ".%" PRId64, session, now_s, expires_s);
+		return sb_fail(err, SB_E_INVAL, "session id must have 1 to %d bytes",
+			SB_RPC_WHO_SESSION_MAX);
+	n = snprintf(out, SB_RPC_ISSUED_MAX, "sbs1.%s.%" PRId64 ".%" PRId64, session, now_s,
+		expires_s);
 	if (n < 0 || n + 2 + 2 * DIGEST > SB_RPC_ISSUED_MAX)
 		return sb_fail(err, SB_E_INVAL, "session id is too long");
 	if (gnutls_hmac_fast(GNUTLS_MAC_SHA256, a->key, sizeof a->key, out, (size_t)n, mac) != 0)
@@ -182,7 +189,8 @@ check_issued(const struct sb_rpc_auth *a, const char *token, int64_t now_s, stru
 	if (!a->has_key || n < 0 || (size_t)n >= sizeof copy || !(part = last_part(copy)) ||
 		!sb_str_unhex(part, got, sizeof got))
 		return false;
-	if (gnutls_hmac_fast(GNUTLS_MAC_SHA256, a->key, sizeof a->key, copy, strlen(copy), want) != 0 ||
+	if (gnutls_hmac_fast(GNUTLS_MAC_SHA256, a->key, sizeof a->key, copy, strlen(copy), want) !=
+			0 ||
 		gnutls_memcmp(got, want, DIGEST) != 0)
 		return false;
 	if (!(part = last_part(copy)) || !sb_str_to_i64(part, 0, INT64_MAX, &expires) ||
@@ -191,14 +199,16 @@ check_issued(const struct sb_rpc_auth *a, const char *token, int64_t now_s, stru
 	if (expires <= now_s || !sb_str_starts(copy, "sbs1.") ||
 		strlen(copy + 5) > SB_RPC_WHO_SESSION_MAX)
 		return false;
-	*out = (struct sb_rpc_who){ .role = SB_RPC_ROLE_SESSION, .name = "issued", .issued_s = issued };
+	*out = (struct sb_rpc_who){ .role = SB_RPC_ROLE_SESSION,
+		.name = "issued",
+		.issued_s = issued };
 	memcpy(out->session, copy + 5, strlen(copy + 5) + 1);
 	return true;
 }
 
 int
-sb_rpc_auth_check(const struct sb_rpc_auth *a, const char *header, int64_t now_s, struct sb_rpc_who *out,
-	struct sb_error *err)
+sb_rpc_auth_check(const struct sb_rpc_auth *a, const char *header, int64_t now_s,
+	struct sb_rpc_who *out, struct sb_error *err)
 {
 	const struct token *found = NULL;
 	uint8_t digest[DIGEST];

@@ -26,12 +26,13 @@ struct sb_rpc_who {
 	enum sb_rpc_role role;
 	char name[SB_RPC_WHO_NAME_MAX];
 	char session[SB_RPC_WHO_SESSION_MAX + 1]; /* SESSION: the only one allowed */
-	int64_t issued_s; /* SESSION by an issued token: Unix time of issue; an older session of that id is meant. 0: any */
+	int64_t issued_s; /* SESSION by an issued token: Unix time of issue; an older session of
+			     that id is meant. 0: any */
 };
 
 /*
- * The bearer tokens a server takes. Only their digests are kept; every comparison takes the same time whatever
- * matches. Fill before the server starts; read-only and thread-safe then.
+ * The bearer tokens a server takes. Only their digests are kept; every comparison takes the same
+ * time whatever matches. Fill before the server starts; read-only and thread-safe then.
  */
 struct sb_rpc_auth;
 
@@ -43,8 +44,8 @@ SB_CLEANUP_PTR(sb_rpc_auth, sb_rpc_auth_free)
 #define SB_RPC_TOKEN_MAX 4096
 
 /* A token of 16 to 4096 printable ASCII bytes. `session` is for SB_RPC_ROLE_SESSION only. */
-int sb_rpc_auth_add(struct sb_rpc_auth *a, const char *name, enum sb_rpc_role role, const char *session,
-	const char *token, struct sb_error *err);
+int sb_rpc_auth_add(struct sb_rpc_auth *a, const char *name, enum sb_rpc_role role,
+	const char *session, const char *token, struct sb_error *err);
 /* The same by the lower-case hex SHA-256 of the token. */
 int sb_rpc_auth_add_sha256(struct sb_rpc_auth *a, const char *name, enum sb_rpc_role role,
 	const char *session, const char *hex, struct sb_error *err);
@@ -55,15 +56,16 @@ size_t sb_rpc_auth_count(const struct sb_rpc_auth *a);
 int sb_rpc_auth_set_key(struct sb_rpc_auth *a, const void *key, size_t len, struct sb_error *err);
 
 /*
- * A token for one session, valid until `expires_s` (Unix time): "sbs1.<session>.<issued>.<expires>.<HMAC-SHA256>".
- * SB_E_UNSUPPORTED without a key. `out` holds SB_RPC_ISSUED_MAX bytes.
+ * A token for one session, valid until `expires_s` (Unix time):
+ * "sbs1.<session>.<issued>.<expires>.<HMAC-SHA256>". SB_E_UNSUPPORTED without a key. `out` holds
+ * SB_RPC_ISSUED_MAX bytes.
  */
 #define SB_RPC_ISSUED_MAX 320
-int sb_rpc_auth_issue(const struct sb_rpc_auth *a, const char *session, int64_t now_s, int64_t expires_s,
-	char *out, struct sb_error *err);
+int sb_rpc_auth_issue(const struct sb_rpc_auth *a, const char *session, int64_t now_s,
+	int64_t expires_s, char *out, struct sb_error *err);
 
 /* Checks the value of an Authorization header (NULL: none given). SB_E_AUTH without saying why. */
-int sb_rpc_auth_check(const struct sb_rpc_auth *a, const char *header, int64_t now_s, struct sb_rpc_who *out,
-	struct sb_error *err);
+int sb_rpc_auth_check(const struct sb_rpc_auth *a, const char *header, int64_t now_s,
+	struct sb_rpc_who *out, struct sb_error *err);
 
 #endif

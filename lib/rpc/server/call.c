@@ -9,12 +9,15 @@
 #include <rpc/server/server-int.h>
 
 /*
- * The life of a call. MHD calls on_request when the header is there, for every piece of the body, and at its end:
- * then the handler runs on a thread of the pool while the connection sleeps (or, for a stream, is written to
- * as messages come). Two parties hold the call: MHD until on_completed, the worker until it is done.
+ * The life of a call. MHD calls on_request when the header is there, for every piece of the body,
+ * and at its end: then the handler runs on a thread of the pool while the connection sleeps (or,
+ * for a stream, is written to as messages come). Two parties hold the call: MHD until on_completed,
+ * the worker until it is done.
  */
 
-#define DROP_MAX (1024 * 1024) /* of a body nobody wants, read so that the client sees the answer */
+#define DROP_MAX \
+	(1024 * 1024) /* of a body nobody wants, read so that the client sees the answer \
+		       */
 
 static int64_t
 now_us(void)
@@ -196,8 +199,8 @@ sb_rpc_call_count_end(struct sb_rpc_call *c)
 	sb_rpc_metrics_end(s->metrics, c->index, c->failure.code, us);
 	sb_log(&s->o.log, c->failure.code == SB_RPC_INTERNAL ? SB_LOG_WARN : SB_LOG_DEBUG, "rpc",
 		"%s by %s: %s in %lld us%s%s", c->method ? c->method->name : "-",
-		c->who.name[0] ? c->who.name : "-", sb_rpc_code_name(c->failure.code), (long long)us,
-		c->failure.msg[0] ? ": " : "", c->failure.msg);
+		c->who.name[0] ? c->who.name : "-", sb_rpc_code_name(c->failure.code),
+		(long long)us, c->failure.msg[0] ? ": " : "", c->failure.msg);
 }
 
 /* The worker's last step: once nothing runs, the server may be stopped and freed. */
@@ -381,7 +384,9 @@ dispatch(struct sb_rpc_call *c)
 
 	if (c->failure.code != SB_RPC_OK || c->target == SB_RPC_TARGET_HEALTH)
 		return answer_now(c);
-	/* Counted before `stopping` is looked at: a stop that is not seen here waits for this call. */
+	/*
+	 * Counted before `stopping` is looked at: a stop that is not seen here waits for this call.
+	 */
 	atomic_fetch_add(&s->running, 1);
 	if (atomic_load(&s->stopping)) {
 		struct sb_error err = { 0 };
@@ -397,7 +402,8 @@ dispatch(struct sb_rpc_call *c)
 		return queue_response(c);
 	c->cancel = sb_cancel_new(NULL);
 	if (!c->cancel) {
-		sb_rpc_failure_set(&c->failure, SB_RPC_RESOURCE_EXHAUSTED, "out of descriptors or memory");
+		sb_rpc_failure_set(&c->failure, SB_RPC_RESOURCE_EXHAUSTED,
+			"out of descriptors or memory");
 		sb_rpc_call_count_end(c);
 		atomic_fetch_sub(&s->running, 1);
 		c->index = s->service->n;

@@ -25,7 +25,8 @@ is_alive(const struct sockaddr_un *addr)
 {
 	sb_autoclose int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	return fd >= 0 && (connect(fd, (const struct sockaddr *)addr, sizeof *addr) == 0 || errno == EAGAIN);
+	return fd >= 0 &&
+		(connect(fd, (const struct sockaddr *)addr, sizeof *addr) == 0 || errno == EAGAIN);
 }
 
 /* A socket that a dead server left behind is in the way; anything else is not ours to remove. */
@@ -63,7 +64,9 @@ open_unix(struct sb_rpc_listener *l, const char *path, const struct sb_rpc_serve
 	l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (l->fd < 0)
 		return sb_fail_errno(err, "socket");
-	/* The mode of the descriptor bounds the mode of the name, so that it is never open wider. */
+	/*
+	 * The mode of the descriptor bounds the mode of the name, so that it is never open wider.
+	 */
 	if (fchmod(l->fd, o->socket_mode) < 0 ||
 		bind(l->fd, (const struct sockaddr *)&addr, sizeof addr) < 0)
 		return sb_fail_errno(err, "bind %s", path);
@@ -84,7 +87,8 @@ bind_one(struct sb_rpc_listener *l, const struct addrinfo *ai)
 {
 	int on = 1, off = 0;
 
-	l->fd = socket(ai->ai_family, ai->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, ai->ai_protocol);
+	l->fd = socket(ai->ai_family, ai->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
+		ai->ai_protocol);
 	if (l->fd < 0)
 		return -1;
 	(void)setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -116,7 +120,8 @@ bound_port(int fd)
 static int
 open_tcp(struct sb_rpc_listener *l, const char *where, struct sb_error *err)
 {
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_ADDRCONFIG };
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+		.ai_flags = AI_PASSIVE | AI_ADDRCONFIG };
 	struct addrinfo *list = NULL;
 	sb_autofree char *host = strdup(where);
 	char *colon = host ? strrchr(host, ':') : NULL;
@@ -158,7 +163,8 @@ sb_rpc_listen_open(struct sb_rpc_listener *l, const char *where, const struct sb
 		return open_unix(l, where, o, err);
 	if (!o->auth || sb_rpc_auth_count(o->auth) == 0)
 		return sb_fail(err, SB_E_INVAL,
-			"listening on %s needs a token: give one, or listen on a unix socket", where);
+			"listening on %s needs a token: give one, or listen on a unix socket",
+			where);
 	return open_tcp(l, where, err);
 }
 

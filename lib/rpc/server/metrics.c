@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 /* Upper bounds in microseconds; the last bucket is everything. */
-static const int64_t bounds_us[] = { 100, 250, 500, 1000, 2500, 5000, 10000, 25000, 50000, 100000, 250000,
-	500000, 1000000, 2500000, 10000000, 60000000, 300000000 };
+static const int64_t bounds_us[] = { 100, 250, 500, 1000, 2500, 5000, 10000, 25000, 50000, 100000,
+	250000, 500000, 1000000, 2500000, 10000000, 60000000, 300000000 };
 #define BOUNDS (sizeof bounds_us / sizeof bounds_us[0])
 
 struct series {
@@ -30,7 +30,8 @@ static const struct {
 	const char *name, *type, *help;
 } gauges[SB_RPC_GAUGES] = {
 	[SB_RPC_GAUGE_CONNECTIONS] = { "sbhostd_connections", "gauge", "Connections open now." },
-	[SB_RPC_GAUGE_ACCEPTED] = { "sbhostd_connections_total", "counter", "Connections accepted." },
+	[SB_RPC_GAUGE_ACCEPTED] = { "sbhostd_connections_total", "counter",
+		"Connections accepted." },
 	[SB_RPC_GAUGE_BYTES_IN] = { "sbhostd_rpc_received_bytes_total", "counter",
 		"Bytes of request bodies." },
 	[SB_RPC_GAUGE_BYTES_OUT] = { "sbhostd_rpc_sent_bytes_total", "counter",
@@ -102,7 +103,8 @@ sb_rpc_metrics_head(struct sb_buf *out, const char *name, const char *type, cons
 }
 
 void
-sb_rpc_metrics_value(struct sb_buf *out, const char *name, const char *type, const char *help, double v)
+sb_rpc_metrics_value(struct sb_buf *out, const char *name, const char *type, const char *help,
+	double v)
 {
 	sb_rpc_metrics_head(out, name, type, help);
 	sb_buf_addf(out, "%s %.17g\n", name, v);
@@ -122,11 +124,13 @@ print_requests(const struct sb_rpc_metrics *m, struct sb_buf *out)
 	sb_rpc_metrics_head(out, name, "counter", "Calls ended, by method and code.");
 	for (size_t i = 0; i <= m->n; i++)
 		for (int c = 0; c < SB_RPC_CODES; c++) {
-			uint64_t v = atomic_load_explicit(&m->series[i].by_code[c], memory_order_relaxed);
+			uint64_t v = atomic_load_explicit(&m->series[i].by_code[c],
+				memory_order_relaxed);
 
 			if (v > 0 || (c == 0 && i < m->n))
-				sb_buf_addf(out, "%s{method=\"%s\",code=\"%s\"} %" PRIu64 "\n", name,
-					series_name(m, i), sb_rpc_code_name((enum sb_rpc_code)c), v);
+				sb_buf_addf(out, "%s{method=\"%s\",code=\"%s\"} %" PRIu64 "\n",
+					name, series_name(m, i),
+					sb_rpc_code_name((enum sb_rpc_code)c), v);
 		}
 }
 
@@ -135,7 +139,8 @@ print_durations(const struct sb_rpc_metrics *m, struct sb_buf *out)
 {
 	const char *name = "sbhostd_rpc_duration_seconds";
 
-	sb_rpc_metrics_head(out, name, "histogram", "Time from the whole request to the whole answer.");
+	sb_rpc_metrics_head(out, name, "histogram",
+		"Time from the whole request to the whole answer.");
 	for (size_t i = 0; i < m->n; i++) {
 		const struct series *s = &m->series[i];
 		uint64_t sum = 0;

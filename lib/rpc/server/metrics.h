@@ -36,6 +36,7 @@ int64_t sb_rpc_metrics_get(const struct sb_rpc_metrics *m, enum sb_rpc_gauge g);
 void sb_rpc_metrics_print(const struct sb_rpc_metrics *m, struct sb_buf *out);
 /* "# HELP", "# TYPE" and, for a series without labels, its value. */
 void sb_rpc_metrics_head(struct sb_buf *out, const char *name, const char *type, const char *help);
-void sb_rpc_metrics_value(struct sb_buf *out, const char *name, const char *type, const char *help, double v);
+void sb_rpc_metrics_value(struct sb_buf *out, const char *name, const char *type, const char *help,
+	double v);
 
 #endif

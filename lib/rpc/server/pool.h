@@ -5,8 +5,8 @@
 #include <sb/error.h>
 
 /*
- * Threads that run tasks: as many as there are tasks, up to `max`; an idle one stays a few seconds. So a
- * task never waits behind another while fewer than `max` run. Thread-safe.
+ * Threads that run tasks: as many as there are tasks, up to `max`; an idle one stays a few seconds.
+ * So a task never waits behind another while fewer than `max` run. Thread-safe.
  */
 struct sb_rpc_pool;
 

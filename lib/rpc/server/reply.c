@@ -41,8 +41,8 @@ reply_no_memory(struct sb_rpc_call *c)
 {
 	c->status = sb_rpc_code_http(SB_RPC_RESOURCE_EXHAUSTED);
 	c->failure.code = SB_RPC_RESOURCE_EXHAUSTED;
-	c->response = MHD_create_response_from_buffer(sizeof oom_text - 1, (void *)(uintptr_t)oom_text,
-		MHD_RESPMEM_PERSISTENT);
+	c->response = MHD_create_response_from_buffer(sizeof oom_text - 1,
+		(void *)(uintptr_t)oom_text, MHD_RESPMEM_PERSISTENT);
 	sb_rpc_reply_headers(c, "application/json");
 }
 
@@ -88,7 +88,8 @@ sb_rpc_reply_failure(struct sb_rpc_call *c)
 		sb_rpc_reply_headers(c, NULL);
 		if (c->response)
 			(void)MHD_add_response_header(c->response, "Accept-Post",
-				c->method && c->method->stream ? "application/connect+json" : "application/json");
+				c->method && c->method->stream ? "application/connect+json" :
+								 "application/json");
 		return;
 	}
 	obj = sb_rpc_failure_json(&c->failure);
@@ -96,9 +97,9 @@ sb_rpc_reply_failure(struct sb_rpc_call *c)
 	json_decref(obj);
 	if (status == 405 && c->response)
 		(void)MHD_add_response_header(c->response, "Allow",
-			c->target != SB_RPC_TARGET_METHOD ? "GET, HEAD" :
-			(c->method->flags & SB_RPC_READ)  ? "GET, POST" :
-							    "POST");
+			c->target != SB_RPC_TARGET_METHOD        ? "GET, HEAD" :
+				(c->method->flags & SB_RPC_READ) ? "GET, POST" :
+								   "POST");
 	if (status == 401 && c->response)
 		(void)MHD_add_response_header(c->response, "WWW-Authenticate", "Bearer");
 }

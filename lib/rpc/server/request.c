@@ -121,7 +121,8 @@ check_encoding(struct sb_rpc_call *c)
 	if (strcasecmp(in, "gzip") == 0)
 		c->in_gzip = true;
 	else
-		refuse(c, SB_RPC_UNIMPLEMENTED, 0, "unknown compression: supported encodings are gzip, identity");
+		refuse(c, SB_RPC_UNIMPLEMENTED, 0,
+			"unknown compression: supported encodings are gzip, identity");
 }
 
 static void
@@ -163,11 +164,13 @@ open_method(struct sb_rpc_call *c, const char *verb)
 		return;
 	}
 	if (c->method->upgrade && !sb_rpc_upgrade_wanted(c)) {
-		refuse(c, SB_RPC_INVALID_ARGUMENT, 426, "this method is called by GET with Upgrade: sb-attach");
+		refuse(c, SB_RPC_INVALID_ARGUMENT, 426,
+			"this method is called by GET with Upgrade: sb-attach");
 		return;
 	}
 	c->streaming = c->method->stream;
-	if (!c->is_get && !is_type(type, c->streaming ? "application/connect+json" : "application/json")) {
+	if (!c->is_get &&
+		!is_type(type, c->streaming ? "application/connect+json" : "application/json")) {
 		refuse(c, SB_RPC_UNKNOWN, 415, "");
 		c->streaming = false;
 		return;
@@ -210,7 +213,8 @@ check_length(struct sb_rpc_call *c)
 	if ((uint64_t)n > c->server->o.max_message + SB_RPC_ENVELOPE_SIZE) {
 		c->failure.code = SB_RPC_OK;
 		sb_rpc_failure_set(&c->failure, SB_RPC_RESOURCE_EXHAUSTED,
-			"message of %lld bytes is longer than %zu", (long long)n, c->server->o.max_message);
+			"message of %lld bytes is longer than %zu", (long long)n,
+			c->server->o.max_message);
 		c->failure.http = c->streaming ? 0 : 413;
 		c->early = true;
 	}
@@ -257,9 +261,11 @@ read_query(struct sb_rpc_call *c, struct sb_error *err)
 		return sb_fail(err, SB_E_INVAL, "query parameter encoding must be json");
 	value = MHD_lookup_connection_value(c->mc, MHD_GET_ARGUMENT_KIND, "compression");
 	if (value && strcmp(value, "gzip") != 0 && strcmp(value, "identity") != 0)
-		return sb_fail(err, SB_E_INVAL, "query parameter compression must be gzip or identity");
+		return sb_fail(err, SB_E_INVAL,
+			"query parameter compression must be gzip or identity");
 	c->in_gzip = value && strcmp(value, "gzip") == 0;
-	(void)MHD_lookup_connection_value_n(c->mc, MHD_GET_ARGUMENT_KIND, "message", 7, &message, &len);
+	(void)MHD_lookup_connection_value_n(c->mc, MHD_GET_ARGUMENT_KIND, "message", 7, &message,
+		&len);
 	if (!message)
 		return sb_fail(err, SB_E_INVAL, "query parameter message is required");
 	value = MHD_lookup_connection_value(c->mc, MHD_GET_ARGUMENT_KIND, "base64");
@@ -270,7 +276,9 @@ read_query(struct sb_rpc_call *c, struct sb_error *err)
 	return sb_buf_check(&c->body, "message", err);
 }
 
-/* A session's token works for its own session only; which session is meant is the field SessionID. */
+/*
+ * A session's token works for its own session only; which session is meant is the field SessionID.
+ */
 static int
 check_scope(const struct sb_rpc_call *c, const json_t *msg, struct sb_error *err)
 {
@@ -300,14 +308,17 @@ unwrap(struct sb_rpc_call *c, const uint8_t **data, size_t *len, bool *gzip, str
 		*gzip = c->in_gzip;
 		return 0;
 	}
-	r = sb_rpc_envelope_next(c->body.data, c->body.len, c->server->o.max_message, &flags, data, len, err);
+	r = sb_rpc_envelope_next(c->body.data, c->body.len, c->server->o.max_message, &flags, data,
+		len, err);
 	if (r < 0)
 		return r;
 	if (r == 0 || SB_RPC_ENVELOPE_SIZE + *len != c->body.len || (flags & SB_RPC_FLAG_END))
-		return sb_fail(err, SB_E_INVAL, "the request must be exactly one message in its envelope");
+		return sb_fail(err, SB_E_INVAL,
+			"the request must be exactly one message in its envelope");
 	*gzip = flags & SB_RPC_FLAG_COMPRESSED;
 	if (*gzip && !c->in_gzip)
-		return sb_fail(err, SB_E_INVAL, "message is compressed but connect-content-encoding is not set");
+		return sb_fail(err, SB_E_INVAL,
+			"message is compressed but connect-content-encoding is not set");
 	return 0;
 }
 

@@ -52,7 +52,8 @@ void sb_rpc_watch_free(struct sb_rpc_watch *w);
 /* NULL: the table is full or memory is. */
 struct sb_rpc_conn *sb_rpc_watch_add(struct sb_rpc_watch *w, struct sb_rpc_listener *l, int fd);
 void sb_rpc_watch_remove(struct sb_rpc_watch *w, struct sb_rpc_conn *c);
-void sb_rpc_watch_phase(struct sb_rpc_watch *w, struct sb_rpc_conn *c, enum sb_rpc_phase p, sb_deadline due);
+void sb_rpc_watch_phase(struct sb_rpc_watch *w, struct sb_rpc_conn *c, enum sb_rpc_phase p,
+	sb_deadline due);
 /* The call that a hang-up or the deadline cancels; NULL: none any more. */
 void sb_rpc_watch_call(struct sb_rpc_watch *w, struct sb_rpc_conn *c, struct sb_rpc_call *call);
 /* Cancels every running call; `endless_only` leaves those that end by themselves. */
@@ -92,20 +93,20 @@ struct sb_rpc_call {
 
 	enum sb_rpc_target target;
 	const struct sb_rpc_method *method;
-	size_t index;       /* of the method, service->n for none */
-	bool streaming;     /* the client wants envelopes */
+	size_t index;   /* of the method, service->n for none */
+	bool streaming; /* the client wants envelopes */
 	bool in_gzip, out_gzip;
 	bool is_get;
-	bool inlined;       /* runs on the I/O thread */
-	bool early;         /* answered before the body was read */
+	bool inlined; /* runs on the I/O thread */
+	bool early;   /* answered before the body was read */
 	struct sb_rpc_who who;
 	struct sb_cancel *cancel;
 	sb_deadline deadline;
 	int64_t start_us;
 	struct sb_buf body;
-	json_t *message;    /* the body as it was read, between a try inline and the thread */
-	size_t reserved;    /* bytes counted in server->buffered */
-	size_t dropped;     /* bytes of a body that is not kept */
+	json_t *message; /* the body as it was read, between a try inline and the thread */
+	size_t reserved; /* bytes counted in server->buffered */
+	size_t dropped;  /* bytes of a body that is not kept */
 
 	struct sb_rpc_failure failure; /* code 0: none */
 	struct MHD_Response *response;
@@ -114,9 +115,9 @@ struct sb_rpc_call {
 	pthread_mutex_t mu;
 	pthread_cond_t room;
 	bool suspended;
-	bool finished;      /* unary: the response is ready; stream: everything is queued */
-	bool gone;          /* MHD is done with the connection or the client hung up */
-	int abort_why;      /* 0 or the code the call was canceled with */
+	bool finished; /* unary: the response is ready; stream: everything is queued */
+	bool gone;     /* MHD is done with the connection or the client hung up */
+	int abort_why; /* 0 or the code the call was canceled with */
 	struct sb_buf queue;
 	size_t queue_head;
 };
@@ -148,7 +149,8 @@ json_t *sb_rpc_request_message(struct sb_rpc_call *c);
 /* reply.c: makes `response` and `status`. */
 void sb_rpc_reply_json(struct sb_rpc_call *c, const json_t *msg);
 void sb_rpc_reply_failure(struct sb_rpc_call *c);
-void sb_rpc_reply_text(struct sb_rpc_call *c, int status, const char *type, const struct sb_buf *text);
+void sb_rpc_reply_text(struct sb_rpc_call *c, int status, const char *type,
+	const struct sb_buf *text);
 /* Headers every answer has. */
 void sb_rpc_reply_headers(struct sb_rpc_call *c, const char *type);
 
@@ -158,8 +160,8 @@ int sb_rpc_stream_open(struct sb_rpc_call *c, struct sb_error *err);
 void sb_rpc_stream_end(struct sb_rpc_call *c);
 
 /* listen.c */
-int sb_rpc_listen_open(struct sb_rpc_listener *l, const char *where, const struct sb_rpc_server_opts *o,
-	struct sb_error *err);
+int sb_rpc_listen_open(struct sb_rpc_listener *l, const char *where,
+	const struct sb_rpc_server_opts *o, struct sb_error *err);
 /* A unix socket is not to be found any more; who is connected stays. */
 void sb_rpc_listen_hide(struct sb_rpc_listener *l);
 void sb_rpc_listen_close(struct sb_rpc_listener *l);

@@ -21,7 +21,8 @@
 
 /* Gives a connection its place in the table, takes it back. */
 static void
-on_connection(void *cls, struct MHD_Connection *mc, void **ctx, enum MHD_ConnectionNotificationCode what)
+on_connection(void *cls, struct MHD_Connection *mc, void **ctx,
+	enum MHD_ConnectionNotificationCode what)
 {
 	struct sb_rpc_listener *l = cls;
 	struct sb_rpc_server *s = l->server;
@@ -43,7 +44,8 @@ on_connection(void *cls, struct MHD_Connection *mc, void **ctx, enum MHD_Connect
 		/* A peer that vanished without a word must not hold its call for ever. */
 		(void)setsockopt(info->connect_fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
 		(void)setsockopt(info->connect_fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-		(void)setsockopt(info->connect_fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
+		(void)setsockopt(info->connect_fd, IPPROTO_TCP, TCP_KEEPINTVL, &every,
+			sizeof every);
 		(void)setsockopt(info->connect_fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
 	}
 	*ctx = sb_rpc_watch_add(s->watch, l, info->connect_fd);
@@ -53,8 +55,7 @@ on_connection(void *cls, struct MHD_Connection *mc, void **ctx, enum MHD_Connect
 	}
 }
 
-static void
-on_mhd_log(void *cls, const char *fmt, va_list ap) SB_PRINTF(2, 0);
+static void on_mhd_log(void *cls, const char *fmt, va_list ap) SB_PRINTF(2, 0);
 
 static void
 on_mhd_log(void *cls, const char *fmt, va_list ap)
@@ -92,7 +93,8 @@ on_accept(void *arg, const struct sockaddr *addr, socklen_t len)
 static int
 start_daemon(struct sb_rpc_listener *l, const struct sb_rpc_server_opts *o, struct sb_error *err)
 {
-	unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE | MHD_USE_ERROR_LOG;
+	unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
+		MHD_ALLOW_UPGRADE | MHD_USE_ERROR_LOG;
 	sb_auto(sb_buf) struct sb_buf cert = { 0 }, key = { 0 };
 	struct MHD_OptionItem tls[] = {
 		{ MHD_OPTION_END, 0, NULL },
@@ -113,18 +115,13 @@ start_daemon(struct sb_rpc_listener *l, const struct sb_rpc_server_opts *o, stru
 		l->tls = true;
 	}
 	l->daemon = MHD_start_daemon(flags, 0, on_accept, l, sb_rpc_call_on_request, l,
-		MHD_OPTION_EXTERNAL_LOGGER, on_mhd_log, l->server,
-		MHD_OPTION_LISTEN_SOCKET, l->fd,
-		MHD_OPTION_THREAD_POOL_SIZE, o->io_threads,
-		MHD_OPTION_THREAD_STACK_SIZE, (size_t)IO_STACK,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
-		MHD_OPTION_CONNECTION_LIMIT, o->max_connections,
-		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)((o->idle_ms + 999) / 1000),
-		MHD_OPTION_NOTIFY_COMPLETED, sb_rpc_call_on_completed, l,
-		MHD_OPTION_NOTIFY_CONNECTION, on_connection, l,
-		MHD_OPTION_STRICT_FOR_CLIENT, 1,
-		MHD_OPTION_ARRAY, tls,
-		MHD_OPTION_END);
+		MHD_OPTION_EXTERNAL_LOGGER, on_mhd_log, l->server, MHD_OPTION_LISTEN_SOCKET, l->fd,
+		MHD_OPTION_THREAD_POOL_SIZE, o->io_threads, MHD_OPTION_THREAD_STACK_SIZE,
+		(size_t)IO_STACK, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
+		MHD_OPTION_CONNECTION_LIMIT, o->max_connections, MHD_OPTION_CONNECTION_TIMEOUT,
+		(unsigned)((o->idle_ms + 999) / 1000), MHD_OPTION_NOTIFY_COMPLETED,
+		sb_rpc_call_on_completed, l, MHD_OPTION_NOTIFY_CONNECTION, on_connection, l,
+		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
 	if (!l->daemon)
 		return sb_fail(err, SB_E_SYS, "cannot start the HTTP server%s",
 			l->tls ? ": are the TLS certificate and key right?" : "");
@@ -138,8 +135,10 @@ check_opts(const struct sb_rpc_server_opts *o, struct sb_error *err)
 		return sb_fail(err, SB_E_INVAL, "no address to listen on");
 	if (!o->tls_cert != !o->tls_key)
 		return sb_fail(err, SB_E_INVAL, "a TLS certificate and its key go together");
-	if (o->max_calls == 0 || o->max_streams == 0 || o->max_connections == 0 || o->io_threads == 0)
-		return sb_fail(err, SB_E_INVAL, "limits of calls, streams, connections and threads must not be 0");
+	if (o->max_calls == 0 || o->max_streams == 0 || o->max_connections == 0 ||
+		o->io_threads == 0)
+		return sb_fail(err, SB_E_INVAL,
+			"limits of calls, streams, connections and threads must not be 0");
 	if (o->max_message > INT32_MAX)
 		return sb_fail(err, SB_E_INVAL, "max message size must be below 2 GiB");
 	return 0;
@@ -162,7 +161,8 @@ start_all(struct sb_rpc_server *s, const struct sb_rpc_server_opts *o, struct sb
 		return SB_E_NOMEM;
 	for (size_t i = 0; o->listen[i] && r == 0; i++) {
 		if (i == SB_RPC_LISTEN_MAX)
-			return sb_fail(err, SB_E_INVAL, "more than %d addresses to listen on", SB_RPC_LISTEN_MAX);
+			return sb_fail(err, SB_E_INVAL, "more than %d addresses to listen on",
+				SB_RPC_LISTEN_MAX);
 		s->listeners[i].server = s;
 		s->n_listeners = i + 1;
 		r = sb_rpc_listen_open(&s->listeners[i], o->listen[i], o, err);
@@ -222,8 +222,11 @@ sb_rpc_server_stop(struct sb_rpc_server *s, int64_t grace_ms, const struct sb_ca
 
 	if (atomic_exchange(&s->stopping, true))
 		return;
-	/* MHD_quiesce_daemon is not for epoll: it and the daemon's thread both take the listening socket out of the set, and
-	 * who comes second aborts the process. New connections are closed by on_accept instead. */
+	/*
+	 * MHD_quiesce_daemon is not for epoll: it and the daemon's thread both take the listening
+	 * socket out of the set, and who comes second aborts the process. New connections are
+	 * closed by on_accept instead.
+	 */
 	for (size_t i = 0; i < s->n_listeners; i++)
 		sb_rpc_listen_hide(&s->listeners[i]);
 	if (s->watch) {

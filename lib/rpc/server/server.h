@@ -17,9 +17,9 @@
 #include <sb/log.h>
 
 /*
- * A server of the Connect protocol (unary and server streaming, JSON, HTTP/1.1). It knows nothing of what it
- * serves: a table of methods does. Connections are read and written by a few I/O threads; every call runs on
- * a thread of its own, so a slow one holds up nobody.
+ * A server of the Connect protocol (unary and server streaming, JSON, HTTP/1.1). It knows nothing
+ * of what it serves: a table of methods does. Connections are read and written by a few I/O
+ * threads; every call runs on a thread of its own, so a slow one holds up nobody.
  */
 struct sb_rpc_server;
 
@@ -32,24 +32,33 @@ struct sb_rpc_call;
 #define SB_RPC_SCOPED 2u
 /* Anyone with a token may call it. */
 #define SB_RPC_ANY_ROLE 4u
-/* Tried on the I/O thread first, without a thread switch; must not wait there, see SB_RPC_LATER. Unary only. */
+/*
+ * Tried on the I/O thread first, without a thread switch; must not wait there, see SB_RPC_LATER.
+ * Unary only.
+ */
 #define SB_RPC_INLINE 8u
 /* A stream that goes on until somebody ends it: a stop of the server does not wait for it. */
 #define SB_RPC_ENDLESS 16u
 
-/* What an inline method returns, having done nothing, when it would have to wait: it is called again on a thread. */
+/*
+ * What an inline method returns, having done nothing, when it would have to wait: it is called
+ * again on a thread.
+ */
 #define SB_RPC_LATER 1
 
 /*
- * A unary method sets `*out` to its answer (owned by the server then). A streaming method (`stream`) sends messages
- * with sb_rpc_call_send. Both return 0 or an error. `in` is an object.
+ * A unary method sets `*out` to its answer (owned by the server then). A streaming method
+ * (`stream`) sends messages with sb_rpc_call_send. Both return 0 or an error. `in` is an object.
  */
 struct sb_rpc_method {
 	const char *name;
 	unsigned flags;
 	bool stream;
 	int (*run)(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err);
-	/* Instead of `run`: takes the connection over once it is upgraded (frame.h), on a thread of its own. With SB_RPC_READ. */
+	/*
+	 * Instead of `run`: takes the connection over once it is upgraded (frame.h), on a thread of
+	 * its own. With SB_RPC_READ.
+	 */
 	int (*upgrade)(struct sb_rpc_call *call, const json_t *in, int sock, struct sb_error *err);
 };
 
@@ -70,8 +79,8 @@ const struct sb_rpc_who *sb_rpc_call_who(const struct sb_rpc_call *call);
 /* It runs on the I/O thread now. */
 bool sb_rpc_call_inlined(const struct sb_rpc_call *call);
 /*
- * Sends a message of a stream; takes the reference of `msg`, also when it fails. Waits while the client is behind by more
- * than a bound; SB_E_CANCELED when it is gone.
+ * Sends a message of a stream; takes the reference of `msg`, also when it fails. Waits while the
+ * client is behind by more than a bound; SB_E_CANCELED when it is gone.
  */
 int sb_rpc_call_send(struct sb_rpc_call *call, json_t *msg, struct sb_error *err);
 /* Names the field that was wrong in the error answer. */
@@ -79,40 +88,45 @@ void sb_rpc_call_bad_field(struct sb_rpc_call *call, const char *field);
 
 struct sb_rpc_server_opts {
 	size_t size;
-	const char *const *listen; /* NULL-terminated: "unix:PATH" or a path with a slash, "HOST:PORT", ":PORT" */
+	const char *const *listen; /* NULL-terminated: "unix:PATH" or a path with a slash,
+				      "HOST:PORT", ":PORT" */
 	mode_t socket_mode;        /* of unix sockets */
 	gid_t socket_gid;          /* (gid_t)-1: unchanged */
-	bool socket_auth;          /* a token is needed on unix sockets too; else who may connect is an admin */
+	bool socket_auth; /* a token is needed on unix sockets too; else who may connect is an admin
+			   */
 	const char *tls_cert, *tls_key; /* PEM files for TCP, both or none */
 	const struct sb_rpc_auth *auth; /* may be NULL: then no TCP */
 	unsigned api_version, min_api_version;
-	size_t max_message;        /* bytes of one message, each way, uncompressed */
-	size_t max_buffered;       /* bytes of all request bodies being read at a time */
+	size_t max_message;  /* bytes of one message, each way, uncompressed */
+	size_t max_buffered; /* bytes of all request bodies being read at a time */
 	unsigned max_calls, max_streams, max_connections;
 	unsigned io_threads;
-	int64_t header_ms;  /* from connecting to the end of the first request's header */
-	int64_t body_ms;    /* for a request body */
-	int64_t idle_ms;    /* between two requests, or without progress while an answer is written */
+	int64_t header_ms; /* from connecting to the end of the first request's header */
+	int64_t body_ms;   /* for a request body */
+	int64_t idle_ms; /* between two requests, or without progress while an answer is written */
 	struct sb_log log;
 };
 #define SB_RPC_SERVER_OPTS_INIT \
-	{ .size = sizeof(struct sb_rpc_server_opts), .socket_mode = 0600, .socket_gid = (gid_t)-1, \
-		.api_version = 1, .min_api_version = 1, .max_message = 16 << 20, .max_buffered = 256 << 20, \
-		.max_calls = 512, .max_streams = 256, .max_connections = 1024, .io_threads = 2, \
-		.header_ms = 10000, .body_ms = 60000, .idle_ms = 75000 }
+	{ \
+		.size = sizeof(struct sb_rpc_server_opts), .socket_mode = 0600, \
+		.socket_gid = (gid_t)-1, .api_version = 1, .min_api_version = 1, \
+		.max_message = 16 << 20, .max_buffered = 256 << 20, .max_calls = 512, \
+		.max_streams = 256, .max_connections = 1024, .io_threads = 2, .header_ms = 10000, \
+		.body_ms = 60000, .idle_ms = 75000 \
+	}
 
 /*
- * Binds, listens and serves. Strings in `opts` are not kept. Errors: SB_E_INVAL for a bad address or TCP without a
- * token, SB_E_EXISTS when something already listens on the socket.
+ * Binds, listens and serves. Strings in `opts` are not kept. Errors: SB_E_INVAL for a bad address
+ * or TCP without a token, SB_E_EXISTS when something already listens on the socket.
  */
 struct sb_rpc_server *sb_rpc_server_start(const struct sb_rpc_server_opts *opts,
 	const struct sb_rpc_service *service, struct sb_error *err);
 /* The port of listener `i` (0 for a unix socket): tests listen on port 0. */
 unsigned sb_rpc_server_port(const struct sb_rpc_server *s, size_t i);
 /*
- * Takes no more connections and calls (SB_E_SHUTTING_DOWN); ends endless streams; waits for running calls, at most `grace_ms` and
- * not after `hurry` (may be NULL) was requested, then cancels them and waits for them. Answers under way are
- * written. Removes unix sockets.
+ * Takes no more connections and calls (SB_E_SHUTTING_DOWN); ends endless streams; waits for running
+ * calls, at most `grace_ms` and not after `hurry` (may be NULL) was requested, then cancels them
+ * and waits for them. Answers under way are written. Removes unix sockets.
  */
 void sb_rpc_server_stop(struct sb_rpc_server *s, int64_t grace_ms, const struct sb_cancel *hurry);
 void sb_rpc_server_free(struct sb_rpc_server *s);

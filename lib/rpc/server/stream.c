@@ -10,7 +10,10 @@
 
 #define PIECE (32 * 1024)
 
-/* MHD asks for more of the answer. With nothing there the connection sleeps until sb_rpc_call_resume. */
+/*
+ * MHD asks for more of the answer. With nothing there the connection sleeps until
+ * sb_rpc_call_resume.
+ */
 static ssize_t
 on_read(void *cls, uint64_t pos, char *buf, size_t max)
 {
@@ -81,14 +84,16 @@ enqueue(struct sb_rpc_call *c, uint8_t flags, const void *data, size_t len, stru
 		return sb_buf_check(&c->queue, "stream", err);
 	sb_buf_add(&c->queue, head, sizeof head);
 	sb_buf_add(&c->queue, data, len);
-	sb_rpc_metrics_add(c->server->metrics, SB_RPC_GAUGE_BYTES_OUT, (int64_t)(c->queue.len - before));
+	sb_rpc_metrics_add(c->server->metrics, SB_RPC_GAUGE_BYTES_OUT,
+		(int64_t)(c->queue.len - before));
 	sb_rpc_call_resume(c);
 	return 0;
 }
 
 /* Turns the object into bytes, compressed when that is wanted and worth it. */
 static int
-encode(struct sb_rpc_call *c, const json_t *obj, struct sb_buf *out, uint8_t *flags, struct sb_error *err)
+encode(struct sb_rpc_call *c, const json_t *obj, struct sb_buf *out, uint8_t *flags,
+	struct sb_error *err)
 {
 	sb_autofree char *text = obj ? json_dumps(obj, JSON_COMPACT) : NULL;
 	size_t len;
@@ -123,7 +128,8 @@ sb_rpc_call_send(struct sb_rpc_call *c, json_t *msg, struct sb_error *err)
 	while (c->queue.len - c->queue_head > SB_RPC_QUEUE_HIGH && !c->gone && !c->abort_why)
 		(void)pthread_cond_wait(&c->room, &c->mu);
 	if (c->gone || c->abort_why)
-		r = sb_fail(err, c->abort_why ? c->abort_why : SB_E_CANCELED, "the stream was ended");
+		r = sb_fail(err, c->abort_why ? c->abort_why : SB_E_CANCELED,
+			"the stream was ended");
 	else
 		r = enqueue(c, flags, bytes.data, bytes.len, err);
 	(void)pthread_mutex_unlock(&c->mu);

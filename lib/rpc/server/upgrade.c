@@ -14,9 +14,9 @@
 #define DRAIN_MS 2000 /* for a client to close after the last frame */
 
 /*
- * A call that takes its connection over. The request is a GET with its message in the query, as Connect has it for unary
- * methods, and "Upgrade: sb-attach"; after the 101 both sides speak frames (frame.h). Errors of the request itself are
- * ordinary answers, later ones are the last frame.
+ * A call that takes its connection over. The request is a GET with its message in the query, as
+ * Connect has it for unary methods, and "Upgrade: sb-attach"; after the 101 both sides speak frames
+ * (frame.h). Errors of the request itself are ordinary answers, later ones are the last frame.
  */
 struct upgraded {
 	struct sb_rpc_call *call;
@@ -43,8 +43,8 @@ say_failure(struct upgraded *u)
 }
 
 /*
- * Reads and drops what the client still sends until it has closed: to close over unread bytes resets the connection, and a
- * reset can take the last frame with it.
+ * Reads and drops what the client still sends until it has closed: to close over unread bytes
+ * resets the connection, and a reset can take the last frame with it.
  */
 static void
 drain(int sock)
@@ -58,7 +58,8 @@ drain(int sock)
 	do {
 		(void)poll(&p, 1, sb_deadline_poll_ms(d));
 		n = recv(sock, chunk, sizeof chunk, MSG_DONTWAIT);
-	} while ((n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) && !sb_deadline_passed(d));
+	} while ((n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) &&
+		!sb_deadline_passed(d));
 }
 
 static void
@@ -98,8 +99,8 @@ work(void *arg)
 }
 
 static void
-on_upgrade(void *cls, struct MHD_Connection *mc, void *con_cls, const char *extra, size_t extra_size, MHD_socket sock,
-	struct MHD_UpgradeResponseHandle *urh)
+on_upgrade(void *cls, struct MHD_Connection *mc, void *con_cls, const char *extra,
+	size_t extra_size, MHD_socket sock, struct MHD_UpgradeResponseHandle *urh)
 {
 	struct sb_rpc_call *c = cls;
 	struct upgraded *u = calloc(1, sizeof *u);

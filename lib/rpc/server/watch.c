@@ -12,8 +12,9 @@
 #include <rpc/server/server-int.h>
 
 /*
- * One thread that sees to what MHD does not: a client that hangs up while its call runs, deadlines of calls, and
- * clients that are too slow with a header or a body. Time limits other than deadlines are coarse.
+ * One thread that sees to what MHD does not: a client that hangs up while its call runs, deadlines
+ * of calls, and clients that are too slow with a header or a body. Time limits other than deadlines
+ * are coarse.
  */
 #define TICK_MS 500
 #define WAKE UINT64_MAX
@@ -68,7 +69,10 @@ expire(struct sb_rpc_watch *w, struct sb_rpc_conn *c)
 	}
 	if (atomic_load(&c->phase) != SB_RPC_PHASE_IDLE)
 		sb_rpc_metrics_add(w->server->metrics, SB_RPC_GAUGE_TIMED_OUT, 1);
-	/* MHD sees the end and closes it; it cannot have closed it yet, for then it would not be here. */
+	/*
+	 * MHD sees the end and closes it; it cannot have closed it yet, for then it would not be
+	 * here.
+	 */
 	(void)shutdown(c->fd, SHUT_RDWR);
 }
 
@@ -121,7 +125,10 @@ watch_thread(void *arg)
 		(void)pthread_mutex_lock(&w->mu);
 		for (int i = 0; i < n; i++)
 			handle_event(w, ev[i].data.u64);
-		/* While we look, every new deadline wakes us again: it may belong to one we have passed. */
+		/*
+		 * While we look, every new deadline wakes us again: it may belong to one we have
+		 * passed.
+		 */
 		atomic_store(&w->next, SB_NEVER);
 		atomic_store(&w->next, sweep(w));
 		stop = w->stopping;
@@ -258,7 +265,8 @@ sb_rpc_watch_remove(struct sb_rpc_watch *w, struct sb_rpc_conn *c)
 }
 
 void
-sb_rpc_watch_phase(struct sb_rpc_watch *w, struct sb_rpc_conn *c, enum sb_rpc_phase p, sb_deadline due)
+sb_rpc_watch_phase(struct sb_rpc_watch *w, struct sb_rpc_conn *c, enum sb_rpc_phase p,
+	sb_deadline due)
 {
 	atomic_store(&c->phase, p);
 	atomic_store(&c->due, due);
@@ -291,7 +299,8 @@ sb_rpc_watch_abort(struct sb_rpc_watch *w, bool endless_only, int why)
 			continue;
 		(void)pthread_mutex_lock(&c->mu);
 		if (c->call &&
-			(!endless_only || (c->call->method && (c->call->method->flags & SB_RPC_ENDLESS))))
+			(!endless_only ||
+				(c->call->method && (c->call->method->flags & SB_RPC_ENDLESS))))
 			sb_rpc_call_abort(c->call, why, false);
 		(void)pthread_mutex_unlock(&c->mu);
 	}

@@ -80,7 +80,8 @@ find_after(const struct sb_rpc_events *e, uint64_t after, uint64_t *out, struct 
 			*out = i;
 			return 0;
 		}
-	return sb_fail(err, SB_E_CORRUPT, "event %llu is not remembered: list the sessions and begin anew",
+	return sb_fail(err, SB_E_CORRUPT,
+		"event %llu is not remembered: list the sessions and begin anew",
 		(unsigned long long)after);
 }
 

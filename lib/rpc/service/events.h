@@ -7,7 +7,10 @@
 #include <sb/cancel.h>
 #include <sb/host.h>
 
-/* The latest events of a host, for any number of readers that come and go. Publishing never waits for a reader. */
+/*
+ * The latest events of a host, for any number of readers that come and go. Publishing never waits
+ * for a reader.
+ */
 struct sb_rpc_events;
 
 #define SB_RPC_EVENT_SUBJECT_MAX 256
@@ -27,8 +30,9 @@ void sb_rpc_events_publish(struct sb_rpc_events *e, const struct sb_host_event *
 
 struct sb_rpc_reader;
 /*
- * A reader from now on, or, with `after` not 0, of everything published after the event of that number: SB_E_CORRUPT
- * when that is not remembered any more. `out_seq` is the number of the last event before its first.
+ * A reader from now on, or, with `after` not 0, of everything published after the event of that
+ * number: SB_E_CORRUPT when that is not remembered any more. `out_seq` is the number of the last
+ * event before its first.
  */
 struct sb_rpc_reader *sb_rpc_events_open(struct sb_rpc_events *e, uint64_t after, uint64_t *out_seq,
 	struct sb_error *err);

@@ -23,7 +23,10 @@
 /* Bytes that may wait on either side before reading stops. */
 #define HIGH (4 * SB_RPC_FRAME_MAX)
 
-/* The bytes between a connection and a command. Its own thread moves them while the handler's waits for the command. */
+/*
+ * The bytes between a connection and a command. Its own thread moves them while the handler's waits
+ * for the command.
+ */
 struct bridge {
 	struct sb_rpc_call *call;
 	int sock;
@@ -31,8 +34,8 @@ struct bridge {
 	int theirs[3]; /* the command's, until it runs */
 	int wake[2];   /* a byte is written when the command has ended */
 	bool ended;
-	bool broken;   /* the connection is of no use any more */
-	bool in_eof;   /* no more for stdin */
+	bool broken; /* the connection is of no use any more */
+	bool in_eof; /* no more for stdin */
 	struct sb_buf from, to_cmd, to_client;
 };
 
@@ -107,14 +110,16 @@ read_command(struct bridge *b, int i)
 		close_fd(&b->ours[i]);
 		return;
 	}
-	sb_rpc_frame_put(&b->to_client, i == 1 ? SB_RPC_FRAME_DATA : SB_RPC_FRAME_STDERR, chunk, (size_t)n);
+	sb_rpc_frame_put(&b->to_client, i == 1 ? SB_RPC_FRAME_DATA : SB_RPC_FRAME_STDERR, chunk,
+		(size_t)n);
 }
 
 /* Writes what fits and drops it. */
 static bool
 write_some(struct sb_buf *from, int fd, bool sock)
 {
-	ssize_t n = sock ? send(fd, from->data, from->len, MSG_DONTWAIT | MSG_NOSIGNAL) : write(fd, from->data, from->len);
+	ssize_t n = sock ? send(fd, from->data, from->len, MSG_DONTWAIT | MSG_NOSIGNAL) :
+			   write(fd, from->data, from->len);
 
 	if (n > 0)
 		sb_buf_consume(from, (size_t)n);
@@ -130,7 +135,8 @@ move(struct bridge *b, const struct pollfd *p)
 		if (b->ours[i] >= 0 && p[i + 1].revents)
 			read_command(b, i);
 	/* A command that does not read its input is no reason to end. */
-	if (b->ours[0] >= 0 && b->to_cmd.len > 0 && p[1].revents && !write_some(&b->to_cmd, b->ours[0], false))
+	if (b->ours[0] >= 0 && b->to_cmd.len > 0 && p[1].revents &&
+		!write_some(&b->to_cmd, b->ours[0], false))
 		close_fd(&b->ours[0]);
 	if (b->ours[0] < 0)
 		b->to_cmd.len = 0;
@@ -148,10 +154,13 @@ bridge_thread(void *arg)
 {
 	struct bridge *b = arg;
 
-	while (!b->broken && !(b->ended && b->ours[1] < 0 && b->ours[2] < 0 && b->to_client.len == 0)) {
+	while (!b->broken &&
+		!(b->ended && b->ours[1] < 0 && b->ours[2] < 0 && b->to_client.len == 0)) {
 		bool room = b->to_client.len < HIGH;
 		struct pollfd p[] = {
-			{ .fd = b->sock, .events = (short)((b->to_cmd.len < HIGH ? POLLIN : 0) | (b->to_client.len ? POLLOUT : 0)) },
+			{ .fd = b->sock,
+				.events = (short)((b->to_cmd.len < HIGH ? POLLIN : 0) |
+					(b->to_client.len ? POLLOUT : 0)) },
 			{ .fd = b->to_cmd.len > 0 ? b->ours[0] : -1, .events = POLLOUT },
 			{ .fd = room ? b->ours[1] : -1, .events = POLLIN },
 			{ .fd = room ? b->ours[2] : -1, .events = POLLIN },
@@ -203,7 +212,8 @@ say_last(struct bridge *b, enum sb_rpc_frame what, const void *data, size_t len)
 }
 
 static int
-run_bridge(struct bridge *b, struct sb_host_attach *a, const struct sb_host_call *limits, struct sb_error *err)
+run_bridge(struct bridge *b, struct sb_host_attach *a, const struct sb_host_call *limits,
+	struct sb_error *err)
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(b->call);
 	pthread_t thread;
@@ -236,7 +246,10 @@ sb_rpc_host_attach_run(struct sb_rpc_call *call, const json_t *in, int sock, str
 	struct sb_host_attach a = SB_HOST_ATTACH_INIT;
 	struct sb_host_call limits = sb_rpc_host_limits(call);
 	sb_auto(sb_strlist) struct sb_strlist env = { 0 };
-	struct bridge b = { .call = call, .sock = sock, .ours = { -1, -1, -1 }, .theirs = { -1, -1, -1 },
+	struct bridge b = { .call = call,
+		.sock = sock,
+		.ours = { -1, -1, -1 },
+		.theirs = { -1, -1, -1 },
 		.wake = { -1, -1 } };
 	const char *argv[] = { "/bin/sh", "-c", NULL, NULL };
 	struct sb_rpc_fields f;

@@ -49,7 +49,8 @@ started_json(uint64_t seq, const char *session)
 }
 
 int
-sb_rpc_host_stream_events(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_stream_events(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	struct sb_host_call limits = sb_rpc_host_limits(call);
@@ -75,7 +76,8 @@ sb_rpc_host_stream_events(struct sb_rpc_call *call, const json_t *in, json_t **o
 	if (!reader)
 		return err->code;
 	r = sb_rpc_call_send(call, started_json(after, session), err);
-	while (r == 0 && (r = sb_rpc_events_next(reader, limits.cancel, limits.deadline, &ev, err)) == 0)
+	while (r == 0 &&
+		(r = sb_rpc_events_next(reader, limits.cancel, limits.deadline, &ev, err)) == 0)
 		if (wanted(&ev, session, &kinds))
 			r = sb_rpc_call_send(call, event_json(&ev), err);
 	sb_rpc_events_close(reader);

@@ -19,7 +19,8 @@ struct sb_rpc_host {
 	struct sb_rpc_service service;
 };
 
-typedef int sb_rpc_host_fn(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err);
+typedef int sb_rpc_host_fn(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err);
 
 sb_rpc_host_fn sb_rpc_host_create_session, sb_rpc_host_get_session, sb_rpc_host_list_sessions,
 	sb_rpc_host_set_labels, sb_rpc_host_pause_session, sb_rpc_host_resume_session,
@@ -35,14 +36,18 @@ sb_rpc_host_fn sb_rpc_host_health_check, sb_rpc_host_get_capabilities, sb_rpc_ho
 void sb_rpc_host_metrics(void *arg, struct sb_buf *out);
 
 /*
- * SessionID of a request. A token that was issued for an earlier session of the same id is a mistake, too:
- * it is kept in `f`.
+ * SessionID of a request. A token that was issued for an earlier session of the same id is a
+ * mistake, too: it is kept in `f`.
  */
 const char *sb_rpc_host_session_id(struct sb_rpc_call *call, struct sb_rpc_fields *f);
 /* 0, or the first mistake, whose field is then named in the answer. */
-int sb_rpc_host_fields_end(struct sb_rpc_call *call, const struct sb_rpc_fields *f, struct sb_error *err);
+int sb_rpc_host_fields_end(struct sb_rpc_call *call, const struct sb_rpc_fields *f,
+	struct sb_error *err);
 struct sb_host_call sb_rpc_host_limits(const struct sb_rpc_call *call);
-/* Labels of a request as the host takes them; `map` keeps the strings. Freed by the caller (array only). */
+/*
+ * Labels of a request as the host takes them; `map` keeps the strings. Freed by the caller (array
+ * only).
+ */
 struct sb_host_label *sb_rpc_host_labels(struct sb_rpc_fields *f, struct sb_strmap *map);
 /* Resources of a request. */
 void sb_rpc_host_resources(struct sb_rpc_fields *f, struct sb_host_resources *out);
@@ -59,6 +64,7 @@ json_t *sb_rpc_host_wrap(const char *key, json_t *v);
 json_t *sb_rpc_host_bytes_json(const void *data, size_t len);
 
 /* Attach: a command over the upgraded connection. */
-int sb_rpc_host_attach_run(struct sb_rpc_call *call, const json_t *in, int sock, struct sb_error *err);
+int sb_rpc_host_attach_run(struct sb_rpc_call *call, const json_t *in, int sock,
+	struct sb_error *err);
 
 #endif

@@ -19,7 +19,10 @@ sb_rpc_host_put(json_t *obj, const char *key, const char *text)
 	(void)json_object_set_new_nocheck(obj, key, sb_rpc_json_text(text, strlen(text)));
 }
 
-/* Beyond what a double holds exactly a number would be changed or refused by JavaScript: there it is text. */
+/*
+ * Beyond what a double holds exactly a number would be changed or refused by JavaScript: there it
+ * is text.
+ */
 void
 sb_rpc_host_put_int(json_t *obj, const char *key, int64_t v)
 {
@@ -85,7 +88,8 @@ labels_json(const struct sb_host_label *v, size_t n)
 		return json_null();
 	obj = json_object();
 	for (size_t i = 0; i < n; i++)
-		(void)json_object_set_new(obj, v[i].key, sb_rpc_json_text(v[i].value, strlen(v[i].value)));
+		(void)json_object_set_new(obj, v[i].key,
+			sb_rpc_json_text(v[i].value, strlen(v[i].value)));
 	return obj;
 }
 

@@ -22,19 +22,22 @@ print_counters(const struct sb_host_stats *s, struct sb_buf *out)
 	counter(out, "sbhostd_sessions_resumed_total", "Sessions resumed.", s->resumed);
 	counter(out, "sbhostd_sessions_destroyed_total", "Sessions destroyed.", s->destroyed);
 	counter(out, "sbhostd_sessions_forked_total", "Sessions forked.", s->forked);
-	counter(out, "sbhostd_sessions_adopted_total", "Sessions found in the storage and taken over.",
-		s->adopted);
-	counter(out, "sbhostd_sessions_recovered_total", "Interrupted operations finished at start.",
-		s->recovered);
+	counter(out, "sbhostd_sessions_adopted_total",
+		"Sessions found in the storage and taken over.", s->adopted);
+	counter(out, "sbhostd_sessions_recovered_total",
+		"Interrupted operations finished at start.", s->recovered);
 	counter(out, "sbhostd_snapshots_total", "Snapshots taken.", s->snapshots);
-	counter(out, "sbhostd_snapshots_deleted_total", "Snapshots deleted, by request or retention.",
-		s->snapshots_deleted);
+	counter(out, "sbhostd_snapshots_deleted_total",
+		"Snapshots deleted, by request or retention.", s->snapshots_deleted);
 	counter(out, "sbhostd_rollbacks_total", "Rollbacks.", s->rollbacks);
 	counter(out, "sbhostd_turns_total", "Turns completed.", s->turns);
 	counter(out, "sbhostd_tool_executions_total", "Tool calls run.", s->tools);
-	counter(out, "sbhostd_tool_errors_total", "Tool calls whose result was an error.", s->tool_errors);
-	counter(out, "sbhostd_processes_launched_total", "Processes launched.", s->processes_launched);
-	counter(out, "sbhostd_storage_commands_total", "Commands given to the storage.", s->storage_commands);
+	counter(out, "sbhostd_tool_errors_total", "Tool calls whose result was an error.",
+		s->tool_errors);
+	counter(out, "sbhostd_processes_launched_total", "Processes launched.",
+		s->processes_launched);
+	counter(out, "sbhostd_storage_commands_total", "Commands given to the storage.",
+		s->storage_commands);
 	counter(out, "sbhostd_storage_retries_total", "Of them, tried again.", s->storage_retries);
 	counter(out, "sbhostd_storage_errors_total", "Of them, failed.", s->storage_errors);
 }
@@ -56,16 +59,18 @@ sb_rpc_host_metrics(void *arg, struct sb_buf *out)
 			sb_host_state_name((enum sb_host_state)i), s.sessions[i]);
 	sb_rpc_metrics_value(out, "sbhostd_active_tools", "gauge", "Tool calls running.",
 		(double)s.active_tools);
-	sb_rpc_metrics_value(out, "sbhostd_running_processes", "gauge", "Launched processes running.",
-		(double)s.running_processes);
+	sb_rpc_metrics_value(out, "sbhostd_running_processes", "gauge",
+		"Launched processes running.", (double)s.running_processes);
 	sb_rpc_metrics_value(out, "sbhostd_health", "gauge", "0 healthy, 1 degraded, 2 unhealthy.",
 		(double)health.status);
 	sb_rpc_metrics_value(out, "sbhostd_uptime_seconds", "gauge", "Since the host was opened.",
 		(double)health.uptime_ms / 1000);
 	sb_rpc_metrics_value(out, "sbhostd_storage_size_bytes", "gauge", "Size of the storage.",
 		(double)health.size);
-	sb_rpc_metrics_value(out, "sbhostd_storage_used_bytes", "gauge", "Used of it.", (double)health.used);
-	sb_rpc_metrics_value(out, "sbhostd_storage_free_bytes", "gauge", "Free of it.", (double)health.free);
+	sb_rpc_metrics_value(out, "sbhostd_storage_used_bytes", "gauge", "Used of it.",
+		(double)health.used);
+	sb_rpc_metrics_value(out, "sbhostd_storage_free_bytes", "gauge", "Free of it.",
+		(double)health.free);
 	sb_rpc_metrics_value(out, "sbhostd_storage_capacity_ratio", "gauge", "Used share, 0 to 1.",
 		health.capacity);
 }

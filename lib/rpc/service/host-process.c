@@ -18,7 +18,8 @@
 static const char *const stream_names[] = { "stdout", "stderr" };
 
 int
-sb_rpc_host_launch_process(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_launch_process(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	struct sb_host_call limits = sb_rpc_host_limits(call);
@@ -34,7 +35,8 @@ sb_rpc_host_launch_process(struct sb_rpc_call *call, const json_t *in, json_t **
 	sb_rpc_field_list(&f, "Args", ARGS_MAX, ARG_LEN_MAX, &args);
 	sb_rpc_field_env(&f, "Env", ENV_MAX, ARG_LEN_MAX, &env);
 	l.expose_port = (int)sb_rpc_field_int(&f, "ExposePort", 0, 65535);
-	l.ready_timeout_ms = (sb_rpc_field_int(&f, "ReadyTimeout", 0, READY_MAX_NS) + 999999) / 1000000;
+	l.ready_timeout_ms =
+		(sb_rpc_field_int(&f, "ReadyTimeout", 0, READY_MAX_NS) + 999999) / 1000000;
 	sb_rpc_host_resources(&f, &l.res);
 	l.args = (const char *const *)args.v;
 	l.env = (const char *const *)env.v;
@@ -52,7 +54,8 @@ sb_rpc_host_launch_process(struct sb_rpc_call *call, const json_t *in, json_t **
 }
 
 int
-sb_rpc_host_kill_process(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_kill_process(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	struct sb_rpc_fields f;
@@ -75,7 +78,8 @@ exit_json(const struct sb_host_process *p)
 }
 
 int
-sb_rpc_host_get_process_status(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_get_process_status(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	struct sb_host_process p = { 0 };
@@ -117,7 +121,8 @@ process_json(const struct sb_host_process *p)
 }
 
 int
-sb_rpc_host_list_processes(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_list_processes(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	struct sb_host_process *v = NULL;
@@ -161,8 +166,8 @@ send_log(struct log_job *j)
 	char piece[LOG_PIECE];
 	int64_t n;
 
-	while ((n = sb_host_process_logs(h->host, j->session, j->process, j->which, &j->offset, piece, sizeof piece,
-			j->follow, &limits, &j->err)) > 0) {
+	while ((n = sb_host_process_logs(h->host, j->session, j->process, j->which, &j->offset,
+			piece, sizeof piece, j->follow, &limits, &j->err)) > 0) {
 		json_t *o = json_object();
 
 		sb_rpc_host_put(o, "Stream", stream_names[j->which]);
@@ -208,7 +213,8 @@ send_both(struct log_job *out, struct sb_error *err)
 }
 
 int
-sb_rpc_host_stream_process_logs(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_stream_process_logs(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	struct log_job j = { .call = call };
 	struct sb_rpc_fields f;

@@ -25,13 +25,15 @@ sb_rpc_host_session_id(struct sb_rpc_call *call, struct sb_rpc_fields *f)
 		return id;
 	f->failed = 0;
 	if (s.created_ns / 1000000000 > who->issued_s)
-		f->failed = sb_fail(&f->err, SB_E_DENIED, "this token is for an earlier session of that id");
+		f->failed = sb_fail(&f->err, SB_E_DENIED,
+			"this token is for an earlier session of that id");
 	sb_host_session_clear(&s);
 	return id;
 }
 
 int
-sb_rpc_host_fields_end(struct sb_rpc_call *call, const struct sb_rpc_fields *f, struct sb_error *err)
+sb_rpc_host_fields_end(struct sb_rpc_call *call, const struct sb_rpc_fields *f,
+	struct sb_error *err)
 {
 	if (f->failed && f->field[0])
 		sb_rpc_call_bad_field(call, f->field);
@@ -49,7 +51,8 @@ sb_rpc_host_labels(struct sb_rpc_fields *f, struct sb_strmap *map)
 {
 	struct sb_host_label *v;
 
-	sb_rpc_field_map(f, "Labels", SB_HOST_LABELS_MAX, SB_HOST_LABEL_KEY_MAX, SB_HOST_LABEL_VALUE_MAX, map);
+	sb_rpc_field_map(f, "Labels", SB_HOST_LABELS_MAX, SB_HOST_LABEL_KEY_MAX,
+		SB_HOST_LABEL_VALUE_MAX, map);
 	if (f->failed)
 		return NULL;
 	v = calloc(map->n + 1, sizeof *v);
@@ -85,7 +88,8 @@ runtime_fields(struct sb_rpc_fields *f, struct sb_host_create_opts *o)
 }
 
 int
-sb_rpc_host_create_session(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_create_session(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	struct sb_host_create_opts o = SB_HOST_CREATE_OPTS_INIT;
@@ -111,12 +115,14 @@ sb_rpc_host_create_session(struct sb_rpc_call *call, const json_t *in, json_t **
 	if (r < 0)
 		return r;
 	(void)answer(&s, out);
-	(void)json_object_set_new(*out, "ServerCapabilities", sb_rpc_host_capabilities_json(h->host));
+	(void)json_object_set_new(*out, "ServerCapabilities",
+		sb_rpc_host_capabilities_json(h->host));
 	return 0;
 }
 
 int
-sb_rpc_host_get_session(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_get_session(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	struct sb_host_session s;
@@ -160,7 +166,8 @@ states_mask(struct sb_rpc_fields *f)
 }
 
 int
-sb_rpc_host_list_sessions(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_list_sessions(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	struct sb_host_filter filter = SB_HOST_FILTER_INIT;
@@ -196,7 +203,8 @@ sb_rpc_host_list_sessions(struct sb_rpc_call *call, const json_t *in, json_t **o
 }
 
 int
-sb_rpc_host_set_labels(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_set_labels(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	sb_auto(sb_strmap) struct sb_strmap map = { 0 };
@@ -218,7 +226,8 @@ sb_rpc_host_set_labels(struct sb_rpc_call *call, const json_t *in, json_t **out,
 }
 
 int
-sb_rpc_host_pause_session(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_pause_session(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	struct sb_host_call limits = sb_rpc_host_limits(call);
@@ -234,7 +243,8 @@ sb_rpc_host_pause_session(struct sb_rpc_call *call, const json_t *in, json_t **o
 }
 
 int
-sb_rpc_host_resume_session(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_resume_session(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	struct sb_host_call limits = sb_rpc_host_limits(call);
@@ -250,7 +260,8 @@ sb_rpc_host_resume_session(struct sb_rpc_call *call, const json_t *in, json_t **
 }
 
 int
-sb_rpc_host_destroy_session(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_destroy_session(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	struct sb_host_call limits = sb_rpc_host_limits(call);

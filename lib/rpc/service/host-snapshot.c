@@ -6,7 +6,8 @@
 #include <rpc/service/host-int.h>
 
 #define DIFF_LIMIT 10000
-#define DIFF_LIMIT_MAX 20000 /* each change is some values of a message, which has a limit of them */
+#define DIFF_LIMIT_MAX \
+	20000 /* each change is some values of a message, which has a limit of them */
 
 static int
 answer(struct sb_host_snapshot *s, uint64_t turn, json_t **out)
@@ -22,7 +23,8 @@ answer(struct sb_host_snapshot *s, uint64_t turn, json_t **out)
 }
 
 int
-sb_rpc_host_turn_complete(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_turn_complete(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	struct sb_host_call limits = sb_rpc_host_limits(call);
@@ -37,14 +39,18 @@ sb_rpc_host_turn_complete(struct sb_rpc_call *call, const json_t *in, json_t **o
 	if (r < 0)
 		return r;
 	r = sb_host_turn_complete(h->host, id, &limits, &s, err);
-	/* Agents end every turn like this, whatever the storage; without snapshots there is nothing to do. */
+	/*
+	 * Agents end every turn like this, whatever the storage; without snapshots there is nothing
+	 * to do.
+	 */
 	if (r < 0 && r != SB_E_NO_SNAPSHOTS)
 		return r;
 	return answer(&s, r < 0 ? 0 : s.turn, out);
 }
 
 int
-sb_rpc_host_create_snapshot(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_create_snapshot(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	struct sb_host_call limits = sb_rpc_host_limits(call);
@@ -80,7 +86,8 @@ snapshot_json(const struct sb_host_snapshot *s)
 }
 
 int
-sb_rpc_host_list_snapshots(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_list_snapshots(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	struct sb_host_call limits = sb_rpc_host_limits(call);
@@ -107,7 +114,8 @@ sb_rpc_host_list_snapshots(struct sb_rpc_call *call, const json_t *in, json_t **
 }
 
 int
-sb_rpc_host_rollback_session(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_rollback_session(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	struct sb_host_call limits = sb_rpc_host_limits(call);
@@ -125,7 +133,10 @@ sb_rpc_host_rollback_session(struct sb_rpc_call *call, const json_t *in, json_t 
 	if (r < 0)
 		return r;
 	r = sb_host_session_rollback(h->host, id, name, kill_tools, &limits, err);
-	/* What tools answered before may not be true any more; also when it is unclear how it ended. */
+	/*
+	 * What tools answered before may not be true any more; also when it is unclear how it
+	 * ended.
+	 */
 	sb_rpc_idem_forget(h->idem, id);
 	return r;
 }
@@ -168,7 +179,8 @@ change_json(const struct sb_host_change *c)
 }
 
 int
-sb_rpc_host_diff_snapshots(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_diff_snapshots(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	struct sb_host_call limits = sb_rpc_host_limits(call);
@@ -187,8 +199,8 @@ sb_rpc_host_diff_snapshots(struct sb_rpc_call *call, const json_t *in, json_t **
 	limit = (size_t)sb_rpc_field_int(&f, "Limit", 0, DIFF_LIMIT_MAX);
 	r = sb_rpc_host_fields_end(call, &f, err);
 	if (r == 0)
-		r = sb_host_snapshot_diff(h->host, id, from, to, limit > 0 ? limit : DIFF_LIMIT, &limits, &v, &n,
-			&more, err);
+		r = sb_host_snapshot_diff(h->host, id, from, to, limit > 0 ? limit : DIFF_LIMIT,
+			&limits, &v, &n, &more, err);
 	if (r < 0)
 		return r;
 	list = json_array();
@@ -201,7 +213,8 @@ sb_rpc_host_diff_snapshots(struct sb_rpc_call *call, const json_t *in, json_t **
 }
 
 int
-sb_rpc_host_delete_snapshot(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_delete_snapshot(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	struct sb_host_call limits = sb_rpc_host_limits(call);
@@ -238,14 +251,16 @@ hold_or_release(struct sb_rpc_call *call, const json_t *in, bool hold, struct sb
 }
 
 int
-sb_rpc_host_hold_snapshot(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_hold_snapshot(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	(void)out;
 	return hold_or_release(call, in, true, err);
 }
 
 int
-sb_rpc_host_release_snapshot(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_release_snapshot(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	(void)out;
 	return hold_or_release(call, in, false, err);

@@ -108,9 +108,11 @@ blocks_json(json_t *text)
 }
 
 static json_t *
-result_json(const struct sb_rpc_host *h, const struct tool_call *t, const struct sb_host_tool_result *r)
+result_json(const struct sb_rpc_host *h, const struct tool_call *t,
+	const struct sb_host_tool_result *r)
 {
-	size_t room = h->max_message > 2 * ANSWER_ROOM ? h->max_message - ANSWER_ROOM : h->max_message / 2;
+	size_t room = h->max_message > 2 * ANSWER_ROOM ? h->max_message - ANSWER_ROOM :
+							 h->max_message / 2;
 	size_t len = fitting(r->text, r->text_len, room);
 	json_t *text = sb_rpc_json_text(r->text ? r->text : "", r->text ? len : 0);
 	json_t *o = json_object();
@@ -119,9 +121,11 @@ result_json(const struct sb_rpc_host *h, const struct tool_call *t, const struct
 	sb_rpc_host_put(o, "ToolCallID", t->id);
 	sb_rpc_host_put(o, "ToolName", t->tool);
 	(void)json_object_set_new(o, "Content", t->want_blocks ? json_string("") : text);
-	(void)json_object_set_new(o, "ContentBlocks", t->want_blocks ? blocks_json(text) : json_array());
+	(void)json_object_set_new(o, "ContentBlocks",
+		t->want_blocks ? blocks_json(text) : json_array());
 	sb_rpc_host_put(o, "SnapshotID", r->snapshot);
-	(void)json_object_set_new(o, "ExitCode", r->has_exit ? json_integer(r->exit_code) : json_null());
+	(void)json_object_set_new(o, "ExitCode",
+		r->has_exit ? json_integer(r->exit_code) : json_null());
 	sb_rpc_host_put_int(o, "Tier", r->tier);
 	sb_rpc_host_put_int(o, "Duration", r->duration_ns);
 	(void)json_object_set_new(o, "IsError", json_boolean(r->is_error));
@@ -217,8 +221,8 @@ execute(struct sb_rpc_call *call, const struct tool_call *t, struct progress *p,
 	sb_autofree char *text = NULL;
 	int r;
 
-	r = sb_rpc_idem_begin(h->idem, t->session, t->id, t->digest, limits.cancel, limits.deadline, &text, &run,
-		err);
+	r = sb_rpc_idem_begin(h->idem, t->session, t->id, t->digest, limits.cancel, limits.deadline,
+		&text, &run, err);
 	if (r == 1)
 		return (*out = replayed(text, err)) ? 0 : SB_E_NOMEM;
 	if (r < 0)
@@ -242,7 +246,8 @@ execute(struct sb_rpc_call *call, const struct tool_call *t, struct progress *p,
 }
 
 int
-sb_rpc_host_execute_tool(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_execute_tool(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	struct tool_call t = { 0 };
 	int r = read_call(call, in, &t, err);
@@ -254,7 +259,8 @@ sb_rpc_host_execute_tool(struct sb_rpc_call *call, const json_t *in, json_t **ou
 }
 
 int
-sb_rpc_host_execute_tool_stream(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_execute_tool_stream(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	struct progress p = { .call = call };
 	struct tool_call t = { 0 };

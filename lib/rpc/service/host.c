@@ -20,7 +20,8 @@
 /* In order of doc/sandbox.proto. */
 static const struct sb_rpc_method methods[] = {
 	{ "CreateSession", 0, false, sb_rpc_host_create_session, NULL },
-	{ "GetSession", SB_RPC_READ | SB_RPC_SCOPED | SB_RPC_INLINE, false, sb_rpc_host_get_session, NULL },
+	{ "GetSession", SB_RPC_READ | SB_RPC_SCOPED | SB_RPC_INLINE, false, sb_rpc_host_get_session,
+		NULL },
 	{ "ListSessions", SB_RPC_READ, false, sb_rpc_host_list_sessions, NULL },
 	{ "SetLabels", SB_RPC_SCOPED, false, sb_rpc_host_set_labels, NULL },
 	{ "PauseSession", SB_RPC_SCOPED, false, sb_rpc_host_pause_session, NULL },
@@ -39,12 +40,16 @@ static const struct sb_rpc_method methods[] = {
 	{ "ReleaseSnapshot", SB_RPC_SCOPED, false, sb_rpc_host_release_snapshot, NULL },
 	{ "LaunchProcess", SB_RPC_SCOPED, false, sb_rpc_host_launch_process, NULL },
 	{ "KillProcess", SB_RPC_SCOPED, false, sb_rpc_host_kill_process, NULL },
-	{ "GetProcessStatus", SB_RPC_READ | SB_RPC_SCOPED, false, sb_rpc_host_get_process_status, NULL },
+	{ "GetProcessStatus", SB_RPC_READ | SB_RPC_SCOPED, false, sb_rpc_host_get_process_status,
+		NULL },
 	{ "ListProcesses", SB_RPC_READ | SB_RPC_SCOPED, false, sb_rpc_host_list_processes, NULL },
-	{ "StreamProcessLogs", SB_RPC_SCOPED | SB_RPC_ENDLESS, true, sb_rpc_host_stream_process_logs, NULL },
-	{ "Attach", SB_RPC_READ | SB_RPC_SCOPED | SB_RPC_ENDLESS, false, NULL, sb_rpc_host_attach_run },
+	{ "StreamProcessLogs", SB_RPC_SCOPED | SB_RPC_ENDLESS, true,
+		sb_rpc_host_stream_process_logs, NULL },
+	{ "Attach", SB_RPC_READ | SB_RPC_SCOPED | SB_RPC_ENDLESS, false, NULL,
+		sb_rpc_host_attach_run },
 	{ "HealthCheck", SB_RPC_READ | SB_RPC_ANY_ROLE, false, sb_rpc_host_health_check, NULL },
-	{ "GetCapabilities", SB_RPC_READ | SB_RPC_ANY_ROLE, false, sb_rpc_host_get_capabilities, NULL },
+	{ "GetCapabilities", SB_RPC_READ | SB_RPC_ANY_ROLE, false, sb_rpc_host_get_capabilities,
+		NULL },
 	{ "ListBases", SB_RPC_READ, false, sb_rpc_host_list_bases, NULL },
 	{ "StreamEvents", SB_RPC_SCOPED | SB_RPC_ENDLESS, true, sb_rpc_host_stream_events, NULL },
 	{ "IssueSessionToken", 0, false, sb_rpc_host_issue_session_token, NULL },
@@ -117,7 +122,8 @@ space_json(const struct sb_host_health *s)
 }
 
 int
-sb_rpc_host_health_check(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_health_check(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	struct sb_host_call limits = sb_rpc_host_limits(call);
@@ -133,7 +139,8 @@ sb_rpc_host_health_check(struct sb_rpc_call *call, const json_t *in, json_t **ou
 	sb_rpc_host_put_int(o, "ActiveTools", (int64_t)s.active_tools);
 	sb_rpc_host_put_int(o, "Uptime", s.uptime_ms * 1000000);
 	for (size_t i = 0; i < s.n_reasons; i++)
-		(void)json_array_append_new(errors, sb_rpc_json_text(s.reasons[i], strlen(s.reasons[i])));
+		(void)json_array_append_new(errors,
+			sb_rpc_json_text(s.reasons[i], strlen(s.reasons[i])));
 	(void)json_object_set_new(o, "Errors", errors);
 	(void)json_object_set_new(o, "PoolSpace", space_json(&s));
 	sb_rpc_host_put_int(o, "Processes", (int64_t)s.processes);
@@ -143,7 +150,8 @@ sb_rpc_host_health_check(struct sb_rpc_call *call, const json_t *in, json_t **ou
 }
 
 int
-sb_rpc_host_get_capabilities(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_get_capabilities(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 
@@ -154,7 +162,8 @@ sb_rpc_host_get_capabilities(struct sb_rpc_call *call, const json_t *in, json_t 
 }
 
 int
-sb_rpc_host_list_bases(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_list_bases(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	json_t *list;
@@ -174,7 +183,8 @@ sb_rpc_host_list_bases(struct sb_rpc_call *call, const json_t *in, json_t **out,
 }
 
 int
-sb_rpc_host_issue_session_token(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err)
+sb_rpc_host_issue_session_token(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	char token[SB_RPC_ISSUED_MAX];

@@ -9,14 +9,15 @@
 #include <sb/host.h>
 
 /*
- * The service rpc.v1.SandboxService (doc/sandbox.proto) over a sandbox host. Made before the host is opened, as it takes
- * the host's events: give sb_rpc_host_on_event and this object in the host's options, then attach the host.
- * Outlives the server and the host.
+ * The service rpc.v1.SandboxService (doc/sandbox.proto) over a sandbox host. Made before the host
+ * is opened, as it takes the host's events: give sb_rpc_host_on_event and this object in the host's
+ * options, then attach the host. Outlives the server and the host.
  */
 struct sb_rpc_host;
 
 /* `auth` (borrowed, may be NULL) issues session tokens. `max_message` is the server's. */
-struct sb_rpc_host *sb_rpc_host_new(const struct sb_rpc_auth *auth, size_t max_message, struct sb_error *err);
+struct sb_rpc_host *sb_rpc_host_new(const struct sb_rpc_auth *auth, size_t max_message,
+	struct sb_error *err);
 void sb_rpc_host_free(struct sb_rpc_host *h);
 void sb_rpc_host_attach(struct sb_rpc_host *h, struct sb_host *host);
 /* An sb_host_event_fn; `arg` is the struct sb_rpc_host. */

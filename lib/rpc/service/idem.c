@@ -18,7 +18,7 @@ struct sb_rpc_idem_run {
 	char *session, *call_id;
 	uint8_t digest[SB_RPC_IDEM_DIGEST];
 	bool running;
-	bool doomed;  /* forgotten while it ran */
+	bool doomed; /* forgotten while it ran */
 	char *text;
 	size_t len;
 	int64_t ended_ms;
@@ -199,8 +199,9 @@ begin_locked(struct sb_rpc_idem *d, const char *session, const char *call_id, co
 
 int
 sb_rpc_idem_begin(struct sb_rpc_idem *d, const char *session, const char *call_id,
-	const uint8_t digest[SB_RPC_IDEM_DIGEST], const struct sb_cancel *cancel, sb_deadline deadline,
-	char **out_text, struct sb_rpc_idem_run **out_run, struct sb_error *err)
+	const uint8_t digest[SB_RPC_IDEM_DIGEST], const struct sb_cancel *cancel,
+	sb_deadline deadline, char **out_text, struct sb_rpc_idem_run **out_run,
+	struct sb_error *err)
 {
 	int r;
 
