@@ -1,7 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# A short tour of what is built, on throw-away folders. Usage: demo.sh [BUILD]. Called by ./quickstart. Each part is a
-# function that says what it does and why it matters, does it, shows the outcome, and checks it: a demo that
+# A short tour of what is built, on throw-away folders. Usage: demo.sh [BUILD]. Called by
+# ./quickstart. Each part is a
+# function that says what it does and why it matters, does it, shows the outcome, and checks it: a
+# demo that
 # does not do what it says fails. Add new parts at the end, and to the list below.
 set -eu
 
@@ -93,7 +95,8 @@ part_crash()
 	sleep 2
 	kill -9 $pid 2>/dev/null || true
 	wait $pid 2>/dev/null || true
-	must "every file of the box still has its old content" diff -r --exclude=.sbsync-stage before box
+	must "every file of the box still has its old content" diff -r --exclude=.sbsync-stage \
+		before box
 	tell "What had arrived is not sent again."
 	show sbsync mirror --gitignore --stats proj box
 	must "run again, it finished: the two are equal" diff -r --exclude=build proj box
@@ -128,7 +131,8 @@ part_session()
 	tell "Recovery needs no thinking; a timer can do it. Nothing of either side is lost."
 	show sbsync recover --all
 	must "your edit is in place" grep -q "your line" work/notes.txt
-	must "the agent's version of it is beside" grep -q "the agent's line" work/notes.txt.runtime-conflict-demo
+	must "the agent's version of it is beside" grep -q "the agent's line" \
+		work/notes.txt.runtime-conflict-demo
 	must "the agent's new file came back" grep -q "found by the agent" work/result.txt
 	must "your new file is still there" grep -q yours work/idea.txt
 	show sbsync conflicts demo
@@ -170,9 +174,11 @@ make_pool()
 	done
 	truncate -s 256M pool.img
 	pool=sbdemo$$
-	zpool create -f -o cachefile=none -m "$place/mnt" $pool "$place/pool.img" >/dev/null 2>&1 || return 1
+	zpool create -f -o cachefile=none -m "$place/mnt" $pool "$place/pool.img" >/dev/null \
+		2>&1 || return 1
 	trap drop_pool EXIT
-	zfs create $pool/sessions && zfs create $pool/bases && zfs create $pool/bases/img && seq 1 1000 >mnt/bases/img/work.txt && zfs snapshot $pool/bases/img@initial
+	zfs create $pool/sessions && zfs create $pool/bases && zfs create $pool/bases/img && seq 1 \
+		1000 >mnt/bases/img/work.txt && zfs snapshot $pool/bases/img@initial
 }
 
 part_snapshot()
@@ -185,7 +191,9 @@ part_snapshot()
 		return 0
 	fi
 	export SANDBOX_HOST="unix:$place/host.sock"
-	sbhostd --listen "$SANDBOX_HOST" --state-dir "$place/hostd" --pool $pool --bases-dataset $pool/bases --sessions-dataset $pool/sessions --default-base $pool/bases/img@initial >host.log 2>&1 &
+	sbhostd --listen "$SANDBOX_HOST" --state-dir "$place/hostd" --pool $pool --bases-dataset \
+		$pool/bases --sessions-dataset $pool/sessions --default-base \
+		$pool/bases/img@initial >host.log 2>&1 &
 	host=$!
 	n=0
 	until sbctl host health >/dev/null 2>&1; do
@@ -225,4 +233,5 @@ if has mirror; then
 else
 	tell "libsbsync and libsandbox are built; the command sbsync is not part of this version yet."
 fi
-printf '\nNext: ./quickstart test runs every test; sbsync is in %s; doc/sbsync.1 is its manual.\n' "$build"
+printf '\nNext: ./quickstart test runs every test; sbsync is in %s; doc/sbsync.1 is its manual.\n' \
+	"$build"

@@ -13,7 +13,8 @@ flags="${SB_CPPFLAGS:--I$src/lib -I$src/sync -I$src} ${SB_CFLAGS:--std=gnu17 -Wa
 
 echo "$clang -fsyntax-only $flags -Werror \"\$@\"" >"$scratch/clang.sh"
 
-# clean FOLDER: nothing to say about the sources in it. Paths with blanks are not expected in the tree.
+# clean FOLDER: nothing to say about the sources in it. Paths with blanks are not expected in the
+# tree.
 clean()
 {
 	find "$src/$1" -name '*.c' -not -path '*/_build/*' | LC_ALL=C sort |

@@ -25,12 +25,14 @@ done
 if command -v "$cxx" >/dev/null; then
 	for header in $(cd "$src/lib" && find sb -name '*.h' | LC_ALL=C sort); do
 		echo "#include <$header>" >"$scratch/one.cc"
-		check "$header as C++" "$cxx" -std=c++17 -Wall -Wextra -Werror -I"$src/lib" -I"$src/sync" -fsyntax-only \
+		check "$header as C++" "$cxx" -std=c++17 -Wall -Wextra -Werror -I"$src/lib" \
+			-I"$src/sync" -fsyntax-only \
 			"$scratch/one.cc"
 	done
 	for header in $(cd "$src/sync" && find sbsync -name '*.h' | LC_ALL=C sort); do
 		echo "#include <$header>" >"$scratch/one.cc"
-		check "$header as C++" "$cxx" -std=c++17 -Wall -Wextra -Werror -I"$src/lib" -I"$src/sync" -fsyntax-only \
+		check "$header as C++" "$cxx" -std=c++17 -Wall -Wextra -Werror -I"$src/lib" \
+			-I"$src/sync" -fsyntax-only \
 			"$scratch/one.cc"
 	done
 else

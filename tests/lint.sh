@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The rules of the tree that a machine can check (tests/lib/lint.py). Each is first run on a small tree that breaks
+# The rules of the tree that a machine can check (tests/lib/lint.py). Each is first run on a small
+# tree that breaks
 # it, so that a rule which finds nothing is known to be able to find something.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 need python3
@@ -61,7 +62,8 @@ rule "nothing left behind, no path of one machine" leftovers
 if command -v mandoc >/dev/null; then
 	for page in "$src"/doc/*.[1-8]; do
 		[ -e "$page" ] || continue
-		is "mandoc has nothing to say about ${page##*/}" "$(mandoc -Tlint -Wwarning "$page" 2>&1)" ""
+		is "mandoc has nothing to say about ${page##*/}" \
+			"$(mandoc -Tlint -Wwarning "$page" 2>&1)" ""
 	done
 else
 	skip "manual pages are well-formed" "mandoc is not installed"

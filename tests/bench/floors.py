@@ -46,7 +46,10 @@ def link_floors(place, link, cat_mib):
     port = place.port if direct else relay.port
     true = [place.measure(place.ssh(port) + [place.host(), "true"], link, False) for _ in range(3)]
     counted = place.measure(place.ssh(relay.port) + [place.host(), "true"], link, True)
-    out = {"ssh_true_s": statistics.median(t["wall"] for t in true), "ssh_true_bytes": counted["up"] + counted["down"]}
+    out = {
+        "ssh_true_s": statistics.median(t["wall"] for t in true),
+        "ssh_true_bytes": counted["up"] + counted["down"],
+    }
     if direct and cat_mib:
         ssh = " ".join(place.ssh(port) + [place.host()])
         script = "head -c %d /dev/zero | %s 'cat >/dev/null'" % (cat_mib << 20, ssh)
@@ -57,14 +60,22 @@ def link_floors(place, link, cat_mib):
 
 def machine():
     out = {"cpus": os.cpu_count(), "kernel": os.uname().release}
-    for path, key, name in (("/proc/cpuinfo", "model name", "cpu"), ("/proc/meminfo", "MemTotal", "memory")):
+    for path, key, name in (
+        ("/proc/cpuinfo", "model name", "cpu"),
+        ("/proc/meminfo", "MemTotal", "memory"),
+    ):
         try:
             with open(path) as f:
                 out[name] = next(x.split(":", 1)[1].strip() for x in f if x.startswith(key))
         except (OSError, StopIteration):
             pass
     out["load"] = os.getloadavg()[0]
-    for program, args in (("rsync", ["--version"]), ("unison", ["-version"]), ("ssh", ["-V"]), ("zstd", ["--version"])):
+    for program, args in (
+        ("rsync", ["--version"]),
+        ("unison", ["-version"]),
+        ("ssh", ["-V"]),
+        ("zstd", ["--version"]),
+    ):
         if shutil.which(program):
             text = run(["sh", "-c", "%s %s 2>&1" % (program, " ".join(args))])
             out[program] = text.strip().split("\n")[0].strip("* ")

@@ -30,7 +30,12 @@ host = Connection("localhost")
 
 
 def call(method, **fields):
-    host.request("POST", "/rpc.v1.SandboxService/" + method, json.dumps(fields), {"Content-Type": "application/json"})
+    host.request(
+        "POST",
+        "/rpc.v1.SandboxService/" + method,
+        json.dumps(fields),
+        {"Content-Type": "application/json"},
+    )
     r = host.getresponse()
     body = json.loads(r.read())
     if r.status != 200:
@@ -67,12 +72,31 @@ def destroy(*argv):
 def get_session():
     call("CreateSession", SessionID="bench", BaseSnapshot=base, Labels={"team": "bench"})
     for clients, rate in ((1, 0), (100, 500), (100, 2000), (100, 0)):
-        out = subprocess.run([build + "/tests/bench/bench-rpc", path, "GetSession", '{"SessionID":"bench"}', str(clients),
-                              str(rate), "3"], check=True, stdout=subprocess.PIPE).stdout
+        out = subprocess.run(
+            [
+                build + "/tests/bench/bench-rpc",
+                path,
+                "GetSession",
+                '{"SessionID":"bench"}',
+                str(clients),
+                str(rate),
+                "3",
+            ],
+            check=True,
+            stdout=subprocess.PIPE,
+        ).stdout
         r = json.loads(out)
-        print("get-session, %3d clients, %s: p50 %.3f ms, p90 %.3f ms, p99 %.3f ms, %d a second" % (
-            clients, "%5d a second" % rate if rate else "all they can", r["p50_ms"], r["p90_ms"], r["p99_ms"],
-            r["per_second"]))
+        print(
+            "get-session, %3d clients, %s: p50 %.3f ms, p90 %.3f ms, p99 %.3f ms, %d a second"
+            % (
+                clients,
+                "%5d a second" % rate if rate else "all they can",
+                r["p50_ms"],
+                r["p90_ms"],
+                r["p99_ms"],
+                r["per_second"],
+            )
+        )
     call("DestroySession", SessionID="bench")
 
 
@@ -80,7 +104,9 @@ def sessions():
     empty = {"Empty": True} if storage == "local-disk" else {"BaseSnapshot": base}
     for round_no in (1, 2, 3):
         before = resident()
-        t = timed(lambda: [call("CreateSession", SessionID="s%05d" % i, **empty) for i in range(many)])
+        t = timed(
+            lambda: [call("CreateSession", SessionID="s%05d" % i, **empty) for i in range(many)]
+        )
         full = resident()
         listed, after, t_list = 0, "", 0
         while True:
@@ -93,10 +119,21 @@ def sessions():
                 break
         assert listed == many, listed
         t_gone = timed(lambda: [call("DestroySession", SessionID="s%05d" % i) for i in range(many)])
-        print("%d sessions, round %d: created in %.2f s, listed in %.3f s, destroyed in %.2f s; "
-              "%d bytes each while idle; daemon %.1f -> %.1f -> %.1f MiB" % (
-                  many, round_no, t, t_list, t_gone, (full - before) / many, before / 2**20, full / 2**20,
-                  resident() / 2**20))
+        print(
+            "%d sessions, round %d: created in %.2f s, listed in %.3f s, destroyed in %.2f s; "
+            "%d bytes each while idle; daemon %.1f -> %.1f -> %.1f MiB"
+            % (
+                many,
+                round_no,
+                t,
+                t_list,
+                t_gone,
+                (full - before) / many,
+                before / 2**20,
+                full / 2**20,
+                resident() / 2**20,
+            )
+        )
 
 
 def ratios():
@@ -109,22 +146,34 @@ def ratios():
 
         def pair(kind, rpc, cmd):
             """Each goes first in every other round: what is second finds the pool's last write just done."""
-            for who, fn in (("rpc", rpc), ("bare", cmd))[::1 if i % 2 else -1]:
+            for who, fn in (("rpc", rpc), ("bare", cmd))[:: 1 if i % 2 else -1]:
                 times[kind, who].append(timed(fn))
 
-        pair("snapshot", lambda: call("CreateSnapshot", SessionID="ours", Name=n),
-             lambda: run("zfs", "snapshot", bare + "@" + n))
-        pair("fork", lambda: call("Fork", SessionID="ours", SnapshotID=n, NewSessionID="f" + n),
-             lambda: run("zfs", "clone", bare + "@" + n, pool + "/f" + n))
+        pair(
+            "snapshot",
+            lambda: call("CreateSnapshot", SessionID="ours", Name=n),
+            lambda: run("zfs", "snapshot", bare + "@" + n),
+        )
+        pair(
+            "fork",
+            lambda: call("Fork", SessionID="ours", SnapshotID=n, NewSessionID="f" + n),
+            lambda: run("zfs", "clone", bare + "@" + n, pool + "/f" + n),
+        )
         call("DestroySession", SessionID="f" + n)
         destroy(pool + "/f" + n)
-        pair("rollback", lambda: call("RollbackSession", SessionID="ours", SnapshotID=n),
-             lambda: run("zfs", "rollback", "-r", bare + "@" + n))
+        pair(
+            "rollback",
+            lambda: call("RollbackSession", SessionID="ours", SnapshotID=n),
+            lambda: run("zfs", "rollback", "-r", bare + "@" + n),
+        )
     call("DestroySession", SessionID="ours")
     destroy("-r", bare)
     for kind in ("snapshot", "rollback", "fork"):
         rpc, cmd = (statistics.median(times[kind, w]) * 1000 for w in ("rpc", "bare"))
-        print("%s: by RPC %.1f ms, bare command %.1f ms, ratio %.2f (at most 1.30 wanted)" % (kind, rpc, cmd, rpc / cmd))
+        print(
+            "%s: by RPC %.1f ms, bare command %.1f ms, ratio %.2f (at most 1.30 wanted)"
+            % (kind, rpc, cmd, rpc / cmd)
+        )
 
 
 get_session()

@@ -11,8 +11,12 @@ import time
 
 # name: round trip in ms, Mbit/s each way (0: no limit). None: no link at all, both ends in one process tree.
 LINKS = {"local": None, "direct": (0, 0), "50ms": (50, 100), "200ms": (200, 20)}
-LINK_TEXT = {"local": "local pair, no ssh", "direct": "ssh on loopback", "50ms": "ssh, 50 ms RTT, 100 Mbit/s",
-             "200ms": "ssh, 200 ms RTT, 20 Mbit/s"}
+LINK_TEXT = {
+    "local": "local pair, no ssh",
+    "direct": "ssh on loopback",
+    "50ms": "ssh, 50 ms RTT, 100 Mbit/s",
+    "200ms": "ssh, 200 ms RTT, 20 Mbit/s",
+}
 
 
 class Failure(Exception):
@@ -23,8 +27,13 @@ class Relay:
     """tests/bench/slowlink in front of the sshd. Counts bytes; ends with us."""
 
     def __init__(self, program, to_port, rtt_ms, mbit):
-        self.process = subprocess.Popen([program, str(to_port), str(rtt_ms), str(mbit)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True, bufsize=1)
+        self.process = subprocess.Popen(
+            [program, str(to_port), str(rtt_ms), str(mbit)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+        )
         self.port = int(self.process.stdout.readline() or 0)
         if not self.port:
             raise Failure("%s did not start" % program)
@@ -53,7 +62,9 @@ class Place:
     def __init__(self, work, helpers, image_gib, note):
         self.note, self.helpers, self.work = note, helpers, os.path.realpath(work)
         if any(c.isspace() for c in self.work):
-            raise Failure("%s: the work directory must have no blanks in its name (use --work)" % self.work)
+            raise Failure(
+                "%s: the work directory must have no blanks in its name (use --work)" % self.work
+            )
         os.makedirs(self.work, exist_ok=True)
         self.user = pwd.getpwuid(os.getuid()).pw_name
         self.relays, self.sshd, self.mounted, self.image = {}, None, None, None
@@ -67,11 +78,17 @@ class Place:
         if not gib:
             return "directory of the work place (no image was asked for)"
         if os.geteuid() != 0:
-            self.note("not root: no fresh file system, measuring in %s (writes may be slow and vary)" % self.root)
+            self.note(
+                "not root: no fresh file system, measuring in %s (writes may be slow and vary)"
+                % self.root
+            )
             return "directory of the work place (not root)"
         free = shutil.disk_usage(self.work).free >> 30
         if free < gib + 1:
-            self.note("only %d GiB free: the image has %d GiB instead of %d" % (free, max(1, free - 1), gib))
+            self.note(
+                "only %d GiB free: the image has %d GiB instead of %d"
+                % (free, max(1, free - 1), gib)
+            )
             gib = max(1, free - 1)
         self.image = os.path.join(self.work, "fs.img")
         try:
@@ -100,22 +117,49 @@ class Place:
         for x in (d, self.remote_home, self.remote_state):
             os.makedirs(x, mode=0o700, exist_ok=True)
         for key in ("host", "user"):
-            run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "bench", "-f", os.path.join(d, key)])
+            run(
+                [
+                    "ssh-keygen",
+                    "-q",
+                    "-t",
+                    "ed25519",
+                    "-N",
+                    "",
+                    "-C",
+                    "bench",
+                    "-f",
+                    os.path.join(d, key),
+                ]
+            )
         shutil.copy(os.path.join(d, "user.pub"), os.path.join(d, "authorized_keys"))
         self.remote_log = os.path.join(self.work, "remote.jsonl")
         self.port = free_port()
         with open(os.path.join(d, "sshd_config"), "w") as f:
-            f.write("Port %d\nListenAddress 127.0.0.1\nHostKey %s/host\nAuthorizedKeysFile %s/authorized_keys\n"
-                    "PidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n"
-                    "KbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\nMaxStartups 100\n"
-                    "MaxSessions 100\nUseDNS no\nPrintMotd no\n"
-                    "SetEnv HOME=%s SBSYNC_STATE_DIR=%s\nForceCommand %s --ssh %s\n"
-                    % (self.port, d, d, self.remote_home, self.remote_state, self.helpers["meter"], self.remote_log))
+            f.write(
+                "Port %d\nListenAddress 127.0.0.1\nHostKey %s/host\nAuthorizedKeysFile %s/authorized_keys\n"
+                "PidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n"
+                "KbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\nMaxStartups 100\n"
+                "MaxSessions 100\nUseDNS no\nPrintMotd no\n"
+                "SetEnv HOME=%s SBSYNC_STATE_DIR=%s\nForceCommand %s --ssh %s\n"
+                % (
+                    self.port,
+                    d,
+                    d,
+                    self.remote_home,
+                    self.remote_state,
+                    self.helpers["meter"],
+                    self.remote_log,
+                )
+            )
         if os.geteuid() == 0:
             os.makedirs("/run/sshd", exist_ok=True)
         self.sshd_log = open(os.path.join(d, "sshd.log"), "wb")
-        self.sshd = subprocess.Popen([program, "-D", "-e", "-f", os.path.join(d, "sshd_config")],
-                                     stdin=subprocess.DEVNULL, stderr=self.sshd_log, start_new_session=True)
+        self.sshd = subprocess.Popen(
+            [program, "-D", "-e", "-f", os.path.join(d, "sshd_config")],
+            stdin=subprocess.DEVNULL,
+            stderr=self.sshd_log,
+            start_new_session=True,
+        )
         wait_for_port(self.port, self.sshd, os.path.join(d, "sshd.log"))
         self.known_hosts = os.path.join(d, "known_hosts")
         open(self.known_hosts, "w").close()
@@ -135,9 +179,26 @@ class Place:
         return self.relays[link]
 
     def ssh_options(self, port):
-        return ["-F", "none", "-p", str(port), "-i", os.path.join(self.ssh_dir, "user"), "-o", "IdentitiesOnly=yes",
-                "-o", "UserKnownHostsFile=" + self.known_hosts, "-o", "GlobalKnownHostsFile=/dev/null",
-                "-o", "BatchMode=yes", "-o", "ControlPath=none", "-o", "LogLevel=ERROR"]
+        return [
+            "-F",
+            "none",
+            "-p",
+            str(port),
+            "-i",
+            os.path.join(self.ssh_dir, "user"),
+            "-o",
+            "IdentitiesOnly=yes",
+            "-o",
+            "UserKnownHostsFile=" + self.known_hosts,
+            "-o",
+            "GlobalKnownHostsFile=/dev/null",
+            "-o",
+            "BatchMode=yes",
+            "-o",
+            "ControlPath=none",
+            "-o",
+            "LogLevel=ERROR",
+        ]
 
     def ssh(self, port):
         return ["ssh", *self.ssh_options(port)]
@@ -183,8 +244,11 @@ class Place:
         if code != 0:
             got["error"] = "exit status %d: %s" % (code, last_line(err))
         here = read_lines(local_log)
-        got.update(wall=here[0]["wall"], cpu_local=here[0]["user"] + here[0]["sys"],
-                   rss_local_kib=here[0]["max_rss_kib"])
+        got.update(
+            wall=here[0]["wall"],
+            cpu_local=here[0]["user"] + here[0]["sys"],
+            rss_local_kib=here[0]["max_rss_kib"],
+        )
         if LINKS[link]:
             there = read_lines(self.remote_log)
             got["cpu_remote"] = self.remote_cpu() - before
@@ -196,8 +260,14 @@ class Place:
     def spawn(self, argv, env, timeout):
         names = [os.path.join(self.work, n) for n in ("stdout", "stderr")]
         with open(names[0], "w+b") as out, open(names[1], "w+b") as err:
-            p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
-                                 env=dict(os.environ, **(env or {})))
+            p = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+                env=dict(os.environ, **(env or {})),
+            )
             try:
                 code = p.wait(timeout)
             except BaseException as e:
@@ -208,7 +278,11 @@ class Place:
                 code = None
             for f in (out, err):
                 f.seek(0)
-            return code, out.read(1 << 20).decode(errors="replace"), err.read(1 << 20).decode(errors="replace")
+            return (
+                code,
+                out.read(1 << 20).decode(errors="replace"),
+                err.read(1 << 20).decode(errors="replace"),
+            )
 
     def close(self, keep):
         for r in self.relays.values():
@@ -228,14 +302,23 @@ class Place:
 
 def run(argv, **kw):
     try:
-        p = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                           timeout=600, **kw)
+        p = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=600,
+            **kw
+        )
     except FileNotFoundError:
         raise Failure("%s: not found" % argv[0])
     except subprocess.TimeoutExpired:
         raise Failure("%s: took longer than 600 s" % argv[0])
     if p.returncode != 0:
-        raise Failure("%s: %s" % (" ".join(argv[:2]), last_line(p.stderr) or "exit status %d" % p.returncode))
+        raise Failure(
+            "%s: %s" % (" ".join(argv[:2]), last_line(p.stderr) or "exit status %d" % p.returncode)
+        )
     return p.stdout
 
 

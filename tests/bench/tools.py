@@ -15,9 +15,12 @@ VERIFY_NO_DIR_TIMES = VERIFY + ("--omit-dir-times", "--omit-link-times")
 class Tool:
     """`plain` and `tuned` say which rsync variants count as what the targets compare with; `by_door` that what it
     remembers of a destination hangs on the port it was reached through."""
+
     program, cold_only, verify, plain, tuned, by_door = None, False, VERIFY, False, False, False
     may_differ = ()
-    copied_first = False  # `cp -a` makes its first destination where it is not the copying that is measured
+    copied_first = (
+        False  # `cp -a` makes its first destination where it is not the copying that is measured
+    )
 
     def __init__(self, name, help):
         self.name, self.help = name, help
@@ -52,7 +55,7 @@ class Rsync(Tool):
         base = ["rsync", "-a", "--delete", *self.flags]
         if not LINKS[link]:
             return base + [src + "/", dst + "/"]
-        far = (lambda p: "%s:%s/" % (place.host(), p))
+        far = lambda p: "%s:%s/" % (place.host(), p)
         ends = [far(src), dst + "/"] if pull else [src + "/", far(dst)]
         return base + ["-e", " ".join(place.ssh(port)), *ends]
 
@@ -74,7 +77,10 @@ class Tar(Tool):
 
     def command(self, place, link, port, src, dst, pull):
         ssh = " ".join(place.ssh(port) + [place.host()])
-        write, read = "tar -C %s -cf - . %s" % (src, self.pack), "%s tar -C %s -xpf -" % (self.unpack, dst)
+        write, read = "tar -C %s -cf - . %s" % (src, self.pack), "%s tar -C %s -xpf -" % (
+            self.unpack,
+            dst,
+        )
         if pull:
             script = "%s '%s' | %s" % (ssh, write, read)
         else:
@@ -84,13 +90,18 @@ class Tar(Tool):
 
 class Unison(Tool):
     program, verify = "unison", VERIFY_NO_DIR_TIMES
-    copied_first = True  # copying takes it minutes; its archives come from comparing both sides all the same
+    copied_first = (
+        True  # copying takes it minutes; its archives come from comparing both sides all the same
+    )
 
     def links(self):
         return set(LINKS) - {"local"}
 
     def env(self, place):
-        return {"UNISON": os.path.join(place.work, "unison"), "HOME": os.path.join(place.work, "unison")}
+        return {
+            "UNISON": os.path.join(place.work, "unison"),
+            "HOME": os.path.join(place.work, "unison"),
+        }
 
     def forget(self, place):
         for d in (os.path.join(place.work, "unison"), os.path.join(place.remote_home, ".unison")):
@@ -101,8 +112,24 @@ class Unison(Tool):
         os.makedirs(os.path.join(place.work, "unison"), mode=0o700, exist_ok=True)
         here, there = (dst, src) if pull else (src, dst)
         far = "ssh://%s:%d/%s" % (place.host(), port, there)
-        return ["unison", here, far, "-sshargs", " ".join(place.ssh_options(port)), "-ui", "text", "-batch", "-silent",
-                "-force", far if pull else here, "-times", "-perms", "-1", "-confirmbigdel=false", "-log=false"]
+        return [
+            "unison",
+            here,
+            far,
+            "-sshargs",
+            " ".join(place.ssh_options(port)),
+            "-ui",
+            "text",
+            "-batch",
+            "-silent",
+            "-force",
+            far if pull else here,
+            "-times",
+            "-perms",
+            "-1",
+            "-confirmbigdel=false",
+            "-log=false",
+        ]
 
 
 class Sbsync(Tool):
@@ -116,8 +143,13 @@ class Sbsync(Tool):
         if not self.path or not os.path.exists(self.path):
             return "sbsync is not built (make, or --sbsync PATH)"
         try:
-            p = subprocess.run([self.path, "mirror", "--help"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL, timeout=20)
+            p = subprocess.run(
+                [self.path, "mirror", "--help"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=20,
+            )
         except (OSError, subprocess.TimeoutExpired) as e:
             return "%s does not run: %s" % (self.path, e)
         return None if p.returncode == 0 else "%s has no mirror command" % self.path
@@ -126,19 +158,29 @@ class Sbsync(Tool):
         return {"SBSYNC_STATE_DIR": os.path.join(place.work, "state-" + self.name)}
 
     def forget(self, place):
-        for d in (os.path.join(place.work, "state-" + self.name), getattr(place, "remote_state", None)):
+        for d in (
+            os.path.join(place.work, "state-" + self.name),
+            getattr(place, "remote_state", None),
+        ):
             if d:
                 shutil.rmtree(d, ignore_errors=True)
                 os.makedirs(d, mode=0o700, exist_ok=True)
 
     def ssh_options(self, place, port):
-        return ["-p", str(port), "-i", os.path.join(place.ssh_dir, "user"), "--known-hosts", place.known_hosts]
+        return [
+            "-p",
+            str(port),
+            "-i",
+            os.path.join(place.ssh_dir, "user"),
+            "--known-hosts",
+            place.known_hosts,
+        ]
 
     def command(self, place, link, port, src, dst, pull):
         base = [self.path, "mirror", "--json"]
         if not LINKS[link]:
             return base + [src, dst]
-        far = (lambda p: "%s:%s" % (place.host(), p))
+        far = lambda p: "%s:%s" % (place.host(), p)
         return base + self.ssh_options(place, port) + ([far(src), dst] if pull else [src, far(dst)])
 
     def extra(self, got):
@@ -147,13 +189,21 @@ class Sbsync(Tool):
             said = json.loads(got["stdout"])
         except ValueError:
             return {}
-        keys = ("bytes_wire_up", "bytes_wire_down", "files_synced", "files_moved", "files_delta", "phases_ms")
+        keys = (
+            "bytes_wire_up",
+            "bytes_wire_down",
+            "files_synced",
+            "files_moved",
+            "files_delta",
+            "phases_ms",
+        )
         return {"said": {k: said[k] for k in keys if k in said}} if isinstance(said, dict) else {}
 
 
 class SbsyncSession(Sbsync):
     """A session that is open, over one connection that stays, as a daemon has it: tests/bench/turn on the library. The
-    first run starts it, the next ones are turns; what they take is what the program says of the call."""
+    first run starts it, the next ones are turns; what they take is what the program says of the call.
+    """
 
     may_differ = (".d..t...... ./",)  # a session leaves the time of the root directory itself alone
 
@@ -166,7 +216,9 @@ class SbsyncSession(Sbsync):
 
     def env(self, place):
         agent = os.path.join(os.path.dirname(os.path.realpath(self.path)), "sbsync-agent")
-        return dict(super().env(place), **({"SBSYNC_AGENT": agent} if os.path.exists(agent) else {}))
+        return dict(
+            super().env(place), **({"SBSYNC_AGENT": agent} if os.path.exists(agent) else {})
+        )
 
     def forget(self, place):
         self.close()
@@ -194,13 +246,31 @@ class SbsyncSession(Sbsync):
         if not self.process:
             self.door, self.log = (port, src), os.path.join(place.work, "turn.log")
             name = "bench-%d-%s" % (port, os.path.basename(os.path.dirname(src)))
-            argv = [place.helpers["turn"], str(port), os.path.join(place.ssh_dir, "user"), place.known_hosts, name, src,
-                    "%s:%s" % (place.host(), dst)]
+            argv = [
+                place.helpers["turn"],
+                str(port),
+                os.path.join(place.ssh_dir, "user"),
+                place.known_hosts,
+                name,
+                src,
+                "%s:%s" % (place.host(), dst),
+            ]
             with open(self.log, "w") as log:
-                self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
-                                                bufsize=1, env=dict(os.environ, **self.env(place)))
+                self.process = subprocess.Popen(
+                    argv,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    text=True,
+                    bufsize=1,
+                    env=dict(os.environ, **self.env(place)),
+                )
             said = self.ask()
-            return said if isinstance(said, dict) else {"wall": 0.0, "cpu_local": 0.0, "rss_local_kib": 0}
+            return (
+                said
+                if isinstance(said, dict)
+                else {"wall": 0.0, "cpu_local": 0.0, "rss_local_kib": 0}
+            )
         relay = place.relay(link)
         relay.forget()
         self.process.stdin.write("turn\n")
@@ -215,7 +285,9 @@ def all_tools(sbsync):
     nir = "--no-inc-recursive"
     return [
         Sbsync("sbsync", "this project, defaults only", sbsync),
-        SbsyncSession("sbsync-turn", "a turn in a session that is open, over its connection", sbsync),
+        SbsyncSession(
+            "sbsync-turn", "a turn in a session that is open, over its connection", sbsync
+        ),
         Rsync("rsync", "rsync -a --delete", plain=True),
         Rsync("rsync-z", "... -z --zc=zstd", *z, plain=True),
         Rsync("rsync-nir", "... --no-inc-recursive", nir),

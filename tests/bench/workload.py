@@ -21,10 +21,12 @@ import subprocess
 import sys
 from multiprocessing import Pool
 
-PAST = 1_600_000_000          # modification times count up from here
-BATCH = 400                   # files that one worker writes at a time
-SYLLABLES = ("an be co da el fo gra hi in jo ka lo mu net or pri qua re sta ti un vo we xi ya zo "
-             "sh tr pl ck nd rt able tion ment ize").split()
+PAST = 1_600_000_000  # modification times count up from here
+BATCH = 400  # files that one worker writes at a time
+SYLLABLES = (
+    "an be co da el fo gra hi in jo ka lo mu net or pri qua re sta ti un vo we xi ya zo "
+    "sh tr pl ck nd rt able tion ment ize"
+).split()
 LINES = (
     "static int {0}_{1}(struct {2} *{3}, size_t {0})\n{{\n",
     "\tif ({0}->{1} < {2} || !{3}[{n}])\n\t\treturn -{n};\n",
@@ -32,7 +34,7 @@ LINES = (
     "\tfor (size_t {0} = 0; {0} < {1}; {0}++)\n\t\t{2}[{0}] = {3}({0} + {n});\n",
     "#include <{0}/{1}.h>\n",
     "/* {0} the {1} of every {2}; a {3} takes at most {n}. */\n",
-    "\treturn {0}({1}, \"{2} {3}\", {n});\n}}\n\n",
+    '\treturn {0}({1}, "{2} {3}", {n});\n}}\n\n',
     "#define {0}_{1} {n}\n",
     "\tconst struct {0} {1} = {{ .{2} = {n}, .{3} = NULL }};\n",
     "    def {0}(self, {1}, {2}={n}):\n        return self.{3}.{1}({2})\n",
@@ -60,7 +62,7 @@ def text(r, size):
     while have < size:
         names = r.choices(own, cum_weights=weights, k=4 * 48)
         for i, line in enumerate(r.choices(LINES, k=48)):
-            s = line.format(*names[4 * i:4 * i + 4], n=r.getrandbits(10))
+            s = line.format(*names[4 * i : 4 * i + 4], n=r.getrandbits(10))
             parts.append(s)
             have += len(s)
             if have >= size:
@@ -77,7 +79,7 @@ def write(path, data, mode=0o644, when=None):
     try:
         view = memoryview(data)
         while view:
-            view = view[os.write(fd, view):]
+            view = view[os.write(fd, view) :]
         if when is not None:
             os.utime(fd, (when, when))
     finally:
@@ -110,7 +112,7 @@ def write_all(root, paths, seed, median):
     for d in sorted(dirs):
         os.makedirs(d, exist_ok=True)
     numbered = list(enumerate(paths))
-    jobs = [(root, seed, median, numbered[n:n + BATCH]) for n in range(0, len(numbered), BATCH)]
+    jobs = [(root, seed, median, numbered[n : n + BATCH]) for n in range(0, len(numbered), BATCH)]
     with Pool(min(4, os.cpu_count() or 1)) as pool:
         total = sum(pool.imap_unordered(write_batch, jobs))
     write(os.path.join(root, "README"), b"generated\n", when=PAST)
@@ -130,7 +132,12 @@ def code_paths(files, seed):
         dirs[t].append("%s/%s%d" % (parent if parent.count("/") < 5 else t, word(r), i))
     for i in range(files):
         t = tops[0] if i % 5 == 0 else tops[1 + i % 8]
-        yield "%s/%s_%d.%s" % (r.choice(dirs[t]), word(r), i, r.choice(("c", "c", "h", "py", "txt")))
+        yield "%s/%s_%d.%s" % (
+            r.choice(dirs[t]),
+            word(r),
+            i,
+            r.choice(("c", "c", "h", "py", "txt")),
+        )
 
 
 def make_code(root, files=50000, median=3000, seed=1, **_):
@@ -143,7 +150,11 @@ def make_modules(root, files=30000, median=900, seed=1, **_):
         name, i = "%s-%s%d" % (word(r), word(r), i), i + 1
         top = "node_modules/" + name
         if r.random() < 0.2 and paths:
-            top = paths[r.randrange(len(paths))].split("/lib/")[0].split("/package.json")[0] + "/node_modules/" + name
+            top = (
+                paths[r.randrange(len(paths))].split("/lib/")[0].split("/package.json")[0]
+                + "/node_modules/"
+                + name
+            )
             if top.count("node_modules") > 4:
                 continue
         paths.append(top + "/package.json")
@@ -159,7 +170,9 @@ def stretches(r, size, compressible):
         n = min(left, r.randint(64 << 10, 1 << 20))
         if r.random() < compressible:
             at = r.randrange((1 << 20) - n + 1)
-            yield b"%020d" % r.getrandbits(60) + stock[r.randrange(8)][at:at + n - 20] if n > 20 else b"x" * n
+            yield b"%020d" % r.getrandbits(60) + stock[r.randrange(8)][
+                at : at + n - 20
+            ] if n > 20 else b"x" * n
         else:
             yield r.randbytes(n)
         left -= n
@@ -180,8 +193,15 @@ def log_lines(r, size):
     words = r.choices(WORDS, k=400)
     while have < size:
         s = "%d.%03d %s %s[%d]: %s %s=%x\n" % (
-            PAST + have // 90, r.randrange(1000), r.choice(("info", "warn", "debug")), words[r.randrange(12)],
-            r.randrange(9000), words[r.randrange(400)], words[r.randrange(400)], r.getrandbits(32))
+            PAST + have // 90,
+            r.randrange(1000),
+            r.choice(("info", "warn", "debug")),
+            words[r.randrange(12)],
+            r.randrange(9000),
+            words[r.randrange(400)],
+            words[r.randrange(400)],
+            r.getrandbits(32),
+        )
         out.append(s)
         have += len(s)
     return "".join(out).encode()[:size]
@@ -193,7 +213,7 @@ def make_log(root, size=1 << 30, seed=1, **_):
     stock = [log_lines(r, 1 << 20) for _ in range(16)]
     with open(os.path.join(root, "service.log"), "wb") as f:
         while left > 0:
-            part = (b"%020d " % r.getrandbits(60) + stock[r.randrange(16)])[:min(left, 1 << 20)]
+            part = (b"%020d " % r.getrandbits(60) + stock[r.randrange(16)])[: min(left, 1 << 20)]
             f.write(part)
             left -= len(part)
     os.utime(os.path.join(root, "service.log"), (PAST, PAST))
@@ -202,16 +222,39 @@ def make_log(root, size=1 << 30, seed=1, **_):
 
 def git(root, *args, when=PAST):
     stamp = "%d +0000" % when
-    env = dict(os.environ, GIT_AUTHOR_DATE=stamp, GIT_COMMITTER_DATE=stamp, GIT_CONFIG_NOSYSTEM="1",
-               GIT_CONFIG_GLOBAL="/dev/null", HOME=root)
-    who = ("-c", "user.name=bench", "-c", "user.email=bench@localhost", "-c", "gc.auto=0", "-c", "commit.gpgsign=false")
+    env = dict(
+        os.environ,
+        GIT_AUTHOR_DATE=stamp,
+        GIT_COMMITTER_DATE=stamp,
+        GIT_CONFIG_NOSYSTEM="1",
+        GIT_CONFIG_GLOBAL="/dev/null",
+        HOME=root,
+    )
+    who = (
+        "-c",
+        "user.name=bench",
+        "-c",
+        "user.email=bench@localhost",
+        "-c",
+        "gc.auto=0",
+        "-c",
+        "commit.gpgsign=false",
+    )
     subprocess.run(["git", "-C", root, *who, *args], env=env, check=True, stdout=subprocess.DEVNULL)
 
 
 def commit_some(root, r, commits, when):
     for i in range(commits):
         edit_some(root, r, r.randint(1, 8))
-        git(root, "commit", "-q", "-a", "-m", "%s %s %d" % (word(r), word(r), i), when=when + 600 * i)
+        git(
+            root,
+            "commit",
+            "-q",
+            "-a",
+            "-m",
+            "%s %s %d" % (word(r), word(r), i),
+            when=when + 600 * i,
+        )
 
 
 def make_repo(root, files=2000, seed=1, **_):
@@ -241,7 +284,7 @@ def edit_some(root, r, count):
             data, line = f.read(), text(r, r.randint(12, 120))
             at = r.randint(0, len(data))
             f.seek(at)
-            f.write(line + data[at + (len(line) if r.random() < 0.5 else 0):])
+            f.write(line + data[at + (len(line) if r.random() < 0.5 else 0) :])
             f.truncate()
     return len(chosen)
 
@@ -257,7 +300,9 @@ def change_add_delete(root, r, count=500, round=0, **_):
     for path in gone:
         os.unlink(path)
     for i in range(count):
-        write(os.path.join(r.choice(homes), "added_%d_%d.c" % (round, i)), text(r, file_size(r, 3000)))
+        write(
+            os.path.join(r.choice(homes), "added_%d_%d.c" % (round, i)), text(r, file_size(r, 3000))
+        )
     return {"added": count, "deleted": len(gone)}
 
 
@@ -296,15 +341,36 @@ def change_commits(root, r, count=15, round=0, **_):
     git(root, "checkout", "-q", "-b", "day-%d" % round)
     commit_some(root, r, count, when)
     git(root, "checkout", "-q", "main")
-    git(root, "merge", "-q", "--no-ff", "-m", "merge day %d" % round, "day-%d" % round, when=when + 80000)
+    git(
+        root,
+        "merge",
+        "-q",
+        "--no-ff",
+        "-m",
+        "merge day %d" % round,
+        "day-%d" % round,
+        when=when + 80000,
+    )
     if round % 2:
         git(root, "repack", "-q", "-d")
     return {"commits": count + 1}
 
 
-MAKE = {"code": make_code, "modules": make_modules, "blob": make_blob, "log": make_log, "repo": make_repo}
-CHANGE = {"edit": change_edit, "add-delete": change_add_delete, "rename": change_rename, "insert": change_insert,
-          "append": change_append, "commits": change_commits}
+MAKE = {
+    "code": make_code,
+    "modules": make_modules,
+    "blob": make_blob,
+    "log": make_log,
+    "repo": make_repo,
+}
+CHANGE = {
+    "edit": change_edit,
+    "add-delete": change_add_delete,
+    "rename": change_rename,
+    "insert": change_insert,
+    "append": change_append,
+    "commits": change_commits,
+}
 
 
 def make(kind, root, **args):
@@ -322,7 +388,9 @@ def parse_size(s):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("verb", choices=("make", "change"))
     p.add_argument("kind", choices=(*MAKE, *CHANGE))
     p.add_argument("dir")
@@ -333,7 +401,11 @@ def main():
     p.add_argument("--round", type=int, default=0)
     p.add_argument("--seed", type=int, default=1)
     a = p.parse_args()
-    given = {k: v for k, v in vars(a).items() if k in ("files", "median", "size", "count") and v is not None}
+    given = {
+        k: v
+        for k, v in vars(a).items()
+        if k in ("files", "median", "size", "count") and v is not None
+    }
     if a.kind not in (MAKE if a.verb == "make" else CHANGE):
         p.error("%s is nothing to %s" % (a.kind, a.verb))
     if a.verb == "make":

@@ -23,8 +23,10 @@ is "an agent with a host of its own" "$(agent "$scratch/own" 'echo a >f' 'cat f;
 b
 7"
 is "leaves no session there" "$(ls "$scratch/own/sessions")" ""
-"$build/sbhostd" --listen "unix:$scratch/sock" --state-dir "$scratch/hostd" --storage-backend local-disk \
-	--container-runtime none --sessions-root-dir "$scratch/sessions" >"$scratch/hostd.log" 2>&1 &
+"$build/sbhostd" --listen "unix:$scratch/sock" --state-dir "$scratch/hostd" --storage-backend \
+	local-disk \
+	--container-runtime none --sessions-root-dir "$scratch/sessions" >"$scratch/hostd.log" \
+		2>&1 &
 host_pid=$!
 at_exit "kill $host_pid; wait $host_pid"
 check "a host elsewhere is up" wait_for 20 "$build/sbctl" host --host "unix:$scratch/sock" health

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What an operator and a caller choose of a sandbox: runtime and network of a session, the network namespace and the root of all of them, a
+# What an operator and a caller choose of a sandbox: runtime and network of a session, the network
+# namespace and the root of all of them, a
 # host without root's rights, limits by control groups of version 2.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 . "${SB_TOP_SRCDIR:-.}/tests/lib/rpc.sh"
@@ -39,13 +40,17 @@ works()
 
 network_of()
 {
-	"$sbctl" host get --json "$1" | python3 -c 'import json, sys; print(json.load(sys.stdin)["Session"]["Network"])'
+	"$sbctl" host get --json "$1" | python3 -c \
+		'import json, sys; print(json.load(sys.stdin)["Session"]["Network"])'
 }
 
 start_host $disk --container-runtime none
-is "a runtime that is none" "$(refusal '{"Empty":true,"Runtime":"chroot"}')" "invalid_argument Runtime"
-is "a network that is none" "$(refusal '{"Empty":true,"Network":"some"}')" "invalid_argument Network"
-is "a network that runtime none cannot enforce" "$(refusal '{"Empty":true,"Network":"none"}')" "failed_precondition "
+is "a runtime that is none" "$(refusal '{"Empty":true,"Runtime":"chroot"}')" \
+	"invalid_argument Runtime"
+is "a network that is none" "$(refusal '{"Empty":true,"Network":"some"}')" \
+	"invalid_argument Network"
+is "a network that runtime none cannot enforce" "$(refusal '{"Empty":true,"Network":"none"}')" \
+	"failed_precondition "
 is "nothing was made" "$("$sbctl" host ls --json)" '{"Sessions":[],"NextAfter":""}'
 for rt in bwrap gvisor; do
 	if ! works $rt; then
@@ -59,9 +64,11 @@ for rt in bwrap gvisor; do
 	check "is isolated" grep -qx /workspace "$scratch/out"
 	tool in-$rt "cut -d: -f1 /proc/net/dev | tr -d ' ' | tail -n +3 | sort | tr '\\n' +"
 	check "and has no network but its own loopback" grep -q '^lo+' "$scratch/out"
-	is "host's own network is not for the asking" "$(refusal "{\"Empty\":true,\"Runtime\":\"$rt\",\"Network\":\"host\"}")" \
+	is "host's own network is not for the asking" \
+		"$(refusal "{\"Empty\":true,\"Runtime\":\"$rt\",\"Network\":\"host\"}")" \
 		"permission_denied "
-	is "network sandbox needs a namespace" "$(refusal "{\"Empty\":true,\"Runtime\":\"$rt\",\"Network\":\"sandbox\"}")" \
+	is "network sandbox needs a namespace" \
+		"$(refusal "{\"Empty\":true,\"Runtime\":\"$rt\",\"Network\":\"sandbox\"}")" \
 		"failed_precondition "
 	"$sbctl" host destroy in-$rt
 done
@@ -70,7 +77,8 @@ stop_host
 # The weaker one is refused where the operator chose the stronger.
 if works bwrap; then
 	start_host $disk --container-runtime bwrap
-	is "less isolation than the host's" "$(refusal '{"Empty":true,"Runtime":"none"}')" "permission_denied "
+	is "less isolation than the host's" "$(refusal '{"Empty":true,"Runtime":"none"}')" \
+		"permission_denied "
 	# A caller of that host knows that it isolates.
 	mkdir "$scratch/ws"
 	is "sbctl run there warns of nothing" "$(SBSYNC_STATE_DIR=$scratch/own SBSYNC_AGENT=$build/sbsync-agent "$sbctl" run -q -b host \
@@ -95,7 +103,8 @@ fi
 # A network that the operator has prepared: what is in it is reached, the machine's own is not.
 netns=sbtest$$
 if [ "$(id -u)" != 0 ] || ! command -v ip >/dev/null || ! ip netns add $netns 2>"$scratch/err"; then
-	skip "network sandbox" "no network namespace can be made: $(tail -n 1 "$scratch/err" 2>/dev/null)"
+	skip "network sandbox" \
+		"no network namespace can be made: $(tail -n 1 "$scratch/err" 2>/dev/null)"
 else
 	at_exit "ip netns del $netns"
 	ip -n $netns link set lo up
@@ -122,11 +131,13 @@ open(sys.argv[3], "w").write(str(s.server_port)); s.serve_forever()'
 			skip "network sandbox, $rt" "$rt does not work here"
 			continue
 		fi
-		start_host $disk --container-runtime $rt --sandbox-netns /run/netns/$netns --default-network none
+		start_host $disk --container-runtime $rt --sandbox-netns /run/netns/$netns \
+			--default-network none
 		"$sbctl" host create --empty --id net --network sandbox >/dev/null
 		"$sbctl" host create --empty --id no >/dev/null
 		get net 8123
-		check "network sandbox, $rt: what is there is reached" grep -q '^inside' "$scratch/out"
+		check "network sandbox, $rt: what is there is reached" grep -q '^inside' \
+			"$scratch/out"
 		get net "$(cat "$scratch/out-port")"
 		check "the machine's own is not" grep -q 'refused' "$scratch/out"
 		get no 8123

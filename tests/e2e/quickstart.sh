@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# ./quickstart: what it asks of apt-get, what it says when it cannot, and how it counts results. The package tools and
+# ./quickstart: what it asks of apt-get, what it says when it cannot, and how it counts results. The
+# package tools and
 # make are stand-ins that write down how they were called, so nothing is installed.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 need bash awk fmt
@@ -38,7 +39,8 @@ quick()
 {
 	: >"$calls"
 	status=0
-	output=$(cd "$tree" && PATH="$bin:$PATH" bash ./quickstart "$@" 2>&1 </dev/null) || status=$?
+	output=$(cd "$tree" && PATH="$bin:$PATH" bash ./quickstart "$@" 2>&1 </dev/null) ||
+		status=$?
 }
 
 says()
@@ -58,7 +60,8 @@ is "without calling apt-get" "$(grep -c apt-get "$calls")" 0
 
 ABSENT=zfs-fuse
 quick
-is "what the demo shows is installed" "$(sed -n 's/^apt-get .*--force-confold //p' "$calls")" "install --no-install-recommends zfs-fuse"
+is "what the demo shows is installed" "$(sed -n 's/^apt-get .*--force-confold //p' "$calls")" \
+	"install --no-install-recommends zfs-fuse"
 is "its service stays off" "$(grep -c 'systemctl disable zfs-fuse.service' "$calls")" 1
 NO_SUDO=1 quick
 is "without root the demo goes on" "$status" 0
@@ -67,7 +70,8 @@ says "and says what it lacks" "without: zfs-fuse"
 ABSENT="libzstd-dev librsync-dev"
 quick
 is "missing packages: ends well through sudo" "$status" 0
-is "installs exactly those, lists not refreshed" "$(sed -n 's/^apt-get .*--force-confold //p' "$calls")" \
+is "installs exactly those, lists not refreshed" \
+	"$(sed -n 's/^apt-get .*--force-confold //p' "$calls")" \
 	"install --no-install-recommends librsync-dev libzstd-dev"
 
 NO_SUDO=1 quick
@@ -99,7 +103,8 @@ says "test packages that do not exist are named" "runsc"
 is "the others are installed" "$(grep -c 'recommends openssh-server' "$calls")" 1
 is "and their services stay off" "$(grep -c 'systemctl disable ssh.service' "$calls")" 1
 says "each skip with its reason" "skipped: t/b 1 - z because: no zfs here"
-is "the counts are the last line" "$(printf '%s\n' "$output" | tail -n 1)" "2 passed, 0 failed, 1 skipped"
+is "the counts are the last line" "$(printf '%s\n' "$output" | tail -n 1)" \
+	"2 passed, 0 failed, 1 skipped"
 
 ABSENT='' UNKNOWN=''
 ON_CHECK="$(result a 'PASS: t/a 1 - x\nFAIL: t/a 2 - y\n# y was 7\nERROR: t/a - exited with status 1\n') exit 2"
@@ -113,11 +118,13 @@ quick test
 is "a test that dies counts as failed" "$(printf '%s\n' "$output" | tail -n 1)" "1 passed, 1 failed"
 ON_CHECK='echo "x.c:1: error: no"; exit 2'
 quick test
-is "a build error counts as failed" "$status $(printf '%s\n' "$output" | tail -n 1)" "1 0 passed, 1 failed"
+is "a build error counts as failed" "$status $(printf '%s\n' "$output" | tail -n 1)" \
+	"1 0 passed, 1 failed"
 says "and is shown" "x.c:1: error: no"
 ON_CHECK=''
 quick test
-is "no test at all is no success" "$status $(printf '%s\n' "$output" | tail -n 1)" "1 0 passed, 0 failed"
+is "no test at all is no success" "$status $(printf '%s\n' "$output" | tail -n 1)" \
+	"1 0 passed, 0 failed"
 
 quick bogus
 is "an unknown argument is exit 2" "$status" 2

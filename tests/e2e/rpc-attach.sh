@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Attach: a command in a session over an upgraded connection, by unix socket and by TCP, and as the remote shell of sbsync.
+# Attach: a command in a session over an upgraded connection, by unix socket and by TCP, and as the
+# remote shell of sbsync.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 . "${SB_TOP_SRCDIR:-.}/tests/lib/rpc.sh"
 need python3 cmp
@@ -28,8 +29,10 @@ is "no such session" "$?" 1
 check "and it says so" grep -q "session not found" "$scratch/err"
 
 head -c 8000000 /dev/urandom >"$scratch/large"
-# A client that still sends when the host is done: asleep while the command ends, it finds a closed connection to write to.
-"$sbctl" host attach one 'echo $$ >pid; exec sleep 1000' <"$scratch/large" >/dev/null 2>"$scratch/err" &
+# A client that still sends when the host is done: asleep while the command ends, it finds a closed
+# connection to write to.
+"$sbctl" host attach one 'echo $$ >pid; exec sleep 1000' <"$scratch/large" >/dev/null \
+	2>"$scratch/err" &
 client=$!
 wait_for 10 test -s "$scratch/root/sessions/one/pid"
 sleep 0.5
@@ -56,9 +59,11 @@ check "a command ends with its client" wait_for 10 sh -c "! kill -0 $pid"
 "$sbctl" host create --id two --base img >/dev/null
 SANDBOX_AUTH_TOKEN='' attach --host "$SB_URL" one true </dev/null 2>/dev/null
 is "TCP without a token" "$?" 1
-is "TCP with a token" "$(SANDBOX_AUTH_TOKEN=$SB_TOKEN attach --host "$SB_URL" one 'echo yes' </dev/null)" yes
+is "TCP with a token" \
+	"$(SANDBOX_AUTH_TOKEN=$SB_TOKEN attach --host "$SB_URL" one 'echo yes' </dev/null)" yes
 token=$("$sbctl" host token one)
-is "with the session's own token" "$(SANDBOX_AUTH_TOKEN=$token attach --host "$SB_URL" one 'echo yes' </dev/null)" yes
+is "with the session's own token" \
+	"$(SANDBOX_AUTH_TOKEN=$token attach --host "$SB_URL" one 'echo yes' </dev/null)" yes
 SANDBOX_AUTH_TOKEN=$token attach --host "$SB_URL" two true </dev/null 2>/dev/null
 is "and not in another session" "$?" 1
 is "a plain request is told what is missing" "$(python3 - "$SB_URL" "$SB_TOKEN" <<'P'
@@ -78,7 +83,8 @@ relay_tap attach.py timeout 250 python3 "$src/tests/hostile/attach.py" "$host_so
 mkdir -p "$scratch/tree/sub"
 echo one >"$scratch/tree/a"
 echo two >"$scratch/tree/sub/b"
-check "sbsync goes by it" timeout 120 "$build/sbsync" mirror --rsh "$sbctl host attach" "$scratch/tree" one:work
+check "sbsync goes by it" timeout 120 "$build/sbsync" mirror --rsh "$sbctl host attach" \
+	"$scratch/tree" one:work
 check "and all is there" diff -r "$scratch/tree" "$scratch/root/sessions/one/work"
 
 "$sbctl" host attach one 'sleep 1000' </dev/null >/dev/null 2>"$scratch/err" &

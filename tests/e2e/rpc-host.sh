@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# sbhostd and sbctl as an operator meets them: configuration from file, environment and flags, tokens and TLS, signals,
+# sbhostd and sbctl as an operator meets them: configuration from file, environment and flags,
+# tokens and TLS, signals,
 # and sessions that outlive the daemon.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 . "${SB_TOP_SRCDIR:-.}/tests/lib/rpc.sh"
@@ -15,7 +16,8 @@ json()
 	python3 -c "import json, sys; print(eval(sys.argv[1], {'o': json.load(sys.stdin)}))" "$1"
 }
 
-# --- what cannot work is said in one line ---------------------------------------------------------------------
+# --- what cannot work is said in one line
+# ---------------------------------------------------------------------
 says()
 {
 	what=$1 status=$2 want=$3
@@ -28,27 +30,34 @@ says "an argument too much" 2 'unexpected argument "x"' "$hostd" x
 says "no state directory" 2 '--state-dir is required' "$hostd"
 says "a bad number in the environment" 2 'SANDBOX_MAX_SESSIONS: --max-sessions "many"' \
 	env SANDBOX_MAX_SESSIONS=many "$hostd" --state-dir "$scratch/s"
-says "a bad flag in the environment" 1 'must be true or false' env SANDBOX_SUDO=perhaps "$hostd" --state-dir "$scratch/s"
+says "a bad flag in the environment" 1 'must be true or false' env SANDBOX_SUDO=perhaps "$hostd" \
+	--state-dir "$scratch/s"
 says "a bad mode" 2 '--socket-mode "99"' "$hostd" --check --state-dir "$scratch/s" --socket-mode 99
 printf 'pool: tank\nno-such-option: 1\n' >"$scratch/bad.yaml"
-says "an unknown key in the file" 1 "bad.yaml:2: there is no option no-such-option" "$hostd" -c "$scratch/bad.yaml"
+says "an unknown key in the file" 1 "bad.yaml:2: there is no option no-such-option" "$hostd" -c \
+	"$scratch/bad.yaml"
 printf 'pool: [\n' >"$scratch/bad.yaml"
 says "a file that is not YAML" 1 'bad.yaml:2: not YAML' "$hostd" -c "$scratch/bad.yaml"
 printf 'tokens:\n  - name: x\n    role: king\n    token: 0123456789abcdef\n' >"$scratch/bad.yaml"
-says "an unknown role" 1 'role "king" must be admin, session or monitor' "$hostd" --check -c "$scratch/bad.yaml" --state-dir "$scratch/s"
+says "an unknown role" 1 'role "king" must be admin, session or monitor' "$hostd" --check -c \
+	"$scratch/bad.yaml" --state-dir "$scratch/s"
 echo 0123456789abcdef >"$scratch/open-token"
 chmod 644 "$scratch/open-token"
-says "a token file that others can read" 1 'is open to others' "$hostd" --check --state-dir "$scratch/s" --token-file "$scratch/open-token"
+says "a token file that others can read" 1 'is open to others' "$hostd" --check --state-dir \
+	"$scratch/s" --token-file "$scratch/open-token"
 # shellcheck disable=SC2086
-says "TCP without a token" 1 'needs a token' "$hostd" --state-dir "$scratch/s" $local_disk --listen 127.0.0.1:0
-says "a missing TLS file" 1 'TLS file' env SANDBOX_AUTH_TOKEN=0123456789abcdef "$hostd" --state-dir "$scratch/s" $local_disk \
+says "TCP without a token" 1 'needs a token' "$hostd" --state-dir "$scratch/s" $local_disk \
+	--listen 127.0.0.1:0
+says "a missing TLS file" 1 'TLS file' env SANDBOX_AUTH_TOKEN=0123456789abcdef "$hostd" \
+	--state-dir "$scratch/s" $local_disk \
 	--listen 127.0.0.1:0 --tls-cert "$scratch/none" --tls-key "$scratch/none"
 says "a host that is not there" 1 'connect to unix:' "$sbctl" host -H "unix:$scratch/none" health
 must_fail "a verb that is not there" 2 "$sbctl" host nonsense
 must_fail "too few arguments" 2 "$sbctl" host get
 is "no secret in a message" "$(grep -r -c 0123456789abcdef "$scratch/.tap")" 0
 
-# --- configuration: file, then environment, then flags -----------------------------------------------------------
+# --- configuration: file, then environment, then flags
+# -----------------------------------------------------------
 agent=agent-token-0123456789
 monitor=monitor-token-0123456789
 (umask 077; echo admin-token-0123456789 >"$scratch/admin")
@@ -72,41 +81,54 @@ tokens:
     sha256: $(printf %s $monitor | sha256sum | cut -d ' ' -f 1)
 YAML
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-SANDBOX_STORAGE_BACKEND=local-disk SANDBOX_MAX_SESSIONS=3 start_host --config "$scratch/host.yaml" --max-sessions 2 \
+SANDBOX_STORAGE_BACKEND=local-disk SANDBOX_MAX_SESSIONS=3 start_host --config "$scratch/host.yaml" \
+	--max-sessions 2 \
 	--listen "127.0.0.1:$port" --socket-mode 0660
 is "flags replace the file's addresses" "$(find "$scratch" -name other.sock)" ""
 is "the socket's mode" "$(stat -c %a "$host_socket")" 660
-is "the state directory is private" "$(stat -c %a "$scratch/state" "$scratch/state/session-token.key" | tr '\n' ' ')" "700 600 "
+is "the state directory is private" \
+	"$(stat -c %a "$scratch/state" "$scratch/state/session-token.key" | tr '\n' ' ')" "700 600 "
 check "a session from the default base" "$sbctl" host create --id one -L team=a
 is "the base is in it" "$(cat "$scratch/sessions/one/hello")" hello
 check "a second one" "$sbctl" host create --id two
 must_fail "the flag's limit of sessions holds" 1 "$sbctl" host create --id three
 is "and is called by its name" "$output" "sbctl: sandbox: max sessions reached"
-is "ls shows both" "$("$sbctl" host ls | awk 'NR > 1 { print $1, $2 }' | tr '\n' ' ')" "one active two active "
-is "ls by label" "$("$sbctl" host ls --json --label team=a | json '[s["ID"] for s in o["Sessions"]]')" "['one']"
+is "ls shows both" "$("$sbctl" host ls | awk 'NR > 1 { print $1, $2 }' | tr '\n' ' ')" \
+	"one active two active "
+is "ls by label" \
+	"$("$sbctl" host ls --json --label team=a | json '[s["ID"] for s in o["Sessions"]]')" \
+	"['one']"
 is "every log line is JSON" "$(python3 -c 'import json, sys; print(sum(set(json.loads(l)) != {"time","level","component","msg"} for l in open(sys.argv[1])))' "$host_log")" 0
 
-# --- tokens -------------------------------------------------------------------------------------------------------
+# --- tokens
+# -------------------------------------------------------------------------------------------------------
 url=http://127.0.0.1:$port
 must_fail "TCP wants a token" 1 "$sbctl" host -H "$url" ls
 check "the admin's, from a file" "$sbctl" host -H "$url" --token-file "$scratch/admin" ls
 check "the session's, for its session" env SANDBOX_AUTH_TOKEN=$agent "$sbctl" host -H "$url" get one
-must_fail "the session's, for another" 1 env SANDBOX_AUTH_TOKEN=$agent "$sbctl" host -H "$url" get two
+must_fail "the session's, for another" 1 env SANDBOX_AUTH_TOKEN=$agent "$sbctl" host -H "$url" get \
+	two
 must_fail "the session's, to list" 1 env SANDBOX_AUTH_TOKEN=$agent "$sbctl" host -H "$url" ls
 check "the monitor's, for health" env SANDBOX_AUTH_TOKEN=$monitor "$sbctl" host -H "$url" health
-must_fail "the monitor's, for a session" 1 env SANDBOX_AUTH_TOKEN=$monitor "$sbctl" host -H "$url" get one
+must_fail "the monitor's, for a session" 1 env SANDBOX_AUTH_TOKEN=$monitor "$sbctl" host -H "$url" \
+	get one
 issued=$("$sbctl" host token --ttl 1h two)
-check "an issued one, for its session" env SANDBOX_AUTH_TOKEN="$issued" "$sbctl" host -H "$url" get two
-must_fail "an issued one, for another" 1 env SANDBOX_AUTH_TOKEN="$issued" "$sbctl" host -H "$url" get one
+check "an issued one, for its session" env SANDBOX_AUTH_TOKEN="$issued" "$sbctl" host -H "$url" \
+	get two
+must_fail "an issued one, for another" 1 env SANDBOX_AUTH_TOKEN="$issued" "$sbctl" host -H "$url" \
+	get one
 "$sbctl" host destroy two
 is "tokens stay out of the log" "$(grep -c -e "$agent" -e "$issued" -e admin-token "$host_log")" 0
 
-# --- commands and processes -------------------------------------------------------------------------------------------
+# --- commands and processes
+# -------------------------------------------------------------------------------------------
 is "exec prints what the command prints" "$("$sbctl" host exec one 'echo out; echo err >&2' 2>"$scratch/err")/$(cat "$scratch/err")" out/err
 must_fail "exec ends as the command ends" 7 "$sbctl" host exec one 'exit 7'
-is "exec hands words on as they are" "$("$sbctl" host exec one printf '%s|' 'a b' "it's" '$HOME' -x)" "a b|it's|\$HOME|-x|"
+is "exec hands words on as they are" \
+	"$("$sbctl" host exec one printf '%s|' 'a b' "it's" '$HOME' -x)" "a b|it's|\$HOME|-x|"
 is "a repeated call runs once" "$("$sbctl" host exec --call-id c1 one 'echo x >>n; wc -l <n' >/dev/null
-	"$sbctl" host exec --call-id c1 --json one 'echo x >>n; wc -l <n' | json 'o["Response"]["Replayed"]'
+	"$sbctl" host exec --call-id c1 --json one 'echo x >>n; wc -l <n' | json \
+		'o["Response"]["Replayed"]'
 	"$sbctl" host exec one 'wc -l <n')" "True
 1"
 is "tool prints the answer" "$("$sbctl" host tool --params '{"cmd":"echo tool"}' one bash | grep -c tool)" 1

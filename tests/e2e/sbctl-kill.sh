@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# kill -9 of sbctl, of the command, of sshd and of the agent while `sbctl run` works over SSH: nothing is lost after recover. SB_KILL_ROUNDS is the number of
+# kill -9 of sbctl, of the command, of sshd and of the agent while `sbctl run` works over SSH:
+# nothing is lost after recover. SB_KILL_ROUNDS is the number of
 # rounds, SB_KILL_SEED the seed; `make check-kill` runs 200.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 need python3 ssh ssh-keygen
@@ -17,6 +18,7 @@ mkdir -p "$dir/tmp" "$dir/home"
 rounds=${SB_KILL_ROUNDS:-10}
 seed=${SB_KILL_SEED:-$$}
 echo "# seed $seed"
-check "killed $rounds times, nothing is lost" python3 "$src/tests/fault/runkill.py" "$build/sbctl" "$dir" "$scratch/rounds" "$rounds" "$seed"
+check "killed $rounds times, nothing is lost" python3 "$src/tests/fault/runkill.py" "$build/sbctl" \
+	"$dir" "$scratch/rounds" "$rounds" "$seed"
 tail -n 1 "$scratch/.tap" | diag
 finish

@@ -18,19 +18,22 @@ is "the command's status is passed on" $? 7
 is "its input and output are ours" "$out" "in
 b"
 is "its stderr is ours" "$(cat ../err)" "err"
-is "it got its own words only" "$("$sbctl" run -q -b local -- sh -c 'echo $# "$@"' x 1 '2 3')" "2 1 2 3"
+is "it got its own words only" "$("$sbctl" run -q -b local -- sh -c 'echo $# "$@"' x 1 '2 3')" \
+	"2 1 2 3"
 "$sbctl" run -q -b local -- sh -c 'kill -9 $$' 2>/dev/null
 is "a signal is 128 + n" $? 137
 must_fail "a command that is not there" 1 "$sbctl" run -b local -- /no/such/program
 must_fail "an unknown backend names the others" 2 "$sbctl" run -b lokal -- true
-check "... all of them" sh -c 'case "$1" in *"use local, ssh, host"*) ;; *) exit 1 ;; esac' - "$output"
+check "... all of them" sh -c 'case "$1" in *"use local, ssh, host"*) ;; *) exit 1 ;; esac' - \
+	"$output"
 must_fail "profile and backend exclude each other" 2 "$sbctl" run -b local -P x -- true
 must_fail "an option that the backend lacks" 1 "$sbctl" run -b local -s colour=red -- true
 must_fail "no command" 2 "$sbctl" run -b local
 is "nothing is left to look after" "$("$sbctl" ls)" "no sandboxes"
 is "what is gone is on record" "$("$sbctl" ls -a --json | python3 -c 'import json,sys; print({x["state"] for x in json.load(sys.stdin)})')" \
 	"{'destroyed'}"
-check "events tell what happened" sh -c '"$1" events --json | grep -q "sandbox.transport.disconnect.*\"exit_code\":7"' - "$sbctl"
+check "events tell what happened" sh -c \
+	'"$1" events --json | grep -q "sandbox.transport.disconnect.*\"exit_code\":7"' - "$sbctl"
 must_fail "a sandbox that is not there" 1 "$sbctl" show none-such
 
 # Profiles.
@@ -39,7 +42,8 @@ profiles:
   here: {backend: local, env: {HELLO: there}, secret_env: {KEY: "env:SB_E2E_SECRET"}}
 END
 echo 'sandbox: here' >.sandbox.yaml
-is "the project's profile is taken" "$(SB_E2E_SECRET=s3cr3t-x "$sbctl" run -q -- sh -c 'echo $HELLO $KEY')" "there s3cr3t-x"
+is "the project's profile is taken" \
+	"$(SB_E2E_SECRET=s3cr3t-x "$sbctl" run -q -- sh -c 'echo $HELLO $KEY')" "there s3cr3t-x"
 check "no secret is on disk" sh -c 'grep -rq s3cr3t-x "$1"; [ $? -eq 1 ]' - "$scratch/state"
 must_fail "a secret that is not there stops it" 1 "$sbctl" run -- true
 check "a right file has no mistakes" "$sbctl" profile check
@@ -47,7 +51,8 @@ cat >>"$scratch/config/sandbox/config.yaml" <<'END'
   bad: {backend: docker, persistence: always, colour: red}
 END
 must_fail "mistakes are told" 1 "$sbctl" profile check
-is "... each with its line and the words allowed" "$(echo "$output" | sed "s|^$scratch/config/sandbox/||; s/: use .*/: use .../")" \
+is "... each with its line and the words allowed" \
+	"$(echo "$output" | sed "s|^$scratch/config/sandbox/||; s/: use .*/: use .../")" \
 	'config.yaml:3: persistence: persistence "always" is not known: use ...
 config.yaml:3: a profile has no "colour": use ...'
 must_fail "no run with mistakes" 1 "$sbctl" run -- true
@@ -81,7 +86,8 @@ profiles:
 END
 export SB_E2E_SECRET=s3cr3t-y
 cd ws || exit 1
-echo one >one && echo two >two && echo x >skip.o && echo y >keep.o && mkdir -p sub ../also && echo z >../also/z
+echo one >one && echo two >two && echo x >skip.o && echo y >keep.o && mkdir -p sub ../also && echo \
+	z >../also/z
 out=$("$sbctl" run -P box -d ../also -- sh -c 'pwd; cat one; ls; echo changed >>one; rm two; echo new >sub/new; echo "$KEY" | tr a-z A-Z; exit 5' 2>../err)
 is "over SSH the status is passed on" $? 5
 is "it runs in the copy, without what is excluded" "$(echo "$out" | tail -n +2)" "one
@@ -97,10 +103,13 @@ check "deletions come back" test ! -e two
 check "new files come back" test -e sub/new
 check "what is excluded stays" test -e skip.o
 check "the summary tells" grep -q "2 files .* synced, 1 deleted" ../err
-check "no secret is on disk, here or there" sh -c 'grep -rq s3cr3t-y "$1" "$2"; [ $? -eq 1 ]' - "$scratch/state" "$dir"
+check "no secret is on disk, here or there" sh -c 'grep -rq s3cr3t-y "$1" "$2"; [ $? -eq 1 ]' - \
+	"$scratch/state" "$dir"
 is "nothing is left to look after" "$("$sbctl" ls)" "no sandboxes"
-must_fail "to be put away, where that cannot be" 1 "$sbctl" run -P box --persistence archive -- touch ran
-check "... tells what can be" sh -c 'printf %s "$0" | grep -q "ssh cannot put a sandbox away; use reuse"' "$output"
+must_fail "to be put away, where that cannot be" 1 "$sbctl" run -P box --persistence archive -- \
+	touch ran
+check "... tells what can be" sh -c \
+	'printf %s "$0" | grep -q "ssh cannot put a sandbox away; use reuse"' "$output"
 must_fail "a snapshot, where there are none" 1 "$sbctl" run -P box --snapshot -- touch ran
 check "... tells so" sh -c 'printf %s "$0" | grep -q "backend ssh has no snapshots"' "$output"
 check "neither command ran" test ! -e ran
@@ -130,7 +139,8 @@ check "brings the work" test -e work
 for sig in INT:130 HUP:129 TERM:143; do
 	code=${sig#*:} sig=${sig%:*}
 	rm -f started work
-	"$sbctl" run -q -P box --id "by-$sig" -- sh -c 'echo work >work; touch started; exec sleep 1000' &
+	"$sbctl" run -q -P box --id "by-$sig" -- sh -c \
+		'echo work >work; touch started; exec sleep 1000' &
 	pid=$!
 	running_sig()
 	{
@@ -152,7 +162,8 @@ check "destroy the other" "$sbctl" destroy -q kept
 echo local >one
 out=$("$sbctl" exec both sh -c 'echo runtime2 >one' 2>&1)
 echo "$out" | diag
-"$sbctl" run -q -P box --id clash -- sh -c 'echo theirs >one; touch ready; while [ -e ready ]; do sleep 0.1; done' &
+"$sbctl" run -q -P box --id clash -- sh -c \
+	'echo theirs >one; touch ready; while [ -e ready ]; do sleep 0.1; done' &
 pid=$!
 clash_ready()
 {
@@ -171,7 +182,8 @@ is "an edit here goes on living" "$(cat sub/new)" "ours-again"
 "$sbctl" destroy -q both
 
 # A lost server: the sandbox is kept and comes back with recover.
-"$sbctl" run -q -P box --id lost -- sh -c 'echo precious >precious; touch up; exec sleep 1000' 2>../err &
+"$sbctl" run -q -P box --id lost -- sh -c 'echo precious >precious; touch up; exec sleep 1000' \
+	2>../err &
 pid=$!
 lost_up()
 {
@@ -182,7 +194,8 @@ wait_for 20 lost_up
 kill -9 $pid
 wait "$pid" 2>/dev/null
 is "after kill -9 it is still on record" "$("$sbctl" show --json lost | python3 -c 'import json,sys; print(json.load(sys.stdin)["state"])')" active
-check "sbsync recover finds it too" sh -c '"$1" recover --all --json | grep -q "\"lost\""' - "$build/sbsync"
+check "sbsync recover finds it too" sh -c '"$1" recover --all --json | grep -q "\"lost\""' - \
+	"$build/sbsync"
 check "its work is here" test -e later
 check "sbctl recover ends it" "$sbctl" recover
 is "nothing is left" "$("$sbctl" ls)" "no sandboxes"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What a session refuses, each with the command that goes on; recovery from a timer: backoff, locks, sessions that cannot be reached or read.
+# What a session refuses, each with the command that goes on; recovery from a timer: backoff, locks,
+# sessions that cannot be reached or read.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 need python3
 
@@ -14,7 +15,8 @@ go_on()
 {
 	command=$(printf '%s\n' "$output" | sed -n 's/.*\(If that is meant\|To push there anew\|To go on\): //p' | tail -n 1)
 	case $command in
-	"sbsync "*) check "$1: $command" sh -c "PATH='${sbsync%/*}:$PATH'; $command >/dev/null 2>&1 || [ \$? -eq 3 ]" ;;
+	"sbsync "*) check "$1: $command" sh -c \
+		"PATH='${sbsync%/*}:$PATH'; $command >/dev/null 2>&1 || [ \$? -eq 3 ]" ;;
 	*) not_ok "$1" "no command in: $output" ;;
 	esac
 }
@@ -30,7 +32,8 @@ must_fail "a mass deletion is refused" 5 "$sbsync" sync g
 says "it is named" "would delete 150 of 200"
 check "nothing was deleted" test -f ws/f1
 must_fail "on stop as well" 5 "$sbsync" stop g
-is "the session waits" "$("$sbsync" status --json g | grep -o '"state":"[a-z]*"')" '"state":"unsynced"'
+is "the session waits" "$("$sbsync" status --json g | grep -o '"state":"[a-z]*"')" \
+	'"state":"unsynced"'
 must_fail "also for sync" 5 "$sbsync" sync g
 go_on "the way on"
 check "it is done then" test ! -e ws/f1 -a -f ws/f200
@@ -65,7 +68,8 @@ cat >half-agent <<END
 END
 chmod +x half-agent
 mkdir w2 && echo x >w2/x && "$sbsync" start -q --name h w2 b2
-must_fail "an incomplete scan is refused" 1 "${SB_TOP_BUILDDIR:-.}/tests/hostile/driver" turn w2 b2 "$real/half-agent"
+must_fail "an incomplete scan is refused" 1 "${SB_TOP_BUILDDIR:-.}/tests/hostile/driver" turn w2 \
+	b2 "$real/half-agent"
 says "it is named" "the scan of .* is incomplete"
 check "nothing was deleted" test -f w2/x
 go_on "the way on"
@@ -85,13 +89,15 @@ says "says so, and when it tries again" "far: .*it stays unsynced, next try at 2
 is "it counts" "$(sed_state failures)" '"failures":1'
 first=$(sed_state next_try | tr -dc 0-9)
 check "it waits" test "$first" -gt "$(date +%s)"
-is "the next one leaves it for later" "$("$sbsync" recover --all | grep -c '^far: unsynced, next try at')" 1
+is "the next one leaves it for later" \
+	"$("$sbsync" recover --all | grep -c '^far: unsynced, next try at')" 1
 "$sbsync" recover --all --now >/dev/null 2>&1
 check "the wait grows" test "$(sed_state next_try | tr -dc 0-9)" -gt $((first + 30))
 check "as JSON" sh -c "'$sbsync' recover --all --json | grep -q '\"session\":\"far\",\"result\":\"later\",\"state\":\"unsynced\"'"
 must_fail "no push over work that has not come back" 1 "$sbsync" start --name far w3 b3
 rm b3 && mv away b3
-is "when it is there again it comes back" "$("$sbsync" recover --all --now | grep '^far')" "far: synced back, 1 files, 0 deleted, 0 conflicts"
+is "when it is there again it comes back" "$("$sbsync" recover --all --now | grep '^far')" \
+	"far: synced back, 1 files, 0 deleted, 0 conflicts"
 is "with the work" "$(cat w3/y)" y
 is "and then there is nothing to do" "$("$sbsync" recover --all --now | grep '^far')" ""
 
@@ -104,7 +110,8 @@ must_fail "a quiet one says nothing" 4 "$sbsync" recover --all --quiet
 is "indeed" "$output" ""
 exec 9>&-
 
-# A session of a newer version, and a damaged one, do not stop the others, and are not passed over in silence.
+# A session of a newer version, and a damaged one, do not stop the others, and are not passed over
+# in silence.
 mkdir -p "$SBSYNC_STATE_DIR/sessions/newer" "$SBSYNC_STATE_DIR/sessions/broken"
 printf 'sbsync-session 99\nname newer\nsum 00\n' >"$SBSYNC_STATE_DIR/sessions/newer/session"
 echo garbage >"$SBSYNC_STATE_DIR/sessions/broken/session"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Sessions between two local directories: start, turn, stop, crash and recovery; nothing either side did is lost.
+# Sessions between two local directories: start, turn, stop, crash and recovery; nothing either side
+# did is lost.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 need python3 git
 
@@ -24,13 +25,15 @@ mkdir ws && (
 	git add -A && git commit -qm first
 )
 
-# The story: the agent edits 200 files, deletes 50, renames a directory and commits; the user edits 20, 5 of them the same;
+# The story: the agent edits 200 files, deletes 50, renames a directory and commits; the user edits
+# 20, 5 of them the same;
 # everything is killed; recover.
 (sleep 1000 & echo $! >owner)
 owner=$(cat owner)
 at_exit 'kill $owner 2>/dev/null'
 check "start" "$sbsync" start -q --name story --owner "$owner" ws box
-check "the sandbox has it all" sh -c "cd ws && find . -type f ! -path './.git/*' -exec cmp {} ../box/{} \;"
+check "the sandbox has it all" sh -c \
+	"cd ws && find . -type f ! -path './.git/*' -exec cmp {} ../box/{} \;"
 (
 	cd box || exit 1
 	for d in a b c; do
@@ -56,13 +59,15 @@ wait_for 10 sh -c "! kill -0 $owner"
 is "recovery syncs back" "$(grep -o '"result":"[a-z]*"' rec.json)" '"result":"done"'
 is "5 conflicts" "$("$sbsync" conflicts --json story | grep -o '"path"' | wc -l)" 5
 for i in $(seq 1 5); do
-	grep -q user ws/src/a/f$i && grep -q agent ws/src/a/f$i.runtime-conflict-story || echo "a/f$i" >>lost
+	grep -q user ws/src/a/f$i && grep -q agent ws/src/a/f$i.runtime-conflict-story || echo \
+		"a/f$i" >>lost
 	grep -q user ws/new$i || echo "new$i" >>lost
 	grep -q agent ws/src/d/f$i || echo "d/f$i" >>lost
 done
 for i in $(seq 6 15); do grep -q user ws/src/d/f$i || echo "d/f$i" >>lost; done
 for i in $(seq 16 65); do [ ! -e ws/src/d/f$i ] || echo "not deleted d/f$i" >>lost; done
-for i in $(seq 6 65); do grep -q agent ws/src/a/f$i && grep -q agent ws/src/renamed/f$i && grep -q agent ws/src/c/f$i || echo "f$i" >>lost; done
+for i in $(seq 6 65); do grep -q agent ws/src/a/f$i && grep -q agent ws/src/renamed/f$i && grep -q \
+	agent ws/src/c/f$i || echo "f$i" >>lost; done
 [ ! -d ws/src/b ] || echo "src/b is still there" >>lost
 is "every edit is present" "$(cat lost 2>/dev/null)" ""
 check "git fsck" git -C ws fsck --strict
@@ -84,7 +89,8 @@ for turn in 1 2 3 4; do
 	code=$?
 	[ $code -eq 0 ] || [ $code -eq 3 ] || not_ok "turn $turn" "exit $code"
 	$trees same ws box >cmp.out
-	is "turn $turn: equal but for the root's own time" "$(grep -c '^b' cmp.out)" "$(grep -c "^b''" cmp.out)"
+	is "turn $turn: equal but for the root's own time" "$(grep -c '^b' cmp.out)" \
+		"$(grep -c "^b''" cmp.out)"
 	check "turn $turn: nothing left to do" sh -c "test -z \"\$('$sbsync' diff -q two)\""
 done
 mkdir ws/e box/e 2>/dev/null

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2086
-# Machines where no agent can run: busybox alone in a root whose places to write are all noexec, and GNU tools without a
+# Machines where no agent can run: busybox alone in a root whose places to write are all noexec, and
+# GNU tools without a
 # place to execute from. Mirrors both ways, diff and a session work with sh, find and tar.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 need python3 ssh-keygen busybox
@@ -63,7 +64,8 @@ for d, ds, fs in os.walk('tree', topdown=False):
         os.utime(os.path.join(d, f), ns=(t, t), follow_symlinks=False)
 PY
 
-# place NAME SETUP [LINE]...: a server with a user of its own in whose places nothing can be executed.
+# place NAME SETUP [LINE]...: a server with a user of its own in whose places nothing can be
+# executed.
 place()
 {
 	name=$1
@@ -85,7 +87,8 @@ mirrors()
 {
 	far=$dir/home/far
 	"$sbsync" mirror -v $opts -x '*.log' tree "$there/far" >out 2>&1 || { cat out; return 1; }
-	grep -q 'without an agent there, with sh, find and tar' out || { echo "not said"; cat out; return 1; }
+	grep -q 'without an agent there, with sh, find and tar' out || { echo "not said"; cat out; \
+		return 1; }
 	cp -a tree want && rm want/d/deep/x.log
 	$alike want "$far" || return
 	# What is excluded stays, also in a directory that goes.
@@ -94,15 +97,18 @@ mirrors()
 	touch -r ref "$far/d/deep"
 	"$sbsync" diff $opts -x '*.log' tree "$there/far" >out 2>&1 || { cat out; return 1; }
 	[ ! -s out ] || { echo "differs already"; cat out; return 1; }
-	"$sbsync" mirror --json $opts -x '*.log' tree "$there/far" >json 2>out || { cat out; return 1; }
+	"$sbsync" mirror --json $opts -x '*.log' tree "$there/far" >json 2>out || { cat out; \
+		return 1; }
 	grep -q '"files_synced":0' json || { cat json; return 1; }
 }
 
 edits()
 {
 	cp -a tree tree2
-	echo new >tree2/new && rm tree2/d/f7 && mv tree2/d/f8 tree2/moved && chmod 600 tree2/d/f9 && echo more >>tree2/d/f10
-	rm tree2/zero && mkdir tree2/zero && echo x >tree2/zero/x && rm -r tree2/empty && echo file >tree2/empty
+	echo new >tree2/new && rm tree2/d/f7 && mv tree2/d/f8 tree2/moved && chmod 600 \
+		tree2/d/f9 && echo more >>tree2/d/f10
+	rm tree2/zero && mkdir tree2/zero && echo x >tree2/zero/x && rm -r tree2/empty && echo \
+		file >tree2/empty
 	rm tree2/d/deep/x.log
 	"$sbsync" diff $opts -x '*.log' tree2 "$there/far" >out 2>&1 || { cat out; return 1; }
 	grep -q 'delete *d/f7' out || { cat out; return 1; }
@@ -127,12 +133,15 @@ session()
 	"$sbsync" start -q --name "$name" $opts local "$there/box" || return
 	$alike local "$dir/home/box" || return
 	box=$dir/home/box
-	echo theirs >"$box/d/f1" && echo theirs >"$box/both" && rm "$box/d/f2" && chown -R 4321 "$box"
+	echo theirs >"$box/d/f1" && echo theirs >"$box/both" && rm "$box/d/f2" && chown -R 4321 \
+		"$box"
 	echo mine >local/d/f5 && echo mine >local/both
 	"$sbsync" sync -q "$name" 2>out
 	[ $? = 3 ] || { cat out; return 1; }
-	[ "$(cat local/both)" = mine ] && [ "$(cat "local/both.runtime-conflict-$name")" = theirs ] || return
-	[ "$(cat local/d/f1)" = theirs ] && [ ! -e local/d/f2 ] && [ "$(cat "$box/d/f5")" = mine ] || return
+	[ "$(cat local/both)" = mine ] && [ "$(cat "local/both.runtime-conflict-$name")" = theirs \
+		] || return
+	[ "$(cat local/d/f1)" = theirs ] && [ ! -e local/d/f2 ] && [ "$(cat "$box/d/f5")" = mine \
+		] || return
 	$alike local "$box" || return
 	"$sbsync" sync --json "$name" >json || { cat json; return 1; }
 	grep -q '"files_synced":0' json || { cat json; return 1; }
@@ -172,7 +181,8 @@ all()
 	rm -rf want tree2 back back2 local local2
 }
 
-# The root is a file system of its own, in the server's mount namespace only; the user's home in it, at its own path, is noexec.
+# The root is a file system of its own, in the server's mount namespace only; the user's home in it,
+# at its own path, is noexec.
 busybox_root='mount -t tmpfs -o mode=755 none /mnt && j=/mnt/jail && mkdir -p $j/bin $j/dev "$j$0/home" && cp "$(command -v busybox)" $j/bin/busybox &&
 	for l in $(ldd $j/bin/busybox 2>/dev/null | grep -o "/[^ ]*"); do mkdir -p $j$(dirname $l) && cp $l $j$l; done;
 	chroot $j /bin/busybox --install -s /bin && mknod -m 666 $j/dev/null c 1 3 &&

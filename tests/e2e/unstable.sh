@@ -1,9 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# A file that is written to all the time cannot be synced as it is. Everything else is, and nobody is told that all was done: not by the exit
-# status, not by the messages, not by --json; and a session whose sandbox has such a file is not closed.
+# A file that is written to all the time cannot be synced as it is. Everything else is, and nobody
+# is told that all was done: not by the exit
+# status, not by the messages, not by --json; and a session whose sandbox has such a file is not
+# closed.
 #
-# In memory where that is possible: on a busy disk the writer waits for seconds, and the file is calm meanwhile.
+# In memory where that is possible: on a busy disk the writer waits for seconds, and the file is
+# calm meanwhile.
 if [ -d /dev/shm ] && [ -w /dev/shm ]; then
 	TMPDIR=/dev/shm
 	export TMPDIR

@@ -51,16 +51,36 @@ class Rig:
 
     def start(self):
         self.log = open(self.dir + "/log", "ab")
-        self.host = subprocess.Popen([self.sbhostd, "--listen", "unix:" + self.sock, "--state-dir", self.dir + "/state",
-                                      "--storage-backend", "local-disk", "--sessions-root-dir", self.dir + "/sessions",
-                                      "--container-runtime", self.runtime], stdin=subprocess.DEVNULL, stdout=self.log,
-                                     stderr=self.log, start_new_session=True)
+        self.host = subprocess.Popen(
+            [
+                self.sbhostd,
+                "--listen",
+                "unix:" + self.sock,
+                "--state-dir",
+                self.dir + "/state",
+                "--storage-backend",
+                "local-disk",
+                "--sessions-root-dir",
+                self.dir + "/sessions",
+                "--container-runtime",
+                self.runtime,
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=self.log,
+            stderr=self.log,
+            start_new_session=True,
+        )
         self.until("the host answers", lambda: self.call("HealthCheck", {}))
 
     def call(self, method, msg, timeout=60):
         c = Unix(self.sock, timeout)
         try:
-            c.request("POST", "/rpc.v1.SandboxService/" + method, json.dumps(msg), {"Content-Type": "application/json"})
+            c.request(
+                "POST",
+                "/rpc.v1.SandboxService/" + method,
+                json.dumps(msg),
+                {"Content-Type": "application/json"},
+            )
             r = c.getresponse()
             body = json.loads(r.read() or b"{}")
             if r.status != 200:
@@ -100,7 +120,9 @@ class Rig:
                     env = f.read().decode(errors="replace")
             except OSError:
                 continue
-            if (self.dir in line or self.dir in env) and (not words or any(w in line for w in words)):
+            if (self.dir in line or self.dir in env) and (
+                not words or any(w in line for w in words)
+            ):
                 found.append("%s %s" % (os.path.basename(d), line[:200]))
         return found
 
@@ -115,11 +137,28 @@ def load(rig, stop, session, i):
         name = "tool-%d-%d" % (i, rig.n)
         try:
             if rig.rand.random() < 0.3:
-                rig.call("ExecuteTool", {"SessionID": session, "ToolCallID": name, "ToolName": "bash",
-                                         "Params": {"cmd": "echo short >%s-short; sleep 0.0%d" % (name, rig.rand.randrange(10))}})
+                rig.call(
+                    "ExecuteTool",
+                    {
+                        "SessionID": session,
+                        "ToolCallID": name,
+                        "ToolName": "bash",
+                        "Params": {
+                            "cmd": "echo short >%s-short; sleep 0.0%d"
+                            % (name, rig.rand.randrange(10))
+                        },
+                    },
+                )
             else:
-                rig.call("ExecuteTool", {"SessionID": session, "ToolCallID": name, "ToolName": "bash",
-                                         "Params": {"cmd": TOOL % (name, name)}})
+                rig.call(
+                    "ExecuteTool",
+                    {
+                        "SessionID": session,
+                        "ToolCallID": name,
+                        "ToolName": "bash",
+                        "Params": {"cmd": TOOL % (name, name)},
+                    },
+                )
         except (OSError, http.client.HTTPException, Refused, ValueError):
             time.sleep(0.02)
 
@@ -135,7 +174,10 @@ def quiet(rig):
 
 
 def launch(rig, session, cmd, port=0):
-    return rig.call("LaunchProcess", {"SessionID": session, "Binary": "/bin/sh", "Args": ["-c", cmd], "ExposePort": port})["ProcessID"]
+    return rig.call(
+        "LaunchProcess",
+        {"SessionID": session, "Binary": "/bin/sh", "Args": ["-c", cmd], "ExposePort": port},
+    )["ProcessID"]
 
 
 def status(rig, session, process):
@@ -149,7 +191,9 @@ def prepare(rig):
         s = "s%d" % i
         rig.call("CreateSession", {"SessionID": s, "Empty": True})
         tick = launch(rig, s, "while :; do echo x >>ticks; sleep 0.1; done")
-        web = launch(rig, s, "exec python3 -m http.server 8000 --bind 127.0.0.1 >/dev/null 2>&1", 8000)
+        web = launch(
+            rig, s, "exec python3 -m http.server 8000 --bind 127.0.0.1 >/dev/null 2>&1", 8000
+        )
         rig.known[s] = (tick, web)
 
 
@@ -176,7 +220,9 @@ def one_round(rig, k):
     s = "s%d" % rig.rand.randrange(SESSIONS)
     code = rig.rand.randrange(1, 120)
     late = launch(rig, s, "while [ ! -e go-%d ]; do sleep 0.05; done; exit %d" % (k, code))
-    extra = threading.Thread(target=lambda: swallow(lambda: launch(rig, s, "exec sleep 900")), daemon=True)
+    extra = threading.Thread(
+        target=lambda: swallow(lambda: launch(rig, s, "exec sleep 900")), daemon=True
+    )
     time.sleep(rig.rand.random() * 1.2)
     extra.start()
     time.sleep(rig.rand.random() * 0.1)
@@ -186,24 +232,38 @@ def one_round(rig, k):
     for t in threads + [extra]:
         t.join()
     rig.until("round %d: tools end with their host" % k, lambda: quiet(rig), 15)
-    rig.until("round %d: nothing stands for a tool any more" % k, lambda: not rig.processes("sb-box await"), 15)
+    rig.until(
+        "round %d: nothing stands for a tool any more" % k,
+        lambda: not rig.processes("sb-box await"),
+        15,
+    )
     before = sizes(rig, "ticks")
-    rig.until("round %d: processes go on without a host" % k,
-              lambda: len(before) == SESSIONS and all(n > before[p] for p, n in sizes(rig, "ticks").items()), 15)
+    rig.until(
+        "round %d: processes go on without a host" % k,
+        lambda: len(before) == SESSIONS
+        and all(n > before[p] for p, n in sizes(rig, "ticks").items()),
+        15,
+    )
     open(rig.file(s, "go-%d" % k), "w").close()
     rig.start()
-    got = rig.until("round %d: the process that was told to end has" % k,
-                    lambda: (lambda q: q if q["Status"] == "exited" else None)(status(rig, s, late)))
+    got = rig.until(
+        "round %d: the process that was told to end has" % k,
+        lambda: (lambda q: q if q["Status"] == "exited" else None)(status(rig, s, late)),
+    )
     if got and got.get("ExitCode") != code:
         rig.fault("round %d: exit code %s, not %d" % (k, got.get("ExitCode"), code))
     for session, (tick, web) in rig.known.items():
         if status(rig, session, tick)["Status"] != "running":
             rig.fault("round %d: the process of %s is not known any more" % (k, session))
-        rig.until("round %d: the port of %s answers" % (k, session), lambda: answers(rig, session, web))
+        rig.until(
+            "round %d: the port of %s answers" % (k, session), lambda: answers(rig, session, web)
+        )
         # What was launched at the moment of the kill either is known, and can be ended, or is gone.
         for p in rig.call("ListProcesses", {"SessionID": session})["Processes"]:
             if p["ProcessID"] not in (tick, web) and p["Status"] != "exited":
-                rig.call("KillProcess", {"SessionID": session, "ProcessID": p["ProcessID"], "Signal": 9})
+                rig.call(
+                    "KillProcess", {"SessionID": session, "ProcessID": p["ProcessID"], "Signal": 9}
+                )
     there = boxes(rig)
     if len(there) > SESSIONS:
         rig.fault("round %d: %d containers for %d sessions: %s" % (k, len(there), SESSIONS, there))
@@ -224,14 +284,23 @@ def groups(rig):
     for p in boxes(rig):
         try:
             with open("/proc/%s/cgroup" % p.split()[0]) as f:
-                names |= {w for line in f for w in line.strip().split("/") if w.startswith("sb-" + rig.runtime)}
+                names |= {
+                    w
+                    for line in f
+                    for w in line.strip().split("/")
+                    if w.startswith("sb-" + rig.runtime)
+                }
         except OSError:
             pass
     return names
 
 
 def boxes(rig):
-    return rig.processes("runsc-sandbox") if rig.runtime == "gvisor" else rig.processes("bwrap --unshare-user")
+    return (
+        rig.processes("runsc-sandbox")
+        if rig.runtime == "gvisor"
+        else rig.processes("bwrap --unshare-user")
+    )
 
 
 def finish(rig):
@@ -246,7 +315,11 @@ def finish(rig):
     for p in glob.glob("/sys/fs/cgroup/**/sb-%s-*" % rig.runtime, recursive=True):
         if os.path.basename(p) in names:
             rig.fault("left: " + p)
-    left = glob.glob(rig.dir + "/state/runsc/*") + glob.glob(rig.dir + "/state/box-%s/*" % rig.runtime) + glob.glob(rig.dir + "/sessions/*")
+    left = (
+        glob.glob(rig.dir + "/state/runsc/*")
+        + glob.glob(rig.dir + "/state/box-%s/*" % rig.runtime)
+        + glob.glob(rig.dir + "/sessions/*")
+    )
     for p in left:
         rig.fault("left: " + p)
     if not rig.found:
@@ -263,8 +336,16 @@ def main():
         if len(rig.found) > 5:
             break
     finish(rig)
-    print("# %s: killed %d times in %.0f s, %d faults; %s" % (rig.runtime, rounds, time.monotonic() - began, len(rig.found),
-                                                              rig.dir if rig.found else "nothing left"))
+    print(
+        "# %s: killed %d times in %.0f s, %d faults; %s"
+        % (
+            rig.runtime,
+            rounds,
+            time.monotonic() - began,
+            len(rig.found),
+            rig.dir if rig.found else "nothing left",
+        )
+    )
     return 1 if rig.found else 0
 
 

@@ -35,8 +35,12 @@ class Client:
 
     def call(self, method, **fields):
         try:
-            self.http.request("POST", "/rpc.v1.SandboxService/" + method, json.dumps(fields),
-                              {"Content-Type": "application/json"})
+            self.http.request(
+                "POST",
+                "/rpc.v1.SandboxService/" + method,
+                json.dumps(fields),
+                {"Content-Type": "application/json"},
+            )
             r = self.http.getresponse()
             body = json.loads(r.read())
         except (OSError, http.client.HTTPException, ValueError) as e:
@@ -50,18 +54,39 @@ class Daemon:
     def __init__(self, build, directory, pool, options):
         self.sock = directory + "/sock"
         self.pool, self.process = pool, None
-        self.argv = [build + "/sbhostd", "--listen", "unix:" + self.sock, "--state-dir", directory + "/state"] + options
+        self.argv = [
+            build + "/sbhostd",
+            "--listen",
+            "unix:" + self.sock,
+            "--state-dir",
+            directory + "/state",
+        ] + options
         if pool:
             self.root = pool + "/crash"
-            self.argv += ["--pool", pool, "--bases-dataset", pool + "/bases", "--sessions-dataset", self.root]
+            self.argv += [
+                "--pool",
+                pool,
+                "--bases-dataset",
+                pool + "/bases",
+                "--sessions-dataset",
+                self.root,
+            ]
         else:
             self.root = directory + "/sessions"
-            self.argv += ["--storage-backend", "local-disk", "--sessions-root-dir", self.root,
-                          "--bases-dir", directory + "/bases"]
+            self.argv += [
+                "--storage-backend",
+                "local-disk",
+                "--sessions-root-dir",
+                self.root,
+                "--bases-dir",
+                directory + "/bases",
+            ]
         self.log = open(directory + "/sbhostd.log", "a")
 
     def start(self):
-        self.process = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        self.process = subprocess.Popen(
+            self.argv, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log
+        )
         end = time.time() + 300
         while time.time() < end:
             if self.process.poll() is not None:
@@ -89,25 +114,36 @@ class Daemon:
         pid = self.process.pid if self.process else 0
         print("# sbhostd %d:" % pid)
         for task in os.listdir("/proc/%d/task" % pid) if pid else []:
-            with open("/proc/%d/task/%s/wchan" % (pid, task)) as w, open("/proc/%d/task/%s/syscall" % (pid, task)) as c:
+            with open("/proc/%d/task/%s/wchan" % (pid, task)) as w, open(
+                "/proc/%d/task/%s/syscall" % (pid, task)
+            ) as c:
                 print("#   thread %s %s %s" % (task, w.read(), c.read().strip()))
         with open(self.log.name, errors="replace") as f:
             for line in f.readlines()[-20:]:
                 print("#   log: " + line.rstrip())
-        subprocess.run("ps -eo pid,ppid,etimes,stat,wchan:24,args | grep -E ' [z](fs|pool)|/[z](fs|pool)|[s]bhostd'", shell=True,
-                       timeout=10, check=False)
+        subprocess.run(
+            "ps -eo pid,ppid,etimes,stat,wchan:24,args | grep -E ' [z](fs|pool)|/[z](fs|pool)|[s]bhostd'",
+            shell=True,
+            timeout=10,
+            check=False,
+        )
 
     def workspaces(self):
         """Ids with a workspace, and names of what is there without a session."""
         if not self.pool:
             names = os.listdir(self.root)
             return {n for n in names if n[0] != "."}, {n for n in names if n[0] == "."}
-        out = subprocess.run(["zfs", "list", "-H", "-r", "-t", "filesystem", "-o", "name,sbhost:dead", self.root],
-                             check=True, stdout=subprocess.PIPE, text=True, timeout=300).stdout
+        out = subprocess.run(
+            ["zfs", "list", "-H", "-r", "-t", "filesystem", "-o", "name,sbhost:dead", self.root],
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=300,
+        ).stdout
         living, dead = set(), set()
         for line in out.splitlines()[1:]:
             name, mark = line.split("\t")
-            name = name[len(self.root) + 1:]
+            name = name[len(self.root) + 1 :]
             if mark == "1" or (name[0] == "_" and not name[1].isdigit()):
                 dead.add(name)
             else:
@@ -121,7 +157,9 @@ def processes_with(variable, value):
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open("/proc/%s/environ" % pid, "rb") as f:
-                if want in f.read().split(b"\0") and not os.readlink("/proc/%s/exe" % pid).endswith("/sb-box"):
+                if want in f.read().split(b"\0") and not os.readlink("/proc/%s/exe" % pid).endswith(
+                    "/sb-box"
+                ):
                     found.append(int(pid))
         except OSError:
             pass

@@ -20,7 +20,14 @@ THREADS = 4
 KEEP = 5  # turn snapshots
 ENV = "SB_CRASH_DIR"
 # What a call may say in the middle of the others' work.
-FINE = {"failed_precondition", "not_found", "already_exists", "resource_exhausted", "unavailable", "aborted"}
+FINE = {
+    "failed_precondition",
+    "not_found",
+    "already_exists",
+    "resource_exhausted",
+    "unavailable",
+    "aborted",
+}
 
 
 def nothing_done(e):
@@ -76,8 +83,26 @@ class Worker(threading.Thread):
     def step(self, sid, m):
         if m.there == {False}:
             return self.make(sid, m)
-        kinds = ["destroy", "pause", "resume", "resume", "named", "turn", "turn", "delete", "roll", "hold", "release",
-                 "tool", "tool", "launch", "write", "write", "write", "write"]
+        kinds = [
+            "destroy",
+            "pause",
+            "resume",
+            "resume",
+            "named",
+            "turn",
+            "turn",
+            "delete",
+            "roll",
+            "hold",
+            "release",
+            "tool",
+            "tool",
+            "launch",
+            "write",
+            "write",
+            "write",
+            "write",
+        ]
         if not self.crash.pool:
             kinds = [k for k in kinds if k not in ("named", "delete", "roll", "hold", "release")]
         getattr(self, "do_" + self.rnd.choice(kinds))(sid, m)
@@ -134,15 +159,27 @@ class Worker(threading.Thread):
 
     def do_tool(self, sid, m):
         """By a command, which may be running when the host dies, and leaves a child behind."""
-        self.write(sid, m, "bash", lambda v: {"cmd": "export %s=%s; sleep 0.0%d & echo -n %s >v.%s; mv v.%s v" % (
-            ENV, self.crash.dir, self.rnd.randrange(10), v, v, v)})
+        self.write(
+            sid,
+            m,
+            "bash",
+            lambda v: {
+                "cmd": "export %s=%s; sleep 0.0%d & echo -n %s >v.%s; mv v.%s v"
+                % (ENV, self.crash.dir, self.rnd.randrange(10), v, v, v)
+            },
+        )
 
     def write(self, sid, m, tool, params):
         v = str(self.rnd.randrange(10**6))
         was, m.values = m.values, m.values | {v}
         try:
-            a = self.call("ExecuteTool", SessionID=sid, ToolName=tool, ToolCallID="c%d" % self.rnd.getrandbits(60),
-                          Params=params(v))
+            a = self.call(
+                "ExecuteTool",
+                SessionID=sid,
+                ToolName=tool,
+                ToolCallID="c%d" % self.rnd.getrandbits(60),
+                Params=params(v),
+            )
         except Refused as e:
             if nothing_done(e):
                 m.values = was
@@ -177,7 +214,7 @@ class Worker(threading.Thread):
         if name:
             m.snaps[name] = Snap(self.value(m))
             turns = [n for n in m.snaps if n.startswith("turn-")]
-            for old in turns[:max(0, len(turns) - KEEP)]:
+            for old in turns[: max(0, len(turns) - KEEP)]:
                 # May be kept by a hold or a fork.
                 m.snaps[old].sure = False
 
@@ -200,7 +237,7 @@ class Worker(threading.Thread):
         name = self.pick(m)
         if not name:
             return
-        later = list(m.snaps)[list(m.snaps).index(name) + 1:]
+        later = list(m.snaps)[list(m.snaps).index(name) + 1 :]
         was = dict((n, m.snaps[n].sure) for n in later), m.values
         for n in later:
             m.snaps[n].sure = False
@@ -242,9 +279,20 @@ class Worker(threading.Thread):
         there = self.call("ListProcesses", SessionID=sid).get("Processes", [])
         running = [p for p in there if p["Status"] != "exited"]
         if len(running) < 2:
-            self.call("LaunchProcess", SessionID=sid, Binary="sleep", Args=["1000"], Env={ENV: self.crash.dir})
+            self.call(
+                "LaunchProcess",
+                SessionID=sid,
+                Binary="sleep",
+                Args=["1000"],
+                Env={ENV: self.crash.dir},
+            )
         else:
-            self.call("KillProcess", SessionID=sid, ProcessID=self.rnd.choice(running)["ProcessID"], Signal=9)
+            self.call(
+                "KillProcess",
+                SessionID=sid,
+                ProcessID=self.rnd.choice(running)["ProcessID"],
+                Signal=9,
+            )
 
 
 class Crash:
@@ -253,12 +301,18 @@ class Crash:
         self.slots = int(os.environ.get("SB_CRASH_SLOTS", "3"))
         self.socket = directory + "/sock"
         self.base = "img@initial" if pool else "img"
-        self.models = {"t%d-%d" % (t, s): Model() for t in range(THREADS) for s in range(self.slots)}
+        self.models = {
+            "t%d-%d" % (t, s): Model() for t in range(THREADS) for s in range(self.slots)
+        }
         self.rnd = random.Random(seed)
         self.acked = 0
         # A slow machine is no crash: zfs-fuse waits for its disks at every unmount.
-        self.daemon = hostclient.Daemon(build, directory, pool, [
-            "--keep-turn-snapshots", str(KEEP), "--log-level", "warn", "--storage-timeout", "5m"])
+        self.daemon = hostclient.Daemon(
+            build,
+            directory,
+            pool,
+            ["--keep-turn-snapshots", str(KEEP), "--log-level", "warn", "--storage-timeout", "5m"],
+        )
 
     def complain(self, text):
         print("# " + text)
@@ -286,11 +340,15 @@ class Crash:
         return self.good
 
     def sessions(self):
-        return {s["ID"]: s for s in self.client.call("ListSessions", Limit=1000).get("Sessions", [])}
+        return {
+            s["ID"]: s for s in self.client.call("ListSessions", Limit=1000).get("Sessions", [])
+        }
 
     def check(self):
         end = time.time() + 60
-        while any(s["State"] == "destroying" for s in self.sessions().values()) and time.time() < end:
+        while (
+            any(s["State"] == "destroying" for s in self.sessions().values()) and time.time() < end
+        ):
             time.sleep(0.1)
         there = self.sessions()
         for sid, s in there.items():
@@ -322,10 +380,15 @@ class Crash:
         elif m.there == {True} and (s["State"] == "paused") not in m.paused:
             self.complain("session %s is %s" % (sid, s["State"]))
         if m.there == {True} and Ellipsis not in m.values and value not in m.values:
-            self.complain("session %s holds %s instead of %s" % (sid, value, sorted(map(str, m.values))))
+            self.complain(
+                "session %s holds %s instead of %s" % (sid, value, sorted(map(str, m.values)))
+            )
         listed = {}
         if self.pool:
-            listed = {n["Name"]: n for n in self.client.call("ListSnapshots", SessionID=sid).get("Snapshots", [])}
+            listed = {
+                n["Name"]: n
+                for n in self.client.call("ListSnapshots", SessionID=sid).get("Snapshots", [])
+            }
         if m.there == {True}:
             self.check_snaps(sid, m, listed)
         self.adopt(m, s, value, listed)
@@ -337,7 +400,11 @@ class Crash:
         for name, known in m.snaps.items():
             there = listed.get(name)
             # One more turn may have come without an answer, and put the oldest out.
-            dropped = name.startswith("turn-") and m.turn_in_doubt and sum(t > name for t in turns) >= KEEP
+            dropped = (
+                name.startswith("turn-")
+                and m.turn_in_doubt
+                and sum(t > name for t in turns) >= KEEP
+            )
             if known.sure and not there and not dropped:
                 self.complain("session %s: snapshot %s was acknowledged and is lost" % (sid, name))
             if there and known.sure and (there.get("Holds", 0) > 0) not in known.held:
@@ -366,9 +433,11 @@ class Crash:
             return
         value, wanted = self.value_of(s), m.snaps[name].value
         if wanted is not Ellipsis and value != wanted:
-            self.complain("session %s: snapshot %s holds %s instead of %s" % (sid, name, value, wanted))
+            self.complain(
+                "session %s: snapshot %s holds %s instead of %s" % (sid, name, value, wanted)
+            )
         names = list(m.snaps)
-        for later in names[names.index(name) + 1:]:
+        for later in names[names.index(name) + 1 :]:
             del m.snaps[later]
         m.snaps[name].value = value
         m.values = {value}
@@ -382,8 +451,10 @@ class Crash:
             if living == set(there) and (forks or not dead):
                 return
             if time.time() > end:
-                return self.complain("the storage has %s, dead %s; sessions are %s" % (
-                    sorted(living ^ set(there)), sorted(dead), len(there)))
+                return self.complain(
+                    "the storage has %s, dead %s; sessions are %s"
+                    % (sorted(living ^ set(there)), sorted(dead), len(there))
+                )
             time.sleep(0.2)
 
     def check_processes(self):
@@ -440,7 +511,11 @@ def main():
         crash.client = hostclient.Client(crash.socket)
         for n in range(rounds):
             early = crash.rnd.random() < 0.1
-            ms = crash.rnd.randrange(60) if early else 60 + crash.rnd.randrange(6000 if pool else 1500)
+            ms = (
+                crash.rnd.randrange(60)
+                if early
+                else 60 + crash.rnd.randrange(6000 if pool else 1500)
+            )
             good = crash.round(ms)
             if not good:
                 print("# round %d of seed %d failed" % (n, seed))

@@ -132,8 +132,13 @@ def changed_target(opts, top, r):
     calls = paused_calls(bed, bed.args, "agent")
     for n in r.sample(range(1, calls + 1), min(calls, opts.rounds)):
         bed.restore()
-        mine = {"edit": b"my edit %d\n" % n, "src/new": b"mine first %d\n" % n, "gone": b"edited before it goes %d\n" % n,
-                "swap1": b"swapped %d\n" % n, "newdir": b"a file where a directory comes %d\n" % n}
+        mine = {
+            "edit": b"my edit %d\n" % n,
+            "src/new": b"mine first %d\n" % n,
+            "gone": b"edited before it goes %d\n" % n,
+            "swap1": b"swapped %d\n" % n,
+            "newdir": b"a file where a directory comes %d\n" % n,
+        }
 
         waiting = set()
 
@@ -162,7 +167,9 @@ def changed_target(opts, top, r):
             if p == "newdir" and os.path.isdir(bed.at("dst", "newdir")) and text not in everything:
                 continue  # it was a directory already when we came
             if text not in everything:
-                raise Failed("pause %d: the edit of %s is lost (exit %d: %s)" % (n, p, code, out.strip()))
+                raise Failed(
+                    "pause %d: the edit of %s is lost (exit %d: %s)" % (n, p, code, out.strip())
+                )
         for p in waiting:
             if code == 0 and p not in out:
                 raise Failed("pause %d: %s had changed, and nobody says so: %s" % (n, p, out))
@@ -197,8 +204,12 @@ def changed_workspace(opts, top, r):
     calls = paused_calls(bed, bed.args, "controller")
     for n in r.sample(range(1, calls + 1), min(calls, opts.rounds)):
         bed.restore()
-        mine = {"src/f1": b"typed %d\n" % n, "src/new": b"typed into a new file %d\n" % n, "big": b"all of it typed %d\n" % n,
-                "edit": b"typed into the conflict %d\n" % n}
+        mine = {
+            "src/f1": b"typed %d\n" % n,
+            "src/new": b"typed into a new file %d\n" % n,
+            "big": b"all of it typed %d\n" % n,
+            "edit": b"typed into the conflict %d\n" % n,
+        }
 
         def disturb():
             for p, text in mine.items():
@@ -220,6 +231,7 @@ def changed_workspace(opts, top, r):
 
 def entry_of(text):
     import hashlib
+
     return ("file", 0, 0, len(text), hashlib.sha1(text).hexdigest())
 
 
@@ -246,7 +258,11 @@ def main():
         except Failed as e:
             why = e
             failed += 1
-        print("%s %d - %s (%.0f s)" % ("not ok" if why else "ok", i + 1, race.__doc__, time.time() - begin), flush=True)
+        print(
+            "%s %d - %s (%.0f s)"
+            % ("not ok" if why else "ok", i + 1, race.__doc__, time.time() - begin),
+            flush=True,
+        )
         if why:
             print("# %s" % str(why).replace("\n", "\n# "))
         sweep.Bed.clear(None, top)

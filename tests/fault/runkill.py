@@ -75,13 +75,40 @@ class Round:
         self.failures = []
 
     def run(self):
-        keys = {"host": "127.0.0.1", "user": read(SERVER + "/user").strip(), "port": read(SERVER + "/port").strip(),
-                "identity": SERVER + "/id_ed25519", "config": "/dev/null", "known_hosts": SERVER + "/known_hosts"}
+        keys = {
+            "host": "127.0.0.1",
+            "user": read(SERVER + "/user").strip(),
+            "port": read(SERVER + "/port").strip(),
+            "identity": SERVER + "/id_ed25519",
+            "config": "/dev/null",
+            "known_hosts": SERVER + "/known_hosts",
+        }
         start = time.monotonic()
         with open(self.dir + "/out", "w", encoding="utf-8") as out:
-            p = subprocess.Popen([SBCTL, "run", "--backend", "ssh", *options(keys), "-e", "ACKS=" + self.acks, "-e",
-                                  "FILES=%d" % FILES, "-e", "ROUND=%d" % self.number, "--", "sh", "-c", AGENT],
-                                 cwd=self.ws, env=self.env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+            p = subprocess.Popen(
+                [
+                    SBCTL,
+                    "run",
+                    "--backend",
+                    "ssh",
+                    *options(keys),
+                    "-e",
+                    "ACKS=" + self.acks,
+                    "-e",
+                    "FILES=%d" % FILES,
+                    "-e",
+                    "ROUND=%d" % self.number,
+                    "--",
+                    "sh",
+                    "-c",
+                    AGENT,
+                ],
+                cwd=self.ws,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+            )
         with open(os.path.join(self.ws, "user"), "w", encoding="utf-8") as f:
             f.write("mine\n")
         if self.span:
@@ -103,7 +130,10 @@ class Round:
             p.kill()
         if self.target in ("sshd", "both"):
             for pid in children(int(read(SERVER + "/pid"))):
-                if os.path.basename(read("/proc/%d/cmdline" % pid).split("\0")[0].split(":")[0]) == "sshd":
+                if (
+                    os.path.basename(read("/proc/%d/cmdline" % pid).split("\0")[0].split(":")[0])
+                    == "sshd"
+                ):
                     kill(pid)
         if self.target == "agent":
             for pid in children(int(read(SERVER + "/pid"))):
@@ -116,7 +146,14 @@ class Round:
 
     def recover(self):
         for _ in range(5):
-            r = subprocess.run([SBCTL, "recover", "-v"], env=self.env, capture_output=True, text=True, timeout=120, check=False)
+            r = subprocess.run(
+                [SBCTL, "recover", "-v"],
+                env=self.env,
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
             if r.returncode == 0 and "busy" not in r.stdout:
                 return
             time.sleep(0.3)
@@ -128,22 +165,40 @@ class Round:
             if name[0] == "-":
                 if os.path.exists(os.path.join(self.ws, name[1:])):
                     self.failures.append("%s was deleted over there and is still here" % name[1:])
-            elif read(os.path.join(self.ws, name)) != "round %d file %s\n" % (self.number, name[1:]):
+            elif read(os.path.join(self.ws, name)) != "round %d file %s\n" % (
+                self.number,
+                name[1:],
+            ):
                 self.failures.append("%s was written over there and is lost" % name)
         if read(os.path.join(self.ws, "user")) != "mine\n":
             self.failures.append("the user's file is lost")
         for i in range(1, FILES + 1):
-            if "-old%d" % i not in acked and i % 5 and not os.path.exists(os.path.join(self.ws, "old%d" % i)):
+            if (
+                "-old%d" % i not in acked
+                and i % 5
+                and not os.path.exists(os.path.join(self.ws, "old%d" % i))
+            ):
                 self.failures.append("old%d is gone" % i)
-        states = json.loads(subprocess.run([SBCTL, "ls", "--all", "--json"], env=self.env, capture_output=True, text=True,
-                                           timeout=60, check=False).stdout or "[]")
+        states = json.loads(
+            subprocess.run(
+                [SBCTL, "ls", "--all", "--json"],
+                env=self.env,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            ).stdout
+            or "[]"
+        )
         for s in states:
             if s["state"] != "destroyed":
                 self.failures.append("sandbox %s is %s" % (s["sandbox_id"], s["state"]))
             if os.path.exists(s.get("runtime_root_dir", "/nowhere/")):
                 self.failures.append("%s is left over" % s["runtime_root_dir"])
         if not self.span and (status != 0 or len(acked) != FILES + FILES // 5):
-            self.failures.append("an undisturbed run: status %d, %d acknowledged" % (status, len(acked)))
+            self.failures.append(
+                "an undisturbed run: status %d, %d acknowledged" % (status, len(acked))
+            )
 
 
 def main():

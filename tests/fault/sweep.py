@@ -52,7 +52,9 @@ def mixed(now, old, new, where):
         if p == b"":
             continue
         if content(e) not in (content(old.get(p)), content(new.get(p))):
-            raise Failed("%s: %r is %r, was %r, shall be %r" % (where, p, e, old.get(p), new.get(p)))
+            raise Failed(
+                "%s: %r is %r, was %r, shall be %r" % (where, p, e, old.get(p), new.get(p))
+            )
         if e[0] == "file" and e[1] not in [x[1] for x in (old.get(p), new.get(p)) if x]:
             raise Failed("%s: mode of %r is %o" % (where, p, e[1]))
     for p in old:
@@ -75,7 +77,9 @@ def write(path, text, mode=0o644, age=0):
     os.makedirs(os.path.dirname(path), exist_ok=True)
     if os.path.lexists(path):
         os.unlink(path)
-    trees.put(path, text if isinstance(text, bytes) else text.encode(), mode, trees.OLD + age * 10 ** 9)
+    trees.put(
+        path, text if isinstance(text, bytes) else text.encode(), mode, trees.OLD + age * 10**9
+    )
 
 
 def first_tree(top):
@@ -176,8 +180,12 @@ class Bed:
         self.work = os.path.join(top, "work")
         self.log = os.path.join(top, "log")
         os.makedirs(self.work)
-        self.env = dict(os.environ, SBSYNC_STATE_DIR=os.path.join(self.work, "state"), LC_ALL="C",
-                        ASAN_OPTIONS="verify_asan_link_order=0")
+        self.env = dict(
+            os.environ,
+            SBSYNC_STATE_DIR=os.path.join(self.work, "state"),
+            LC_ALL="C",
+            ASAN_OPTIONS="verify_asan_link_order=0",
+        )
 
     def at(self, *p):
         return os.path.join(self.work, *p)
@@ -203,12 +211,26 @@ class Bed:
             who, how, n, span, opens = fault
             with open(self.log, "wb") as f:
                 f.write(bytes(64))
-            env.update(LD_PRELOAD=self.o.shim, FAULT_WHO=who, FAULT_HOW=how, FAULT_N=str(n), FAULT_SPAN=str(span), FAULT_LOG=self.log)
+            env.update(
+                LD_PRELOAD=self.o.shim,
+                FAULT_WHO=who,
+                FAULT_HOW=how,
+                FAULT_N=str(n),
+                FAULT_SPAN=str(span),
+                FAULT_LOG=self.log,
+            )
             if opens:
                 env["FAULT_OPENS"] = "1"
         env.update(extra or {})
-        return subprocess.Popen([self.o.sbsync] + args, cwd=self.work, env=env, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+        return subprocess.Popen(
+            [self.o.sbsync] + args,
+            cwd=self.work,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
 
     def wait(self, p):
         try:
@@ -216,7 +238,11 @@ class Bed:
         except subprocess.TimeoutExpired:
             os.killpg(p.pid, signal.SIGKILL)
             raise Failed("hangs: %s" % " ".join(p.args))
-        if b"Sanitizer" in out or b"runtime error" in out or p.returncode in (-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS):
+        if (
+            b"Sanitizer" in out
+            or b"runtime error" in out
+            or p.returncode in (-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS)
+        ):
             raise Failed("crash: %d %s" % (p.returncode, out.decode(errors="replace")[-3000:]))
         if p.returncode > 0 and not out.strip():
             raise Failed("exit %d without a word" % p.returncode)
@@ -228,7 +254,9 @@ class Bed:
     def patient(self, args):
         code, out = self.run(args)
         end = time.time() + 20
-        while code == 4 and time.time() < end:  # an agent notices a moment later that its controller was killed
+        while (
+            code == 4 and time.time() < end
+        ):  # an agent notices a moment later that its controller was killed
             time.sleep(0.05)
             code, out = self.run(args)
         return code, out
@@ -247,6 +275,7 @@ class Bed:
 
 class Mirror(Bed):
     """sbsync mirror: DST has an older version, and the pair has been synced before."""
+
     name = "mirror"
     args = ["mirror", "-q", "--max-delete", "100000", "src", "dst"]
 
@@ -262,7 +291,10 @@ class Mirror(Bed):
         now, stage = listing(self.at("dst"))
         bad = differences(now, self.new, skip_root=not clean)
         if bad or (stage and clean):
-            raise Failed("not equal after a good run: %s%s" % ("; ".join(bad[:3]), " stage left behind" if stage else ""))
+            raise Failed(
+                "not equal after a good run: %s%s"
+                % ("; ".join(bad[:3]), " stage left behind" if stage else "")
+            )
 
     def after(self, code, out):
         now, _ = listing(self.at("dst"))
@@ -277,6 +309,7 @@ class Mirror(Bed):
 
 class Cold(Mirror):
     """sbsync mirror without any state, into a tree that nobody synced before."""
+
     name = "cold"
 
     def prepare(self):
@@ -291,6 +324,7 @@ class Cold(Mirror):
 
 class First(Mirror):
     """sbsync mirror to a place that is not there yet."""
+
     name = "first"
 
     def prepare(self):
@@ -302,6 +336,7 @@ class First(Mirror):
 
 class Session(Bed):
     """One command of a session; the reference is the same without a fault."""
+
     again = None
 
     def open_session(self):
@@ -332,7 +367,12 @@ class Session(Bed):
         self.news = [listing(self.at(x))[0] for x in ("ws", "box")]
 
     def everything(self):
-        return {content(e) for x in ("ws", "box") for e in listing(self.at(x))[0].values() if e[0] == "file"}
+        return {
+            content(e)
+            for x in ("ws", "box")
+            for e in listing(self.at(x))[0].values()
+            if e[0] == "file"
+        }
 
     def after(self, code, out):
         for k, x in enumerate(("ws", "box")):
@@ -356,8 +396,10 @@ class Session(Bed):
             now, stage = listing(self.at(x))
             bad = differences(now, self.news[k], skip_root=True, contents=True)
             if bad or (stage and clean):
-                raise Failed("%s differs from a run without fault: %s%s" %
-                             (x, "; ".join(bad[:3]), " stage left behind" if stage else ""))
+                raise Failed(
+                    "%s differs from a run without fault: %s%s"
+                    % (x, "; ".join(bad[:3]), " stage left behind" if stage else "")
+                )
 
 
 class Start(Session):
@@ -382,6 +424,7 @@ class Turn(Session):
 
 class Merge(Turn):
     """A text that both sides changed is merged: kept both first, then one, then carried over."""
+
     name = "merge"
     args = ["sync", "-q", "--max-delete", "100000", "--conflict", "merge", "s"]
 
@@ -390,7 +433,7 @@ class Merge(Turn):
         with open(self.at("ws", "big"), "r+b") as f:
             f.seek(100)
             f.write(b"USER")
-        os.utime(self.at("ws", "big"), ns=(trees.OLD, trees.OLD + 60 * 10 ** 9))
+        os.utime(self.at("ws", "big"), ns=(trees.OLD, trees.OLD + 60 * 10**9))
 
     def setup(self):
         Turn.setup(self)
@@ -401,7 +444,12 @@ class Merge(Turn):
 
     def after(self, code, out):
         # Until it is merged, the sandbox's version is beside the user's; each is somewhere, or their merge is.
-        kept = {content(e) for x in ("ws", "box") for p, e in listing(self.at(x))[0].items() if p.startswith(b"big")}
+        kept = {
+            content(e)
+            for x in ("ws", "box")
+            for p, e in listing(self.at(x))[0].items()
+            if p.startswith(b"big")
+        }
         merged = content(self.news[0][b"big"])
         if not (self.saved <= kept or merged in kept):
             raise Failed("a version of the text is lost")
@@ -427,6 +475,7 @@ class Stop(Session):
 
 class Recover(Session):
     """The owner is dead; the machine's timer calls recover, again and again."""
+
     name = "recover"
     args = ["recover", "--now", "--max-delete", "100000", "s"]
 
@@ -440,8 +489,15 @@ class Recover(Session):
 
 SCENARIOS = [Mirror, Cold, First, Start, Turn, Merge, Stop, Recover]
 # how, span, opens
-KINDS = [("kill", 1, False), (str(errno.ENOSPC), 1, False), (str(errno.ENOSPC), 0, False), (str(errno.EIO), 1, False),
-         (str(errno.EDQUOT), 0, False), (str(errno.EMFILE), 1, True), (str(errno.EMFILE), 0, True)]
+KINDS = [
+    ("kill", 1, False),
+    (str(errno.ENOSPC), 1, False),
+    (str(errno.ENOSPC), 0, False),
+    (str(errno.EIO), 1, False),
+    (str(errno.EDQUOT), 0, False),
+    (str(errno.EMFILE), 1, True),
+    (str(errno.EMFILE), 0, True),
+]
 
 
 def label(kind):
@@ -475,8 +531,10 @@ def inject(bed, fault):
         code, out = bed.run(bed.args, (who, kind[0], n, kind[1], kind[2]))
         bed.after(code, out)
     except Failed as e:
-        raise Failed("%s:%s:%s:%d (%s), exit %s: %s\n  said: %s" %
-                     (bed.name, who, label(kind), n, bed.counted()[2], code, e, out.strip()))
+        raise Failed(
+            "%s:%s:%s:%d (%s), exit %s: %s\n  said: %s"
+            % (bed.name, who, label(kind), n, bed.counted()[2], code, e, out.strip())
+        )
     return bed.counted()[1]
 
 
@@ -491,7 +549,11 @@ def sweep(opts, scenario, deadline, number):
         total = len(faults)
         if opts.only:
             who, how, n = opts.only.split(":")[1:]
-            faults = [f for f in faults if f[0] == who and label(f[1]) == how and (n == "*" or f[2] == int(n))]
+            faults = [
+                f
+                for f in faults
+                if f[0] == who and label(f[1]) == how and (n == "*" or f[2] == int(n))
+            ]
         elif deadline:
             random.Random("%s %s" % (opts.seed, scenario.name)).shuffle(faults)
         for f in faults:
@@ -511,7 +573,10 @@ def sweep(opts, scenario, deadline, number):
             done += 1
             if opts.verbose and done % 100 == 0:
                 print("# %s: %d of %d" % (scenario.name, done, len(faults)), flush=True)
-        print("# %s: %d of %d faults, %d hit, %.0f s" % (scenario.name, done, total, hit, time.time() - start))
+        print(
+            "# %s: %d of %d faults, %d hit, %.0f s"
+            % (scenario.name, done, total, hit, time.time() - start)
+        )
         if not done and not (deadline and time.time() > deadline):
             raise Failed("%s: nothing was tried" % scenario.name)
     except Failed as e:
@@ -519,7 +584,11 @@ def sweep(opts, scenario, deadline, number):
         print("# %s" % str(e).replace("\n", "\n# "))
     if not (opts.only and failed):
         bed.clear(top)
-    print("%s %d - %s: every path old or new, then complete" % ("not ok" if failed else "ok", number, scenario.name), flush=True)
+    print(
+        "%s %d - %s: every path old or new, then complete"
+        % ("not ok" if failed else "ok", number, scenario.name),
+        flush=True,
+    )
     return done, hit, failed
 
 
@@ -529,7 +598,12 @@ def main():
     p.add_argument("--seed", default=str(int(time.time() // 3600)))
     p.add_argument("--only")
     p.add_argument("--scenario", action="append")
-    p.add_argument("--kind", action="append", choices=[label(k) for k in KINDS], help="only this one; again for more")
+    p.add_argument(
+        "--kind",
+        action="append",
+        choices=[label(k) for k in KINDS],
+        help="only this one; again for more",
+    )
     p.add_argument("--dir", default=os.environ.get("FAULT_DIR"))
     p.add_argument("--max-failures", type=int, default=20)
     p.add_argument("-v", "--verbose", action="store_true")
@@ -537,7 +611,12 @@ def main():
     p.add_argument("shim")
     opts = p.parse_args()
     opts.sbsync, opts.shim = os.path.abspath(opts.sbsync), os.path.abspath(opts.shim)
-    chosen = [s for s in SCENARIOS if (not opts.only or s.name == opts.only.split(":")[0]) and (not opts.scenario or s.name in opts.scenario)]
+    chosen = [
+        s
+        for s in SCENARIOS
+        if (not opts.only or s.name == opts.only.split(":")[0])
+        and (not opts.scenario or s.name in opts.scenario)
+    ]
     if opts.seconds:
         print("# seed %s" % opts.seed)
     begin, sums = time.time(), [0, 0, 0]

@@ -1,7 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Builds the fuzz targets with clang, ASan and UBSan in BUILD and runs each for SECONDS, JOBS at a time. New inputs
-# go to BUILD/corpus/NAME, crashing ones to BUILD/found/. Fails when a target failed. Called by `make fuzz`.
+# Builds the fuzz targets with clang, ASan and UBSan in BUILD and runs each for SECONDS, JOBS at a
+# time. New inputs
+# go to BUILD/corpus/NAME, crashing ones to BUILD/found/. Fails when a target failed. Called by
+# `make fuzz`.
 set -eu
 
 if [ $# -lt 4 ]; then

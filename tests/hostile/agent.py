@@ -18,17 +18,29 @@ EVIL = b"\x1b]0;owned\x07\x1b[2J\nsbsync: done\r\x9b31m%n%s" + "\u202e".encode()
 
 
 # Trees that are nowhere: with our own stage in it, 8 EiB, and three that are more than 2^64 together.
-FORGED = {"forge-stage": [".sbsync-stage", "5"], "forge-empty-stage": [".sbsync-stage", "0"], "forge-8eib": ["huge", str(2 ** 63 - 1)], "forge-sum": ["a", str(2 ** 63 - 1), "b", str(2 ** 63 - 1), "c", str(2 ** 63 - 1)]}
+FORGED = {
+    "forge-stage": [".sbsync-stage", "5"],
+    "forge-empty-stage": [".sbsync-stage", "0"],
+    "forge-8eib": ["huge", str(2**63 - 1)],
+    "forge-sum": ["a", str(2**63 - 1), "b", str(2**63 - 1), "c", str(2**63 - 1)],
+}
 # librsync commands: the whole basis again and again; from behind its end; of no length; nonsense; no end.
 COPY = lambda off, n: b"\x4f" + struct.pack(">II", off, n)
-DELTAS = {"delta-copy": COPY(0, 180000), "delta-far": COPY(0xfffffff0, 0x7fffffff), "delta-zero": COPY(0, 0), "delta-nonsense": b"\xff\x55\xaa",
-          "delta-endless": b"\x41\x01"}
+DELTAS = {
+    "delta-copy": COPY(0, 180000),
+    "delta-far": COPY(0xFFFFFFF0, 0x7FFFFFFF),
+    "delta-zero": COPY(0, 0),
+    "delta-nonsense": b"\xff\x55\xaa",
+    "delta-endless": b"\x41\x01",
+}
 
 
 class Liar:
     def __init__(self, case, sbsync):
         self.case = case
-        self.real = subprocess.Popen([sbsync, "agent"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.real = subprocess.Popen(
+            [sbsync, "agent"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
         self.proof = Proof()
         self.out = sys.stdout.buffer
         self.blob = None
@@ -120,7 +132,7 @@ class Liar:
             if c == "cut":
                 self.end()
             if c == "long-frame":
-                self.raw(struct.pack("<IB", 0xffffffff, WELCOME))
+                self.raw(struct.pack("<IB", 0xFFFFFFFF, WELCOME))
                 return True
             if c == "wrong-type":
                 self.send(200, b"?")
@@ -132,7 +144,7 @@ class Liar:
                 self.send(ERROR, svarint(-1) + svarint(5) + text(EVIL * 9))
                 return True
             if c == "error-brake":
-                self.send(ERROR, svarint(-2 ** 40) + svarint(2 ** 40) + text(b"fine"))
+                self.send(ERROR, svarint(-(2**40)) + svarint(2**40) + text(b"fine"))
                 return True
             if c == "ping-forever":
                 self.told()
@@ -149,24 +161,52 @@ class Liar:
         if kind == SCAN:
             flags, rest = struct.unpack("<I", p[:4])[0], p[4:]
             if c in FORGED:
-                self.forged = subprocess.run([os.environ["HOSTILE_DRIVER"], "forge"] + FORGED[c], stdout=subprocess.PIPE, check=True).stdout
+                self.forged = subprocess.run(
+                    [os.environ["HOSTILE_DRIVER"], "forge"] + FORGED[c],
+                    stdout=subprocess.PIPE,
+                    check=True,
+                ).stdout
                 # The whole manifest is asked for where there are hard links.
-                self.send(SCAN, struct.pack("<I", 1 << 6) + varint(len(FORGED[c]) // 2) + varint(0) + self.forged[:16] + self.identity(p) +
-                          varint(1 << 40) + svarint(0) + struct.pack("<H", 0o755) + svarint(0) + varint(0))
+                self.send(
+                    SCAN,
+                    struct.pack("<I", 1 << 6)
+                    + varint(len(FORGED[c]) // 2)
+                    + varint(0)
+                    + self.forged[:16]
+                    + self.identity(p)
+                    + varint(1 << 40)
+                    + svarint(0)
+                    + struct.pack("<H", 0o755)
+                    + svarint(0)
+                    + varint(0),
+                )
                 return True
             if c == "count":
-                self.send(SCAN, struct.pack("<I", flags & ~3) + varint(2 ** 63) + rest[1:])
+                self.send(SCAN, struct.pack("<I", flags & ~3) + varint(2**63) + rest[1:])
                 return True
             if c == "empty":
-                self.send(SCAN, struct.pack("<I", 0) + varint(0) + varint(0) + bytes(16) + self.identity(p) + varint(1 << 40) +
-                          svarint(0) + struct.pack("<H", 0o755) + svarint(0) + varint(0))
+                self.send(
+                    SCAN,
+                    struct.pack("<I", 0)
+                    + varint(0)
+                    + varint(0)
+                    + bytes(16)
+                    + self.identity(p)
+                    + varint(1 << 40)
+                    + svarint(0)
+                    + struct.pack("<H", 0o755)
+                    + svarint(0)
+                    + varint(0),
+                )
                 return True
             if c == "identity":
                 self.send(SCAN, p.replace(self.identity(p), b"I" * 16))
                 return True
             if c == "base-known":
                 self.send(SCAN, struct.pack("<I", flags | 1) + rest)
-                self.send_blob(CHANGES, diff([(b"../escape", {"type": 2, "size": 1, "digest": b"d" * 16})]))
+                self.send_blob(
+                    CHANGES, diff([(b"../escape", {"type": 2, "size": 1, "digest": b"d" * 16})])
+                )
                 return True
         if kind == DATA and c in DELTAS:
             size = struct.unpack("<I", p[1:5])[0]
@@ -175,17 +215,22 @@ class Liar:
             if at < 0:
                 return False
             # As long as it was: the entry's length is in its header.
-            n = int(tar[(at & ~511) - 512 + 124:(at & ~511) - 512 + 135].rstrip(b"\0 ") or b"0", 8) - 4
-            tar[at + 4:at + 4 + n] = (DELTAS[c] * (n // len(DELTAS[c]) + 1))[:n]
+            n = (
+                int(
+                    tar[(at & ~511) - 512 + 124 : (at & ~511) - 512 + 135].rstrip(b"\0 ") or b"0", 8
+                )
+                - 4
+            )
+            tar[at + 4 : at + 4 + n] = (DELTAS[c] * (n // len(DELTAS[c]) + 1))[:n]
             self.told()
             z = compress(bytes(tar)) if p[0] else bytes(tar)
             self.send(DATA, p[:1] + struct.pack("<I", len(tar)) + z)
             return True
         if kind == DATA and c == "data-garbage":
-            self.send(DATA, p[:5] + bytes(b ^ 0x5a for b in p[5:]))
+            self.send(DATA, p[:5] + bytes(b ^ 0x5A for b in p[5:]))
             return True
         if kind == DATA and c == "data-huge":
-            self.send(DATA, p[:1] + struct.pack("<I", 0xfffffff0) + p[5:])
+            self.send(DATA, p[:1] + struct.pack("<I", 0xFFFFFFF0) + p[5:])
             return True
         if kind == DATA and c == "data-flood":
             for _ in range(100000):
@@ -195,10 +240,10 @@ class Liar:
             size = struct.unpack("<I", p[1:5])[0]
             tar = bytearray(decompress(p[5:], size) if p[0] else p[5:])
             for at in range(0, len(tar), 512):
-                if tar[at:at + 11] == b"wanted-file":
-                    tar[at:at + 11] = b"../../../xx"
-                    tar[at + 148:at + 156] = b" " * 8
-                    tar[at + 148:at + 156] = b"%06o\0 " % sum(tar[at:at + 512])
+                if tar[at : at + 11] == b"wanted-file":
+                    tar[at : at + 11] = b"../../../xx"
+                    tar[at + 148 : at + 156] = b" " * 8
+                    tar[at + 148 : at + 156] = b"%06o\0 " % sum(tar[at : at + 512])
             z = compress(bytes(tar)) if p[0] else bytes(tar)
             self.send(DATA, p[:1] + struct.pack("<I", len(tar)) + z)
             return True
@@ -222,7 +267,7 @@ class Liar:
             while p[at] & 0x80:
                 at += 1
             at += 1
-        return p[at + 16:at + 32]
+        return p[at + 16 : at + 32]
 
     def lie_blob(self, kind, d):
         c = self.case
@@ -234,16 +279,22 @@ class Liar:
                 self.send_blob(MANIFEST, self.forged[16:])
             return True
         if kind in (MANIFEST, CHANGES):
-            names = {"dotdot": b"../../../xx", "absolute": b"/tmp/escape", "slash": b"a//bcdefghi", "nul": b"wanted\0file", "dot": b"./././././x",
-                     "stage": b".sbsync-stg"}
+            names = {
+                "dotdot": b"../../../xx",
+                "absolute": b"/tmp/escape",
+                "slash": b"a//bcdefghi",
+                "nul": b"wanted\0file",
+                "dot": b"./././././x",
+                "stage": b".sbsync-stg",
+            }
             if c in names:
                 self.send_blob(kind, self.rename(d, b"wanted-file", names[c]))
                 return True
             if c == "truncated":
-                self.send_blob(kind, d[:len(d) // 2])
+                self.send_blob(kind, d[: len(d) // 2])
                 return True
             if c == "flip":
-                self.send_blob(kind, d[:40] + bytes([d[40] ^ 0xff]) + d[41:])
+                self.send_blob(kind, d[:40] + bytes([d[40] ^ 0xFF]) + d[41:])
                 return True
             if c == "blob-claims":
                 self.send_blob(kind, d, raw=1 << 62)
@@ -260,16 +311,21 @@ class Liar:
                 return True
         if kind == RESULT:
             if c == "result-lie":
-                self.send_blob(RESULT, varint(2 ** 63) * 5 + bytes(16) + varint(0))
+                self.send_blob(RESULT, varint(2**63) * 5 + bytes(16) + varint(0))
                 return True
             if c == "result-bomb":
-                self.send_blob(RESULT, varint(0) * 5 + bytes(16) + varint(2 ** 60))
+                self.send_blob(RESULT, varint(0) * 5 + bytes(16) + varint(2**60))
                 return True
             if c == "result-names":
-                self.send_blob(RESULT, varint(0) * 5 + bytes(16) + varint(1) + text(EVIL.replace(b"/", b"")) + b"\0")
+                self.send_blob(
+                    RESULT,
+                    varint(0) * 5 + bytes(16) + varint(1) + text(EVIL.replace(b"/", b"")) + b"\0",
+                )
                 return True
             if c == "result-outside":
-                self.send_blob(RESULT, varint(0) * 5 + bytes(16) + varint(1) + text(b"../../x") + b"\0")
+                self.send_blob(
+                    RESULT, varint(0) * 5 + bytes(16) + varint(1) + text(b"../../x") + b"\0"
+                )
                 return True
             if c == "need":
                 self.send_blob(NEED, varint(2) + text(b"not in the plan") + text(b"a/b/c"))

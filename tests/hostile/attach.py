@@ -61,8 +61,8 @@ def frames(data):
     out = []
     while len(data) >= 5:
         kind, n = struct.unpack(">BI", data[:5])
-        out.append((kind, data[5:5 + n]))
-        data = data[5 + n:]
+        out.append((kind, data[5 : 5 + n]))
+        data = data[5 + n :]
     return out
 
 
@@ -83,19 +83,62 @@ def case(name, good, detail=""):
 
 def messages(session):
     """(name, the query as it is sent)"""
-    for what, value in (("a number", 7), ("null", None), ("a list", []), ("an object", {}), ("true", True), ("nothing", "")):
+    for what, value in (
+        ("a number", 7),
+        ("null", None),
+        ("a list", []),
+        ("an object", {}),
+        ("true", True),
+        ("nothing", ""),
+    ):
         yield "SessionID is " + what, json.dumps({"SessionID": value, "Command": "true"})
-    for value in ("../one", "/", "a/b", "..", ".", "one@snap", "one\0", "-x", "x" * 129, "\u202e", "a b", "%2e%2e"):
-        yield "SessionID %r" % value[:20], json.dumps({"SessionID": value, "Command": "touch /tmp/out"})
-    for what, value in (("a number", 7), ("null", None), ("a list", ["true"]), ("nothing", ""), ("70,000 bytes", "x" * 70000)):
+    for value in (
+        "../one",
+        "/",
+        "a/b",
+        "..",
+        ".",
+        "one@snap",
+        "one\0",
+        "-x",
+        "x" * 129,
+        "\u202e",
+        "a b",
+        "%2e%2e",
+    ):
+        yield "SessionID %r" % value[:20], json.dumps(
+            {"SessionID": value, "Command": "touch /tmp/out"}
+        )
+    for what, value in (
+        ("a number", 7),
+        ("null", None),
+        ("a list", ["true"]),
+        ("nothing", ""),
+        ("70,000 bytes", "x" * 70000),
+    ):
         yield "Command is " + what, json.dumps({"SessionID": session, "Command": value})
     yield "Command with a NUL", json.dumps({"SessionID": session, "Command": "echo a\0b"})
-    for what, value in (("a text", "A=b"), ("a list", ["A=b"]), ("of numbers", {"A": 1}), ("with = in a name", {"A=B": "c"}),
-                        ("with no name", {"": "c"}), ("with a NUL", {"A": "b\0c"}),
-                        ("of 300", {"A%d" % i: "b" for i in range(300)})):
+    for what, value in (
+        ("a text", "A=b"),
+        ("a list", ["A=b"]),
+        ("of numbers", {"A": 1}),
+        ("with = in a name", {"A=B": "c"}),
+        ("with no name", {"": "c"}),
+        ("with a NUL", {"A": "b\0c"}),
+        ("of 300", {"A%d" % i: "b" for i in range(300)}),
+    ):
         yield "Env is " + what, json.dumps({"SessionID": session, "Command": "true", "Env": value})
     yield "no message", ""
-    for text in ("{", "[]", "7", "\"a\"", "{\"SessionID\":\"%s\"}" % session, "{" * 2000, "\xff\xfe", "null"):
+    for text in (
+        "{",
+        "[]",
+        "7",
+        '"a"',
+        '{"SessionID":"%s"}' % session,
+        "{" * 2000,
+        "\xff\xfe",
+        "null",
+    ):
         yield "message %r" % text[:20], text
     yield "a megabyte", json.dumps({"SessionID": "x" * 1000000, "Command": "true"})
 
@@ -106,23 +149,47 @@ def main():
     for name, text in messages(session):
         status, rest = talk(where, urllib.parse.quote(text))
         # A header that fits into no buffer may be cut off without a word.
-        case(name, refused(status, rest) or (name == "a megabyte" and not status), (status, rest[-200:]))
+        case(
+            name,
+            refused(status, rest) or (name == "a megabyte" and not status),
+            (status, rest[-200:]),
+        )
     status, rest = talk(where, "%zz%", b"")
     case("a broken escape", refused(status, rest), (status, rest))
     for other in ("websocket", "h2c", ""):
-        status, rest = talk(where, urllib.parse.quote(json.dumps({"SessionID": session, "Command": "true"})), upgrade=other)
+        status, rest = talk(
+            where,
+            urllib.parse.quote(json.dumps({"SessionID": session, "Command": "true"})),
+            upgrade=other,
+        )
         case("upgrade to %r" % other, refused(status, rest), (status, rest))
     cat = urllib.parse.quote(json.dumps({"SessionID": session, "Command": "cat"}))
-    for name, more in (("a frame of no kind", frame(9, b"x")), ("a frame only a host sends", frame(EXIT, b"\0\0\0\0")),
-                       ("a frame of 4 GiB", frame(DATA, b"x", 0xffffffff)), ("one byte too many", frame(DATA, b"x" * 65537)),
-                       ("an end with content", frame(EOF, b"x") + frame(ERROR, b"{}")), ("half a frame", b"\0\0\0")):
+    for name, more in (
+        ("a frame of no kind", frame(9, b"x")),
+        ("a frame only a host sends", frame(EXIT, b"\0\0\0\0")),
+        ("a frame of 4 GiB", frame(DATA, b"x", 0xFFFFFFFF)),
+        ("one byte too many", frame(DATA, b"x" * 65537)),
+        ("an end with content", frame(EOF, b"x") + frame(ERROR, b"{}")),
+        ("half a frame", b"\0\0\0"),
+    ):
         status, rest = talk(where, cat, more)
         got = frames(rest)
-        case(name, status == 101 and not any(k == EXIT and c == b"\0\0\0\0" for k, c in got), (status, rest))
+        case(
+            name,
+            status == 101 and not any(k == EXIT and c == b"\0\0\0\0" for k, c in got),
+            (status, rest),
+        )
     wrong = 0
     for _ in range(200):
-        more = b"".join(rng.choice([frame(rng.randrange(6), rng.randbytes(rng.randrange(40))), rng.randbytes(rng.randrange(9))])
-                        for _ in range(rng.randrange(1, 6)))
+        more = b"".join(
+            rng.choice(
+                [
+                    frame(rng.randrange(6), rng.randbytes(rng.randrange(40))),
+                    rng.randbytes(rng.randrange(9)),
+                ]
+            )
+            for _ in range(rng.randrange(1, 6))
+        )
         status, rest = talk(where, cat, more)
         wrong += status != 101 or any(k not in (DATA, STDERR, EXIT, ERROR) for k, _ in frames(rest))
     case("200 streams of random frames", wrong == 0, wrong)

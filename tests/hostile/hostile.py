@@ -27,14 +27,34 @@ SECONDS = 60
 MEMORY = 2 << 30
 
 # what the liar says -> 1: must fail; 0: may also end well, with the truth in place
-PULL_LIES = {k: 1 for k in """noise silence future cut long-frame wrong-type wrong-phase error error-brake count empty identity base-known
+PULL_LIES = {
+    k: 1
+    for k in """noise silence future cut long-frame wrong-type wrong-phase error error-brake count empty identity base-known
     data-garbage data-huge data-flood data-name rows rows-digest rows-none bad-proof dotdot absolute slash nul dot stage truncated flip
-    blob-claims bomb endless-blob empty-blob""".split()}
-PULL_LIES.update({"motd": 0, "ping-flood": 0, "ping-forever": 1, "forge-8eib": 1, "forge-sum": 1, "forge-stage": 1, "forge-empty-stage": 1})
-PULL_LIES.update({k: 0 for k in "delta-copy delta-far delta-zero delta-nonsense delta-endless".split()})
+    blob-claims bomb endless-blob empty-blob""".split()
+}
+PULL_LIES.update(
+    {
+        "motd": 0,
+        "ping-flood": 0,
+        "ping-forever": 1,
+        "forge-8eib": 1,
+        "forge-sum": 1,
+        "forge-stage": 1,
+        "forge-empty-stage": 1,
+    }
+)
+PULL_LIES.update(
+    {k: 0 for k in "delta-copy delta-far delta-zero delta-nonsense delta-endless".split()}
+)
 TELLING = [k for k in PULL_LIES if k.split("-")[0] in ("forge", "delta") or k == "ping-forever"]
-PUSH_LIES = {k: 1 for k in "result-bomb result-outside need-outside bad-proof need-forever wrong-phase".split()}
-PUSH_LIES.update({k: 0 for k in "result-lie result-names need sigs-garbage sigs-bomb sigs-zero".split()})
+PUSH_LIES = {
+    k: 1
+    for k in "result-bomb result-outside need-outside bad-proof need-forever wrong-phase".split()
+}
+PUSH_LIES.update(
+    {k: 0 for k in "result-lie result-names need sigs-garbage sigs-bomb sigs-zero".split()}
+)
 
 
 from sandbox import Bad  # noqa: E402
@@ -50,14 +70,22 @@ def clean(out):
     if len(out.strip().split("\n")) != 1:
         raise Bad("more than one line: %r" % out)
     for ch in out.strip("\n"):
-        if ord(ch) < 32 or 0x7f <= ord(ch) < 0xa0 or ch in "\u202e\u202d\u2066":
+        if ord(ch) < 32 or 0x7F <= ord(ch) < 0xA0 or ch in "\u202e\u202d\u2066":
             raise Bad("unescaped in %r" % out)
 
 
 def run(args, cwd, state):
     env = dict(os.environ, SBSYNC_STATE_DIR=state)
-    p = subprocess.Popen(args, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                         preexec_fn=bounded, start_new_session=True)
+    p = subprocess.Popen(
+        args,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=bounded,
+        start_new_session=True,
+    )
     try:
         out, err = p.communicate(timeout=SECONDS)
     except subprocess.TimeoutExpired:
@@ -69,7 +97,11 @@ def run(args, cwd, state):
 
 
 def snapshot(top, but=()):
-    return {p: e for p, e in trees.listing(top).items() if p.split(b"/")[0] not in but and not p.startswith(b".sbsync-stage") and p != b""}
+    return {
+        p: e
+        for p, e in trees.listing(top).items()
+        if p.split(b"/")[0] not in but and not p.startswith(b".sbsync-stage") and p != b""
+    }
 
 
 def same(before, after, what):
@@ -103,22 +135,37 @@ def lying_agent(opts, case, push, must_fail):
             shutil.rmtree(os.path.join(state, "pairs"))
         else:
             for i in range(3):
-                trees.put(os.path.join(top, "box", "wanted-file" + "x" * i), b"from the sandbox %d\n" % i * 5000)
+                trees.put(
+                    os.path.join(top, "box", "wanted-file" + "x" * i),
+                    b"from the sandbox %d\n" % i * 5000,
+                )
             trees.put(os.path.join(top, "box", "sub", "f1"), b"edited in the sandbox\n")
             os.unlink(os.path.join(top, "box", "sub", "f2"))
             if case.startswith("delta-"):
                 with open(os.path.join(top, "box", "local-file"), "r+b") as f:
                     f.seek(70000)
                     f.write(b"EDIT")
-                shutil.rmtree(os.path.join(state, "pairs"))  # and with it the base store: no patches
-            elif case in PULL_LIES and case not in ("base-known", "empty", "identity") and hash_of(case) % 2:
+                shutil.rmtree(
+                    os.path.join(state, "pairs")
+                )  # and with it the base store: no patches
+            elif (
+                case in PULL_LIES
+                and case not in ("base-known", "empty", "identity")
+                and hash_of(case) % 2
+            ):
                 shutil.rmtree(os.path.join(state, "pairs"))  # the whole listing instead of changes
         before, out = snapshot(os.path.join(top, "ws")), snapshot(top, (b"ws", b"box", b"state"))
         told = os.path.join(state, "told")
         os.environ.update(HOSTILE_TOLD=told, HOSTILE_DRIVER=opts["driver"])
         if case == "ping-forever":
             os.environ["HOSTILE_MS"] = "2000"
-        code, err = run([opts["driver"], "turn" if push else "stop", "ws", "box"] + agent + [case, opts["sbsync"]], top, state)
+        code, err = run(
+            [opts["driver"], "turn" if push else "stop", "ws", "box"]
+            + agent
+            + [case, opts["sbsync"]],
+            top,
+            state,
+        )
         os.environ.pop("HOSTILE_MS", None)
         if case in TELLING and not os.path.exists(told):
             raise Bad("it did not come to the lie: exit %d %s" % (code, err))
@@ -129,7 +176,11 @@ def lying_agent(opts, case, push, must_fail):
         elif must_fail:
             raise Bad("exit %d: the lie was believed" % code)
         if case == "honest" or (code == 0 and case.startswith("delta-")):
-            same(snapshot(os.path.join(top, "ws")), snapshot(os.path.join(top, "box")), "an honest agent")
+            same(
+                snapshot(os.path.join(top, "ws")),
+                snapshot(os.path.join(top, "box")),
+                "an honest agent",
+            )
         elif os.environ.get("SB_VERBOSE"):
             print("# %s: %d %s" % (case, code, err.strip()))
     finally:
@@ -146,8 +197,15 @@ class Controller:
     def __init__(self, opts, top):
         self.top = top
         env = dict(os.environ, SBSYNC_STATE_DIR=os.path.join(top, "state"))
-        self.p = subprocess.Popen([opts["sbsync"], "agent"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=top,
-                                  env=env, preexec_fn=bounded)
+        self.p = subprocess.Popen(
+            [opts["sbsync"], "agent"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=top,
+            env=env,
+            preexec_fn=bounded,
+        )
         self.proof = Proof()
         self.data = b""
         self.marked = False
@@ -202,16 +260,20 @@ class Controller:
             raise Bad("died of %d: %s" % (-self.p.returncode, err[-2000:]))
         kinds, said, at = [], None, len(MARKER)
         while at + 5 <= len(out):
-            n, kind = struct.unpack("<IB", out[at:at + 5])
+            n, kind = struct.unpack("<IB", out[at : at + 5])
             kinds.append(kind)
             if kind == ERROR:
-                said = out[at + 5:at + 5 + n]
+                said = out[at + 5 : at + 5 + n]
             at += 5 + n
         return self.p.returncode, kinds, said, out
 
 
 FILE = {"type": 2, "size": 1, "digest": b"d" * 16}
-EMPTY = {"type": 2, "size": 0, "digest": b"\x99\xaa\x06\xd3\x01\x47\x98\xd8\x60\x01\xc3\x24\x46\x8d\x49\x7f"}
+EMPTY = {
+    "type": 2,
+    "size": 0,
+    "digest": b"\x99\xaa\x06\xd3\x01\x47\x98\xd8\x60\x01\xc3\x24\x46\x8d\x49\x7f",
+}
 DIR = {"type": 1, "mode": 0o755}
 
 
@@ -225,6 +287,7 @@ def c_plan(*rows, commit=True):
         c.plan(*rows)
         if commit:
             c.commit()
+
     return case
 
 
@@ -233,6 +296,7 @@ def c_raw(kind, payload, opened=True):
         if opened:
             c.open()
         c.send(kind, payload)
+
     return case
 
 
@@ -240,6 +304,7 @@ def c_blob(kind, data, raw=None):
     def case(c):
         c.open()
         c.blob(kind, data, raw)
+
     return case
 
 
@@ -248,6 +313,7 @@ def c_bomb(kind):
         c.open()
         z = bomb(1 << 30)
         c.send(kind, b"\1" + struct.pack("<QQ", 1 << 30, len(z)) + z)
+
     return case
 
 
@@ -299,7 +365,9 @@ CONTROLLER_LIES = {
     "one path twice": c_plan((b"new", EMPTY, MAKE), (b"new", EMPTY, MAKE)),
     "a file and something in it": c_plan((b"new", EMPTY, MAKE), (b"new/in", EMPTY, MAKE)),
     "wrong order": c_plan((b"z", EMPTY, MAKE), (b"a", EMPTY, MAKE)),
-    "a file through a link of the plan": c_plan((b"l", link(b"../outside"), MAKE), (b"l/x", EMPTY, MAKE)),
+    "a file through a link of the plan": c_plan(
+        (b"l", link(b"../outside"), MAKE), (b"l/x", EMPTY, MAKE)
+    ),
     "a file through a link that is there": c_plan((b"out/x", EMPTY, MAKE)),
     "a deletion through a link": c_plan((b"out/sub", None, DELETE)),
     "a deletion of nothing": c_plan((b"nothing", None, DELETE)),
@@ -311,16 +379,21 @@ CONTROLLER_LIES = {
     "a move through a link": c_plan((b"new", FILE, MOVE, b"out/local-file")),
     "a move onto a file": c_plan((b"local-file", FILE, MOVE, b"sub/f1")),
     "a directory moved into itself": c_plan((b"sub/in", DIR, MOVE, b"sub")),
-    "a hard link to outside": c_plan((b"new", dict(FILE, leader=b"../outside/local-file"), HARDLINK)),
+    "a hard link to outside": c_plan(
+        (b"new", dict(FILE, leader=b"../outside/local-file"), HARDLINK)
+    ),
     "a hard link through a link": c_plan((b"new", dict(FILE, leader=b"out/local-file"), HARDLINK)),
     "a mode of nothing": c_plan((b"nothing", FILE, META)),
     "data that never comes": c_plan((b"new", FILE, WHOLE)),
     "a leftover that is not there, then commit": c_plan((b"new", FILE, LEFTOVER)),
     "8 EiB": c_plan((b"new", dict(FILE, size=(8 << 60) - 1), WHOLE)),
-    "sizes beyond 2^64": c_plan((b"new1", dict(FILE, size=2 ** 64 - 1), WHOLE), (b"new2", dict(FILE, size=2 ** 64 - 1), WHOLE)),
+    "sizes beyond 2^64": c_plan(
+        (b"new1", dict(FILE, size=2**64 - 1), WHOLE),
+        (b"new2", dict(FILE, size=2**64 - 1), WHOLE),
+    ),
     "an unknown type": c_plan((b"new", {"type": 0, "mode": 0}, 99)),
     "depth 1000, then ..": c_deep,
-    "a plan of 2^60 changes": c_blob(PLAN, text(b"SBDF\x01" + varint(2 ** 60) + bytes(8))),
+    "a plan of 2^60 changes": c_blob(PLAN, text(b"SBDF\x01" + varint(2**60) + bytes(8))),
     "an empty plan blob": c_raw(PLAN, b""),
     "a bomb as plan": c_bomb(PLAN),
     "a bomb as rules": c_bomb(RULES),
@@ -328,15 +401,19 @@ CONTROLLER_LIES = {
     "a blob that claims 2^62 bytes": c_blob(WANT, b"x", 1 << 62),
     "wanted: outside": c_blob(WANT, varint(1) + text(b"../outside/local-file") + b"\0"),
     "wanted: absolute": c_blob(WANT, varint(1) + text(b"/etc/passwd") + b"\0"),
-    "wanted: 2^60 files": c_blob(WANT, varint(2 ** 60)),
-    "wanted: source outside": c_blob(WANT, varint(1) + text(b"local-file") + b"\x10" + text(b"../outside/local-file")),
-    "wanted: a signature of 2^40": c_blob(WANT, varint(1) + text(b"local-file") + b"\x04" + varint(2 ** 40)),
+    "wanted: 2^60 files": c_blob(WANT, varint(2**60)),
+    "wanted: source outside": c_blob(
+        WANT, varint(1) + text(b"local-file") + b"\x10" + text(b"../outside/local-file")
+    ),
+    "wanted: a signature of 2^40": c_blob(
+        WANT, varint(1) + text(b"local-file") + b"\x04" + varint(2**40)
+    ),
     "signed: outside": c_blob(SIGREQ, varint(1) + text(b"../outside/local-file")),
     "listed: outside": c_blob(LIST, varint(1) + text(b"../outside")),
     "listed: a link": c_blob(LIST, varint(1) + text(b"out")),
     "rows for nothing": c_raw(ROWS, b"\0" * 100),
     "data for nothing": c_raw(DATA, b"\0" + struct.pack("<I", 10) + b"x" * 10),
-    "data of 4 GiB": c_raw(DATA, b"\1" + struct.pack("<I", 0xffffffff) + b"x" * 10),
+    "data of 4 GiB": c_raw(DATA, b"\1" + struct.pack("<I", 0xFFFFFFFF) + b"x" * 10),
     "an unknown message": c_raw(200, b""),
     "an agent's message": c_raw(SCAN, bytes(60)),
     "nothing opened": c_raw(COMMIT, b"\0\0" + bytes(3), opened=False),
@@ -345,14 +422,24 @@ CONTROLLER_LIES = {
     "a bad proof": c_bad_proof,
     "a flood of pings, then nonsense": c_flood,
     "rules of nonsense": lambda c: c.open(rules=b"\x07\xff\xff"),
-    "a pattern bomb": lambda c: (c.open(rules=b"\x01\x01\x03" + text(b"") + varint(1) + text(b"**/" * 300000 + b"x")), c.send(200)),
+    "a pattern bomb": lambda c: (
+        c.open(rules=b"\x01\x01\x03" + text(b"") + varint(1) + text(b"**/" * 300000 + b"x")),
+        c.send(200),
+    ),
     "a root with NUL": lambda c: c.open(root=b"root\0x"),
     "a root of 1 MiB": lambda c: c.open(root=b"x" * (1 << 20)),
 }
 
 
 # These are not to get as far as a scan.
-EARLY = ("nothing opened", "another version", "rules of nonsense", "a pattern bomb", "a root with NUL", "a root of 1 MiB")
+EARLY = (
+    "nothing opened",
+    "another version",
+    "rules of nonsense",
+    "a pattern bomb",
+    "a root with NUL",
+    "a root of 1 MiB",
+)
 
 
 def honest_controller(opts):
@@ -363,7 +450,11 @@ def honest_controller(opts):
         c = Controller(opts, top)
         c_plan((b"d", DIR, MAKE), (b"d/new", EMPTY, MAKE), (b"link", link(b"x"), MAKE))(c)
         code, kinds, said, out = c.finish()
-        if RESULT not in kinds or os.path.getsize(os.path.join(top, "root", "d", "new")) != 0 or os.readlink(os.path.join(top, "root", "link")) != "x":
+        if (
+            RESULT not in kinds
+            or os.path.getsize(os.path.join(top, "root", "d", "new")) != 0
+            or os.readlink(os.path.join(top, "root", "link")) != "x"
+        ):
             raise Bad("%r %r" % (kinds, said))
     finally:
         subprocess.run(["rm", "-rf", top])
@@ -383,7 +474,9 @@ def cut_controller(opts):
                 t.addfile(e, io.BytesIO(b"%04d " % i * 100))
         c = Controller(opts, top)
         c.open()
-        c.plan(*[(b"f%04d" % i, {"type": 2, "size": 500, "digest": None}, WHOLE) for i in range(many)])
+        c.plan(
+            *[(b"f%04d" % i, {"type": 2, "size": 500, "digest": None}, WHOLE) for i in range(many)]
+        )
         c.send(DATA, b"\0" + struct.pack("<I", len(raw.getvalue())) + raw.getvalue())
         c.finish()
         c = Controller(opts, top)
@@ -393,9 +486,9 @@ def cut_controller(opts):
             raise Bad("nothing is left: %r %r" % (kinds, said))
         at = len(MARKER)
         while out[at + 4] != HAVE:
-            at += 5 + struct.unpack("<I", out[at:at + 4])[0]
-        size, packed = struct.unpack("<QQ", out[at + 6:at + 22])
-        have = decompress(out[at + 22:at + 22 + packed], size)
+            at += 5 + struct.unpack("<I", out[at : at + 4])[0]
+        size, packed = struct.unpack("<QQ", out[at + 6 : at + 22])
+        have = decompress(out[at + 22 : at + 22 + packed], size)
         if have[:2] != varint(many):
             raise Bad("%d bytes of leftovers, not %d files" % (len(have), many))
     finally:
@@ -448,7 +541,11 @@ def lying_controller(opts, name, lie):
         lie(c)
         code, kinds, said, out = c.finish()
         after = {p: e for p, e in snapshot(top, (b"state",)).items() if b".sbsync-stage" not in p}
-        same({p: e for p, e in before.items() if p != b"root"}, {p: e for p, e in after.items() if p != b"root"}, "tree")
+        same(
+            {p: e for p, e in before.items() if p != b"root"},
+            {p: e for p, e in after.items() if p != b"root"},
+            "tree",
+        )
         if secret in out:
             raise Bad("a file outside the root was sent")
         if said is None and RESULT not in kinds and NEED not in kinds and kinds[-1] != PROOF:
@@ -464,13 +561,28 @@ def lying_controller(opts, name, lie):
 def main():
     opts = {"driver": os.path.abspath(sys.argv[1]), "sbsync": os.path.abspath(sys.argv[2])}
     only = sys.argv[3:]
-    tests = [("controller: honest", lambda: honest_controller(opts)), ("controller: cut", lambda: cut_controller(opts)),
-             ("controller: comes again", lambda: waiting_controller(opts)), ("agent, pull: honest", lambda: lying_agent(opts, "honest", False, 0)),
-             ("agent, push: honest", lambda: lying_agent(opts, "honest", True, 0))]
-    tests += [("controller: " + k, lambda k=k, v=v: lying_controller(opts, k, v)) for k, v in CONTROLLER_LIES.items()]
-    tests += [("agent, pull: " + k, lambda k=k, v=v: lying_agent(opts, k, False, v)) for k, v in PULL_LIES.items()]
-    tests += [("agent, push: " + k, lambda k=k, v=v: lying_agent(opts, k, True, v)) for k, v in PUSH_LIES.items()]
-    tests += [("sandbox: " + c.__doc__, lambda c=c: sandbox.run(c, opts, run)) for c in sandbox.CASES]
+    tests = [
+        ("controller: honest", lambda: honest_controller(opts)),
+        ("controller: cut", lambda: cut_controller(opts)),
+        ("controller: comes again", lambda: waiting_controller(opts)),
+        ("agent, pull: honest", lambda: lying_agent(opts, "honest", False, 0)),
+        ("agent, push: honest", lambda: lying_agent(opts, "honest", True, 0)),
+    ]
+    tests += [
+        ("controller: " + k, lambda k=k, v=v: lying_controller(opts, k, v))
+        for k, v in CONTROLLER_LIES.items()
+    ]
+    tests += [
+        ("agent, pull: " + k, lambda k=k, v=v: lying_agent(opts, k, False, v))
+        for k, v in PULL_LIES.items()
+    ]
+    tests += [
+        ("agent, push: " + k, lambda k=k, v=v: lying_agent(opts, k, True, v))
+        for k, v in PUSH_LIES.items()
+    ]
+    tests += [
+        ("sandbox: " + c.__doc__, lambda c=c: sandbox.run(c, opts, run)) for c in sandbox.CASES
+    ]
     tests = [t for t in tests if not only or any(o in t[0] for o in only)]
     failed = 0
     for i, (name, test) in enumerate(tests):

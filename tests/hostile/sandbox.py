@@ -32,7 +32,11 @@ class Box:
         trees.put(full, data, mode)
 
     def sync(self, verb, *codes):
-        code, err = self.call([self.opts["driver"], verb, "ws", "box", self.opts["sbsync"], "agent"], self.top, self.state)
+        code, err = self.call(
+            [self.opts["driver"], verb, "ws", "box", self.opts["sbsync"], "agent"],
+            self.top,
+            self.state,
+        )
         if code not in (codes or (0,)):
             raise Bad("%s: exit %d: %s" % (verb, code, err))
         return code, err
@@ -62,7 +66,14 @@ def modes(b):
     b.put(b.ws, "kept", b"kept\n")
     b.put(b.ws, "shut/in", b"in\n")
     b.start()
-    for name, mode in (("suid", 0o4755), ("sgid", 0o2755), ("sticky", 0o1644), ("open", 0o666), ("all", 0o7777), ("none", 0)):
+    for name, mode in (
+        ("suid", 0o4755),
+        ("sgid", 0o2755),
+        ("sticky", 0o1644),
+        ("open", 0o666),
+        ("all", 0o7777),
+        ("none", 0),
+    ):
         b.put(b.box, name, b"from the sandbox\n")
         os.chmod(os.path.join(b.box, name), mode)
         os.mkdir(os.path.join(b.box, "d-" + name))
@@ -72,7 +83,11 @@ def modes(b):
     try:
         os.setxattr(os.path.join(b.box, "suid"), "user.evil", b"1")
         if os.getuid() == 0:
-            os.setxattr(os.path.join(b.box, "open"), "security.capability", bytes.fromhex("0100000200200000000000000000000000000000"))
+            os.setxattr(
+                os.path.join(b.box, "open"),
+                "security.capability",
+                bytes.fromhex("0100000200200000000000000000000000000000"),
+            )
     except OSError:
         pass
     b.sync("turn", 0, 3)
@@ -84,7 +99,10 @@ def modes(b):
         want(os.lstat(os.path.join(b.ws, name)).st_uid == os.getuid(), name, "has another owner")
     os.chmod(os.path.join(b.box, "shut"), 0o755)
     b.sync("turn", 0, 3)
-    want(os.path.exists(os.path.join(b.ws, "shut")), "a directory that could not be read was taken for deleted")
+    want(
+        os.path.exists(os.path.join(b.ws, "shut")),
+        "a directory that could not be read was taken for deleted",
+    )
     os.chmod(os.path.join(b.ws, "shut"), 0o755)
     with open(os.path.join(b.ws, "shut", "in"), "rb") as f:
         want(f.read() == b"in\n", "the file in it is gone")
@@ -129,10 +147,17 @@ def times(b):
     for i in range(3):
         b.put(b.ws, "f%d" % i, b"file %d\n" % i)
     b.start()
-    odd = {"future": 13569465600, "border": 9223372036, "beyond": 9223372037, "old": -2147483648, "minus": -1, "zero": 0}
+    odd = {
+        "future": 13569465600,
+        "border": 9223372036,
+        "beyond": 9223372037,
+        "old": -2147483648,
+        "minus": -1,
+        "zero": 0,
+    }
     for name, sec in odd.items():
         b.put(b.box, name, name.encode())
-        os.utime(os.path.join(b.box, name), ns=(0, sec * 10 ** 9 + 999999999))
+        os.utime(os.path.join(b.box, name), ns=(0, sec * 10**9 + 999999999))
     st = os.lstat(os.path.join(b.box, "f1"))
     with open(os.path.join(b.box, "f1"), "r+b") as f:
         f.write(b"SAME")  # of the same size and time
@@ -145,7 +170,7 @@ def times(b):
         want(f.read() == b"SAME 1\n", "an edit with the old size and time was not seen")
     for name in odd:
         b.put(b.ws, name, b"edited here")
-        os.utime(os.path.join(b.ws, name), ns=(0, odd[name] * 10 ** 9))
+        os.utime(os.path.join(b.ws, name), ns=(0, odd[name] * 10**9))
     b.sync("turn")
     for name in odd:
         with open(os.path.join(b.box, name), "rb") as f:
@@ -173,7 +198,13 @@ def flood(b):
             with open(os.path.join(b.ws, p), "rb") as f:
                 said.setdefault(f.read(), []).append(p)
     for k in range(rounds):
-        want(len(said.get(b"sandbox %d\n" % k, [])) == len(names), "round", k, "kept", said.get(b"sandbox %d\n" % k))
+        want(
+            len(said.get(b"sandbox %d\n" % k, [])) == len(names),
+            "round",
+            k,
+            "kept",
+            said.get(b"sandbox %d\n" % k),
+        )
     for n in names:
         with open(os.path.join(b.ws, n), "rb") as f:
             want(f.read() == b"user %d\n" % (rounds - 1), n, "is not the user's")
@@ -185,8 +216,14 @@ def flood(b):
 def git(b):
     """28: hooks, configuration, attributes, .git files and links, other spellings; git runs nothing of it"""
     ran = os.path.join(b.top, "ran")
-    g = lambda *a, **k: subprocess.run(["git", "-C", b.ws] + list(a), env=dict(os.environ, GIT_CONFIG_NOSYSTEM="1", HOME=b.top), check=True,
-                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **k)
+    g = lambda *a, **k: subprocess.run(
+        ["git", "-C", b.ws] + list(a),
+        env=dict(os.environ, GIT_CONFIG_NOSYSTEM="1", HOME=b.top),
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        **k
+    )
     g("init", "-q", "-b", "main")
     g("config", "user.email", "t@example.com")
     g("config", "user.name", "t")
@@ -194,14 +231,33 @@ def git(b):
     g("add", "-A")
     g("commit", "-qm", "one")
     b.start()
-    evil = ("[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfsmonitor = touch %s\n\thooksPath = hooks\n\tpager = touch %s\n\tsshCommand = touch %s\n"
-            "[alias]\n\tst = !touch %s\n[filter \"x\"]\n\tclean = touch %s\n[diff]\n\texternal = touch %s\n" % ((ran,) * 6)).encode()
+    evil = (
+        "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfsmonitor = touch %s\n\thooksPath = hooks\n\tpager = touch %s\n\tsshCommand = touch %s\n"
+        '[alias]\n\tst = !touch %s\n[filter "x"]\n\tclean = touch %s\n[diff]\n\texternal = touch %s\n'
+        % ((ran,) * 6)
+    ).encode()
     script = b"#!/bin/sh\ntouch %s\n" % os.fsencode(ran)
-    for p, d in ((".git/config", evil), (".git/hooks/post-index-change", script), (".git/hooks/pre-commit", script),
-                 (".git/info/attributes", b"* filter=x diff=x\n"), (".git/objects/info/alternates", b"/tmp\n"), (".git/commondir", b"../evil\n"),
-                 (".git/modules/m/config", evil), (".git/worktrees/w/gitdir", b"x\n"), ("evil/config", evil), ("evil/HEAD", b"ref: refs/heads/main\n"),
-                 ("evil/refs/x", b""), ("evil/objects/x", b""), ("sub/.git", b"gitdir: ../evil\n"), ("sub/file", b"f\n"), (".GIT/config", evil),
-                 ("git~1/config", evil), (".envrc", b"touch x\n"), (".vscode/tasks.json", b"{}"), ("Makefile", b"all:\n")):
+    for p, d in (
+        (".git/config", evil),
+        (".git/hooks/post-index-change", script),
+        (".git/hooks/pre-commit", script),
+        (".git/info/attributes", b"* filter=x diff=x\n"),
+        (".git/objects/info/alternates", b"/tmp\n"),
+        (".git/commondir", b"../evil\n"),
+        (".git/modules/m/config", evil),
+        (".git/worktrees/w/gitdir", b"x\n"),
+        ("evil/config", evil),
+        ("evil/HEAD", b"ref: refs/heads/main\n"),
+        ("evil/refs/x", b""),
+        ("evil/objects/x", b""),
+        ("sub/.git", b"gitdir: ../evil\n"),
+        ("sub/file", b"f\n"),
+        (".GIT/config", evil),
+        ("git~1/config", evil),
+        (".envrc", b"touch x\n"),
+        (".vscode/tasks.json", b"{}"),
+        ("Makefile", b"all:\n"),
+    ):
         b.put(b.box, p, d, 0o755)
     os.mkdir(os.path.join(b.box, "sub2"))
     os.symlink("../evil", os.path.join(b.box, "sub2", ".git"))
@@ -209,8 +265,19 @@ def git(b):
     b.sync("stop", 3)
     with open(os.path.join(b.ws, "src"), "rb") as f:
         want(f.read() == b"int y;\n", "the work did not come")
-    for p in (".git/hooks/pre-commit", ".git/hooks/post-index-change", ".git/info/attributes", ".git/objects/info/alternates", ".git/commondir",
-              ".git/modules/m/config", ".git/worktrees/w/gitdir", "sub/.git", "sub2/.git", ".GIT", "git~1"):
+    for p in (
+        ".git/hooks/pre-commit",
+        ".git/hooks/post-index-change",
+        ".git/info/attributes",
+        ".git/objects/info/alternates",
+        ".git/commondir",
+        ".git/modules/m/config",
+        ".git/worktrees/w/gitdir",
+        "sub/.git",
+        "sub2/.git",
+        ".GIT",
+        "git~1",
+    ):
         want(not os.path.lexists(os.path.join(b.ws, p)), p, "came through")
     for p in (".envrc", ".vscode/tasks.json", "Makefile", "sub/file"):
         want(os.path.exists(os.path.join(b.ws, p)), p, "did not come through")

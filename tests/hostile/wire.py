@@ -9,7 +9,9 @@ XX.XXH3_createState.restype = ctypes.c_void_p
 XX.XXH3_64bits.restype = ctypes.c_uint64
 XX.XXH3_64bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
 for f in ("XXH3_128bits_reset", "XXH3_128bits_update"):
-    getattr(XX, f).argtypes = [ctypes.c_void_p] + ([ctypes.c_char_p, ctypes.c_size_t] if f.endswith("update") else [])
+    getattr(XX, f).argtypes = [ctypes.c_void_p] + (
+        [ctypes.c_char_p, ctypes.c_size_t] if f.endswith("update") else []
+    )
 
 
 class Hash128(ctypes.Structure):
@@ -20,12 +22,31 @@ XX.XXH3_128bits_digest.restype = Hash128
 XX.XXH3_128bits_digest.argtypes = [ctypes.c_void_p]
 Z.ZSTD_compressBound.restype = Z.ZSTD_compress.restype = Z.ZSTD_decompress.restype = ctypes.c_size_t
 Z.ZSTD_compressBound.argtypes = [ctypes.c_size_t]
-Z.ZSTD_compress.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int]
+Z.ZSTD_compress.argtypes = [
+    ctypes.c_void_p,
+    ctypes.c_size_t,
+    ctypes.c_char_p,
+    ctypes.c_size_t,
+    ctypes.c_int,
+]
 Z.ZSTD_decompress.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
 
 MARKER = b"\nSBSYNC-AGENT-1\n"
 PING, ERROR, PROOF = 1, 2, 3
-HELLO, BEGIN, RULES, LIST, PLAN, WANT, SIGREQ, COMMIT, REMEMBER, GETTREE, END, BYE = 16, 17, 18, 19, 21, 22, 23, 24, 25, 26, 27, 28
+HELLO, BEGIN, RULES, LIST, PLAN, WANT, SIGREQ, COMMIT, REMEMBER, GETTREE, END, BYE = (
+    16,
+    17,
+    18,
+    19,
+    21,
+    22,
+    23,
+    24,
+    25,
+    26,
+    27,
+    28,
+)
 WELCOME, SCAN, CHANGES, MANIFEST, SKIPPED, HAVE, SIGS, NEED, RESULT = range(64, 73)
 DATA, ROWS, DATA_END = 96, 97, 98
 BLOBS = {RULES, LIST, PLAN, WANT, SIGREQ, CHANGES, MANIFEST, SKIPPED, HAVE, SIGS, NEED, RESULT}
@@ -43,7 +64,7 @@ def bomb(size):
     blocks = size >> 17
     rle = lambda last: struct.pack("<I", last | 1 << 1 | 1 << 17 << 3)[:3] + b"\0"
     # magic, descriptor (8-byte content size, single segment), content size
-    return struct.pack("<IBQ", 0xfd2fb528, 0xe0, blocks << 17) + rle(0) * (blocks - 1) + rle(1)
+    return struct.pack("<IBQ", 0xFD2FB528, 0xE0, blocks << 17) + rle(0) * (blocks - 1) + rle(1)
 
 
 def decompress(data, size):
@@ -55,7 +76,7 @@ def decompress(data, size):
 def varint(n):
     out = b""
     while n >= 0x80:
-        out += bytes([n & 0x7f | 0x80])
+        out += bytes([n & 0x7F | 0x80])
         n >>= 7
     return out + bytes([n])
 
@@ -94,7 +115,7 @@ def frame(kind, payload=b""):
 def blob_frames(kind, data, raw=None):
     z = compress(data)
     z = struct.pack("<QQ", len(data) if raw is None else raw, len(z)) + z
-    pieces = [z[i:i + (512 << 10)] for i in range(0, len(z), 512 << 10)]
+    pieces = [z[i : i + (512 << 10)] for i in range(0, len(z), 512 << 10)]
     return [(kind, bytes([i == len(pieces) - 1]) + p) for i, p in enumerate(pieces)]
 
 

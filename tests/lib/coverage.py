@@ -14,7 +14,13 @@ for where, _, names in os.walk(build):
     data = [os.path.join(where, n) for n in names if n.endswith(".gcda")]
     if not data:
         continue
-    out = subprocess.run(["gcov", "--json-format", "--stdout"] + data, cwd=where, check=True, capture_output=True, text=True)
+    out = subprocess.run(
+        ["gcov", "--json-format", "--stdout"] + data,
+        cwd=where,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     for report in out.stdout.splitlines():
         for f in json.loads(report)["files"]:
             path = os.path.relpath(os.path.realpath(os.path.join(build, f["file"])), src)
@@ -24,7 +30,9 @@ for where, _, names in os.walk(build):
 
 if not lines:
     sys.exit("coverage: no .gcda file below %s: run the tests first" % build)
-rows = sorted((sum(1 for n in hit.values() if n) / len(hit), path, hit) for path, hit in lines.items())
+rows = sorted(
+    (sum(1 for n in hit.values() if n) / len(hit), path, hit) for path, hit in lines.items()
+)
 for part, path, hit in rows:
     print("%5.1f%%  %5d lines  %s" % (100 * part, len(hit), path))
 total = sum(len(hit) for _, _, hit in rows)

@@ -12,13 +12,24 @@ MAX_FUNCTION = 100
 MAX_FILE = 800
 
 # Which layer may include which: a file may include its own rank and lower ones.
-RANKS = (("lib/base/", 0), ("sync/", 1), ("lib/control/", 3), ("lib/", 2), ("bin/", 4), ("tests/", 5))
+RANKS = (
+    ("lib/base/", 0),
+    ("sync/", 1),
+    ("lib/control/", 3),
+    ("lib/", 2),
+    ("bin/", 4),
+    ("tests/", 5),
+)
 RANK_NAMES = ("base", "sync", "provider/session/host", "control", "bin", "tests")
 
-BANNED = re.compile(r"(?<![\w.>])(v?sprintf|strcpy|stpcpy|strcat|atoi|atol|atoll|strtok|system|alloca|gets|"
-                    r"tmpnam|mktemp)\s*\(")
+BANNED = re.compile(
+    r"(?<![\w.>])(v?sprintf|strcpy|stpcpy|strcat|atoi|atol|atoll|strtok|system|alloca|gets|"
+    r"tmpnam|mktemp)\s*\("
+)
 # A library neither ends the process nor writes to its standard streams.
-BANNED_IN_LIBRARY = re.compile(r"(?<![\w.>])(exit|abort|v?printf|puts|putchar|perror)\s*\(|(?<![\w.>])(stdout|stderr)\b")
+BANNED_IN_LIBRARY = re.compile(
+    r"(?<![\w.>])(exit|abort|v?printf|puts|putchar|perror)\s*\(|(?<![\w.>])(stdout|stderr)\b"
+)
 LEXEME = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 
 
@@ -30,7 +41,11 @@ def read(path):
 def files(root, dirs, suffixes):
     for top in dirs:
         for where, subdirs, names in os.walk(os.path.join(root, top)):
-            subdirs[:] = sorted(d for d in subdirs if d not in ("corpus", "node_modules", "__pycache__", ".deps", ".libs"))
+            subdirs[:] = sorted(
+                d
+                for d in subdirs
+                if d not in ("corpus", "node_modules", "__pycache__", ".deps", ".libs")
+            )
             for name in sorted(names):
                 if name.endswith(suffixes):
                     path = os.path.join(where, name)
@@ -59,7 +74,9 @@ def check_library(root):
         matches(name, code(read(path)), BANNED_IN_LIBRARY, "has no place in a library")
 
 
-CLEANED = re.compile(r"sb_auto(?:free|close)?(?:\([a-z_]+\))? (?:const )?(?:struct )?[a-z_]+ \**([a-z_]+);")
+CLEANED = re.compile(
+    r"sb_auto(?:free|close)?(?:\([a-z_]+\))? (?:const )?(?:struct )?[a-z_]+ \**([a-z_]+);"
+)
 
 
 def check_cleanup(root):
@@ -72,7 +89,7 @@ def check_cleanup(root):
                 continue
             var = m.group(1)
             valued = re.compile(r"[(,] ?&%s\b(?![.>-])|(?<![\w.>])%s =" % (var, var))
-            for later in lines[at + 1:]:
+            for later in lines[at + 1 :]:
                 if valued.search(later):
                     break
                 if re.search(r"\b(return|goto)\b", later) or later.startswith("}"):
@@ -108,8 +125,10 @@ def check_layers(root):
                 rank = rank_of(target, base)
                 if rank is not None and os.path.exists(os.path.join(root, target)):
                     if rank > own:
-                        print("%s:%d: %s may not include %s (%s)" %
-                              (name, number, RANK_NAMES[own], target, RANK_NAMES[rank]))
+                        print(
+                            "%s:%d: %s may not include %s (%s)"
+                            % (name, number, RANK_NAMES[own], target, RANK_NAMES[rank])
+                        )
                     break
 
 
@@ -124,8 +143,10 @@ def check_functions(root):
                 start = number
             elif line == "}" and start is not None:
                 if number - start - 1 > MAX_FUNCTION:
-                    print("%s:%d: %s has %d lines, split past %d" %
-                          (name, start, title, number - start - 1, MAX_FUNCTION))
+                    print(
+                        "%s:%d: %s has %d lines, split past %d"
+                        % (name, start, title, number - start - 1, MAX_FUNCTION)
+                    )
                 start = None
 
 
@@ -178,7 +199,24 @@ def check_paths(root):
 def check_leftovers(root):
     unfinished = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
     machine = re.compile(r"/work/(?:wt|main|shared)\b")
-    everything = (".c", ".h", ".sh", ".py", ".md", ".mk", ".m4", ".am", ".ac", ".in", ".1", ".5", ".8", ".js", ".ts", ".json")
+    everything = (
+        ".c",
+        ".h",
+        ".sh",
+        ".py",
+        ".md",
+        ".mk",
+        ".m4",
+        ".am",
+        ".ac",
+        ".in",
+        ".1",
+        ".5",
+        ".8",
+        ".js",
+        ".ts",
+        ".json",
+    )
     for name, path in files(root, SOURCE_DIRS + ("doc", "m4"), everything):
         if name.startswith("m4/l"):  # libtool's, copied there by bootstrap
             continue
@@ -190,7 +228,9 @@ def check_leftovers(root):
 def tracked(root):
     """Git's list of files; in an unpacked tarball, all there are."""
     if os.path.exists(os.path.join(root, ".git")):
-        out = subprocess.run(["git", "-C", root, "ls-files", "-z"], capture_output=True, check=True, text=True).stdout
+        out = subprocess.run(
+            ["git", "-C", root, "ls-files", "-z"], capture_output=True, check=True, text=True
+        ).stdout
         return [n for n in out.split("\0") if n and os.path.exists(os.path.join(root, n))]
     return [name for name, _ in files(root, SOURCE_DIRS + ("doc",), ("",))]
 
@@ -198,7 +238,9 @@ def tracked(root):
 def check_dist(root):
     """Every file of the source folders is named by a local.mk, itself or its folder, so that the tarball has it."""
     listed = set()
-    for name, path in [("Makefile.am", os.path.join(root, "Makefile.am"))] + list(files(root, SOURCE_DIRS + ("doc",), (".mk",))):
+    for name, path in [("Makefile.am", os.path.join(root, "Makefile.am"))] + list(
+        files(root, SOURCE_DIRS + ("doc",), (".mk",))
+    ):
         if os.path.exists(path):
             here = os.path.dirname(name)
             listed.update(read(path).replace("%D%", here).split())

@@ -1,12 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Real SSH servers for tests, on 127.0.0.1 and a high port, with keys and configuration of their own.
-#   sshd.sh start DIR [CONFIG LINE]...      OpenSSH; exit 77 where it cannot run, with the reason on stdout
+# Real SSH servers for tests, on 127.0.0.1 and a high port, with keys and configuration of their
+# own.
+#   sshd.sh start DIR [CONFIG LINE]...      OpenSSH; exit 77 where it cannot run, with the reason on
+#   stdout
 #   sshd.sh start-dropbear DIR [ARGUMENT]...
 #   sshd.sh stop DIR
-# Leaves in DIR: port, pid, user, home, log, id_ed25519 (may log in), id_ecdsa, id_rsa, id_locked (passphrase "open sesame"), other (may not),
-# host_* and known_hosts. With SSHD_ACCOUNT=NAME set, as root, the server sees an account of that name without a password, a plain user (uid 4321)
-# with the home DIR/home, by a mount namespace with its own /etc/passwd; the machine's accounts are not touched. SSHD_SETUP is shell text run in
+# Leaves in DIR: port, pid, user, home, log, id_ed25519 (may log in), id_ecdsa, id_rsa, id_locked
+# (passphrase "open sesame"), other (may not),
+# host_* and known_hosts. With SSHD_ACCOUNT=NAME set, as root, the server sees an account of that
+# name without a password, a plain user (uid 4321)
+# with the home DIR/home, by a mount namespace with its own /etc/passwd; the machine's accounts are
+# not touched. SSHD_SETUP is shell text run in
 # that namespace before the server starts, with $0 as DIR. @DIR@ in configuration lines becomes DIR.
 # SSHD_PAM=yes lets PAM decide. SSHD_KEYS names the DIR of another server whose keys are used again.
 set -u
@@ -39,7 +44,8 @@ keys()
 	chmod 644 "$dir/authorized_keys"
 }
 
-# SHLVL keeps bash from reading the account's .bashrc: what that does and says is not what is tested.
+# SHLVL keeps bash from reading the account's .bashrc: what that does and says is not what is
+# tested.
 config()
 {
 	cat <<-END
@@ -151,7 +157,8 @@ main()
 	start)
 		command -v sshd >/dev/null || skip "sshd is not installed"
 		if [ "$(id -u)" = 0 ] && [ ! -d /run/sshd ]; then
-			mkdir -m 755 /run/sshd 2>/dev/null || skip "sshd wants /run/sshd, which cannot be made"
+			mkdir -m 755 /run/sshd 2>/dev/null || skip \
+				"sshd wants /run/sshd, which cannot be made"
 		fi
 		keys
 		[ -z "${SSHD_ACCOUNT:-}" ] || account

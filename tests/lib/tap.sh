@@ -2,8 +2,10 @@
 # shellcheck shell=sh disable=SC2034
 # TAP for shell tests. Source it first:
 #     . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
-# then call check, must_fail, skip, ... and end with `finish`. $scratch is an empty folder that is removed at
-# the end (kept when SB_KEEP is set); commands registered with at_exit run before that, last one first.
+# then call check, must_fail, skip, ... and end with `finish`. $scratch is an empty folder that is
+# removed at
+# the end (kept when SB_KEEP is set); commands registered with at_exit run before that, last one
+# first.
 
 tap_n=0
 tap_failed=0
@@ -71,7 +73,8 @@ check()
 	fi
 }
 
-# must_fail DESCRIPTION STATUS COMMAND...: passes when the command exits with exactly that status. Death by a signal
+# must_fail DESCRIPTION STATUS COMMAND...: passes when the command exits with exactly that status.
+# Death by a signal
 # is never the failure that was asked for. What it printed is in $output then.
 must_fail()
 {

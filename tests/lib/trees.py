@@ -30,8 +30,25 @@ def odd(top, user=False):
     b = os.fsencode(top)
     os.makedirs(b, exist_ok=True)
     j = lambda *p: os.path.join(b, *p)
-    names = [b"plain", b"with space", b"new\nline", b"tab\tname", b"\xff\xfe invalid utf8", "ünïcode".encode(), b"-dash", b"*glob?[x]",
-             b"back\\slash", b"quote'\"`$HOME;|&", b"\x01\x02ctl", b"n" * 255, b".hidden", b"#comment", b"!bang", b"trailing ", b"dot."]
+    names = [
+        b"plain",
+        b"with space",
+        b"new\nline",
+        b"tab\tname",
+        b"\xff\xfe invalid utf8",
+        "ünïcode".encode(),
+        b"-dash",
+        b"*glob?[x]",
+        b"back\\slash",
+        b"quote'\"`$HOME;|&",
+        b"\x01\x02ctl",
+        b"n" * 255,
+        b".hidden",
+        b"#comment",
+        b"!bang",
+        b"trailing ",
+        b"dot.",
+    ]
     os.makedirs(j(b"names"))
     for n in names:
         put(j(b"names", n), n)
@@ -51,8 +68,16 @@ def odd(top, user=False):
     os.makedirs(j(b"rodir", b"sub"))
     put(j(b"rodir", b"sub", b"f"), b"deeper")
     os.makedirs(j(b"links"))
-    for n, t in [(b"rel", b"../plain"), (b"dangling", b"nowhere"), (b"abs", b"/etc/passwd"), (b"out", b"../../../../etc"), (b"self", b"self"),
-                 (b"dir", b"../names"), (b"long", b"x" * 4000), (b"odd", b"a\nb\xff")]:
+    for n, t in [
+        (b"rel", b"../plain"),
+        (b"dangling", b"nowhere"),
+        (b"abs", b"/etc/passwd"),
+        (b"out", b"../../../../etc"),
+        (b"self", b"self"),
+        (b"dir", b"../names"),
+        (b"long", b"x" * 4000),
+        (b"odd", b"a\nb\xff"),
+    ]:
         os.symlink(t, j(b"links", n))
         os.utime(j(b"links", n), ns=(OLD, OLD + 7), follow_symlinks=False)
     put(j(b"hard1"), b"linked")
@@ -158,6 +183,7 @@ def listing(top):
                 if st.st_nlink > 1:
                     inodes.setdefault(st.st_ino, []).append(path)
                 out[path] = ("file", mode, st.st_mtime_ns, st.st_size, h.hexdigest())
+
     fd = os.open(top, os.O_RDONLY)
     st = os.fstat(fd)
     walk(fd, b"")
@@ -220,7 +246,7 @@ def random_tree(top, seed, n):
         elif k < 0.27:
             os.symlink(r.choice(["a", "../b", "/tmp", "x/y/z"]), p)
         else:
-            put(p, content(r), r.choice([0o644, 0o644, 0o755, 0o600]), OLD + r.randint(0, 10 ** 15))
+            put(p, content(r), r.choice([0o644, 0o644, 0o755, 0o600]), OLD + r.randint(0, 10**15))
 
 
 def mutate(top, seed, n):
@@ -231,7 +257,10 @@ def mutate(top, seed, n):
             if ".sbsync-stage" in ds:
                 ds.remove(".sbsync-stage")
             dirs += [os.path.join(d, x) for x in ds if not os.path.islink(os.path.join(d, x))]
-            files += [os.path.join(d, x) for x in fs + [y for y in ds if os.path.islink(os.path.join(d, y))]]
+            files += [
+                os.path.join(d, x)
+                for x in fs + [y for y in ds if os.path.islink(os.path.join(d, y))]
+            ]
         k = r.random()
         regular = [f for f in files if not os.path.islink(f)]
         if k < 0.3 and regular:
@@ -241,20 +270,23 @@ def mutate(top, seed, n):
                 h.seek(r.randint(0, max(0, os.path.getsize(f))))
                 h.write(content(r)[:500])
         elif k < 0.45:
-            p = os.path.join(r.choice(dirs + [top]), "new%d" % r.randint(0, 10 ** 9))
+            p = os.path.join(r.choice(dirs + [top]), "new%d" % r.randint(0, 10**9))
             put(p, content(r))
         elif k < 0.55 and files:
             os.unlink(r.choice(files))
         elif k < 0.65 and files:
-            os.rename(r.choice(files), os.path.join(r.choice(dirs + [top]), "moved%d" % r.randint(0, 10 ** 9)))
+            os.rename(
+                r.choice(files),
+                os.path.join(r.choice(dirs + [top]), "moved%d" % r.randint(0, 10**9)),
+            )
         elif k < 0.72 and dirs:
             d, to = r.choice(dirs), r.choice(dirs + [top])
             if not (to + "/").startswith(d + "/"):
-                os.rename(d, os.path.join(to, "mdir%d" % r.randint(0, 10 ** 9)))
+                os.rename(d, os.path.join(to, "mdir%d" % r.randint(0, 10**9)))
         elif k < 0.78 and regular:
             os.chmod(r.choice(regular), r.choice([0o644, 0o755, 0o400]))
         elif k < 0.84 and regular:
-            os.utime(r.choice(regular), ns=(OLD, OLD + r.randint(0, 10 ** 12)))
+            os.utime(r.choice(regular), ns=(OLD, OLD + r.randint(0, 10**12)))
         elif k < 0.9 and files:
             f = r.choice(files)
             os.unlink(f)
@@ -263,11 +295,15 @@ def mutate(top, seed, n):
         elif k < 0.95 and dirs:
             d = r.choice(dirs)
             import shutil
+
             shutil.rmtree(d)
             if r.random() < 0.5:
                 put(d, content(r))
         else:
-            os.symlink("t%d" % r.randint(0, 99), os.path.join(r.choice(dirs + [top]), "ln%d" % r.randint(0, 10 ** 9)))
+            os.symlink(
+                "t%d" % r.randint(0, 99),
+                os.path.join(r.choice(dirs + [top]), "ln%d" % r.randint(0, 10**9)),
+            )
 
 
 def main(argv):

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The SSH provider against the conformance suite: a real sshd, logging in as who we are and as an ordinary user.
+# The SSH provider against the conformance suite: a real sshd, logging in as who we are and as an
+# ordinary user.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 need ssh-keygen
 
@@ -39,8 +40,10 @@ suite()
 	export SSHD_KEYS
 	mkdir -p "$dir/tmp" "$dir/cache" "$dir/state"
 	[ -z "${SSHD_ACCOUNT:-}" ] || chown 4321:4321 "$dir/tmp" "$dir/cache" "$dir/state"
-	timeout 280 "$build/sbprovider-check" -b ssh -o host=127.0.0.1 -o "port=$(cat "$dir/port")" -o "user=$(cat "$dir/user")" \
-		-o "identity=$dir/id_ed25519" -o "known_hosts=$dir/known_hosts" -o config=/dev/null --hang "sh $scratch/hang.sh $dir" "$@" \
+	timeout 280 "$build/sbprovider-check" -b ssh -o host=127.0.0.1 -o \
+		"port=$(cat "$dir/port")" -o "user=$(cat "$dir/user")" \
+		-o "identity=$dir/id_ed25519" -o "known_hosts=$dir/known_hosts" -o \
+			config=/dev/null --hang "sh $scratch/hang.sh $dir" "$@" \
 		>"$scratch/out" 2>&1
 	status=$?
 	if [ $status -ne 0 ]; then
@@ -59,9 +62,11 @@ suite one >"$scratch/said"
 case $? in
 0) ok "the SSH provider passes, nothing skipped, nothing left over there" ;;
 77) skip "the SSH provider" "$why" ;;
-*) not_ok "the SSH provider passes, nothing skipped, nothing left over there" "$(cat "$scratch/said")" ;;
+*) not_ok "the SSH provider passes, nothing skipped, nothing left over there" \
+	"$(cat "$scratch/said")" ;;
 esac
-# All of it once more as an ordinary user takes another minute or two: SB_PROVIDER_FULL=1. Else the parts where it may matter who one is over there.
+# All of it once more as an ordinary user takes another minute or two: SB_PROVIDER_FULL=1. Else the
+# parts where it may matter who one is over there.
 some="-c prepare -c state -c find -c reattach -c sync -c tools -c launch -c destroy"
 [ -z "${SB_PROVIDER_FULL:-}" ] || some=
 SSHD_ACCOUNT=sbconform
