@@ -12,28 +12,49 @@ bad=$scratch/bad
 lint="python3 $src/tests/lib/lint.py"
 export PYTHONDONTWRITEBYTECODE=1
 
-mkdir -p "$bad/lib/base" "$bad/lib/sb" "$bad/lib/control" "$bad/sync" "$bad/doc" "$bad/tests"
-cat >"$bad/sync/bad.c" <<'BAD'
+mkdir -p "$bad/lib/base" "$bad/lib/sb" "$bad/lib/host" "$bad/sync/tree" "$bad/sync/scan" \
+	"$bad/sync/codec" "$bad/lib/attic" "$bad/doc" "$bad/tests"
+cat >"$bad/sync/tree/bad.c" <<'BAD'
 #include <sb/host.h>
 int
-main(void)
+bad_name(void)
 {
 	sb_auto(sb_buf) struct sb_buf b;
 
 	return system("x");
 }
+int
+sb_bad(void)
+{
+}
+struct sb_twin {
+};
 BAD
-touch "$bad/lib/sb/host.h" "$bad/lib/control/node.h"
-echo '#include <control/node.h>' >"$bad/lib/base/bad.h"
+touch "$bad/lib/sb/host.h" "$bad/lib/host/host-int.h"
+echo '#include <host/host-int.h>' >"$bad/lib/base/bad.h"
+touch "$bad/sync/codec/pack.h" "$bad/lib/attic/old.c"
+echo '#include <sync/codec/pack.h>' >"$bad/sync/scan/scan.h"
 {
 	printf 'static void\nlong_one(void)\n{\n'
-	seq -f '	f(%g);' 101
+	seq -f '	f(%g);' 81
 	printf '}\n'
 	seq -f '/* %g */' 800
 	printf 'void g(void) { printf("x"); /* TO%s */ }\n' DO
+	printf 'int\nsb_bad(void)\n{\n}\nstruct sb_twin {\n};\n'
+	printf '/* %0100d */\n' 0
 } >"$bad/lib/long.c"
 # shellcheck disable=SC2006
 echo 'Call `sb_no_such_thing` of `lib/base/none.c`.' >"$bad/doc/bad.md"
+cat >"$bad/doc/ARCHITECTURE.md" <<'BAD'
+<!-- rooms -->
+    lib/base/     above
+    sync/tree/    below
+<!-- end -->
+<!-- where -->
+| a thing | `lib/none.c` | `sb_none` |
+| a thing | `lib/long.c` | `sb_none` |
+<!-- end -->
+BAD
 
 rule()
 {
@@ -46,11 +67,33 @@ rule()
 	is "$what" "$($lint "$name" "$src" 2>&1)" ""
 }
 
+# Parts of a rule that one finding could hide.
+finds()
+{
+	is "the rule $2 finds $1" "$($lint "$2" "$bad" | grep -c -e "$3")" "$4"
+}
+
+finds "an include that points up" layers 'lib/base may not include lib/host' 1
+finds "an include that points sideways" layers 'sync/scan may not include sync/codec' 1
+finds "a name without the noun of its file" names bad_name 1
+finds "a function defined twice" twice 'sb_bad is defined in' 1
+finds "a tag defined twice" twice 'tag sb_twin' 1
+finds "a row whose file is not there" whereto 'lib/none.c is not there' 1
+finds "a row whose file lacks the symbol" whereto 'does not hold sb_none' 1
+finds "a folder without a rank" drawing 'lib/attic: holds code and has no rank' 1
+
 rule "no banned calls" banned
 rule "what is cleaned up has a value by then" cleanup
 rule "libraries neither exit nor print" library
-rule "includes point down: base <- sync <- provider, session, host <- control <- bin" layers
-rule "no function past 100 lines" functions
+rule "includes point down the ranks, and not sideways" layers
+rule "drawing, folders and ranks are the same" drawing
+rule "external names carry the noun of their file" names
+rule "no name and no tag is defined twice" twice
+rule "every source says what it is for" opening
+rule "private headers are called so and stay in their room" private
+rule "no line past 100 columns" columns
+rule "where things go: each file is there and holds the symbol" whereto
+rule "no function past 80 lines" functions
 rule "no file past 800 lines" files
 rule "every source names its licence" spdx
 rule "symbols named in doc are in the headers" symbols

@@ -8,19 +8,35 @@ import subprocess
 import sys
 
 SOURCE_DIRS = ("lib", "sync", "bin", "tests", "demo")
-MAX_FUNCTION = 100
+MAX_FUNCTION = 80
 MAX_FILE = 800
+MAX_COLUMNS = 100
 
-# Which layer may include which: a file may include its own rank and lower ones.
+# The rooms from the ground up; rooms of one line do not know each other. doc/ARCHITECTURE.md draws the same (check_drawing).
 RANKS = (
-    ("lib/base/", 0),
-    ("sync/", 1),
-    ("lib/control/", 3),
-    ("lib/", 2),
-    ("bin/", 4),
-    ("tests/", 5),
+    ("lib/base",),
+    ("sync/sbsync",),
+    ("sync/tree",),
+    ("sync/scan", "sync/codec", "sync/wire"),
+    ("sync/plan", "sync/replica", "sync/ssh"),
+    ("sync/remote",),
+    ("sync/run",),
+    ("sync/session", "sync"),
+    ("lib/sb",),
+    ("lib/tool",),
+    ("lib/host/storage", "lib/host/runtime"),
+    ("lib/host",),
+    ("lib/host/tool",),
+    ("lib/rpc/protocol",),
+    ("lib/rpc/server",),
+    ("lib/rpc/service",),
+    ("lib/rpc/client",),
+    ("lib/provider",),
+    ("lib/session", "lib/conform", "lib"),
+    ("bin",),
 )
-RANK_NAMES = ("base", "sync", "provider/session/host", "control", "bin", "tests")
+# External names that stand for the whole project and so do not carry the noun of their file.
+COMMON_NAMES = {"lib/base/error.c": ("sb_fail", "sb_fail_errno", "sb_wrap", "sb_code")}
 
 BANNED = re.compile(
     r"(?<![\w.>])(v?sprintf|strcpy|stpcpy|strcat|atoi|atol|atoll|strtok|system|alloca|gets|"
@@ -103,33 +119,193 @@ def public_base_headers(root):
     return set(re.findall(r"lib/sb/[\w-]+\.h", read(path))) if os.path.exists(path) else set()
 
 
-def rank_of(name, base):
+def room_of(name, base):
+    """The room a file lies in. Public headers that belong to the base count as lib/base, every program as bin."""
     if name in base:
-        return 0
-    for prefix, rank in RANKS:
-        if name.startswith(prefix):
-            return rank
-    return None
+        return "lib/base"
+    return "bin" if name.startswith("bin/") else os.path.dirname(name)
+
+
+def rank_of(room):
+    return next((n for n, rooms in enumerate(RANKS) if room in rooms), None)
+
+
+def includes(root, name, path):
+    """(line, file of the tree) for each include of one."""
+    for number, line in enumerate(read(path).split("\n"), 1):
+        m = re.match(r'\s*#\s*include\s*[<"]([^>"]+)[>"]', line)
+        for place in (os.path.dirname(name), "lib", "sync", "") if m else ():
+            target = os.path.normpath(os.path.join(place, m.group(1)))
+            if os.path.isfile(os.path.join(root, target)):
+                yield number, target
+                break
 
 
 def check_layers(root):
     base = public_base_headers(root)
     for name, path in files(root, ("lib", "sync", "bin"), (".c", ".h")):
-        own = rank_of(name, base)
-        for number, line in enumerate(read(path).split("\n"), 1):
-            m = re.match(r'\s*#\s*include\s*[<"]([^>"]+)[>"]', line)
-            if not m:
+        room = room_of(name, base)
+        if rank_of(room) is None:
+            print(
+                "%s: the room %s has no rank: give it one in RANKS and in doc/ARCHITECTURE.md"
+                % (name, room)
+            )
+            continue
+        for number, target in includes(root, name, path):
+            other = room_of(target, base)
+            if other == room or rank_of(other) is None:
                 continue
-            for place in (os.path.dirname(name), "lib", "sync", ""):
-                target = os.path.normpath(os.path.join(place, m.group(1)))
-                rank = rank_of(target, base)
-                if rank is not None and os.path.exists(os.path.join(root, target)):
-                    if rank > own:
-                        print(
-                            "%s:%d: %s may not include %s (%s)"
-                            % (name, number, RANK_NAMES[own], target, RANK_NAMES[rank])
-                        )
-                    break
+            if rank_of(other) >= rank_of(room):
+                print("%s:%d: %s may not include %s of %s" % (name, number, room, target, other))
+
+
+def check_drawing(root):
+    """The drawing of doc/ARCHITECTURE.md, top to bottom, names the rooms of RANKS and the folders that hold code."""
+    page = os.path.join(root, "doc/ARCHITECTURE.md")
+    m = re.search(
+        r"<!-- rooms -->\n(.*?)<!-- end -->", read(page) if os.path.exists(page) else "", re.S
+    )
+    if not m:
+        print("doc/ARCHITECTURE.md: no drawing between <!-- rooms --> and <!-- end -->")
+        return
+    drawn = []
+    for line in m.group(1).split("\n"):
+        rooms = tuple(
+            sorted(set(re.findall(r"(?<![\w/])(?:lib|sync|bin)(?:/[a-z-]+)*/(?=\s|$)", line)))
+        )
+        if rooms:
+            drawn.append(tuple(r.rstrip("/") for r in rooms))
+    ranks = [
+        tuple(sorted(r for r in rooms if r not in ("sync", "lib"))) for rooms in reversed(RANKS)
+    ]
+    for n in range(max(len(drawn), len(ranks))):
+        have, want = (v[n] if n < len(v) else () for v in (drawn, ranks))
+        if have != want:
+            print(
+                "doc/ARCHITECTURE.md: line %d of the drawing has %s, RANKS has %s"
+                % (n + 1, " ".join(have) or "nothing", " ".join(want) or "nothing")
+            )
+    there = {room_of(name, set()) for name, _ in files(root, ("lib", "sync", "bin"), (".c", ".h"))}
+    for room in sorted(there - {r for rooms in RANKS for r in rooms}):
+        print("%s: holds code and has no rank" % room)
+    for room in sorted({r for rooms in RANKS for r in rooms} - there - {"lib", "sync"}):
+        print("%s: has a rank and holds no code" % room)
+
+
+def definitions(path):
+    """(line, name) of each function with external linkage: return type on its own line, name in column 0."""
+    lines = code(read(path)).split("\n")
+    for at in range(1, len(lines)):
+        m = re.match(r"([A-Za-z_]\w*)\(", lines[at])
+        before = lines[at - 1]
+        if not m or not re.match(r"[A-Za-z_]", before) or before.rstrip().endswith((";", ")", ",")):
+            continue
+        if re.match(r"(static|typedef|#|return|else)\b", before):
+            continue
+        body = next((x for x in lines[at : at + 12] if x == "{" or x.rstrip().endswith(";")), "")
+        if body == "{":
+            yield at + 1, m.group(1)
+
+
+def check_names(root):
+    """a-b.c exports sb_a_* or sb_a_b_*; in lib/rpc and lib/host the tree's word may stand between."""
+    for name, path in files(root, ("lib", "sync"), (".c",)):
+        stem = os.path.basename(name)[:-2]
+        noun, whole = stem.split("-")[0], stem.replace("-", "_")
+        tree = name.split("/")[1]
+        allowed = ["sb_" + noun, "sb_" + whole]
+        if tree in ("rpc", "host"):
+            allowed += ["sb_%s_%s" % (tree, noun), "sb_%s_%s" % (tree, whole)]
+        allowed += COMMON_NAMES.get(name, ())
+        for number, symbol in definitions(path):
+            if not any(re.match(re.escape(a) + r"(e?s)?(_|$)", symbol) for a in allowed):
+                print(
+                    "%s:%d: %s: %s exports %s_*"
+                    % (name, number, symbol, os.path.basename(name), allowed[0])
+                )
+
+
+def check_twice(root):
+    """One name, one thing: external functions, and struct, union and enum tags of headers or with sb_."""
+    seen, tags = {}, {}
+    for name, path in files(root, ("lib", "sync", "bin"), (".c", ".h")):
+        program = name.split("/")[1] if name.startswith("bin/") else ""
+        for number, symbol in definitions(path) if name.endswith(".c") else ():
+            if symbol == "main":
+                continue
+            other = seen.setdefault((program, symbol), name)
+            if other != name:
+                print("%s:%d: %s is defined in %s too" % (name, number, symbol, other))
+        for m in re.finditer(r"^(?:struct|union|enum) (\w+)\s*\{", code(read(path)), re.M):
+            tags.setdefault(m.group(1), []).append(name)
+    for tag, where in sorted(tags.items()):
+        if len(where) > 1 and (tag.startswith("sb_") or any(w.endswith(".h") for w in where)):
+            print(
+                "%s: the tag %s is defined %d times: %s"
+                % (where[0], tag, len(where), " ".join(where))
+            )
+
+
+def check_opening(root):
+    """A .c file has a header of its own, which says what it is for, or says so in its first comment."""
+    for name, path in files(root, SOURCE_DIRS, (".c",)):
+        if os.path.exists(path[:-2] + ".h"):
+            continue
+        text = read(path)
+        m = re.match(r"/\* SPDX[^\n]*\n(/\*.*?\*/)?", text, re.S)
+        if not m or not m.group(1) or len(m.group(1).split()) < 6:
+            print("%s: no header of its own and no opening comment that says what it is for" % name)
+
+
+def check_private(root):
+    """Headers that only their own room includes are called -priv.h, and nobody else includes them."""
+    for name, path in files(root, ("lib", "sync", "bin"), (".c", ".h")):
+        if re.search(r"(-int|-impl|impl|-internal)\.h$", name):
+            print("%s: a private header is called -priv.h" % name)
+        for number, target in includes(root, name, path):
+            if target.endswith("-priv.h") and os.path.dirname(target) != os.path.dirname(name):
+                print(
+                    "%s:%d: %s is private to %s" % (name, number, target, os.path.dirname(target))
+                )
+
+
+def check_columns(root):
+    """Tabs count eight. Tables of Markdown and addresses cannot be wrapped."""
+    for name, path in files(
+        root,
+        SOURCE_DIRS + ("doc", "m4"),
+        (".c", ".h", ".sh", ".py", ".mk", ".m4", ".md", ".mjs", ".ts"),
+    ):
+        if name.startswith("m4/l"):
+            continue
+        for number, line in enumerate(read(path).split("\n"), 1):
+            if len(line.expandtabs(8)) > MAX_COLUMNS and not (
+                name.endswith(".md") and re.match(r"\s*(\||\[|<)", line)
+            ):
+                print(
+                    "%s:%d: %d columns, wrap past %d"
+                    % (name, number, len(line.expandtabs(8)), MAX_COLUMNS)
+                )
+
+
+def check_whereto(root):
+    """Each row of "Where things go" in doc/ARCHITECTURE.md names a file that is there and a symbol that it holds."""
+    page = os.path.join(root, "doc/ARCHITECTURE.md")
+    m = re.search(
+        r"<!-- where -->\n(.*?)<!-- end -->", read(page) if os.path.exists(page) else "", re.S
+    )
+    rows = re.findall(r"^\| (.+?) \| `([^`]+)` \| `([^`]+)` \|", m.group(1), re.M) if m else []
+    if len(rows) < 12:
+        print(
+            "doc/ARCHITECTURE.md: %d rows between <!-- where --> and <!-- end -->, 12 wanted"
+            % len(rows)
+        )
+    for what, where, symbol in rows:
+        path = os.path.join(root, where)
+        if not os.path.isfile(path):
+            print("doc/ARCHITECTURE.md: %s: %s is not there" % (what, where))
+        elif not re.search(r"(?<!\w)%s(?!\w)" % re.escape(symbol), read(path)):
+            print("doc/ARCHITECTURE.md: %s: %s does not hold %s" % (what, where, symbol))
 
 
 def check_functions(root):
@@ -166,8 +342,8 @@ def check_spdx(root):
 def documents(root):
     for name, path in files(root, ("doc",), (".md", ".1", ".3", ".5", ".8")):
         yield name, path
-    if os.path.exists(os.path.join(root, "README")):
-        yield "README", os.path.join(root, "README")
+    if os.path.exists(os.path.join(root, "README.md")):
+        yield "README.md", os.path.join(root, "README.md")
 
 
 def check_symbols(root):
