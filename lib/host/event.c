@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/hostimpl.h>
+#include <host/event.h>
 
 #include <string.h>
+
+#include <host/host-priv.h>
 
 /* What waits beyond this is dropped, oldest first: a stuck receiver must not eat the host. */
 #define QUEUE_MAX 10000
@@ -14,7 +16,7 @@ struct event {
 	char text[]; /* session, NUL, subject, NUL */
 };
 
-struct sb_event_queue {
+struct sb_host_event_queue {
 	sb_host_event_fn fn;
 	void *arg;
 	pthread_mutex_t mu;
@@ -24,10 +26,10 @@ struct sb_event_queue {
 	bool delivering; /* one thread hands out at a time, which keeps the order */
 };
 
-struct sb_event_queue *
-sb_event_new(sb_host_event_fn fn, void *arg, struct sb_error *err)
+struct sb_host_event_queue *
+sb_host_event_new(sb_host_event_fn fn, void *arg, struct sb_error *err)
 {
-	struct sb_event_queue *q = calloc(1, sizeof *q);
+	struct sb_host_event_queue *q = calloc(1, sizeof *q);
 
 	if (!q) {
 		(void)sb_fail(err, SB_E_NOMEM, "events");
@@ -42,7 +44,7 @@ sb_event_new(sb_host_event_fn fn, void *arg, struct sb_error *err)
 
 /* With `mu` held. */
 static struct event *
-pop(struct sb_event_queue *q)
+pop(struct sb_host_event_queue *q)
 {
 	struct event *e = q->first;
 
@@ -56,7 +58,7 @@ pop(struct sb_event_queue *q)
 }
 
 void
-sb_event_free(struct sb_event_queue *q)
+sb_host_event_free(struct sb_host_event_queue *q)
 {
 	struct event *e;
 
@@ -69,8 +71,8 @@ sb_event_free(struct sb_event_queue *q)
 }
 
 void
-sb_event_note(struct sb_event_queue *q, const char *kind, const char *session, const char *subject,
-	enum sb_host_state state)
+sb_host_event_note(struct sb_host_event_queue *q, const char *kind, const char *session,
+	const char *subject, enum sb_host_state state)
 {
 	size_t a = session ? strlen(session) + 1 : 0;
 	size_t b = subject ? strlen(subject) + 1 : 0;
@@ -80,7 +82,7 @@ sb_event_note(struct sb_event_queue *q, const char *kind, const char *session, c
 		return;
 	e->ev.kind = kind;
 	e->ev.state = state;
-	e->ev.time_ns = sb_hostimpl_now_ns();
+	e->ev.time_ns = sb_host_now_ns();
 	if (session)
 		e->ev.session = memcpy(e->text, session, a);
 	if (subject)
@@ -95,7 +97,7 @@ sb_event_note(struct sb_event_queue *q, const char *kind, const char *session, c
 }
 
 void
-sb_event_flush(struct sb_event_queue *q)
+sb_host_event_flush(struct sb_host_event_queue *q)
 {
 	struct event *e;
 

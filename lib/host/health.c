@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/hostimpl.h>
+#include <host/health.h>
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <host/host-priv.h>
 
 /* A space figure this old still decides about a new session. */
 #define SPACE_FRESH_MS 1000
@@ -40,7 +42,7 @@ space(struct sb_host *h, int64_t max_age_ms, struct sb_storage_space *out, struc
 }
 
 int
-sb_hostimpl_admit(struct sb_host *h, struct sb_error *err)
+sb_host_health_admit(struct sb_host *h, struct sb_error *err)
 {
 	struct sb_storage_space s;
 	int r = space(h, SPACE_CALM_MS, &s, err);
@@ -123,72 +125,6 @@ sb_host_health(struct sb_host *h, const struct sb_host_call *call, struct sb_hos
 	out->active_tools = st.active_tools;
 	out->processes = st.running_processes;
 	out->uptime_ms = sb_now_ms() - h->started_ms;
-}
-
-void
-sb_host_stats(struct sb_host *h, struct sb_host_stats *out)
-{
-	sb_autofree struct sb_hsess **v = NULL;
-	size_t n = 0;
-
-	*out = (struct sb_host_stats){
-		.created = h->created,
-		.paused = h->paused,
-		.resumed = h->resumed,
-		.destroyed = h->destroyed,
-		.forked = h->forked,
-		.adopted = h->adopted,
-		.recovered = h->recovered,
-		.snapshots = h->snapshots,
-		.snapshots_deleted = h->snapshots_deleted,
-		.rollbacks = h->rollbacks,
-		.turns = h->turns,
-		.tools = h->tools,
-		.tool_errors = h->tool_errors,
-		.processes_launched = h->launched,
-		.storage_commands = h->st->counters.commands,
-		.storage_retries = h->st->counters.retries,
-		.storage_errors = h->st->counters.errors,
-	};
-	if (sb_hostimpl_all(h, &v, &n, NULL) < 0)
-		return;
-	for (size_t i = 0; i < n; i++) {
-		struct sb_hsess *s = v[i];
-
-		(void)pthread_mutex_lock(&s->mu);
-		if (!s->gone) {
-			out->sessions[s->state]++;
-			out->active_tools += s->active_tools;
-			for (size_t p = 0; p < s->n_procs; p++)
-				out->running_processes += sb_proc_running(s->procs[p]);
-		}
-		(void)pthread_mutex_unlock(&s->mu);
-		sb_hsess_unref(s);
-	}
-}
-
-void
-sb_host_capabilities(const struct sb_host *h, struct sb_host_capabilities *out)
-{
-	bool snaps = h->st->ops->snapshots;
-
-	*out = (struct sb_host_capabilities){
-		.storage = h->st->ops->name,
-		.runtime = h->rt->ops->name,
-		.snapshots = snaps,
-		.rollback = snaps,
-		.fork = snaps,
-		.diff = snaps,
-		.quota = h->st->ops->quota,
-		.send_receive = snaps,
-		.pause = true,
-		.streaming_progress = true,
-		.tier_routing = h->rt->ops->isolates,
-		.isolation = h->rt->ops->isolates,
-		.network_policy = h->rt->ops->network_policy,
-		.ports = h->rt->ops->connect != NULL,
-		.isolation_level = h->rt->ops->isolation,
-	};
 }
 
 const char *

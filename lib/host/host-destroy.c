@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/hostimpl.h>
+#include <host/host-destroy.h>
 
 #include <string.h>
+
+#include <host/host-fork.h>
+#include <host/host-map.h>
+#include <host/host-op.h>
+#include <host/host-priv.h>
+#include <host/worker.h>
 
 /* How long killed tools may take to be gone, and processes to end on TERM. */
 #define KILLED_TOOLS_MS 10000
@@ -31,7 +37,7 @@ release_holds(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 }
 
 int
-sb_hostimpl_finish_destroy(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
+sb_host_destroy_finish(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 {
 	int r = 0;
 
@@ -49,7 +55,7 @@ sb_hostimpl_finish_destroy(struct sb_host *h, struct sb_hsess *s, struct sb_erro
 	s->gone = true;
 	(void)pthread_cond_broadcast(&s->cv);
 	(void)pthread_mutex_unlock(&s->mu);
-	sb_hostimpl_map_remove(h, s);
+	sb_host_map_remove(h, s);
 	(void)pthread_mutex_unlock(&h->mu);
 	return 0;
 }
@@ -68,7 +74,7 @@ condemn(struct sb_host *h, struct sb_hsess *s, bool force, struct sb_error *err)
 			return sb_fail(err, SB_E_SNAPSHOT_HELD,
 				"%s: %s of session %s (release it, or use force)",
 				sb_code_text(SB_E_SNAPSHOT_HELD), s->snaps[i]->name, s->id);
-	return sb_hostimpl_set_state(h, s, SB_HOST_DESTROYING, false, err);
+	return sb_host_op_set_state(h, s, SB_HOST_DESTROYING, false, err);
 }
 
 /* Running tools get their time, then they are killed. */
@@ -88,49 +94,6 @@ quiet_tools(struct sb_host *h, struct sb_hsess *s, const struct sb_host_call *ca
 	return r;
 }
 
-/* A snapshot made only to be forked goes with its last fork. With the slot held. */
-static void
-drop_fork_snap(struct sb_host *h, struct sb_hsess *p, const char *name)
-{
-	struct sb_snap *snap;
-
-	(void)pthread_mutex_lock(&p->mu);
-	snap = sb_hsess_snap_find(p, name);
-	if (snap && snap->pins == 0 && snap->kind == SB_HOST_SNAP_FORK &&
-		snap->intent == SB_INTENT_NONE && sb_snap_holds(snap) == 0) {
-		snap->intent = SB_INTENT_REMOVE;
-		(void)sb_hostdb_snap_put(h->db, p, snap, NULL);
-		p->purge = true;
-	}
-	(void)pthread_mutex_unlock(&p->mu);
-	(void)sb_hostimpl_purge(h, p, NULL);
-}
-
-void
-sb_hostimpl_drop_fork_snap(struct sb_host *h, struct sb_hsess *p, const char *name)
-{
-	if (sb_hostimpl_forks(h, p->uid, name) > 0 ||
-		sb_hsess_enter(p, SB_HOST_OP_SNAPSHOT, NULL, NULL) < 0)
-		return;
-	if (sb_hostimpl_forks(h, p->uid, name) == 0)
-		drop_fork_snap(h, p, name);
-	sb_hsess_leave(p);
-}
-
-void
-sb_hostimpl_forget_fork(struct sb_host *h, const struct sb_hsess *fork)
-{
-	sb_auto(sb_hsess) struct sb_hsess *p = NULL;
-
-	if (!fork->parent_snap)
-		return;
-	if (h->st->ops->sweep(h->st, NULL) != 0)
-		sb_hostimpl_poke(h);
-	p = sb_hostimpl_find_uid(h, fork->parent_uid);
-	if (p)
-		sb_hostimpl_drop_fork_snap(h, p, fork->parent_snap);
-}
-
 static int
 destroy(struct sb_host *h, struct sb_hsess *s, bool force, const struct sb_host_call *call,
 	struct sb_error *err)
@@ -147,22 +110,22 @@ destroy(struct sb_host *h, struct sb_hsess *s, bool force, const struct sb_host_
 	if (r == SB_E_SESSION_NOT_FOUND)
 		return 0;
 	if (r < 0) {
-		sb_hostimpl_poke(h);
+		sb_host_worker_poke(h);
 		return r;
 	}
 	r = quiet_tools(h, s, call, err);
 	if (r == 0) {
 		sb_proc_kill_all(h, s, PROCESS_GRACE_MS);
-		r = sb_hostimpl_finish_destroy(h, s, err);
+		r = sb_host_destroy_finish(h, s, err);
 	}
 	sb_hsess_leave(s);
 	if (r < 0) {
-		sb_hostimpl_poke(h);
+		sb_host_worker_poke(h);
 		return r;
 	}
-	sb_hostimpl_forget_fork(h, s);
+	sb_host_fork_forget(h, s);
 	atomic_fetch_add(&h->destroyed, 1);
-	sb_event_note(h->events, "session.destroyed", s->id, NULL, SB_HOST_DESTROYING);
+	sb_host_event_note(h->events, "session.destroyed", s->id, NULL, SB_HOST_DESTROYING);
 	return 0;
 }
 
@@ -172,12 +135,12 @@ sb_host_session_destroy(struct sb_host *h, const char *id, bool force,
 {
 	sb_auto(sb_hsess) struct sb_hsess *s = NULL;
 	struct sb_error why = { 0 };
-	int r = sb_hostimpl_begin(h, true, &why);
+	int r = sb_host_call_begin(h, true, &why);
 
 	if (r == 0) {
-		s = sb_hostimpl_find(h, id, &why);
+		s = sb_host_map_find(h, id, &why);
 		r = s ? destroy(h, s, force, call, &why) : why.code;
-		sb_hostimpl_end(h);
+		sb_host_call_end(h);
 	}
 	if (r < 0 && err)
 		*err = why;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/hostimpl.h>
-
+#include <host/host-op.h>
+#include <host/host-priv.h>
+#include <host/host-snapshot.h>
 #include <host/storage/idcheck.h>
 
 /* The intent first, so that a hold is in force from the moment anybody may rely on it. */
@@ -10,7 +11,7 @@ static int
 hold_one(struct sb_host *h, struct sb_hsess *s, const char *name, const char *tag,
 	struct sb_error *err)
 {
-	struct sb_snap *snap = sb_hostimpl_visible(s, name, err);
+	struct sb_snap *snap = sb_host_snapshot_visible(s, name, err);
 	struct sb_hold *hold;
 	int r;
 
@@ -45,7 +46,7 @@ static int
 release_one(struct sb_host *h, struct sb_hsess *s, const char *name, const char *tag,
 	struct sb_error *err)
 {
-	struct sb_snap *snap = sb_hostimpl_visible(s, name, err);
+	struct sb_snap *snap = sb_host_snapshot_visible(s, name, err);
 	struct sb_hold *hold;
 	int r;
 
@@ -77,8 +78,8 @@ sb_host_snapshot_hold(struct sb_host *h, const char *id, const char *name, const
 	if (r == 0)
 		r = sb_idcheck_tag(tag, err);
 	if (r == 0)
-		r = sb_hostimpl_op_start(h, id, SB_HOST_OP_SNAPSHOT, true, call, &s, err);
-	return r < 0 ? r : sb_hostimpl_op_done(h, s, hold_one(h, s, name, tag, err));
+		r = sb_host_op_start(h, id, SB_HOST_OP_SNAPSHOT, true, call, &s, err);
+	return r < 0 ? r : sb_host_op_done(h, s, hold_one(h, s, name, tag, err));
 }
 
 int
@@ -91,6 +92,6 @@ sb_host_snapshot_release(struct sb_host *h, const char *id, const char *name, co
 	if (r == 0)
 		r = sb_idcheck_tag(tag, err);
 	if (r == 0)
-		r = sb_hostimpl_op_start(h, id, SB_HOST_OP_SNAPSHOT, true, call, &s, err);
-	return r < 0 ? r : sb_hostimpl_op_done(h, s, release_one(h, s, name, tag, err));
+		r = sb_host_op_start(h, id, SB_HOST_OP_SNAPSHOT, true, call, &s, err);
+	return r < 0 ? r : sb_host_op_done(h, s, release_one(h, s, name, tag, err));
 }

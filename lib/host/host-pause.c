@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/hostimpl.h>
-
 #include <string.h>
+
+#include <host/host-map.h>
+#include <host/host-op.h>
+#include <host/host-priv.h>
 
 /*
  * Back to `to` after a pause or resume that did not come through; a destroy meanwhile stands. `mu`
@@ -14,7 +16,7 @@ fall_back(struct sb_host *h, struct sb_hsess *s, enum sb_host_state to)
 {
 	struct sb_error why = { 0 };
 
-	if (s->state != SB_HOST_DESTROYING && sb_hostimpl_set_state(h, s, to, false, &why) < 0)
+	if (s->state != SB_HOST_DESTROYING && sb_host_op_set_state(h, s, to, false, &why) < 0)
 		sb_log(&h->o.log, SB_LOG_ERROR, "host", "session %s: %s", s->id, why.msg);
 }
 
@@ -36,7 +38,7 @@ pause_now(struct sb_host *h, struct sb_hsess *s, bool by_shutdown, sb_deadline d
 	int r;
 
 	(void)pthread_mutex_lock(&s->mu);
-	r = sb_hostimpl_set_state(h, s, SB_HOST_PAUSING, false, err);
+	r = sb_host_op_set_state(h, s, SB_HOST_PAUSING, false, err);
 	if (r == 0) {
 		r = sb_hsess_drain(s, call, drain, err);
 		if (r == 0)
@@ -53,7 +55,7 @@ pause_now(struct sb_host *h, struct sb_hsess *s, bool by_shutdown, sb_deadline d
 		r = still(s, SB_HOST_PAUSING, err);
 	if (r == 0) {
 		s->resume = by_shutdown;
-		r = sb_hostimpl_set_state(h, s, SB_HOST_PAUSED, true, err);
+		r = sb_host_op_set_state(h, s, SB_HOST_PAUSED, true, err);
 	}
 	if (r < 0)
 		fall_back(h, s, SB_HOST_ACTIVE);
@@ -69,7 +71,7 @@ resume_now(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 	int r;
 
 	(void)pthread_mutex_lock(&s->mu);
-	r = sb_hostimpl_set_state(h, s, SB_HOST_RESUMING, false, err);
+	r = sb_host_op_set_state(h, s, SB_HOST_RESUMING, false, err);
 	(void)pthread_mutex_unlock(&s->mu);
 	if (r < 0)
 		return r;
@@ -79,7 +81,7 @@ resume_now(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 		r = still(s, SB_HOST_RESUMING, err);
 	if (r == 0) {
 		s->resume = false;
-		r = sb_hostimpl_set_state(h, s, SB_HOST_ACTIVE, true, err);
+		r = sb_host_op_set_state(h, s, SB_HOST_ACTIVE, true, err);
 	}
 	if (r < 0)
 		fall_back(h, s, SB_HOST_PAUSED);
@@ -93,10 +95,10 @@ with_slot(struct sb_host *h, const char *id, enum sb_host_op op, const struct sb
 {
 	sb_auto(sb_hsess) struct sb_hsess *s = NULL;
 	struct sb_error why = { 0 };
-	int r = sb_hostimpl_begin(h, true, &why);
+	int r = sb_host_call_begin(h, true, &why);
 
 	if (r == 0) {
-		s = sb_hostimpl_find(h, id, &why);
+		s = sb_host_map_find(h, id, &why);
 		r = s ? sb_hsess_enter(s, op, call, &why) : why.code;
 		if (r == 0) {
 			if (op == SB_HOST_OP_PAUSE)
@@ -109,7 +111,7 @@ with_slot(struct sb_host *h, const char *id, enum sb_host_op op, const struct sb
 				atomic_fetch_add(op == SB_HOST_OP_PAUSE ? &h->paused : &h->resumed,
 					1);
 		}
-		sb_hostimpl_end(h);
+		sb_host_call_end(h);
 	}
 	if (r < 0 && err)
 		*err = why;
@@ -167,8 +169,8 @@ sb_host_shutdown(struct sb_host *h, const struct sb_host_call *call, struct sb_e
 	(void)pthread_mutex_lock(&h->mu);
 	h->closing = true;
 	(void)pthread_mutex_unlock(&h->mu);
-	(void)sb_hostimpl_begin(h, false, NULL);
-	r = sb_hostimpl_all(h, &all, &n, err);
+	(void)sb_host_call_begin(h, false, NULL);
+	r = sb_host_map_all(h, &all, &n, err);
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		int one = park(h, all[i], d, call, &why);
 
@@ -183,6 +185,6 @@ sb_host_shutdown(struct sb_host *h, const struct sb_host_call *call, struct sb_e
 		}
 		sb_hsess_unref(all[i]);
 	}
-	sb_hostimpl_end(h);
+	sb_host_call_end(h);
 	return r < 0 ? r : first;
 }

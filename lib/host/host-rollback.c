@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/hostimpl.h>
+#include <host/host-rollback.h>
 
 #include <string.h>
 
+#include <host/host-map.h>
+#include <host/host-op.h>
+#include <host/host-priv.h>
+#include <host/host-snapshot.h>
 #include <host/storage/idcheck.h>
 
 #define KILLED_TOOLS_MS 10000
@@ -26,7 +30,7 @@ check(struct sb_host *h, struct sb_hsess *s, const char *name, struct sb_error *
 	size_t at;
 	int r = 0;
 
-	if (!sb_hostimpl_visible(s, name, err))
+	if (!sb_host_snapshot_visible(s, name, err))
 		return SB_E_SNAPSHOT_NOT_FOUND;
 	/* Only slot holders change the list itself. */
 	at = index_of(s, name);
@@ -42,7 +46,7 @@ check(struct sb_host *h, struct sb_hsess *s, const char *name, struct sb_error *
 			r = sb_fail(err, SB_E_SNAPSHOT_HELD,
 				"%s: %s is newer than %s and would be lost",
 				sb_code_text(SB_E_SNAPSHOT_HELD), later->name, name);
-		else if (pins > 0 || sb_hostimpl_forks(h, s->uid, later->name) > 0)
+		else if (pins > 0 || sb_host_map_forks(h, s->uid, later->name) > 0)
 			r = sb_fail(err, SB_E_SNAPSHOT_IN_USE,
 				"%s: %s is newer than %s and would be lost",
 				sb_code_text(SB_E_SNAPSHOT_IN_USE), later->name, name);
@@ -70,7 +74,7 @@ announce(struct sb_host *h, struct sb_hsess *s, const char *name, bool kill_tool
 	if (r == 0) {
 		free(s->rollback_to);
 		s->rollback_to = sb_steal(&target);
-		r = sb_hostimpl_set_state(h, s, SB_HOST_ROLLING_BACK, true, err);
+		r = sb_host_op_set_state(h, s, SB_HOST_ROLLING_BACK, true, err);
 	}
 	(void)pthread_mutex_unlock(&s->mu);
 	free(target);
@@ -148,8 +152,8 @@ succeed(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 		free(target);
 		free(why);
 		s->state = SB_HOST_ACTIVE;
-		sb_event_note(h->events, "session.rolled_back", s->id, snap ? snap->name : NULL,
-			s->state);
+		sb_host_event_note(h->events, "session.rolled_back", s->id,
+			snap ? snap->name : NULL, s->state);
 	}
 	(void)pthread_cond_broadcast(&s->cv);
 	return r;
@@ -170,7 +174,7 @@ give_up(struct sb_host *h, struct sb_hsess *s, enum sb_host_state before, int r,
 		free(s->why);
 		s->why = sb_str_printf("rollback: %s", msg);
 	}
-	if (sb_hostimpl_set_state(h, s, to, true, &why) < 0) {
+	if (sb_host_op_set_state(h, s, to, true, &why) < 0) {
 		sb_log(&h->o.log, SB_LOG_ERROR, "host", "session %s: %s", s->id, why.msg);
 		s->state = SB_HOST_FAILED;
 		(void)pthread_cond_broadcast(&s->cv);
@@ -178,7 +182,7 @@ give_up(struct sb_host *h, struct sb_hsess *s, enum sb_host_state before, int r,
 }
 
 int
-sb_hostimpl_roll(struct sb_host *h, struct sb_hsess *s, enum sb_host_state before,
+sb_host_rollback_finish(struct sb_host *h, struct sb_hsess *s, enum sb_host_state before,
 	struct sb_error *err)
 {
 	struct sb_error why = { 0 };
@@ -206,15 +210,15 @@ sb_host_session_rollback(struct sb_host *h, const char *id, const char *name, bo
 	int r = sb_idcheck_snapshot(name, err);
 
 	if (r == 0)
-		r = sb_hostimpl_op_start(h, id, SB_HOST_OP_ROLLBACK, true, call, &s, err);
+		r = sb_host_op_start(h, id, SB_HOST_OP_ROLLBACK, true, call, &s, err);
 	if (r < 0)
 		return r;
 	r = check(h, s, name, err);
 	if (r == 0)
 		r = announce(h, s, name, kill_tools, &before, err);
 	if (r == 0)
-		r = sb_hostimpl_roll(h, s, before, err);
+		r = sb_host_rollback_finish(h, s, before, err);
 	if (r == 0)
 		atomic_fetch_add(&h->rollbacks, 1);
-	return sb_hostimpl_op_done(h, s, r);
+	return sb_host_op_done(h, s, r);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/hostimpl.h>
+#include <host/host-runtime.h>
+
+#include <host/host-priv.h>
 
 struct sb_runtime *
-sb_hostimpl_runtime(struct sb_host *h, enum sb_host_runtime kind, struct sb_error *err)
+sb_host_runtime_get(struct sb_host *h, enum sb_host_runtime kind, struct sb_error *err)
 {
 	const struct sb_runtime_opts o = { .host = &h->o, .key = h->key };
 	struct sb_runtime *rt;
@@ -20,7 +22,7 @@ sb_hostimpl_runtime(struct sb_host *h, enum sb_host_runtime kind, struct sb_erro
 }
 
 enum sb_host_network
-sb_hostimpl_network_for(const struct sb_host *h, const struct sb_runtime *rt,
+sb_host_runtime_network(const struct sb_host *h, const struct sb_runtime *rt,
 	enum sb_host_network asked)
 {
 	if (asked == SB_HOST_NET_DEFAULT)
@@ -31,8 +33,7 @@ sb_hostimpl_network_for(const struct sb_host *h, const struct sb_runtime *rt,
 }
 
 struct sb_runtime *
-sb_hostimpl_runtime_for(struct sb_host *h, const struct sb_host_create_opts *o,
-	struct sb_error *err)
+sb_host_runtime_for(struct sb_host *h, const struct sb_host_create_opts *o, struct sb_error *err)
 {
 	enum sb_host_network net = o->network ? o->network : h->o.default_network;
 	struct sb_runtime *rt;
@@ -48,12 +49,12 @@ sb_hostimpl_runtime_for(struct sb_host *h, const struct sb_host_create_opts *o,
 			sb_host_runtime_name(o->runtime), h->rt->ops->name);
 		return NULL;
 	}
-	rt = sb_hostimpl_runtime(h, o->runtime, err);
+	rt = sb_host_runtime_get(h, o->runtime, err);
 	return rt && sb_runtime_network_check(rt, &h->o, net, err) == 0 ? rt : NULL;
 }
 
 void
-sb_hostimpl_runtimes_close(struct sb_host *h)
+sb_host_runtime_close_all(struct sb_host *h)
 {
 	for (int i = 0; i < SB_HOST_RUNTIME_AUTO; i++)
 		if (h->rts[i])

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/hostimpl.h>
+#include <host/host-session.h>
 
 #include <string.h>
 
+#include <host/health.h>
+#include <host/host-destroy.h>
+#include <host/host-map.h>
+#include <host/host-op.h>
+#include <host/host-priv.h>
+#include <host/host-runtime.h>
 #include <host/storage/idcheck.h>
+#include <host/worker.h>
 
 static int
 set_labels(struct sb_strmap *m, const struct sb_host_label *labels, size_t n, struct sb_error *err)
@@ -36,7 +43,7 @@ make_id(char out[SB_HOST_ID_MAX + 1], struct sb_error *err)
 
 /* The object of a new session with everything the request says; CREATING, its slot taken. */
 static struct sb_hsess *
-new_session(const struct sb_host_create_opts *o, const struct sb_hostimpl_origin *from,
+new_session(const struct sb_host_create_opts *o, const struct sb_host_origin *from,
 	struct sb_error *err)
 {
 	sb_auto(sb_hsess) struct sb_hsess *s = NULL;
@@ -58,7 +65,7 @@ new_session(const struct sb_host_create_opts *o, const struct sb_hostimpl_origin
 		return NULL;
 	s->state = SB_HOST_CREATING;
 	s->slot_taken = true;
-	s->created_ns = sb_hostimpl_now_ns();
+	s->created_ns = sb_host_now_ns();
 	s->quota = from->src.quota;
 	s->turn = from->turn;
 	r = set_labels(&s->labels, o->labels, o->n_labels, err);
@@ -89,7 +96,7 @@ register_session(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 	else if (h->o.max_sessions > 0 && h->n_sessions >= h->o.max_sessions)
 		r = sb_fail(err, SB_E_MAX_SESSIONS, "%s", sb_code_text(SB_E_MAX_SESSIONS));
 	if (r == 0)
-		r = sb_hostimpl_map_add(h, s, err);
+		r = sb_host_map_add(h, s, err);
 	if (r == 0)
 		(void)pthread_mutex_lock(&s->mu);
 	(void)pthread_mutex_unlock(&h->mu);
@@ -103,7 +110,7 @@ register_session(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 	(void)pthread_mutex_unlock(&s->mu);
 	if (r < 0) {
 		(void)pthread_mutex_lock(&h->mu);
-		sb_hostimpl_map_remove(h, s);
+		sb_host_map_remove(h, s);
 		(void)pthread_mutex_unlock(&h->mu);
 	}
 	return r;
@@ -120,7 +127,7 @@ activate(struct sb_host *h, struct sb_hsess *s, char *mountpoint, struct sb_host
 	free(s->mountpoint);
 	s->mountpoint = mountpoint;
 	if (s->state == SB_HOST_CREATING)
-		r = sb_hostimpl_set_state(h, s, SB_HOST_ACTIVE, true, err);
+		r = sb_host_op_set_state(h, s, SB_HOST_ACTIVE, true, err);
 	else
 		r = sb_fail(err, SB_E_SESSION_DESTROYING, "%s: %s",
 			sb_code_text(SB_E_SESSION_DESTROYING), s->id);
@@ -142,20 +149,20 @@ abandon(struct sb_host *h, struct sb_hsess *s)
 
 	(void)pthread_mutex_lock(&s->mu);
 	if (s->state != SB_HOST_DESTROYING)
-		r = sb_hostimpl_set_state(h, s, SB_HOST_DESTROYING, false, &why);
+		r = sb_host_op_set_state(h, s, SB_HOST_DESTROYING, false, &why);
 	(void)pthread_mutex_unlock(&s->mu);
 	if (r == 0)
-		r = sb_hostimpl_finish_destroy(h, s, &why);
+		r = sb_host_destroy_finish(h, s, &why);
 	if (r < 0) {
 		sb_log(&h->o.log, SB_LOG_WARN, "host", "session %s: undo of the creation: %s",
 			s->id, why.msg);
-		sb_hostimpl_poke(h);
+		sb_host_worker_poke(h);
 	}
 }
 
 int
-sb_hostimpl_create(struct sb_host *h, const struct sb_host_create_opts *o,
-	const struct sb_hostimpl_origin *from, const struct sb_host_call *call,
+sb_host_session_make(struct sb_host *h, const struct sb_host_create_opts *o,
+	const struct sb_host_origin *from, const struct sb_host_call *call,
 	struct sb_host_session *out, struct sb_error *err)
 {
 	sb_auto(sb_hsess) struct sb_hsess *s = NULL;
@@ -178,19 +185,19 @@ sb_hostimpl_create(struct sb_host *h, const struct sb_host_create_opts *o,
 			picked.network = from->parent->network;
 		o = &picked;
 	}
-	rt = sb_hostimpl_runtime_for(h, o, &why);
+	rt = sb_host_runtime_for(h, o, &why);
 	s = rt ? new_session(o, from, &why) : NULL;
 	if (s) {
 		s->rt = rt;
 		s->runtime = rt->ops->kind;
-		s->network = sb_hostimpl_network_for(h, rt, o->network);
+		s->network = sb_host_runtime_network(h, rt, o->network);
 	}
 	if (!s) {
 		if (err)
 			*err = why;
 		return why.code;
 	}
-	r = sb_hostimpl_admit(h, err);
+	r = sb_host_health_admit(h, err);
 	if (r == 0)
 		r = register_session(h, s, err);
 	if (r < 0)
@@ -211,7 +218,7 @@ sb_hostimpl_create(struct sb_host *h, const struct sb_host_create_opts *o,
 			s->gone = true;
 			(void)pthread_cond_broadcast(&s->cv);
 			(void)pthread_mutex_unlock(&s->mu);
-			sb_hostimpl_map_remove(h, s);
+			sb_host_map_remove(h, s);
 			(void)pthread_mutex_unlock(&h->mu);
 		} else if (r != SB_E_SESSION_DESTROYING) {
 			abandon(h, s);
@@ -222,7 +229,7 @@ sb_hostimpl_create(struct sb_host *h, const struct sb_host_create_opts *o,
 		return r;
 	}
 	atomic_fetch_add(&h->created, 1);
-	sb_event_note(h->events, from->parent ? "session.forked" : "session.created", s->id,
+	sb_host_event_note(h->events, from->parent ? "session.forked" : "session.created", s->id,
 		from->parent ? from->parent->id : NULL, SB_HOST_ACTIVE);
 	sb_hsess_leave(s);
 	return 0;
@@ -233,11 +240,11 @@ sb_host_session_create(struct sb_host *h, const struct sb_host_create_opts *opts
 	const struct sb_host_call *call, struct sb_host_session *out, struct sb_error *err)
 {
 	struct sb_host_create_opts o = SB_HOST_CREATE_OPTS_INIT;
-	struct sb_hostimpl_origin from = { .src.fd = -1 };
+	struct sb_host_origin from = { .src.fd = -1 };
 	int r;
 
 	memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
-	r = sb_hostimpl_begin(h, true, err);
+	r = sb_host_call_begin(h, true, err);
 	if (r < 0)
 		return r;
 	from.src.quota = o.quota ? o.quota : h->o.default_quota;
@@ -246,8 +253,8 @@ sb_host_session_create(struct sb_host *h, const struct sb_host_create_opts *opts
 	if (!o.empty && !from.src.base && h->st->ops->snapshots)
 		r = sb_fail(err, SB_E_INVAL, "base snapshot is required for ZFS backend");
 	if (r == 0)
-		r = sb_hostimpl_create(h, &o, &from, call, out, err);
-	sb_hostimpl_end(h);
+		r = sb_host_session_make(h, &o, &from, call, out, err);
+	sb_host_call_end(h);
 	return r;
 }
 
@@ -260,10 +267,10 @@ sb_host_session_get(struct sb_host *h, const char *id, bool measure, struct sb_h
 	uint64_t used = 0;
 	int r;
 
-	(void)sb_hostimpl_begin(h, false, NULL);
-	s = sb_hostimpl_find(h, id, &why);
+	(void)sb_host_call_begin(h, false, NULL);
+	s = sb_host_map_find(h, id, &why);
 	if (!s) {
-		sb_hostimpl_end(h);
+		sb_host_call_end(h);
 		if (err)
 			*err = why;
 		return why.code;
@@ -280,7 +287,7 @@ sb_host_session_get(struct sb_host *h, const char *id, bool measure, struct sb_h
 	else
 		r = sb_hsess_describe(s, out, err);
 	(void)pthread_mutex_unlock(&s->mu);
-	sb_hostimpl_end(h);
+	sb_host_call_end(h);
 	return r;
 }
 
@@ -314,7 +321,7 @@ list(struct sb_host *h, const struct sb_host_filter *f, struct sb_host_session *
 	sb_autofree struct sb_hsess **all = NULL;
 	struct sb_host_session *v;
 	size_t n_all, n = 0;
-	int r = sb_hostimpl_all(h, &all, &n_all, err);
+	int r = sb_host_map_all(h, &all, &n_all, err);
 
 	if (r < 0)
 		return r;
@@ -357,9 +364,9 @@ sb_host_session_list(struct sb_host *h, const struct sb_host_filter *filter,
 	r = sb_idcheck_labels(f.labels, f.n_labels, err);
 	if (r < 0)
 		return r;
-	(void)sb_hostimpl_begin(h, false, NULL);
+	(void)sb_host_call_begin(h, false, NULL);
 	r = list(h, &f, out, out_n, err);
-	sb_hostimpl_end(h);
+	sb_host_call_end(h);
 	return r;
 }
 
@@ -375,8 +382,8 @@ sb_host_session_set_labels(struct sb_host *h, const char *id, const struct sb_ho
 	if (r == 0)
 		r = set_labels(&m, labels, n, &why);
 	if (r == 0) {
-		s = sb_hostimpl_find(h, id, &why);
-		r = s ? sb_hostimpl_begin(h, true, &why) : why.code;
+		s = sb_host_map_find(h, id, &why);
+		r = s ? sb_host_call_begin(h, true, &why) : why.code;
 	}
 	if (r == 0) {
 		(void)pthread_mutex_lock(&s->mu);
@@ -392,7 +399,7 @@ sb_host_session_set_labels(struct sb_host *h, const char *id, const struct sb_ho
 			m = old;
 		}
 		(void)pthread_mutex_unlock(&s->mu);
-		sb_hostimpl_end(h);
+		sb_host_call_end(h);
 	}
 	if (r < 0 && err)
 		*err = why;
@@ -419,5 +426,30 @@ sb_host_base_list_free(char **v, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		free(v[i]);
+	free(v);
+}
+
+void
+sb_host_session_clear(struct sb_host_session *s)
+{
+	if (!s)
+		return;
+	free(s->mountpoint);
+	free(s->base);
+	free(s->parent);
+	free(s->why);
+	for (size_t i = 0; i < s->n_labels; i++) {
+		free(s->labels[i].key);
+		free(s->labels[i].value);
+	}
+	free(s->labels);
+	*s = (struct sb_host_session){ 0 };
+}
+
+void
+sb_host_sessions_free(struct sb_host_session *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		sb_host_session_clear(&v[i]);
 	free(v);
 }

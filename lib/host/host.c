@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/hostimpl.h>
+#include <host/host-priv.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,10 @@
 #include <unistd.h>
 
 #include <base/file.h>
+#include <host/host-runtime.h>
+#include <host/recover.h>
 #include <host/storage/idcheck.h>
+#include <host/worker.h>
 
 #define PREFIX_MAX 64
 #define FIRST_BUCKETS 256
@@ -20,194 +23,12 @@
 #define LOCK_WAIT_MS 2000
 
 int64_t
-sb_hostimpl_now_ns(void)
+sb_host_now_ns(void)
 {
 	struct timespec ts;
 
 	(void)clock_gettime(CLOCK_REALTIME, &ts);
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
-static size_t
-hash(const char *id)
-{
-	uint64_t h = 1469598103934665603u;
-
-	for (; *id; id++)
-		h = (h ^ (unsigned char)*id) * 1099511628211u;
-	return (size_t)(h ^ (h >> 32));
-}
-
-struct sb_hsess *
-sb_hostimpl_map_get(struct sb_host *h, const char *id)
-{
-	struct sb_hsess *s = h->bucket[hash(id) % h->n_buckets];
-
-	while (s && strcmp(s->id, id) != 0)
-		s = s->next;
-	return s;
-}
-
-/* Twice the buckets; without memory the chains just get longer. */
-static void
-grow(struct sb_host *h)
-{
-	size_t n = h->n_buckets * 2;
-	struct sb_hsess **v = calloc(n, sizeof(*v));
-
-	if (!v)
-		return;
-	for (size_t i = 0; i < h->n_buckets; i++)
-		while (h->bucket[i]) {
-			struct sb_hsess *s = h->bucket[i];
-			size_t to = hash(s->id) % n;
-
-			h->bucket[i] = s->next;
-			s->next = v[to];
-			v[to] = s;
-		}
-	free(h->bucket);
-	h->bucket = v;
-	h->n_buckets = n;
-}
-
-int
-sb_hostimpl_map_add(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
-{
-	size_t i;
-
-	if (sb_hostimpl_map_get(h, s->id))
-		return sb_fail(err, SB_E_SESSION_EXISTS, "%s: %s",
-			sb_code_text(SB_E_SESSION_EXISTS), s->id);
-	if (h->n_sessions >= h->n_buckets)
-		grow(h);
-	i = hash(s->id) % h->n_buckets;
-	s->next = h->bucket[i];
-	h->bucket[i] = sb_hsess_ref(s);
-	h->n_sessions++;
-	return 0;
-}
-
-void
-sb_hostimpl_map_remove(struct sb_host *h, struct sb_hsess *s)
-{
-	struct sb_hsess **p = &h->bucket[hash(s->id) % h->n_buckets];
-
-	while (*p && *p != s)
-		p = &(*p)->next;
-	if (!*p)
-		return;
-	*p = s->next;
-	h->n_sessions--;
-	sb_hsess_unref(s);
-}
-
-int
-sb_hostimpl_begin(struct sb_host *h, bool work, struct sb_error *err)
-{
-	int r = 0;
-
-	(void)pthread_mutex_lock(&h->mu);
-	if (work && h->closing)
-		r = sb_fail(err, SB_E_SHUTTING_DOWN, "%s", sb_code_text(SB_E_SHUTTING_DOWN));
-	else
-		h->calls++;
-	(void)pthread_mutex_unlock(&h->mu);
-	return r;
-}
-
-void
-sb_hostimpl_end(struct sb_host *h)
-{
-	sb_event_flush(h->events);
-	(void)pthread_mutex_lock(&h->mu);
-	/* Only a close waits for this; the worker, on the same condition, is better left asleep. */
-	if (--h->calls == 0 && h->closing)
-		(void)pthread_cond_broadcast(&h->cv);
-	(void)pthread_mutex_unlock(&h->mu);
-}
-
-struct sb_hsess *
-sb_hostimpl_find(struct sb_host *h, const char *id, struct sb_error *err)
-{
-	struct sb_hsess *s;
-
-	if (sb_idcheck_session(id, err) < 0)
-		return NULL;
-	(void)pthread_mutex_lock(&h->mu);
-	s = sb_hostimpl_map_get(h, id);
-	if (s)
-		(void)sb_hsess_ref(s);
-	(void)pthread_mutex_unlock(&h->mu);
-	if (!s)
-		(void)sb_fail(err, SB_E_SESSION_NOT_FOUND, "%s: %s",
-			sb_code_text(SB_E_SESSION_NOT_FOUND), id);
-	return s;
-}
-
-struct sb_hsess *
-sb_hostimpl_find_uid(struct sb_host *h, int64_t uid)
-{
-	struct sb_hsess *found = NULL;
-
-	(void)pthread_mutex_lock(&h->mu);
-	for (size_t i = 0; i < h->n_buckets && !found; i++)
-		for (struct sb_hsess *s = h->bucket[i]; s && !found; s = s->next)
-			if (s->uid == uid)
-				found = sb_hsess_ref(s);
-	(void)pthread_mutex_unlock(&h->mu);
-	return found;
-}
-
-unsigned
-sb_hostimpl_forks(struct sb_host *h, int64_t uid, const char *snap)
-{
-	unsigned n = 0;
-
-	(void)pthread_mutex_lock(&h->mu);
-	for (size_t i = 0; i < h->n_buckets; i++)
-		for (struct sb_hsess *s = h->bucket[i]; s; s = s->next)
-			n += s->parent_uid == uid && strcmp(s->parent_snap, snap) == 0;
-	(void)pthread_mutex_unlock(&h->mu);
-	return n;
-}
-
-int
-sb_hostimpl_all(struct sb_host *h, struct sb_hsess ***out, size_t *out_n, struct sb_error *err)
-{
-	struct sb_hsess **v;
-	size_t n = 0;
-
-	(void)pthread_mutex_lock(&h->mu);
-	v = calloc(h->n_sessions + 1, sizeof(*v));
-	for (size_t i = 0; v && i < h->n_buckets; i++)
-		for (struct sb_hsess *s = h->bucket[i]; s; s = s->next)
-			v[n++] = sb_hsess_ref(s);
-	(void)pthread_mutex_unlock(&h->mu);
-	if (!v)
-		return sb_fail(err, SB_E_NOMEM, "list of sessions");
-	*out = v;
-	*out_n = n;
-	return 0;
-}
-
-int
-sb_hostimpl_set_state(struct sb_host *h, struct sb_hsess *s, enum sb_host_state to, bool durable,
-	struct sb_error *err)
-{
-	int r;
-
-	if (!sb_host_state_may(s->state, to))
-		return sb_fail(err, SB_E_INVALID_STATE, "%s: session %s cannot go from %s to %s",
-			sb_code_text(SB_E_INVALID_STATE), s->id, sb_host_state_name(s->state),
-			sb_host_state_name(to));
-	r = sb_hostdb_session_update(h->db, s, to, durable, err);
-	if (r < 0)
-		return r;
-	s->state = to;
-	(void)pthread_cond_broadcast(&s->cv);
-	sb_event_note(h->events, "session.state", s->id, NULL, to);
-	return 0;
 }
 
 static int
@@ -335,8 +156,8 @@ host_free(struct sb_host *h)
 	sb_hostdb_close(h->db);
 	if (h->st)
 		h->st->ops->close(h->st);
-	sb_hostimpl_runtimes_close(h);
-	sb_event_free(h->events);
+	sb_host_runtime_close_all(h);
+	sb_host_event_free(h->events);
 	if (h->lock_fd >= 0)
 		(void)close(h->lock_fd);
 	if (h->ops_fd >= 0)
@@ -385,7 +206,7 @@ sb_host_open(const struct sb_host_opts *opts, struct sb_error *err)
 	if (r == 0)
 		r = open_state(h, &why);
 	if (r == 0) {
-		h->events = sb_event_new(h->o.on_event, h->o.event_arg, &why);
+		h->events = sb_host_event_new(h->o.on_event, h->o.event_arg, &why);
 		h->st = h->o.storage == SB_HOST_ZFS ? sb_storage_zfs_open(&h->o, h->ops_fd, &why) :
 						      sb_storage_local_open(&h->o, &why);
 		if (h->st) {
@@ -399,7 +220,7 @@ sb_host_open(const struct sb_host_opts *opts, struct sb_error *err)
 	if (r == 0)
 		r = sb_runtime_network_check(h->rt, &h->o, h->o.default_network, &why);
 	if (r == 0)
-		r = sb_hostimpl_recover(h, &why);
+		r = sb_host_recover(h, &why);
 	if (r < 0) {
 		if (h) {
 			sb_procmon_stop(h);
@@ -409,14 +230,14 @@ sb_host_open(const struct sb_host_opts *opts, struct sb_error *err)
 			*err = why;
 		return NULL;
 	}
-	sb_event_flush(h->events);
+	sb_host_event_flush(h->events);
 	return h;
 }
 
 int
 sb_host_start(struct sb_host *h, struct sb_error *err)
 {
-	return sb_hostimpl_worker_start(h, err);
+	return sb_host_worker_start(h, err);
 }
 
 void
@@ -429,8 +250,8 @@ sb_host_close(struct sb_host *h)
 	while (h->calls > 0)
 		(void)pthread_cond_wait(&h->cv, &h->mu);
 	(void)pthread_mutex_unlock(&h->mu);
-	sb_hostimpl_worker_stop(h);
+	sb_host_worker_stop(h);
 	sb_procmon_stop(h);
-	sb_event_flush(h->events);
+	sb_host_event_flush(h->events);
 	host_free(h);
 }

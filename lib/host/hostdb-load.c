@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/hostdb.h>
+#include <host/hostdb-priv.h>
 
 #include <string.h>
 
-#include <sqlite3.h>
-
 /* A damaged row must not make us allocate without end. */
 #define TEXT_MAX 65536
-
-typedef int (*row_fn)(sqlite3_stmt *stmt, void *arg, struct sb_error *err);
-int sb_hostdb_query_(struct sb_hostdb *db, const char *text, row_fn fn, void *arg, int64_t uid,
-	struct sb_error *err);
 
 struct load {
 	struct sb_hostdb *db;
@@ -147,16 +141,16 @@ hold_row(sqlite3_stmt *stmt, void *arg, struct sb_error *err)
 static int
 load_parts(struct sb_hostdb *db, struct sb_hsess *s, struct sb_error *err)
 {
-	int r = sb_hostdb_query_(db, "SELECT key, value FROM labels WHERE uid = ? ORDER BY key",
+	int r = sb_hostdb_query(db, "SELECT key, value FROM labels WHERE uid = ? ORDER BY key",
 		label_row, s, s->uid, err);
 
 	if (r == 0)
-		r = sb_hostdb_query_(db,
+		r = sb_hostdb_query(db,
 			"SELECT name, kind, intent, turn, created_ns FROM snapshots WHERE uid = ? "
 			"ORDER BY seq",
 			snap_row, s, s->uid, err);
 	if (r == 0)
-		r = sb_hostdb_query_(db, "SELECT name, tag, intent FROM holds WHERE uid = ?",
+		r = sb_hostdb_query(db, "SELECT name, tag, intent FROM holds WHERE uid = ?",
 			hold_row, s, s->uid, err);
 	return r;
 }
@@ -165,7 +159,7 @@ int
 sb_hostdb_load(struct sb_hostdb *db, sb_hostdb_session_fn fn, void *arg, struct sb_error *err)
 {
 	struct load l = { .db = db };
-	int r = sb_hostdb_query_(db,
+	int r = sb_hostdb_query(db,
 		"SELECT uid, id, state, resume, mountpoint, base, parent_uid, parent_id, "
 		"parent_snap, why,"
 		" rollback_to, turn, quota, snap_seq, proc_seq, created_ns, runtime, network FROM "
@@ -193,7 +187,7 @@ static int
 proc_row(sqlite3_stmt *stmt, void *arg, struct sb_error *err)
 {
 	struct proc_load *l = arg;
-	struct sb_proc_row row = {
+	struct sb_hostdb_proc row = {
 		.id = text(stmt, 0),
 		.seq = (uint64_t)sqlite3_column_int64(stmt, 1),
 		.binary = text(stmt, 2),
@@ -218,7 +212,7 @@ sb_hostdb_proc_load(struct sb_hostdb *db, int64_t uid, sb_hostdb_proc_fn fn, voi
 {
 	struct proc_load l = { fn, arg };
 
-	return sb_hostdb_query_(db,
+	return sb_hostdb_query(db,
 		"SELECT id, seq, binary, address, status, has_exit, exit_code, pid, start_ticks, "
 		"boot_id,"
 		" started_ns, ended_ns, port FROM processes WHERE uid = ? ORDER BY seq",

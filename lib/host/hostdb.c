@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/hostdb.h>
+#include <host/hostdb-priv.h>
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <sqlite3.h>
 
 #define SCHEMA_VERSION 3
 #define SET_VERSION "PRAGMA user_version=3"
@@ -153,10 +151,8 @@ run(struct sb_hostdb *db, const char *text, struct sb_error *err, const char *fm
 	return r;
 }
 
-typedef int (*row_fn)(sqlite3_stmt *stmt, void *arg, struct sb_error *err);
-
 static int
-query(struct sb_hostdb *db, const char *text, row_fn fn, void *arg, struct sb_error *err,
+query(struct sb_hostdb *db, const char *text, sb_hostdb_row_fn fn, void *arg, struct sb_error *err,
 	const char *fmt, ...)
 {
 	sqlite3_stmt *stmt;
@@ -469,7 +465,7 @@ sb_hostdb_hold_delete(struct sb_hostdb *db, int64_t uid, const char *snap, const
 }
 
 int
-sb_hostdb_proc_put(struct sb_hostdb *db, const struct sb_hsess *s, const struct sb_proc_row *p,
+sb_hostdb_proc_put(struct sb_hostdb *db, const struct sb_hsess *s, const struct sb_hostdb_proc *p,
 	struct sb_error *err)
 {
 	int r = begin(db, false, err);
@@ -502,12 +498,8 @@ sb_hostdb_proc_delete(struct sb_hostdb *db, int64_t uid, const char *id, struct 
 			       err);
 }
 
-/* What the load functions in hostdb-load.c need of the connection. */
-int sb_hostdb_query_(struct sb_hostdb *db, const char *text, row_fn fn, void *arg, int64_t uid,
-	struct sb_error *err);
-
 int
-sb_hostdb_query_(struct sb_hostdb *db, const char *text, row_fn fn, void *arg, int64_t uid,
+sb_hostdb_query(struct sb_hostdb *db, const char *text, sb_hostdb_row_fn fn, void *arg, int64_t uid,
 	struct sb_error *err)
 {
 	int r;

@@ -50,7 +50,7 @@ int sb_hostdb_hold_delete(struct sb_hostdb *db, int64_t uid, const char *snap, c
 	struct sb_error *err);
 
 /* Processes: see process.h for what the fields mean. */
-struct sb_proc_row {
+struct sb_hostdb_proc {
 	const char *id, *binary, *address;
 	uint64_t seq;
 	int status;
@@ -61,9 +61,9 @@ struct sb_proc_row {
 	unsigned port;
 };
 int sb_hostdb_proc_put(struct sb_hostdb *db, const struct sb_hsess *s,
-	const struct sb_proc_row *row, struct sb_error *err);
+	const struct sb_hostdb_proc *row, struct sb_error *err);
 int sb_hostdb_proc_delete(struct sb_hostdb *db, int64_t uid, const char *id, struct sb_error *err);
-typedef int (*sb_hostdb_proc_fn)(const struct sb_proc_row *row, void *arg, struct sb_error *err);
+typedef int (*sb_hostdb_proc_fn)(const struct sb_hostdb_proc *row, void *arg, struct sb_error *err);
 int sb_hostdb_proc_load(struct sb_hostdb *db, int64_t uid, sb_hostdb_proc_fn fn, void *arg,
 	struct sb_error *err);
 

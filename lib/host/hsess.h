@@ -9,32 +9,10 @@
 
 #include <base/cleanup.h>
 #include <base/str.h>
+#include <host/snap.h>
 #include <host/state.h>
 #include <sb/host-exec.h>
 #include <sb/host-snapshot.h>
-
-/* A record whose storage step is not done yet is an intent; the next open finishes it. */
-enum sb_intent {
-	SB_INTENT_NONE,   /* record and storage agree */
-	SB_INTENT_MAKE,   /* the storage may have it or not */
-	SB_INTENT_REMOVE, /* gone for callers; the storage may still have it */
-};
-
-struct sb_hold {
-	char *tag;
-	enum sb_intent intent;
-};
-
-struct sb_snap {
-	char *name;
-	enum sb_host_snap_kind kind;
-	enum sb_intent intent;
-	uint64_t turn;
-	int64_t created_ns;
-	unsigned pins; /* forks being made from it, not yet in the map */
-	struct sb_hold *holds;
-	size_t n_holds;
-};
 
 struct sb_proc;
 struct sb_runtime;
@@ -114,15 +92,6 @@ int sb_hsess_wait(struct sb_hsess *s, const struct sb_host_call *call, sb_deadli
 struct sb_snap *sb_hsess_snap_find(const struct sb_hsess *s, const char *name);
 int sb_hsess_snap_add(struct sb_hsess *s, struct sb_snap *snap, struct sb_error *err);
 void sb_hsess_snap_drop(struct sb_hsess *s, struct sb_snap *snap);
-struct sb_snap *sb_snap_new(const char *name, enum sb_host_snap_kind kind, struct sb_error *err);
-void sb_snap_free(struct sb_snap *snap);
-SB_CLEANUP_PTR(sb_snap, sb_snap_free)
-int sb_snap_hold_add(struct sb_snap *snap, const char *tag, enum sb_intent intent,
-	struct sb_error *err);
-struct sb_hold *sb_snap_hold_find(const struct sb_snap *snap, const char *tag);
-void sb_snap_hold_drop(struct sb_snap *snap, struct sb_hold *hold);
-/* Holds that are in force. */
-unsigned sb_snap_holds(const struct sb_snap *snap);
 
 /*
  * Waits (with `mu` held) until no tool runs. SB_E_TOOLS_IN_FLIGHT at `d`; SB_E_CANCELED,

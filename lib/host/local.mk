@@ -1,29 +1,38 @@
 # lib/host: the sandbox host. Part of libsandbox.
 lib_libsandbox_core_la_SOURCES += \
-	%D%/event.c \
-	%D%/health.c \
-	%D%/host.c %D%/hostimpl.h \
-	%D%/host-destroy.c \
-	%D%/host-fork.c \
+	%D%/event.c %D%/event.h \
+	%D%/health.c %D%/health.h \
+	%D%/host.c \
+	%D%/host-destroy.c %D%/host-destroy.h \
+	%D%/host-diff.c \
+	%D%/host-fork.c %D%/host-fork.h \
 	%D%/host-hold.c \
-	%D%/host-op.c \
+	%D%/host-info.c \
+	%D%/host-map.c %D%/host-map.h \
+	%D%/host-op.c %D%/host-op.h \
 	%D%/host-pause.c \
-	%D%/host-rollback.c \
-	%D%/host-runtime.c \
-	%D%/host-session.c \
-	%D%/host-snapshot.c \
+	%D%/host-priv.h \
+	%D%/host-rollback.c %D%/host-rollback.h \
+	%D%/host-runtime.c %D%/host-runtime.h \
+	%D%/host-session.c %D%/host-session.h \
+	%D%/host-snapshot.c %D%/host-snapshot.h \
+	%D%/host-stream.c \
+	%D%/host-turn.c \
 	%D%/hostdb.c %D%/hostdb.h \
 	%D%/hostdb-load.c \
+	%D%/hostdb-priv.h \
 	%D%/hsess.c %D%/hsess.h \
 	%D%/process.c %D%/process.h \
 	%D%/process-log.c \
 	%D%/process-port.c \
 	%D%/procmon.c \
 	%D%/proxy.c %D%/proxy.h \
-	%D%/reconcile.c \
-	%D%/recover.c \
+	%D%/reconcile.c %D%/reconcile.h \
+	%D%/recover.c %D%/recover.h \
+	%D%/retention.c %D%/retention.h \
+	%D%/snap.c %D%/snap.h \
 	%D%/state.c %D%/state.h \
-	%D%/worker.c
+	%D%/worker.c %D%/worker.h
 
 include lib/host/storage/local.mk
 include lib/host/runtime/local.mk

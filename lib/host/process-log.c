@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/process.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
-#include <host/hostimpl.h>
+#include <host/host-map.h>
+#include <host/host-op.h>
+#include <host/host-priv.h>
+#include <host/process.h>
 
 /* A change that inotify did not tell (the file system may not) is seen after this. */
 #define LOOK_MS 500
@@ -97,11 +98,11 @@ sb_host_process_logs(struct sb_host *h, const char *id, const char *process, int
 	if (*offset > INT64_MAX)
 		return sb_fail(err, SB_E_INVAL, "log offset %llu is too large",
 			(unsigned long long)*offset);
-	(void)sb_hostimpl_begin(h, false, NULL);
-	s = sb_hostimpl_find(h, id, &why);
+	(void)sb_host_call_begin(h, false, NULL);
+	s = sb_host_map_find(h, id, &why);
 	p = s ? sb_proc_find(s, process, &why) : NULL;
 	r = p ? follow_log(s, p, which, offset, data, size, follow, call, &why) : why.code;
-	sb_hostimpl_end(h);
+	sb_host_call_end(h);
 	if (r < 0 && err)
 		*err = why;
 	return r;

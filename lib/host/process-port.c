@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/process.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <host/hostimpl.h>
+#include <host/host-priv.h>
+#include <host/process.h>
 #include <host/proxy.h>
 
 /* One look whether the port answers yet. */

@@ -13,9 +13,11 @@
 
 #include <base/file.h>
 #include <base/path.h>
-#include <host/hostimpl.h>
-#include <host/storage/idcheck.h>
+#include <host/host-map.h>
+#include <host/host-op.h>
+#include <host/host-priv.h>
 #include <host/runtime/proctree.h>
+#include <host/storage/idcheck.h>
 
 /* Ended processes are shown this long. */
 #define KEEP_ENDED_NS (600 * INT64_C(1000000000))
@@ -105,7 +107,7 @@ int
 sb_proc_put(struct sb_host *h, const struct sb_hsess *s, const struct sb_proc *p,
 	struct sb_error *err)
 {
-	struct sb_proc_row row = { .id = p->id,
+	struct sb_hostdb_proc row = { .id = p->id,
 		.binary = p->binary,
 		.seq = p->seq,
 		.status = (int)p->status,
@@ -182,7 +184,7 @@ struct restore {
 };
 
 static int
-restore_row(const struct sb_proc_row *row, void *arg, struct sb_error *err)
+restore_row(const struct sb_hostdb_proc *row, void *arg, struct sb_error *err)
 {
 	struct restore *r = arg;
 	struct sb_proc *p;
@@ -232,7 +234,7 @@ find_again(struct sb_proc *p)
 static void
 kill_marked(struct sb_host *h, struct sb_hsess *s, const struct sb_proc *p)
 {
-	bool fresh = p->pid <= 0 && sb_hostimpl_now_ns() - p->started_ns < FRESH_NS;
+	bool fresh = p->pid <= 0 && sb_host_now_ns() - p->started_ns < FRESH_NS;
 	sb_deadline d = sb_deadline_in(EXEC_MS);
 	char mark[SB_PROC_MARK_MAX];
 
@@ -271,7 +273,7 @@ sb_proc_restore(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 		p->status = SB_HOST_PROC_EXITED;
 		sb_proc_find_code(p);
 		p->pid = 0;
-		p->ended_ns = sb_hostimpl_now_ns();
+		p->ended_ns = sb_host_now_ns();
 		res = sb_proc_put(h, s, p, err);
 	}
 	return res;
@@ -395,7 +397,7 @@ check_launch(struct sb_host *h, const struct sb_host_launch *l, struct sb_error 
 static int
 admit(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 {
-	int64_t old = sb_hostimpl_now_ns() - KEEP_ENDED_NS;
+	int64_t old = sb_host_now_ns() - KEEP_ENDED_NS;
 	unsigned running = 0;
 
 	for (size_t i = s->n_procs; i-- > 0;) {
@@ -431,7 +433,7 @@ announce(struct sb_host *h, struct sb_hsess *s, const struct sb_host_launch *l,
 	}
 	if (p) {
 		p->port = (unsigned)l->expose_port;
-		p->started_ns = sb_hostimpl_now_ns();
+		p->started_ns = sb_host_now_ns();
 		(void)sb_proctree_boot_id(p->boot_id);
 		r = sb_proc_put(h, s, p, err);
 		if (r == 0)
@@ -595,7 +597,7 @@ sb_host_process_launch(struct sb_host *h, const struct sb_host_launch *launch,
 	memcpy(&l, launch, launch->size < sizeof l ? launch->size : sizeof l);
 	r = check_launch(h, &l, err);
 	if (r == 0)
-		r = sb_hostimpl_op_start(h, l.session, SB_HOST_OP_LAUNCH, true, call, &s, err);
+		r = sb_host_op_start(h, l.session, SB_HOST_OP_LAUNCH, true, call, &s, err);
 	if (r < 0)
 		return r;
 	p = announce(h, s, &l, &why);
@@ -610,7 +612,7 @@ sb_host_process_launch(struct sb_host *h, const struct sb_host_launch *launch,
 		r = describe(s, p, out, &why);
 	if (r == 0) {
 		atomic_fetch_add(&h->launched, 1);
-		sb_event_note(h->events, "process.started", s->id, p->id, SB_HOST_ACTIVE);
+		sb_host_event_note(h->events, "process.started", s->id, p->id, SB_HOST_ACTIVE);
 	} else if (p) {
 		give_up(h, s, p);
 	}
@@ -618,12 +620,12 @@ sb_host_process_launch(struct sb_host *h, const struct sb_host_launch *launch,
 		*err = why;
 	if (r == 0 && p->port && l.ready_timeout_ms > 0) {
 		(void)sb_hsess_ref(s);
-		(void)sb_hostimpl_op_done(h, s, 0);
+		(void)sb_host_op_done(h, s, 0);
 		r = await_ready(s, p, l.ready_timeout_ms, call, out, err);
 		sb_hsess_unref(s);
 		return r;
 	}
-	return sb_hostimpl_op_done(h, s, r);
+	return sb_host_op_done(h, s, r);
 }
 
 int
@@ -638,8 +640,8 @@ sb_host_process_kill(struct sb_host *h, const char *id, const char *process, int
 
 	if (sig < 0 || sig > SIGRTMAX)
 		return sb_fail(err, SB_E_INVAL, "signal %d is not one", sig);
-	(void)sb_hostimpl_begin(h, false, NULL);
-	s = sb_hostimpl_find(h, id, &why);
+	(void)sb_host_call_begin(h, false, NULL);
+	s = sb_host_map_find(h, id, &why);
 	p = s ? sb_proc_find(s, process, &why) : NULL;
 	if (p) {
 		(void)pthread_mutex_lock(&s->mu);
@@ -651,7 +653,7 @@ sb_host_process_kill(struct sb_host *h, const char *id, const char *process, int
 			(void)s->rt->ops->signal(s->rt, id, sb_proc_mark(h, s, "p", p->seq, mark),
 				pid, sig ? sig : SIGTERM);
 	}
-	sb_hostimpl_end(h);
+	sb_host_call_end(h);
 	if (!p && err)
 		*err = why;
 	return p ? 0 : why.code;
@@ -666,11 +668,11 @@ sb_host_process_get(struct sb_host *h, const char *id, const char *process,
 	struct sb_error why = { 0 };
 	int r;
 
-	(void)sb_hostimpl_begin(h, false, NULL);
-	s = sb_hostimpl_find(h, id, &why);
+	(void)sb_host_call_begin(h, false, NULL);
+	s = sb_host_map_find(h, id, &why);
 	p = s ? sb_proc_find(s, process, &why) : NULL;
 	r = p ? describe(s, p, out, &why) : why.code;
-	sb_hostimpl_end(h);
+	sb_host_call_end(h);
 	if (r < 0 && err)
 		*err = why;
 	return r;
@@ -713,10 +715,10 @@ sb_host_process_list(struct sb_host *h, const char *id, struct sb_host_process *
 	struct sb_error why = { 0 };
 	int r;
 
-	(void)sb_hostimpl_begin(h, false, NULL);
-	s = sb_hostimpl_find(h, id, &why);
+	(void)sb_host_call_begin(h, false, NULL);
+	s = sb_host_map_find(h, id, &why);
 	r = s ? list(s, out, out_n, &why) : why.code;
-	sb_hostimpl_end(h);
+	sb_host_call_end(h);
 	if (r < 0 && err)
 		*err = why;
 	return r;

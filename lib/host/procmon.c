@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/process.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -13,7 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <host/hostimpl.h>
+#include <host/host-priv.h>
+#include <host/process.h>
 
 /* How often the sizes of logs are looked at. */
 #define LOG_LOOK_MS 1000
@@ -26,7 +25,7 @@ struct watch {
 	struct sb_proc *p;
 };
 
-struct sb_proc_monitor {
+struct sb_procmon {
 	struct sb_host *h;
 	pthread_t thread;
 	int wake;
@@ -62,10 +61,10 @@ ended(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p)
 	p->exit_code = si.si_code == CLD_EXITED ? si.si_status : 128 + si.si_status;
 	if (!known)
 		sb_proc_find_code(p);
-	p->ended_ns = sb_hostimpl_now_ns();
+	p->ended_ns = sb_host_now_ns();
 	if (!s->gone)
 		(void)sb_proc_put(h, s, p, NULL);
-	sb_event_note(h->events, "process.exited", s->id, p->id, s->state);
+	sb_host_event_note(h->events, "process.exited", s->id, p->id, s->state);
 	(void)pthread_cond_broadcast(&s->cv);
 	(void)pthread_mutex_unlock(&s->mu);
 	sb_proc_port_close(s, p);
@@ -87,7 +86,7 @@ not_ready(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p)
 		p->status = SB_HOST_PROC_RUNNING;
 		if (!s->gone)
 			(void)sb_proc_put(h, s, p, NULL);
-		sb_event_note(h->events, "process.ready", s->id, p->id, s->state);
+		sb_host_event_note(h->events, "process.ready", s->id, p->id, s->state);
 		(void)pthread_cond_broadcast(&s->cv);
 	}
 	(void)pthread_mutex_unlock(&s->mu);
@@ -117,7 +116,7 @@ trim(const struct sb_host *h, const struct sb_proc *p)
 
 /* What to poll, copied so that the list may change meanwhile. The first is the wake-up. */
 static struct pollfd *
-gather(struct sb_proc_monitor *m, struct watch **out, size_t *n, bool *stop)
+gather(struct sb_procmon *m, struct watch **out, size_t *n, bool *stop)
 {
 	struct pollfd *fds;
 
@@ -143,7 +142,7 @@ gather(struct sb_proc_monitor *m, struct watch **out, size_t *n, bool *stop)
 }
 
 static void
-forget(struct sb_proc_monitor *m, const struct watch *w)
+forget(struct sb_procmon *m, const struct watch *w)
 {
 	(void)pthread_mutex_lock(&m->mu);
 	for (size_t i = 0; i < m->n; i++)
@@ -159,7 +158,7 @@ forget(struct sb_proc_monitor *m, const struct watch *w)
 static void *
 monitor(void *arg)
 {
-	struct sb_proc_monitor *m = arg;
+	struct sb_procmon *m = arg;
 	int64_t look_at = sb_now_ms() + LOG_LOOK_MS;
 	bool stop = false, waiting = false;
 
@@ -187,7 +186,7 @@ monitor(void *arg)
 		waiting = false;
 		for (size_t i = 0; i < n; i++)
 			waiting |= v[i].p && not_ready(m->h, v[i].s, v[i].p);
-		sb_event_flush(m->h->events);
+		sb_host_event_flush(m->h->events);
 		if (sb_now_ms() < look_at)
 			continue;
 		look_at = sb_now_ms() + LOG_LOOK_MS;
@@ -198,10 +197,10 @@ monitor(void *arg)
 	return NULL;
 }
 
-static struct sb_proc_monitor *
+static struct sb_procmon *
 start(struct sb_host *h, struct sb_error *err)
 {
-	struct sb_proc_monitor *m = calloc(1, sizeof *m);
+	struct sb_procmon *m = calloc(1, sizeof *m);
 
 	if (!m) {
 		(void)sb_fail(err, SB_E_NOMEM, "process monitor");
@@ -222,7 +221,7 @@ start(struct sb_host *h, struct sb_error *err)
 }
 
 static void
-wake(struct sb_proc_monitor *m)
+wake(struct sb_procmon *m)
 {
 	const uint64_t one = 1;
 
@@ -232,7 +231,7 @@ wake(struct sb_proc_monitor *m)
 int
 sb_procmon_watch(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p, struct sb_error *err)
 {
-	struct sb_proc_monitor *m;
+	struct sb_procmon *m;
 	int r = 0;
 
 	(void)pthread_mutex_lock(&h->mu);
@@ -262,7 +261,7 @@ sb_procmon_watch(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p, struc
 }
 
 static void
-stop_monitor(struct sb_proc_monitor *m)
+stop_monitor(struct sb_procmon *m)
 {
 	(void)pthread_mutex_lock(&m->mu);
 	m->stop = true;
@@ -283,7 +282,7 @@ stop_monitor(struct sb_proc_monitor *m)
 void
 sb_procmon_stop(struct sb_host *h)
 {
-	struct sb_proc_monitor *m = h->monitor;
+	struct sb_procmon *m = h->monitor;
 
 	if (m)
 		stop_monitor(m);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/hostimpl.h>
+#include <host/reconcile.h>
 
 #include <string.h>
 
+#include <host/host-priv.h>
+#include <host/host-snapshot.h>
+#include <host/retention.h>
 #include <host/storage/idcheck.h>
 
 #define NS 1000000000
@@ -37,7 +40,7 @@ static struct sb_snap *
 adopt(struct gather *g, const struct sb_storage_entry *e, struct sb_error *err)
 {
 	uint64_t turn = g->n ? g->v[g->n - 1]->turn : 0;
-	enum sb_host_snap_kind kind = sb_hostimpl_snap_kind(g->h, e->snap, &turn);
+	enum sb_host_snap_kind kind = sb_host_snapshot_kind_of(g->h, e->snap, &turn);
 	struct sb_snap *snap = sb_snap_new(e->snap, kind, err);
 
 	if (!snap)
@@ -150,7 +153,7 @@ forget_missing(struct gather *g, struct sb_error *err)
 }
 
 int
-sb_hostimpl_reconcile(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
+sb_host_reconcile(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 {
 	struct gather g = { .h = h, .s = s };
 	struct sb_error why = { 0 };
@@ -175,7 +178,7 @@ sb_hostimpl_reconcile(struct sb_host *h, struct sb_hsess *s, struct sb_error *er
 	 * What cannot go now, because a dead fork still needs it or the storage is busy, is no
 	 * reason not to start.
 	 */
-	if (sb_hostimpl_purge(h, s, &why) < 0)
+	if (sb_host_retention_purge(h, s, &why) < 0)
 		sb_log(&h->o.log, SB_LOG_WARN, "host", "session %s: %s", s->id, why.msg);
 	return 0;
 }

@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/hostimpl.h>
+#include <host/recover.h>
 
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <host/host-destroy.h>
+#include <host/host-fork.h>
+#include <host/host-map.h>
+#include <host/host-op.h>
+#include <host/host-priv.h>
+#include <host/host-rollback.h>
+#include <host/host-runtime.h>
+#include <host/reconcile.h>
 #include <host/storage/idcheck.h>
 
 #define NS 1000000000
@@ -87,10 +95,10 @@ keep_session(struct sb_hsess *s, void *arg, struct sb_error *err)
 {
 	int r;
 
-	s->rt = sb_hostimpl_runtime(arg, s->runtime, err);
+	s->rt = sb_host_runtime_get(arg, s->runtime, err);
 	if (s->rt)
-		s->network = sb_hostimpl_network_for(arg, s->rt, s->network);
-	r = s->rt ? sb_hostimpl_map_add(arg, s, err) : err ? err->code : SB_E_RUNTIME;
+		s->network = sb_host_runtime_network(arg, s->rt, s->network);
+	r = s->rt ? sb_host_map_add(arg, s, err) : err ? err->code : SB_E_RUNTIME;
 	if (s->rt)
 		s->runtime = s->rt->ops->kind;
 	else
@@ -108,7 +116,7 @@ set_state(struct sb_host *h, struct sb_hsess *s, enum sb_host_state to, const ch
 	(void)pthread_mutex_lock(&s->mu);
 	free(s->why);
 	s->why = why ? strdup(why) : NULL;
-	r = sb_hostimpl_set_state(h, s, to, true, err);
+	r = sb_host_op_set_state(h, s, to, true, err);
 	(void)pthread_mutex_unlock(&s->mu);
 	return r;
 }
@@ -127,7 +135,7 @@ finish(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 		r = set_state(h, s, SB_HOST_DESTROYING, NULL, err);
 	if (r < 0)
 		return r;
-	if (sb_hostimpl_finish_destroy(h, s, &why) < 0)
+	if (sb_host_destroy_finish(h, s, &why) < 0)
 		sb_log(&h->o.log, SB_LOG_WARN, "host", "session %s: %s", s->id, why.msg);
 	return 0;
 }
@@ -147,9 +155,10 @@ revive(struct sb_host *h, struct sb_hsess *s, const struct found *f, struct sb_e
 	s->mountpoint = mountpoint;
 	s->space_used = f->used;
 	/* First, because it may have dropped newer snapshots already whose records it forgets. */
-	if (s->state == SB_HOST_ROLLING_BACK && sb_hostimpl_roll(h, s, SB_HOST_FAILED, &why) < 0)
+	if (s->state == SB_HOST_ROLLING_BACK &&
+		sb_host_rollback_finish(h, s, SB_HOST_FAILED, &why) < 0)
 		sb_log(&h->o.log, SB_LOG_WARN, "host", "session %s: rollback: %s", s->id, why.msg);
-	r = sb_hostimpl_reconcile(h, s, err);
+	r = sb_host_reconcile(h, s, err);
 	if (r < 0)
 		return r;
 	switch (s->state) {
@@ -218,12 +227,12 @@ adopt(struct sb_host *h, const struct found *f, struct sb_error *err)
 		return SB_E_NOMEM;
 	s->state = SB_HOST_PAUSED;
 	s->rt = h->rt;
-	s->network = sb_hostimpl_network_for(h, s->rt, SB_HOST_NET_DEFAULT);
+	s->network = sb_host_runtime_network(h, s->rt, SB_HOST_NET_DEFAULT);
 	s->runtime = h->rt->ops->kind;
 	s->created_ns = f->created_s * NS;
 	s->quota = f->quota;
 	s->space_used = f->used;
-	parent = f->origin_id ? sb_hostimpl_map_get(h, f->origin_id) : NULL;
+	parent = f->origin_id ? sb_host_map_get(h, f->origin_id) : NULL;
 	if (parent) {
 		s->parent_uid = parent->uid;
 		s->parent_id = strdup(f->origin_id);
@@ -235,9 +244,9 @@ adopt(struct sb_host *h, const struct found *f, struct sb_error *err)
 	if (r == 0)
 		r = sb_hostdb_session_insert(h->db, s, err);
 	if (r == 0)
-		r = sb_hostimpl_map_add(h, s, err);
+		r = sb_host_map_add(h, s, err);
 	if (r == 0)
-		r = sb_hostimpl_reconcile(h, s, err);
+		r = sb_host_reconcile(h, s, err);
 	if (r == 0) {
 		atomic_fetch_add(&h->adopted, 1);
 		sb_log(&h->o.log, SB_LOG_WARN, "host",
@@ -281,14 +290,14 @@ drop_unused_fork_snaps(struct sb_host *h, struct sb_hsess *s)
 			sb_autofree char *name = strdup(s->snaps[i]->name);
 
 			if (name)
-				sb_hostimpl_drop_fork_snap(h, s, name);
+				sb_host_fork_drop_snapshot(h, s, name);
 		}
 }
 
 static bool
 known(const char *session, void *arg)
 {
-	struct sb_hsess *s = sb_hostimpl_find(arg, session, NULL);
+	struct sb_hsess *s = sb_host_map_find(arg, session, NULL);
 
 	sb_hsess_unref(s);
 	return s != NULL;
@@ -316,7 +325,7 @@ kill_left_overs(struct sb_host *h, struct sb_runtime *rt)
 }
 
 int
-sb_hostimpl_recover(struct sb_host *h, struct sb_error *err)
+sb_host_recover(struct sb_host *h, struct sb_error *err)
 {
 	sb_autofree struct sb_hsess **v = NULL;
 	struct founds all = { 0 };
@@ -332,7 +341,7 @@ sb_hostimpl_recover(struct sb_host *h, struct sb_error *err)
 	if (all.n)
 		qsort(all.v, all.n, sizeof all.v[0], by_id);
 	if (r == 0)
-		r = sb_hostimpl_all(h, &v, &n, err);
+		r = sb_host_map_all(h, &v, &n, err);
 	for (size_t i = 0; i < n; i++)
 		if (r == 0)
 			r = recover_one(h, v[i], &all, err);

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/hostimpl.h>
+#include <host/worker.h>
 
 #include <string.h>
 #include <time.h>
+
+#include <host/host-destroy.h>
+#include <host/host-fork.h>
+#include <host/host-map.h>
+#include <host/host-priv.h>
+#include <host/retention.h>
 
 /* What could not be finished is tried again after this. */
 #define RETRY_MS 2000
@@ -12,7 +18,7 @@
 #define KILLED_TOOLS_MS 10000
 
 int
-sb_hostimpl_reap(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
+sb_host_worker_reap(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 {
 	const struct sb_host_call wait = { .deadline = sb_deadline_in(SLOT_WAIT_MS) };
 	int r = sb_hsess_enter(s, SB_HOST_OP_DESTROY, &wait, err);
@@ -25,13 +31,13 @@ sb_hostimpl_reap(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 	(void)pthread_mutex_unlock(&s->mu);
 	if (r == 0) {
 		sb_proc_kill_all(h, s, 0);
-		r = sb_hostimpl_finish_destroy(h, s, err);
+		r = sb_host_destroy_finish(h, s, err);
 	}
 	sb_hsess_leave(s);
 	if (r == 0) {
-		sb_hostimpl_forget_fork(h, s);
+		sb_host_fork_forget(h, s);
 		atomic_fetch_add(&h->destroyed, 1);
-		sb_event_note(h->events, "session.destroyed", s->id, NULL, SB_HOST_DESTROYING);
+		sb_host_event_note(h->events, "session.destroyed", s->id, NULL, SB_HOST_DESTROYING);
 	}
 	return r;
 }
@@ -44,7 +50,7 @@ purge(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 
 	if (r < 0)
 		return r;
-	r = sb_hostimpl_purge(h, s, err);
+	r = sb_host_retention_purge(h, s, err);
 	sb_hsess_leave(s);
 	return r;
 }
@@ -58,7 +64,7 @@ tidy(struct sb_host *h)
 	size_t n = 0;
 
 	left = h->st->ops->sweep(h->st, NULL) > 0;
-	if (sb_hostimpl_all(h, &v, &n, NULL) < 0)
+	if (sb_host_map_all(h, &v, &n, NULL) < 0)
 		return true;
 	for (size_t i = 0; i < n; i++) {
 		struct sb_hsess *s = v[i];
@@ -71,7 +77,7 @@ tidy(struct sb_host *h)
 		dirty = !s->gone && s->purge;
 		(void)pthread_mutex_unlock(&s->mu);
 		if (doomed)
-			r = sb_hostimpl_reap(h, s, &why);
+			r = sb_host_worker_reap(h, s, &why);
 		else if (dirty)
 			r = purge(h, s, &why);
 		if (r < 0) {
@@ -91,7 +97,7 @@ on_entry(const struct sb_storage_entry *e, void *arg, struct sb_error *err)
 	struct sb_hsess *s;
 
 	(void)err;
-	if (e->snap || !(s = sb_hostimpl_find(h, e->id, NULL)))
+	if (e->snap || !(s = sb_host_map_find(h, e->id, NULL)))
 		return 0;
 	(void)pthread_mutex_lock(&s->mu);
 	s->space_used = e->used;
@@ -112,7 +118,7 @@ check_up(struct sb_host *h, enum sb_host_health_status before)
 		sb_log(&h->o.log, SB_LOG_WARN, "host", "%s: %s", sb_host_health_name(now.status),
 			now.n_reasons ? now.reasons[0] : "");
 	if (now.status != before)
-		sb_event_note(h->events, "health", NULL, sb_host_health_name(now.status),
+		sb_host_event_note(h->events, "health", NULL, sb_host_health_name(now.status),
 			SB_HOST_STATES);
 	return now.status;
 }
@@ -147,13 +153,13 @@ work(void *arg)
 			status = check_up(h, status);
 			health_at = sb_now_ms() + h->o.health_interval_ms;
 		}
-		sb_event_flush(h->events);
+		sb_host_event_flush(h->events);
 	} while (rest(h, left ? sb_now_ms() + RETRY_MS : health_at));
 	return NULL;
 }
 
 void
-sb_hostimpl_poke(struct sb_host *h)
+sb_host_worker_poke(struct sb_host *h)
 {
 	(void)pthread_mutex_lock(&h->mu);
 	h->worker_poke = true;
@@ -162,7 +168,7 @@ sb_hostimpl_poke(struct sb_host *h)
 }
 
 int
-sb_hostimpl_worker_start(struct sb_host *h, struct sb_error *err)
+sb_host_worker_start(struct sb_host *h, struct sb_error *err)
 {
 	int r = 0;
 
@@ -178,7 +184,7 @@ sb_hostimpl_worker_start(struct sb_host *h, struct sb_error *err)
 }
 
 void
-sb_hostimpl_worker_stop(struct sb_host *h)
+sb_host_worker_stop(struct sb_host *h)
 {
 	bool on;
 

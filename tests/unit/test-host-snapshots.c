@@ -3,7 +3,7 @@
 
 #include <sys/stat.h>
 
-#include <host/hostimpl.h>
+#include <host/host-priv.h>
 
 #include "tests/lib/hostfix.h"
 

@@ -50,7 +50,7 @@ box_free(struct sb_rtbox *box)
 {
 	if (box->pidfd >= 0)
 		(void)close(box->pidfd);
-	sb_rtserve_stop(&box->serve);
+	sb_resident_stop(&box->resident);
 	sb_cgroup_clear(&box->group);
 	(void)pthread_mutex_destroy(&box->mu);
 	free(box->session);
@@ -168,7 +168,7 @@ entry(struct sb_rtboxes *b, const char *session)
 	if (!box)
 		return NULL;
 	box->pidfd = -1;
-	box->serve = (struct sb_rtserve)SB_RTSERVE_INIT;
+	box->resident = (struct sb_resident)SB_RESIDENT_INIT;
 	box->owner = b;
 	(void)pthread_mutex_init(&box->mu, NULL);
 	box->session = strdup(session);
@@ -230,7 +230,7 @@ sb_rtbox_end(struct sb_rtboxes *b, struct sb_rtbox *box)
 	while (box->outer && waitpid(box->outer, NULL, WNOHANG) == 0 && !sb_deadline_passed(d))
 		(void)nanosleep(&nap, NULL);
 	box->outer = 0;
-	sb_rtserve_stop(&box->serve);
+	sb_resident_stop(&box->resident);
 	if (box->group.dir[0] || box->group.dir[SB_CGROUP_FREEZER]) {
 		all_dead = sb_cgroup_remove(&box->group, d);
 		if (!all_dead)

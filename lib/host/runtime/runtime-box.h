@@ -6,8 +6,8 @@
 #include <stdatomic.h>
 
 #include <base/str.h>
-#include <host/runtime/runtime-cgroup.h>
-#include <host/runtime/runtime-serve.h>
+#include <host/runtime/cgroup.h>
+#include <host/runtime/resident.h>
 #include <host/runtime/runtime.h>
 
 /*
@@ -40,7 +40,7 @@ struct sb_rtbox {
 	bool frozen;
 	uint64_t seq;
 	struct sb_cgroup group;
-	struct sb_rtserve serve; /* gvisor */
+	struct sb_resident resident; /* gvisor */
 };
 
 struct sb_rtbox_kind {
@@ -69,8 +69,8 @@ struct sb_rtboxes {
 	char *program; /* bwrap or runsc */
 	char *root;    /* directory of the root that all boxes share, read-only */
 	char *etc;
-	const char *platform; /* gvisor */
-	atomic_bool no_serve; /* gvisor: it hands no descriptors through */
+	const char *platform;    /* gvisor */
+	atomic_bool no_resident; /* gvisor: it hands no descriptors through */
 	struct sb_cgroup groups;
 	pthread_mutex_t mu; /* guards the list, and the making of the root */
 	bool root_made;

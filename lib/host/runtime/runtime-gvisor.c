@@ -14,7 +14,7 @@
 
 #include <base/file.h>
 #include <host/runtime/proctree.h>
-#include <host/runtime/runtime-oci.h>
+#include <host/runtime/oci.h>
 
 /*
  * One container of gVisor a session. Commands enter by `runsc exec` through the helper inside,
@@ -242,15 +242,15 @@ serve(struct sb_rtboxes *b, struct sb_rtbox *box, struct sb_error *err)
 	sb_autofree char *file = sb_str_printf("%s/exec-serve", box->dir);
 	int r;
 
-	if (box->serve.control >= 0 && !sb_child_ended(&box->serve.led))
+	if (box->resident.control >= 0 && !sb_child_ended(&box->resident.led))
 		return 0;
-	sb_rtserve_stop(&box->serve);
+	sb_resident_stop(&box->resident);
 	r = file ? sb_strlist_add(&inner, SB_BOX_INSIDE, err) : sb_fail(err, SB_E_NOMEM, "sandbox");
 	if (r == 0)
 		r = sb_strlist_add(&inner, "serve", err);
 	if (r == 0)
 		r = exec_argv(b, box, &nobody, &inner, file, &l, err);
-	return r < 0 ? r : sb_rtserve_start(&box->serve, (const char *const *)l.v, err);
+	return r < 0 ? r : sb_resident_start(&box->resident, (const char *const *)l.v, err);
 }
 
 /*
@@ -268,14 +268,14 @@ start_inside(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime
 	for (int i = 0; i < 2 && r == 0; i++) {
 		r = serve(b, box, &why);
 		if (r == 0)
-			r = sb_rtserve_call(&box->serve, b->box, cmd, &env, io, out, &why);
+			r = sb_resident_call(&box->resident, b->box, cmd, &env, io, out, &why);
 		if (r != SB_E_CLOSED)
 			break;
-		sb_rtserve_stop(&box->serve);
+		sb_resident_stop(&box->resident);
 		r = 0;
 	}
 	if (r == SB_E_UNSUPPORTED) {
-		atomic_store(&b->no_serve, true);
+		atomic_store(&b->no_resident, true);
 		sb_log(&b->o->log, SB_LOG_WARN, "runtime",
 			"gvisor: %s; every command is led in by itself", why.msg);
 		return false;
@@ -296,7 +296,7 @@ gvisor_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd,
 
 	if (!box)
 		return err ? err->code : SB_E_RUNTIME;
-	if (cmd->outlive || atomic_load(&b->no_serve) ||
+	if (cmd->outlive || atomic_load(&b->no_resident) ||
 		!start_inside(b, box, cmd, io, out, &r, err))
 		r = lead_in(b, box, cmd, io, out, err);
 	sb_rtbox_release(box);

@@ -21,31 +21,12 @@ sb_host_runtime_name(enum sb_host_runtime r)
 	return (unsigned)r < sizeof names / sizeof names[0] ? names[r] : "?";
 }
 
-const char *
-sb_host_network_name(enum sb_host_network n)
-{
-	static const char *const names[] = { "", "none", "sandbox", "host" };
-
-	return (unsigned)n < sizeof names / sizeof names[0] ? names[n] : "?";
-}
-
 bool
 sb_host_runtime_from(const char *name, enum sb_host_runtime *out)
 {
 	for (int i = 0; i <= SB_HOST_RUNTIME_AUTO; i++)
 		if (strcmp(name, sb_host_runtime_name((enum sb_host_runtime)i)) == 0) {
 			*out = (enum sb_host_runtime)i;
-			return true;
-		}
-	return false;
-}
-
-bool
-sb_host_network_from(const char *name, enum sb_host_network *out)
-{
-	for (int i = 0; i <= SB_HOST_NET_HOST; i++)
-		if (strcmp(name, sb_host_network_name((enum sb_host_network)i)) == 0) {
-			*out = (enum sb_host_network)i;
 			return true;
 		}
 	return false;

@@ -135,14 +135,6 @@ sb_host_changes_free(struct sb_host_change *v, size_t n)
 	free(v);
 }
 
-const char *
-sb_host_change_name(enum sb_host_change_kind k)
-{
-	static const char *const names[] = { "added", "removed", "modified", "renamed" };
-
-	return (unsigned)k < sizeof names / sizeof names[0] ? names[k] : "unknown";
-}
-
 struct compare {
 	struct sb_changes *out;
 	const struct sb_host_call *call;

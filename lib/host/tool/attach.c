@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <host/hostimpl.h>
+#include <host/host-map.h>
+#include <host/host-op.h>
+#include <host/host-priv.h>
 
 /* How long what was killed may take to be gone. */
 #define GONE_MS 3000
@@ -109,11 +111,11 @@ sb_host_attach(struct sb_host *h, const struct sb_host_attach *given,
 	memcpy(&a, given, given->size < sizeof a ? given->size : sizeof a);
 	r = check(&a, &why);
 	if (r == 0)
-		r = sb_hostimpl_begin(h, true, &why);
+		r = sb_host_call_begin(h, true, &why);
 	if (r == 0) {
-		s = sb_hostimpl_find(h, a.session, &why);
+		s = sb_host_map_find(h, a.session, &why);
 		r = s ? run(h, s, &a, call, out_code, &why) : why.code;
-		sb_hostimpl_end(h);
+		sb_host_call_end(h);
 	}
 	if (r < 0 && err)
 		*err = why;

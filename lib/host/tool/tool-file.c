@@ -409,7 +409,7 @@ ls_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *
 	return sb_toolcall_result(out, &text, false, err);
 }
 
-const struct sb_tool sb_tool_files[] = {
+const struct sb_tool sb_tool_file_table[] = {
 	{ "read_file", "read", read_check, read_run },
 	{ "write_file", "write", write_check, write_run },
 	{ "edit_file", "edit", edit_check, edit_run },

@@ -336,7 +336,7 @@ net_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error 
 	return r < 0 ? r : finish(c, &l, GIT_NET_MS, out, err);
 }
 
-const struct sb_tool sb_tool_gits[] = {
+const struct sb_tool sb_tool_git_table[] = {
 	{ "git_status", NULL, NULL, status_run },
 	{ "git_diff", NULL, check_ref, diff_run },
 	{ "git_log", NULL, check_ref, log_run },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/tool/tool-walk.h>
+#include <host/tool/walk.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <base/path.h>
+#include <host/tool/pattern.h>
 
 #define THREADS_MAX 8
 #define BINARY_LOOK 8192
@@ -451,7 +452,7 @@ glob_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error
 	return sb_toolcall_result(out, &text, false, err);
 }
 
-const struct sb_tool sb_tool_search[] = {
+const struct sb_tool sb_tool_search_table[] = {
 	{ "grep", NULL, search_check, grep_run },
 	{ "glob", "find", search_check, glob_run },
 	{ NULL, NULL, NULL, NULL },

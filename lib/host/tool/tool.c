@@ -8,6 +8,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <host/host-map.h>
+#include <host/host-op.h>
+#include <host/host-snapshot.h>
+#include <host/retention.h>
+
 #define BASH_TIMEOUT_MS 120000
 #define BASH_OUTPUT_MAX (256u << 10)
 #define CALL_ID_MAX 256
@@ -90,8 +95,8 @@ static const struct sb_tool shells[] = {
 static const struct sb_tool *
 find_tool(const char *name)
 {
-	static const struct sb_tool *const tables[] = { shells, sb_tool_files, sb_tool_search,
-		sb_tool_gits };
+	static const struct sb_tool *const tables[] = { shells, sb_tool_file_table,
+		sb_tool_search_table, sb_tool_git_table };
 
 	for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
 		for (const struct sb_tool *t = tables[i]; t->name; t++)
@@ -198,10 +203,10 @@ take_snapshot(struct sb_toolcall *c, struct sb_host_tool_result *out)
 	r = sb_hsess_enter(c->s, SB_HOST_OP_SNAPSHOT, c->call, &why);
 	if (r == 0) {
 		snapshot_name(c->s, c->req->call_id, name, sizeof name);
-		r = sb_hostimpl_snapshot(c->h, c->s, name, SB_HOST_SNAP_TOOL, c->s->turn, NULL,
+		r = sb_host_snapshot_take(c->h, c->s, name, SB_HOST_SNAP_TOOL, c->s->turn, NULL,
 			&why);
 		if (r == 0)
-			sb_hostimpl_retain(c->h, c->s, SB_HOST_SNAP_TOOL);
+			sb_host_retention_apply(c->h, c->s, SB_HOST_SNAP_TOOL);
 		sb_hsess_leave(c->s);
 	}
 	if (r == 0)
@@ -214,7 +219,7 @@ static int
 execute(struct sb_toolcall *c, const struct sb_tool *tool, struct sb_host_tool_result *out,
 	struct sb_error *err)
 {
-	int64_t start = sb_hostimpl_now_ns();
+	int64_t start = sb_host_now_ns();
 	int r = admit(c, err);
 
 	if (r < 0)
@@ -227,9 +232,9 @@ execute(struct sb_toolcall *c, const struct sb_tool *tool, struct sb_host_tool_r
 		atomic_fetch_add(&c->h->tool_errors, 1);
 	if (r < 0)
 		return r;
-	out->duration_ns = sb_hostimpl_now_ns() - start;
+	out->duration_ns = sb_host_now_ns() - start;
 	take_snapshot(c, out);
-	sb_event_note(c->h->events, "tool.done", c->s->id, c->req->call_id, SB_HOST_ACTIVE);
+	sb_host_event_note(c->h->events, "tool.done", c->s->id, c->req->call_id, SB_HOST_ACTIVE);
 	return 0;
 }
 
@@ -264,7 +269,7 @@ sb_host_tool_execute(struct sb_host *h, const struct sb_host_tool_request *reque
 	const struct sb_tool *tool = NULL;
 	struct sb_error why = { 0 };
 	int64_t ms;
-	int r = sb_hostimpl_begin(h, true, &why);
+	int r = sb_host_call_begin(h, true, &why);
 
 	memcpy(&q, request, request->size < sizeof q ? request->size : sizeof q);
 	if (r < 0) {
@@ -276,7 +281,7 @@ sb_host_tool_execute(struct sb_host *h, const struct sb_host_tool_request *reque
 	ms = q.res.timeout_ms > 0 && q.res.timeout_ms < h->o.tool_timeout_ms ? q.res.timeout_ms :
 									       h->o.tool_timeout_ms;
 	c.deadline = sb_deadline_in(ms);
-	c.s = sb_hostimpl_find(h, q.session, &why);
+	c.s = sb_host_map_find(h, q.session, &why);
 	r = c.s ? parse(&c, &tool, &why) : why.code;
 	if (r == 0) {
 		c.run.kill = sb_cancel_new(&why);
@@ -291,7 +296,7 @@ sb_host_tool_execute(struct sb_host *h, const struct sb_host_tool_request *reque
 		if (err)
 			*err = why;
 	}
-	sb_hostimpl_end(h);
+	sb_host_call_end(h);
 	return r;
 }
 

@@ -33,9 +33,9 @@ struct sb_tool {
 };
 
 /* The tables, each ended by an empty entry. */
-extern const struct sb_tool sb_tool_files[];
-extern const struct sb_tool sb_tool_search[];
-extern const struct sb_tool sb_tool_gits[];
+extern const struct sb_tool sb_tool_file_table[];
+extern const struct sb_tool sb_tool_search_table[];
+extern const struct sb_tool sb_tool_git_table[];
 
 /*
  * Parameters. A wrong type is SB_E_INVAL with "TOOL NAME must be ..."; `alias` may be NULL; missing

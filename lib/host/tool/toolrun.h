@@ -3,7 +3,7 @@
 #define SB_HOST_TOOLRUN_H
 
 #include <base/buf.h>
-#include <host/hostimpl.h>
+#include <host/host-priv.h>
 
 /* A command of a tool call, run to its end in the session's runtime. */
 struct sb_toolrun_out {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/tool/tool-walk.h>
+#include <host/tool/walk.h>
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/runtime/runtime-oci.h>
+#include <host/runtime/oci.h>
 
 #include <fcntl.h>
 #include <jansson.h>

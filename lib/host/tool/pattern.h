@@ -1,36 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SB_HOST_TOOL_WALK_H
-#define SB_HOST_TOOL_WALK_H
+#ifndef SB_HOST_PATTERN_H
+#define SB_HOST_PATTERN_H
 
 #include <regex.h>
+#include <stdbool.h>
+#include <stddef.h>
 
-#include <host/tool/toolcall.h>
-
-/*
- * The regular files beneath a directory, without those in directories whose name begins with a dot.
- */
-struct sb_walk {
-	struct sb_walk_file {
-		char *path;     /* beneath the directory */
-		size_t dir_len; /* of its directory; 0: the top */
-	} * v;
-	size_t n, cap;
-	size_t left_out; /* directories that could not be read, and files past the limit */
-};
-#define SB_WALK_FILES_MAX 2000000
-
-typedef bool (*sb_walk_want_fn)(const char *path, const char *name, const void *arg);
-
-/*
- * By several threads; sorted. `want` says which files count, and is called from any of them.
- * SB_E_CANCELED, SB_E_TIMEOUT.
- */
-int sb_walk_files(const struct sb_toolcall *c, int rootfd, const char *rel, sb_walk_want_fn want,
-	const void *arg, struct sb_walk *out, struct sb_error *err);
-void sb_walk_free(struct sb_walk *w);
-SB_CLEANUP_VALUE(sb_walk, sb_walk_free)
-/* Threads for such work. */
-size_t sb_walk_threads(void);
+#include <base/cleanup.h>
+#include <sb/error.h>
 
 /*
  * A path against a pattern whose parts are shell globs; a part "**" stands for any number of parts.

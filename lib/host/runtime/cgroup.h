@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SB_HOST_RUNTIME_CGROUP_H
-#define SB_HOST_RUNTIME_CGROUP_H
+#ifndef SB_HOST_CGROUP_H
+#define SB_HOST_CGROUP_H
 
 #include <stdbool.h>
 #include <stddef.h>

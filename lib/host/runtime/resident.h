@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SB_HOST_RUNTIME_SERVE_H
-#define SB_HOST_RUNTIME_SERVE_H
+#ifndef SB_HOST_RESIDENT_H
+#define SB_HOST_RESIDENT_H
 
 #include <base/spawn.h>
 #include <host/runtime/runtime.h>
@@ -13,11 +13,11 @@
  * with it. The helper ends with the host. What the box says is not trusted: it can only lie about
  * its own commands.
  */
-struct sb_rtserve {
+struct sb_resident {
 	struct sb_child led; /* what leads into the box */
 	int control;         /* -1: there is none */
 };
-#define SB_RTSERVE_INIT \
+#define SB_RESIDENT_INIT \
 	{ \
 		.led = SB_CHILD_INIT, .control = -1 \
 	}
@@ -26,14 +26,14 @@ struct sb_rtserve {
  * `argv` leads into the box and starts the helper. SB_E_UNSUPPORTED: descriptors do not get through
  * to it.
  */
-int sb_rtserve_start(struct sb_rtserve *s, const char *const *argv, struct sb_error *err);
-void sb_rtserve_stop(struct sb_rtserve *s);
+int sb_resident_start(struct sb_resident *s, const char *const *argv, struct sb_error *err);
+void sb_resident_stop(struct sb_resident *s);
 
 /*
  * Starts the command with `env`; `helper` is sb-box on the host. SB_E_CLOSED: the helper is not
  * there any more, nothing was started.
  */
-int sb_rtserve_call(struct sb_rtserve *s, const char *helper, const struct sb_runtime_cmd *cmd,
+int sb_resident_call(struct sb_resident *s, const char *helper, const struct sb_runtime_cmd *cmd,
 	const struct sb_strlist *env, const struct sb_spawn_opts *io, struct sb_child *out,
 	struct sb_error *err);
 

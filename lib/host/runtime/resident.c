@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/runtime/runtime-serve.h>
+#include <host/runtime/resident.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -88,7 +88,7 @@ hello(int control, struct sb_error *err)
 }
 
 int
-sb_rtserve_start(struct sb_rtserve *s, const char *const *argv, struct sb_error *err)
+sb_resident_start(struct sb_resident *s, const char *const *argv, struct sb_error *err)
 {
 	const char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
@@ -120,13 +120,13 @@ sb_rtserve_start(struct sb_rtserve *s, const char *const *argv, struct sb_error 
 }
 
 void
-sb_rtserve_stop(struct sb_rtserve *s)
+sb_resident_stop(struct sb_resident *s)
 {
 	if (s->control < 0)
 		return;
 	(void)close(s->control);
 	sb_child_stop(&s->led, 0);
-	*s = (struct sb_rtserve)SB_RTSERVE_INIT;
+	*s = (struct sb_resident)SB_RESIDENT_INIT;
 }
 
 static void
@@ -211,7 +211,7 @@ close_all(int fds[3])
 }
 
 int
-sb_rtserve_call(struct sb_rtserve *s, const char *helper, const struct sb_runtime_cmd *cmd,
+sb_resident_call(struct sb_resident *s, const char *helper, const struct sb_runtime_cmd *cmd,
 	const struct sb_strlist *env, const struct sb_spawn_opts *io, struct sb_child *out,
 	struct sb_error *err)
 {

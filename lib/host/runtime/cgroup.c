@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/runtime/runtime-cgroup.h>
+#include <host/runtime/cgroup.h>
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SB_HOST_RUNTIME_OCI_H
-#define SB_HOST_RUNTIME_OCI_H
+#ifndef SB_HOST_OCI_H
+#define SB_HOST_OCI_H
 
 #include <host/runtime/runtime-box.h>
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/tool/tool-walk.h>
+#include <host/tool/pattern.h>
 
 #include <ctype.h>
 #include <fnmatch.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <base/buf.h>
 
 #define PATTERN_MAX 4096
 /* A line is searched this far. */
