@@ -104,7 +104,7 @@ join_namespaces(pid_t pid, long long ticks, bool net)
 	return r;
 }
 
-struct enter {
+struct enter_args {
 	struct box_job job;
 	pid_t pid;
 	long long ticks;
@@ -115,7 +115,7 @@ struct enter {
 };
 
 static int
-parse(int argc, char **argv, struct enter *e)
+parse(int argc, char **argv, struct enter_args *e)
 {
 	int c;
 
@@ -149,7 +149,7 @@ parse(int argc, char **argv, struct enter *e)
 int
 box_main_enter(int argc, char **argv)
 {
-	struct enter e = { .job.lifeline = -1 };
+	struct enter_args e = { .job.lifeline = -1 };
 	int life[2], status;
 	sigset_t all;
 	pid_t pid;

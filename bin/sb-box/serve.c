@@ -22,8 +22,8 @@
 #define KILL_ROUNDS 500
 #define MARK "SB_SANDBOX_MARK="
 
-struct job {
-	struct job *next;
+struct served {
+	struct served *next;
 	pid_t pid;
 	int channel;
 	bool dropped; /* the host has gone away from it */
@@ -31,10 +31,10 @@ struct job {
 	char **argv, **env;
 };
 
-static struct job *jobs;
+static struct served *jobs;
 
 static void
-job_free(struct job *j)
+job_free(struct served *j)
 {
 	if (j->channel >= 0)
 		(void)close(j->channel);
@@ -44,7 +44,7 @@ job_free(struct job *j)
 }
 
 static const char *
-mark_of(const struct job *j)
+mark_of(const struct served *j)
 {
 	for (char **e = j->env; *e; e++)
 		if (strncmp(*e, MARK, sizeof MARK - 1) == 0)
@@ -102,10 +102,10 @@ receive(int fds[FDS_MAX], size_t *n_fds)
 }
 
 /* Reads what is to be run. */
-static struct job *
+static struct served *
 read_job(int channel, struct sb_boxserve_call *c)
 {
-	struct job *j = calloc(1, sizeof *j);
+	struct served *j = calloc(1, sizeof *j);
 	size_t at = 0;
 
 	if (!j)
@@ -134,7 +134,7 @@ bad:
 
 /* Until nothing is left that carries the mark or belongs to the command's session. */
 static void
-end_rest(const struct job *j)
+end_rest(const struct served *j)
 {
 	const struct timespec nap = { .tv_nsec = 2000000 };
 
@@ -143,7 +143,7 @@ end_rest(const struct job *j)
 }
 
 static void
-answer(const struct job *j, int code)
+answer(const struct served *j, int code)
 {
 	int32_t wire = code;
 
@@ -154,7 +154,7 @@ static void
 begin(int fds[FDS_MAX], size_t n)
 {
 	struct sb_boxserve_call c;
-	struct job *j = n > 0 ? read_job(fds[0], &c) : NULL;
+	struct served *j = n > 0 ? read_job(fds[0], &c) : NULL;
 	struct box_job run = { .lifeline = -1,
 		.cwd = NULL,
 		.own_stdio = true,
@@ -192,8 +192,8 @@ reap(void)
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		for (struct job **p = &jobs; *p; p = &(*p)->next) {
-			struct job *j = *p;
+		for (struct served **p = &jobs; *p; p = &(*p)->next) {
+			struct served *j = *p;
 
 			if (j->pid != pid)
 				continue;
@@ -209,7 +209,7 @@ reap(void)
 static void
 end_all(void)
 {
-	for (struct job *j = jobs; j; j = j->next)
+	for (struct served *j = jobs; j; j = j->next)
 		end_rest(j);
 }
 
@@ -222,7 +222,7 @@ turn(struct pollfd *p, size_t n, const sigset_t *mask)
 
 	if (ppoll(p, n, NULL, mask) <= 0)
 		return true;
-	for (struct job *j = jobs; j && i < n; j = j->next) {
+	for (struct served *j = jobs; j && i < n; j = j->next) {
 		if (j->dropped)
 			continue;
 		/* The host sends nothing more: whatever comes is the end. */
@@ -264,14 +264,14 @@ box_main_serve(int argc, char **argv)
 		size_t n = 1;
 
 		reap();
-		for (struct job *j = jobs; j; j = j->next)
+		for (struct served *j = jobs; j; j = j->next)
 			n += !j->dropped;
 		p = calloc(n, sizeof *p);
 		if (!p)
 			break;
 		p[0] = (struct pollfd){ .fd = 0, .events = POLLIN };
 		n = 1;
-		for (struct job *j = jobs; j; j = j->next)
+		for (struct served *j = jobs; j; j = j->next)
 			if (!j->dropped)
 				p[n++] = (struct pollfd){ .fd = j->channel, .events = POLLIN };
 		on = turn(p, n, &open);

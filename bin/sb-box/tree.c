@@ -16,7 +16,7 @@
 #define MARK "SB_SANDBOX_MARK="
 #define ENVIRON_MAX 16384
 
-struct member {
+struct tree_member {
 	pid_t pid, ppid, sid;
 	bool in;
 };
@@ -41,7 +41,7 @@ read_proc(pid_t pid, const char *name, char *buf, size_t size)
 
 /* Parent and session; false when it is gone or only a zombie. */
 static bool
-look_at(pid_t pid, struct member *out)
+look_at(pid_t pid, struct tree_member *out)
 {
 	char buf[1024], state, *p;
 	int ppid, sid;
@@ -52,7 +52,7 @@ look_at(pid_t pid, struct member *out)
 	if (!p || sscanf(p + 1, " %c %d %*d %d", &state, &ppid, &sid) != 3 || state == 'Z' ||
 		state == 'X')
 		return false;
-	*out = (struct member){ .pid = pid, .ppid = ppid, .sid = sid };
+	*out = (struct tree_member){ .pid = pid, .ppid = ppid, .sid = sid };
 	return true;
 }
 
@@ -72,10 +72,10 @@ has_mark(pid_t pid, const char *mark)
 	return false;
 }
 
-static struct member *
+static struct tree_member *
 list(size_t *out_n)
 {
-	struct member *v = NULL;
+	struct tree_member *v = NULL;
 	size_t n = 0, cap = 0;
 	DIR *d = opendir("/proc");
 	struct dirent *e;
@@ -84,12 +84,12 @@ list(size_t *out_n)
 		pid_t pid = isdigit((unsigned char)e->d_name[0]) ?
 			(pid_t)strtol(e->d_name, NULL, 10) :
 			0;
-		struct member m;
+		struct tree_member m;
 
 		if (pid <= 1 || pid == getpid() || !look_at(pid, &m))
 			continue;
 		if (n == cap) {
-			struct member *more = realloc(v, (cap ? cap * 2 : 64) * sizeof *v);
+			struct tree_member *more = realloc(v, (cap ? cap * 2 : 64) * sizeof *v);
 
 			if (!more)
 				break;
@@ -118,7 +118,7 @@ is_helper(pid_t pid)
 
 /* Those that are in, and all that descend from them. */
 static size_t
-signal_members(struct member *v, size_t n, int sig)
+signal_members(struct tree_member *v, size_t n, int sig)
 {
 	size_t sent = 0;
 	bool more = true;
@@ -141,7 +141,7 @@ size_t
 box_signal(const char *mark, pid_t parent, int sig)
 {
 	size_t n = 0;
-	struct member *v = list(&n);
+	struct tree_member *v = list(&n);
 
 	for (size_t i = 0; i < n; i++)
 		v[i].in = (parent > 0 && v[i].ppid == parent) || (mark && has_mark(v[i].pid, mark));
@@ -152,7 +152,7 @@ size_t
 box_signal_session(const char *mark, pid_t sid, int sig)
 {
 	size_t n = 0;
-	struct member *v = list(&n);
+	struct tree_member *v = list(&n);
 
 	for (size_t i = 0; i < n; i++)
 		v[i].in = v[i].sid == sid || v[i].pid == sid || (mark && has_mark(v[i].pid, mark));

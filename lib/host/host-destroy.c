@@ -49,7 +49,7 @@ sb_host_destroy_finish(struct sb_host *h, struct sb_hsess *s, struct sb_error *e
 		r = sb_hostdb_session_delete(h->db, s->uid, err);
 	if (r < 0)
 		return sb_wrap(err, r, "destroy session %s", s->id);
-	sb_proc_forget(h, s);
+	sb_host_proc_forget(h, s);
 	(void)pthread_mutex_lock(&h->mu);
 	(void)pthread_mutex_lock(&s->mu);
 	s->gone = true;
@@ -115,7 +115,7 @@ destroy(struct sb_host *h, struct sb_hsess *s, bool force, const struct sb_host_
 	}
 	r = quiet_tools(h, s, call, err);
 	if (r == 0) {
-		sb_proc_kill_all(h, s, PROCESS_GRACE_MS);
+		sb_host_proc_kill_all(h, s, PROCESS_GRACE_MS);
 		r = sb_host_destroy_finish(h, s, err);
 	}
 	sb_hsess_leave(s);

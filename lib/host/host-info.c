@@ -40,7 +40,7 @@ sb_host_stats(struct sb_host *h, struct sb_host_stats *out)
 			out->sessions[s->state]++;
 			out->active_tools += s->active_tools;
 			for (size_t p = 0; p < s->n_procs; p++)
-				out->running_processes += sb_proc_running(s->procs[p]);
+				out->running_processes += sb_host_proc_running(s->procs[p]);
 		}
 		(void)pthread_mutex_unlock(&s->mu);
 		sb_hsess_unref(s);

@@ -49,7 +49,7 @@ pause_now(struct sb_host *h, struct sb_hsess *s, bool by_shutdown, sb_deadline d
 	(void)pthread_mutex_unlock(&s->mu);
 	if (r < 0)
 		return r;
-	r = sb_proc_freeze(h, s, true, err);
+	r = sb_host_proc_freeze(h, s, true, err);
 	(void)pthread_mutex_lock(&s->mu);
 	if (r == 0)
 		r = still(s, SB_HOST_PAUSING, err);
@@ -61,7 +61,7 @@ pause_now(struct sb_host *h, struct sb_hsess *s, bool by_shutdown, sb_deadline d
 		fall_back(h, s, SB_HOST_ACTIVE);
 	(void)pthread_mutex_unlock(&s->mu);
 	if (r < 0)
-		(void)sb_proc_freeze(h, s, false, NULL);
+		(void)sb_host_proc_freeze(h, s, false, NULL);
 	return r;
 }
 
@@ -75,7 +75,7 @@ resume_now(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 	(void)pthread_mutex_unlock(&s->mu);
 	if (r < 0)
 		return r;
-	r = sb_proc_freeze(h, s, false, err);
+	r = sb_host_proc_freeze(h, s, false, err);
 	(void)pthread_mutex_lock(&s->mu);
 	if (r == 0)
 		r = still(s, SB_HOST_RESUMING, err);

@@ -8,7 +8,7 @@
 #include <host/event.h>
 #include <host/hostdb.h>
 #include <host/hsess.h>
-#include <host/process.h>
+#include <host/proc.h>
 #include <host/runtime/runtime.h>
 #include <host/storage/storage.h>
 #include <sb/host-exec.h>

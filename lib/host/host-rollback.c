@@ -92,7 +92,7 @@ quiet(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 	r = sb_hsess_drain(s, NULL, sb_deadline_in(KILLED_TOOLS_MS), err);
 	(void)pthread_mutex_unlock(&s->mu);
 	if (r == 0)
-		sb_proc_kill_all(h, s, PROCESS_GRACE_MS);
+		sb_host_proc_kill_all(h, s, PROCESS_GRACE_MS);
 	return r;
 }
 

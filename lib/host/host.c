@@ -13,6 +13,7 @@
 
 #include <base/file.h>
 #include <host/host-runtime.h>
+#include <host/procmon.h>
 #include <host/recover.h>
 #include <host/storage/idcheck.h>
 #include <host/worker.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include <host/process.h>
+#include <host/proc.h>
 
 /* How long a wait may sleep before it looks at a cancel token, which cannot wake a condition. */
 #define WAIT_SLICE_MS 20
@@ -47,7 +47,7 @@ sb_hsess_unref(struct sb_hsess *s)
 	for (size_t i = 0; i < s->n_snaps; i++)
 		sb_snap_free(s->snaps[i]);
 	for (size_t i = 0; i < s->n_procs; i++)
-		sb_proc_unref(s->procs[i]);
+		sb_host_proc_unref(s->procs[i]);
 	free(s->snaps);
 	free(s->procs);
 	free(s->mountpoint);
@@ -148,7 +148,7 @@ sb_hsess_drain(struct sb_hsess *s, const struct sb_host_call *call, sb_deadline 
 void
 sb_hsess_kill_tools(struct sb_hsess *s)
 {
-	for (struct sb_toolrun *t = s->tools; t; t = t->next)
+	for (struct sb_hsess_tool *t = s->tools; t; t = t->next)
 		sb_cancel_request(t->kill);
 }
 
@@ -226,7 +226,7 @@ sb_hsess_describe(const struct sb_hsess *s, struct sb_host_session *out, struct 
 	for (size_t i = 0; i < s->n_snaps; i++)
 		o.snap_count += s->snaps[i]->intent == SB_INTENT_NONE;
 	for (size_t i = 0; i < s->n_procs; i++)
-		o.processes += sb_proc_running(s->procs[i]);
+		o.processes += sb_host_proc_running(s->procs[i]);
 	if (!o.mountpoint || !o.base || !o.parent || !o.why || copy_labels(&s->labels, &o) < 0) {
 		sb_host_session_clear(&o);
 		return sb_fail(err, SB_E_NOMEM, "session %s", s->id);

@@ -14,12 +14,12 @@
 #include <sb/host-exec.h>
 #include <sb/host-snapshot.h>
 
-struct sb_proc;
+struct sb_host_proc;
 struct sb_runtime;
 
 /* A running tool call, on the stack of its thread. */
-struct sb_toolrun {
-	struct sb_toolrun *next;
+struct sb_hsess_tool {
+	struct sb_hsess_tool *next;
 	struct sb_cancel *kill; /* requested when the session must be still */
 };
 
@@ -48,7 +48,7 @@ struct sb_hsess {
 	bool ran;    /* something was started in it that may still be there */
 	bool purge;  /* has snapshots with SB_INTENT_REMOVE that the worker removes */
 	unsigned active_tools;
-	struct sb_toolrun *tools; /* the running ones, so that they can be killed */
+	struct sb_hsess_tool *tools; /* the running ones, so that they can be killed */
 	char *mountpoint;
 	char *base;
 	char *parent_id, *parent_snap; /* of a fork; NULL else */
@@ -63,7 +63,7 @@ struct sb_hsess {
 	struct sb_strmap labels;
 	struct sb_snap **snaps; /* oldest first */
 	size_t n_snaps, cap_snaps;
-	struct sb_proc **procs; /* oldest first */
+	struct sb_host_proc **procs; /* oldest first */
 	size_t n_procs, cap_procs;
 };
 

@@ -12,6 +12,8 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/host-op.c %D%/host-op.h \
 	%D%/host-pause.c \
 	%D%/host-priv.h \
+	%D%/host-process.c \
+	%D%/host-process-log.c \
 	%D%/host-rollback.c %D%/host-rollback.h \
 	%D%/host-runtime.c %D%/host-runtime.h \
 	%D%/host-session.c %D%/host-session.h \
@@ -22,10 +24,9 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/hostdb-load.c \
 	%D%/hostdb-priv.h \
 	%D%/hsess.c %D%/hsess.h \
-	%D%/process.c %D%/process.h \
-	%D%/process-log.c \
-	%D%/process-port.c \
-	%D%/procmon.c \
+	%D%/proc.c %D%/proc.h \
+	%D%/proc-port.c \
+	%D%/procmon.c %D%/procmon.h \
 	%D%/proxy.c %D%/proxy.h \
 	%D%/reconcile.c %D%/reconcile.h \
 	%D%/recover.c %D%/recover.h \

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include <host/host-priv.h>
-#include <host/process.h>
+#include <host/procmon.h>
 
 /* How often the sizes of logs are looked at. */
 #define LOG_LOOK_MS 1000
@@ -20,9 +20,9 @@
 #define READY_LOOK_MS 50
 #define LOG_BLOCK 4096u
 
-struct watch {
+struct watched {
 	struct sb_hsess *s;
-	struct sb_proc *p;
+	struct sb_host_proc *p;
 };
 
 struct sb_procmon {
@@ -31,18 +31,18 @@ struct sb_procmon {
 	int wake;
 	pthread_mutex_t mu; /* guards all below */
 	bool stop;
-	struct watch *v;
+	struct watched *v;
 	size_t n, cap;
 };
 
 /* waitid works for our own children only; others have left their code in a file. */
 static void
-ended(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p)
+ended(struct sb_host *h, struct sb_hsess *s, struct sb_host_proc *p)
 {
 	siginfo_t si = { 0 };
 	bool known = p->pidfd >= 0 &&
 		waitid(P_PIDFD, (id_t)p->pidfd, &si, WEXITED | WNOHANG) == 0 && si.si_pid != 0;
-	char mark[SB_PROC_MARK_MAX];
+	char mark[SB_HOST_PROC_MARK_MAX];
 	bool killed;
 
 	(void)pthread_mutex_lock(&s->mu);
@@ -53,39 +53,39 @@ ended(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p)
 	 * look for the rest.
 	 */
 	if (killed)
-		(void)s->rt->ops->signal(s->rt, s->id, sb_proc_mark(h, s, "p", p->seq, mark), 0,
-			SIGKILL);
+		(void)s->rt->ops->signal(s->rt, s->id, sb_host_proc_mark(h, s, "p", p->seq, mark),
+			0, SIGKILL);
 	(void)pthread_mutex_lock(&s->mu);
 	p->status = SB_HOST_PROC_EXITED;
 	p->has_exit = known;
 	p->exit_code = si.si_code == CLD_EXITED ? si.si_status : 128 + si.si_status;
 	if (!known)
-		sb_proc_find_code(p);
+		sb_host_proc_find_code(p);
 	p->ended_ns = sb_host_now_ns();
 	if (!s->gone)
-		(void)sb_proc_put(h, s, p, NULL);
+		(void)sb_host_proc_put(h, s, p, NULL);
 	sb_host_event_note(h->events, "process.exited", s->id, p->id, s->state);
 	(void)pthread_cond_broadcast(&s->cv);
 	(void)pthread_mutex_unlock(&s->mu);
-	sb_proc_port_close(s, p);
+	sb_host_proc_port_close(s, p);
 }
 
 /* True while its port does not answer yet. */
 static bool
-not_ready(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p)
+not_ready(struct sb_host *h, struct sb_hsess *s, struct sb_host_proc *p)
 {
 	bool starting;
 
 	(void)pthread_mutex_lock(&s->mu);
 	starting = p->status == SB_HOST_PROC_STARTING;
 	(void)pthread_mutex_unlock(&s->mu);
-	if (!starting || !p->port || !sb_proc_port_probe(h, s, p))
+	if (!starting || !p->port || !sb_host_proc_port_probe(h, s, p))
 		return starting && p->port;
 	(void)pthread_mutex_lock(&s->mu);
 	if (p->status == SB_HOST_PROC_STARTING) {
 		p->status = SB_HOST_PROC_RUNNING;
 		if (!s->gone)
-			(void)sb_proc_put(h, s, p, NULL);
+			(void)sb_host_proc_put(h, s, p, NULL);
 		sb_host_event_note(h->events, "process.ready", s->id, p->id, s->state);
 		(void)pthread_cond_broadcast(&s->cv);
 	}
@@ -95,7 +95,7 @@ not_ready(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p)
 
 /* The oldest part of a long log is given back to the disk; offsets in it stay what they were. */
 static void
-trim(const struct sb_host *h, const struct sb_proc *p)
+trim(const struct sb_host *h, const struct sb_host_proc *p)
 {
 	uint64_t max = h->o.max_log_bytes;
 
@@ -116,7 +116,7 @@ trim(const struct sb_host *h, const struct sb_proc *p)
 
 /* What to poll, copied so that the list may change meanwhile. The first is the wake-up. */
 static struct pollfd *
-gather(struct sb_procmon *m, struct watch **out, size_t *n, bool *stop)
+gather(struct sb_procmon *m, struct watched **out, size_t *n, bool *stop)
 {
 	struct pollfd *fds;
 
@@ -142,7 +142,7 @@ gather(struct sb_procmon *m, struct watch **out, size_t *n, bool *stop)
 }
 
 static void
-forget(struct sb_procmon *m, const struct watch *w)
+forget(struct sb_procmon *m, const struct watched *w)
 {
 	(void)pthread_mutex_lock(&m->mu);
 	for (size_t i = 0; i < m->n; i++)
@@ -151,7 +151,7 @@ forget(struct sb_procmon *m, const struct watch *w)
 			break;
 		}
 	(void)pthread_mutex_unlock(&m->mu);
-	sb_proc_unref(w->p);
+	sb_host_proc_unref(w->p);
 	sb_hsess_unref(w->s);
 }
 
@@ -163,7 +163,7 @@ monitor(void *arg)
 	bool stop = false, waiting = false;
 
 	while (!stop) {
-		sb_autofree struct watch *v = NULL;
+		sb_autofree struct watched *v = NULL;
 		size_t n = 0;
 		sb_autofree struct pollfd *fds = gather(m, &v, &n, &stop);
 		uint64_t drain;
@@ -229,7 +229,7 @@ wake(struct sb_procmon *m)
 }
 
 int
-sb_procmon_watch(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p, struct sb_error *err)
+sb_procmon_add(struct sb_host *h, struct sb_hsess *s, struct sb_host_proc *p, struct sb_error *err)
 {
 	struct sb_procmon *m;
 	int r = 0;
@@ -244,7 +244,7 @@ sb_procmon_watch(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p, struc
 	(void)pthread_mutex_lock(&m->mu);
 	if (m->n == m->cap) {
 		size_t cap = m->cap ? m->cap * 2 : 16;
-		struct watch *v = reallocarray(m->v, cap, sizeof *v);
+		struct watched *v = reallocarray(m->v, cap, sizeof *v);
 
 		if (v) {
 			m->v = v;
@@ -254,7 +254,7 @@ sb_procmon_watch(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p, struc
 		}
 	}
 	if (r == 0)
-		m->v[m->n++] = (struct watch){ sb_hsess_ref(s), sb_proc_ref(p) };
+		m->v[m->n++] = (struct watched){ sb_hsess_ref(s), sb_host_proc_ref(p) };
 	(void)pthread_mutex_unlock(&m->mu);
 	wake(m);
 	return r;
@@ -269,8 +269,8 @@ stop_monitor(struct sb_procmon *m)
 	wake(m);
 	(void)pthread_join(m->thread, NULL);
 	for (size_t i = 0; i < m->n; i++) {
-		sb_proc_port_close(m->v[i].s, m->v[i].p);
-		sb_proc_unref(m->v[i].p);
+		sb_host_proc_port_close(m->v[i].s, m->v[i].p);
+		sb_host_proc_unref(m->v[i].p);
 		sb_hsess_unref(m->v[i].s);
 	}
 	(void)close(m->wake);

@@ -22,7 +22,7 @@
 #define LOST "its data is missing in the storage"
 
 /* A session as the storage has it. */
-struct found {
+struct stored {
 	char *id;
 	uint64_t quota, used;
 	int64_t created_s;
@@ -30,13 +30,13 @@ struct found {
 	bool known; /* the database has it too */
 };
 
-struct founds {
-	struct found *v;
+struct stored_list {
+	struct stored *v;
 	size_t n, cap;
 };
 
 static void
-founds_free(struct founds *f)
+stored_free(struct stored_list *f)
 {
 	for (size_t i = 0; i < f->n; i++) {
 		free(f->v[i].id);
@@ -49,14 +49,14 @@ founds_free(struct founds *f)
 static int
 on_entry(const struct sb_storage_entry *e, void *arg, struct sb_error *err)
 {
-	struct founds *f = arg;
-	struct found *n;
+	struct stored_list *f = arg;
+	struct stored *n;
 
 	if (e->snap || sb_idcheck_session(e->id, NULL) < 0)
 		return 0;
 	if (f->n == f->cap) {
 		size_t cap = f->cap ? f->cap * 2 : 64;
-		struct found *v = reallocarray(f->v, cap, sizeof *v);
+		struct stored *v = reallocarray(f->v, cap, sizeof *v);
 
 		if (!v)
 			return sb_fail(err, SB_E_NOMEM, "list of the storage");
@@ -64,7 +64,7 @@ on_entry(const struct sb_storage_entry *e, void *arg, struct sb_error *err)
 		f->cap = cap;
 	}
 	n = &f->v[f->n];
-	*n = (struct found){ .quota = e->quota, .used = e->used, .created_s = e->created_s };
+	*n = (struct stored){ .quota = e->quota, .used = e->used, .created_s = e->created_s };
 	n->id = strdup(e->id);
 	if (e->origin_id) {
 		n->origin_id = strdup(e->origin_id);
@@ -79,13 +79,13 @@ on_entry(const struct sb_storage_entry *e, void *arg, struct sb_error *err)
 static int
 by_id(const void *a, const void *b)
 {
-	return strcmp(((const struct found *)a)->id, ((const struct found *)b)->id);
+	return strcmp(((const struct stored *)a)->id, ((const struct stored *)b)->id);
 }
 
-static struct found *
-lookup(struct founds *f, const char *id)
+static struct stored *
+lookup(struct stored_list *f, const char *id)
 {
-	struct found key = { .id = (char *)id };
+	struct stored key = { .id = (char *)id };
 
 	return f->n ? bsearch(&key, f->v, f->n, sizeof key, by_id) : NULL;
 }
@@ -142,7 +142,7 @@ finish(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 
 /* The workspace is there: mount it, bring the records in line, end what was under way. */
 static int
-revive(struct sb_host *h, struct sb_hsess *s, const struct found *f, struct sb_error *err)
+revive(struct sb_host *h, struct sb_hsess *s, const struct stored *f, struct sb_error *err)
 {
 	struct sb_error why = { 0 };
 	char *mountpoint = NULL;
@@ -176,7 +176,7 @@ revive(struct sb_host *h, struct sb_hsess *s, const struct found *f, struct sb_e
 static int
 settle(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 {
-	int r = sb_proc_restore(h, s, err);
+	int r = sb_host_proc_restore(h, s, err);
 
 	if (r < 0)
 		return r;
@@ -188,13 +188,13 @@ settle(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 	}
 	if (r < 0)
 		return r;
-	return sb_proc_freeze(h, s, s->state == SB_HOST_PAUSED, err);
+	return sb_host_proc_freeze(h, s, s->state == SB_HOST_PAUSED, err);
 }
 
 static int
-recover_one(struct sb_host *h, struct sb_hsess *s, struct founds *all, struct sb_error *err)
+recover_one(struct sb_host *h, struct sb_hsess *s, struct stored_list *all, struct sb_error *err)
 {
-	struct found *f = lookup(all, s->id);
+	struct stored *f = lookup(all, s->id);
 	int r;
 
 	if (f)
@@ -202,9 +202,9 @@ recover_one(struct sb_host *h, struct sb_hsess *s, struct founds *all, struct sb
 	if (sb_host_state_passing(s->state) || s->state == SB_HOST_DESTROYING)
 		atomic_fetch_add(&h->recovered, 1);
 	if (s->state == SB_HOST_CREATING || s->state == SB_HOST_DESTROYING) {
-		r = sb_proc_restore(h, s, err);
+		r = sb_host_proc_restore(h, s, err);
 		if (r == 0)
-			sb_proc_kill_all(h, s, 0);
+			sb_host_proc_kill_all(h, s, 0);
 		return r < 0 ? r : finish(h, s, err);
 	}
 	if (!f) {
@@ -217,7 +217,7 @@ recover_one(struct sb_host *h, struct sb_hsess *s, struct founds *all, struct sb
 
 /* A workspace the database does not know becomes a paused session. */
 static int
-adopt(struct sb_host *h, const struct found *f, struct sb_error *err)
+adopt(struct sb_host *h, const struct stored *f, struct sb_error *err)
 {
 	sb_auto(sb_hsess) struct sb_hsess *s = sb_hsess_new(f->id, err);
 	struct sb_hsess *parent;
@@ -256,14 +256,14 @@ adopt(struct sb_host *h, const struct found *f, struct sb_error *err)
 }
 
 static int
-orphans(struct sb_host *h, struct founds *all, struct sb_error *err)
+orphans(struct sb_host *h, struct stored_list *all, struct sb_error *err)
 {
 	int r = 0;
 
 	/* Parents first, so that a fork finds the session it came from. */
 	for (int forks = 0; forks < 2; forks++)
 		for (size_t i = 0; i < all->n && r == 0; i++) {
-			struct found *f = &all->v[i];
+			struct stored *f = &all->v[i];
 			struct sb_error why = { 0 };
 
 			if (f->known || (f->origin_id != NULL) != (forks == 1))
@@ -314,7 +314,7 @@ kill_left_overs(struct sb_host *h, struct sb_runtime *rt)
 	sb_deadline d = sb_deadline_in(GONE_MS);
 
 	for (size_t i = 0; i < sizeof kinds; i++) {
-		char mark[SB_PROC_MARK_MAX];
+		char mark[SB_HOST_PROC_MARK_MAX];
 
 		(void)snprintf(mark, sizeof mark, "%s/*/%c*", h->key, kinds[i]);
 		while (rt->ops->signal(rt, NULL, mark, 0, SIGKILL) > 0 && !sb_deadline_passed(d))
@@ -328,7 +328,7 @@ int
 sb_host_recover(struct sb_host *h, struct sb_error *err)
 {
 	sb_autofree struct sb_hsess **v = NULL;
-	struct founds all = { 0 };
+	struct stored_list all = { 0 };
 	size_t n = 0;
 	int r = sb_hostdb_load(h->db, keep_session, h, err);
 
@@ -356,6 +356,6 @@ sb_host_recover(struct sb_host *h, struct sb_error *err)
 			drop_unused_fork_snaps(h, v[i]);
 		sb_hsess_unref(v[i]);
 	}
-	founds_free(&all);
+	stored_free(&all);
 	return r;
 }

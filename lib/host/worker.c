@@ -30,7 +30,7 @@ sb_host_worker_reap(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 	r = sb_hsess_drain(s, NULL, sb_deadline_in(KILLED_TOOLS_MS), err);
 	(void)pthread_mutex_unlock(&s->mu);
 	if (r == 0) {
-		sb_proc_kill_all(h, s, 0);
+		sb_host_proc_kill_all(h, s, 0);
 		r = sb_host_destroy_finish(h, s, err);
 	}
 	sb_hsess_leave(s);

@@ -157,22 +157,22 @@ has_mark(pid_t pid, const char *mark, int *waits)
 	return false;
 }
 
-struct member {
+struct proc_member {
 	pid_t pid, ppid;
 	int pidfd; /* -1: not one of them */
 };
 
-struct table {
-	struct member *v;
+struct proc_table {
+	struct proc_member *v;
 	size_t n, cap;
 };
 
 static int
-add(struct table *t, const struct member *m)
+add(struct proc_table *t, const struct proc_member *m)
 {
 	if (t->n == t->cap) {
 		size_t cap = t->cap ? t->cap * 2 : 256;
-		struct member *v = reallocarray(t->v, cap, sizeof *v);
+		struct proc_member *v = reallocarray(t->v, cap, sizeof *v);
 
 		if (!v)
 			return -1;
@@ -190,9 +190,9 @@ open_pidfd(pid_t pid)
 }
 
 static void
-look(struct table *t, pid_t pid, const char *mark, pid_t leader, int *waits)
+look(struct proc_table *t, pid_t pid, const char *mark, pid_t leader, int *waits)
 {
-	struct member m = { .pid = pid, .pidfd = open_pidfd(pid) };
+	struct proc_member m = { .pid = pid, .pidfd = open_pidfd(pid) };
 	struct stat_line st;
 
 	if (read_stat(pid, &st) < 0 || st.state == 'Z' || st.state == 'X') {
@@ -212,7 +212,7 @@ look(struct table *t, pid_t pid, const char *mark, pid_t leader, int *waits)
 
 /* Children of members are members. */
 static void
-close_over_children(struct table *t)
+close_over_children(struct proc_table *t)
 {
 	bool more = true;
 
@@ -244,7 +244,7 @@ size_t
 sb_proctree_visit(const char *mark, pid_t leader, sb_proctree_fn fn, void *arg)
 {
 	sb_autoclosedir DIR *d = opendir("/proc");
-	struct table t = { 0 };
+	struct proc_table t = { 0 };
 	struct dirent *e;
 	pid_t self = getpid();
 	int waits = EXEC_WAITS;

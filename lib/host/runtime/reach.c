@@ -89,7 +89,7 @@ look_ns(pid_t pid, int pidfd, void *arg)
 }
 
 /* A thread that enters a namespace never comes back: it makes its socket and ends. */
-struct enter {
+struct netns_visit {
 	int ns;
 	int fd;
 	int sys;
@@ -98,7 +98,7 @@ struct enter {
 static void *
 enter_thread(void *arg)
 {
-	struct enter *e = arg;
+	struct netns_visit *e = arg;
 
 	if (setns(e->ns, CLONE_NEWNET) == 0)
 		e->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -111,7 +111,7 @@ sb_reach_namespace(const char *mark, pid_t leader, unsigned port, sb_deadline d,
 	struct sb_error *err)
 {
 	struct find_ns f = { .fd = -1 };
-	struct enter e = { .fd = -1 };
+	struct netns_visit e = { .fd = -1 };
 	sb_autoclose int ns = -1;
 	pthread_t t;
 	int r;

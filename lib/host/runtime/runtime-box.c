@@ -384,7 +384,7 @@ sb_rtboxes_ooms(struct sb_runtime *rt, const char *session)
 	return n;
 }
 
-struct sweep {
+struct box_sweep {
 	struct sb_rtboxes *b;
 	struct sb_strlist keep; /* names of groups */
 };
@@ -392,7 +392,7 @@ struct sweep {
 static void
 sweep_group(const char *name, void *arg)
 {
-	struct sweep *s = arg;
+	struct box_sweep *s = arg;
 	struct sb_cgroup g;
 
 	for (size_t i = 0; i < s->keep.n; i++)
@@ -406,7 +406,7 @@ sweep_group(const char *name, void *arg)
 void
 sb_rtboxes_sweep(struct sb_runtime *rt, bool (*known)(const char *session, void *arg), void *arg)
 {
-	struct sweep s = { .b = (struct sb_rtboxes *)rt };
+	struct box_sweep s = { .b = (struct sb_rtboxes *)rt };
 	sb_autofree char *dir = sb_str_printf("%s/box-%s", s.b->o->state_dir, rt->ops->name);
 	sb_autofree char *prefix = sb_str_printf("sb-%s-%s-", rt->ops->name, s.b->key);
 	sb_auto(sb_strlist) struct sb_strlist gone = { 0 };

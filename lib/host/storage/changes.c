@@ -143,13 +143,13 @@ struct compare {
 	unsigned depth;
 };
 
-struct names {
+struct dir_names {
 	char **v;
 	size_t n, cap;
 };
 
 static void
-names_free(struct names *l)
+names_free(struct dir_names *l)
 {
 	for (size_t i = 0; i < l->n; i++)
 		free(l->v[i]);
@@ -164,7 +164,7 @@ cmp_str(const void *a, const void *b)
 
 /* The sorted names of a directory; the descriptor stays the caller's. */
 static int
-names_read(int fd, struct names *l, struct sb_error *err)
+names_read(int fd, struct dir_names *l, struct sb_error *err)
 {
 	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	sb_autoclosedir DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
@@ -352,8 +352,8 @@ both_sides(struct compare *c, int old_dir, int new_dir, const char *name, struct
 }
 
 static int
-merge(struct compare *c, int old_dir, int new_dir, const struct names *a, const struct names *b,
-	struct sb_error *err)
+merge(struct compare *c, int old_dir, int new_dir, const struct dir_names *a,
+	const struct dir_names *b, struct sb_error *err)
 {
 	size_t i = 0, j = 0;
 	int r = 0;
@@ -380,7 +380,7 @@ merge(struct compare *c, int old_dir, int new_dir, const struct names *a, const 
 static int
 compare_dirs(struct compare *c, int old_dir, int new_dir, struct sb_error *err)
 {
-	struct names a = { 0 }, b = { 0 };
+	struct dir_names a = { 0 }, b = { 0 };
 	int r = 0;
 
 	if (old_dir >= 0)

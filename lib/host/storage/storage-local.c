@@ -188,7 +188,7 @@ each_name(struct local *l, const char *prefix,
 	return r;
 }
 
-struct list {
+struct local_listing {
 	sb_storage_entry_fn fn;
 	void *arg;
 };
@@ -196,7 +196,7 @@ struct list {
 static int
 list_name(struct local *l, const char *name, void *arg, struct sb_error *err)
 {
-	struct list *li = arg;
+	struct local_listing *li = arg;
 	int r = local_entry(l, name, li->fn, li->arg, err);
 
 	return r == SB_E_NOTFOUND ? 0 : r;
@@ -206,7 +206,7 @@ static int
 local_list(struct sb_storage *st, const char *id, sb_storage_entry_fn fn, void *arg,
 	struct sb_error *err)
 {
-	struct list li = { fn, arg };
+	struct local_listing li = { fn, arg };
 	int r;
 
 	if (!id)

@@ -229,7 +229,7 @@ sb_storage_zfs_load_marks(struct sb_storage_zfs *s, struct sb_error *err)
 	return r;
 }
 
-struct sweep {
+struct grave_sweep {
 	size_t left, busy;
 	bool progress;
 };
@@ -239,12 +239,12 @@ struct sweep {
  * repeat.
  */
 static int
-sweep_pass(struct sb_storage_zfs *s, struct sweep *sw, struct sb_error *err)
+sweep_pass(struct sb_storage_zfs *s, struct grave_sweep *sw, struct sb_error *err)
 {
 	struct marks m;
 	int r = read_marks(s, &m, err);
 
-	*sw = (struct sweep){ 0 };
+	*sw = (struct grave_sweep){ 0 };
 	for (size_t i = 0; r == 0 && i < m.sweep.n; i++) {
 		sb_autofree char *ds = sb_str_printf("%s/%s", s->sessions, m.sweep.v[i]);
 		int one = ds ? sb_storage_zfs_remove(s, ds, SWEEP_BUSY_MS, NULL) : SB_E_NOMEM;
@@ -271,7 +271,7 @@ int
 sb_storage_zfs_sweep(struct sb_storage *st, struct sb_error *err)
 {
 	struct sb_storage_zfs *s = (struct sb_storage_zfs *)st;
-	struct sweep sw = { 0 };
+	struct grave_sweep sw = { 0 };
 	int r;
 
 	(void)pthread_mutex_lock(&s->sweep_mu);

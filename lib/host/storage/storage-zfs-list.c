@@ -10,7 +10,7 @@
  * in order of creation. It is the one listing whose numbers are exact on old and new programs
  * alike.
  */
-struct walk {
+struct list_walk {
 	struct sb_storage_zfs *s;
 	sb_storage_entry_fn fn;
 	void *arg;
@@ -40,7 +40,7 @@ split(struct sb_storage_zfs *s, char *name, const char **id, char **snap)
 }
 
 static int
-deliver(struct walk *w, struct sb_error *err)
+deliver(struct list_walk *w, struct sb_error *err)
 {
 	const char *id, *oid;
 	char *snap, *osnap;
@@ -58,7 +58,7 @@ deliver(struct walk *w, struct sb_error *err)
 }
 
 static bool
-store(struct walk *w, const char *prop, const char *value)
+store(struct list_walk *w, const char *prop, const char *value)
 {
 	uint64_t n = 0;
 
@@ -89,7 +89,7 @@ store(struct walk *w, const char *prop, const char *value)
 static int
 line(char **field, size_t n, void *arg, struct sb_error *err)
 {
-	struct walk *w = arg;
+	struct list_walk *w = arg;
 	int r;
 
 	if (n != 3)
@@ -118,7 +118,7 @@ sb_storage_zfs_list(struct sb_storage *st, const char *id, sb_storage_entry_fn f
 	sb_autofree char *ds = id ? sb_storage_zfs_name(s, id, NULL, err) : strdup(s->sessions);
 	const char *const args[] = { "get", "-H", "-p", "-r", "-o", "name,property,value",
 		"type,creation,used,referenced,quota,userrefs,origin,mountpoint", ds, NULL };
-	sb_autofree struct walk *w = calloc(1, sizeof *w);
+	sb_autofree struct list_walk *w = calloc(1, sizeof *w);
 	sb_auto(sb_buf) struct sb_buf out;
 	int r;
 

@@ -46,7 +46,7 @@ run(struct sb_host *h, struct sb_hsess *s, const struct sb_host_attach *a,
 	sb_auto(sb_strlist) struct sb_strlist env = { 0 };
 	struct sb_runtime_cmd cmd = { .session = s->id, .argv = a->argv, .network = s->network };
 	sb_autofree char *workspace = NULL;
-	char mark[SB_PROC_MARK_MAX];
+	char mark[SB_HOST_PROC_MARK_MAX];
 	sb_deadline gone;
 	struct sb_child c;
 	bool home = false;
@@ -60,7 +60,7 @@ run(struct sb_host *h, struct sb_hsess *s, const struct sb_host_attach *a,
 		r = sb_fail(err, SB_E_NOMEM, "attach");
 	if (r == 0) {
 		s->ran = true;
-		(void)sb_proc_mark(h, s, "a", ++s->proc_seq, mark);
+		(void)sb_host_proc_mark(h, s, "a", ++s->proc_seq, mark);
 	}
 	(void)pthread_mutex_unlock(&s->mu);
 	if (r < 0)

@@ -21,22 +21,22 @@
 #define SHOWN_LINES 20
 
 /* Everything a file tool works on. */
-struct place {
+struct file_place {
 	struct sb_roots roots;
 	struct sb_resolved at;
 	const char *path; /* as the caller wrote it */
 };
 
 static void
-place_clear(struct place *p)
+place_clear(struct file_place *p)
 {
 	sb_resolved_free(&p->at);
 	sb_roots_close(&p->roots);
 }
-SB_CLEANUP_VALUE(place, place_clear)
+SB_CLEANUP_VALUE(file_place, place_clear)
 
 static int
-find_place(const struct sb_toolcall *c, const char *def, struct place *p, struct sb_error *err)
+find_place(const struct sb_toolcall *c, const char *def, struct file_place *p, struct sb_error *err)
 {
 	int r = sb_toolcall_str(c, "path", "file_path", false, &p->path, err);
 
@@ -57,7 +57,7 @@ check_path(const struct sb_toolcall *c, struct sb_error *err)
 
 /* The whole file, if it is one of a size that a model can want. A fifo is not waited for. */
 static int
-read_all(const struct place *p, struct sb_buf *out, struct stat *st, struct sb_error *err)
+read_all(const struct file_place *p, struct sb_buf *out, struct stat *st, struct sb_error *err)
 {
 	sb_autoclose int fd =
 		sb_path_open(p->at.fd, p->at.rel, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, err);
@@ -123,7 +123,7 @@ number_lines(const struct sb_buf *data, int64_t offset, int64_t limit, struct sb
 static int
 read_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
 {
-	sb_auto(place) struct place p = { .at.fd = -1 };
+	sb_auto(file_place) struct file_place p = { .at.fd = -1 };
 	sb_auto(sb_buf) struct sb_buf data, text;
 	struct sb_error why = { 0 };
 	int64_t offset, limit, total, last;
@@ -165,7 +165,7 @@ read_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error
  * mode.
  */
 static int
-put_file(const struct place *p, const void *data, size_t len, bool dirs, struct sb_error *err)
+put_file(const struct file_place *p, const void *data, size_t len, bool dirs, struct sb_error *err)
 {
 	const char *leaf = NULL;
 	sb_autoclose int parent = -1;
@@ -213,7 +213,7 @@ write_check(const struct sb_toolcall *c, struct sb_error *err)
 static int
 write_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
 {
-	sb_auto(place) struct place p = { .at.fd = -1 };
+	sb_auto(file_place) struct file_place p = { .at.fd = -1 };
 	struct sb_error why = { 0 };
 	const char *content;
 	bool dirs;
@@ -282,7 +282,7 @@ show_near(const struct sb_buf *data, const char *wanted, struct sb_buf *text)
 static int
 edit_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
 {
-	sb_auto(place) struct place p = { .at.fd = -1 };
+	sb_auto(file_place) struct file_place p = { .at.fd = -1 };
 	sb_auto(sb_buf) struct sb_buf data, done;
 	struct sb_error why = { 0 };
 	const char *from, *to, *at, *end, *hit;
@@ -365,7 +365,7 @@ ls_line(int dir, const char *name, struct sb_buf *text)
 static int
 ls_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
 {
-	sb_auto(place) struct place p = { .at.fd = -1 };
+	sb_auto(file_place) struct file_place p = { .at.fd = -1 };
 	sb_auto(sb_strlist) struct sb_strlist names = { 0 };
 	sb_auto(sb_buf) struct sb_buf text;
 	sb_autoclosedir DIR *d = NULL;

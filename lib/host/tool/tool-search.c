@@ -26,7 +26,7 @@
 /* After so many files a look at the clock. */
 #define LOOK_EVERY 64
 
-struct found {
+struct search_hit {
 	char *text; /* the lines of one file as they are shown, or NULL */
 	size_t n;   /* matches in it */
 };
@@ -43,8 +43,8 @@ struct search {
 	atomic_size_t matches;
 	atomic_size_t skipped; /* too large */
 	atomic_bool stop;
-	struct found *found; /* one a file; each written by one thread */
-	pthread_mutex_t mu;  /* guards the failure */
+	struct search_hit *found; /* one a file; each written by one thread */
+	pthread_mutex_t mu;       /* guards the failure */
 	int failed;
 	struct sb_error err;
 };
@@ -118,7 +118,8 @@ count_lines(const char *from, const char *to)
 }
 
 static void
-search_text(struct search *s, const char *path, const char *data, size_t len, struct found *out)
+search_text(struct search *s, const char *path, const char *data, size_t len,
+	struct search_hit *out)
 {
 	const char *end = data + len, *line_end, *shown = data, *counted = data;
 	const char *hit = sb_pattern_find(&s->pattern, data, data, end, &line_end);
@@ -243,14 +244,14 @@ work(void *arg)
 	return NULL;
 }
 
-struct names {
+struct name_filter {
 	const char *include, *exclude;
 };
 
 static bool
 want_name(const char *path, const char *name, const void *arg)
 {
-	const struct names *n = arg;
+	const struct name_filter *n = arg;
 
 	(void)path;
 	if (n->include && fnmatch(n->include, name, 0) != 0)
@@ -375,7 +376,7 @@ grep_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error
 {
 	sb_auto(sb_walk) struct sb_walk files = { 0 };
 	struct search s = { .c = c, .files = &files, .top = -1 };
-	struct names names = { 0 };
+	struct name_filter names = { 0 };
 	struct sb_error why = { 0 };
 	const char *pattern = NULL;
 	int64_t max = 100, context = 0;

@@ -146,7 +146,7 @@ static int
 leave(struct sb_toolcall *c, int r, struct sb_error *err)
 {
 	struct sb_hsess *s = c->s;
-	struct sb_toolrun **p = &s->tools;
+	struct sb_hsess_tool **p = &s->tools;
 	struct sb_error why = { 0 };
 
 	(void)pthread_mutex_lock(&s->mu);
@@ -224,7 +224,7 @@ execute(struct sb_toolcall *c, const struct sb_tool *tool, struct sb_host_tool_r
 
 	if (r < 0)
 		return r;
-	(void)sb_proc_mark(c->h, c->s, "t", (uint64_t)start, c->mark);
+	(void)sb_host_proc_mark(c->h, c->s, "t", (uint64_t)start, c->mark);
 	r = tool->run(c, out, err);
 	r = leave(c, r, err);
 	atomic_fetch_add(&c->h->tools, 1);

@@ -17,8 +17,8 @@ struct sb_toolcall {
 	const struct sb_host_call *call;
 	json_t *params;
 	char *workspace;
-	char mark[SB_PROC_MARK_MAX];
-	struct sb_toolrun run;
+	char mark[SB_HOST_PROC_MARK_MAX];
+	struct sb_hsess_tool run;
 	sb_deadline deadline;
 };
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include <host/host-priv.h>
-#include <host/process.h>
+#include <host/proc.h>
 #include <host/proxy.h>
 
 /* One look whether the port answers yet. */
@@ -17,23 +17,23 @@
 struct dial {
 	struct sb_host *h;
 	struct sb_hsess *s;
-	struct sb_proc *p;
+	struct sb_host_proc *p;
 };
 
 static int
-connect_to(struct sb_host *h, struct sb_hsess *s, const struct sb_proc *p, sb_deadline d,
+connect_to(struct sb_host *h, struct sb_hsess *s, const struct sb_host_proc *p, sb_deadline d,
 	int *out_fd, struct sb_error *err)
 {
-	char mark[SB_PROC_MARK_MAX];
+	char mark[SB_HOST_PROC_MARK_MAX];
 	pid_t pid = 0;
 
 	(void)pthread_mutex_lock(&s->mu);
-	if (sb_proc_running(p) && !s->gone)
+	if (sb_host_proc_running(p) && !s->gone)
 		pid = (pid_t)p->pid;
 	(void)pthread_mutex_unlock(&s->mu);
 	if (pid == 0)
 		return sb_fail(err, SB_E_UNAVAILABLE, "process %s is not running", p->id);
-	return s->rt->ops->connect(s->rt, s->id, sb_proc_mark(h, s, "p", p->seq, mark), pid,
+	return s->rt->ops->connect(s->rt, s->id, sb_host_proc_mark(h, s, "p", p->seq, mark), pid,
 		p->port, d, out_fd, err);
 }
 
@@ -51,7 +51,7 @@ release(void *arg)
 	struct dial *t = arg;
 	struct sb_host *h = t->h;
 
-	sb_proc_unref(t->p);
+	sb_host_proc_unref(t->p);
 	sb_hsess_unref(t->s);
 	free(t);
 	atomic_fetch_sub(&h->proxies, 1);
@@ -66,7 +66,8 @@ address_of(const char *host, unsigned port)
 }
 
 int
-sb_proc_port_open(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p, struct sb_error *err)
+sb_host_proc_port_open(struct sb_host *h, struct sb_hsess *s, struct sb_host_proc *p,
+	struct sb_error *err)
 {
 	const char *host = h->o.advertise_addr;
 	const char *colon = p->address ? strrchr(p->address, ':') : NULL;
@@ -77,7 +78,7 @@ sb_proc_port_open(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p, stru
 
 	if (!t)
 		return sb_fail(err, SB_E_NOMEM, "port of process %s", p->id);
-	*t = (struct dial){ h, sb_hsess_ref(s), sb_proc_ref(p) };
+	*t = (struct dial){ h, sb_hsess_ref(s), sb_host_proc_ref(p) };
 	atomic_fetch_add(&h->proxies, 1);
 	/* After a restart of the host: where it was, if that is still free. */
 	if (before > 0 && before <= 65535)
@@ -90,7 +91,7 @@ sb_proc_port_open(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p, stru
 	}
 	address = address_of(host, sb_proxy_port(p->proxy));
 	if (!address) {
-		sb_proc_port_close(s, p);
+		sb_host_proc_port_close(s, p);
 		return sb_fail(err, SB_E_NOMEM, "port of process %s", p->id);
 	}
 	(void)pthread_mutex_lock(&s->mu);
@@ -101,7 +102,7 @@ sb_proc_port_open(struct sb_host *h, struct sb_hsess *s, struct sb_proc *p, stru
 }
 
 void
-sb_proc_port_close(struct sb_hsess *s, struct sb_proc *p)
+sb_host_proc_port_close(struct sb_hsess *s, struct sb_host_proc *p)
 {
 	struct sb_proxy *proxy;
 
@@ -113,7 +114,7 @@ sb_proc_port_close(struct sb_hsess *s, struct sb_proc *p)
 }
 
 bool
-sb_proc_port_probe(struct sb_host *h, struct sb_hsess *s, const struct sb_proc *p)
+sb_host_proc_port_probe(struct sb_host *h, struct sb_hsess *s, const struct sb_host_proc *p)
 {
 	int fd = -1;
 

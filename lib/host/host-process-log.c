@@ -10,7 +10,8 @@
 #include <host/host-map.h>
 #include <host/host-op.h>
 #include <host/host-priv.h>
-#include <host/process.h>
+#include <host/proc.h>
+#include <host/proc.h>
 
 /* A change that inotify did not tell (the file system may not) is seen after this. */
 #define LOOK_MS 500
@@ -33,7 +34,7 @@ read_some(int fd, uint64_t *offset, void *data, size_t size, struct sb_error *er
 
 /* Until the file grew, the process ended or the call is over. */
 static int
-wait_more(const struct sb_proc *p, int notify, const struct sb_host_call *call,
+wait_more(const struct sb_host_proc *p, int notify, const struct sb_host_call *call,
 	struct sb_error *err)
 {
 	const struct sb_cancel *cancel = call ? call->cancel : NULL;
@@ -56,8 +57,8 @@ wait_more(const struct sb_proc *p, int notify, const struct sb_host_call *call,
 }
 
 static int64_t
-follow_log(struct sb_hsess *s, const struct sb_proc *p, int which, uint64_t *offset, void *data,
-	size_t size, bool follow, const struct sb_host_call *call, struct sb_error *err)
+follow_log(struct sb_hsess *s, const struct sb_host_proc *p, int which, uint64_t *offset,
+	void *data, size_t size, bool follow, const struct sb_host_call *call, struct sb_error *err)
 {
 	sb_autoclose int fd = open(p->log[which], O_RDONLY | O_CLOEXEC);
 	sb_autoclose int notify = follow ? inotify_init1(IN_CLOEXEC | IN_NONBLOCK) : -1;
@@ -72,7 +73,7 @@ follow_log(struct sb_hsess *s, const struct sb_proc *p, int which, uint64_t *off
 		int r;
 
 		(void)pthread_mutex_lock(&s->mu);
-		over = !sb_proc_running(p) || s->gone;
+		over = !sb_host_proc_running(p) || s->gone;
 		(void)pthread_mutex_unlock(&s->mu);
 		n = read_some(fd, offset, data, size, err);
 		if (n != 0 || over || !follow)
@@ -89,7 +90,7 @@ sb_host_process_logs(struct sb_host *h, const char *id, const char *process, int
 	struct sb_error *err)
 {
 	sb_auto(sb_hsess) struct sb_hsess *s = NULL;
-	sb_auto(sb_proc) struct sb_proc *p = NULL;
+	sb_auto(sb_host_proc) struct sb_host_proc *p = NULL;
 	struct sb_error why = { 0 };
 	int64_t r;
 
@@ -100,7 +101,7 @@ sb_host_process_logs(struct sb_host *h, const char *id, const char *process, int
 			(unsigned long long)*offset);
 	(void)sb_host_call_begin(h, false, NULL);
 	s = sb_host_map_find(h, id, &why);
-	p = s ? sb_proc_find(s, process, &why) : NULL;
+	p = s ? sb_host_proc_find(s, process, &why) : NULL;
 	r = p ? follow_log(s, p, which, offset, data, size, follow, call, &why) : why.code;
 	sb_host_call_end(h);
 	if (r < 0 && err)
