@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "box.h"
+#include "helper.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -55,7 +55,7 @@ pass(int from, int to)
 
 /* Says '+' once connected, then hands bytes on both ways; each side may end first. */
 int
-box_main_dial(int argc, char **argv)
+helper_main_dial(int argc, char **argv)
 {
 	int port = argc == 2 ? (int)strtol(argv[1], NULL, 10) : 0;
 	bool in = true, out = true;
@@ -63,12 +63,12 @@ box_main_dial(int argc, char **argv)
 
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (port < 1 || port > 65535)
-		return BOX_FAILED;
+		return SB_HELPER_FAILED;
 	fd = connect_loopback(port);
 	if (fd < 0)
-		return box_fail("connect");
+		return helper_fail("connect");
 	if (write(1, "+", 1) != 1)
-		return BOX_FAILED;
+		return SB_HELPER_FAILED;
 	while (out) {
 		struct pollfd p[2] = { { .fd = in ? 0 : -1, .events = POLLIN },
 			{ .fd = fd, .events = POLLIN } };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "box.h"
+#include "helper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -105,7 +105,7 @@ join_namespaces(pid_t pid, long long ticks, bool net)
 }
 
 struct enter_args {
-	struct box_job job;
+	struct helper_job job;
 	pid_t pid;
 	long long ticks;
 	bool host_net; /* not the box's own network: ours, or that of `netns` */
@@ -147,7 +147,7 @@ parse(int argc, char **argv, struct enter_args *e)
  * other is the first that is all inside, supervises the command and ends it when this one ends.
  */
 int
-box_main_enter(int argc, char **argv)
+helper_main_enter(int argc, char **argv)
 {
 	struct enter_args e = { .job.lifeline = -1 };
 	int life[2], status;
@@ -155,29 +155,29 @@ box_main_enter(int argc, char **argv)
 	pid_t pid;
 
 	if (parse(argc, argv, &e) < 0)
-		return BOX_FAILED;
+		return SB_HELPER_FAILED;
 	/* Nobody in there may look into us; and the report is closed by the program we lead to. */
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	(void)fcntl(SB_SPAWN_REPORT_FD, F_SETFD, FD_CLOEXEC);
 	for (size_t i = 0; i < e.n_groups; i++)
 		if (join_cgroup(e.groups[i]) < 0)
-			return box_fail(e.groups[i]);
-	if (e.netns && box_join_net(e.netns) < 0)
-		return box_fail(e.netns);
+			return helper_fail(e.groups[i]);
+	if (e.netns && helper_join_net(e.netns) < 0)
+		return helper_fail(e.netns);
 	if (join_namespaces(e.pid, e.ticks, !e.host_net) < 0)
-		return box_fail("the sandbox is gone");
+		return helper_fail("the sandbox is gone");
 	if (pipe2(life, O_CLOEXEC) < 0)
-		return box_fail("pipe");
+		return helper_fail("pipe");
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, NULL);
 	pid = fork();
 	if (pid < 0)
-		return box_fail("fork");
+		return helper_fail("fork");
 	if (pid == 0) {
 		(void)close(life[1]);
 		e.job.lifeline = life[0];
-		_exit(give_up_powers() < 0 ? box_fail("give up privileges") :
-					     box_supervise(&e.job));
+		_exit(give_up_powers() < 0 ? helper_fail("give up privileges") :
+					     helper_supervise(&e.job));
 	}
 	(void)close(life[0]);
 	(void)close(SB_SPAWN_REPORT_FD);

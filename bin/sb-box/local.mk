@@ -1,15 +1,15 @@
 # The helper that runs inside sandboxes and leads into them; static, so that it works in any root file system.
 pkglibexec_PROGRAMS += sb-box
 sb_box_SOURCES = \
-	%D%/box.h \
 	%D%/dial.c \
 	%D%/enter.c \
+	%D%/helper.h \
 	%D%/main.c \
 	%D%/run.c \
 	%D%/serve.c \
 	%D%/shim.c \
 	%D%/tree.c \
-	lib/host/runtime/boxfilter.c lib/host/runtime/boxfilter.h lib/host/runtime/boxserve.h
+	lib/host/runtime/boxfilter.c lib/host/runtime/boxfilter.h lib/host/runtime/helper-wire.h
 sb_box_CFLAGS = $(AM_CFLAGS)
 if !SANITIZED
 sb_box_LDFLAGS = $(AM_LDFLAGS) -all-static -Wl,--gc-sections

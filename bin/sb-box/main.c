@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "box.h"
+#include "helper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,10 +16,10 @@
 #include <base/spawn.h>
 
 int
-box_fail(const char *what)
+helper_fail(const char *what)
 {
 	(void)fprintf(stderr, "sb-box: %s: %s\n", what, strerror(errno));
-	return BOX_FAILED;
+	return SB_HELPER_FAILED;
 }
 
 /*
@@ -27,7 +27,7 @@ box_fail(const char *what)
  * inside.
  */
 int
-box_main_init(int argc, char **argv)
+helper_main_init(int argc, char **argv)
 {
 	sigset_t child;
 
@@ -44,16 +44,16 @@ box_main_init(int argc, char **argv)
 }
 
 int
-box_main_signal(int argc, char **argv)
+helper_main_signal(int argc, char **argv)
 {
 	if (argc != 3)
-		return BOX_FAILED;
-	(void)printf("%zu\n", box_signal(argv[1], 0, (int)strtol(argv[2], NULL, 10)));
+		return SB_HELPER_FAILED;
+	(void)printf("%zu\n", helper_signal(argv[1], 0, (int)strtol(argv[2], NULL, 10)));
 	return 0;
 }
 
 int
-box_join_net(const char *path)
+helper_join_net(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	int r = fd >= 0 ? setns(fd, CLONE_NEWNET) : -1;
@@ -64,7 +64,7 @@ box_join_net(const char *path)
 }
 
 int
-box_main_place(int argc, char **argv)
+helper_main_place(int argc, char **argv)
 {
 	int c;
 
@@ -73,35 +73,35 @@ box_main_place(int argc, char **argv)
 		int fd;
 
 		if (c == 'N') {
-			if (box_join_net(optarg) < 0)
-				return box_fail(optarg);
+			if (helper_join_net(optarg) < 0)
+				return helper_fail(optarg);
 			continue;
 		}
 		(void)snprintf(path, sizeof path, "%s/cgroup.procs", optarg);
 		fd = open(path, O_WRONLY | O_CLOEXEC);
 		if (fd < 0 || write(fd, "0", 1) != 1)
-			return box_fail(path);
+			return helper_fail(path);
 		(void)close(fd);
 	}
 	if (c != -1 || optind >= argc)
-		return BOX_FAILED;
+		return SB_HELPER_FAILED;
 	(void)execvp(argv[optind], argv + optind);
-	return box_fail(argv[optind]);
+	return helper_fail(argv[optind]);
 }
 
 static const struct {
 	const char *name;
 	int (*main)(int argc, char **argv);
 } commands[] = {
-	{ "run", box_main_run },
-	{ "enter", box_main_enter },
-	{ "init", box_main_init },
-	{ "dial", box_main_dial },
-	{ "shim", box_main_shim },
-	{ "serve", box_main_serve },
-	{ "await", box_main_await },
-	{ "signal", box_main_signal },
-	{ "place", box_main_place },
+	{ "run", helper_main_run },
+	{ "enter", helper_main_enter },
+	{ "init", helper_main_init },
+	{ "dial", helper_main_dial },
+	{ "shim", helper_main_shim },
+	{ "serve", helper_main_serve },
+	{ "await", helper_main_await },
+	{ "signal", helper_main_signal },
+	{ "place", helper_main_place },
 };
 
 #ifdef __SANITIZE_ADDRESS__
@@ -134,5 +134,5 @@ main(int argc, char **argv)
 		if (strcmp(argv[1], commands[i].name) == 0)
 			return commands[i].main(argc - 1, argv + 1);
 	(void)fprintf(stderr, "sb-box: started by the sandbox host, not by hand\n");
-	return BOX_FAILED;
+	return SB_HELPER_FAILED;
 }

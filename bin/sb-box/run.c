@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "box.h"
+#include "helper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 #define KILL_ROUNDS 1500
 
 void
-box_report(int sys)
+helper_report(int sys)
 {
 	const struct sb_spawn_report r = { SB_SPAWN_REPORT_EXEC, sys };
 
@@ -64,7 +64,7 @@ become(int fd, int as)
 
 /* In the child: a session of its own, with the terminal if its input is one, then the program. */
 static _Noreturn void
-child(const struct box_job *j)
+child(const struct helper_job *j)
 {
 	sigset_t none;
 	int code;
@@ -85,7 +85,7 @@ child(const struct box_job *j)
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	if (j->cwd && chdir(j->cwd) < 0)
-		_exit(box_fail(j->cwd));
+		_exit(helper_fail(j->cwd));
 	/*
 	 * The program is looked for where its own environment says; our memory is the parent's,
 	 * which undoes it.
@@ -93,15 +93,15 @@ child(const struct box_job *j)
 	if (j->env)
 		environ = j->env;
 	(void)execvp(j->argv[0], j->argv);
-	code = errno == ENOENT || errno == ENOTDIR ? BOX_NOTFOUND : BOX_NOEXEC;
-	box_report(errno);
-	(void)box_fail(j->argv[0]);
+	code = errno == ENOENT || errno == ENOTDIR ? SB_HELPER_NOTFOUND : SB_HELPER_NOEXEC;
+	helper_report(errno);
+	(void)helper_fail(j->argv[0]);
 	_exit(code);
 }
 
 /* Copying even this small a process is what costs most in gVisor. */
 pid_t
-box_start(const struct box_job *j)
+helper_start(const struct helper_job *j)
 {
 	char **ours = environ;
 	pid_t pid = vfork();
@@ -113,7 +113,7 @@ box_start(const struct box_job *j)
 }
 
 void
-box_catch_child(void)
+helper_catch_child(void)
 {
 	const struct sigaction sa = { .sa_handler = on_child };
 
@@ -137,7 +137,7 @@ end_rest(bool reaper)
 			;
 		if (got < 0 && reaper)
 			return;
-		if (box_signal(mark, getpid(), SIGKILL) == 0 && got < 0)
+		if (helper_signal(mark, getpid(), SIGKILL) == 0 && got < 0)
 			return;
 		(void)nanosleep(&nap, NULL);
 	}
@@ -145,7 +145,7 @@ end_rest(bool reaper)
 
 /* The command's wait status, or -1 when the lifeline ended first. */
 static int
-await(const struct box_job *j, pid_t pid)
+await(const struct helper_job *j, pid_t pid)
 {
 	sigset_t none;
 	int status;
@@ -174,7 +174,7 @@ await(const struct box_job *j, pid_t pid)
 }
 
 int
-box_supervise(const struct box_job *j)
+helper_supervise(const struct helper_job *j)
 {
 	bool reaper = prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
 	sigset_t all;
@@ -183,10 +183,10 @@ box_supervise(const struct box_job *j)
 
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, NULL);
-	box_catch_child();
-	pid = box_start(j);
+	helper_catch_child();
+	pid = helper_start(j);
 	if (pid < 0)
-		return box_fail("fork");
+		return helper_fail("fork");
 	(void)close(SB_SPAWN_REPORT_FD);
 	status = await(j, pid);
 	if (status < 0 || !j->leave)
@@ -197,9 +197,9 @@ box_supervise(const struct box_job *j)
 }
 
 int
-box_main_run(int argc, char **argv)
+helper_main_run(int argc, char **argv)
 {
-	struct box_job j = { .lifeline = -1 };
+	struct helper_job j = { .lifeline = -1 };
 	int c;
 
 	while ((c = getopt(argc, argv, "+lkm:C:")) != -1)
@@ -211,10 +211,10 @@ box_main_run(int argc, char **argv)
 		case 'k': j.leave = true; break;
 		case 'm': j.max_memory = strtoull(optarg, NULL, 10); break;
 		case 'C': j.cwd = optarg; break;
-		default: return BOX_FAILED;
+		default: return SB_HELPER_FAILED;
 		}
 	if (optind >= argc)
-		return BOX_FAILED;
+		return SB_HELPER_FAILED;
 	j.argv = argv + optind;
-	return box_supervise(&j);
+	return helper_supervise(&j);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "box.h"
+#include "helper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +14,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <host/runtime/boxserve.h>
 
 #define FDS_MAX 4
 /* What was killed and is not gone after so many rounds of 2 ms is left to the sandbox's own end. */
@@ -103,7 +101,7 @@ receive(int fds[FDS_MAX], size_t *n_fds)
 
 /* Reads what is to be run. */
 static struct served *
-read_job(int channel, struct sb_boxserve_call *c)
+read_job(int channel, struct sb_helper_call *c)
 {
 	struct served *j = calloc(1, sizeof *j);
 	size_t at = 0;
@@ -111,8 +109,8 @@ read_job(int channel, struct sb_boxserve_call *c)
 	if (!j)
 		return NULL;
 	j->channel = -1;
-	if (!read_all(channel, c, sizeof *c) || c->bytes == 0 || c->bytes > SB_BOXSERVE_BYTES_MAX ||
-		c->argc == 0 || c->argc > SB_BOXSERVE_ARGS_MAX || c->envc > SB_BOXSERVE_ARGS_MAX)
+	if (!read_all(channel, c, sizeof *c) || c->bytes == 0 || c->bytes > SB_HELPER_BYTES_MAX ||
+		c->argc == 0 || c->argc > SB_HELPER_ARGS_MAX || c->envc > SB_HELPER_ARGS_MAX)
 		goto bad;
 	j->text = malloc(c->bytes);
 	j->argv = calloc((size_t)c->argc + c->envc + 2, sizeof *j->argv);
@@ -138,7 +136,8 @@ end_rest(const struct served *j)
 {
 	const struct timespec nap = { .tv_nsec = 2000000 };
 
-	for (int i = 0; i < KILL_ROUNDS && box_signal_session(mark_of(j), j->pid, SIGKILL) > 0; i++)
+	for (int i = 0; i < KILL_ROUNDS && helper_signal_session(mark_of(j), j->pid, SIGKILL) > 0;
+		i++)
 		(void)nanosleep(&nap, NULL);
 }
 
@@ -153,9 +152,9 @@ answer(const struct served *j, int code)
 static void
 begin(int fds[FDS_MAX], size_t n)
 {
-	struct sb_boxserve_call c;
+	struct sb_helper_call c;
 	struct served *j = n > 0 ? read_job(fds[0], &c) : NULL;
-	struct box_job run = { .lifeline = -1,
+	struct helper_job run = { .lifeline = -1,
 		.cwd = NULL,
 		.own_stdio = true,
 		.stdio = { -1, -1, -1 } };
@@ -173,11 +172,11 @@ begin(int fds[FDS_MAX], size_t n)
 	run.argv = j->argv;
 	run.env = j->env;
 	run.max_memory = c.max_memory;
-	j->pid = box_start(&run);
+	j->pid = helper_start(&run);
 	for (size_t i = 1; i < n; i++)
 		(void)close(fds[i]);
 	if (j->pid < 0) {
-		answer(j, box_fail("fork"));
+		answer(j, helper_fail("fork"));
 		job_free(j);
 		return;
 	}
@@ -234,19 +233,19 @@ turn(struct pollfd *p, size_t n, const sigset_t *mask)
 	if (!p[0].revents)
 		return true;
 	what = receive(fds, &n_fds);
-	if (what == SB_BOXSERVE_CALL) {
+	if (what == SB_HELPER_CALL) {
 		begin(fds, n_fds);
 		return true;
 	}
-	if (what == SB_BOXSERVE_HELLO && n_fds == 1)
-		(void)!write(fds[0], &(char){ SB_BOXSERVE_HELLO }, 1);
+	if (what == SB_HELPER_HELLO && n_fds == 1)
+		(void)!write(fds[0], &(char){ SB_HELPER_HELLO }, 1);
 	for (i = 0; i < n_fds; i++)
 		(void)close(fds[i]);
-	return what == SB_BOXSERVE_HELLO || what < 0;
+	return what == SB_HELPER_HELLO || what < 0;
 }
 
 int
-box_main_serve(int argc, char **argv)
+helper_main_serve(int argc, char **argv)
 {
 	sigset_t all, open;
 	bool on = true;
@@ -256,7 +255,7 @@ box_main_serve(int argc, char **argv)
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, NULL);
-	box_catch_child();
+	helper_catch_child();
 	open = all;
 	(void)sigdelset(&open, SIGCHLD);
 	while (on) {
@@ -286,7 +285,7 @@ box_main_serve(int argc, char **argv)
  * command.
  */
 int
-box_main_await(int argc, char **argv)
+helper_main_await(int argc, char **argv)
 {
 	int32_t code;
 

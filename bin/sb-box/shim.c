@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "box.h"
+#include "helper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -75,7 +75,7 @@ put_status(const char *file, int code)
 }
 
 int
-box_main_shim(int argc, char **argv)
+helper_main_shim(int argc, char **argv)
 {
 	const char *status_file = NULL, *once = NULL;
 	int out[2] = { -1, -1 }, err[2] = { -1, -1 };
@@ -86,7 +86,7 @@ box_main_shim(int argc, char **argv)
 
 	while ((c = getopt(argc, argv, "+eps:u:")) != -1) {
 		if (c == '?')
-			return BOX_FAILED;
+			return SB_HELPER_FAILED;
 		pipes |= c == 'p';
 		last |= c == 'e';
 		if (c == 's')
@@ -95,7 +95,7 @@ box_main_shim(int argc, char **argv)
 			once = optarg;
 	}
 	if (optind >= argc || (pipes && (pipe2(out, O_CLOEXEC) < 0 || pipe2(err, O_CLOEXEC) < 0)))
-		return box_fail("pipe");
+		return helper_fail("pipe");
 	(void)sigemptyset(&none);
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, NULL);
@@ -109,14 +109,14 @@ box_main_shim(int argc, char **argv)
 			(void)fcntl(SB_SPAWN_REPORT_FD, F_SETFD, FD_CLOEXEC);
 		(void)sigprocmask(SIG_SETMASK, &none, NULL);
 		(void)execvp(argv[optind], argv + optind);
-		code = errno == ENOENT ? BOX_NOTFOUND : BOX_NOEXEC;
+		code = errno == ENOENT ? SB_HELPER_NOTFOUND : SB_HELPER_NOEXEC;
 		if (last)
-			box_report(errno);
-		(void)box_fail(argv[optind]);
+			helper_report(errno);
+		(void)helper_fail(argv[optind]);
 		_exit(code);
 	}
 	if (pid < 0)
-		return box_fail("fork");
+		return helper_fail("fork");
 	(void)close(SB_SPAWN_REPORT_FD);
 	if (pipes) {
 		(void)close(out[1]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "box.h"
+#include "helper.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -138,7 +138,7 @@ signal_members(struct tree_member *v, size_t n, int sig)
 }
 
 size_t
-box_signal(const char *mark, pid_t parent, int sig)
+helper_signal(const char *mark, pid_t parent, int sig)
 {
 	size_t n = 0;
 	struct tree_member *v = list(&n);
@@ -149,7 +149,7 @@ box_signal(const char *mark, pid_t parent, int sig)
 }
 
 size_t
-box_signal_session(const char *mark, pid_t sid, int sig)
+helper_signal_session(const char *mark, pid_t sid, int sig)
 {
 	size_t n = 0;
 	struct tree_member *v = list(&n);

@@ -9,7 +9,7 @@
 #include <host/host-priv.h>
 #include <host/host-session.h>
 #include <host/host-snapshot.h>
-#include <host/reconcile.h>
+#include <host/align.h>
 #include <host/storage/idcheck.h>
 
 /* The stream brought a snapshot along: it becomes one of the session's. */
@@ -20,7 +20,7 @@ adopt_received(struct sb_host *h, struct sb_host_session *out, struct sb_error *
 	int r = s ? sb_hsess_enter(s, SB_HOST_OP_SNAPSHOT, NULL, err) : SB_E_SESSION_NOT_FOUND;
 
 	if (r == 0) {
-		r = sb_host_reconcile(h, s, err);
+		r = sb_host_align(h, s, err);
 		if (r == 0) {
 			sb_host_session_clear(out);
 			(void)pthread_mutex_lock(&s->mu);

@@ -1,5 +1,6 @@
 # lib/host: the sandbox host. Part of libsandbox.
 lib_libsandbox_core_la_SOURCES += \
+	%D%/align.c %D%/align.h \
 	%D%/event.c %D%/event.h \
 	%D%/health.c %D%/health.h \
 	%D%/host.c \
@@ -28,7 +29,6 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/proc-port.c \
 	%D%/procmon.c %D%/procmon.h \
 	%D%/proxy.c %D%/proxy.h \
-	%D%/reconcile.c %D%/reconcile.h \
 	%D%/recover.c %D%/recover.h \
 	%D%/retention.c %D%/retention.h \
 	%D%/snap.c %D%/snap.h \

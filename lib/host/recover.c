@@ -14,7 +14,7 @@
 #include <host/host-priv.h>
 #include <host/host-rollback.h>
 #include <host/host-runtime.h>
-#include <host/reconcile.h>
+#include <host/align.h>
 #include <host/storage/idcheck.h>
 
 #define NS 1000000000
@@ -146,7 +146,7 @@ revive(struct sb_host *h, struct sb_hsess *s, const struct stored *f, struct sb_
 {
 	struct sb_error why = { 0 };
 	char *mountpoint = NULL;
-	int r = h->st->ops->attach(h->st, s->id, &mountpoint, &why);
+	int r = h->st->ops->mount(h->st, s->id, &mountpoint, &why);
 
 	if (r < 0)
 		return s->state == SB_HOST_FAILED ? 0 :
@@ -158,7 +158,7 @@ revive(struct sb_host *h, struct sb_hsess *s, const struct stored *f, struct sb_
 	if (s->state == SB_HOST_ROLLING_BACK &&
 		sb_host_rollback_finish(h, s, SB_HOST_FAILED, &why) < 0)
 		sb_log(&h->o.log, SB_LOG_WARN, "host", "session %s: rollback: %s", s->id, why.msg);
-	r = sb_host_reconcile(h, s, err);
+	r = sb_host_align(h, s, err);
 	if (r < 0)
 		return r;
 	switch (s->state) {
@@ -174,7 +174,7 @@ revive(struct sb_host *h, struct sb_hsess *s, const struct stored *f, struct sb_
 
 /* Processes that outlived the last run are stopped or go on, as the state says. */
 static int
-settle(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
+restore_processes(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 {
 	int r = sb_host_proc_restore(h, s, err);
 
@@ -212,7 +212,7 @@ recover_one(struct sb_host *h, struct sb_hsess *s, struct stored_list *all, stru
 		return s->state == SB_HOST_FAILED ? 0 : set_state(h, s, SB_HOST_FAILED, LOST, err);
 	}
 	r = revive(h, s, f, err);
-	return r < 0 ? r : settle(h, s, err);
+	return r < 0 ? r : restore_processes(h, s, err);
 }
 
 /* A workspace the database does not know becomes a paused session. */
@@ -240,13 +240,13 @@ adopt(struct sb_host *h, const struct stored *f, struct sb_error *err)
 		if (!s->parent_id || !s->parent_snap)
 			return sb_fail(err, SB_E_NOMEM, "session %s", f->id);
 	}
-	r = h->st->ops->attach(h->st, f->id, &s->mountpoint, err);
+	r = h->st->ops->mount(h->st, f->id, &s->mountpoint, err);
 	if (r == 0)
 		r = sb_hostdb_session_insert(h->db, s, err);
 	if (r == 0)
 		r = sb_host_map_add(h, s, err);
 	if (r == 0)
-		r = sb_host_reconcile(h, s, err);
+		r = sb_host_align(h, s, err);
 	if (r == 0) {
 		atomic_fetch_add(&h->adopted, 1);
 		sb_log(&h->o.log, SB_LOG_WARN, "host",

@@ -73,7 +73,7 @@ sb_oci_write_process(const char *path, const struct sb_runtime_cmd *cmd,
 {
 	sb_auto(sb_strlist) struct sb_strlist env = { 0 };
 	json_t *args, *vars;
-	int r = sb_rtbox_env(cmd, &env, err);
+	int r = sb_box_env(cmd, &env, err);
 
 	if (r < 0)
 		return r;
@@ -98,23 +98,23 @@ add_mount(json_t *mounts, const char *to, const char *type, const char *from,
 }
 
 static json_t *
-mounts_json(struct sb_rtboxes *b, const struct sb_runtime_cmd *cmd, struct sb_error *err)
+mounts_json(struct sb_box_runtime *b, const struct sb_runtime_cmd *cmd, struct sb_error *err)
 {
 	static const char *const rooms[] = { "/tmp", SB_BOX_HOME, "/run", "/dev/shm" };
 	const char *const ro[] = { "ro", "rbind", "nosuid" };
 	const char *const rw[] = { "rw", "rbind", "nosuid" };
 	const char *const proc[] = { "nosuid", "noexec", "nodev" };
-	struct sb_rtbox_root root = { 0 };
+	struct sb_box_root root = { 0 };
 	char size[40];
 	json_t *m;
 
-	if (sb_rtbox_root_binds(b, &root, err) < 0)
+	if (sb_box_root_binds(b, &root, err) < 0)
 		return NULL;
 	m = json_array();
 	add_mount(m, "/proc", "proc", "proc", proc, 3);
 	for (size_t i = 0; i < root.n; i++)
 		add_mount(m, root.v[i].to, "bind", root.v[i].from, ro, 3);
-	sb_rtbox_root_free(&root);
+	sb_box_root_free(&root);
 	(void)snprintf(size, sizeof size, "size=%llum",
 		(unsigned long long)(b->o->session_tmp_mb ? b->o->session_tmp_mb : 1u << 20));
 	for (size_t i = 0; i < sizeof rooms / sizeof rooms[0]; i++) {
@@ -128,10 +128,10 @@ mounts_json(struct sb_rtboxes *b, const struct sb_runtime_cmd *cmd, struct sb_er
 }
 
 int
-sb_oci_write(struct sb_rtboxes *b, const struct sb_rtbox *box, const struct sb_runtime_cmd *cmd,
+sb_oci_write(struct sb_box_runtime *b, const struct sb_box *box, const struct sb_runtime_cmd *cmd,
 	struct sb_error *err)
 {
-	static const char *const init[] = { SB_BOX_INSIDE, "init" };
+	static const char *const init[] = { SB_BOX_HELPER, "init" };
 	static const char *const env[] = { "PATH=/usr/bin:/bin" };
 	static const char *const spaces[] = { "pid", "mount", "ipc", "uts" };
 	sb_autofree char *path = sb_str_printf("%s/config.json", box->dir);

@@ -2,14 +2,14 @@
 #ifndef SB_HOST_OCI_H
 #define SB_HOST_OCI_H
 
-#include <host/runtime/runtime-box.h>
+#include <host/runtime/box.h>
 
 /*
  * config.json of the box in its directory: the shared root, the workspace, rooms in memory, the
  * helper as first process.
  */
-int sb_oci_write(struct sb_rtboxes *b, const struct sb_rtbox *box, const struct sb_runtime_cmd *cmd,
-	struct sb_error *err);
+int sb_oci_write(struct sb_box_runtime *b, const struct sb_box *box,
+	const struct sb_runtime_cmd *cmd, struct sb_error *err);
 
 /*
  * A process as `runsc exec --process` reads it, with the environment of `cmd`, the arguments `argv`

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <host/runtime/boxserve.h>
+#include <host/runtime/helper-wire.h>
 #include <host/runtime/proctree.h>
 
 #define HELLO_MS 20000
@@ -80,9 +80,9 @@ hello(int control, struct sb_error *err)
 		return sb_fail_errno(err, "pipe");
 	f.fd = in = p[0];
 	out = p[1];
-	r = send_fds(control, SB_BOXSERVE_HELLO, &out, 1, err);
+	r = send_fds(control, SB_HELPER_HELLO, &out, 1, err);
 	(void)close(sb_steal_fd(&out));
-	if (r == 0 && poll(&f, 1, HELLO_MS) == 1 && read(in, &c, 1) == 1 && c == SB_BOXSERVE_HELLO)
+	if (r == 0 && poll(&f, 1, HELLO_MS) == 1 && read(in, &c, 1) == 1 && c == SB_HELPER_HELLO)
 		return 0;
 	return sb_fail(err, SB_E_UNSUPPORTED, "the sandbox takes no descriptors");
 }
@@ -141,7 +141,7 @@ static int
 encode(const struct sb_runtime_cmd *cmd, const struct sb_strlist *env, uint32_t given,
 	struct sb_buf *b, struct sb_error *err)
 {
-	struct sb_boxserve_call head = { .given = given, .max_memory = cmd->res.mem_mb << 20 };
+	struct sb_helper_call head = { .given = given, .max_memory = cmd->res.mem_mb << 20 };
 	int r;
 
 	sb_buf_add(b, &head, sizeof head);
@@ -150,9 +150,9 @@ encode(const struct sb_runtime_cmd *cmd, const struct sb_strlist *env, uint32_t 
 	r = sb_buf_check(b, "command", err);
 	if (r < 0)
 		return r;
-	if (head.argc > SB_BOXSERVE_ARGS_MAX || head.envc > SB_BOXSERVE_ARGS_MAX)
+	if (head.argc > SB_HELPER_ARGS_MAX || head.envc > SB_HELPER_ARGS_MAX)
 		return sb_fail(err, SB_E_LIMIT, "command: more than %u arguments",
-			SB_BOXSERVE_ARGS_MAX);
+			SB_HELPER_ARGS_MAX);
 	head.bytes = (uint32_t)(b->len - sizeof head);
 	memcpy(b->data, &head, sizeof head);
 	return 0;
@@ -224,7 +224,7 @@ sb_resident_call(struct sb_resident *s, const char *helper, const struct sb_runt
 	size_t n = 0;
 	int r;
 
-	sb_buf_init(&text, SB_BOXSERVE_BYTES_MAX);
+	sb_buf_init(&text, SB_HELPER_BYTES_MAX);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return sb_fail_errno(err, "socketpair");
 	channel = pair[0];
@@ -238,7 +238,7 @@ sb_resident_call(struct sb_resident *s, const char *helper, const struct sb_runt
 	if (r == 0)
 		r = encode(cmd, env, given, &text, err);
 	if (r == 0)
-		r = send_fds(s->control, SB_BOXSERVE_CALL, sent, n, err);
+		r = send_fds(s->control, SB_HELPER_CALL, sent, n, err);
 	(void)close(sb_steal_fd(&theirs));
 	close_all(pipes);
 	if (r == 0)

@@ -7,7 +7,7 @@
 
 /*
  * A helper that stays in a box and starts commands there when asked
- * (`lib/host/runtime/boxserve.h`): leading into a box costs more than most commands do. The
+ * (`lib/host/runtime/helper-wire.h`): leading into a box costs more than most commands do. The
  * command's descriptors are handed through to it, so its output comes straight from it. On the host
  * a small process stands for the command: it ends with the command's exit code, and the command
  * with it. The helper ends with the host. What the box says is not trusted: it can only lie about

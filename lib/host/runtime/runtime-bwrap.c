@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/runtime/runtime-box.h>
+#include <host/runtime/box.h>
 
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -101,7 +101,7 @@ add_proc_covers(struct sb_strlist *l, struct sb_error *err)
 }
 
 static int
-add_mounts(struct sb_rtboxes *b, const struct sb_runtime_cmd *cmd, struct sb_strlist *l,
+add_mounts(struct sb_box_runtime *b, const struct sb_runtime_cmd *cmd, struct sb_strlist *l,
 	struct sb_error *err)
 {
 	const char *const skeleton[] = { "--ro-bind", b->root, "/", "--dev", "/dev", "--proc",
@@ -110,13 +110,13 @@ add_mounts(struct sb_rtboxes *b, const struct sb_runtime_cmd *cmd, struct sb_str
 		SB_BOX_WORKSPACE, NULL };
 	static const char *const rooms[] = { "/tmp", SB_BOX_HOME, "/run", "/dev/shm" };
 	unsigned long long room = b->o->session_tmp_mb ? b->o->session_tmp_mb << 20 : 1ull << 40;
-	struct sb_rtbox_root root = { 0 };
+	struct sb_box_root root = { 0 };
 	int r = add_all(l, skeleton, err);
 
 	if (r == 0)
 		r = add_proc_covers(l, err);
 	if (r == 0)
-		r = sb_rtbox_root_binds(b, &root, err);
+		r = sb_box_root_binds(b, &root, err);
 	for (size_t i = 0; i < root.n && r == 0; i++)
 		r = add_all(l, (const char *[]){ "--ro-bind", root.v[i].from, root.v[i].to, NULL },
 			err);
@@ -134,12 +134,12 @@ add_mounts(struct sb_rtboxes *b, const struct sb_runtime_cmd *cmd, struct sb_str
 	}
 	if (r == 0)
 		r = add_all(l, work, err);
-	sb_rtbox_root_free(&root);
+	sb_box_root_free(&root);
 	return r;
 }
 
 static int
-bwrap_argv(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd,
+bwrap_argv(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runtime_cmd *cmd,
 	struct sb_strlist *l, struct sb_error *err)
 {
 	/* User 0 inside is the host's own user outside; it has no capabilities in either place. */
@@ -147,8 +147,8 @@ bwrap_argv(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_c
 		"--unshare-uts", "--unshare-cgroup-try", "--uid", "0", "--gid", "0", "--hostname",
 		"sandbox", "--cap-drop", "ALL", "--new-session", "--as-pid-1", "--seccomp", "0",
 		"--info-fd", "1", NULL };
-	static const char *const init[] = { "--", SB_BOX_INSIDE, "init", NULL };
-	int r = add_all(l, (const char *[]){ b->box, "place", NULL }, err);
+	static const char *const init[] = { "--", SB_BOX_HELPER, "init", NULL };
+	int r = add_all(l, (const char *[]){ b->helper, "place", NULL }, err);
 
 	if (r == 0)
 		r = add_groups(l, &box->group, err);
@@ -228,7 +228,7 @@ await_box(struct sb_child *c, pid_t *out, struct sb_error *err)
 }
 
 static int
-bwrap_create(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd,
+bwrap_create(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runtime_cmd *cmd,
 	pid_t *out, struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
@@ -265,10 +265,11 @@ bwrap_create(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime
 
 /* The helper, up to the command: into the box. */
 static int
-enter_argv(struct sb_rtboxes *b, const struct sb_rtbox *box, struct sb_strlist *l,
+enter_argv(struct sb_box_runtime *b, const struct sb_box *box, struct sb_strlist *l,
 	struct sb_error *err)
 {
-	int r = add_all(l, (const char *[]){ b->box, "enter", "-C", SB_BOX_WORKSPACE, NULL }, err);
+	int r = add_all(l, (const char *[]){ b->helper, "enter", "-C", SB_BOX_WORKSPACE, NULL },
+		err);
 
 	if (r == 0)
 		r = sb_strlist_addf(l, err, "-p%d", (int)box->pid);
@@ -285,17 +286,17 @@ static int
 bwrap_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd, const struct sb_spawn_opts *io,
 	struct sb_child *out, struct sb_error *err)
 {
-	struct sb_rtboxes *b = (struct sb_rtboxes *)rt;
+	struct sb_box_runtime *b = (struct sb_box_runtime *)rt;
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 }, env = { 0 };
 	struct sb_spawn_opts o = *io;
-	struct sb_rtbox *box = sb_rtbox_hold(b, cmd, err);
+	struct sb_box *box = sb_box_hold(b, cmd, err);
 	int r = 0;
 
 	if (!box)
 		return err ? err->code : SB_E_RUNTIME;
 	if (cmd->status)
-		r = add_all(&l, (const char *[]){ b->box, "shim", "-s", cmd->status, "--", NULL },
-			err);
+		r = add_all(&l,
+			(const char *[]){ b->helper, "shim", "-s", cmd->status, "--", NULL }, err);
 	if (r == 0)
 		r = enter_argv(b, box, &l, err);
 	if (r == 0 && cmd->res.mem_mb)
@@ -307,7 +308,7 @@ bwrap_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd, const struc
 	if (r == 0)
 		r = add_all(&l, cmd->argv, err);
 	if (r == 0)
-		r = sb_rtbox_env(cmd, &env, err);
+		r = sb_box_env(cmd, &env, err);
 	o.env = (const char *const *)env.v;
 	o.cwd = "/";
 	o.new_session = true;
@@ -316,7 +317,7 @@ bwrap_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd, const struc
 	o.leads = true;
 	if (r == 0)
 		r = sb_spawn((const char *const *)l.v, &o, out, err);
-	sb_rtbox_release(box);
+	sb_box_release(box);
 	if (r == SB_E_NOTFOUND || r == SB_E_DENIED)
 		return sb_fail(err, r, "start %.200s in the sandbox: %s", cmd->argv[0],
 			sb_code_text(r));
@@ -326,14 +327,14 @@ bwrap_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd, const struc
 static size_t
 bwrap_signal(struct sb_runtime *rt, const char *session, const char *mark, pid_t leader, int sig)
 {
-	struct sb_rtboxes *b = (struct sb_rtboxes *)rt;
-	struct sb_rtbox *box;
+	struct sb_box_runtime *b = (struct sb_box_runtime *)rt;
+	struct sb_box *box;
 
 	/* The whole session at once: the end of its first process is the end of all. */
 	if (session && sig == SIGKILL && *mark && mark[strlen(mark) - 1] == '/' &&
-		(box = sb_rtbox_find(b, session))) {
-		sb_rtbox_end(b, box);
-		sb_rtbox_release(box);
+		(box = sb_box_hold_running(b, session))) {
+		sb_box_end(b, box);
+		sb_box_release(box);
 	}
 	return sb_proctree_signal(mark, leader, sig);
 }
@@ -367,8 +368,8 @@ static int
 bwrap_freeze(struct sb_runtime *rt, const char *session, const char *mark, bool freeze,
 	struct sb_error *err)
 {
-	struct sb_rtboxes *b = (struct sb_rtboxes *)rt;
-	struct sb_rtbox *box = sb_rtbox_find(b, session);
+	struct sb_box_runtime *b = (struct sb_box_runtime *)rt;
+	struct sb_box *box = sb_box_hold_running(b, session);
 	int r;
 
 	if (!box)
@@ -378,9 +379,9 @@ bwrap_freeze(struct sb_runtime *rt, const char *session, const char *mark, bool 
 		stop_all(session, mark, freeze, err);
 	if (r == 0) {
 		box->frozen = freeze;
-		r = sb_rtbox_note(box, err);
+		r = sb_box_note(box, err);
 	}
-	sb_rtbox_release(box);
+	sb_box_release(box);
 	return r;
 }
 
@@ -388,21 +389,21 @@ static int
 bwrap_connect(struct sb_runtime *rt, const char *session, const char *mark, pid_t leader,
 	unsigned port, sb_deadline d, int *out_fd, struct sb_error *err)
 {
-	struct sb_rtboxes *b = (struct sb_rtboxes *)rt;
+	struct sb_box_runtime *b = (struct sb_box_runtime *)rt;
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
-	struct sb_rtbox *box = sb_rtbox_find(b, session);
+	struct sb_box *box = sb_box_hold_running(b, session);
 	int r;
 
 	(void)leader;
 	if (!box)
 		return sb_fail(err, SB_E_UNAVAILABLE, "session %s runs nothing", session);
-	r = sb_rtbox_own_network(box, err);
+	r = sb_box_own_network(box, err);
 	if (r == 0)
 		r = enter_argv(b, box, &l, err);
 	if (r == 0)
 		r = sb_strlist_add(&l, "--", err);
-	sb_rtbox_release(box);
-	return r < 0 ? r : sb_rtbox_dial(&l, mark, port, d, out_fd, err);
+	sb_box_release(box);
+	return r < 0 ? r : sb_box_dial(&l, mark, port, d, out_fd, err);
 }
 
 static const struct sb_runtime_ops bwrap_ops = {
@@ -414,20 +415,20 @@ static const struct sb_runtime_ops bwrap_ops = {
 	.network_policy = true,
 	.networks = 1u << SB_HOST_NET_NONE | 1u << SB_HOST_NET_SANDBOX | 1u << SB_HOST_NET_HOST,
 	.workspace = SB_BOX_WORKSPACE,
-	.close = sb_rtboxes_close,
+	.close = sb_box_runtime_close,
 	.start = bwrap_start,
 	.signal = bwrap_signal,
 	.freeze = bwrap_freeze,
 	.connect = bwrap_connect,
-	.ooms = sb_rtboxes_ooms,
-	.holds = sb_rtboxes_holds,
-	.forget = sb_rtboxes_forget,
-	.sweep = sb_rtboxes_sweep,
+	.ooms = sb_box_runtime_ooms,
+	.holds = sb_box_runtime_holds,
+	.forget = sb_box_runtime_forget,
+	.sweep = sb_box_runtime_sweep,
 };
 
 /* Whether namespaces can be made here at all. */
 static int
-probe(struct sb_rtboxes *b, bool picky, struct sb_error *err)
+probe(struct sb_box_runtime *b, bool picky, struct sb_error *err)
 {
 	const char *const argv[] = { b->program, "--unshare-user", "--unshare-pid", "--unshare-net",
 		"--ro-bind", "/", "/", "--proc", "/proc", "--", "/bin/sh", "-c", ":", NULL };
@@ -445,11 +446,11 @@ probe(struct sb_rtboxes *b, bool picky, struct sb_error *err)
 		       sb_fail(err, SB_E_UNSUPPORTED, "bwrap: %s", (char *)said.data);
 }
 
-static const struct sb_rtbox_kind bwrap_kind = { .probe = probe, .create = bwrap_create };
+static const struct sb_box_kind bwrap_kind = { .probe = probe, .create = bwrap_create };
 
 struct sb_runtime *
 sb_runtime_bwrap_open(const struct sb_runtime_opts *o, struct sb_error *err)
 {
-	return sb_rtboxes_open(&bwrap_ops, &bwrap_kind, o,
+	return sb_box_runtime_open(&bwrap_ops, &bwrap_kind, o,
 		o->host->bwrap_path ? o->host->bwrap_path : "bwrap", err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/runtime/runtime-box.h>
+#include <host/runtime/box.h>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@
 
 /* runsc with the options that every call needs. */
 static int
-runsc_argv(struct sb_rtboxes *b, enum sb_host_network net, struct sb_strlist *l,
+runsc_argv(struct sb_box_runtime *b, enum sb_host_network net, struct sb_strlist *l,
 	struct sb_error *err)
 {
 	/*
@@ -51,8 +51,8 @@ runsc_argv(struct sb_rtboxes *b, enum sb_host_network net, struct sb_strlist *l,
 
 /* A short runsc command about the box. Its exit code, or an error that tells what it said. */
 static int
-runsc(struct sb_rtboxes *b, const struct sb_rtbox *box, const char *const *verb, struct sb_buf *out,
-	int64_t ms, struct sb_error *err)
+runsc(struct sb_box_runtime *b, const struct sb_box *box, const char *const *verb,
+	struct sb_buf *out, int64_t ms, struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
@@ -72,7 +72,7 @@ runsc(struct sb_rtboxes *b, const struct sb_rtbox *box, const char *const *verb,
 }
 
 static int
-gvisor_create(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd,
+gvisor_create(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runtime_cmd *cmd,
 	pid_t *out, struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
@@ -84,7 +84,7 @@ gvisor_create(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtim
 
 	(void)unlink(pid_file);
 	if (r == 0)
-		r = sb_strlist_add(&l, b->box, err);
+		r = sb_strlist_add(&l, b->helper, err);
 	if (r == 0)
 		r = sb_strlist_add(&l, "place", err);
 	for (int i = 0; i < SB_CGROUP_KINDS && r == 0; i++)
@@ -124,7 +124,7 @@ gvisor_create(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtim
  * that nothing of it is left, only the files remain that runsc remembers it by.
  */
 static void
-gvisor_destroy(struct sb_rtboxes *b, struct sb_rtbox *box, bool all_dead)
+gvisor_destroy(struct sb_box_runtime *b, struct sb_box *box, bool all_dead)
 {
 	const char *const verb[] = { "delete", "--force", box->name, NULL };
 	sb_autofree char *root = sb_str_printf("%s/runsc", b->o->state_dir);
@@ -143,7 +143,7 @@ gvisor_destroy(struct sb_rtboxes *b, struct sb_rtbox *box, bool all_dead)
  * are seen by everybody.
  */
 static int
-exec_argv(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd,
+exec_argv(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runtime_cmd *cmd,
 	const struct sb_strlist *inner, const char *file, struct sb_strlist *l,
 	struct sb_error *err)
 {
@@ -161,7 +161,7 @@ exec_argv(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cm
 static int
 helper_argv(const struct sb_runtime_cmd *cmd, struct sb_strlist *l, struct sb_error *err)
 {
-	int r = sb_strlist_add(l, SB_BOX_INSIDE, err);
+	int r = sb_strlist_add(l, SB_BOX_HELPER, err);
 
 	if (r == 0)
 		r = sb_strlist_add(l, "run", err);
@@ -183,7 +183,7 @@ helper_argv(const struct sb_runtime_cmd *cmd, struct sb_strlist *l, struct sb_er
  * stay inside. With the box held.
  */
 static int
-lead_in(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd,
+lead_in(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runtime_cmd *cmd,
 	const struct sb_spawn_opts *io, struct sb_child *out, struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 }, inner = { 0 };
@@ -205,7 +205,7 @@ lead_in(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd 
 	 * and removes the file.
 	 */
 	if (r == 0 && cmd->outlive) {
-		r = sb_strlist_add(&l, b->box, err);
+		r = sb_strlist_add(&l, b->helper, err);
 		if (r == 0)
 			r = sb_strlist_add(&l, "shim", err);
 		if (r == 0)
@@ -235,7 +235,7 @@ lead_in(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd 
 
 /* The helper that stays inside, started when it is not there. With the box held. */
 static int
-serve(struct sb_rtboxes *b, struct sb_rtbox *box, struct sb_error *err)
+serve(struct sb_box_runtime *b, struct sb_box *box, struct sb_error *err)
 {
 	const struct sb_runtime_cmd nobody = { .session = box->session, .mark = "" };
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 }, inner = { 0 };
@@ -245,7 +245,7 @@ serve(struct sb_rtboxes *b, struct sb_rtbox *box, struct sb_error *err)
 	if (box->resident.control >= 0 && !sb_child_ended(&box->resident.led))
 		return 0;
 	sb_resident_stop(&box->resident);
-	r = file ? sb_strlist_add(&inner, SB_BOX_INSIDE, err) : sb_fail(err, SB_E_NOMEM, "sandbox");
+	r = file ? sb_strlist_add(&inner, SB_BOX_HELPER, err) : sb_fail(err, SB_E_NOMEM, "sandbox");
 	if (r == 0)
 		r = sb_strlist_add(&inner, "serve", err);
 	if (r == 0)
@@ -257,18 +257,18 @@ serve(struct sb_rtboxes *b, struct sb_rtbox *box, struct sb_error *err)
  * True when the command was started, or failed to, by the helper inside; else it is to be led in.
  */
 static bool
-start_inside(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd,
+start_inside(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runtime_cmd *cmd,
 	const struct sb_spawn_opts *io, struct sb_child *out, int *res, struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist env = { 0 };
 	struct sb_error why = { 0 };
-	int r = sb_rtbox_env(cmd, &env, &why);
+	int r = sb_box_env(cmd, &env, &why);
 
 	/* A second try for a helper that went away since the last call. */
 	for (int i = 0; i < 2 && r == 0; i++) {
 		r = serve(b, box, &why);
 		if (r == 0)
-			r = sb_resident_call(&box->resident, b->box, cmd, &env, io, out, &why);
+			r = sb_resident_call(&box->resident, b->helper, cmd, &env, io, out, &why);
 		if (r != SB_E_CLOSED)
 			break;
 		sb_resident_stop(&box->resident);
@@ -290,8 +290,8 @@ static int
 gvisor_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd,
 	const struct sb_spawn_opts *io, struct sb_child *out, struct sb_error *err)
 {
-	struct sb_rtboxes *b = (struct sb_rtboxes *)rt;
-	struct sb_rtbox *box = sb_rtbox_hold(b, cmd, err);
+	struct sb_box_runtime *b = (struct sb_box_runtime *)rt;
+	struct sb_box *box = sb_box_hold(b, cmd, err);
 	int r = 0;
 
 	if (!box)
@@ -299,15 +299,15 @@ gvisor_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd,
 	if (cmd->outlive || atomic_load(&b->no_resident) ||
 		!start_inside(b, box, cmd, io, out, &r, err))
 		r = lead_in(b, box, cmd, io, out, err);
-	sb_rtbox_release(box);
+	sb_box_release(box);
 	return r;
 }
 
 /* Runs the helper inside; -1 or what it printed as a number. With the box held. */
 static long
-ask_inside(struct sb_rtboxes *b, struct sb_rtbox *box, const char *const *argv)
+ask_inside(struct sb_box_runtime *b, struct sb_box *box, const char *const *argv)
 {
-	const char *const verb[] = { "exec", box->name, SB_BOX_INSIDE, argv[0], argv[1], argv[2],
+	const char *const verb[] = { "exec", box->name, SB_BOX_HELPER, argv[0], argv[1], argv[2],
 		NULL };
 	sb_auto(sb_buf) struct sb_buf out;
 
@@ -318,7 +318,7 @@ ask_inside(struct sb_rtboxes *b, struct sb_rtbox *box, const char *const *argv)
 }
 
 static int
-set_paused(struct sb_rtboxes *b, struct sb_rtbox *box, bool pause, struct sb_error *err)
+set_paused(struct sb_box_runtime *b, struct sb_box *box, bool pause, struct sb_error *err)
 {
 	const char *const verb[] = { pause ? "pause" : "resume", box->name, NULL };
 	int r = box->frozen == pause ? 0 : runsc(b, box, verb, NULL, EXEC_MS, err);
@@ -331,13 +331,13 @@ set_paused(struct sb_rtboxes *b, struct sb_rtbox *box, bool pause, struct sb_err
 static size_t
 gvisor_signal(struct sb_runtime *rt, const char *session, const char *mark, pid_t leader, int sig)
 {
-	struct sb_rtboxes *b = (struct sb_rtboxes *)rt;
-	struct sb_rtbox *box = session ? sb_rtbox_find(b, session) : NULL;
+	struct sb_box_runtime *b = (struct sb_box_runtime *)rt;
+	struct sb_box *box = session ? sb_box_hold_running(b, session) : NULL;
 	sb_deadline d = sb_deadline_in(SIGNAL_MS);
 	long n = 0;
 
 	if (box && sig == SIGKILL && *mark && mark[strlen(mark) - 1] == '/') {
-		sb_rtbox_end(b, box);
+		sb_box_end(b, box);
 	} else if (box) {
 		char number[16];
 		bool was = box->frozen;
@@ -352,7 +352,7 @@ gvisor_signal(struct sb_runtime *rt, const char *session, const char *mark, pid_
 		(void)set_paused(b, box, was, NULL);
 	}
 	if (box)
-		sb_rtbox_release(box);
+		sb_box_release(box);
 	/*
 	 * On the host there are only runsc and shim; they end by themselves when what they wait for
 	 * has.
@@ -366,8 +366,8 @@ static int
 gvisor_freeze(struct sb_runtime *rt, const char *session, const char *mark, bool freeze,
 	struct sb_error *err)
 {
-	struct sb_rtboxes *b = (struct sb_rtboxes *)rt;
-	struct sb_rtbox *box = sb_rtbox_find(b, session);
+	struct sb_box_runtime *b = (struct sb_box_runtime *)rt;
+	struct sb_box *box = sb_box_hold_running(b, session);
 	int r;
 
 	(void)mark;
@@ -375,8 +375,8 @@ gvisor_freeze(struct sb_runtime *rt, const char *session, const char *mark, bool
 		return 0;
 	r = set_paused(b, box, freeze, err);
 	if (r == 0)
-		r = sb_rtbox_note(box, err);
-	sb_rtbox_release(box);
+		r = sb_box_note(box, err);
+	sb_box_release(box);
 	return r;
 }
 
@@ -384,9 +384,9 @@ static int
 gvisor_connect(struct sb_runtime *rt, const char *session, const char *mark, pid_t leader,
 	unsigned port, sb_deadline d, int *out_fd, struct sb_error *err)
 {
-	struct sb_rtboxes *b = (struct sb_rtboxes *)rt;
+	struct sb_box_runtime *b = (struct sb_box_runtime *)rt;
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
-	struct sb_rtbox *box = sb_rtbox_find(b, session);
+	struct sb_box *box = sb_box_hold_running(b, session);
 	int r;
 
 	(void)leader;
@@ -398,9 +398,9 @@ gvisor_connect(struct sb_runtime *rt, const char *session, const char *mark, pid
 	if (r == 0)
 		r = sb_strlist_add(&l, box->name, err);
 	if (r == 0)
-		r = sb_rtbox_own_network(box, err);
-	sb_rtbox_release(box);
-	return r < 0 ? r : sb_rtbox_dial(&l, mark, port, d, out_fd, err);
+		r = sb_box_own_network(box, err);
+	sb_box_release(box);
+	return r < 0 ? r : sb_box_dial(&l, mark, port, d, out_fd, err);
 }
 
 static const struct sb_runtime_ops gvisor_ops = {
@@ -412,15 +412,15 @@ static const struct sb_runtime_ops gvisor_ops = {
 	.network_policy = true,
 	.networks = 1u << SB_HOST_NET_NONE | 1u << SB_HOST_NET_SANDBOX | 1u << SB_HOST_NET_HOST,
 	.workspace = SB_BOX_WORKSPACE,
-	.close = sb_rtboxes_close,
+	.close = sb_box_runtime_close,
 	.start = gvisor_start,
 	.signal = gvisor_signal,
 	.freeze = gvisor_freeze,
 	.connect = gvisor_connect,
-	.ooms = sb_rtboxes_ooms,
-	.holds = sb_rtboxes_holds,
-	.forget = sb_rtboxes_forget,
-	.sweep = sb_rtboxes_sweep,
+	.ooms = sb_box_runtime_ooms,
+	.holds = sb_box_runtime_holds,
+	.forget = sb_box_runtime_forget,
+	.sweep = sb_box_runtime_sweep,
 };
 
 static const char *const platforms[] = { "systrap", "ptrace", NULL };
@@ -430,13 +430,13 @@ static const char *const platforms[] = { "systrap", "ptrace", NULL };
  * load need not try.
  */
 static char *
-note_path(const struct sb_rtboxes *b)
+note_path(const struct sb_box_runtime *b)
 {
 	return sb_str_printf("%s/gvisor-platform", b->o->state_dir);
 }
 
 static void
-note_text(const struct sb_rtboxes *b, const char *platform, char out[NOTE_MAX])
+note_text(const struct sb_box_runtime *b, const char *platform, char out[NOTE_MAX])
 {
 	struct stat st = { 0 };
 
@@ -447,7 +447,7 @@ note_text(const struct sb_rtboxes *b, const char *platform, char out[NOTE_MAX])
 
 /* The platform that worked before, or NULL. */
 static const char *
-noted(const struct sb_rtboxes *b)
+noted(const struct sb_box_runtime *b)
 {
 	sb_autofree char *path = note_path(b);
 	sb_auto(sb_buf) struct sb_buf was;
@@ -464,7 +464,7 @@ noted(const struct sb_rtboxes *b)
 }
 
 static void
-note(const struct sb_rtboxes *b)
+note(const struct sb_box_runtime *b)
 {
 	sb_autofree char *path = note_path(b);
 	char text[NOTE_MAX];
@@ -480,7 +480,7 @@ note(const struct sb_rtboxes *b)
  * for it.
  */
 static int
-probe(struct sb_rtboxes *b, bool picky, struct sb_error *err)
+probe(struct sb_box_runtime *b, bool picky, struct sb_error *err)
 {
 	sb_autofree char *root = sb_str_printf("--root=%s/runsc", b->o->state_dir);
 	struct sb_error last = { 0 };
@@ -516,7 +516,7 @@ probe(struct sb_rtboxes *b, bool picky, struct sb_error *err)
  * The kernel inside counts its processes itself; on the host each is a few threads, and the kernel
  * needs some, too.
  */
-static const struct sb_rtbox_kind gvisor_kind = { .probe = probe,
+static const struct sb_box_kind gvisor_kind = { .probe = probe,
 	.create = gvisor_create,
 	.destroy = gvisor_destroy,
 	.threads = 8,
@@ -525,6 +525,6 @@ static const struct sb_rtbox_kind gvisor_kind = { .probe = probe,
 struct sb_runtime *
 sb_runtime_gvisor_open(const struct sb_runtime_opts *o, struct sb_error *err)
 {
-	return sb_rtboxes_open(&gvisor_ops, &gvisor_kind, o,
+	return sb_box_runtime_open(&gvisor_ops, &gvisor_kind, o,
 		o->host->runsc_path ? o->host->runsc_path : "runsc", err);
 }

@@ -15,22 +15,22 @@
 
 struct runtime_none {
 	struct sb_runtime rt;
-	char *box; /* NULL: it is not there, and nobody writes exit codes */
+	char *helper; /* NULL: it is not there, and nobody writes exit codes */
 };
 
 static void
 none_close(struct sb_runtime *rt)
 {
-	free(((struct runtime_none *)rt)->box);
+	free(((struct runtime_none *)rt)->helper);
 	free(rt);
 }
 
 /* The program's path as the shim executes it. SB_E_NOTFOUND comes from the shim's report. */
 static int
-shim_argv(const char *box, const struct sb_runtime_cmd *cmd, struct sb_strlist *l,
+shim_argv(const char *helper, const struct sb_runtime_cmd *cmd, struct sb_strlist *l,
 	struct sb_error *err)
 {
-	const char *const lead[] = { box, "shim", "-e", "-s", cmd->status, "--", NULL };
+	const char *const lead[] = { helper, "shim", "-e", "-s", cmd->status, "--", NULL };
 	int r = 0;
 
 	for (size_t i = 0; lead[i] && r == 0; i++)
@@ -44,7 +44,7 @@ static int
 none_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd, const struct sb_spawn_opts *io,
 	struct sb_child *out, struct sb_error *err)
 {
-	const char *box = ((struct runtime_none *)rt)->box;
+	const char *helper = ((struct runtime_none *)rt)->helper;
 	sb_auto(sb_strlist) struct sb_strlist env = { 0 }, shim = { 0 };
 	sb_autofree char *home = sb_str_printf("HOME=%s", cmd->workspace);
 	const char *const fixed[] = {
@@ -55,8 +55,8 @@ none_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd, const struct
 	int r = home ? sb_runtime_env(cmd, fixed, &env, err) :
 		       sb_fail(err, SB_E_NOMEM, "start a command");
 
-	if (r == 0 && cmd->status && box)
-		r = shim_argv(box, cmd, &shim, err);
+	if (r == 0 && cmd->status && helper)
+		r = shim_argv(helper, cmd, &shim, err);
 	if (r < 0)
 		return r;
 	o.leads = shim.n > 0;
@@ -132,6 +132,6 @@ sb_runtime_none_open(const struct sb_runtime_opts *o, struct sb_error *err)
 		return NULL;
 	}
 	n->rt.ops = &none_ops;
-	n->box = sb_runtime_helper(o->host);
+	n->helper = sb_runtime_helper(o->host);
 	return &n->rt;
 }

@@ -132,7 +132,7 @@ local_destroy(struct sb_storage *st, const char *id, struct sb_error *err)
 }
 
 static int
-local_attach(struct sb_storage *st, const char *id, char **out, struct sb_error *err)
+local_mount(struct sb_storage *st, const char *id, char **out, struct sb_error *err)
 {
 	struct local *l = self(st);
 	struct stat s;
@@ -314,7 +314,7 @@ static const struct sb_storage_ops local_ops = {
 	.close = local_close,
 	.create = local_create,
 	.destroy = local_destroy,
-	.attach = local_attach,
+	.mount = local_mount,
 	.list = local_list,
 	.sweep = local_sweep,
 	.used = local_used,

@@ -156,7 +156,7 @@ view_open(struct sb_storage_zfs *s, const char *id, const char *snap, char *view
 	args[4] = ds;
 	r = sb_zfs_run(&s->z, false, args, NULL, err);
 	if (r == 0)
-		r = sb_storage_zfs_attach(&s->st, view, &path, err);
+		r = sb_storage_zfs_mount(&s->st, view, &path, err);
 	return r < 0 ? r : sb_path_open_root(path, err);
 }
 
@@ -180,7 +180,7 @@ diff_walk(struct sb_storage_zfs *s, const char *id, const char *from, const char
 	if (r >= 0 && to)
 		new_dir = r = view_open(s, id, to, b, sizeof b, err);
 	else if (r >= 0) {
-		r = sb_storage_zfs_attach(&s->st, id, &now, err);
+		r = sb_storage_zfs_mount(&s->st, id, &now, err);
 		if (r >= 0)
 			new_dir = r = sb_path_open_root(now, err);
 	}

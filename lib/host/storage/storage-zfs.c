@@ -60,7 +60,7 @@ sb_storage_zfs_mounted(const struct sb_storage_zfs *s, const char *leaf)
 }
 
 int
-sb_storage_zfs_attach(struct sb_storage *st, const char *id, char **out, struct sb_error *err)
+sb_storage_zfs_mount(struct sb_storage *st, const char *id, char **out, struct sb_error *err)
 {
 	struct sb_storage_zfs *s = self(st);
 	sb_autofree char *ds = sb_storage_zfs_name(s, id, NULL, err);
@@ -192,7 +192,7 @@ zfs_create(struct sb_storage *st, const char *id, const struct sb_storage_source
 		return r;
 	}
 	if (r == 0)
-		r = sb_storage_zfs_attach(st, id, out, err);
+		r = sb_storage_zfs_mount(st, id, out, err);
 	if (r < 0) {
 		(void)zfs_destroy(st, id, NULL);
 		return sb_wrap(err, r, "%s", what);
@@ -364,7 +364,7 @@ static const struct sb_storage_ops zfs_ops = {
 	.close = zfs_close,
 	.create = zfs_create,
 	.destroy = zfs_destroy,
-	.attach = sb_storage_zfs_attach,
+	.mount = sb_storage_zfs_mount,
 	.list = sb_storage_zfs_list,
 	.sweep = sb_storage_zfs_sweep,
 	.used = sb_storage_zfs_used,

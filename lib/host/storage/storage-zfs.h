@@ -46,7 +46,7 @@ char *sb_storage_zfs_name(struct sb_storage_zfs *s, const char *id, const char *
 bool sb_storage_zfs_mounted(const struct sb_storage_zfs *s, const char *leaf);
 
 /* Mounts `<sessions>/<id>` if it is not; the directory. */
-int sb_storage_zfs_attach(struct sb_storage *st, const char *id, char **out, struct sb_error *err);
+int sb_storage_zfs_mount(struct sb_storage *st, const char *id, char **out, struct sb_error *err);
 
 /* storage-zfs-grave.c */
 /*

@@ -76,7 +76,7 @@ struct sb_storage_ops {
 	 */
 	int (*destroy)(struct sb_storage *st, const char *id, struct sb_error *err);
 	/* Makes sure the workspace can be used (mounted) and gives its directory. SB_E_NOTFOUND. */
-	int (*attach)(struct sb_storage *st, const char *id, char **out_mountpoint,
+	int (*mount)(struct sb_storage *st, const char *id, char **out_mountpoint,
 		struct sb_error *err);
 	/* Everything, or one session when `id` is given (SB_E_NOTFOUND). */
 	int (*list)(struct sb_storage *st, const char *id, sb_storage_entry_fn fn, void *arg,

@@ -9,10 +9,11 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <host/runtime/helper-wire.h>
+
 #define CHUNK 65536
 #define TIMEOUT_CODE 124
 #define GONE_MS 3000
-#define HELPER_FAILED 125 /* and above: a signal among them */
 
 void
 sb_toolrun_out_free(struct sb_toolrun_out *out)
@@ -126,7 +127,7 @@ sb_toolrun_exec(const struct sb_toolrun_opts *o, struct sb_toolrun_out *out, str
 	 */
 	if (e == END_EXIT)
 		(void)sb_child_wait(&c, NULL, SB_NEVER, NULL);
-	if (e != END_EXIT || !ops->isolates || sb_child_exit_code(&c) >= HELPER_FAILED)
+	if (e != END_EXIT || !ops->isolates || sb_child_exit_code(&c) >= SB_HELPER_FAILED)
 		kill_tree(o, c.pid);
 	sb_child_stop(&c, 0);
 	out->timed_out = e == END_TIMEOUT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/reconcile.h>
+#include <host/align.h>
 
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 #define NS 1000000000
 
-struct settling {
+struct alignment {
 	struct sb_host *h;
 	struct sb_hsess *s;
 	struct sb_snap **v; /* the new order: what the storage has */
@@ -20,7 +20,7 @@ struct settling {
 };
 
 static int
-push(struct settling *g, struct sb_snap *snap, struct sb_error *err)
+push(struct alignment *g, struct sb_snap *snap, struct sb_error *err)
 {
 	if (g->n == g->cap) {
 		size_t cap = g->cap ? g->cap * 2 : 8;
@@ -37,7 +37,7 @@ push(struct settling *g, struct sb_snap *snap, struct sb_error *err)
 
 /* A snapshot without a record, after a lost database or made by hand. */
 static struct sb_snap *
-adopt(struct settling *g, const struct sb_storage_entry *e, struct sb_error *err)
+adopt(struct alignment *g, const struct sb_storage_entry *e, struct sb_error *err)
 {
 	uint64_t turn = g->n ? g->v[g->n - 1]->turn : 0;
 	enum sb_host_snap_kind kind = sb_host_snapshot_kind_of(g->h, e->snap, &turn);
@@ -57,7 +57,7 @@ adopt(struct settling *g, const struct sb_storage_entry *e, struct sb_error *err
 }
 
 static bool
-listed(const struct settling *g, const struct sb_snap *snap)
+listed(const struct alignment *g, const struct sb_snap *snap)
 {
 	for (size_t i = 0; i < g->n; i++)
 		if (g->v[i] == snap)
@@ -91,7 +91,7 @@ renew_holds(struct sb_host *h, struct sb_hsess *s, struct sb_snap *snap, unsigne
 static int
 on_entry(const struct sb_storage_entry *e, void *arg, struct sb_error *err)
 {
-	struct settling *g = arg;
+	struct alignment *g = arg;
 	struct sb_snap *snap;
 	int r;
 
@@ -124,7 +124,7 @@ on_entry(const struct sb_storage_entry *e, void *arg, struct sb_error *err)
 
 /* Records of what the storage does not have are dropped. With `mu` held. */
 static int
-forget_missing(struct settling *g, struct sb_error *err)
+forget_missing(struct alignment *g, struct sb_error *err)
 {
 	struct sb_hsess *s = g->s;
 
@@ -153,9 +153,9 @@ forget_missing(struct settling *g, struct sb_error *err)
 }
 
 int
-sb_host_reconcile(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
+sb_host_align(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 {
-	struct settling g = { .h = h, .s = s };
+	struct alignment g = { .h = h, .s = s };
 	struct sb_error why = { 0 };
 	int r;
 

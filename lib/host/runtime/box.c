@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/runtime/runtime-box.h>
+#include <host/runtime/box.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -23,7 +23,7 @@
 #define RECORD_MAX 512
 
 static int
-init(struct sb_rtboxes *b, const struct sb_runtime_opts *o, const struct sb_rtbox_kind *kind,
+init(struct sb_box_runtime *b, const struct sb_runtime_opts *o, const struct sb_box_kind *kind,
 	const char *program, struct sb_error *err)
 {
 	b->kind = kind;
@@ -33,8 +33,8 @@ init(struct sb_rtboxes *b, const struct sb_runtime_opts *o, const struct sb_rtbo
 	b->program = sb_runtime_program(program);
 	if (!b->program)
 		return sb_fail(err, SB_E_UNSUPPORTED, "%s is not installed", program);
-	b->box = sb_runtime_helper(o->host);
-	if (!b->box)
+	b->helper = sb_runtime_helper(o->host);
+	if (!b->helper)
 		return sb_fail(err, SB_E_UNSUPPORTED,
 			"the helper sb-box is not found (SB_BOX names it)");
 	b->root = sb_str_printf("%s/box-root", b->o->state_dir);
@@ -46,7 +46,7 @@ init(struct sb_rtboxes *b, const struct sb_runtime_opts *o, const struct sb_rtbo
 }
 
 static void
-box_free(struct sb_rtbox *box)
+box_free(struct sb_box *box)
 {
 	if (box->pidfd >= 0)
 		(void)close(box->pidfd);
@@ -59,12 +59,12 @@ box_free(struct sb_rtbox *box)
 }
 
 void
-sb_rtboxes_close(struct sb_runtime *rt)
+sb_box_runtime_close(struct sb_runtime *rt)
 {
-	struct sb_rtboxes *b = (struct sb_rtboxes *)rt;
+	struct sb_box_runtime *b = (struct sb_box_runtime *)rt;
 
 	while (b->first) {
-		struct sb_rtbox *box = b->first;
+		struct sb_box *box = b->first;
 
 		b->first = box->next;
 		box_free(box);
@@ -72,17 +72,17 @@ sb_rtboxes_close(struct sb_runtime *rt)
 	sb_cgroup_clear(&b->groups);
 	(void)pthread_mutex_destroy(&b->mu);
 	free(b->program);
-	free(b->box);
+	free(b->helper);
 	free(b->root);
 	free(b->etc);
 	free(b);
 }
 
 struct sb_runtime *
-sb_rtboxes_open(const struct sb_runtime_ops *ops, const struct sb_rtbox_kind *kind,
+sb_box_runtime_open(const struct sb_runtime_ops *ops, const struct sb_box_kind *kind,
 	const struct sb_runtime_opts *o, const char *program, struct sb_error *err)
 {
-	struct sb_rtboxes *b = calloc(1, sizeof *b);
+	struct sb_box_runtime *b = calloc(1, sizeof *b);
 	int r;
 
 	if (!b) {
@@ -94,7 +94,7 @@ sb_rtboxes_open(const struct sb_runtime_ops *ops, const struct sb_rtbox_kind *ki
 	if (r == 0)
 		r = kind->probe(b, o->picky, err);
 	if (r < 0) {
-		sb_rtboxes_close(&b->rt);
+		sb_box_runtime_close(&b->rt);
 		return NULL;
 	}
 	return &b->rt;
@@ -114,7 +114,7 @@ hash(const char *a, const char *b)
 
 /* The process that was noted, if it is still the same one. */
 static void
-adopt(struct sb_rtbox *box)
+adopt(struct sb_box *box)
 {
 	sb_autofree char *path = sb_str_printf("%s/record", box->dir);
 	sb_auto(sb_buf) struct sb_buf text;
@@ -142,7 +142,7 @@ adopt(struct sb_rtbox *box)
 }
 
 int
-sb_rtbox_note(struct sb_rtbox *box, struct sb_error *err)
+sb_box_note(struct sb_box *box, struct sb_error *err)
 {
 	sb_autofree char *path = sb_str_printf("%s/record", box->dir);
 	char text[RECORD_MAX], boot[40];
@@ -155,10 +155,10 @@ sb_rtbox_note(struct sb_rtbox *box, struct sb_error *err)
 }
 
 /* The entry of the session, made when missing. With the list's `mu` held. */
-static struct sb_rtbox *
-entry(struct sb_rtboxes *b, const char *session)
+static struct sb_box *
+entry(struct sb_box_runtime *b, const char *session)
 {
-	struct sb_rtbox *box = b->first;
+	struct sb_box *box = b->first;
 
 	while (box && (box->gone || strcmp(box->session, session) != 0))
 		box = box->next;
@@ -187,10 +187,10 @@ entry(struct sb_rtboxes *b, const char *session)
 	return box;
 }
 
-static struct sb_rtbox *
-lock_entry(struct sb_rtboxes *b, const char *session)
+static struct sb_box *
+lock_entry(struct sb_box_runtime *b, const char *session)
 {
-	struct sb_rtbox *box;
+	struct sb_box *box;
 
 	(void)pthread_mutex_lock(&b->mu);
 	box = entry(b, session);
@@ -203,19 +203,19 @@ lock_entry(struct sb_rtboxes *b, const char *session)
 	if (!box->gone)
 		return box;
 	/* Forgotten while we waited: there may be a new one of that name. */
-	sb_rtbox_release(box);
+	sb_box_release(box);
 	return lock_entry(b, session);
 }
 
 static bool
-alive(const struct sb_rtbox *box)
+alive(const struct sb_box *box)
 {
 	return box->pid > 0 && syscall(SYS_pidfd_send_signal, box->pidfd, 0, NULL, 0) == 0 &&
 		sb_proctree_start_ticks(box->pid) == box->ticks;
 }
 
 void
-sb_rtbox_end(struct sb_rtboxes *b, struct sb_rtbox *box)
+sb_box_end(struct sb_box_runtime *b, struct sb_box *box)
 {
 	const struct timespec nap = { .tv_nsec = 2000000 };
 	sb_deadline d = sb_deadline_in(GONE_MS);
@@ -249,7 +249,7 @@ sb_rtbox_end(struct sb_rtboxes *b, struct sb_rtbox *box)
 
 /* With `mu` held. */
 static int
-create(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd,
+create(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runtime_cmd *cmd,
 	struct sb_error *err)
 {
 	const uint64_t pids = b->o->session_pids, each = b->kind->threads ? b->kind->threads : 1;
@@ -260,7 +260,7 @@ create(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *
 
 	(void)pthread_mutex_lock(&b->mu);
 	if (!b->root_made) {
-		r = sb_rtbox_root_make(b, err);
+		r = sb_box_root_make(b, err);
 		b->root_made = r == 0;
 	}
 	(void)pthread_mutex_unlock(&b->mu);
@@ -276,18 +276,18 @@ create(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *
 		box->ticks = sb_proctree_start_ticks(box->pid);
 		r = box->pidfd < 0 || box->ticks == 0 ?
 			sb_fail(err, SB_E_RUNTIME, "the sandbox ended at once") :
-			sb_rtbox_note(box, err);
+			sb_box_note(box, err);
 	}
 	if (r < 0)
-		sb_rtbox_end(b, box);
+		sb_box_end(b, box);
 	return r < 0 ? sb_wrap(err, SB_E_RUNTIME, "session %s: %s", cmd->session, b->rt.ops->name) :
 		       0;
 }
 
-struct sb_rtbox *
-sb_rtbox_hold(struct sb_rtboxes *b, const struct sb_runtime_cmd *cmd, struct sb_error *err)
+struct sb_box *
+sb_box_hold(struct sb_box_runtime *b, const struct sb_runtime_cmd *cmd, struct sb_error *err)
 {
-	struct sb_rtbox *box = lock_entry(b, cmd->session);
+	struct sb_box *box = lock_entry(b, cmd->session);
 
 	if (!box) {
 		(void)sb_fail(err, SB_E_NOMEM, "sandbox");
@@ -295,9 +295,9 @@ sb_rtbox_hold(struct sb_rtboxes *b, const struct sb_runtime_cmd *cmd, struct sb_
 	}
 	if (!alive(box)) {
 		if (box->pid)
-			sb_rtbox_end(b, box);
+			sb_box_end(b, box);
 		if (create(b, box, cmd, err) < 0) {
-			sb_rtbox_release(box);
+			sb_box_release(box);
 			return NULL;
 		}
 	}
@@ -305,23 +305,23 @@ sb_rtbox_hold(struct sb_rtboxes *b, const struct sb_runtime_cmd *cmd, struct sb_
 	return box;
 }
 
-struct sb_rtbox *
-sb_rtbox_find(struct sb_rtboxes *b, const char *session)
+struct sb_box *
+sb_box_hold_running(struct sb_box_runtime *b, const char *session)
 {
-	struct sb_rtbox *box = lock_entry(b, session);
+	struct sb_box *box = lock_entry(b, session);
 
 	if (box && !alive(box)) {
-		sb_rtbox_release(box);
+		sb_box_release(box);
 		return NULL;
 	}
 	return box;
 }
 
 void
-sb_rtbox_release(struct sb_rtbox *box)
+sb_box_release(struct sb_box *box)
 {
-	struct sb_rtboxes *b = box->owner;
-	struct sb_rtbox **p = &b->first;
+	struct sb_box_runtime *b = box->owner;
+	struct sb_box **p = &b->first;
 
 	(void)pthread_mutex_unlock(&box->mu);
 	(void)pthread_mutex_lock(&b->mu);
@@ -335,7 +335,7 @@ sb_rtbox_release(struct sb_rtbox *box)
 }
 
 static void
-remove_dir(struct sb_rtboxes *b, const char *session)
+remove_dir(struct sb_box_runtime *b, const char *session)
 {
 	sb_autofree char *dir = sb_str_printf("%s/box-%s", b->o->state_dir, b->rt.ops->name);
 	sb_autoclose int fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -345,47 +345,47 @@ remove_dir(struct sb_rtboxes *b, const char *session)
 }
 
 void
-sb_rtboxes_forget(struct sb_runtime *rt, const char *session)
+sb_box_runtime_forget(struct sb_runtime *rt, const char *session)
 {
-	struct sb_rtboxes *b = (struct sb_rtboxes *)rt;
-	struct sb_rtbox *box = lock_entry(b, session);
+	struct sb_box_runtime *b = (struct sb_box_runtime *)rt;
+	struct sb_box *box = lock_entry(b, session);
 
 	if (!box)
 		return;
 	/* A group of a box that died by itself is there, too. */
 	if (!box->group.dir[0])
 		sb_cgroup_make(&b->groups, box->name, NULL, &box->group);
-	sb_rtbox_end(b, box);
+	sb_box_end(b, box);
 	remove_dir(b, session);
 	(void)pthread_mutex_lock(&b->mu);
 	box->gone = true;
 	(void)pthread_mutex_unlock(&b->mu);
-	sb_rtbox_release(box);
+	sb_box_release(box);
 }
 
 bool
-sb_rtboxes_holds(struct sb_runtime *rt, const char *session)
+sb_box_runtime_holds(struct sb_runtime *rt, const char *session)
 {
-	struct sb_rtbox *box = sb_rtbox_find((struct sb_rtboxes *)rt, session);
+	struct sb_box *box = sb_box_hold_running((struct sb_box_runtime *)rt, session);
 
 	if (box)
-		sb_rtbox_release(box);
+		sb_box_release(box);
 	return box != NULL;
 }
 
 uint64_t
-sb_rtboxes_ooms(struct sb_runtime *rt, const char *session)
+sb_box_runtime_ooms(struct sb_runtime *rt, const char *session)
 {
-	struct sb_rtbox *box = lock_entry((struct sb_rtboxes *)rt, session);
+	struct sb_box *box = lock_entry((struct sb_box_runtime *)rt, session);
 	uint64_t n = box ? sb_cgroup_ooms(&box->group) : 0;
 
 	if (box)
-		sb_rtbox_release(box);
+		sb_box_release(box);
 	return n;
 }
 
 struct box_sweep {
-	struct sb_rtboxes *b;
+	struct sb_box_runtime *b;
 	struct sb_strlist keep; /* names of groups */
 };
 
@@ -404,9 +404,10 @@ sweep_group(const char *name, void *arg)
 }
 
 void
-sb_rtboxes_sweep(struct sb_runtime *rt, bool (*known)(const char *session, void *arg), void *arg)
+sb_box_runtime_sweep(struct sb_runtime *rt, bool (*known)(const char *session, void *arg),
+	void *arg)
 {
-	struct box_sweep s = { .b = (struct sb_rtboxes *)rt };
+	struct box_sweep s = { .b = (struct sb_box_runtime *)rt };
 	sb_autofree char *dir = sb_str_printf("%s/box-%s", s.b->o->state_dir, rt->ops->name);
 	sb_autofree char *prefix = sb_str_printf("sb-%s-%s-", rt->ops->name, s.b->key);
 	sb_auto(sb_strlist) struct sb_strlist gone = { 0 };
@@ -417,18 +418,18 @@ sb_rtboxes_sweep(struct sb_runtime *rt, bool (*known)(const char *session, void 
 		if (e->d_name[0] == '.')
 			continue;
 		if (known(e->d_name, arg)) {
-			struct sb_rtbox *box = sb_rtbox_find(s.b, e->d_name);
+			struct sb_box *box = sb_box_hold_running(s.b, e->d_name);
 
 			if (box) {
 				(void)sb_strlist_add(&s.keep, box->name, NULL);
-				sb_rtbox_release(box);
+				sb_box_release(box);
 			}
 		} else {
 			(void)sb_strlist_add(&gone, e->d_name, NULL);
 		}
 	}
 	for (size_t i = 0; i < gone.n; i++)
-		sb_rtboxes_forget(rt, gone.v[i]);
+		sb_box_runtime_forget(rt, gone.v[i]);
 	if (prefix)
 		sb_cgroup_each(&s.b->groups, prefix, sweep_group, &s);
 	sb_strlist_free(&s.keep);

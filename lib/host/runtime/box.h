@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SB_HOST_RUNTIME_BOX_H
-#define SB_HOST_RUNTIME_BOX_H
+#ifndef SB_HOST_BOX_H
+#define SB_HOST_BOX_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,15 +16,15 @@
  * session. A box is a process (the first of its namespaces, or the sandbox's kernel); when that
  * ends, the kernel ends everything in it.
  */
-#define SB_BOX_INSIDE "/.sb/box" /* bin/sb-box, inside */
+#define SB_BOX_HELPER "/.sb/box" /* bin/sb-box, inside */
 #define SB_BOX_WORKSPACE "/workspace"
 #define SB_BOX_HOME "/home/sandbox"
 
-struct sb_rtboxes;
+struct sb_box_runtime;
 
-struct sb_rtbox {
-	struct sb_rtbox *next;
-	struct sb_rtboxes *owner; /* whose `mu` guards these first ones */
+struct sb_box {
+	struct sb_box *next;
+	struct sb_box_runtime *owner; /* whose `mu` guards these first ones */
 	unsigned refs;
 	bool gone; /* forgotten: freed with the last reference */
 	char *session;
@@ -43,29 +43,29 @@ struct sb_rtbox {
 	struct sb_resident resident; /* gvisor */
 };
 
-struct sb_rtbox_kind {
+struct sb_box_kind {
 	/* Whether it works here; `picky` as in struct sb_runtime_opts. SB_E_UNSUPPORTED. */
-	int (*probe)(struct sb_rtboxes *b, bool picky, struct sb_error *err);
+	int (*probe)(struct sb_box_runtime *b, bool picky, struct sb_error *err);
 	/* Makes the box: gives its process. With `mu` held, group made. */
-	int (*create)(struct sb_rtboxes *b, struct sb_rtbox *box, const struct sb_runtime_cmd *cmd,
-		pid_t *out, struct sb_error *err);
+	int (*create)(struct sb_box_runtime *b, struct sb_box *box,
+		const struct sb_runtime_cmd *cmd, pid_t *out, struct sb_error *err);
 	/*
 	 * Ends what is left of it after its process was killed; `all_dead`: only files are. With
 	 * `mu` held. May be NULL.
 	 */
-	void (*destroy)(struct sb_rtboxes *b, struct sb_rtbox *box, bool all_dead);
+	void (*destroy)(struct sb_box_runtime *b, struct sb_box *box, bool all_dead);
 	/*
 	 * Threads on the host that a process inside is, and that the box itself has; 0: one, none.
 	 */
 	unsigned threads, own_threads;
 };
 
-struct sb_rtboxes {
+struct sb_box_runtime {
 	struct sb_runtime rt; /* first */
-	const struct sb_rtbox_kind *kind;
+	const struct sb_box_kind *kind;
 	const struct sb_host_opts *o;
 	const char *key;
-	char *box;     /* bin/sb-box on the host */
+	char *helper;  /* bin/sb-box on the host */
 	char *program; /* bwrap or runsc */
 	char *root;    /* directory of the root that all boxes share, read-only */
 	char *etc;
@@ -74,58 +74,58 @@ struct sb_rtboxes {
 	struct sb_cgroup groups;
 	pthread_mutex_t mu; /* guards the list, and the making of the root */
 	bool root_made;
-	struct sb_rtbox *first;
+	struct sb_box *first;
 };
 
 /* A runtime of that kind, probed. `program` is looked up. */
-struct sb_runtime *sb_rtboxes_open(const struct sb_runtime_ops *ops,
-	const struct sb_rtbox_kind *kind, const struct sb_runtime_opts *o, const char *program,
+struct sb_runtime *sb_box_runtime_open(const struct sb_runtime_ops *ops,
+	const struct sb_box_kind *kind, const struct sb_runtime_opts *o, const char *program,
 	struct sb_error *err);
-void sb_rtboxes_close(struct sb_runtime *rt);
+void sb_box_runtime_close(struct sb_runtime *rt);
 
 /* The box of the session with `mu` held, running; made when there is none. NULL: error. */
-struct sb_rtbox *sb_rtbox_hold(struct sb_rtboxes *b, const struct sb_runtime_cmd *cmd,
+struct sb_box *sb_box_hold(struct sb_box_runtime *b, const struct sb_runtime_cmd *cmd,
 	struct sb_error *err);
 /* The same without making: NULL when none runs. */
-struct sb_rtbox *sb_rtbox_find(struct sb_rtboxes *b, const char *session);
-void sb_rtbox_release(struct sb_rtbox *box);
+struct sb_box *sb_box_hold_running(struct sb_box_runtime *b, const char *session);
+void sb_box_release(struct sb_box *box);
 /* Writes the record anew, with `mu` held. */
-int sb_rtbox_note(struct sb_rtbox *box, struct sb_error *err);
+int sb_box_note(struct sb_box *box, struct sb_error *err);
 
 /* Operations of the vtable that are the same for both. */
-void sb_rtboxes_forget(struct sb_runtime *rt, const char *session);
-bool sb_rtboxes_holds(struct sb_runtime *rt, const char *session);
-uint64_t sb_rtboxes_ooms(struct sb_runtime *rt, const char *session);
-void sb_rtboxes_sweep(struct sb_runtime *rt, bool (*known)(const char *session, void *arg),
+void sb_box_runtime_forget(struct sb_runtime *rt, const char *session);
+bool sb_box_runtime_holds(struct sb_runtime *rt, const char *session);
+uint64_t sb_box_runtime_ooms(struct sb_runtime *rt, const char *session);
+void sb_box_runtime_sweep(struct sb_runtime *rt, bool (*known)(const char *session, void *arg),
 	void *arg);
 
 /* Everything in a box's pid namespace is gone soon after this. With `mu` held. */
-void sb_rtbox_end(struct sb_rtboxes *b, struct sb_rtbox *box);
+void sb_box_end(struct sb_box_runtime *b, struct sb_box *box);
 
 /* What a box sees: `root` with these directories in it, all read-only. */
-struct sb_rtbox_bind {
+struct sb_box_bind {
 	char *from, *to;
 };
-struct sb_rtbox_root {
-	struct sb_rtbox_bind *v;
+struct sb_box_root {
+	struct sb_box_bind *v;
 	size_t n;
 };
 /* Makes the skeleton and tells what is bound into it. */
-int sb_rtbox_root_make(struct sb_rtboxes *b, struct sb_error *err);
-int sb_rtbox_root_binds(const struct sb_rtboxes *b, struct sb_rtbox_root *out,
+int sb_box_root_make(struct sb_box_runtime *b, struct sb_error *err);
+int sb_box_root_binds(const struct sb_box_runtime *b, struct sb_box_root *out,
 	struct sb_error *err);
-void sb_rtbox_root_free(struct sb_rtbox_root *r);
+void sb_box_root_free(struct sb_box_root *r);
 
 /* 0, or SB_E_UNSUPPORTED: the session shares its network with others. */
-int sb_rtbox_own_network(const struct sb_rtbox *box, struct sb_error *err);
+int sb_box_own_network(const struct sb_box *box, struct sb_error *err);
 /*
  * Connects to a port inside: `l` leads into the box, what dials and relays there is added. The
  * relay lives as long as the connection.
  */
-int sb_rtbox_dial(struct sb_strlist *l, const char *mark, unsigned port, sb_deadline d, int *out_fd,
+int sb_box_dial(struct sb_strlist *l, const char *mark, unsigned port, sb_deadline d, int *out_fd,
 	struct sb_error *err);
 
 /* The environment of a command in a box. */
-int sb_rtbox_env(const struct sb_runtime_cmd *cmd, struct sb_strlist *env, struct sb_error *err);
+int sb_box_env(const struct sb_runtime_cmd *cmd, struct sb_strlist *env, struct sb_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/runtime/runtime-box.h>
+#include <host/runtime/box.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -99,7 +99,7 @@ copy_etc(const char *name, const char *to)
 }
 
 static int
-make_etc(const struct sb_rtboxes *b, struct sb_error *err)
+make_etc(const struct sb_box_runtime *b, struct sb_error *err)
 {
 	sb_autofree char *ssl = sb_str_printf("%s/ssl", b->etc);
 	int r = ssl ? sb_file_mkdirs(ssl, 0755, err) :
@@ -127,7 +127,7 @@ make_etc(const struct sb_rtboxes *b, struct sb_error *err)
 }
 
 static int
-make_dir(const struct sb_rtboxes *b, const char *name, struct sb_error *err)
+make_dir(const struct sb_box_runtime *b, const char *name, struct sb_error *err)
 {
 	sb_autofree char *path = sb_str_printf("%s/%s", b->root, name);
 
@@ -137,7 +137,8 @@ make_dir(const struct sb_rtboxes *b, const char *name, struct sb_error *err)
 
 /* A name of the real root: a place to bind a directory at, or the same link. */
 static int
-make_entry(const struct sb_rtboxes *b, const char *rootfs, const char *name, struct sb_error *err)
+make_entry(const struct sb_box_runtime *b, const char *rootfs, const char *name,
+	struct sb_error *err)
 {
 	sb_autofree char *src = sb_str_printf("%s/%s", rootfs, name);
 	sb_autofree char *to = sb_str_printf("%s/%s", b->root, name);
@@ -161,7 +162,7 @@ make_entry(const struct sb_rtboxes *b, const char *rootfs, const char *name, str
 }
 
 static bool
-wanted(const struct sb_rtboxes *b, const char *name)
+wanted(const struct sb_box_runtime *b, const char *name)
 {
 	if (name[0] == '.')
 		return false;
@@ -170,7 +171,7 @@ wanted(const struct sb_rtboxes *b, const char *name)
 }
 
 static int
-make_entries(struct sb_rtboxes *b, struct sb_error *err)
+make_entries(struct sb_box_runtime *b, struct sb_error *err)
 {
 	const char *rootfs = b->o->rootfs ? b->o->rootfs : "/";
 	sb_autoclosedir DIR *d = opendir(rootfs);
@@ -186,10 +187,10 @@ make_entries(struct sb_rtboxes *b, struct sb_error *err)
 }
 
 int
-sb_rtbox_root_make(struct sb_rtboxes *b, struct sb_error *err)
+sb_box_root_make(struct sb_box_runtime *b, struct sb_error *err)
 {
 	sb_autoclose int state = open(b->o->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	sb_autofree char *box = sb_str_printf("%s" SB_BOX_INSIDE, b->root);
+	sb_autofree char *box = sb_str_printf("%s" SB_BOX_HELPER, b->root);
 	sb_autofree char *tmp = sb_str_printf("%s/var/tmp", b->root);
 	int r = box && tmp ? 0 : sb_fail(err, SB_E_NOMEM, "root of sandboxes");
 
@@ -211,12 +212,12 @@ sb_rtbox_root_make(struct sb_rtboxes *b, struct sb_error *err)
 	if (r == 0 && symlink("/tmp", tmp) < 0 && errno != EEXIST)
 		r = sb_fail_errno(err, "make %s", tmp);
 	if (r == 0)
-		r = copy_file(b->box, box, 0755, err);
+		r = copy_file(b->helper, box, 0755, err);
 	return r;
 }
 
 void
-sb_rtbox_root_free(struct sb_rtbox_root *r)
+sb_box_root_free(struct sb_box_root *r)
 {
 	for (size_t i = 0; i < r->n; i++) {
 		free(r->v[i].from);
@@ -226,13 +227,13 @@ sb_rtbox_root_free(struct sb_rtbox_root *r)
 }
 
 static int
-add_bind(struct sb_rtbox_root *r, const char *from, const char *name, struct sb_error *err)
+add_bind(struct sb_box_root *r, const char *from, const char *name, struct sb_error *err)
 {
-	struct sb_rtbox_bind *v = reallocarray(r->v, r->n + 1, sizeof *v);
+	struct sb_box_bind *v = reallocarray(r->v, r->n + 1, sizeof *v);
 
 	if (v) {
 		r->v = v;
-		v[r->n] = (struct sb_rtbox_bind){ strdup(from), sb_str_printf("/%s", name) };
+		v[r->n] = (struct sb_box_bind){ strdup(from), sb_str_printf("/%s", name) };
 		r->n++;
 	}
 	return v && v[r->n - 1].from && v[r->n - 1].to ?
@@ -241,14 +242,14 @@ add_bind(struct sb_rtbox_root *r, const char *from, const char *name, struct sb_
 }
 
 int
-sb_rtbox_root_binds(const struct sb_rtboxes *b, struct sb_rtbox_root *out, struct sb_error *err)
+sb_box_root_binds(const struct sb_box_runtime *b, struct sb_box_root *out, struct sb_error *err)
 {
 	const char *rootfs = b->o->rootfs ? b->o->rootfs : "";
 	sb_autoclosedir DIR *d = opendir(*rootfs ? rootfs : "/");
 	struct dirent *e;
 	int r = d ? 0 : sb_fail_errno(err, "root file system %s", rootfs);
 
-	*out = (struct sb_rtbox_root){ 0 };
+	*out = (struct sb_box_root){ 0 };
 	while (r == 0 && (e = readdir(d))) {
 		sb_autofree char *from =
 			wanted(b, e->d_name) ? sb_str_printf("%s/%s", rootfs, e->d_name) : NULL;
@@ -267,12 +268,12 @@ sb_rtbox_root_binds(const struct sb_rtboxes *b, struct sb_rtbox_root *out, struc
 			r = add_bind(out, from, from + 1, err);
 	}
 	if (r < 0)
-		sb_rtbox_root_free(out);
+		sb_box_root_free(out);
 	return r;
 }
 
 int
-sb_rtbox_env(const struct sb_runtime_cmd *cmd, struct sb_strlist *env, struct sb_error *err)
+sb_box_env(const struct sb_runtime_cmd *cmd, struct sb_strlist *env, struct sb_error *err)
 {
 	/* Being root without the right to change owners, tar must not try. */
 	static const char *const fixed[] = {

@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SB_BOX_H
-#define SB_BOX_H
+#ifndef SB_BOX_HELPER_H
+#define SB_BOX_HELPER_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
+#include <host/runtime/helper-wire.h>
+
 /*
  * The helper of the host's runtimes, a static program that is small enough to be in every sandbox
- * (lib/host/runtime/runtime-box.h says where). It carries no secrets: whatever of it a hostile
+ * (lib/host/runtime/box.h says where). It carries no secrets: whatever of it a hostile
  * neighbour in the sandbox reads or kills harms that sandbox only.
  */
-#define BOX_FAILED 125 /* the helper itself failed */
-#define BOX_NOEXEC 126
-#define BOX_NOTFOUND 127
 
-/* Says "sb-box: WHAT: error of errno" and gives BOX_FAILED. */
-int box_fail(const char *what);
+/* Says "sb-box: WHAT: error of errno" and gives SB_HELPER_FAILED. */
+int helper_fail(const char *what);
 
 /* Tells who started us with `leads` what kept the program from being executed. */
-void box_report(int sys);
+void helper_report(int sys);
 
 /* Into the network namespace of that file. 0 or -1. */
-int box_join_net(const char *path);
+int helper_join_net(const char *path);
 
 /* How a command runs inside. */
-struct box_job {
+struct helper_job {
 	char **argv;
 	char **env; /* NULL: ours */
 	const char *cwd;
@@ -38,38 +37,38 @@ struct box_job {
 };
 
 /* Starts the command with no signal blocked; its pid or -1. All signals must be blocked here. */
-pid_t box_start(const struct box_job *j);
+pid_t helper_start(const struct helper_job *j);
 /* Lets SIGCHLD end a wait. */
-void box_catch_child(void);
+void helper_catch_child(void);
 
 /* Runs the command to its end and ends what it leaves behind; its exit code, 128+n for a signal. */
-int box_supervise(const struct box_job *j);
+int helper_supervise(const struct helper_job *j);
 
 /*
  * Sends `sig` to every process in this /proc that carries the mark, or descends from `parent` (0:
  * none). How many there were.
  */
-size_t box_signal(const char *mark, pid_t parent, int sig);
+size_t helper_signal(const char *mark, pid_t parent, int sig);
 
 /* The same for who carries the mark or is of the session `sid`, supervisors excepted. */
-size_t box_signal_session(const char *mark, pid_t sid, int sig);
+size_t helper_signal_session(const char *mark, pid_t sid, int sig);
 
 /* The commands; each gives the exit code. */
-int box_main_run(int argc,
+int helper_main_run(int argc,
 	char **argv); /* run [-l] [-m BYTES] [-C DIR] -- CMD...: supervise here */
-int box_main_enter(int argc, char **argv); /* enter -p PID -t TICKS [-g CGROUP]... : the same inside
-					      the namespaces of PID */
-int box_main_init(int argc, char **argv);  /* init: the first process of a sandbox */
-int box_main_dial(int argc,
+int helper_main_enter(int argc, char **argv); /* enter -p PID -t TICKS [-g CGROUP]... : the same
+					      inside the namespaces of PID */
+int helper_main_init(int argc, char **argv);  /* init: the first process of a sandbox */
+int helper_main_dial(int argc,
 	char **argv); /* dial PORT: joins stdin and stdout to the loopback port */
-int box_main_shim(int argc, char **argv); /* shim [-ep] [-s FILE] [-u FILE] -- CMD...: pipes for its
-					     output, its exit code in FILE */
-int box_main_serve(int argc,
-	char **argv); /* serve: runs commands for the host, see lib/host/runtime/boxserve.h */
-int box_main_await(int argc,
+int helper_main_shim(int argc, char **argv); /* shim [-ep] [-s FILE] [-u FILE] -- CMD...: pipes for
+					     its output, its exit code in FILE */
+int helper_main_serve(int argc,
+	char **argv); /* serve: runs commands for the host, see lib/host/runtime/helper-wire.h */
+int helper_main_await(int argc,
 	char **argv); /* await: ends as the command whose socket is its stdin */
-int box_main_signal(int argc, char **argv); /* signal MARK NUMBER: prints how many there were */
-int box_main_place(int argc,
+int helper_main_signal(int argc, char **argv); /* signal MARK NUMBER: prints how many there were */
+int helper_main_place(int argc,
 	char **argv); /* place [-g CGROUP]... [-N NETNS] -- CMD...: executes it in there */
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/runtime/runtime-box.h>
+#include <host/runtime/box.h>
 
 #include <errno.h>
 #include <poll.h>
@@ -13,7 +13,7 @@
 #include <host/runtime/proctree.h>
 
 int
-sb_rtbox_own_network(const struct sb_rtbox *box, struct sb_error *err)
+sb_box_own_network(const struct sb_box *box, struct sb_error *err)
 {
 	if (box->network != SB_HOST_NET_HOST && box->network != SB_HOST_NET_SANDBOX)
 		return 0;
@@ -70,7 +70,7 @@ await_plus(int fd, unsigned port, sb_deadline d, struct sb_error *err)
 }
 
 int
-sb_rtbox_dial(struct sb_strlist *l, const char *mark, unsigned port, sb_deadline d, int *out_fd,
+sb_box_dial(struct sb_strlist *l, const char *mark, unsigned port, sb_deadline d, int *out_fd,
 	struct sb_error *err)
 {
 	sb_autofree char *env_mark = sb_str_printf("%s=%s", SB_PROCTREE_MARK, mark ? mark : "");
@@ -81,7 +81,7 @@ sb_rtbox_dial(struct sb_strlist *l, const char *mark, unsigned port, sb_deadline
 	struct sb_child c;
 	int pair[2], r;
 
-	r = env_mark ? sb_strlist_add(l, SB_BOX_INSIDE, err) : sb_fail(err, SB_E_NOMEM, "connect");
+	r = env_mark ? sb_strlist_add(l, SB_BOX_HELPER, err) : sb_fail(err, SB_E_NOMEM, "connect");
 	if (r == 0)
 		r = sb_strlist_add(l, "dial", err);
 	if (r == 0)
