@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include <host/event.h>
+#include <host/host.h>
 #include <host/hostdb.h>
 #include <host/hsess.h>
 #include <host/proc.h>
@@ -53,8 +54,5 @@ struct sb_host {
 	atomic_ullong created, paused, resumed, destroyed, forked, adopted, recovered;
 	atomic_ullong snapshots, snapshots_deleted, rollbacks, turns, tools, tool_errors, launched;
 };
-
-/* Unix time. */
-int64_t sb_host_now_ns(void);
 
 #endif

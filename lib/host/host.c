@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/host-priv.h>
+#include <host/host.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <base/file.h>
+#include <host/host-priv.h>
 #include <host/host-runtime.h>
 #include <host/procmon.h>
 #include <host/recover.h>
@@ -255,4 +256,25 @@ sb_host_close(struct sb_host *h)
 	sb_procmon_stop(h);
 	sb_host_event_flush(h->events);
 	host_free(h);
+}
+
+const struct sb_host_opts *
+sb_host_options(const struct sb_host *h)
+{
+	return &h->o;
+}
+
+void
+sb_host_count_tool(struct sb_host *h, bool failed)
+{
+	atomic_fetch_add(&h->tools, 1);
+	if (failed)
+		atomic_fetch_add(&h->tool_errors, 1);
+}
+
+void
+sb_host_note(struct sb_host *h, const char *kind, const char *session, const char *subject,
+	enum sb_host_state state)
+{
+	sb_host_event_note(h->events, kind, session, subject, state);
 }

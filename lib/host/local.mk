@@ -3,7 +3,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/align.c %D%/align.h \
 	%D%/event.c %D%/event.h \
 	%D%/health.c %D%/health.h \
-	%D%/host.c \
+	%D%/host.c %D%/host.h \
 	%D%/host-destroy.c %D%/host-destroy.h \
 	%D%/host-diff.c \
 	%D%/host-fork.c %D%/host-fork.h \

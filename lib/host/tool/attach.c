@@ -10,7 +10,8 @@
 
 #include <host/host-map.h>
 #include <host/host-op.h>
-#include <host/host-priv.h>
+#include <host/proc.h>
+#include <host/runtime/runtime.h>
 
 /* How long what was killed may take to be gone. */
 #define GONE_MS 3000

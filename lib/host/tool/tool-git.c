@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/tool/toolcall.h>
+#include <host/tool/tool-table.h>
 
 #include <string.h>
 

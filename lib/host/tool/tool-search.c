@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/tool/walk.h>
+#include <host/tool/tool-table.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +15,7 @@
 
 #include <base/path.h>
 #include <host/tool/pattern.h>
+#include <host/tool/walk.h>
 
 #define THREADS_MAX 8
 #define BINARY_LOOK 8192

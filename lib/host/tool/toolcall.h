@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include <host/proc.h>
 #include <host/tool/toolrun.h>
 #include <tool/roots.h>
 
@@ -21,21 +22,6 @@ struct sb_toolcall {
 	struct sb_hsess_tool run;
 	sb_deadline deadline;
 };
-
-struct sb_tool {
-	const char *name, *alias; /* both generations; `alias` may be NULL */
-	/*
-	 * Checks before anything is admitted (may be NULL); the tool itself. Problems of the tool
-	 * are its result, not errors.
-	 */
-	int (*check)(const struct sb_toolcall *c, struct sb_error *err);
-	int (*run)(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err);
-};
-
-/* The tables, each ended by an empty entry. */
-extern const struct sb_tool sb_tool_file_table[];
-extern const struct sb_tool sb_tool_search_table[];
-extern const struct sb_tool sb_tool_git_table[];
 
 /*
  * Parameters. A wrong type is SB_E_INVAL with "TOOL NAME must be ..."; `alias` may be NULL; missing

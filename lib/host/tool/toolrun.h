@@ -3,7 +3,10 @@
 #define SB_HOST_TOOLRUN_H
 
 #include <base/buf.h>
-#include <host/host-priv.h>
+#include <host/hsess.h>
+#include <host/runtime/runtime.h>
+
+struct sb_host;
 
 /* A command of a tool call, run to its end in the session's runtime. */
 struct sb_toolrun_out {

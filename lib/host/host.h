@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SB_HOST_HOST_H
+#define SB_HOST_HOST_H
+
+#include <sb/host.h>
+
+/* What the room above, lib/host/tool, asks of a host whose insides it does not see. */
+
+/* The options the host was opened with. */
+const struct sb_host_opts *sb_host_options(const struct sb_host *h);
+/* Counts a tool call that came to its end. */
+void sb_host_count_tool(struct sb_host *h, bool failed);
+/* Notes an event; the end of the call delivers it (sb_host_call_end). */
+void sb_host_note(struct sb_host *h, const char *kind, const char *session, const char *subject,
+	enum sb_host_state state);
+
+/* Unix time. */
+int64_t sb_host_now_ns(void);
+
+#endif
