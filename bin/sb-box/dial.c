@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* sb-box dial: connects to a port inside the box and relays it to its own input and output. */
 #include "config.h"
 
 #include "helper.h"

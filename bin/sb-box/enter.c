@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * sb-box enter: joins the namespaces of a box of bwrap, gives up every power, and runs a command in
+ * there.
+ */
 #include "config.h"
 
 #include "helper.h"

@@ -1,4 +1,4 @@
-# The helper that runs inside sandboxes and leads into them; static, so that it works in any root file system.
+# The helper that leads into boxes and works inside; static, so that any root file system runs it.
 pkglibexec_PROGRAMS += sb-box
 sb_box_SOURCES = \
 	%D%/dial.c \

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The table of commands of sb-box, and those that need only a few lines: init, signal, place. */
 #include "config.h"
 
 #include "helper.h"

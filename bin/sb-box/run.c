@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* sb-box run: starts a command, waits for it, and ends what it leaves behind. */
 #include "config.h"
 
 #include "helper.h"

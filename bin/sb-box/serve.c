@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * sb-box serve: stays in a box and runs commands for the host; sb-box await stands for one of them
+ * on the host.
+ */
 #include "config.h"
 
 #include "helper.h"

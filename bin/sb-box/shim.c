@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * sb-box shim: starts a program, copies its output where asked, and leaves its exit code in a file
+ * for a host that comes later.
+ */
 #include "config.h"
 
 #include "helper.h"

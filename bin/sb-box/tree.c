@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Finds processes in /proc by mark, parent or session, and signals them. */
 #include "config.h"
 
 #include "helper.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Holds: a caller keeps a snapshot from being deleted, dropped or rolled over. */
 #include "config.h"
 
 #include <host/host-op.h>

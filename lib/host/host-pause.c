@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Pauses and resumes sessions, and pauses all of them when the host shuts down. */
 #include "config.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads the logs of a process for a caller, and waits for more of them. */
 #include "config.h"
 
 #include <errno.h>

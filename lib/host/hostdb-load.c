@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads sessions, snapshots, holds and processes back from the database. */
 #include "config.h"
 
 #include <host/hostdb-priv.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The port of a process: opens it at the host's advertised address by a proxy, and probes it. */
 #include "config.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Connects the host to a port inside a box, by a relay that the helper runs in there. */
 #include "config.h"
 
 #include <host/runtime/box.h>

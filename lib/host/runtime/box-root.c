@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Builds the read-only root that all boxes of a host share, and the environment of commands in a
+ * box.
+ */
 #include "config.h"
 
 #include <host/runtime/box.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The runtime "bwrap". Bubblewrap makes the namespaces of a box once, around the helper as their
+ * first process. Every command enters them by the helper (bin/sb-box/enter.c), which gives up all
+ * capabilities and installs the filter before it executes anything.
+ */
 #include "config.h"
 
 #include <host/runtime/box.h>
@@ -17,11 +22,6 @@
 #include <host/runtime/boxfilter.h>
 #include <host/runtime/proctree.h>
 
-/*
- * Bubblewrap makes the namespaces of a session once, around the helper as their first process;
- * every command enters them by the helper (bin/sb-box/enter.c), which gives up all capabilities and
- * installs the filter before it executes anything.
- */
 #define START_MS 20000
 #define FREEZE_MS 10000
 #define FREEZE_ROUNDS 200

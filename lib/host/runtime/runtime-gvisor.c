@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The runtime "gvisor": a box is a container of gVisor. Commands enter it by `runsc exec` through
+ * the helper inside, which ends what a command leaves behind and holds a lifeline that breaks with
+ * the host. runsc gets pipes, never files, for its output.
+ */
 #include "config.h"
 
 #include <host/runtime/box.h>
@@ -16,11 +21,6 @@
 #include <host/runtime/proctree.h>
 #include <host/runtime/oci.h>
 
-/*
- * One container of gVisor a session. Commands enter by `runsc exec` through the helper inside,
- * which ends what a command leaves behind; it holds on to a lifeline that breaks with the host.
- * runsc is given pipes, never files, for its output.
- */
 #define PROBE_MS 15000
 #define RUN_MS 60000
 #define EXEC_MS 20000

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The runtime "none": plain processes of the host, known by a mark in their environment. It
+ * isolates nothing.
+ */
 #include "config.h"
 
 #include <host/runtime/runtime.h>

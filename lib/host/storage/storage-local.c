@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The storage "local-disk": sessions are plain directories; it has no snapshots and no quota. */
 #include "config.h"
 
 #include <host/storage/storage.h>

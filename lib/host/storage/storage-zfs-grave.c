@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Destroyed sessions on ZFS: what forks still need of them stays, marked dead, until a sweep can
+ * remove it.
+ */
 #include "config.h"
 
-#include <host/storage/storage-zfs.h>
+#include <host/storage/storage-zfs-priv.h>
 
 #include <ctype.h>
 #include <stdio.h>

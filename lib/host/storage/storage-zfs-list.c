@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/* Listings on ZFS: sessions with their snapshots, space of the pool, base images. */
 #include "config.h"
 
-#include <host/storage/storage-zfs.h>
+#include <host/storage/storage-zfs-priv.h>
 
 #include <string.h>
 

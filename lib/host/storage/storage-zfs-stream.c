@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/* Send, receive and diff on ZFS. */
 #include "config.h"
 
-#include <host/storage/storage-zfs.h>
+#include <host/storage/storage-zfs-priv.h>
 
 #include <stdio.h>
 #include <string.h>

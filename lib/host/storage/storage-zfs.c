@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/* The storage "zfs": a session is a dataset, its snapshots and forks are those of ZFS. */
 #include "config.h"
 
-#include <host/storage/storage-zfs.h>
+#include <host/storage/storage-zfs-priv.h>
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Runs a command in a session with the caller's own descriptors as its input and output
+ * (sb_host_attach).
+ */
 #include "config.h"
 
 #include <errno.h>

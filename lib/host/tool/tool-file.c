@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The tools that read, write, edit and list files. They work in the host, by descriptor beneath the
+ * workspace, and start no program.
+ */
 #include "config.h"
 
 #include <host/tool/tool-table.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The tools of git. git runs in the session's runtime, never in the host. */
 #include "config.h"
 
 #include <host/tool/tool-table.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The tools that search: grep in files and glob for names, by several threads in the host. */
 #include "config.h"
 
 #include <host/tool/tool-table.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SB_HOST_STORAGE_ZFS_H
-#define SB_HOST_STORAGE_ZFS_H
+#ifndef SB_HOST_STORAGE_ZFS_PRIV_H
+#define SB_HOST_STORAGE_ZFS_PRIV_H
 
 #include <pthread.h>
 
