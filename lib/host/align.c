@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include <host/grow.h>
 #include <host/host-priv.h>
 #include <host/host-snapshot.h>
 #include <host/retention.h>
@@ -22,16 +23,12 @@ struct alignment {
 static int
 push(struct alignment *g, struct sb_snap *snap, struct sb_error *err)
 {
-	if (g->n == g->cap) {
-		size_t cap = g->cap ? g->cap * 2 : 8;
-		struct sb_snap **v = reallocarray(g->v, cap, sizeof(*v));
+	struct sb_snap **v = sb_grow(g->v, g->n, &g->cap, sizeof(*v));
 
-		if (!v)
-			return sb_fail(err, SB_E_NOMEM, "snapshots");
-		g->v = v;
-		g->cap = cap;
-	}
-	g->v[g->n++] = snap;
+	if (!v)
+		return sb_fail(err, SB_E_NOMEM, "snapshots");
+	g->v = v;
+	v[g->n++] = snap;
 	return 0;
 }
 

@@ -31,6 +31,28 @@ still(const struct sb_hsess *s, enum sb_host_state want, struct sb_error *err)
 		sb_code_text(SB_E_SESSION_DESTROYING), s->id);
 }
 
+/*
+ * The second half of a pause (PAUSING to PAUSED) or of a resume (RESUMING to ACTIVE): freezes or
+ * thaws the processes, then records the new state, or falls back to the old one.
+ */
+static int
+freeze(struct sb_host *h, struct sb_hsess *s, bool pause, bool by_shutdown, struct sb_error *err)
+{
+	int r = sb_host_proc_freeze(h, s, pause, err);
+
+	(void)pthread_mutex_lock(&s->mu);
+	if (r == 0)
+		r = still(s, pause ? SB_HOST_PAUSING : SB_HOST_RESUMING, err);
+	if (r == 0) {
+		s->resume = by_shutdown;
+		r = sb_host_op_set_state(h, s, pause ? SB_HOST_PAUSED : SB_HOST_ACTIVE, true, err);
+	}
+	if (r < 0)
+		fall_back(h, s, pause ? SB_HOST_ACTIVE : SB_HOST_PAUSED);
+	(void)pthread_mutex_unlock(&s->mu);
+	return r;
+}
+
 /* With the slot held. `by_shutdown` marks it to be resumed by the next start. */
 static int
 pause_now(struct sb_host *h, struct sb_hsess *s, bool by_shutdown, sb_deadline drain,
@@ -50,17 +72,7 @@ pause_now(struct sb_host *h, struct sb_hsess *s, bool by_shutdown, sb_deadline d
 	(void)pthread_mutex_unlock(&s->mu);
 	if (r < 0)
 		return r;
-	r = sb_host_proc_freeze(h, s, true, err);
-	(void)pthread_mutex_lock(&s->mu);
-	if (r == 0)
-		r = still(s, SB_HOST_PAUSING, err);
-	if (r == 0) {
-		s->resume = by_shutdown;
-		r = sb_host_op_set_state(h, s, SB_HOST_PAUSED, true, err);
-	}
-	if (r < 0)
-		fall_back(h, s, SB_HOST_ACTIVE);
-	(void)pthread_mutex_unlock(&s->mu);
+	r = freeze(h, s, true, by_shutdown, err);
 	if (r < 0)
 		(void)sb_host_proc_freeze(h, s, false, NULL);
 	return r;
@@ -76,18 +88,7 @@ resume_now(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 	(void)pthread_mutex_unlock(&s->mu);
 	if (r < 0)
 		return r;
-	r = sb_host_proc_freeze(h, s, false, err);
-	(void)pthread_mutex_lock(&s->mu);
-	if (r == 0)
-		r = still(s, SB_HOST_RESUMING, err);
-	if (r == 0) {
-		s->resume = false;
-		r = sb_host_op_set_state(h, s, SB_HOST_ACTIVE, true, err);
-	}
-	if (r < 0)
-		fall_back(h, s, SB_HOST_PAUSED);
-	(void)pthread_mutex_unlock(&s->mu);
-	return r;
+	return freeze(h, s, false, false, err);
 }
 
 static int

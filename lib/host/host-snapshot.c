@@ -36,6 +36,14 @@ turn_name(const struct sb_host *h, const char *name, uint64_t *turn)
 	return *p == '\0';
 }
 
+const char *
+sb_host_snap_kind_name(enum sb_host_snap_kind k)
+{
+	static const char *const names[SB_HOST_SNAP_KINDS] = { "turn", "named", "tool", "fork" };
+
+	return (unsigned)k < SB_HOST_SNAP_KINDS ? names[k] : "unknown";
+}
+
 enum sb_host_snap_kind
 sb_host_snapshot_kind_of(const struct sb_host *h, const char *name, uint64_t *turn)
 {
@@ -397,12 +405,4 @@ sb_host_snapshots_free(struct sb_host_snapshot *v, size_t n)
 	for (size_t i = 0; i < n; i++)
 		sb_host_snapshot_clear(&v[i]);
 	free(v);
-}
-
-const char *
-sb_host_snap_kind_name(enum sb_host_snap_kind k)
-{
-	static const char *const names[SB_HOST_SNAP_KINDS] = { "turn", "named", "tool", "fork" };
-
-	return (unsigned)k < SB_HOST_SNAP_KINDS ? names[k] : "unknown";
 }

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include <host/grow.h>
+
 /* A damaged row must not make us allocate without end. */
 #define TEXT_MAX 65536
 
@@ -39,16 +41,12 @@ take(sqlite3_stmt *stmt, int col, char **out, struct sb_error *err)
 static int
 keep(struct load *l, struct sb_hsess *s, struct sb_error *err)
 {
-	if (l->n == l->cap) {
-		size_t cap = l->cap ? l->cap * 2 : 64;
-		struct sb_hsess **v = reallocarray(l->v, cap, sizeof(*v));
+	struct sb_hsess **v = sb_grow(l->v, l->n, &l->cap, sizeof(*v));
 
-		if (!v)
-			return sb_fail(err, SB_E_NOMEM, "host database: %zu sessions", l->n);
-		l->v = v;
-		l->cap = cap;
-	}
-	l->v[l->n++] = s;
+	if (!v)
+		return sb_fail(err, SB_E_NOMEM, "host database: %zu sessions", l->n);
+	l->v = v;
+	v[l->n++] = s;
 	return 0;
 }
 

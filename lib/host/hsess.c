@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include <host/grow.h>
 #include <host/proc.h>
 
 /* How long a wait may sleep before it looks at a cancel token, which cannot wake a condition. */
@@ -164,16 +165,12 @@ sb_hsess_snap_find(const struct sb_hsess *s, const char *name)
 int
 sb_hsess_snap_add(struct sb_hsess *s, struct sb_snap *snap, struct sb_error *err)
 {
-	if (s->n_snaps == s->cap_snaps) {
-		size_t cap = s->cap_snaps ? s->cap_snaps * 2 : 8;
-		struct sb_snap **v = reallocarray(s->snaps, cap, sizeof *v);
+	struct sb_snap **v = sb_grow(s->snaps, s->n_snaps, &s->cap_snaps, sizeof *v);
 
-		if (!v)
-			return sb_fail(err, SB_E_NOMEM, "snapshots of %s", s->id);
-		s->snaps = v;
-		s->cap_snaps = cap;
-	}
-	s->snaps[s->n_snaps++] = snap;
+	if (!v)
+		return sb_fail(err, SB_E_NOMEM, "snapshots of %s", s->id);
+	s->snaps = v;
+	v[s->n_snaps++] = snap;
 	return 0;
 }
 

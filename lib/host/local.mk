@@ -2,6 +2,7 @@
 lib_libsandbox_core_la_SOURCES += \
 	%D%/align.c %D%/align.h \
 	%D%/event.c %D%/event.h \
+	%D%/grow.h \
 	%D%/health.c %D%/health.h \
 	%D%/host.c %D%/host.h \
 	%D%/host-destroy.c %D%/host-destroy.h \

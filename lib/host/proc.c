@@ -12,6 +12,7 @@
 
 #include <base/file.h>
 #include <base/path.h>
+#include <host/grow.h>
 #include <host/host-priv.h>
 #include <host/procmon.h>
 #include <host/runtime/proctree.h>
@@ -149,16 +150,12 @@ sb_host_proc_new(struct sb_host *h, const struct sb_hsess *s, const char *id, ui
 int
 sb_host_proc_add(struct sb_hsess *s, struct sb_host_proc *p, struct sb_error *err)
 {
-	if (s->n_procs == s->cap_procs) {
-		size_t cap = s->cap_procs ? s->cap_procs * 2 : 4;
-		struct sb_host_proc **v = reallocarray(s->procs, cap, sizeof(*v));
+	struct sb_host_proc **v = sb_grow(s->procs, s->n_procs, &s->cap_procs, sizeof(*v));
 
-		if (!v)
-			return sb_fail(err, SB_E_NOMEM, "processes of %s", s->id);
-		s->procs = v;
-		s->cap_procs = cap;
-	}
-	s->procs[s->n_procs++] = p;
+	if (!v)
+		return sb_fail(err, SB_E_NOMEM, "processes of %s", s->id);
+	s->procs = v;
+	v[s->n_procs++] = p;
 	return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <host/grow.h>
 #include <host/host-priv.h>
 #include <host/procmon.h>
 
@@ -232,6 +233,7 @@ int
 sb_procmon_add(struct sb_host *h, struct sb_hsess *s, struct sb_host_proc *p, struct sb_error *err)
 {
 	struct sb_procmon *m;
+	struct watched *v;
 	int r = 0;
 
 	(void)pthread_mutex_lock(&h->mu);
@@ -242,19 +244,13 @@ sb_procmon_add(struct sb_host *h, struct sb_hsess *s, struct sb_host_proc *p, st
 	if (!m)
 		return err ? err->code : SB_E_SYS;
 	(void)pthread_mutex_lock(&m->mu);
-	if (m->n == m->cap) {
-		size_t cap = m->cap ? m->cap * 2 : 16;
-		struct watched *v = reallocarray(m->v, cap, sizeof *v);
-
-		if (v) {
-			m->v = v;
-			m->cap = cap;
-		} else {
-			r = sb_fail(err, SB_E_NOMEM, "process monitor");
-		}
-	}
+	v = sb_grow(m->v, m->n, &m->cap, sizeof *v);
+	if (v)
+		m->v = v;
+	else
+		r = sb_fail(err, SB_E_NOMEM, "process monitor");
 	if (r == 0)
-		m->v[m->n++] = (struct watched){ sb_hsess_ref(s), sb_host_proc_ref(p) };
+		v[m->n++] = (struct watched){ sb_hsess_ref(s), sb_host_proc_ref(p) };
 	(void)pthread_mutex_unlock(&m->mu);
 	wake(m);
 	return r;

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <host/align.h>
+#include <host/grow.h>
 #include <host/host-destroy.h>
 #include <host/host-fork.h>
 #include <host/host-map.h>
@@ -14,7 +16,6 @@
 #include <host/host-priv.h>
 #include <host/host-rollback.h>
 #include <host/host-runtime.h>
-#include <host/align.h>
 #include <host/storage/idcheck.h>
 
 #define NS 1000000000
@@ -54,16 +55,11 @@ on_entry(const struct sb_storage_entry *e, void *arg, struct sb_error *err)
 
 	if (e->snap || sb_idcheck_session(e->id, NULL) < 0)
 		return 0;
-	if (f->n == f->cap) {
-		size_t cap = f->cap ? f->cap * 2 : 64;
-		struct stored *v = reallocarray(f->v, cap, sizeof *v);
-
-		if (!v)
-			return sb_fail(err, SB_E_NOMEM, "list of the storage");
-		f->v = v;
-		f->cap = cap;
-	}
-	n = &f->v[f->n];
+	n = sb_grow(f->v, f->n, &f->cap, sizeof *n);
+	if (!n)
+		return sb_fail(err, SB_E_NOMEM, "list of the storage");
+	f->v = n;
+	n += f->n;
 	*n = (struct stored){ .quota = e->quota, .used = e->used, .created_s = e->created_s };
 	n->id = strdup(e->id);
 	if (e->origin_id) {

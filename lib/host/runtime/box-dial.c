@@ -13,8 +13,9 @@
 
 #include <host/runtime/proctree.h>
 
-int
-sb_box_own_network(const struct sb_box *box, struct sb_error *err)
+/* 0, or SB_E_UNSUPPORTED: the session shares its network with others. */
+static int
+own_network(const struct sb_box *box, struct sb_error *err)
 {
 	if (box->network != SB_HOST_NET_HOST && box->network != SB_HOST_NET_SANDBOX)
 		return 0;
@@ -70,8 +71,9 @@ await_plus(int fd, unsigned port, sb_deadline d, struct sb_error *err)
 	return 0;
 }
 
-int
-sb_box_dial(struct sb_strlist *l, const char *mark, unsigned port, sb_deadline d, int *out_fd,
+/* `l` leads into the box; adds what dials and relays there, and starts it. */
+static int
+dial(struct sb_strlist *l, const char *mark, unsigned port, sb_deadline d, int *out_fd,
 	struct sb_error *err)
 {
 	sb_autofree char *env_mark = sb_str_printf("%s=%s", SB_PROCTREE_MARK, mark ? mark : "");
@@ -112,4 +114,23 @@ sb_box_dial(struct sb_strlist *l, const char *mark, unsigned port, sb_deadline d
 	if (r == 0)
 		*out_fd = sb_steal_fd(&ours);
 	return r;
+}
+
+int
+sb_box_runtime_connect(struct sb_runtime *rt, const char *session, const char *mark, pid_t leader,
+	unsigned port, sb_deadline d, int *out_fd, struct sb_error *err)
+{
+	struct sb_box_runtime *b = (struct sb_box_runtime *)rt;
+	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
+	struct sb_box *box = sb_box_hold_running(b, session);
+	int r;
+
+	(void)leader;
+	if (!box)
+		return sb_fail(err, SB_E_UNAVAILABLE, "session %s runs nothing", session);
+	r = own_network(box, err);
+	if (r == 0)
+		r = b->kind->lead_in(b, box, &l, err);
+	sb_box_release(box);
+	return r < 0 ? r : dial(&l, mark, port, d, out_fd, err);
 }

@@ -54,6 +54,9 @@ struct sb_box_kind {
 	 * `mu` held. May be NULL.
 	 */
 	void (*destroy)(struct sb_box_runtime *b, struct sb_box *box, bool all_dead);
+	/* Adds the arguments that lead into the box, up to a program inside. With `mu` held. */
+	int (*lead_in)(struct sb_box_runtime *b, const struct sb_box *box, struct sb_strlist *l,
+		struct sb_error *err);
 	/*
 	 * Threads on the host that a process inside is, and that the box itself has; 0: one, none.
 	 */
@@ -98,6 +101,18 @@ bool sb_box_runtime_holds(struct sb_runtime *rt, const char *session);
 uint64_t sb_box_runtime_ooms(struct sb_runtime *rt, const char *session);
 void sb_box_runtime_sweep(struct sb_runtime *rt, bool (*known)(const char *session, void *arg),
 	void *arg);
+/* The relay inside the box lives as long as the connection. SB_E_UNSUPPORTED: shared network. */
+int sb_box_runtime_connect(struct sb_runtime *rt, const char *session, const char *mark,
+	pid_t leader, unsigned port, sb_deadline d, int *out_fd, struct sb_error *err);
+
+/* What the tables of both begin with. */
+#define SB_BOX_RUNTIME_OPS \
+	.version = 1, .isolates = true, .network_policy = true, \
+	.networks = 1u << SB_HOST_NET_NONE | 1u << SB_HOST_NET_SANDBOX | 1u << SB_HOST_NET_HOST, \
+	.workspace = SB_BOX_WORKSPACE, .close = sb_box_runtime_close, \
+	.connect = sb_box_runtime_connect, .ooms = sb_box_runtime_ooms, \
+	.holds = sb_box_runtime_holds, .forget = sb_box_runtime_forget, \
+	.sweep = sb_box_runtime_sweep
 
 /* Everything in a box's pid namespace is gone soon after this. With `mu` held. */
 void sb_box_end(struct sb_box_runtime *b, struct sb_box *box);
@@ -115,15 +130,6 @@ int sb_box_root_make(struct sb_box_runtime *b, struct sb_error *err);
 int sb_box_root_binds(const struct sb_box_runtime *b, struct sb_box_root *out,
 	struct sb_error *err);
 void sb_box_root_free(struct sb_box_root *r);
-
-/* 0, or SB_E_UNSUPPORTED: the session shares its network with others. */
-int sb_box_own_network(const struct sb_box *box, struct sb_error *err);
-/*
- * Connects to a port inside: `l` leads into the box, what dials and relays there is added. The
- * relay lives as long as the connection.
- */
-int sb_box_dial(struct sb_strlist *l, const char *mark, unsigned port, sb_deadline d, int *out_fd,
-	struct sb_error *err);
 
 /* The environment of a command in a box. */
 int sb_box_env(const struct sb_runtime_cmd *cmd, struct sb_strlist *env, struct sb_error *err);

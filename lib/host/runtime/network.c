@@ -4,23 +4,25 @@
 
 #include <string.h>
 
-#include <sb/host.h>
+#include <host/runtime/runtime.h>
+
+static const char *const names[] = { "", "none", "sandbox", "host" };
+#define NAMES (sizeof names / sizeof names[0])
 
 const char *
 sb_host_network_name(enum sb_host_network n)
 {
-	static const char *const names[] = { "", "none", "sandbox", "host" };
-
-	return (unsigned)n < sizeof names / sizeof names[0] ? names[n] : "?";
+	return (unsigned)n < NAMES ? names[n] : "?";
 }
 
 bool
 sb_host_network_from(const char *name, enum sb_host_network *out)
 {
-	for (int i = 0; i <= SB_HOST_NET_HOST; i++)
-		if (strcmp(name, sb_host_network_name((enum sb_host_network)i)) == 0) {
-			*out = (enum sb_host_network)i;
-			return true;
-		}
-	return false;
+	size_t i = 0;
+
+	while (i < NAMES && strcmp(names[i], name) != 0)
+		i++;
+	if (i < NAMES)
+		*out = (enum sb_host_network)i;
+	return i < NAMES;
 }

@@ -385,45 +385,24 @@ bwrap_freeze(struct sb_runtime *rt, const char *session, const char *mark, bool 
 	return r;
 }
 
+/* Up to a program inside, for the relay of a connection. */
 static int
-bwrap_connect(struct sb_runtime *rt, const char *session, const char *mark, pid_t leader,
-	unsigned port, sb_deadline d, int *out_fd, struct sb_error *err)
+bwrap_lead_in(struct sb_box_runtime *b, const struct sb_box *box, struct sb_strlist *l,
+	struct sb_error *err)
 {
-	struct sb_box_runtime *b = (struct sb_box_runtime *)rt;
-	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
-	struct sb_box *box = sb_box_hold_running(b, session);
-	int r;
+	int r = enter_argv(b, box, l, err);
 
-	(void)leader;
-	if (!box)
-		return sb_fail(err, SB_E_UNAVAILABLE, "session %s runs nothing", session);
-	r = sb_box_own_network(box, err);
-	if (r == 0)
-		r = enter_argv(b, box, &l, err);
-	if (r == 0)
-		r = sb_strlist_add(&l, "--", err);
-	sb_box_release(box);
-	return r < 0 ? r : sb_box_dial(&l, mark, port, d, out_fd, err);
+	return r < 0 ? r : sb_strlist_add(l, "--", err);
 }
 
 static const struct sb_runtime_ops bwrap_ops = {
-	.version = 1,
+	SB_BOX_RUNTIME_OPS,
 	.name = "bwrap",
 	.kind = SB_HOST_RUNTIME_BWRAP,
 	.isolation = "namespaces",
-	.isolates = true,
-	.network_policy = true,
-	.networks = 1u << SB_HOST_NET_NONE | 1u << SB_HOST_NET_SANDBOX | 1u << SB_HOST_NET_HOST,
-	.workspace = SB_BOX_WORKSPACE,
-	.close = sb_box_runtime_close,
 	.start = bwrap_start,
 	.signal = bwrap_signal,
 	.freeze = bwrap_freeze,
-	.connect = bwrap_connect,
-	.ooms = sb_box_runtime_ooms,
-	.holds = sb_box_runtime_holds,
-	.forget = sb_box_runtime_forget,
-	.sweep = sb_box_runtime_sweep,
 };
 
 /* Whether namespaces can be made here at all. */
@@ -446,7 +425,9 @@ probe(struct sb_box_runtime *b, bool picky, struct sb_error *err)
 		       sb_fail(err, SB_E_UNSUPPORTED, "bwrap: %s", (char *)said.data);
 }
 
-static const struct sb_box_kind bwrap_kind = { .probe = probe, .create = bwrap_create };
+static const struct sb_box_kind bwrap_kind = { .probe = probe,
+	.create = bwrap_create,
+	.lead_in = bwrap_lead_in };
 
 struct sb_runtime *
 sb_runtime_bwrap_open(const struct sb_runtime_opts *o, struct sb_error *err)

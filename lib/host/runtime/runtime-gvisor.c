@@ -380,47 +380,26 @@ gvisor_freeze(struct sb_runtime *rt, const char *session, const char *mark, bool
 	return r;
 }
 
+/* Up to a program inside, for the relay of a connection. */
 static int
-gvisor_connect(struct sb_runtime *rt, const char *session, const char *mark, pid_t leader,
-	unsigned port, sb_deadline d, int *out_fd, struct sb_error *err)
+gvisor_lead_in(struct sb_box_runtime *b, const struct sb_box *box, struct sb_strlist *l,
+	struct sb_error *err)
 {
-	struct sb_box_runtime *b = (struct sb_box_runtime *)rt;
-	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
-	struct sb_box *box = sb_box_hold_running(b, session);
-	int r;
+	int r = runsc_argv(b, box->network, l, err);
 
-	(void)leader;
-	if (!box)
-		return sb_fail(err, SB_E_UNAVAILABLE, "session %s runs nothing", session);
-	r = runsc_argv(b, box->network, &l, err);
 	if (r == 0)
-		r = sb_strlist_add(&l, "exec", err);
-	if (r == 0)
-		r = sb_strlist_add(&l, box->name, err);
-	if (r == 0)
-		r = sb_box_own_network(box, err);
-	sb_box_release(box);
-	return r < 0 ? r : sb_box_dial(&l, mark, port, d, out_fd, err);
+		r = sb_strlist_add(l, "exec", err);
+	return r < 0 ? r : sb_strlist_add(l, box->name, err);
 }
 
 static const struct sb_runtime_ops gvisor_ops = {
-	.version = 1,
+	SB_BOX_RUNTIME_OPS,
 	.name = "gvisor",
 	.kind = SB_HOST_RUNTIME_GVISOR,
 	.isolation = "kernel",
-	.isolates = true,
-	.network_policy = true,
-	.networks = 1u << SB_HOST_NET_NONE | 1u << SB_HOST_NET_SANDBOX | 1u << SB_HOST_NET_HOST,
-	.workspace = SB_BOX_WORKSPACE,
-	.close = sb_box_runtime_close,
 	.start = gvisor_start,
 	.signal = gvisor_signal,
 	.freeze = gvisor_freeze,
-	.connect = gvisor_connect,
-	.ooms = sb_box_runtime_ooms,
-	.holds = sb_box_runtime_holds,
-	.forget = sb_box_runtime_forget,
-	.sweep = sb_box_runtime_sweep,
 };
 
 static const char *const platforms[] = { "systrap", "ptrace", NULL };
@@ -517,6 +496,7 @@ probe(struct sb_box_runtime *b, bool picky, struct sb_error *err)
  * needs some, too.
  */
 static const struct sb_box_kind gvisor_kind = { .probe = probe,
+	.lead_in = gvisor_lead_in,
 	.create = gvisor_create,
 	.destroy = gvisor_destroy,
 	.threads = 8,
