@@ -35,6 +35,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/snap.c %D%/snap.h \
 	%D%/state.c %D%/state.h \
 	%D%/worker.c %D%/worker.h
+EXTRA_DIST += %D%/README.md
 
 include lib/host/storage/local.mk
 include lib/host/runtime/local.mk
