@@ -87,8 +87,8 @@ give_up_powers(void)
 }
 
 /*
- * Into everything that makes the sandbox. One call: it is one process's, checked before, so all or
- * nothing.
+ * Joins all namespaces of the box in one call, through the process that was checked before: all of
+ * them or none.
  */
 static int
 join_namespaces(pid_t pid, long long ticks, bool net)

@@ -9,18 +9,18 @@
 #include <host/runtime/helper-wire.h>
 
 /*
- * The helper of the host's runtimes, a static program that is small enough to be in every sandbox
- * (lib/host/runtime/box.h says where). It carries no secrets: whatever of it a hostile
- * neighbour in the sandbox reads or kills harms that sandbox only.
+ * The helper of the host's runtimes: a static program, small enough to be in every box
+ * (lib/host/runtime/box.h says where). It carries no secrets: a hostile program in the box that
+ * reads or kills it harms that box only.
  */
 
 /* Says "sb-box: WHAT: error of errno" and gives SB_HELPER_FAILED. */
 int helper_fail(const char *what);
 
-/* Tells who started us with `leads` what kept the program from being executed. */
+/* Tells the parent, which started us with `leads`, why the program could not be executed. */
 void helper_report(int sys);
 
-/* Into the network namespace of that file. 0 or -1. */
+/* Joins the network namespace of that file. Returns 0 or -1. */
 int helper_join_net(const char *path);
 
 /* How a command runs inside. */
@@ -36,39 +36,48 @@ struct helper_job {
 	int stdio[3];
 };
 
-/* Starts the command with no signal blocked; its pid or -1. All signals must be blocked here. */
+/*
+ * Starts the command with no signal blocked and returns its pid, or -1. The caller has blocked all
+ * signals.
+ */
 pid_t helper_start(const struct helper_job *j);
 /* Lets SIGCHLD end a wait. */
 void helper_catch_child(void);
 
-/* Runs the command to its end and ends what it leaves behind; its exit code, 128+n for a signal. */
+/*
+ * Runs the command to its end and ends what it leaves behind. Returns its exit code, 128+n for a
+ * signal.
+ */
 int helper_supervise(const struct helper_job *j);
 
 /*
  * Sends `sig` to every process in this /proc that carries the mark, or descends from `parent` (0:
- * none). How many there were.
+ * none). Returns how many there were.
  */
 size_t helper_signal(const char *mark, pid_t parent, int sig);
 
-/* The same for who carries the mark or is of the session `sid`, supervisors excepted. */
+/* The same for processes that carry the mark or are of session `sid`, but not for supervisors. */
 size_t helper_signal_session(const char *mark, pid_t sid, int sig);
 
-/* The commands; each gives the exit code. */
-int helper_main_run(int argc,
-	char **argv); /* run [-l] [-m BYTES] [-C DIR] -- CMD...: supervise here */
-int helper_main_enter(int argc, char **argv); /* enter -p PID -t TICKS [-g CGROUP]... : the same
-					      inside the namespaces of PID */
-int helper_main_init(int argc, char **argv);  /* init: the first process of a sandbox */
-int helper_main_dial(int argc,
-	char **argv); /* dial PORT: joins stdin and stdout to the loopback port */
-int helper_main_shim(int argc, char **argv); /* shim [-ep] [-s FILE] [-u FILE] -- CMD...: pipes for
-					     its output, its exit code in FILE */
-int helper_main_serve(int argc,
-	char **argv); /* serve: runs commands for the host, see lib/host/runtime/helper-wire.h */
-int helper_main_await(int argc,
-	char **argv); /* await: ends as the command whose socket is its stdin */
-int helper_main_signal(int argc, char **argv); /* signal MARK NUMBER: prints how many there were */
-int helper_main_place(int argc,
-	char **argv); /* place [-g CGROUP]... [-N NETNS] -- CMD...: executes it in there */
+/* The commands; each returns the exit code. */
+
+/* run [-l] [-k] [-m BYTES] [-C DIR] -- CMD...: supervises the command here. */
+int helper_main_run(int argc, char **argv);
+/* enter -p PID -t TICKS [-g CGROUP]... -- CMD...: the same inside the namespaces of PID. */
+int helper_main_enter(int argc, char **argv);
+/* init: the first process of a box. */
+int helper_main_init(int argc, char **argv);
+/* dial PORT: joins stdin and stdout to the loopback port. */
+int helper_main_dial(int argc, char **argv);
+/* shim [-ep] [-s FILE] [-u FILE] -- CMD...: pipes for its output, its exit code in FILE. */
+int helper_main_shim(int argc, char **argv);
+/* serve: runs commands for the host, see lib/host/runtime/helper-wire.h. */
+int helper_main_serve(int argc, char **argv);
+/* await: ends as the command whose socket is its stdin. */
+int helper_main_await(int argc, char **argv);
+/* signal MARK NUMBER: prints how many processes there were. */
+int helper_main_signal(int argc, char **argv);
+/* place [-g CGROUP]... [-N NETNS] -- CMD...: executes the command in there. */
+int helper_main_place(int argc, char **argv);
 
 #endif

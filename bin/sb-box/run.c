@@ -21,7 +21,7 @@
 #include <base/spawn.h>
 
 #define FILES_MAX 65536
-/* What was killed and is not gone after so many rounds of 2 ms is left to the sandbox's own end. */
+/* What was killed and is not gone after so many rounds of 2 ms is left to the end of the box. */
 #define KILL_ROUNDS 1500
 
 void

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define FDS_MAX 4
-/* What was killed and is not gone after so many rounds of 2 ms is left to the sandbox's own end. */
+/* What was killed and is not gone after so many rounds of 2 ms is left to the end of the box. */
 #define KILL_ROUNDS 500
 #define MARK "SB_SANDBOX_MARK="
 

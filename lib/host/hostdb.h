@@ -13,33 +13,39 @@
 struct sb_hostdb;
 
 /*
- * `path` is made when missing. SB_E_VERSION for a newer schema, SB_E_CORRUPT for a damaged or
- * foreign file.
+ * Makes the file when `path` is missing. SB_E_VERSION for a newer schema, SB_E_CORRUPT for a
+ * damaged or foreign file.
  */
 struct sb_hostdb *sb_hostdb_open(const char *path, struct sb_error *err);
 void sb_hostdb_close(struct sb_hostdb *db);
 
-/* Reads everything: one session with labels, snapshots and holds a call. `fn` owns the session. */
+/*
+ * Reads everything and calls `fn` with each session, its labels, snapshots and holds; `fn` owns the
+ * session.
+ */
 typedef int (*sb_hostdb_session_fn)(struct sb_hsess *s, void *arg, struct sb_error *err);
 int sb_hostdb_load(struct sb_hostdb *db, sb_hostdb_session_fn fn, void *arg, struct sb_error *err);
 
-/* Writes the new row and gives `s->uid`. SB_E_SESSION_EXISTS when the id is there. */
+/* Writes the new row and sets `s->uid`. SB_E_SESSION_EXISTS when a session has that id. */
 int sb_hostdb_session_insert(struct sb_hostdb *db, struct sb_hsess *s, struct sb_error *err);
-/* State and everything that goes with it: mountpoint, why, rollback_to, resume, turn, quota. */
+/*
+ * Writes the state and everything that goes with it: mountpoint, why, rollback_to, resume, turn,
+ * quota.
+ */
 int sb_hostdb_session_update(struct sb_hostdb *db, const struct sb_hsess *s,
 	enum sb_host_state state, bool durable, struct sb_error *err);
 int sb_hostdb_session_delete(struct sb_hostdb *db, int64_t uid, struct sb_error *err);
 int sb_hostdb_labels_set(struct sb_hostdb *db, int64_t uid, const struct sb_strmap *labels,
 	struct sb_error *err);
 
-/* Insert or replace; also writes the session's counters (turn, snap_seq, proc_seq). */
+/* Inserts or replaces the snapshot; also writes the session's counters (turn, snap_seq, proc_seq).
+ */
 int sb_hostdb_snap_put(struct sb_hostdb *db, const struct sb_hsess *s, const struct sb_snap *snap,
 	struct sb_error *err);
 int sb_hostdb_snap_delete(struct sb_hostdb *db, int64_t uid, const char *name,
 	struct sb_error *err);
 /*
- * The end of a rollback: the listed snapshots are forgotten and the session is `state`, in one
- * step.
+ * Records the end of a rollback in one step: drops the listed snapshots and sets the state.
  */
 int sb_hostdb_rolled_back(struct sb_hostdb *db, const struct sb_hsess *s, enum sb_host_state state,
 	const struct sb_strlist *dropped, struct sb_error *err);
@@ -49,7 +55,7 @@ int sb_hostdb_hold_put(struct sb_hostdb *db, int64_t uid, const char *snap,
 int sb_hostdb_hold_delete(struct sb_hostdb *db, int64_t uid, const char *snap, const char *tag,
 	struct sb_error *err);
 
-/* Processes: see process.h for what the fields mean. */
+/* A process as a row; proc.h says what the fields mean. */
 struct sb_hostdb_proc {
 	const char *id, *binary, *address;
 	uint64_t seq;

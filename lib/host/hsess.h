@@ -17,16 +17,16 @@
 struct sb_host_proc;
 struct sb_runtime;
 
-/* A running tool call, on the stack of its thread. */
+/* A running tool call; it lies on the stack of its thread. */
 struct sb_hsess_tool {
 	struct sb_hsess_tool *next;
-	struct sb_cancel *kill; /* requested when the session must be still */
+	struct sb_cancel *kill; /* requested by who needs the session still */
 };
 
 /*
- * A session in memory. The database is written first, then this. The slot is what operations that
- * change storage or state take in turn; the state itself may become DESTROYING under a slot holder,
- * who looks again before it writes the state.
+ * A session in memory. Whoever changes it writes the database first, then this struct. Operations
+ * that change storage or state take the slot, one at a time. A destroy does not wait for the slot
+ * to set DESTROYING, so a slot holder looks at the state again before it writes one.
  */
 struct sb_hsess {
 	struct sb_hsess *next; /* hash chain, guarded by the host */
@@ -73,36 +73,36 @@ void sb_hsess_unref(struct sb_hsess *s);
 SB_CLEANUP_PTR(sb_hsess, sb_hsess_unref)
 
 /*
- * Takes the slot for `op`: waits for its turn, then asks the admission table again. Gives the error
- * of the state, of the call, or SB_E_SESSION_NOT_FOUND when the session went away meanwhile. On
- * success `mu` is not held.
+ * Takes the slot for `op`: waits for its turn, then asks the admission table (state.h) again.
+ * Returns the error of the state or of the call, or SB_E_SESSION_NOT_FOUND when the session went
+ * away meanwhile. Neither caller nor callee holds `mu` around it.
  */
 int sb_hsess_enter(struct sb_hsess *s, enum sb_host_op op, const struct sb_host_call *call,
 	struct sb_error *err);
 void sb_hsess_leave(struct sb_hsess *s);
 
 /*
- * Waits on `cv` (with `mu` held) once: a wake-up, or a slice of time. SB_E_TIMEOUT / SB_E_CANCELED
- * by `call` and `d`.
+ * Waits on `cv` once, until a wake-up or for a slice of time; the caller holds `mu`. SB_E_TIMEOUT
+ * and SB_E_CANCELED come from `call` and `d`.
  */
 int sb_hsess_wait(struct sb_hsess *s, const struct sb_host_call *call, sb_deadline d,
 	const char *what, struct sb_error *err);
 
-/* Snapshots, with `mu` held. The list owns what is added. */
+/* The list of snapshots; the caller holds `mu`. The list owns what is added. */
 struct sb_snap *sb_hsess_snap_find(const struct sb_hsess *s, const char *name);
 int sb_hsess_snap_add(struct sb_hsess *s, struct sb_snap *snap, struct sb_error *err);
 void sb_hsess_snap_drop(struct sb_hsess *s, struct sb_snap *snap);
 
 /*
- * Waits (with `mu` held) until no tool runs. SB_E_TOOLS_IN_FLIGHT at `d`; SB_E_CANCELED,
+ * Waits until no tool runs; the caller holds `mu`. SB_E_TOOLS_IN_FLIGHT at `d`; SB_E_CANCELED,
  * SB_E_TIMEOUT by `call`.
  */
 int sb_hsess_drain(struct sb_hsess *s, const struct sb_host_call *call, sb_deadline d,
 	struct sb_error *err);
-/* Tells every running tool to end, with `mu` held. */
+/* Tells every running tool to end; the caller holds `mu`. */
 void sb_hsess_kill_tools(struct sb_hsess *s);
 
-/* Copies what callers may see, with `mu` held. */
+/* Copies what callers may see; the caller holds `mu`. */
 int sb_hsess_describe(const struct sb_hsess *s, struct sb_host_session *out, struct sb_error *err);
 
 #endif

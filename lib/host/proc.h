@@ -39,17 +39,26 @@ struct sb_host_proc *sb_host_proc_ref(struct sb_host_proc *p);
 void sb_host_proc_unref(struct sb_host_proc *p);
 SB_CLEANUP_PTR(sb_host_proc, sb_host_proc_unref)
 bool sb_host_proc_running(const struct sb_host_proc *p);
-/* It ended, and not as our child: the exit code, if it can be known. With `mu` held. */
+/*
+ * Finds the exit code of a process that ended and was not our child, if there is a way. The caller
+ * holds `mu`.
+ */
 void sb_host_proc_find_code(struct sb_host_proc *p);
 
-/* Into the session's list, which takes the reference, and out of list and database. `mu` held. */
+/*
+ * Adds to the session's list, which takes the reference; drops from list and database. The caller
+ * holds `mu`.
+ */
 int sb_host_proc_add(struct sb_hsess *s, struct sb_host_proc *p, struct sb_error *err);
 void sb_host_proc_drop(struct sb_host *h, struct sb_hsess *s, size_t i);
 
 /* The process with a reference, or NULL with SB_E_PROCESS_NOT_FOUND. Takes `mu`. */
 struct sb_host_proc *sb_host_proc_find(struct sb_hsess *s, const char *id, struct sb_error *err);
 
-/* "<host>/<session row>/" and what follows for a process or a tool call. */
+/*
+ * Writes the mark of a process or tool call: "<host>/<session row>/", then `what` and `n`. Without
+ * `what` it is the prefix of everything in the session.
+ */
 #define SB_HOST_PROC_MARK_MAX 96
 const char *sb_host_proc_mark(const struct sb_host *h, const struct sb_hsess *s, const char *what,
 	uint64_t n, char out[SB_HOST_PROC_MARK_MAX]);
@@ -61,8 +70,8 @@ const char *sb_host_proc_mark(const struct sb_host *h, const struct sb_hsess *s,
 int sb_host_proc_restore(struct sb_host *h, struct sb_hsess *s, struct sb_error *err);
 
 /*
- * With the slot held, `mu` not: TERM, `grace_ms`, KILL to everything in the session; waits until it
- * is gone.
+ * Ends everything in the session: TERM, after `grace_ms` KILL; waits until all is gone. The caller
+ * holds the slot and not `mu`.
  */
 void sb_host_proc_kill_all(struct sb_host *h, struct sb_hsess *s, int grace_ms);
 
@@ -73,15 +82,16 @@ int sb_host_proc_freeze(struct sb_host *h, struct sb_hsess *s, bool freeze, stru
 void sb_host_proc_forget(struct sb_host *h, struct sb_hsess *s);
 
 /*
- * proc-port.c: the way to its port from outside, at the host's advertised address. Opening sets
- * `address`; nobody else works on the process then. The probe tells whether the port answers.
+ * proc-port.c: the way from outside to the port of a process, at the host's advertised address.
+ * Opening sets `address`; nobody else may work on the process meanwhile. The probe tells whether
+ * the port answers.
  */
 int sb_host_proc_port_open(struct sb_host *h, struct sb_hsess *s, struct sb_host_proc *p,
 	struct sb_error *err);
 void sb_host_proc_port_close(struct sb_hsess *s, struct sb_host_proc *p);
 bool sb_host_proc_port_probe(struct sb_host *h, struct sb_hsess *s, const struct sb_host_proc *p);
 
-/* Writes the row, with `mu` held or before anybody else knows it. */
+/* Writes the row. The caller holds `mu`, or nobody else knows the process yet. */
 int sb_host_proc_put(struct sb_host *h, const struct sb_hsess *s, const struct sb_host_proc *p,
 	struct sb_error *err);
 

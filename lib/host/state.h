@@ -26,13 +26,13 @@ enum sb_host_op {
 bool sb_host_state_may(enum sb_host_state from, enum sb_host_state to);
 
 /*
- * 0: `op` may run in `state` (or, in a passing state, may wait for its end and ask again); else the
- * specific error with the message of the contract, naming `id`.
+ * Returns 0 when `op` may run in `state`, or may wait for the end of a passing state and ask again.
+ * Else the error of that state, with the message of the contract and the id.
  */
 int sb_host_state_admit(enum sb_host_op op, enum sb_host_state state, const char *id,
 	struct sb_error *err);
 
-/* A state that ends by itself: something is under way. */
+/* True for a state that ends by itself, because something is under way. */
 bool sb_host_state_passing(enum sb_host_state s);
 
 /* The state of a name as the database holds it; false when there is no such name. */

@@ -11,12 +11,12 @@
 #include <host/runtime/runtime.h>
 
 /*
- * What the isolating runtimes have in common: one box a session, made when its first command comes,
- * found again after a restart of the host by a record in the state directory, ended with the
- * session. A box is a process (the first of its namespaces, or the sandbox's kernel); when that
- * ends, the kernel ends everything in it.
+ * A box is the isolated container that the commands of one session run in. bwrap and gvisor have
+ * this in common: the first command of a session makes its box, a restarted host finds it again by
+ * a record in the state directory, the end of the session ends it. To the host a box is a process,
+ * the first of its namespaces or gVisor's kernel; when that ends, the kernel ends everything in it.
  */
-#define SB_BOX_HELPER "/.sb/box" /* bin/sb-box, inside */
+#define SB_BOX_HELPER "/.sb/box" /* where bin/sb-box is inside */
 #define SB_BOX_WORKSPACE "/workspace"
 #define SB_BOX_HOME "/home/sandbox"
 
@@ -44,21 +44,26 @@ struct sb_box {
 };
 
 struct sb_box_kind {
-	/* Whether it works here; `picky` as in struct sb_runtime_opts. SB_E_UNSUPPORTED. */
+	/*
+	 * Checks whether the runtime works here; `picky` as in struct sb_runtime_opts.
+	 * SB_E_UNSUPPORTED.
+	 */
 	int (*probe)(struct sb_box_runtime *b, bool picky, struct sb_error *err);
-	/* Makes the box: gives its process. With `mu` held, group made. */
+	/* Makes the box and returns its process. The caller holds `mu` and has made the group. */
 	int (*create)(struct sb_box_runtime *b, struct sb_box *box,
 		const struct sb_runtime_cmd *cmd, pid_t *out, struct sb_error *err);
 	/*
-	 * Ends what is left of it after its process was killed; `all_dead`: only files are. With
-	 * `mu` held. May be NULL.
+	 * Cleans up after the process of the box was killed; with `all_dead` only files are left.
+	 * The caller holds `mu`. May be NULL.
 	 */
 	void (*destroy)(struct sb_box_runtime *b, struct sb_box *box, bool all_dead);
-	/* Adds the arguments that lead into the box, up to a program inside. With `mu` held. */
+	/* Adds the arguments that lead into the box, up to a program inside. The caller holds `mu`.
+	 */
 	int (*lead_in)(struct sb_box_runtime *b, const struct sb_box *box, struct sb_strlist *l,
 		struct sb_error *err);
 	/*
-	 * Threads on the host that a process inside is, and that the box itself has; 0: one, none.
+	 * How many threads of the host a process inside takes (0: one), and the box itself (0:
+	 * none).
 	 */
 	unsigned threads, own_threads;
 };
@@ -70,7 +75,7 @@ struct sb_box_runtime {
 	const char *key;
 	char *helper;  /* bin/sb-box on the host */
 	char *program; /* bwrap or runsc */
-	char *root;    /* directory of the root that all boxes share, read-only */
+	char *root;    /* the read-only root that all boxes share */
 	char *etc;
 	const char *platform;    /* gvisor */
 	atomic_bool no_resident; /* gvisor: it hands no descriptors through */
@@ -80,22 +85,25 @@ struct sb_box_runtime {
 	struct sb_box *first;
 };
 
-/* A runtime of that kind, probed. `program` is looked up. */
+/* Opens a runtime of that kind and probes it; looks `program` up in PATH. */
 struct sb_runtime *sb_box_runtime_open(const struct sb_runtime_ops *ops,
 	const struct sb_box_kind *kind, const struct sb_runtime_opts *o, const char *program,
 	struct sb_error *err);
 void sb_box_runtime_close(struct sb_runtime *rt);
 
-/* The box of the session with `mu` held, running; made when there is none. NULL: error. */
+/*
+ * Returns the running box of the session with its `mu` locked, and makes the box when there is
+ * none. NULL: error.
+ */
 struct sb_box *sb_box_hold(struct sb_box_runtime *b, const struct sb_runtime_cmd *cmd,
 	struct sb_error *err);
-/* The same without making: NULL when none runs. */
+/* The same, but returns NULL when no box runs. */
 struct sb_box *sb_box_hold_running(struct sb_box_runtime *b, const char *session);
 void sb_box_release(struct sb_box *box);
-/* Writes the record anew, with `mu` held. */
+/* Writes the record again; the caller holds `mu`. */
 int sb_box_note(struct sb_box *box, struct sb_error *err);
 
-/* Operations of the vtable that are the same for both. */
+/* Operations of struct sb_runtime_ops that are the same for both runtimes. */
 void sb_box_runtime_forget(struct sb_runtime *rt, const char *session);
 bool sb_box_runtime_holds(struct sb_runtime *rt, const char *session);
 uint64_t sb_box_runtime_ooms(struct sb_runtime *rt, const char *session);
@@ -114,10 +122,10 @@ int sb_box_runtime_connect(struct sb_runtime *rt, const char *session, const cha
 	.holds = sb_box_runtime_holds, .forget = sb_box_runtime_forget, \
 	.sweep = sb_box_runtime_sweep
 
-/* Everything in a box's pid namespace is gone soon after this. With `mu` held. */
+/* Kills the box and everything in it; the caller holds `mu`. */
 void sb_box_end(struct sb_box_runtime *b, struct sb_box *box);
 
-/* What a box sees: `root` with these directories in it, all read-only. */
+/* What a box sees: `root` with these directories bound into it, all read-only. */
 struct sb_box_bind {
 	char *from, *to;
 };
@@ -125,7 +133,7 @@ struct sb_box_root {
 	struct sb_box_bind *v;
 	size_t n;
 };
-/* Makes the skeleton and tells what is bound into it. */
+/* Makes the skeleton of the root; lists what the runtime binds into it. */
 int sb_box_root_make(struct sb_box_runtime *b, struct sb_error *err);
 int sb_box_root_binds(const struct sb_box_runtime *b, struct sb_box_root *out,
 	struct sb_error *err);

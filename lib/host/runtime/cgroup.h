@@ -10,9 +10,8 @@
 #include <sb/error.h>
 
 /*
- * A control group below the host's own, in version 2 or in the hierarchies of version 1. What the
- * machine does not offer is left out, and the struct says what is there: a host without any works,
- * with fewer limits.
+ * A control group below the host's own, in version 2 or in the hierarchies of version 1. The struct
+ * has only what the machine offers: a host without control groups works, with fewer limits.
  */
 enum { SB_CGROUP_MEMORY, SB_CGROUP_PIDS, SB_CGROUP_CPU, SB_CGROUP_FREEZER, SB_CGROUP_KINDS };
 
@@ -27,23 +26,26 @@ struct sb_cgroup_limits {
 	double cpus;
 };
 
-/* Where groups can be made: NULL-filled when nowhere. */
+/* Finds where groups can be made; all NULL when nowhere. */
 void sb_cgroup_probe(struct sb_cgroup *out);
 /*
  * Makes (or finds again) the group `name` below `at`. Never fails; what could not be made is NULL.
  */
 void sb_cgroup_make(const struct sb_cgroup *at, const char *name, const struct sb_cgroup_limits *l,
 	struct sb_cgroup *out);
-/* Names in `at` that begin with `prefix`, told once each. */
+/* Calls `fn` once for each group in `at` whose name begins with `prefix`. */
 void sb_cgroup_each(const struct sb_cgroup *at, const char *prefix,
 	void (*fn)(const char *name, void *arg), void *arg);
 void sb_cgroup_clear(struct sb_cgroup *g);
 
-/* Stops or continues everything in it; waits until it has. SB_E_UNSUPPORTED without a freezer. */
+/*
+ * Stops or continues everything in the group and waits until it did. SB_E_UNSUPPORTED without a
+ * freezer.
+ */
 int sb_cgroup_freeze(const struct sb_cgroup *g, bool freeze, sb_deadline d, struct sb_error *err);
-/* Processes that were killed for want of memory so far. */
+/* How many processes the kernel killed so far because the group was out of memory. */
 uint64_t sb_cgroup_ooms(const struct sb_cgroup *g);
-/* Kills what is in it and removes it. False when something stays. */
+/* Kills what is in the group and removes it. Returns false when something stays. */
 bool sb_cgroup_remove(const struct sb_cgroup *g, sb_deadline d);
 
 #endif

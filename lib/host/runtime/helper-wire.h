@@ -15,18 +15,19 @@
 #define SB_HELPER_NOTFOUND 127 /* there is no such program */
 
 /*
- * How the host asks the resident helper of a box for a command, so that nothing has to be led into
- * the box for each. The helper's standard input is a stream socket. A byte on it comes with
- * descriptors:
+ * How the host asks the resident helper of a box to run a command. The helper's standard input is a
+ * stream socket. The host sends single bytes on it, each with descriptors:
  *
- *   SB_HELPER_HELLO  a pipe, into which the helper writes SB_HELPER_HELLO: descriptors get
- * through to it SB_HELPER_CALL   a socket for this call, then those of stdin, stdout and stderr
- * that `given` names
+ * - SB_HELPER_HELLO with a pipe, into which the helper writes SB_HELPER_HELLO. So the host knows
+ *   that descriptors get through.
+ * - SB_HELPER_CALL with a socket for this call, then those of stdin, stdout and stderr that `given`
+ *   names.
  *
  * On the call's socket the host sends a struct sb_helper_call and `bytes` of texts, each ended by
- * NUL: `argc` arguments, then `envc` entries of the environment. The helper answers with the exit
- * code in four bytes, after everything that the command left has been ended. The end of that socket
- * ends the command, the end of the helper's own input all of them.
+ * NUL: `argc` arguments, then `envc` entries of the environment. When the command ended and the
+ * helper has killed everything that it left behind, the helper answers with the exit code in four
+ * bytes. When the host closes the call's socket, the helper ends that command; when the host closes
+ * the helper's input, the helper ends them all.
  */
 #define SB_HELPER_HELLO 'h'
 #define SB_HELPER_CALL 'c'

@@ -8,10 +8,10 @@
 #include <sb/error.h>
 
 /*
- * Connections to a port of one command: what else listens under that number, on the host or in
- * another session, is not reached. `leader` is the command's first process as the host sees it.
- * Both give a connected stream socket, SB_E_UNAVAILABLE when the command does not listen there,
- * SB_E_TIMEOUT at `d`.
+ * Connects to a port of one command, and never to what else listens under that number on the host
+ * or in another session. `leader` is the command's first process as the host sees it. Both return a
+ * connected stream socket, SB_E_UNAVAILABLE when the command does not listen there, SB_E_TIMEOUT at
+ * `d`.
  */
 
 /* The command has a network namespace of its own, found by its processes: 127.0.0.1 in there. */

@@ -7,11 +7,11 @@
 
 /*
  * A helper that stays in a box and starts commands there when asked
- * (`lib/host/runtime/helper-wire.h`): leading into a box costs more than most commands do. The
- * command's descriptors are handed through to it, so its output comes straight from it. On the host
- * a small process stands for the command: it ends with the command's exit code, and the command
- * with it. The helper ends with the host. What the box says is not trusted: it can only lie about
- * its own commands.
+ * (`lib/host/runtime/helper-wire.h`): leading into a box costs more than most commands do. The host
+ * hands the command's descriptors to the helper, so output comes straight from the command. On the
+ * host a small process stands for the command: it ends with the command's exit code, and the
+ * command with it. The helper ends with the host. The host does not trust what the box says; a box
+ * can only lie about its own commands.
  */
 struct sb_resident {
 	struct sb_child led; /* what leads into the box */
@@ -30,8 +30,8 @@ int sb_resident_start(struct sb_resident *s, const char *const *argv, struct sb_
 void sb_resident_stop(struct sb_resident *s);
 
 /*
- * Starts the command with `env`; `helper` is sb-box on the host. SB_E_CLOSED: the helper is not
- * there any more, nothing was started.
+ * Starts the command with `env`; `helper` is sb-box on the host. SB_E_CLOSED: the helper is gone
+ * and nothing was started.
  */
 int sb_resident_call(struct sb_resident *s, const char *helper, const struct sb_runtime_cmd *cmd,
 	const struct sb_strlist *env, const struct sb_spawn_opts *io, struct sb_child *out,

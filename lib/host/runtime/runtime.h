@@ -8,7 +8,7 @@
 #include <base/str.h>
 #include <sb/host-exec.h>
 
-/* What runs the commands of sessions. Thread-safe. */
+/* A runtime runs the commands of sessions. All operations are thread-safe. */
 struct sb_runtime;
 
 /* A command in a session. */
@@ -71,7 +71,8 @@ struct sb_runtime_ops {
 		unsigned port, sb_deadline d, int *out_fd, struct sb_error *err);
 
 	/*
-	 * Processes of the session that the kernel killed for want of memory so far. May be NULL.
+	 * How many processes of the session the kernel killed so far because memory ran out. May be
+	 * NULL.
 	 */
 	uint64_t (*ooms)(struct sb_runtime *rt, const char *session);
 
@@ -82,14 +83,14 @@ struct sb_runtime_ops {
 	bool (*holds)(struct sb_runtime *rt, const char *session);
 
 	/*
-	 * The session is gone, or must be free of users: what the runtime kept for it goes. May be
+	 * Removes what the runtime kept for a session that is gone or must be free of users. May be
 	 * NULL.
 	 */
 	void (*forget)(struct sb_runtime *rt, const char *session);
 
 	/*
-	 * At the start: what belongs to no session that `known` knows is ended and removed. May be
-	 * NULL.
+	 * At the start of a host: ends and removes what belongs to no session that `known` knows.
+	 * May be NULL.
 	 */
 	void (*sweep)(struct sb_runtime *rt, bool (*known)(const char *session, void *arg),
 		void *arg);

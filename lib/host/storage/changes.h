@@ -5,7 +5,7 @@
 #include <base/cleanup.h>
 #include <sb/host-snapshot.h>
 
-/* A list of changes with a ceiling: beyond `max` they are only noted in `more`. */
+/* A list of at most `max` changes; `more` says that there were others. */
 struct sb_changes {
 	struct sb_host_change *v;
 	uint64_t *ino; /* of the entry, to pair renames; same length */

@@ -7,9 +7,9 @@
 #include <sb/host.h>
 
 /*
- * The names a caller may give, checked before they reach a database, a path or a command, whatever
- * the storage. All return 0 or SB_E_INVAL with the name quoted, escaped and cut. NULL is refused
- * like "".
+ * Checks the names that callers give, before they reach a database, a path or a command, whatever
+ * the storage. All return 0, or SB_E_INVAL and a message with the name quoted, escaped and cut.
+ * They refuse NULL like "".
  */
 
 /* [A-Za-z0-9][A-Za-z0-9._-]{0,127}, without "..". */

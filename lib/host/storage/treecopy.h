@@ -9,8 +9,8 @@
 /*
  * Copies everything in the directory `from` into the empty directory `to`: files (by reflink where
  * the file system can, else by copy with holes kept), directories, symlinks, fifos, hard links
- * among them, modes, owners where allowed, times. Nothing is followed, other file systems are not
- * entered, sockets and devices are left out.
+ * among them, modes, owners where allowed, times. It follows no link, enters no other file system,
+ * and leaves sockets and devices out.
  */
 int sb_treecopy(int from, int to, const struct sb_host_call *call, struct sb_error *err);
 

@@ -8,7 +8,7 @@
 /* The longest name ZFS takes, dataset and snapshot together. */
 #define SB_ZFS_NAME_MAX 255
 
-/* How to run the programs `zfs` and `zpool`. */
+/* Runs the programs `zfs` and `zpool` and understands what they say. */
 struct sb_zfs {
 	char *zfs, *zpool; /* paths or names */
 	bool sudo;
@@ -28,8 +28,8 @@ struct sb_zfs {
 char *sb_zfs_find(const char *name);
 
 /*
- * Looks once what the programs can do. SB_E_UNSUPPORTED when they are not there, SB_E_UNAVAILABLE
- * when ZFS is not running.
+ * Finds out what the programs can do; once. SB_E_UNSUPPORTED when they are not there,
+ * SB_E_UNAVAILABLE when ZFS is not running.
  */
 int sb_zfs_probe(struct sb_zfs *z, struct sb_error *err);
 
@@ -44,8 +44,8 @@ int sb_zfs_run(const struct sb_zfs *z, bool pool, const char *const *args, struc
 
 /*
  * The same, again and again while the answer is SB_E_STORAGE_BUSY, for at most `busy_ms`. `mounted`
- * is where the file system is that the command unmounts, or NULL: zfs-fuse is given the time to
- * hear of closed files before every attempt.
+ * is where the file system is that the command unmounts, or NULL; before every attempt zfs-fuse
+ * gets the time to hear of closed files.
  */
 int sb_zfs_run_patient(const struct sb_zfs *z, const char *const *args, const char *mounted,
 	int64_t busy_ms, struct sb_error *err);

@@ -10,11 +10,12 @@
 #include <sb/error.h>
 
 /*
- * A path against a pattern whose parts are shell globs; a part "**" stands for any number of parts.
+ * Matches a path against a pattern whose parts are shell globs; a part "**" stands for any number
+ * of parts.
  */
 bool sb_pattern_glob(const char *pattern, const char *path);
 
-/* What is searched for in lines. */
+/* A pattern to search lines for. */
 struct sb_pattern {
 	bool literal, icase;
 	char *must; /* every match contains it; "" : nothing is known */

@@ -24,8 +24,8 @@ struct sb_toolcall {
 };
 
 /*
- * Parameters. A wrong type is SB_E_INVAL with "TOOL NAME must be ..."; `alias` may be NULL; missing
- * gives NULL or `def`.
+ * Read a parameter. A wrong type is SB_E_INVAL with "TOOL NAME must be ..."; a missing one is NULL
+ * or `def`. `alias` may be NULL.
  */
 int sb_toolcall_str(const struct sb_toolcall *c, const char *name, const char *alias, bool required,
 	const char **out, struct sb_error *err);
@@ -34,7 +34,7 @@ int sb_toolcall_int(const struct sb_toolcall *c, const char *name, int64_t def, 
 int sb_toolcall_bool(const struct sb_toolcall *c, const char *name, bool *out,
 	struct sb_error *err);
 
-/* The workspace as the one root of paths, under the name that commands know it by, too. */
+/* Opens the workspace as the one root of paths, under the name that commands know it by, too. */
 int sb_toolcall_roots(const struct sb_toolcall *c, struct sb_roots *out, struct sb_error *err);
 /* SB_E_CANCELED or SB_E_TIMEOUT once the call should end. */
 int sb_toolcall_alive(const struct sb_toolcall *c, struct sb_error *err);
@@ -43,7 +43,8 @@ int sb_toolcall_alive(const struct sb_toolcall *c, struct sb_error *err);
 int sb_toolcall_result(struct sb_host_tool_result *out, struct sb_buf *text, bool is_error,
 	struct sb_error *err);
 /*
- * The tool's own failure: a result with `is_error`. Errors of the machine go through as they are.
+ * Turns a failure of the tool into a result with `is_error`, and returns errors of the machine as
+ * they are.
  */
 int sb_toolcall_failed(struct sb_host_tool_result *out, const struct sb_error *why,
 	struct sb_error *err);
@@ -53,7 +54,7 @@ int sb_toolcall_says(struct sb_host_tool_result *out, bool is_error, struct sb_e
 /* Runs a command in the session with bounded output; its time is `timeout_ms` from its start. */
 int sb_toolcall_exec(struct sb_toolcall *c, const char *const *argv, const char *const *env,
 	int64_t timeout_ms, size_t max_output, struct sb_toolrun_out *run, struct sb_error *err);
-/* The flags of a run into the result. */
+/* Copies exit code and flags of a run into the result. */
 void sb_toolcall_flags(const struct sb_toolcall *c, const struct sb_toolrun_out *run,
 	struct sb_host_tool_result *out);
 

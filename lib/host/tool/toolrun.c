@@ -122,8 +122,8 @@ sb_toolrun_exec(const struct sb_toolrun_opts *o, struct sb_toolrun_out *out, str
 	while (e == END_NOT)
 		e = turn(o, limit, &c, out);
 	/*
-	 * A supervisor inside has ended what was left in the background, unless it was ended
-	 * itself.
+	 * The helper inside has ended what was left in the background, unless it failed or was
+	 * killed: a code from SB_HELPER_FAILED on may mean that.
 	 */
 	if (e == END_EXIT)
 		(void)sb_child_wait(&c, NULL, SB_NEVER, NULL);

@@ -23,7 +23,7 @@ struct sb_toolrun_opts {
 	const char *const *env; /* on top of the runtime's own; may be NULL */
 	const char *mark;
 	struct sb_host_resources res;
-	sb_deadline deadline;            /* of the call: passing it is a result */
+	sb_deadline deadline;            /* of the call: when it passes, that is a result */
 	int64_t timeout_ms;              /* of the command from its start on, the same; 0: none */
 	const struct sb_host_call *call; /* of the caller: its end is an error */
 	const struct sb_cancel *kill;    /* of the session: its end is an error */

@@ -20,14 +20,14 @@ struct sb_walk {
 typedef bool (*sb_walk_want_fn)(const char *path, const char *name, const void *arg);
 
 /*
- * By several threads; sorted. `want` says which files count, and is called from any of them.
- * SB_E_CANCELED, SB_E_TIMEOUT.
+ * Walks by several threads and sorts the result. `want` says which files count; any of the threads
+ * calls it. SB_E_CANCELED, SB_E_TIMEOUT.
  */
 int sb_walk_files(const struct sb_toolcall *c, int rootfd, const char *rel, sb_walk_want_fn want,
 	const void *arg, struct sb_walk *out, struct sb_error *err);
 void sb_walk_free(struct sb_walk *w);
 SB_CLEANUP_VALUE(sb_walk, sb_walk_free)
-/* Threads for such work. */
+/* How many threads such work should use. */
 size_t sb_walk_threads(void);
 
 #endif
