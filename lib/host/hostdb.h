@@ -6,9 +6,8 @@
 
 /*
  * The host's memory on disk: SQLite in WAL mode, one connection behind a mutex. Every function is
- * one transaction. Those that make a state final for the caller are durable against power loss;
- * intents are durable against the end of the process, which is what the storage itself cannot tell
- * us about.
+ * one transaction. One that makes a state final for the caller survives a power loss. One that
+ * notes an intent survives the end of the process, of which the storage itself can tell nothing.
  */
 struct sb_hostdb;
 

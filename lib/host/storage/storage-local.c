@@ -19,10 +19,9 @@
 #include <host/storage/treecopy.h>
 
 /*
- * Sessions are directories of one root. Names with a dot in front are no sessions: `.new-<id>` is
- * one being filled,
- * `.dead-...` one being removed; both appear and vanish by rename, so a session is there whole or
- * not at all.
+ * Sessions are directories of one root. A name with a dot in front is no session: `.new-<id>` is
+ * one being filled, `.dead-...` one being removed. Both appear and vanish by rename, so a session
+ * is there whole or not at all.
  */
 struct local {
 	struct sb_storage st;

@@ -7,12 +7,11 @@
 #include <host/storage/zfs.h>
 
 /*
- * Sessions are `<sessions>/<id>`. A destroyed session whose snapshots forks still need, or that ZFS
- * does not let go of yet, stays where it is, unmounted and marked dead: to rename it, ZFS would
- * unmount its forks, too. A new session of its id is called
- * `_2-<id>`, `_3-<id>` and so on. Other names that no session can have: `_view-...`, a clone made
- * to read a snapshot, and
- * `_dead-...`, which earlier versions made.
+ * What the files of the storage "zfs" share. The dataset of a session is `<sessions>/<id>`. When
+ * forks still need the snapshots of a destroyed session, or ZFS does not let go of it yet, its
+ * dataset stays where it is, unmounted and marked dead: to rename it, ZFS would unmount its forks,
+ * too. A new session of that id gets `_2-<id>`, `_3-<id>` and so on. No session can have the names
+ * `_view-...` (a clone made to read a snapshot) and `_dead-...` (made by earlier versions).
  */
 struct sb_storage_zfs {
 	struct sb_storage st;

@@ -12,10 +12,9 @@
 #include <sb/host.h>
 
 /*
- * Where the workspaces of sessions live. Names are checked by the caller (idcheck.h). Everything
- * may be called from several threads at once, never twice at once for one session. A call is not
- * canceled half-way: a mutation that began is waited for, at most storage_timeout_ms, and every one
- * can be repeated.
+ * Where the workspaces of sessions live. The caller has checked all names (idcheck.h). Several
+ * threads may call at once, but never two for one session. Nobody cancels a change half-way: a call
+ * waits for what it began, at most storage_timeout_ms, and every change can be repeated.
  */
 struct sb_storage;
 
