@@ -1,10 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # A short tour of what is built, on throw-away folders. Usage: demo.sh [BUILD]. Called by
-# ./quickstart. Each part is a
-# function that says what it does and why it matters, does it, shows the outcome, and checks it: a
-# demo that
-# does not do what it says fails. Add new parts at the end, and to the list below.
+# ./quickstart. Each part is a function that says what it does and why it matters, does it, shows
+# the outcome, and checks it: a demo that does not do what it says fails. Add new parts at the
+# end, and to the list below.
 set -eu
 
 build=$(cd "${1:-build}" && pwd)
@@ -84,8 +83,8 @@ part_mirror()
 part_crash()
 {
 	step "A crash in the middle"
-	tell "New content is collected in .sbsync-stage and checked; only then is it renamed into place." \
-		"The sync below is slowed down and killed half way."
+	tell "New content is collected in .sbsync-stage and checked; only then is it renamed into" \
+		"place. The sync below is slowed down and killed half way."
 	cp -a box before
 	head -c 20000000 /dev/urandom >proj/model.bin
 	echo "A better plan." >proj/notes/plan.txt
@@ -95,8 +94,8 @@ part_crash()
 	sleep 2
 	kill -9 $pid 2>/dev/null || true
 	wait $pid 2>/dev/null || true
-	must "every file of the box still has its old content" diff -r --exclude=.sbsync-stage \
-		before box
+	must "every file of the box still has its old content" \
+		diff -r --exclude=.sbsync-stage before box
 	tell "What had arrived is not sent again."
 	show sbsync mirror --gitignore --stats proj box
 	must "run again, it finished: the two are equal" diff -r --exclude=build proj box
@@ -105,7 +104,8 @@ part_crash()
 part_brake()
 {
 	step "A slip of the hand"
-	tell "A source that suddenly lacks most of its files is more likely an accident than a wish."
+	tell "A source that suddenly lacks most of its files is more likely an accident" \
+		"than a wish."
 	mv proj/src .
 	show sbsync mirror --gitignore proj box
 	must "refused (exit status 5)" test $status -eq 5
@@ -131,8 +131,8 @@ part_session()
 	tell "Recovery needs no thinking; a timer can do it. Nothing of either side is lost."
 	show sbsync recover --all
 	must "your edit is in place" grep -q "your line" work/notes.txt
-	must "the agent's version of it is beside" grep -q "the agent's line" \
-		work/notes.txt.runtime-conflict-demo
+	must "the agent's version of it is beside" \
+		grep -q "the agent's line" work/notes.txt.runtime-conflict-demo
 	must "the agent's new file came back" grep -q "found by the agent" work/result.txt
 	must "your new file is still there" grep -q yours work/idea.txt
 	show sbsync conflicts demo
@@ -174,11 +174,11 @@ make_pool()
 	done
 	truncate -s 256M pool.img
 	pool=sbdemo$$
-	zpool create -f -o cachefile=none -m "$place/mnt" $pool "$place/pool.img" >/dev/null \
-		2>&1 || return 1
+	zpool create -f -o cachefile=none -m "$place/mnt" $pool "$place/pool.img" >/dev/null 2>&1 ||
+		return 1
 	trap drop_pool EXIT
-	zfs create $pool/sessions && zfs create $pool/bases && zfs create $pool/bases/img && seq 1 \
-		1000 >mnt/bases/img/work.txt && zfs snapshot $pool/bases/img@initial
+	zfs create $pool/sessions && zfs create $pool/bases && zfs create $pool/bases/img &&
+		seq 1 1000 >mnt/bases/img/work.txt && zfs snapshot $pool/bases/img@initial
 }
 
 part_snapshot()
@@ -191,9 +191,9 @@ part_snapshot()
 		return 0
 	fi
 	export SANDBOX_HOST="unix:$place/host.sock"
-	sbhostd --listen "$SANDBOX_HOST" --state-dir "$place/hostd" --pool $pool --bases-dataset \
-		$pool/bases --sessions-dataset $pool/sessions --default-base \
-		$pool/bases/img@initial >host.log 2>&1 &
+	sbhostd --listen "$SANDBOX_HOST" --state-dir "$place/hostd" --pool $pool \
+		--bases-dataset $pool/bases --sessions-dataset $pool/sessions \
+		--default-base $pool/bases/img@initial >host.log 2>&1 &
 	host=$!
 	n=0
 	until sbctl host health >/dev/null 2>&1; do
@@ -231,7 +231,8 @@ if has mirror; then
 	if has start; then part_session; fi
 	if command -v sbhostd >/dev/null && command -v sbctl >/dev/null; then part_snapshot; fi
 else
-	tell "libsbsync and libsandbox are built; the command sbsync is not part of this version yet."
+	tell "libsbsync and libsandbox are built;" \
+		"the command sbsync is not part of this version yet."
 fi
 printf '\nNext: ./quickstart test runs every test; sbsync is in %s; doc/sbsync.1 is its manual.\n' \
 	"$build"

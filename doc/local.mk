@@ -10,7 +10,8 @@ EXTRA_DIST += \
 	%D%/HACKING.md
 dist_doc_DATA += %D%/sandbox.proto
 
-# The examples of the library, with its public headers and exported symbols only; tests/e2e/example.sh runs them.
+# The examples of the library, with its public headers and exported symbols only;
+# tests/e2e/example.sh runs them.
 check_PROGRAMS += %D%/agent %D%/example
 doc_agent_SOURCES = %D%/agent.c
 doc_agent_LDADD = libsandbox.la libsbsync.la

@@ -7,4 +7,5 @@ EXTRA_DIST += %D%/sbsync-recover.service.in %D%/sbsync-recover.timer.in %D%/sbsy
 CLEANFILES += $(systemduserunit_DATA) $(cron_DATA)
 
 $(systemduserunit_DATA) $(cron_DATA): %: %.in Makefile
-	$(AM_V_GEN)$(MKDIR_P) %D% && sed 's|@bindir[@]|$(bindir)|g' $(srcdir)/$@.in >$@.tmp && mv $@.tmp $@
+	$(AM_V_GEN)$(MKDIR_P) %D% && \
+		sed 's|@bindir[@]|$(bindir)|g' $(srcdir)/$@.in >$@.tmp && mv $@.tmp $@

@@ -1,4 +1,5 @@
-# libsandbox: the sandbox lifecycle around libsbsync. The core is a convenience library for the tests.
+# libsandbox: the sandbox lifecycle around libsbsync.
+# The core is a convenience library for the tests.
 noinst_LTLIBRARIES += %D%/libsandbox-core.la
 lib_libsandbox_core_la_SOURCES = \
 	%D%/version.c

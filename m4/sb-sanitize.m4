@@ -1,7 +1,8 @@
 # SB_SANITIZE: --enable-sanitizers=LIST, --enable-fuzzers, --enable-coverage.
 AC_DEFUN([SB_SANITIZE], [
   AC_ARG_ENABLE([sanitizers],
-    [AS_HELP_STRING([--enable-sanitizers=LIST], [build with -fsanitize=LIST (address,undefined or thread)])],
+    [AS_HELP_STRING([--enable-sanitizers=LIST],
+      [build with -fsanitize=LIST (address,undefined or thread)])],
     [], [enable_sanitizers=no])
   AC_ARG_ENABLE([fuzzers],
     [AS_HELP_STRING([--enable-fuzzers], [link the fuzz targets with libFuzzer (needs clang)])],
@@ -12,7 +13,8 @@ AC_DEFUN([SB_SANITIZE], [
   SB_SAN_FLAGS=
   AS_IF([test "$enable_sanitizers" = yes], [enable_sanitizers=address,undefined])
   AS_IF([test "$enable_sanitizers" != no],
-    [SB_SAN_FLAGS="-fsanitize=$enable_sanitizers -fno-omit-frame-pointer -fno-sanitize-recover=all"])
+    [SB_SAN_FLAGS="-fsanitize=$enable_sanitizers -fno-omit-frame-pointer"
+     SB_SAN_FLAGS="$SB_SAN_FLAGS -fno-sanitize-recover=all"])
   AS_IF([test "$enable_fuzzers" = yes],
     [SB_SAN_FLAGS="$SB_SAN_FLAGS -fsanitize=fuzzer-no-link"
      SB_FUZZ_FLAGS="-fsanitize=fuzzer"
@@ -24,7 +26,8 @@ int LLVMFuzzerTestOneInput(const unsigned char *p, size_t n);
 int LLVMFuzzerTestOneInput(const unsigned char *p, size_t n) { return p == 0 && n != 0; }]])],
        [AC_MSG_RESULT([yes])],
        [AC_MSG_RESULT([no])
-        AC_MSG_ERROR([--enable-fuzzers needs clang with libFuzzer: install clang-14 libclang-rt-14-dev, give CC=clang-14])])
+        AC_MSG_ERROR(m4_normalize([--enable-fuzzers needs clang with libFuzzer:
+          install clang-14 libclang-rt-14-dev, give CC=clang-14]))])
      CFLAGS=$sb_save_CFLAGS])
   AS_IF([test "$enable_coverage" = yes],
     [SB_SAN_FLAGS="$SB_SAN_FLAGS --coverage"

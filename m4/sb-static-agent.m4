@@ -4,8 +4,8 @@ AC_DEFUN([SB_STATIC_AGENT], [
   AC_ARG_ENABLE([static-agent],
     [AS_HELP_STRING([--disable-static-agent], [do not build the static sbsync-agent])],
     [], [enable_static_agent=auto])
-  STATIC_AGENT_LIBS="-larchive -lrsync -lxxhash -lzstd -lacl -lb2 -lnettle -lbz2 -llzma -lz -llz4 dnl
--lxml2 -licuuc -licudata -lstdc++ -lm"
+  STATIC_AGENT_LIBS="-larchive -lrsync -lxxhash -lzstd -lacl -lb2 -lnettle -lbz2 -llzma -lz dnl
+-llz4 -lxml2 -licuuc -licudata -lstdc++ -lm"
   AS_IF([test "$enable_sanitizers" != no || test "$enable_fuzzers" = yes], [enable_static_agent=no])
   AS_IF([test "$enable_static_agent" != no], [
     AC_MSG_CHECKING([whether the agent can be linked statically])
@@ -15,7 +15,8 @@ AC_DEFUN([SB_STATIC_AGENT], [
     LIBS="$STATIC_AGENT_LIBS $LIBS"
     AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <archive.h>
 #include <stdio.h>
-#include <librsync.h>]], [[return archive_read_support_format_tar(archive_read_new()) + (rs_strerror(0) == 0);]])],
+#include <librsync.h>]],
+[[return archive_read_support_format_tar(archive_read_new()) + (rs_strerror(0) == 0);]])],
       [sb_static=yes], [sb_static=no])
     LIBS=$sb_save_LIBS
     LDFLAGS=$sb_save_LDFLAGS

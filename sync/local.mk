@@ -1,4 +1,5 @@
-# libsbsync: the delta-sync engine. The core is a convenience library so that tests reach private symbols.
+# libsbsync: the delta-sync engine. The core is a convenience library so that tests reach private
+# symbols.
 noinst_LTLIBRARIES += %D%/libsbsync-core.la
 sync_libsbsync_core_la_SOURCES = %D%/version.c
 sync_libsbsync_core_la_LIBADD = lib/base/libbase.la

@@ -9,12 +9,13 @@ for name in clang-14 clang; do
 	! command -v $name >/dev/null || { clang=$name && break; }
 done
 [ -n "$clang" ] || skip_all "clang is not installed"
-flags="${SB_CPPFLAGS:--I$src/lib -I$src/sync -I$src} ${SB_CFLAGS:--std=gnu17 -Wall -Wextra -Wvla -Wno-unused-parameter}"
+flags="${SB_CPPFLAGS:--I$src/lib -I$src/sync -I$src}"
+flags="$flags ${SB_CFLAGS:--std=gnu17 -Wall -Wextra -Wvla -Wno-unused-parameter}"
 
 echo "$clang -fsyntax-only $flags -Werror \"\$@\"" >"$scratch/clang.sh"
 
-# clean FOLDER: nothing to say about the sources in it. Paths with blanks are not expected in the
-# tree.
+# clean FOLDER: nothing to say about the sources in it. Paths with blanks are
+# not expected in the tree.
 clean()
 {
 	find "$src/$1" -name '*.c' -not -path '*/_build/*' | LC_ALL=C sort |

@@ -26,14 +26,12 @@ if command -v "$cxx" >/dev/null; then
 	for header in $(cd "$src/lib" && find sb -name '*.h' | LC_ALL=C sort); do
 		echo "#include <$header>" >"$scratch/one.cc"
 		check "$header as C++" "$cxx" -std=c++17 -Wall -Wextra -Werror -I"$src/lib" \
-			-I"$src/sync" -fsyntax-only \
-			"$scratch/one.cc"
+			-I"$src/sync" -fsyntax-only "$scratch/one.cc"
 	done
 	for header in $(cd "$src/sync" && find sbsync -name '*.h' | LC_ALL=C sort); do
 		echo "#include <$header>" >"$scratch/one.cc"
 		check "$header as C++" "$cxx" -std=c++17 -Wall -Wextra -Werror -I"$src/lib" \
-			-I"$src/sync" -fsyntax-only \
-			"$scratch/one.cc"
+			-I"$src/sync" -fsyntax-only "$scratch/one.cc"
 	done
 else
 	skip "public headers as C++" "$cxx is not installed"

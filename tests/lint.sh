@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # The rules of the tree that a machine can check (tests/lib/lint.py). Each is first run on a small
-# tree that breaks
-# it, so that a rule which finds nothing is known to be able to find something.
+# tree that breaks it, so that a rule which finds nothing is known to be able to find something.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 need python3
 
@@ -116,7 +115,8 @@ printf '.It Cm old\n.It Fl -gone\n' >"$scratch/page.1"
 printf 'usage\n  old   x\n' >"$scratch/page.help"
 echo ' --new  x' >"$scratch/page.old"
 is "the manual check finds both differences" \
-	"$($lint manual "$bad" "$scratch/page.1" "$scratch/page.help" "$scratch/page.old" | grep -c -e --new -e --gone)" 2
+	"$($lint manual "$bad" "$scratch/page.1" "$scratch/page.help" "$scratch/page.old" |
+		grep -c -e --new -e --gone)" 2
 
 manual_matches()
 {
@@ -138,8 +138,8 @@ for page in "$src"/doc/sb*.[18]; do
 	[ -e "$page" ] || continue
 	name=${page##*/}
 	name=${name%.*}
-	command=$(find "$build/$name" "$build/bin" -name "$name" -type f -perm -u+x -not -path '*/.libs/*' \
-		2>/dev/null | head -n 1)
+	command=$(find "$build/$name" "$build/bin" -name "$name" -type f -perm -u+x \
+		-not -path '*/.libs/*' 2>/dev/null | head -n 1)
 	if [ -n "$command" ]; then
 		manual_matches "$name" "$page" "$command"
 	else

@@ -10,7 +10,8 @@ EXTRA_DIST += tests/lib/run-test.sh tests/lib/tap.sh tests/lib/unit.h
 # SB_CPPFLAGS and SB_CFLAGS are shell text: quotes in them are for the shell that uses them.
 AM_TESTS_ENVIRONMENT = CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; \
 	SB_TOP_SRCDIR='$(abs_top_srcdir)'; export SB_TOP_SRCDIR; \
-	SB_CPPFLAGS='$(subst ','\'',$(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) $(CPPFLAGS))'; export SB_CPPFLAGS; \
+	SB_CPPFLAGS='$(subst ','\'',$(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) $(CPPFLAGS))'; \
+	export SB_CPPFLAGS; \
 	SB_CFLAGS='$(SB_CFLAGS)'; export SB_CFLAGS; \
 	CC='$(CC)'; export CC; \
 	SB_TOP_BUILDDIR='$(abs_top_builddir)'; export SB_TOP_BUILDDIR; \
@@ -46,7 +47,9 @@ check-asan check-tsan check-clang:
 		check-asan) set -- --enable-sanitizers=address,undefined ;; \
 		check-tsan) set -- --enable-sanitizers=thread ;; \
 		check-clang) set -- CC=$(FUZZ_CC) ;; \
-		esac && test -f Makefile || $(abs_top_srcdir)/configure -q --enable-werror "$$@"; } && $(MAKE) check TEST_TIMEOUT=900
+		esac && test -f Makefile || \
+		$(abs_top_srcdir)/configure -q --enable-werror "$$@"; } && \
+		$(MAKE) check TEST_TIMEOUT=900
 
 if COVERAGE
 coverage: check

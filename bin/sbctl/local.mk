@@ -12,4 +12,5 @@ sbctl_SOURCES = \
 	%D%/profiles.c \
 	%D%/report.c \
 	%D%/run.c
-sbctl_LDADD = lib/libsandbox-core.la sync/libsbsync-core.la $(SANDBOX_LIBS) $(SYNC_LIBS) $(SSH2_LIBS)
+sbctl_LDADD = lib/libsandbox-core.la sync/libsbsync-core.la \
+	$(SANDBOX_LIBS) $(SYNC_LIBS) $(SSH2_LIBS)

@@ -5,12 +5,14 @@ sbhostd_SOURCES = \
 	%D%/config-apply.c \
 	%D%/config-yaml.c \
 	%D%/main.c
-sbhostd_LDADD = lib/libsandbox-core.la sync/libsbsync-core.la $(SANDBOX_LIBS) $(SYNC_LIBS) $(SSH2_LIBS)
+sbhostd_LDADD = lib/libsandbox-core.la sync/libsbsync-core.la \
+	$(SANDBOX_LIBS) $(SYNC_LIBS) $(SSH2_LIBS)
 
 EXTRA_DIST += %D%/sbhostd.service.in
 systemdunitdir = $(prefix)/lib/systemd/system
 nodist_systemdunit_DATA = %D%/sbhostd.service
 CLEANFILES += %D%/sbhostd.service
 %D%/sbhostd.service: %D%/sbhostd.service.in Makefile
-	$(AM_V_GEN)$(MKDIR_P) %D% && sed -e 's|@sbindir[@]|$(sbindir)|g' -e 's|@sysconfdir[@]|$(sysconfdir)|g' \
+	$(AM_V_GEN)$(MKDIR_P) %D% && sed \
+		-e 's|@sbindir[@]|$(sbindir)|g' -e 's|@sysconfdir[@]|$(sysconfdir)|g' \
 		$(srcdir)/%D%/sbhostd.service.in >$@.new && mv $@.new $@

@@ -1,5 +1,5 @@
-# lib/tool: files and programs on behalf of an agent, on the machine where it runs. Needs lib/base only: it is part of libsandbox, and of the
-# agent that is sent to other machines.
+# lib/tool: files and programs on behalf of an agent, on the machine where it runs. Needs lib/base
+# only: it is part of libsandbox, and of the agent that is sent to other machines.
 noinst_LTLIBRARIES += %D%/libtools.la
 lib_tool_libtools_la_SOURCES = \
 	%D%/box.c %D%/box.h \

@@ -43,7 +43,8 @@ TREES = {
 RSYNCS = ("sbsync", "rsync", "rsync-z", "rsync-nir", "rsync-nir-z", "rsync-W", "rsync-W-z")
 FEW = ("sbsync", "rsync", "rsync-z", "rsync-nir", "rsync-nir-z")
 COLD = ("sbsync", "rsync", "rsync-z", "rsync-nir", "tar", "tar-zstd")
-# Without rsync as it is: 400 MB at 12.5 MB/s take 33 s, more than three times what any of these needs.
+# Without rsync as it is: 400 MB at 12.5 MB/s take 33 s, more than three
+# times what any of these needs.
 COLD_SLOW = ("sbsync", "rsync-z", "rsync-nir-z", "tar-zstd")
 NEAR = ("sbsync", "rsync", "rsync-z", "rsync-nir")
 FAR = ("sbsync", "rsync", "rsync-nir")
@@ -51,7 +52,8 @@ LOCAL = ("sbsync", "rsync", "rsync-nir", "rsync-W")
 
 
 class Case:
-    """`runs`: link -> (rounds, tools). `change`: what happens to the source before each round (kind, arguments)."""
+    """`runs`: link -> (rounds, tools). `change`: what happens to the source before each
+    round (kind, arguments)."""
 
     def __init__(
         self,
@@ -208,8 +210,8 @@ CASES = [
     ),
 ]
 
-# (case, link): at most this times plain rsync, tuned rsync, the best tar; bytes on the wire against rsync -z; KiB above
-# ssh's set-up; seconds; MiB of either side.
+# (case, link): at most this times plain rsync, tuned rsync, the best tar; bytes on the wire against
+# rsync -z; KiB above ssh's set-up; seconds; MiB of either side.
 TARGETS = {
     ("cold-push", "direct"): {"plain": 0.70, "tuned": 0.75, "tar": 1.0},
     ("cold-push", "50ms"): {"plain": 0.85, "tuned": 0.85, "wire": 0.85},

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the machine itself allows: numbers that stand beside the results and that no program can go below."""
+"""What the machine itself allows: numbers that stand beside the results and that
+no program can go below."""
 import json
 import os
 import shutil

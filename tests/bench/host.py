@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What a sandbox host costs: host.py BUILDDIR SOCKET STORAGE PID [POOL]. Called by tests/bench/host.sh with sbhostd running.
+"""What a sandbox host costs: host.py BUILDDIR SOCKET STORAGE PID [POOL]. Called by
+tests/bench/host.sh with sbhostd running.
 
-get-session at 100 open connections; sessions by the thousand with the daemon's memory; on ZFS, snapshot, rollback and
-fork by RPC against the bare commands on the same pool, in turn."""
+get-session at 100 open connections; sessions by the thousand with the daemon's memory; on ZFS,
+snapshot, rollback and fork by RPC against the bare commands on the same pool, in turn."""
 import http.client
 import json
 import os
@@ -145,7 +146,8 @@ def ratios():
         n = "n%04d" % i
 
         def pair(kind, rpc, cmd):
-            """Each goes first in every other round: what is second finds the pool's last write just done."""
+            """Each goes first in every other round: what is second finds the
+            pool's last write just done."""
             for who, fn in (("rpc", rpc), ("bare", cmd))[:: 1 if i % 2 else -1]:
                 times[kind, who].append(timed(fn))
 

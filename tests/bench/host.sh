@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What a sandbox host costs, on local-disk and on ZFS where it can run; see host.py. Called by `make
-# bench-host`.
+# What a sandbox host costs, on local-disk and on ZFS where it can run; see host.py.
+# Called by `make bench-host`.
 storage=${1:-local-disk}
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 . "${SB_TOP_SRCDIR:-.}/tests/lib/rpc.sh"

@@ -5,7 +5,8 @@ src=${SB_TOP_SRCDIR:-.}
 build=${SB_TOP_BUILDDIR:-.}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/sbbench.XXXXXX") || exit 1
 trap 'sh "$src/tests/lib/sshd.sh" stop "$dir"; rm -rf "$dir"' EXIT
-sh "$src/tests/lib/sshd.sh" start "$dir" 'SetEnv XDG_CACHE_HOME=@DIR@/cache SBSYNC_STATE_DIR=@DIR@/state XDG_STATE_HOME=@DIR@/state' || exit
+env_line='SetEnv XDG_CACHE_HOME=@DIR@/cache SBSYNC_STATE_DIR=@DIR@/state XDG_STATE_HOME=@DIR@/state'
+sh "$src/tests/lib/sshd.sh" start "$dir" "$env_line" || exit
 SBSYNC_AGENT=${SBSYNC_AGENT:-$build/sbsync-agent}
 export SBSYNC_AGENT
 mkdir "$dir/work"

@@ -1,6 +1,7 @@
-# Benchmarks: `make check` only tests that they work (tests/e2e/bench.sh). `make bench` compares sbsync with its rivals (tests/bench/run, see
-# doc/BENCHMARKS.md), `make bench-quick` in a few minutes, `make bench-local` on pairs of local directories; BENCH_FLAGS
-# adds options. `make bench-parts` measures single parts of the engine; BENCHES=tests/bench/bench-NAME one of them.
+# Benchmarks: `make check` only tests that they work (tests/e2e/bench.sh). `make bench` compares
+# sbsync with its rivals (tests/bench/run, see doc/BENCHMARKS.md), `make bench-quick` in a few
+# minutes, `make bench-local` on pairs of local directories; BENCH_FLAGS adds options.
+# `make bench-parts` measures single parts of the engine; with BENCHES=tests/bench/bench-NAME one.
 BENCHES = \
 	%D%/bench-codec \
 	%D%/bench-ignore
@@ -11,8 +12,11 @@ BENCH_HELPERS = \
 	%D%/turn
 EXTRA_PROGRAMS += $(BENCHES) %D%/bench-scan
 check_PROGRAMS += $(BENCH_HELPERS)
-EXTRA_DIST += %D%/run %D%/cases.py %D%/floors.py %D%/place.py %D%/report.py %D%/tools.py %D%/workload.py
+EXTRA_DIST += %D%/run %D%/cases.py %D%/floors.py %D%/place.py %D%/report.py %D%/tools.py \
+	%D%/workload.py
 
+# How the scripts here are started.
+BENCH_SH = SB_TOP_SRCDIR='$(abs_top_srcdir)' SB_TOP_BUILDDIR='$(abs_top_builddir)' $(SHELL)
 BENCH_FLAGS =
 BENCH_RUN = $(top_srcdir)/tests/bench/run --builddir $(abs_top_builddir)
 
@@ -47,16 +51,18 @@ tests_bench_bench_roundtrips_SOURCES = %D%/bench-roundtrips.c
 tests_bench_bench_roundtrips_LDADD = sync/libsbsync-core.la $(SYNC_LIBS) $(SSH2_LIBS)
 .PHONY: bench-roundtrips
 bench-roundtrips: all %D%/bench-roundtrips %D%/slowlink
-	@SB_TOP_SRCDIR='$(abs_top_srcdir)' SB_TOP_BUILDDIR='$(abs_top_builddir)' $(SHELL) $(top_srcdir)/tests/bench/roundtrips.sh
+	@$(BENCH_SH) $(top_srcdir)/tests/bench/roundtrips.sh
 
 # What its tools cost, beside the programs they stand for: `make bench-tools`.
 EXTRA_PROGRAMS += %D%/bench-tools
 tests_bench_bench_tools_SOURCES = %D%/bench-tools.c
-tests_bench_bench_tools_LDADD = lib/libsandbox-core.la sync/libsbsync-core.la $(SANDBOX_LIBS) $(SYNC_LIBS) $(SSH2_LIBS)
+tests_bench_bench_tools_LDADD = lib/libsandbox-core.la sync/libsbsync-core.la \
+	$(SANDBOX_LIBS) $(SYNC_LIBS) $(SSH2_LIBS)
 .PHONY: bench-tools
 bench-tools: all %D%/bench-tools %D%/bench-rpc
-	SB_TOP_SRCDIR='$(abs_top_srcdir)' SB_TOP_BUILDDIR='$(abs_top_builddir)' $(SHELL) $(srcdir)/%D%/tools-rpc.sh
-	SB_BOX=$(abs_top_builddir)/sb-box %D%/bench-tools $(abs_top_builddir)/tests/bench/tools-scratch
+	$(BENCH_SH) $(srcdir)/%D%/tools-rpc.sh
+	SB_BOX=$(abs_top_builddir)/sb-box \
+		%D%/bench-tools $(abs_top_builddir)/tests/bench/tools-scratch
 
 # What a sandbox host costs: `make bench-host`.
 EXTRA_PROGRAMS += %D%/bench-rpc
@@ -64,14 +70,16 @@ EXTRA_DIST += %D%/host.py %D%/host.sh %D%/tools-rpc.sh
 tests_bench_bench_rpc_SOURCES = %D%/bench-rpc.c
 .PHONY: bench-host
 bench-host: all %D%/bench-rpc
-	@for s in local-disk zfs; do SB_TOP_SRCDIR='$(abs_top_srcdir)' SB_TOP_BUILDDIR='$(abs_top_builddir)' \
-		$(SHELL) $(top_srcdir)/tests/bench/host.sh $$s || exit 1; done
+	@for s in local-disk zfs; do \
+		$(BENCH_SH) $(top_srcdir)/tests/bench/host.sh $$s || exit 1; \
+	done
 
 # Round trips through launchers: `make bench-launch`.
 EXTRA_PROGRAMS += %D%/bench-launch
 EXTRA_DIST += %D%/launch.sh
 tests_bench_bench_launch_SOURCES = %D%/bench-launch.c
-tests_bench_bench_launch_LDADD = lib/libsandbox-core.la sync/libsbsync-core.la $(SANDBOX_LIBS) $(SYNC_LIBS) $(SSH2_LIBS)
+tests_bench_bench_launch_LDADD = lib/libsandbox-core.la sync/libsbsync-core.la \
+	$(SANDBOX_LIBS) $(SYNC_LIBS) $(SSH2_LIBS)
 .PHONY: bench-launch
 bench-launch: all %D%/bench-launch
-	@SB_TOP_SRCDIR='$(abs_top_srcdir)' SB_TOP_BUILDDIR='$(abs_top_builddir)' $(SHELL) $(top_srcdir)/tests/bench/launch.sh
+	@$(BENCH_SH) $(top_srcdir)/tests/bench/launch.sh

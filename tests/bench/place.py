@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Where a benchmark happens: a fresh file system, an sshd of our own, links of several lengths, and the meters."""
+"""Where a benchmark happens: a fresh file system, an sshd of our own, links of several
+lengths, and the meters."""
 import json
 import os
 import pwd
@@ -9,7 +10,8 @@ import socket
 import subprocess
 import time
 
-# name: round trip in ms, Mbit/s each way (0: no limit). None: no link at all, both ends in one process tree.
+# name: round trip in ms, Mbit/s each way (0: no limit). None: no link at all, both
+# ends in one process tree.
 LINKS = {"local": None, "direct": (0, 0), "50ms": (50, 100), "200ms": (200, 20)}
 LINK_TEXT = {
     "local": "local pair, no ssh",
@@ -136,10 +138,11 @@ class Place:
         self.port = free_port()
         with open(os.path.join(d, "sshd_config"), "w") as f:
             f.write(
-                "Port %d\nListenAddress 127.0.0.1\nHostKey %s/host\nAuthorizedKeysFile %s/authorized_keys\n"
+                "Port %d\nListenAddress 127.0.0.1\nHostKey %s/host\n"
+                "AuthorizedKeysFile %s/authorized_keys\n"
                 "PidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n"
-                "KbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\nMaxStartups 100\n"
-                "MaxSessions 100\nUseDNS no\nPrintMotd no\n"
+                "KbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\n"
+                "MaxStartups 100\nMaxSessions 100\nUseDNS no\nPrintMotd no\n"
                 "SetEnv HOME=%s SBSYNC_STATE_DIR=%s\nForceCommand %s --ssh %s\n"
                 % (
                     self.port,
@@ -209,7 +212,8 @@ class Place:
     # The meters.
 
     def remote_cpu(self):
-        """Seconds that ended connections have cost, the sshd's own work among them. Waits until none is open."""
+        """Seconds that ended connections have cost, the sshd's own work among them.
+        Waits until none is open."""
         pid, until = self.sshd.pid, time.monotonic() + 5
         while time.monotonic() < until:
             try:
@@ -225,7 +229,8 @@ class Place:
         return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
 
     def measure(self, argv, link, counted, env=None, timeout=900):
-        """Runs a command that goes over `link`. `counted`: through the relay even where the link needs none."""
+        """Runs a command that goes over `link`. `counted`: through the relay even
+        where the link needs none."""
         local_log = os.path.join(self.work, "local.jsonl")
         for path in (local_log, self.remote_log if self.sshd else None):
             if path and os.path.exists(path):

@@ -238,8 +238,8 @@ def as_text(doc):
         ),
         "file system: %s" % doc["filesystem"],
         *("note: " + n for n in doc["notes"]),
-        "us/it: our median wall time over theirs; refused where the middle half of the runs spreads over more than "
-        "%d %% of the median" % (100 * SPREAD_MAX),
+        "us/it: our median wall time over theirs; refused where the middle half of the runs "
+        "spreads over more than %d %% of the median" % (100 * SPREAD_MAX),
         "",
     ]
     if doc["scale"] != "full":
@@ -324,9 +324,11 @@ def as_svg(doc):
         y += 10
     one = left + width / 1.6
     head = (
-        '<svg xmlns="http://www.w3.org/2000/svg" width="1100" height="%d" font-family="sans-serif" font-size="12">'
+        '<svg xmlns="http://www.w3.org/2000/svg" width="1100" height="%d" '
+        'font-family="sans-serif" font-size="12">'
         '<rect width="100%%" height="100%%" fill="white"/>'
-        '<text x="16" y="24" font-size="15">Wall time as a share of plain rsync (medians; shorter is better)</text>'
+        '<text x="16" y="24" font-size="15">'
+        "Wall time as a share of plain rsync (medians; shorter is better)</text>"
         '<line x1="%.1f" y1="34" x2="%.1f" y2="%d" stroke="#999" stroke-dasharray="3 3"/>'
         % (y + 10, one, one, y)
     )

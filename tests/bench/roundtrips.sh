@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # What round trips cost: the same steps over a link of 0 and of 200 ms, and their difference in
-# round trips. Numbers, no verdicts.
-# `make bench-roundtrips` runs it.
+# round trips. Numbers, no verdicts. `make bench-roundtrips` runs it.
 set -u
 src=${SB_TOP_SRCDIR:-.}
 build=${SB_TOP_BUILDDIR:-.}
@@ -31,12 +30,12 @@ over()
 	at="ssh://$user@127.0.0.1:$port$dir/srv/far$1"
 	if [ "$1" = 0 ]; then
 		# The agent is brought there first.
-		"$build/sbsync" mirror -q -F /dev/null -i "$dir/srv/id_ed25519" --known-hosts \
-			"$dir/known$1" "$dir/tree$1" "$at-warm" || exit 1
+		"$build/sbsync" mirror -q -F /dev/null -i "$dir/srv/id_ed25519" \
+			--known-hosts "$dir/known$1" "$dir/tree$1" "$at-warm" || exit 1
 	fi
 	begin=$(date +%s%3N)
-	ssh -F /dev/null -o BatchMode=yes -i "$dir/srv/id_ed25519" -o \
-		UserKnownHostsFile="$dir/known$1" -p "$port" "$user@127.0.0.1" true
+	ssh -F /dev/null -o BatchMode=yes -i "$dir/srv/id_ed25519" \
+		-o UserKnownHostsFile="$dir/known$1" -p "$port" "$user@127.0.0.1" true
 	echo "ssh-true $(($(date +%s%3N) - begin)) 0" >"$2"
 	"$build/tests/bench/bench-roundtrips" "$at" "$dir/srv/id_ed25519" "$dir/known$1" \
 		"$dir/tree$1" "$dir/state$1" >>"$2" || exit 1

@@ -13,8 +13,8 @@ VERIFY_NO_DIR_TIMES = VERIFY + ("--omit-dir-times", "--omit-link-times")
 
 
 class Tool:
-    """`plain` and `tuned` say which rsync variants count as what the targets compare with; `by_door` that what it
-    remembers of a destination hangs on the port it was reached through."""
+    """`plain` and `tuned` say which rsync variants count as what the targets compare with;
+    `by_door` that what it remembers of a destination hangs on the port it was reached through."""
 
     program, cold_only, verify, plain, tuned, by_door = None, False, VERIFY, False, False, False
     may_differ = ()
@@ -201,8 +201,9 @@ class Sbsync(Tool):
 
 
 class SbsyncSession(Sbsync):
-    """A session that is open, over one connection that stays, as a daemon has it: tests/bench/turn on the library. The
-    first run starts it, the next ones are turns; what they take is what the program says of the call.
+    """A session that is open, over one connection that stays, as a daemon has it: tests/bench/turn
+    on the library. The first run starts it, the next ones are turns; what they take is what the
+    program says of the call.
     """
 
     may_differ = (".d..t...... ./",)  # a session leaves the time of the root directory itself alone

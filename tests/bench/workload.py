@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Trees to measure with, and changes to them. The same arguments give the same names, bytes and modes everywhere.
+"""Trees to measure with, and changes to them. The same arguments give the same names,
+bytes and modes everywhere.
 
     workload.py make code DIR --files 50000       source-like files, a few KiB each
     workload.py make modules DIR --files 30000    many small packages, nested
@@ -9,8 +10,8 @@
     workload.py make repo DIR --files 2000        a git repository with a history (needs git)
     workload.py change edit DIR --count 500 --round 3
 
-Changes: edit, add-delete, rename (a fifth of a code tree, there and back), insert, append, commits. Each depends on
-the tree it finds and on --round only."""
+Changes: edit, add-delete, rename (a fifth of a code tree, there and back), insert, append, commits.
+Each depends on the tree it finds and on --round only."""
 import argparse
 import itertools
 import json
@@ -55,7 +56,8 @@ WEIGHTS = list(itertools.accumulate(1 / (i + 5) for i in range(len(WORDS))))
 
 
 def text(r, size):
-    """About `size` bytes that compress like source code: each file repeats the few names that are its own."""
+    """About `size` bytes that compress like source code: each file repeats the few
+    names that are its own."""
     own = r.choices(WORDS, cum_weights=WEIGHTS, k=max(8, min(240, size // 90)))
     weights = list(itertools.accumulate(1 / (i + 2) for i in range(len(own))))
     parts, have = [], 0
@@ -276,7 +278,8 @@ def regular_files(root):
 
 
 def edit_some(root, r, count):
-    """A line or so replaced or put in somewhere, in the file itself, as an editor without a backup does."""
+    """A line or so replaced or put in somewhere, in the file itself, as an editor
+    without a backup does."""
     found = regular_files(root)
     chosen = sorted(r.sample(found, min(count, len(found))))
     for path in chosen:

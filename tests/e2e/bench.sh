@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # The benchmark harness itself: repeatable workloads, a relay that counts and delays, a run that
-# measures, verifies and
-# tells when a tool left a wrong destination. Trees are tiny; nothing here says how fast anything
-# is.
+# measures, verifies and tells when a tool left a wrong destination. Trees are tiny; nothing here
+# says how fast anything is.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 
 bench=${SB_TOP_SRCDIR:-.}/tests/bench
@@ -17,16 +16,18 @@ fi
 # Names, modes, times and bytes of a tree in one digest.
 fingerprint()
 {
-	(cd "$1" && find . ! -type d -printf '%p %m %T@ %l\n' | LC_ALL=C sort && find . -type f -print0 | LC_ALL=C sort -z |
-		xargs -0 cat) | cksum
+	(
+		cd "$1" && find . ! -type d -printf '%p %m %T@ %l\n' | LC_ALL=C sort &&
+			find . -type f -print0 | LC_ALL=C sort -z | xargs -0 cat
+	) | cksum
 }
 
 for kind in code modules; do
 	for n in 1 2; do
 		python3 "$bench/workload.py" make $kind "$scratch/$kind$n" --files 200 >/dev/null
 	done
-	is "two $kind trees are the same" "$(fingerprint "$scratch/${kind}1")" \
-		"$(fingerprint "$scratch/${kind}2")"
+	is "two $kind trees are the same" \
+		"$(fingerprint "$scratch/${kind}1")" "$(fingerprint "$scratch/${kind}2")"
 done
 python3 "$bench/workload.py" make code "$scratch/code3" --files 200 --seed 2 >/dev/null
 if [ "$(fingerprint "$scratch/code1")" = "$(fingerprint "$scratch/code3")" ]; then
@@ -55,8 +56,8 @@ def answer():
     c.sendall(b"%d" % n)
     c.close()
 threading.Thread(target=answer, daemon=True).start()
-relay = subprocess.Popen([sys.argv[1], str(server.getsockname()[1]), "40", "80"], stdin=subprocess.PIPE,
-                         stdout=subprocess.PIPE, text=True, bufsize=1)
+relay = subprocess.Popen([sys.argv[1], str(server.getsockname()[1]), "40", "80"],
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
 port = int(relay.stdout.readline())
 start = time.monotonic()
 c = socket.create_connection(("127.0.0.1", port))
@@ -73,8 +74,8 @@ assert stats == {"up": 1000000, "down": 7, "connections": 1}, stats
 # Two round trips and the time of a million bytes at 10 MB/s; never faster than the wire.
 assert took >= 0.080 + 0.100, took
 PY
-check "the relay counts every byte and is never faster than its wire" python3 "$scratch/relay.py" \
-	"$build/tests/bench/slowlink"
+check "the relay counts every byte and is never faster than its wire" \
+	python3 "$scratch/relay.py" "$build/tests/bench/slowlink"
 
 must_fail "an unknown case is named" 2 "$bench/run" --case nonsense
 case $output in
@@ -82,8 +83,8 @@ case $output in
 *) not_ok "the known cases are listed" "$output" ;;
 esac
 
-if ! command -v rsync >/dev/null || { ! command -v sshd >/dev/null && [ ! -x /usr/sbin/sshd ]; \
-	}; then
+if ! command -v rsync >/dev/null ||
+	{ ! command -v sshd >/dev/null && [ ! -x /usr/sbin/sshd ]; }; then
 	skip "a run with rivals" "rsync or sshd is not installed"
 	finish
 fi
@@ -94,24 +95,23 @@ cat >"$scratch/idle" <<'SH'
 echo '{"result":"ok"}'
 SH
 chmod +x "$scratch/idle"
-must_fail "a wrong destination fails the run" 1 "$bench/run" --builddir "$build" --sbsync \
-	"$scratch/idle" --rival rsync \
-	--scale tiny --case edit-1pct --link local --rounds 1 --image 0 --work "$scratch/w1" --out \
-		"$scratch/o1"
+must_fail "a wrong destination fails the run" 1 \
+	"$bench/run" --builddir "$build" --sbsync "$scratch/idle" --rival rsync --scale tiny \
+	--case edit-1pct --link local --rounds 1 --image 0 --work "$scratch/w1" --out "$scratch/o1"
 case $output in
 *"FAILED: destination differs"*) ok "the table says so" ;;
 *) not_ok "the table says so" "$output" ;;
 esac
 
 check "a run with rivals over ssh" "$bench/run" --builddir "$build" --sbsync "$scratch/none" \
-	--rival rsync,tar-zstd \
-	--scale tiny --case cold-push,noop --link direct,50ms --rounds 1 --image 0 --work \
-		"$scratch/w2" --out "$scratch/o2"
+	--rival rsync,tar-zstd --scale tiny --case cold-push,noop --link direct,50ms --rounds 1 \
+	--image 0 --work "$scratch/w2" --out "$scratch/o2"
 cat >"$scratch/result.py" <<'PY'
 import json, sys
 doc = json.load(open(sys.argv[1] + "/bench.json"))
 assert [(b["case"], b["link"]) for b in doc["blocks"]] == [
-    ("cold-push", "direct"), ("cold-push", "50ms"), ("noop", "direct"), ("noop", "50ms")], doc["blocks"]
+    ("cold-push", "direct"), ("cold-push", "50ms"), ("noop", "direct"), ("noop", "50ms")
+], doc["blocks"]
 for b in doc["blocks"]:
     for r in b["results"]:
         assert r["verified"] is True and not r["error"] and len(r["runs"]) == 1, r

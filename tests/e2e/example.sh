@@ -19,33 +19,37 @@ agent()
 {
 	SB_BOX=$build/sb-box "$build/doc/agent" "$@" 2>&1
 }
-is "an agent with a host of its own" "$(agent "$scratch/own" 'echo a >f' 'cat f; echo b' 'exit 7'; echo $?)" "a
+is "an agent with a host of its own" \
+	"$(agent "$scratch/own" 'echo a >f' 'cat f; echo b' 'exit 7'; echo $?)" "a
 b
 7"
 is "leaves no session there" "$(ls "$scratch/own/sessions")" ""
-"$build/sbhostd" --listen "unix:$scratch/sock" --state-dir "$scratch/hostd" --storage-backend \
-	local-disk \
-	--container-runtime none --sessions-root-dir "$scratch/sessions" >"$scratch/hostd.log" \
-		2>&1 &
+"$build/sbhostd" --listen "unix:$scratch/sock" --state-dir "$scratch/hostd" \
+	--storage-backend local-disk --container-runtime none \
+	--sessions-root-dir "$scratch/sessions" >"$scratch/hostd.log" 2>&1 &
 host_pid=$!
 at_exit "kill $host_pid; wait $host_pid"
 check "a host elsewhere is up" wait_for 20 "$build/sbctl" host --host "unix:$scratch/sock" health
-is "the same agent there" "$(agent "unix:$scratch/sock" 'echo a >f' 'cat f; echo b' 'exit 7'; echo $?)" "a
+is "the same agent there" \
+	"$(agent "unix:$scratch/sock" 'echo a >f' 'cat f; echo b' 'exit 7'; echo $?)" "a
 b
 7"
 is "leaves no session there either" "$(ls "$scratch/sessions")" ""
 
+env_line='SetEnv XDG_CACHE_HOME=@DIR@/cache SBSYNC_STATE_DIR=@DIR@/state'
+env_line="$env_line XDG_STATE_HOME=@DIR@/state TMPDIR=@DIR@/tmp HOME=@DIR@/home"
 if ! command -v ssh-keygen >/dev/null || ! "$build/sbctl" providers | grep -q '^ssh '; then
 	skip "over SSH" "no ssh here"
-elif ! why=$(sh "$src/tests/lib/sshd.sh" start "$scratch/server" \
-	'SetEnv XDG_CACHE_HOME=@DIR@/cache SBSYNC_STATE_DIR=@DIR@/state XDG_STATE_HOME=@DIR@/state TMPDIR=@DIR@/tmp HOME=@DIR@/home'); then
+elif ! why=$(sh "$src/tests/lib/sshd.sh" start "$scratch/server" "$env_line"); then
 	skip "over SSH" "$why"
 else
 	dir=$scratch/server
 	at_exit "sh $src/tests/lib/sshd.sh stop $dir"
 	mkdir -p "$dir/home" "$dir/tmp"
-	is "over SSH" "$("$build/doc/example" ssh host=127.0.0.1 user="$(cat "$dir/user")" port="$(cat "$dir/port")" config=/dev/null \
-		identity="$dir/id_ed25519" known_hosts="$dir/known_hosts" 2>&1)" "exit 0, 1 files back, destroyed"
+	out=$("$build/doc/example" ssh host=127.0.0.1 user="$(cat "$dir/user")" \
+		port="$(cat "$dir/port")" config=/dev/null identity="$dir/id_ed25519" \
+		known_hosts="$dir/known_hosts" 2>&1)
+	is "over SSH" "$out" "exit 0, 1 files back, destroyed"
 	is "its work came back" "$(cat greeting)" "hello
 hello"
 fi

@@ -1,10 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # kill -9 of sbhostd at work, at random moments: no acknowledged session, snapshot, hold or byte is
-# lost, nothing is left
-# over, every state is legal. SB_CRASH_LOCAL and SB_CRASH_ZFS are the numbers of rounds,
-# SB_CRASH_SEED the seed,
-# SB_CRASH_SLOTS the number of sessions for each of four threads.
+# lost, nothing is left over, every state is legal. SB_CRASH_LOCAL and SB_CRASH_ZFS are the numbers
+# of rounds, SB_CRASH_SEED the seed, SB_CRASH_SLOTS the number of sessions for each of four threads.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 . "${SB_TOP_SRCDIR:-.}/tests/lib/zfs.sh"
 
@@ -14,8 +12,7 @@ hostcrash()
 	what=$1
 	shift
 	PYTHONDONTWRITEBYTECODE=1 python3 "${SB_TOP_SRCDIR:-.}/tests/fault/hostcrash.py" \
-		"$(cd "${SB_TOP_BUILDDIR:-.}" && pwd)" "$@" \
-		>"$scratch/out" 2>&1 </dev/null
+		"$(cd "${SB_TOP_BUILDDIR:-.}" && pwd)" "$@" >"$scratch/out" 2>&1 </dev/null
 	status=$?
 	[ ! -s "$scratch/out" ] || diag <"$scratch/out"
 	rm -f "$scratch/out"

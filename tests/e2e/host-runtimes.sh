@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What an operator and a caller choose of a sandbox: runtime and network of a session, the network
-# namespace and the root of all of them, a
-# host without root's rights, limits by control groups of version 2.
+# What an operator and a caller choose of a sandbox: runtime and network of a session, the
+# network namespace and the root of all of them, a host without root's rights, limits by
+# control groups of version 2.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 . "${SB_TOP_SRCDIR:-.}/tests/lib/rpc.sh"
 need python3
@@ -24,7 +24,8 @@ import http.client, json, socket, sys
 c = http.client.HTTPConnection("localhost")
 c.sock = socket.socket(socket.AF_UNIX)
 c.sock.connect(sys.argv[1])
-c.request("POST", "/rpc.v1.SandboxService/CreateSession", sys.argv[2], {"Content-Type": "application/json"})
+url = "/rpc.v1.SandboxService/CreateSession"
+c.request("POST", url, sys.argv[2], {"Content-Type": "application/json"})
 r = json.loads(c.getresponse().read())
 print(r.get("code", "fine"), *(d["debug"].get("Field", "") for d in r.get("details", [])))
 P
@@ -40,17 +41,16 @@ works()
 
 network_of()
 {
-	"$sbctl" host get --json "$1" | python3 -c \
-		'import json, sys; print(json.load(sys.stdin)["Session"]["Network"])'
+	"$sbctl" host get --json "$1" | json 'o["Session"]["Network"]'
 }
 
 start_host $disk --container-runtime none
-is "a runtime that is none" "$(refusal '{"Empty":true,"Runtime":"chroot"}')" \
-	"invalid_argument Runtime"
-is "a network that is none" "$(refusal '{"Empty":true,"Network":"some"}')" \
-	"invalid_argument Network"
-is "a network that runtime none cannot enforce" "$(refusal '{"Empty":true,"Network":"none"}')" \
-	"failed_precondition "
+is "a runtime that is none" \
+	"$(refusal '{"Empty":true,"Runtime":"chroot"}')" "invalid_argument Runtime"
+is "a network that is none" \
+	"$(refusal '{"Empty":true,"Network":"some"}')" "invalid_argument Network"
+is "a network that runtime none cannot enforce" \
+	"$(refusal '{"Empty":true,"Network":"none"}')" "failed_precondition "
 is "nothing was made" "$("$sbctl" host ls --json)" '{"Sessions":[],"NextAfter":""}'
 for rt in bwrap gvisor; do
 	if ! works $rt; then
@@ -58,8 +58,10 @@ for rt in bwrap gvisor; do
 		continue
 	fi
 	"$sbctl" host create --empty --id in-$rt --runtime $rt --network none >/dev/null
-	is "a session in $rt on a host of runtime none" "$("$sbctl" host get --json in-$rt |
-		python3 -c 'import json, sys; s = json.load(sys.stdin)["Session"]; print(s["Runtime"], s["Network"])')" "$rt none"
+	is "a session in $rt on a host of runtime none" \
+		"$("$sbctl" host get --json in-$rt |
+			json '" ".join(o["Session"][k] for k in ("Runtime", "Network"))')" \
+		"$rt none"
 	tool in-$rt pwd
 	check "is isolated" grep -qx /workspace "$scratch/out"
 	tool in-$rt "cut -d: -f1 /proc/net/dev | tr -d ' ' | tail -n +3 | sort | tr '\\n' +"
@@ -77,12 +79,13 @@ stop_host
 # The weaker one is refused where the operator chose the stronger.
 if works bwrap; then
 	start_host $disk --container-runtime bwrap
-	is "less isolation than the host's" "$(refusal '{"Empty":true,"Runtime":"none"}')" \
-		"permission_denied "
+	is "less isolation than the host's" \
+		"$(refusal '{"Empty":true,"Runtime":"none"}')" "permission_denied "
 	# A caller of that host knows that it isolates.
 	mkdir "$scratch/ws"
-	is "sbctl run there warns of nothing" "$(SBSYNC_STATE_DIR=$scratch/own SBSYNC_AGENT=$build/sbsync-agent "$sbctl" run -q -b host \
-		--set "url=unix:$host_socket" -C "$scratch/ws" -- true 2>&1)" ""
+	warned=$(SBSYNC_STATE_DIR=$scratch/own SBSYNC_AGENT=$build/sbsync-agent \
+		"$sbctl" run -q -b host --set "url=unix:$host_socket" -C "$scratch/ws" -- true 2>&1)
+	is "sbctl run there warns of nothing" "$warned" ""
 	# A session keeps the network it was made with, whatever the host's default is later.
 	"$sbctl" host create --empty --id kept >/dev/null
 	is "the default network has a name" "$(network_of kept)" none
@@ -124,7 +127,9 @@ open(sys.argv[3], "w").write(str(s.server_port)); s.serve_forever()'
 	wait_for 10 test -s "$scratch/out-port"
 	get()
 	{
-		tool "$1" "python3 -c \"import urllib.request as u; print(u.urlopen('http://127.0.0.1:$2', timeout=5).read().decode())\""
+		tool "$1" "python3 -c \"
+import urllib.request as u
+print(u.urlopen('http://127.0.0.1:$2', timeout=5).read().decode())\""
 	}
 	for rt in bwrap gvisor; do
 		if ! works $rt; then
@@ -136,8 +141,8 @@ open(sys.argv[3], "w").write(str(s.server_port)); s.serve_forever()'
 		"$sbctl" host create --empty --id net --network sandbox >/dev/null
 		"$sbctl" host create --empty --id no >/dev/null
 		get net 8123
-		check "network sandbox, $rt: what is there is reached" grep -q '^inside' \
-			"$scratch/out"
+		check "network sandbox, $rt: what is there is reached" \
+			grep -q '^inside' "$scratch/out"
 		get net "$(cat "$scratch/out-port")"
 		check "the machine's own is not" grep -q 'refused' "$scratch/out"
 		get no 8123
@@ -183,7 +188,8 @@ fi
 # A host of an ordinary user.
 if [ "$(id -u)" != 0 ] || ! command -v setpriv >/dev/null; then
 	skip "bwrap without rights" "it takes root to become another user"
-elif ! setpriv --reuid=65534 --regid=65534 --clear-groups bwrap --unshare-user --ro-bind / / true 2>"$scratch/err"; then
+elif ! setpriv --reuid=65534 --regid=65534 --clear-groups bwrap --unshare-user \
+	--ro-bind / / true 2>"$scratch/err"; then
 	skip "bwrap without rights" "users may not make namespaces: $(tail -n 1 "$scratch/err")"
 else
 	# What it needs must be in reach of that user.
@@ -195,14 +201,16 @@ else
 	host_socket=$user/sock
 	sessions=$user/sessions
 	SANDBOX_HOST=unix:$host_socket
-	HOME=$user setpriv --reuid=65534 --regid=65534 --clear-groups "$user/sbhostd" --listen "unix:$host_socket" \
-		--state-dir "$user/state" --storage-backend local-disk --sessions-root-dir "$user/sessions" \
+	HOME=$user setpriv --reuid=65534 --regid=65534 --clear-groups "$user/sbhostd" \
+		--listen "unix:$host_socket" --state-dir "$user/state" \
+		--storage-backend local-disk --sessions-root-dir "$user/sessions" \
 		--container-runtime bwrap >"$scratch/user.log" 2>&1 </dev/null &
 	host_pid=$!
 	at_exit "[ -z \"\$host_pid\" ] || { kill $host_pid; wait $host_pid; } 2>/dev/null"
 	check "bwrap without rights: the host starts" wait_for 20 "$sbctl" host health
 	"$sbctl" host create --empty --id mine >/dev/null
-	tool mine 'pwd; echo made >file; cat /proc/1/environ /etc/shadow; kill -9 1; mount -t tmpfs x /mnt || echo kept'
+	tool mine 'pwd; echo made >file; cat /proc/1/environ /etc/shadow; kill -9 1
+		mount -t tmpfs x /mnt || echo kept'
 	check "a tool runs there" grep -qx /workspace "$scratch/out"
 	check "and is kept in" grep -q '^kept' "$scratch/out"
 	is "what it makes belongs to that user" "$(stat -c %u "$user/sessions/mine/file")" 65534
@@ -214,11 +222,14 @@ else
 	sleep 0.4
 	is "a pause freezes it" "$(stat -c %s "$user/sessions/mine/ticks")" "$before"
 	"$sbctl" host resume mine
-	check "and it goes on" wait_for 10 sh -c "[ \$(stat -c %s $user/sessions/mine/ticks) -gt $before ]"
+	check "and it goes on" wait_for 10 \
+		sh -c "[ \$(stat -c %s $user/sessions/mine/ticks) -gt $before ]"
 	"$sbctl" host destroy mine
 	stop_host
-	# Not by the exit status: a process that ends meanwhile is an error to grep. The brackets keep this shell itself out.
-	check "nothing is left of it" wait_for 10 sh -c "[ -z \"\$(grep -lsa '$user/[s]tate' /proc/[0-9]*/cmdline)\" ]"
+	# Not by the exit status: a process that ends meanwhile is an error to grep. The brackets
+	# keep this shell itself out.
+	check "nothing is left of it" wait_for 10 \
+		sh -c "[ -z \"\$(grep -lsa '$user/[s]tate' /proc/[0-9]*/cmdline)\" ]"
 fi
 
 # Controllers that version 1 has are not to be had in version 2.

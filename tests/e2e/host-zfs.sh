@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The sandbox host on a real pool: the programs of tests/unit that run on local-disk there run on
-# ZFS here.
+# The sandbox host on a real pool: the programs of tests/unit that run on
+# local-disk there run on ZFS here.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 . "${SB_TOP_SRCDIR:-.}/tests/lib/zfs.sh"
 
@@ -11,8 +11,8 @@ zfs_pool 256M || skip_all "$zfs_why"
 # Hands each result of a TAP program on under its own name.
 relay()
 {
-	SB_TEST_POOL=$pool CMOCKA_MESSAGE_OUTPUT=TAP "$build/tests/unit/$1" >"$scratch/out" 2>&1 \
-		</dev/null
+	SB_TEST_POOL=$pool CMOCKA_MESSAGE_OUTPUT=TAP \
+		"$build/tests/unit/$1" >"$scratch/out" 2>&1 </dev/null
 	status=$?
 	while IFS= read -r line; do
 		case $line in

@@ -1,16 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # What `make install` puts down is complete: a program outside the tree finds the headers and both
-# libraries through
-# pkg-config and runs, linked shared and static.
+# libraries through pkg-config and runs, linked shared and static.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 
 build=${SB_TOP_BUILDDIR:-.}
 cc=${CC:-cc}
 need make pkg-config
 # With the sanitizers of the build, a plain program cannot load the library first.
-grep -q '^SB_SAN_FLAGS = *$' "$build/Makefile" || skip_all \
-	"the build is instrumented (sanitizers or coverage)"
+grep -q '^SB_SAN_FLAGS = *$' "$build/Makefile" ||
+	skip_all "the build is instrumented (sanitizers or coverage)"
 prefix=$(sed -n 's/^prefix = *//p' "$build/Makefile")
 dest=$scratch/dest
 
@@ -40,17 +39,16 @@ try()
 {
 	name=$1 header=$2 call=$3 lib=$4
 	printf '#include <%s>\n#include <stdio.h>\nint main(void) { puts(%s); return 0; }\n' \
-		"$header" "$call" \
-		>"$scratch/$name.c"
-	check "$lib: compile and link, shared" sh -c "$cc -Wall -Werror -o $scratch/$name $scratch/$name.c \
-		$(pc --cflags --libs "$lib")"
-	is "$lib: runs, shared" "$(LD_LIBRARY_PATH=$libdir "$scratch/$name" 2>&1)" \
-		"$(pc --modversion "$lib")"
-	# Our archives; the system's libraries as they come, as Debian has no static set of
-	# libcurl's.
+		"$header" "$call" >"$scratch/$name.c"
+	check "$lib: compile and link, shared" sh -c \
+		"$cc -Wall -Werror -o $scratch/$name $scratch/$name.c $(pc --cflags --libs "$lib")"
+	is "$lib: runs, shared" \
+		"$(LD_LIBRARY_PATH=$libdir "$scratch/$name" 2>&1)" "$(pc --modversion "$lib")"
+	# Our archives; the system's libraries as they come, as Debian has
+	# no static set of libcurl's.
 	flags="$(pc --cflags "$lib") -L$libdir -l:$lib.a $(private "$lib" | tr '\n' ' ')"
-	check "$lib: compile and link, static" sh -c \
-		"$cc -Wall -Werror -o $scratch/$name-static $scratch/$name.c $flags"
+	check "$lib: compile and link, static" \
+		sh -c "$cc -Wall -Werror -o $scratch/$name-static $scratch/$name.c $flags"
 	is "$lib: runs, static" "$("$scratch/$name-static" 2>&1)" "$(pc --modversion "$lib")"
 }
 
@@ -63,7 +61,9 @@ try sync sbsync/version.h 'sb_sync_version()' libsbsync
 try sandbox sb/version.h 'sb_version()' libsandbox
 if command -v g++ >/dev/null; then
 	cp "$scratch/sync.c" "$scratch/sync.cc"
-	check "libsbsync from C++" sh -c "g++ -Wall -Werror -o $scratch/sync-cc $scratch/sync.cc $(pc --cflags --libs libsbsync)"
+	check "libsbsync from C++" sh -c \
+		"g++ -Wall -Werror -o $scratch/sync-cc $scratch/sync.cc \
+			$(pc --cflags --libs libsbsync)"
 else
 	skip "libsbsync from C++" "g++ is not installed"
 fi
@@ -76,6 +76,6 @@ done
 for header in $(cd "$dest$prefix/include" && find sb sbsync -name '*.h'); do
 	printf '#include <%s>\n' "$header"
 done >"$scratch/all.c"
-check "the installed headers stand alone" sh -c \
-	"$cc -Wall -Wextra -Werror -fsyntax-only $(pc --cflags libsandbox) $scratch/all.c"
+check "the installed headers stand alone" \
+	sh -c "$cc -Wall -Wextra -Werror -fsyntax-only $(pc --cflags libsandbox) $scratch/all.c"
 finish

@@ -29,9 +29,10 @@ TESTS += $(E2E)
 # The long run of ssh-cuts.sh.
 .PHONY: check-cuts
 check-cuts: all tests/lib/relay$(EXEEXT)
-	SB_CUT_FILES=50000 SB_CUTS=50 SB_TOP_SRCDIR='$(abs_top_srcdir)' SB_TOP_BUILDDIR='$(abs_top_builddir)' \
+	SB_CUT_FILES=50000 SB_CUTS=50 \
+		SB_TOP_SRCDIR='$(abs_top_srcdir)' SB_TOP_BUILDDIR='$(abs_top_builddir)' \
 		$(SHELL) $(srcdir)/tests/e2e/ssh-cuts.sh
 dist_check_SCRIPTS += $(E2E)
-EXTRA_DIST += tests/lib/rpc.sh tests/lib/zfs.sh
+EXTRA_DIST += tests/lib/json.sh tests/lib/rpc.sh tests/lib/zfs.sh
 EXTRA_DIST += tests/lib/trees.py
 EXTRA_DIST += tests/lib/sshd.sh

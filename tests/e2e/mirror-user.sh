@@ -14,8 +14,8 @@ no()
 command -v setpriv >/dev/null || no "setpriv is not installed"
 user="setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all --bounding-set=-all"
 $user true 2>/dev/null || no "setpriv cannot become another user here"
-$user test -x "$src/tests/e2e/mirror.sh" -a -x "${SB_TOP_BUILDDIR:-.}/sbsync" || no \
-	"another user cannot read the build directory"
+$user test -x "$src/tests/e2e/mirror.sh" -a -x "${SB_TOP_BUILDDIR:-.}/sbsync" ||
+	no "another user cannot read the build directory"
 HOME=${TMPDIR:-/tmp}
 export HOME
 exec $user "$src/tests/e2e/mirror.sh"

@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # `sbsync mirror` of two local directories: after it the trees are equal, whatever is in them and
-# whatever changed.
-# With MIRROR_PART=user (mirror-user.sh) without the large trees.
+# whatever changed. With MIRROR_PART=user (mirror-user.sh) without the large trees.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 need python3 rsync git
 
@@ -12,12 +11,12 @@ export SBSYNC_STATE_DIR="$scratch/state"
 cd "$scratch" || exit 1
 
 # mirrored SRC DST [OPTION]...: mirrors, then nothing differs, and a second run finds nothing to do.
-# (rsync does not
-# see paths beyond PATH_MAX; trees.py does.)
+# (rsync does not see paths beyond PATH_MAX; trees.py does.)
 mirrored()
 {
 	"$sbsync" mirror -q "$@" && $trees same "$1" "$2" &&
-		test -z "$(rsync -anicH --no-D --delete --exclude='/dddddddd*' "$1/" "$2/" 2>&1 | grep -v 'skipping non-regular')" &&
+		test -z "$(rsync -anicH --no-D --delete --exclude='/dddddddd*' "$1/" "$2/" 2>&1 |
+			grep -v 'skipping non-regular')" &&
 		test -z "$("$sbsync" diff -q "$1" "$2")"
 }
 
@@ -35,8 +34,8 @@ if [ "$(id -u)" != 0 ]; then
 	check "until they can be read" mirrored shut shutd
 	chmod 0 shut/none shut/dir
 	must_fail "what cannot be read any more" 1 "$sbsync" mirror -q shut shutd
-	is "is not taken for deleted" "$(ls -A shutd | tr '\n' ' ')$(cat shutd/dir/in)" \
-		"dir none readable i"
+	is "is not taken for deleted" \
+		"$(ls -A shutd | tr '\n' ' ')$(cat shutd/dir/in)" "dir none readable i"
 	chmod 700 shut/dir
 fi
 
@@ -46,8 +45,8 @@ check "every odd thing arrives" mirrored odd dst
 check "holes stay holes" $trees sparse odd dst
 $trees retype odd
 check "type changes, renames, case, links, read-only directories" mirrored odd dst
-check "everything deleted but one" sh -c \
-	"chmod -R u+rwx odd 2>/dev/null; rm -rf odd/*; echo x >odd/left"
+check "everything deleted but one" \
+	sh -c "chmod -R u+rwx odd 2>/dev/null; rm -rf odd/*; echo x >odd/left"
 must_fail "the brake stops a mass deletion" 5 "$sbsync" mirror odd dst
 check "and says how to go on" sh -c "printf '%s' \"$output\" | grep -q -- --max-delete"
 check "with --max-delete it goes on" mirrored odd dst --max-delete 1000000
@@ -84,7 +83,10 @@ npm_tree()
 	if [ ! -e "$npm/done" ]; then
 		command -v npm >/dev/null || { npm_why="npm is not installed" && return 1; }
 		mkdir -p "$npm" && echo '{"private":true}' >"$npm/package.json"
-		(cd "$npm" && timeout 150 npm install --ignore-scripts --no-audit --no-fund --fetch-retries=0 --cache ./cache "$package" >npm.log 2>&1) ||
+		(
+			cd "$npm" && timeout 150 npm install --ignore-scripts --no-audit --no-fund \
+				--fetch-retries=0 --cache ./cache "$package" >npm.log 2>&1
+		) ||
 			{ npm_why="npm install $package: $(tail -n 1 "$npm/npm.log")" && return 1; }
 		rm -rf "$npm/cache"
 		: >"$npm/done"
@@ -94,9 +96,10 @@ if [ "${MIRROR_PART-}" = user ]; then
 	:
 elif npm_tree; then
 	check "an npm install" mirrored "$npm/node_modules" npm1
-	is "with its links" "$(find npm1 -type l | wc -l)" \
-		"$(find "$npm/node_modules" -type l | wc -l)"
-	rm -rf "npm1/$(find "$npm/node_modules" -maxdepth 1 -mindepth 1 -printf '%f\n' | grep -v '^[.]' | head -n 1)"
+	is "with its links" \
+		"$(find npm1 -type l | wc -l)" "$(find "$npm/node_modules" -type l | wc -l)"
+	rm -rf "npm1/$(find "$npm/node_modules" -maxdepth 1 -mindepth 1 -printf '%f\n' |
+		grep -v '^[.]' | head -n 1)"
 	check "and what was removed from it comes again" mirrored "$npm/node_modules" npm1
 else
 	skip "an npm install" "$npm_why"
@@ -121,10 +124,10 @@ mkdir -p mv/a && head -c 3000000 /dev/urandom >mv/a/big && $trees random mv/tree
 check "before the move" mirrored mv mvd
 mv mv/tree mv/elsewhere && mv mv/a/big mv/a/bigger
 out=$("$sbsync" mirror --json mv mvd)
-is "a moved directory and a moved file" "$(printf '%s' "$out" | grep -o '"files_moved":[0-9]*')" \
-	'"files_moved":2'
-is "send nothing" "$(printf '%s' "$out" | grep -o '"bytes_transferred":[0-9]*')" \
-	'"bytes_transferred":0'
+is "a moved directory and a moved file" \
+	"$(printf '%s' "$out" | grep -o '"files_moved":[0-9]*')" '"files_moved":2'
+is "send nothing" \
+	"$(printf '%s' "$out" | grep -o '"bytes_transferred":[0-9]*')" '"bytes_transferred":0'
 check "and arrive" $trees same mv mvd
 
 # What an interrupted run left goes when there is nothing more to send.
@@ -135,8 +138,8 @@ check "a run with nothing to do" mirrored eq eqd
 check "takes leftovers away" test ! -e eqd/.sbsync-stage
 
 # Times beyond what nanoseconds in 64 bits can say are kept as well as they can.
-mkdir -p late && echo a >late/a && touch -d 2400-01-01 late/a && echo b >late/b && touch -d \
-	1902-01-01 late/b
+mkdir -p late && echo a >late/a && touch -d 2400-01-01 late/a && echo b >late/b &&
+	touch -d 1902-01-01 late/b
 check "late and early times" "$sbsync" mirror -q late lated
 is "with content" "$(cat lated/a lated/b)" "a
 b"
@@ -145,8 +148,8 @@ check "and again" "$sbsync" mirror -q late lated
 is "with the edit" "$(cat lated/a)" edited
 
 # Excludes are neither sent nor deleted.
-mkdir -p ex/keep ex/build && echo a >ex/keep/a && echo o >ex/build/o && echo l >ex/x.log && echo \
-	'*.log' >ex/.sbsyncignore
+mkdir -p ex/keep ex/build && echo a >ex/keep/a && echo o >ex/build/o && echo l >ex/x.log &&
+	echo '*.log' >ex/.sbsyncignore
 mkdir -p exd/build exd/other && echo old >exd/build/old && echo y >exd/y.log
 check "excludes" "$sbsync" mirror -q -x build/ ex exd
 is "excluded stay as they are" "$(cd exd && find . -type f | sort | tr '\n' ' ')" \

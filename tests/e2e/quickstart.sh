@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# ./quickstart: what it asks of apt-get, what it says when it cannot, and how it counts results. The
-# package tools and
-# make are stand-ins that write down how they were called, so nothing is installed.
+# ./quickstart: what it asks of apt-get, what it says when it cannot, and how it counts
+# results. The package tools and make are stand-ins that write down how they were
+# called, so nothing is installed.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 need bash awk fmt
 
@@ -21,8 +21,16 @@ stub()
 }
 
 # Everything but the packages in $ABSENT is installed; apt knows all but those in $UNKNOWN.
-stub dpkg-query 'for a; do case $a in -*) ;; *[\$]*) ;; *) case " $ABSENT " in *" $a "*) ;; *) echo "$a installed" ;; esac ;; esac; done'
-stub apt-cache 'case " $UNKNOWN " in *" $2 "*) echo "  Candidate: (none)" ;; *) echo "  Candidate: 1.0" ;; esac'
+stub dpkg-query 'for a; do
+	case $a in
+	-* | *[\$]*) ;;
+	*) case " $ABSENT " in *" $a "*) ;; *) echo "$a installed" ;; esac ;;
+	esac
+done'
+stub apt-cache 'case " $UNKNOWN " in
+*" $2 "*) echo "  Candidate: (none)" ;;
+*) echo "  Candidate: 1.0" ;;
+esac'
 stub apt-get 'echo "apt-get $*" >>'"$calls"
 stub systemctl 'echo "systemctl $*" >>'"$calls"
 stub id 'echo "${FAKE_UID:-1000}"'
@@ -93,21 +101,26 @@ says "and names it" "libzstd-dev"
 result()
 {
 	printf "mkdir -p build/tests; printf '%%b' '%s' >build/tests/%s.log;" "$2" "$1"
-	printf "sed -n 's/^\([A-Z]*\): .*/:test-result: \\\\1/p' <build/tests/%s.log >build/tests/%s.trs;" "$1" "$1"
+	printf "sed -n 's/^\([A-Z]*\): .*/:test-result: \\\\1/p' "
+	printf '<build/tests/%s.log >build/tests/%s.trs;' "$1" "$1"
 }
 ABSENT='openssh-server runsc' UNKNOWN=runsc
-ON_CHECK="$(result a 'PASS: t/a 1 - x\nPASS: t/a 2 - y\n')$(result b 'SKIP: t/b 1 - z # SKIP no zfs here\n')"
+ON_CHECK=$(
+	result a 'PASS: t/a 1 - x\nPASS: t/a 2 - y\n'
+	result b 'SKIP: t/b 1 - z # SKIP no zfs here\n'
+)
 quick test
 is "test: ends well when all pass" "$status" 0
 says "test packages that do not exist are named" "runsc"
 is "the others are installed" "$(grep -c 'recommends openssh-server' "$calls")" 1
 is "and their services stay off" "$(grep -c 'systemctl disable ssh.service' "$calls")" 1
 says "each skip with its reason" "skipped: t/b 1 - z because: no zfs here"
-is "the counts are the last line" "$(printf '%s\n' "$output" | tail -n 1)" \
-	"2 passed, 0 failed, 1 skipped"
+is "the counts are the last line" \
+	"$(printf '%s\n' "$output" | tail -n 1)" "2 passed, 0 failed, 1 skipped"
 
 ABSENT='' UNKNOWN=''
-ON_CHECK="$(result a 'PASS: t/a 1 - x\nFAIL: t/a 2 - y\n# y was 7\nERROR: t/a - exited with status 1\n') exit 2"
+failed='PASS: t/a 1 - x\nFAIL: t/a 2 - y\n# y was 7\nERROR: t/a - exited with status 1\n'
+ON_CHECK="$(result a "$failed") exit 2"
 quick test
 is "test: fails when one fails" "$status" 1
 says "shows its log" "# y was 7"
@@ -118,13 +131,13 @@ quick test
 is "a test that dies counts as failed" "$(printf '%s\n' "$output" | tail -n 1)" "1 passed, 1 failed"
 ON_CHECK='echo "x.c:1: error: no"; exit 2'
 quick test
-is "a build error counts as failed" "$status $(printf '%s\n' "$output" | tail -n 1)" \
-	"1 0 passed, 1 failed"
+is "a build error counts as failed" \
+	"$status $(printf '%s\n' "$output" | tail -n 1)" "1 0 passed, 1 failed"
 says "and is shown" "x.c:1: error: no"
 ON_CHECK=''
 quick test
-is "no test at all is no success" "$status $(printf '%s\n' "$output" | tail -n 1)" \
-	"1 0 passed, 0 failed"
+is "no test at all is no success" \
+	"$status $(printf '%s\n' "$output" | tail -n 1)" "1 0 passed, 0 failed"
 
 quick bogus
 is "an unknown argument is exit 2" "$status" 2

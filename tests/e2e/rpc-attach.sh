@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Attach: a command in a session over an upgraded connection, by unix socket and by TCP, and as the
-# remote shell of sbsync.
+# Attach: a command in a session over an upgraded connection, by unix socket and by TCP, and as
+# the remote shell of sbsync.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 . "${SB_TOP_SRCDIR:-.}/tests/lib/rpc.sh"
 need python3 cmp
@@ -29,10 +29,10 @@ is "no such session" "$?" 1
 check "and it says so" grep -q "session not found" "$scratch/err"
 
 head -c 8000000 /dev/urandom >"$scratch/large"
-# A client that still sends when the host is done: asleep while the command ends, it finds a closed
-# connection to write to.
-"$sbctl" host attach one 'echo $$ >pid; exec sleep 1000' <"$scratch/large" >/dev/null \
-	2>"$scratch/err" &
+# A client that still sends when the host is done: asleep while the command ends, it finds a
+# closed connection to write to.
+"$sbctl" host attach one \
+	'echo $$ >pid; exec sleep 1000' <"$scratch/large" >/dev/null 2>"$scratch/err" &
 client=$!
 wait_for 10 test -s "$scratch/root/sessions/one/pid"
 sleep 0.5
@@ -68,8 +68,8 @@ SANDBOX_AUTH_TOKEN=$token attach --host "$SB_URL" two true </dev/null 2>/dev/nul
 is "and not in another session" "$?" 1
 is "a plain request is told what is missing" "$(python3 - "$SB_URL" "$SB_TOKEN" <<'P'
 import sys, urllib.error, urllib.request
-q = urllib.request.Request(sys.argv[1] + "/rpc.v1.SandboxService/Attach?encoding=json&message=%7B%7D",
-                           headers={"Authorization": "Bearer " + sys.argv[2]})
+url = sys.argv[1] + "/rpc.v1.SandboxService/Attach?encoding=json&message=%7B%7D"
+q = urllib.request.Request(url, headers={"Authorization": "Bearer " + sys.argv[2]})
 try:
     urllib.request.urlopen(q)
 except urllib.error.HTTPError as e:
@@ -83,8 +83,8 @@ relay_tap attach.py timeout 250 python3 "$src/tests/hostile/attach.py" "$host_so
 mkdir -p "$scratch/tree/sub"
 echo one >"$scratch/tree/a"
 echo two >"$scratch/tree/sub/b"
-check "sbsync goes by it" timeout 120 "$build/sbsync" mirror --rsh "$sbctl host attach" \
-	"$scratch/tree" one:work
+check "sbsync goes by it" \
+	timeout 120 "$build/sbsync" mirror --rsh "$sbctl host attach" "$scratch/tree" one:work
 check "and all is there" diff -r "$scratch/tree" "$scratch/root/sessions/one/work"
 
 "$sbctl" host attach one 'sleep 1000' </dev/null >/dev/null 2>"$scratch/err" &

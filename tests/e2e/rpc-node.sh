@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # sbhostd driven by the real Connect client of npm, generated from doc/sandbox.proto: every
-# procedure, then every
-# field with what does not belong there. On local-disk, and on ZFS where it can run
-# (rpc-node-zfs.sh).
+# procedure, then every field with what does not belong there. On local-disk, and on ZFS where it
+# can run (rpc-node-zfs.sh).
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 . "${SB_TOP_SRCDIR:-.}/tests/lib/rpc.sh"
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The snapshot verbs of sbctl host against sbhostd on a real pool: change, snapshot, rm -rf,
-# rollback, fork.
+# The snapshot verbs of sbctl host against sbhostd on a real pool: change,
+# snapshot, rm -rf, rollback, fork.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 . "${SB_TOP_SRCDIR:-.}/tests/lib/rpc.sh"
 . "${SB_TOP_SRCDIR:-.}/tests/lib/zfs.sh"
@@ -13,7 +13,8 @@ in_one() { "$sbctl" host exec one "$@"; }
 check "create" "$sbctl" host create --id one --base img@initial --quota 64M
 is "turn" "$("$sbctl" host turn one)" turn-0001
 check "a change" in_one 'echo new >added; rm hello; echo more >>dir/deep'
-is "diff until now" "$("$sbctl" host diff one turn-0001 | awk '{ print $1, $2 }' | grep -v ' dir$')" "added added
+is "diff until now" \
+	"$("$sbctl" host diff one turn-0001 | awk '$2 != "dir" { print $1, $2 }')" "added added
 modified dir/deep
 removed hello"
 is "snapshot" "$("$sbctl" host snapshot one mine)" mine
@@ -33,9 +34,10 @@ more"
 check "fork" "$sbctl" host fork --snapshot turn-0001 --id two --label of=one one
 is "the fork has the older content" "$("$sbctl" host exec two cat hello)" hello
 "$sbctl" host exec two 'echo two >hello'
-is "and goes its own way" "$("$sbctl" host exec two cat hello)/$(in_one 'ls hello 2>&1 | wc -l')" \
-	two/1
-is "turns are numbered on" "$("$sbctl" host turn one; "$sbctl" host turn one; "$sbctl" host turn one)" "turn-0002
+is "and goes its own way" \
+	"$("$sbctl" host exec two cat hello)/$(in_one 'ls hello 2>&1 | wc -l')" two/1
+is "turns are numbered on" \
+	"$("$sbctl" host turn one; "$sbctl" host turn one; "$sbctl" host turn one)" "turn-0002
 turn-0003
 turn-0004"
 is "old turns are dropped, those with forks stay" \
@@ -55,17 +57,19 @@ check "run with a snapshot" "$sbctl" run -q -b host --set "url=unix:$host_socket
 is "its work is back" "$(cat "$scratch/ws/f")" two
 is "its snapshot is there" \
 	"$("$sbctl" host snapshots snapped | awk 'NR > 1 { print $1 }' | grep -cx end)" 1
-is "with its work" "$("$sbctl" host exec snapped 'echo three >work/f' && "$sbctl" host rollback snapped end && "$sbctl" host exec snapped cat work/f)" two
+is "with its work" \
+	"$("$sbctl" host exec snapped 'echo three >work/f' && "$sbctl" host rollback snapped end &&
+		"$sbctl" host exec snapped cat work/f)" two
 check "destroy it" "$sbctl" destroy snapped
 
-# A removal that was under way when the host was killed, of a snapshot that something else came to
-# need.
+# A removal that was under way when the host was killed, of a snapshot that
+# something else came to need.
 check "create one to be cut off" "$sbctl" host create --id cut --base img@initial
 check "its snapshot" "$sbctl" host snapshot cut needed
 stop_host
 is "the host ends in order" "$host_status" 0
-check "a clone from outside" zfs clone -o mountpoint=none "$pool/sessions/cut@needed" \
-	"$pool/outside"
+check "a clone from outside" zfs clone -o mountpoint=none \
+	"$pool/sessions/cut@needed" "$pool/outside"
 is "the intent" "$(python3 - "$scratch/state/host.db" <<'P'
 import sqlite3, sys
 db = sqlite3.connect(sys.argv[1])

@@ -8,4 +8,5 @@ E2E_RPC = \
 TESTS += $(E2E_RPC)
 dist_check_SCRIPTS += $(E2E_RPC)
 EXTRA_DIST += tests/node/bad.mjs tests/node/client.mjs tests/node/every.mjs tests/node/tap.mjs \
-	tests/node/package.json tests/node/package-lock.json tests/node/buf.gen.yaml tests/node/.npmrc
+	tests/node/package.json tests/node/package-lock.json tests/node/buf.gen.yaml \
+	tests/node/.npmrc

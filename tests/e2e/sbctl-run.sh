@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # sbctl: a command in a sandbox and back, its verbs, its profiles. On this machine and over SSH.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
+. "${SB_TOP_SRCDIR:-.}/tests/lib/json.sh"
 need python3 ssh ssh-keygen
 
 src=${SB_TOP_SRCDIR:-.}
@@ -13,27 +14,29 @@ mkdir -p ws config/sandbox
 
 # On this machine: the same directory, so only launching and the record count.
 cd ws || exit 1
-out=$(echo in | "$sbctl" run -q -b local -e A=b -- sh -c 'cat; echo "$A"; echo err >&2; exit 7' 2>../err)
+out=$(echo in |
+	"$sbctl" run -q -b local -e A=b -- sh -c 'cat; echo "$A"; echo err >&2; exit 7' 2>../err)
 is "the command's status is passed on" $? 7
 is "its input and output are ours" "$out" "in
 b"
 is "its stderr is ours" "$(cat ../err)" "err"
-is "it got its own words only" "$("$sbctl" run -q -b local -- sh -c 'echo $# "$@"' x 1 '2 3')" \
-	"2 1 2 3"
+is "it got its own words only" \
+	"$("$sbctl" run -q -b local -- sh -c 'echo $# "$@"' x 1 '2 3')" "2 1 2 3"
 "$sbctl" run -q -b local -- sh -c 'kill -9 $$' 2>/dev/null
 is "a signal is 128 + n" $? 137
 must_fail "a command that is not there" 1 "$sbctl" run -b local -- /no/such/program
 must_fail "an unknown backend names the others" 2 "$sbctl" run -b lokal -- true
-check "... all of them" sh -c 'case "$1" in *"use local, ssh, host"*) ;; *) exit 1 ;; esac' - \
-	"$output"
+check "... all of them" \
+	sh -c 'case "$1" in *"use local, ssh, host"*) ;; *) exit 1 ;; esac' - "$output"
 must_fail "profile and backend exclude each other" 2 "$sbctl" run -b local -P x -- true
 must_fail "an option that the backend lacks" 1 "$sbctl" run -b local -s colour=red -- true
 must_fail "no command" 2 "$sbctl" run -b local
 is "nothing is left to look after" "$("$sbctl" ls)" "no sandboxes"
-is "what is gone is on record" "$("$sbctl" ls -a --json | python3 -c 'import json,sys; print({x["state"] for x in json.load(sys.stdin)})')" \
-	"{'destroyed'}"
-check "events tell what happened" sh -c \
-	'"$1" events --json | grep -q "sandbox.transport.disconnect.*\"exit_code\":7"' - "$sbctl"
+is "what is gone is on record" \
+	"$("$sbctl" ls -a --json | json '{x["state"] for x in o}')" "{'destroyed'}"
+check "events tell what happened" \
+	sh -c '"$1" events --json | grep -q "sandbox.transport.disconnect.*\"exit_code\":7"' \
+	- "$sbctl"
 must_fail "a sandbox that is not there" 1 "$sbctl" show none-such
 
 # Profiles.
@@ -66,8 +69,9 @@ if ! "$sbctl" providers | grep -q '^ssh '; then
 	exit
 fi
 dir=$scratch/server
-if ! why=$(sh "$src/tests/lib/sshd.sh" start "$dir" \
-	'SetEnv XDG_CACHE_HOME=@DIR@/cache SBSYNC_STATE_DIR=@DIR@/state XDG_STATE_HOME=@DIR@/state TMPDIR=@DIR@/tmp HOME=@DIR@/home'); then
+env_line='SetEnv XDG_CACHE_HOME=@DIR@/cache SBSYNC_STATE_DIR=@DIR@/state'
+env_line="$env_line XDG_STATE_HOME=@DIR@/state TMPDIR=@DIR@/tmp HOME=@DIR@/home"
+if ! why=$(sh "$src/tests/lib/sshd.sh" start "$dir" "$env_line"); then
 	skip "runs over SSH" "$why"
 	finish
 	exit
@@ -78,17 +82,25 @@ cat >"$scratch/config/sandbox/config.yaml" <<END
 profiles:
   box:
     backend: ssh
-    ssh: {host: 127.0.0.1, user: $(cat "$dir/user"), port: $(cat "$dir/port"), identity: $dir/id_ed25519, config: /dev/null,
-      known_hosts: $dir/known_hosts}
+    ssh: {host: 127.0.0.1, user: $(cat "$dir/user"), port: $(cat "$dir/port"), config: /dev/null,
+      identity: $dir/id_ed25519, known_hosts: $dir/known_hosts}
     exclude: ["*.o", build]
     include: [keep.o]
     secret_env: {KEY: "env:SB_E2E_SECRET"}
 END
 export SB_E2E_SECRET=s3cr3t-y
 cd ws || exit 1
-echo one >one && echo two >two && echo x >skip.o && echo y >keep.o && mkdir -p sub ../also && echo \
-	z >../also/z
-out=$("$sbctl" run -P box -d ../also -- sh -c 'pwd; cat one; ls; echo changed >>one; rm two; echo new >sub/new; echo "$KEY" | tr a-z A-Z; exit 5' 2>../err)
+echo one >one && echo two >two && echo x >skip.o && echo y >keep.o && mkdir -p sub ../also &&
+	echo z >../also/z
+out=$("$sbctl" run -P box -d ../also -- sh -c '
+	pwd
+	cat one
+	ls
+	echo changed >>one
+	rm two
+	echo new >sub/new
+	echo "$KEY" | tr a-z A-Z
+	exit 5' 2>../err)
 is "over SSH the status is passed on" $? 5
 is "it runs in the copy, without what is excluded" "$(echo "$out" | tail -n +2)" "one
 keep.o
@@ -103,13 +115,13 @@ check "deletions come back" test ! -e two
 check "new files come back" test -e sub/new
 check "what is excluded stays" test -e skip.o
 check "the summary tells" grep -q "2 files .* synced, 1 deleted" ../err
-check "no secret is on disk, here or there" sh -c 'grep -rq s3cr3t-y "$1" "$2"; [ $? -eq 1 ]' - \
-	"$scratch/state" "$dir"
+check "no secret is on disk, here or there" \
+	sh -c 'grep -rq s3cr3t-y "$1" "$2"; [ $? -eq 1 ]' - "$scratch/state" "$dir"
 is "nothing is left to look after" "$("$sbctl" ls)" "no sandboxes"
-must_fail "to be put away, where that cannot be" 1 "$sbctl" run -P box --persistence archive -- \
-	touch ran
-check "... tells what can be" sh -c \
-	'printf %s "$0" | grep -q "ssh cannot put a sandbox away; use reuse"' "$output"
+must_fail "to be put away, where that cannot be" 1 \
+	"$sbctl" run -P box --persistence archive -- touch ran
+check "... tells what can be" \
+	sh -c 'printf %s "$0" | grep -q "ssh cannot put a sandbox away; use reuse"' "$output"
 must_fail "a snapshot, where there are none" 1 "$sbctl" run -P box --snapshot -- touch ran
 check "... tells so" sh -c 'printf %s "$0" | grep -q "backend ssh has no snapshots"' "$output"
 check "neither command ran" test ! -e ran
@@ -117,7 +129,7 @@ is "and nothing was made" "$("$sbctl" ls)" "no sandboxes"
 
 # Kept, used again, stopped from elsewhere.
 check "a kept sandbox" "$sbctl" run -q -P box -k --id kept -- sh -c 'echo first >first'
-is "is stopped" "$("$sbctl" ls --json | python3 -c 'import json,sys; print([(x["sandbox_id"], x["state"]) for x in json.load(sys.stdin)])')" \
+is "is stopped" "$("$sbctl" ls --json | json '[(x["sandbox_id"], x["state"]) for x in o]')" \
 	"[('kept', 'stopped')]"
 echo here >here
 is "exec syncs in first" "$("$sbctl" exec -q kept sh -c 'cat here; echo second >second')" "here"
@@ -139,8 +151,8 @@ check "brings the work" test -e work
 for sig in INT:130 HUP:129 TERM:143; do
 	code=${sig#*:} sig=${sig%:*}
 	rm -f started work
-	"$sbctl" run -q -P box --id "by-$sig" -- sh -c \
-		'echo work >work; touch started; exec sleep 1000' &
+	"$sbctl" run -q -P box --id "by-$sig" -- \
+		sh -c 'echo work >work; touch started; exec sleep 1000' &
 	pid=$!
 	running_sig()
 	{
@@ -162,8 +174,8 @@ check "destroy the other" "$sbctl" destroy -q kept
 echo local >one
 out=$("$sbctl" exec both sh -c 'echo runtime2 >one' 2>&1)
 echo "$out" | diag
-"$sbctl" run -q -P box --id clash -- sh -c \
-	'echo theirs >one; touch ready; while [ -e ready ]; do sleep 0.1; done' &
+"$sbctl" run -q -P box --id clash -- \
+	sh -c 'echo theirs >one; touch ready; while [ -e ready ]; do sleep 0.1; done' &
 pid=$!
 clash_ready()
 {
@@ -182,8 +194,8 @@ is "an edit here goes on living" "$(cat sub/new)" "ours-again"
 "$sbctl" destroy -q both
 
 # A lost server: the sandbox is kept and comes back with recover.
-"$sbctl" run -q -P box --id lost -- sh -c 'echo precious >precious; touch up; exec sleep 1000' \
-	2>../err &
+"$sbctl" run -q -P box --id lost -- \
+	sh -c 'echo precious >precious; touch up; exec sleep 1000' 2>../err &
 pid=$!
 lost_up()
 {
@@ -193,9 +205,9 @@ wait_for 20 lost_up
 "$sbctl" exec -q lost sh -c 'echo later >later'
 kill -9 $pid
 wait "$pid" 2>/dev/null
-is "after kill -9 it is still on record" "$("$sbctl" show --json lost | python3 -c 'import json,sys; print(json.load(sys.stdin)["state"])')" active
-check "sbsync recover finds it too" sh -c '"$1" recover --all --json | grep -q "\"lost\""' - \
-	"$build/sbsync"
+is "after kill -9 it is still on record" "$("$sbctl" show --json lost | json 'o["state"]')" active
+check "sbsync recover finds it too" \
+	sh -c '"$1" recover --all --json | grep -q "\"lost\""' - "$build/sbsync"
 check "its work is here" test -e later
 check "sbctl recover ends it" "$sbctl" recover
 is "nothing is left" "$("$sbctl" ls)" "no sandboxes"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Conflicts of a session: merged, decided by rule, listed, resolved; undo, and undo of undo. No
-# version is ever lost.
+# Conflicts of a session: merged, decided by rule, listed, resolved; undo, and undo of
+# undo. No version is ever lost.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 need python3
 
@@ -11,15 +11,20 @@ export SBSYNC_STATE_DIR="$scratch/state"
 cd "$scratch" || exit 1
 
 # Content, names and modes; times of directories do not count.
-sums() { (cd "$1" && find . -type f -printf '%p %m ' -exec md5sum {} \; -o -type l -printf '%p %l\n' -o -type d -printf '%p\n' | sort); }
+sums()
+{
+	(
+		cd "$1" && find . -type f -printf '%p %m ' -exec md5sum {} \; \
+			-o -type l -printf '%p %l\n' -o -type d -printf '%p\n' | sort
+	)
+}
 
 lines() { seq -f "line %g" 1 20; }
 mkdir -p ws/doc ws/gen
 for f in clean dirty take-l take-r later-m later-l later-r; do lines >ws/$f; done
 lines >ws/doc/rule && lines >ws/gen/rule && printf 'a\0b\n' >ws/binary
 "$sbsync" start -q --name c --conflict-rule 'gen/=runtime' --conflict-rule '/doc=merge' \
-	--conflict-rule 'take-l=local' \
-	--conflict-rule 'take-r=runtime' ws box
+	--conflict-rule 'take-l=local' --conflict-rule 'take-r=runtime' ws box
 is "start" $? 0
 must_fail "a rule that is none" 2 "$sbsync" start --name d --conflict-rule 'x=y' ws box2
 
@@ -39,8 +44,8 @@ is "what is left is listed" \
 	"$("$sbsync" conflicts --json c | grep -o '"path":"[^"]*"' | sort | tr '\n' ' ')" \
 	'"path":"dirty" "path":"later-l" "path":"later-m" "path":"later-r" '
 size=$(stat -c %s ws/later-l.runtime-conflict-c)
-check "with size and time" sh -c \
-	"'$sbsync' conflicts c | grep -A 1 'later-l: 20' | grep -q '($size bytes)'"
+check "with size and time" \
+	sh -c "'$sbsync' conflicts c | grep -A 1 'later-l: 20' | grep -q '($size bytes)'"
 
 # Deciding later.
 must_fail "resolve without a choice" 2 "$sbsync" resolve --all
@@ -78,8 +83,8 @@ is "on both sides" "$(sums box)" "$(sums ws)"
 # Undo of a sync back with everything a sync can do, then undo of that.
 $trees random ws/t 5 120 && "$sbsync" sync -q c
 sums ws >before
-$trees mutate box/t 6 40 && edit box/clean '9s/.*/again/' && edit box/later-m '9s/.*/again/' && rm \
-	box/later-l && mv box/doc box/docs && ln -s clean box/new-link
+$trees mutate box/t 6 40 && edit box/clean '9s/.*/again/' && edit box/later-m '9s/.*/again/' &&
+	rm box/later-l && mv box/doc box/docs && ln -s clean box/new-link
 edit ws/clean '1s/.*/mine/'
 sums ws >mine
 "$sbsync" sync -q --max-delete 100000 c >/dev/null 2>&1
@@ -101,8 +106,8 @@ cp ws/later-m kept
 "$sbsync" undo -q c 2>err
 is "an undo over edits is a conflict" $? 3
 check "the edit stays" cmp ws/later-m kept
-check "the old version is beside it" sh -c \
-	"grep -q again ws/later-m && ! grep -q again ws/later-m.undo-conflict-c"
+check "the old version is beside it" \
+	sh -c "grep -q again ws/later-m && ! grep -q again ws/later-m.undo-conflict-c"
 is "a file made since stays" "$(cat ws/later-l)" "since"
 check "and has the old one beside it" test -f ws/later-l.undo-conflict-c
 check "what the sync had renamed is back" test -f ws/doc/rule

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2086
 # The story of a session when the world fails: the network is cut in the middle of recovery, the far
-# side goes down with a sync half done, either
-# side sleeps, a disk is full, the clock goes back. Every edit is there at the end. SESSION_SLEEP
-# sets how long processes sleep (3 seconds).
+# side goes down with a sync half done, either side sleeps, a disk is full, the clock goes back.
+# Every edit is there at the end. SESSION_SLEEP sets how long processes sleep (3 seconds).
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 need python3 git
 
@@ -14,7 +13,8 @@ case $build in /*) ;; *) build=$PWD/$build ;; esac
 case $src in /*) ;; *) src=$PWD/$src ;; esac
 sbsync=$build/sbsync
 # An instrumented program wants the library of its sanitizer before every other one.
-shim="$(ldd "$build/sbsync" | sed -n 's/.*=> \(.*lib[at]san[^ ]*\) .*/\1/p') $build/tests/fault/.libs/shim.so"
+shim=$(ldd "$build/sbsync" | sed -n 's/.*=> \(.*lib[at]san[^ ]*\) .*/\1/p')
+shim="$shim $build/tests/fault/.libs/shim.so"
 export SBSYNC_STATE_DIR="$scratch/state"
 cd "$scratch" || exit 1
 
@@ -37,8 +37,8 @@ workspace()
 	)
 }
 
-# 200 edits, 50 deletions, a renamed directory and a commit there; 20 edits here, 5 of them of the
-# same files.
+# 200 edits, 50 deletions, a renamed directory and a commit there; 20 edits here, 5
+# of them of the same files.
 agent_works()
 {
 	for d in a b c; do
@@ -47,8 +47,8 @@ agent_works()
 	for i in $(seq 1 5); do echo "agent" >>"$1"/src/d/f$i; done
 	for i in $(seq 16 65); do rm "$1"/src/d/f$i; done
 	mv "$1"/src/b "$1"/src/renamed
-	git -C "$1" add -A && git -C "$1" -c user.email=a@example.com -c user.name=a commit -qm \
-		"agent's work"
+	git -C "$1" add -A &&
+		git -C "$1" -c user.email=a@example.com -c user.name=a commit -qm "agent's work"
 }
 
 user_works()
@@ -63,16 +63,16 @@ all_there()
 	ws=$1 name=$2
 	rm -f lost
 	for i in $(seq 1 5); do
-		grep -q user $ws/src/a/f$i && grep -q agent \
-			$ws/src/a/f$i.runtime-conflict-$name || echo "a/f$i" >>lost
+		grep -q user $ws/src/a/f$i && grep -q agent $ws/src/a/f$i.runtime-conflict-$name ||
+			echo "a/f$i" >>lost
 		grep -q user $ws/new$i || echo "new$i" >>lost
 		grep -q agent $ws/src/d/f$i || echo "d/f$i" >>lost
 	done
 	for i in $(seq 6 15); do grep -q user $ws/src/d/f$i || echo "d/f$i" >>lost; done
 	for i in $(seq 16 65); do [ ! -e $ws/src/d/f$i ] || echo "not deleted d/f$i" >>lost; done
 	for i in $(seq 6 65); do
-		grep -q agent $ws/src/a/f$i && grep -q agent $ws/src/renamed/f$i && grep -q agent \
-			$ws/src/c/f$i || echo "f$i" >>lost
+		grep -q agent $ws/src/a/f$i && grep -q agent $ws/src/renamed/f$i &&
+			grep -q agent $ws/src/c/f$i || echo "f$i" >>lost
 	done
 	is "$3: every edit is present" "$(cat lost 2>/dev/null)" ""
 	is "$3: 5 conflicts" "$("$sbsync" conflicts --json $name | grep -o '"path"' | wc -l)" 5
@@ -110,8 +110,8 @@ over_ssh()
 	way="-i $dir/id_ed25519 -F /dev/null --known-hosts $dir/known_hosts"
 	workspace net
 	new_owner
-	check "start over SSH" "$sbsync" start -q --name net --owner $owner $way -p $direct net \
-		"$there:$scratch/netbox"
+	check "start over SSH" "$sbsync" start -q --name net --owner $owner $way \
+		-p $direct net "$there:$scratch/netbox"
 	agent_works netbox
 	user_works net
 	kill_owner
@@ -124,10 +124,11 @@ over_ssh()
 	port=$(sed -n 1p relay.out)
 	sed "s/\]:$direct /]:$port /" "$dir/known_hosts" >relay.known
 	sums net >untouched
-	"$sbsync" recover --now --timeout 60s -i "$dir/id_ed25519" -F /dev/null --known-hosts \
-		relay.known -p $port net >rec.out 2>&1 &
+	"$sbsync" recover --now --timeout 60s -i "$dir/id_ed25519" -F /dev/null \
+		--known-hosts relay.known -p $port net >rec.out 2>&1 &
 	rec=$!
-	wait_for 20 sh -c "test -d netbox/.sbsync-stage -o -d net/.sbsync-stage -o \$(stat -c %s relay.out) -gt 8" || true
+	wait_for 20 sh -c "test -d netbox/.sbsync-stage -o -d net/.sbsync-stage \
+		-o \$(stat -c %s relay.out) -gt 8" || true
 	kill -9 $relay
 	exec 9>&-
 	# It tries for a while; its user has had enough.
@@ -152,11 +153,12 @@ over_ssh()
 	wait_for 10 test -s relay2.out
 	port=$(sed -n 1p relay2.out)
 	sed "s/\]:$direct /]:$port /" "$dir/known_hosts" >relay.known
-	"$sbsync" recover --now -i "$dir/id_ed25519" -F /dev/null --known-hosts relay.known -p \
-		$port net >rec.out 2>rec.err
+	"$sbsync" recover --now -i "$dir/id_ed25519" -F /dev/null --known-hosts relay.known \
+		-p $port net >rec.out 2>rec.err
 	exec 9>&-
 	wait $relay
-	is "recovery over a bad link" "$(cat rec.out)" "net: synced back, $(sed -n 's/.*back, \([0-9]* files, [0-9]* deleted\).*/\1/p' rec.out), 5 conflicts"
+	counts=$(sed -n 's/.*back, \([0-9]* files, [0-9]* deleted\).*/\1/p' rec.out)
+	is "recovery over a bad link" "$(cat rec.out)" "net: synced back, $counts, 5 conflicts"
 	all_there net net "over SSH"
 	"$sbsync" rm --discard --yes net
 }
@@ -186,8 +188,8 @@ asleep()
 	code=0
 	wait $run || code=$?
 	# A sleep longer than the other side's patience ends the sync; the next one completes it.
-	[ $code -eq 0 ] || [ $code -eq 3 ] || "$sbsync" sync -q --max-delete 100000 $2 >sleep2.out \
-		2>&1
+	[ $code -eq 0 ] || [ $code -eq 3 ] ||
+		"$sbsync" sync -q --max-delete 100000 $2 >sleep2.out 2>&1
 }
 
 sleeps()
@@ -225,9 +227,9 @@ full_disks()
 	for i in 1 2 3 4 5 6; do head -c 1000000 /dev/urandom >fw/big$i; done
 	echo agent >far/box/agent && echo edit >>far/box/small
 	must_fail "the far disk is full" 1 "$sbsync" sync full
-	check "the message says so" sh -c \
-		"printf '%s' \"\$1\" | grep -q 'far/box needs .* bytes\|No space\|no space'" sh \
-		"$output"
+	check "the message says so" \
+		sh -c "printf '%s' \"\$1\" | grep -q 'far/box needs .* bytes\|No space\|no space'" \
+		sh "$output"
 	is "nothing is lost there" "$(cat far/box/agent far/box/small)" "agent
 small
 edit"
@@ -242,13 +244,14 @@ edit"
 	for i in 1 2 3 4 5 6; do head -c 1000000 /dev/urandom >nbox/big$i; done
 	echo user >near/ws/user && echo agent >>nbox/small
 	must_fail "the local disk is full at stop" 1 "$sbsync" stop near
-	is "the session stays open" "$("$sbsync" status --json near | grep -o '"state":"[a-z]*"')" \
-		'"state":"unsynced"'
+	is "the session stays open" \
+		"$("$sbsync" status --json near | grep -o '"state":"[a-z]*"')" '"state":"unsynced"'
 	is "nothing has changed here" "$(cat near/ws/small near/ws/user)" "small
 user"
 	mount -o remount,size=60m near
 	check "with room it goes on" "$sbsync" stop -q near
-	is "all of it is here" "$(cat near/ws/small) $(cat near/ws/user) $(cat nbox/big* | md5sum)" "small
+	is "all of it is here" \
+		"$(cat near/ws/small) $(cat near/ws/user) $(cat nbox/big* | md5sum)" "small
 agent user $(cat near/ws/big* | md5sum)"
 }
 
@@ -262,8 +265,8 @@ clock()
 	"$sbsync" start -q --name clock --owner $owner cw cbox || not_ok "start"
 	back 864000
 	check "the clock is ahead" test \
-		"$("$sbsync" status --json clock | grep -o '"last_sync":[0-9]*' | tr -dc 0-9)" -gt \
-		$(($(date +%s) + 800000))
+		"$("$sbsync" status --json clock | grep -o '"last_sync":[0-9]*' | tr -dc 0-9)" \
+		-gt $(($(date +%s) + 800000))
 	echo user >>cw/f1 && echo agent >>cbox/f2
 	check "it goes back ten days" back 0
 	echo user >>cw/f3 && echo agent >>cbox/f4 && rm cbox/f2

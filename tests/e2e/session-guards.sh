@@ -13,10 +13,11 @@ real=$(pwd -P)
 # go_on DESCRIPTION: the message of the last refusal ends with a command; that command works.
 go_on()
 {
-	command=$(printf '%s\n' "$output" | sed -n 's/.*\(If that is meant\|To push there anew\|To go on\): //p' | tail -n 1)
+	command=$(printf '%s\n' "$output" |
+		sed -n 's/.*\(If that is meant\|To push there anew\|To go on\): //p' | tail -n 1)
 	case $command in
-	"sbsync "*) check "$1: $command" sh -c \
-		"PATH='${sbsync%/*}:$PATH'; $command >/dev/null 2>&1 || [ \$? -eq 3 ]" ;;
+	"sbsync "*) check "$1: $command" \
+		sh -c "PATH='${sbsync%/*}:$PATH'; $command >/dev/null 2>&1 || [ \$? -eq 3 ]" ;;
 	*) not_ok "$1" "no command in: $output" ;;
 	esac
 }
@@ -32,8 +33,8 @@ must_fail "a mass deletion is refused" 5 "$sbsync" sync g
 says "it is named" "would delete 150 of 200"
 check "nothing was deleted" test -f ws/f1
 must_fail "on stop as well" 5 "$sbsync" stop g
-is "the session waits" "$("$sbsync" status --json g | grep -o '"state":"[a-z]*"')" \
-	'"state":"unsynced"'
+is "the session waits" \
+	"$("$sbsync" status --json g | grep -o '"state":"[a-z]*"')" '"state":"unsynced"'
 must_fail "also for sync" 5 "$sbsync" sync g
 go_on "the way on"
 check "it is done then" test ! -e ws/f1 -a -f ws/f200
@@ -68,8 +69,8 @@ cat >half-agent <<END
 END
 chmod +x half-agent
 mkdir w2 && echo x >w2/x && "$sbsync" start -q --name h w2 b2
-must_fail "an incomplete scan is refused" 1 "${SB_TOP_BUILDDIR:-.}/tests/hostile/driver" turn w2 \
-	b2 "$real/half-agent"
+must_fail "an incomplete scan is refused" 1 \
+	"${SB_TOP_BUILDDIR:-.}/tests/hostile/driver" turn w2 b2 "$real/half-agent"
 says "it is named" "the scan of .* is incomplete"
 check "nothing was deleted" test -f w2/x
 go_on "the way on"
@@ -93,7 +94,8 @@ is "the next one leaves it for later" \
 	"$("$sbsync" recover --all | grep -c '^far: unsynced, next try at')" 1
 "$sbsync" recover --all --now >/dev/null 2>&1
 check "the wait grows" test "$(sed_state next_try | tr -dc 0-9)" -gt $((first + 30))
-check "as JSON" sh -c "'$sbsync' recover --all --json | grep -q '\"session\":\"far\",\"result\":\"later\",\"state\":\"unsynced\"'"
+check "as JSON" sh -c '"$1" recover --all --json |
+	grep -q "\"session\":\"far\",\"result\":\"later\",\"state\":\"unsynced\""' sh "$sbsync"
 must_fail "no push over work that has not come back" 1 "$sbsync" start --name far w3 b3
 rm b3 && mv away b3
 is "when it is there again it comes back" "$("$sbsync" recover --all --now | grep '^far')" \
@@ -103,15 +105,19 @@ is "and then there is nothing to do" "$("$sbsync" recover --all --now | grep '^f
 
 # Two at once: the second leaves the work to the first.
 exec 9>"$SBSYNC_STATE_DIR/recover.lock"
-python3 -c 'import fcntl,struct,os; fcntl.fcntl(9, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))' # OFD lock
+python3 - <<'PY'
+import fcntl, struct
+F_OFD_SETLK = 37
+fcntl.fcntl(9, F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))
+PY
 must_fail "a second recovery" 4 "$sbsync" recover --all
 says "says why" "another recovery of all sessions is under way"
 must_fail "a quiet one says nothing" 4 "$sbsync" recover --all --quiet
 is "indeed" "$output" ""
 exec 9>&-
 
-# A session of a newer version, and a damaged one, do not stop the others, and are not passed over
-# in silence.
+# A session of a newer version, and a damaged one, do not stop the others, and are
+# not passed over in silence.
 mkdir -p "$SBSYNC_STATE_DIR/sessions/newer" "$SBSYNC_STATE_DIR/sessions/broken"
 printf 'sbsync-session 99\nname newer\nsum 00\n' >"$SBSYNC_STATE_DIR/sessions/newer/session"
 echo garbage >"$SBSYNC_STATE_DIR/sessions/broken/session"

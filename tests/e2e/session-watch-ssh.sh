@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2086
 # sbsync watch over a real sshd: both directions by notice alone (the safety net is ten minutes
-# away), bursts on both sides at once, a
-# connection that is cut while nothing happens, one that is cut again and again in the middle of
-# data, a line that is silent for a while.
+# away), bursts on both sides at once, a connection that is cut while nothing happens, one that is
+# cut again and again in the middle of data, a line that is silent for a while.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 need python3
 
@@ -21,7 +20,8 @@ if [ ! -x "$build/sbsync-agent" ] && [ -z "${SBSYNC_AGENT:-}" ]; then
 fi
 
 dir=$scratch/srv
-why=$(sh "$src/tests/lib/sshd.sh" start "$dir" 'SetEnv XDG_CACHE_HOME=@DIR@/cache SBSYNC_STATE_DIR=@DIR@/state TMPDIR=@DIR@/tmp')
+why=$(sh "$src/tests/lib/sshd.sh" start "$dir" \
+	'SetEnv XDG_CACHE_HOME=@DIR@/cache SBSYNC_STATE_DIR=@DIR@/state TMPDIR=@DIR@/tmp')
 case $? in
 0) ;;
 77) skip_all "$why" ;;
@@ -66,8 +66,8 @@ relay()
 }
 
 mkdir -p ws/sub && echo one >ws/sub/f
-check "start" "$sbsync" start -q --name w -i "$dir/id_ed25519" -F /dev/null --known-hosts \
-	"$dir/known_hosts" -p "$direct" ws "$there:$scratch/box"
+check "start" "$sbsync" start -q --name w -i "$dir/id_ed25519" -F /dev/null \
+	--known-hosts "$dir/known_hosts" -p "$direct" ws "$there:$scratch/box"
 
 # ---- both directions
 
@@ -81,8 +81,8 @@ check "a new directory there" wait_for 20 cmp -s ws/far/deep/f box/far/deep/f
 echo y >>ws/far/deep/f
 check "an answer in it" wait_for 20 cmp -s ws/far/deep/f box/far/deep/f
 mv box/far box/farther && rm ws/sub/f
-check "a rename there and a deletion here" wait_for 20 sh -c \
-	"test -f ws/farther/deep/f -a ! -e ws/far -a ! -e box/sub/f"
+check "a rename there and a deletion here" wait_for 20 \
+	sh -c "test -f ws/farther/deep/f -a ! -e ws/far -a ! -e box/sub/f"
 
 # ---- bursts
 
@@ -102,8 +102,8 @@ ps -o pid= --ppid "$(cat "$dir/pid")" >sessions
 is "one connection serves it all" "$(wc -l <sessions)" 1
 kill -9 $(cat sessions)
 echo cut >>box/there1 && echo cut >>ws/here1
-check "after a cut both sides are brought together" wait_for 60 sh -c \
-	"grep -q cut ws/there1 && grep -q cut box/here1"
+check "after a cut both sides are brought together" wait_for 60 \
+	sh -c "grep -q cut ws/there1 && grep -q cut box/here1"
 echo again >>box/there2
 check "and the far side is watched again" wait_for 20 cmp -s ws/there2 box/there2
 stop_watch "Ctrl-C ends it"

@@ -41,8 +41,8 @@ check "and what changes in them later" wait_for 20 cmp -s ws/new/deep/f box/new/
 mkdir -p box/far/deep && echo z >box/far/deep/f
 check "on the other side as well" wait_for 20 cmp -s ws/far/deep/f box/far/deep/f
 mv box/far box/farther && rm ws/sub/f
-check "renames and deletions" wait_for 20 sh -c \
-	"test -f ws/farther/deep/f -a ! -e ws/far -a ! -e box/sub/f"
+check "renames and deletions" wait_for 20 \
+	sh -c "test -f ws/farther/deep/f -a ! -e ws/far -a ! -e box/sub/f"
 # A burst becomes a few syncs, not one for each file.
 before=$(wc -l <"$SBSYNC_STATE_DIR/sessions/w/log")
 for i in $(seq 1 300); do echo $i >ws/burst$i; done
@@ -50,8 +50,8 @@ check "a burst arrives" wait_for 30 same
 after=$(wc -l <"$SBSYNC_STATE_DIR/sessions/w/log")
 check "as one, or a few" test $((after - before)) -lt 40
 echo user >ws/both; echo agent >box/both
-check "what both sides make at once is kept" wait_for 20 sh -c \
-	"cat ws/both* | sort | tr '\n' ' ' | grep -q 'agent user'"
+check "what both sides make at once is kept" wait_for 20 \
+	sh -c "cat ws/both* | sort | tr '\n' ' ' | grep -q 'agent user'"
 wait_for 20 grep -q '"conflicts":1' "$SBSYNC_STATE_DIR/sessions/w/log"
 echo built >ws/out/binary
 check "what is excluded stays here" test ! -e box/out

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Sessions between two local directories: start, turn, stop, crash and recovery; nothing either side
-# did is lost.
+# Sessions between two local directories: start, turn, stop, crash and recovery;
+# nothing either side did is lost.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 need python3 git
 
@@ -26,14 +26,13 @@ mkdir ws && (
 )
 
 # The story: the agent edits 200 files, deletes 50, renames a directory and commits; the user edits
-# 20, 5 of them the same;
-# everything is killed; recover.
+# 20, 5 of them the same; everything is killed; recover.
 (sleep 1000 & echo $! >owner)
 owner=$(cat owner)
 at_exit 'kill $owner 2>/dev/null'
 check "start" "$sbsync" start -q --name story --owner "$owner" ws box
-check "the sandbox has it all" sh -c \
-	"cd ws && find . -type f ! -path './.git/*' -exec cmp {} ../box/{} \;"
+check "the sandbox has it all" \
+	sh -c "cd ws && find . -type f ! -path './.git/*' -exec cmp {} ../box/{} \;"
 (
 	cd box || exit 1
 	for d in a b c; do
@@ -59,15 +58,17 @@ wait_for 10 sh -c "! kill -0 $owner"
 is "recovery syncs back" "$(grep -o '"result":"[a-z]*"' rec.json)" '"result":"done"'
 is "5 conflicts" "$("$sbsync" conflicts --json story | grep -o '"path"' | wc -l)" 5
 for i in $(seq 1 5); do
-	grep -q user ws/src/a/f$i && grep -q agent ws/src/a/f$i.runtime-conflict-story || echo \
-		"a/f$i" >>lost
+	grep -q user ws/src/a/f$i && grep -q agent ws/src/a/f$i.runtime-conflict-story ||
+		echo "a/f$i" >>lost
 	grep -q user ws/new$i || echo "new$i" >>lost
 	grep -q agent ws/src/d/f$i || echo "d/f$i" >>lost
 done
 for i in $(seq 6 15); do grep -q user ws/src/d/f$i || echo "d/f$i" >>lost; done
 for i in $(seq 16 65); do [ ! -e ws/src/d/f$i ] || echo "not deleted d/f$i" >>lost; done
-for i in $(seq 6 65); do grep -q agent ws/src/a/f$i && grep -q agent ws/src/renamed/f$i && grep -q \
-	agent ws/src/c/f$i || echo "f$i" >>lost; done
+for i in $(seq 6 65); do
+	grep -q agent ws/src/a/f$i && grep -q agent ws/src/renamed/f$i &&
+		grep -q agent ws/src/c/f$i || echo "f$i" >>lost
+done
 [ ! -d ws/src/b ] || echo "src/b is still there" >>lost
 is "every edit is present" "$(cat lost 2>/dev/null)" ""
 check "git fsck" git -C ws fsck --strict
@@ -89,8 +90,8 @@ for turn in 1 2 3 4; do
 	code=$?
 	[ $code -eq 0 ] || [ $code -eq 3 ] || not_ok "turn $turn" "exit $code"
 	$trees same ws box >cmp.out
-	is "turn $turn: equal but for the root's own time" "$(grep -c '^b' cmp.out)" \
-		"$(grep -c "^b''" cmp.out)"
+	is "turn $turn: equal but for the root's own time" \
+		"$(grep -c '^b' cmp.out)" "$(grep -c "^b''" cmp.out)"
 	check "turn $turn: nothing left to do" sh -c "test -z \"\$('$sbsync' diff -q two)\""
 done
 mkdir ws/e box/e 2>/dev/null
@@ -102,14 +103,16 @@ edit"
 is "mode of one, content of the other" "$(stat -c %a box/e/mode) $(tail -n 1 ws/e/mode)" "755 edit"
 
 # Guards.
-echo evil >>box/.git-not && mkdir -p box/.git/hooks ws/.git/hooks && echo evil >box/.git/hooks/pre-commit
+echo evil >>box/.git-not && mkdir -p box/.git/hooks ws/.git/hooks &&
+	echo evil >box/.git/hooks/pre-commit
 "$sbsync" sync -q two >/dev/null 2>&1
 is "hooks from a sandbox do not come through" "$?" 3
 check "but are kept aside" grep -q evil ws/.git/hooks/pre-commit.runtime-conflict-two
 check "and not in place" test ! -e ws/.git/hooks/pre-commit
 git init -q box/sub && git -C box/sub config core.fsmonitor /bin/evil
 "$sbsync" sync -q two >/dev/null 2>&1
-check "a new repository comes without its configuration" test -d ws/sub/.git/objects -a ! -e ws/sub/.git/config -a -e ws/sub/.git/config.runtime-conflict-two
+check "a new repository comes without its configuration" test -d ws/sub/.git/objects \
+	-a ! -e ws/sub/.git/config -a -e ws/sub/.git/config.runtime-conflict-two
 check "and without hooks" test ! -e ws/sub/.git/hooks
 mv box kept && mkdir box
 must_fail "an emptied sandbox is noticed" 5 "$sbsync" sync two
@@ -118,10 +121,12 @@ check "and nothing was deleted" test -e ws/e/mode
 rmdir box && mv kept box && find box -mindepth 1 -delete
 must_fail "an emptied root stops at the brake" 5 "$sbsync" stop two
 check "nothing was deleted here either" test -e ws/e/mode
-is "the session waits" "$("$sbsync" status --json two | grep -o '"state":"[a-z]*"')" '"state":"unsynced"'
+is "the session waits" \
+	"$("$sbsync" status --json two | grep -o '"state":"[a-z]*"')" '"state":"unsynced"'
 must_fail "an open session is not forgotten" 1 "$sbsync" rm two
 must_fail "not even to be discarded, unless someone says yes" 1 "$sbsync" rm --discard two
-check "and is told what would stay there" sh -c "printf '%s' \"$output\" | grep -q 'were not synced back\|cannot be asked'"
+check "and is told what would stay there" \
+	sh -c "printf '%s' \"$output\" | grep -q 'were not synced back\|cannot be asked'"
 check "unless it is meant" "$sbsync" rm --discard --yes two
 must_fail "a session that is not there" 1 "$sbsync" status two
 finish

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2086
-# Machines where no agent can run: busybox alone in a root whose places to write are all noexec, and
-# GNU tools without a
-# place to execute from. Mirrors both ways, diff and a session work with sh, find and tar.
+# Machines where no agent can run: busybox alone in a root whose places to write are all
+# noexec, and GNU tools without a place to execute from. Mirrors both ways, diff and a session
+# work with sh, find and tar.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 need python3 ssh-keygen busybox
 
@@ -16,7 +16,8 @@ cd "$scratch" || exit 1
 chmod 711 "$scratch" # the user has to get to its home
 
 cat >alike.py <<'PY'
-# Same names, types, modes, contents and targets; times of files to the second. Root and directory times are left out.
+# Same names, types, modes, contents and targets; times of files to the second. Root and
+# directory times are left out.
 import os, stat, sys
 def tree(top):
     out = {}
@@ -57,15 +58,16 @@ put('tree/d/deep/x.log', 'left out')
 put('tree/ro/inside', 'in a read-only directory', 0o444)
 os.symlink('../zero', 'tree/d/link'); os.symlink('nowhere', 'tree/dangling')
 os.chmod('tree/ro', 0o555)
-# Files of this very second are read again, and busybox tells no fractions: nothing to do is for older ones.
+# Files of this very second are read again, and busybox tells no fractions:
+# nothing to do is for older ones.
 for d, ds, fs in os.walk('tree', topdown=False):
     for f in fs + ['.']:
         t = os.lstat(os.path.join(d, f)).st_mtime_ns - 3600 * 10**9
         os.utime(os.path.join(d, f), ns=(t, t), follow_symlinks=False)
 PY
 
-# place NAME SETUP [LINE]...: a server with a user of its own in whose places nothing can be
-# executed.
+# place NAME SETUP [LINE]...: a server with a user of its own in whose
+# places nothing can be executed.
 place()
 {
 	name=$1
@@ -87,8 +89,8 @@ mirrors()
 {
 	far=$dir/home/far
 	"$sbsync" mirror -v $opts -x '*.log' tree "$there/far" >out 2>&1 || { cat out; return 1; }
-	grep -q 'without an agent there, with sh, find and tar' out || { echo "not said"; cat out; \
-		return 1; }
+	grep -q 'without an agent there, with sh, find and tar' out ||
+		{ echo "not said"; cat out; return 1; }
 	cp -a tree want && rm want/d/deep/x.log
 	$alike want "$far" || return
 	# What is excluded stays, also in a directory that goes.
@@ -97,18 +99,18 @@ mirrors()
 	touch -r ref "$far/d/deep"
 	"$sbsync" diff $opts -x '*.log' tree "$there/far" >out 2>&1 || { cat out; return 1; }
 	[ ! -s out ] || { echo "differs already"; cat out; return 1; }
-	"$sbsync" mirror --json $opts -x '*.log' tree "$there/far" >json 2>out || { cat out; \
-		return 1; }
+	"$sbsync" mirror --json $opts -x '*.log' tree "$there/far" >json 2>out ||
+		{ cat out; return 1; }
 	grep -q '"files_synced":0' json || { cat json; return 1; }
 }
 
 edits()
 {
 	cp -a tree tree2
-	echo new >tree2/new && rm tree2/d/f7 && mv tree2/d/f8 tree2/moved && chmod 600 \
-		tree2/d/f9 && echo more >>tree2/d/f10
-	rm tree2/zero && mkdir tree2/zero && echo x >tree2/zero/x && rm -r tree2/empty && echo \
-		file >tree2/empty
+	echo new >tree2/new && rm tree2/d/f7 && mv tree2/d/f8 tree2/moved && chmod 600 tree2/d/f9 &&
+		echo more >>tree2/d/f10
+	rm tree2/zero && mkdir tree2/zero && echo x >tree2/zero/x && rm -r tree2/empty &&
+		echo file >tree2/empty
 	rm tree2/d/deep/x.log
 	"$sbsync" diff $opts -x '*.log' tree2 "$there/far" >out 2>&1 || { cat out; return 1; }
 	grep -q 'delete *d/f7' out || { cat out; return 1; }
@@ -133,15 +135,15 @@ session()
 	"$sbsync" start -q --name "$name" $opts local "$there/box" || return
 	$alike local "$dir/home/box" || return
 	box=$dir/home/box
-	echo theirs >"$box/d/f1" && echo theirs >"$box/both" && rm "$box/d/f2" && chown -R 4321 \
-		"$box"
+	echo theirs >"$box/d/f1" && echo theirs >"$box/both" && rm "$box/d/f2" &&
+		chown -R 4321 "$box"
 	echo mine >local/d/f5 && echo mine >local/both
 	"$sbsync" sync -q "$name" 2>out
 	[ $? = 3 ] || { cat out; return 1; }
-	[ "$(cat local/both)" = mine ] && [ "$(cat "local/both.runtime-conflict-$name")" = theirs \
-		] || return
-	[ "$(cat local/d/f1)" = theirs ] && [ ! -e local/d/f2 ] && [ "$(cat "$box/d/f5")" = mine \
-		] || return
+	[ "$(cat local/both)" = mine ] &&
+		[ "$(cat "local/both.runtime-conflict-$name")" = theirs ] || return
+	[ "$(cat local/d/f1)" = theirs ] && [ ! -e local/d/f2 ] &&
+		[ "$(cat "$box/d/f5")" = mine ] || return
 	$alike local "$box" || return
 	"$sbsync" sync --json "$name" >json || { cat json; return 1; }
 	grep -q '"files_synced":0' json || { cat json; return 1; }
@@ -183,10 +185,14 @@ all()
 
 # The root is a file system of its own, in the server's mount namespace only; the user's home in it,
 # at its own path, is noexec.
-busybox_root='mount -t tmpfs -o mode=755 none /mnt && j=/mnt/jail && mkdir -p $j/bin $j/dev "$j$0/home" && cp "$(command -v busybox)" $j/bin/busybox &&
-	for l in $(ldd $j/bin/busybox 2>/dev/null | grep -o "/[^ ]*"); do mkdir -p $j$(dirname $l) && cp $l $j$l; done;
+busybox_root='mount -t tmpfs -o mode=755 none /mnt && j=/mnt/jail &&
+	mkdir -p $j/bin $j/dev "$j$0/home" && cp "$(command -v busybox)" $j/bin/busybox &&
+	for l in $(ldd $j/bin/busybox 2>/dev/null | grep -o "/[^ ]*"); do
+		mkdir -p $j$(dirname $l) && cp $l $j$l
+	done
 	chroot $j /bin/busybox --install -s /bin && mknod -m 666 $j/dev/null c 1 3 &&
-	mount --bind "$0/home" "$j$0/home" && mount -o remount,bind,noexec "$j$0/home" && chmod -R go+rX $j/bin'
+	mount --bind "$0/home" "$j$0/home" && mount -o remount,bind,noexec "$j$0/home" &&
+	chmod -R go+rX $j/bin'
 if place busybox "$busybox_root" 'ChrootDirectory /mnt/jail'; then
 	all "busybox alone"
 else
@@ -194,8 +200,13 @@ else
 	skip "busybox alone in a root" "${why:-it does not start}"
 fi
 
-gnu='mount --bind "$0/home" "$0/home" && mount -o remount,bind,noexec "$0/home" && mkdir -p "$0/bin" && for p in sh ls id rm rmdir mkdir chmod uname head gzip cksum mv find env cat tar date printf stat readlink xargs touch; do
-	ln -sf "$(command -v $p)" "$0/bin/$p"; done; for d in /var/tmp /dev/shm; do mount -t tmpfs -o noexec,mode=1777 none $d; done'
+gnu='mount --bind "$0/home" "$0/home" && mount -o remount,bind,noexec "$0/home" &&
+	mkdir -p "$0/bin" &&
+	for p in sh ls id rm rmdir mkdir chmod uname head gzip cksum mv find env cat tar date \
+		printf stat readlink xargs touch; do
+		ln -sf "$(command -v $p)" "$0/bin/$p"
+	done
+	for d in /var/tmp /dev/shm; do mount -t tmpfs -o noexec,mode=1777 none $d; done'
 if place gnu "$gnu" 'SetEnv TMPDIR=@DIR@/home PATH=@DIR@/bin'; then
 	all "GNU tools"
 else

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2086
 # Links that are cut at random bytes: a push, a pull and a session go on by themselves and end
-# equal, without sending twice what
-# arrived. SB_CUT_FILES and SB_CUTS set the size; `make check-cuts` runs it with 50,000 files and 50
-# cuts.
+# equal, without sending twice what arrived. SB_CUT_FILES and SB_CUTS set the size;
+# `make check-cuts` runs it with 50,000 files and 50 cuts.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 need python3 ssh ssh-keygen
 
@@ -76,12 +75,12 @@ for i in range(int(sys.argv[1])):
 PY
 
 # The agent is there before, so that the cuts fall into the sync.
-"$sbsync" mirror -q --known-hosts "$dir/known_hosts" -i "$dir/id_ed25519" -F /dev/null -p \
-	"$direct" -x '*' tree "$there:$dir/warm"
+"$sbsync" mirror -q --known-hosts "$dir/known_hosts" -i "$dir/id_ed25519" -F /dev/null \
+	-p "$direct" -x '*' tree "$there:$dir/warm"
 
 link push cuts="$cuts" cut_max="$cut_max" seed="$seed"
-timeout 1200 "$sbsync" mirror --json --timeout 18m $opts tree "$there:$dir/far" >push.json \
-	2>push.err || cat push.err
+timeout 1200 "$sbsync" mirror --json \
+	--timeout 18m $opts tree "$there:$dir/far" >push.json 2>push.err || cat push.err
 unlink_relay
 check "a push through $cuts cuts ends equal" $trees same tree "$dir/far"
 is "every cut was made" "$(cuts_made push)" "$cuts"
@@ -93,13 +92,13 @@ r = json.load(open('push.json'))
 size = sum(os.path.getsize(os.path.join(d, f)) for d, _, fs in os.walk('tree') for f in fs)
 print('# content', size, 'bytes, on the wire', r['bytes_wire_up'])
 assert r['bytes_wire_up'] < 2 * size + $cuts * 400000, (r['bytes_wire_up'], size)"
-"$sbsync" mirror --json --known-hosts "$dir/known_hosts" -i "$dir/id_ed25519" -F /dev/null -p \
-	"$direct" tree "$there:$dir/far" >again.json
+"$sbsync" mirror --json --known-hosts "$dir/known_hosts" -i "$dir/id_ed25519" -F /dev/null \
+	-p "$direct" tree "$there:$dir/far" >again.json
 is "nothing is left to do" "$(count again.json files_synced)" 0
 
 link pull cuts="$cuts" cut_max="$cut_max" seed=$((seed + 1))
-timeout 1200 "$sbsync" mirror --json --timeout 18m $opts "$there:$dir/far" back >pull.json \
-	2>pull.err || cat pull.err
+timeout 1200 "$sbsync" mirror --json \
+	--timeout 18m $opts "$there:$dir/far" back >pull.json 2>pull.err || cat pull.err
 unlink_relay
 check "a pull through $cuts cuts ends equal" $trees same tree back
 # Nothing that arrived is sent again, so it may be done before the last cut.
@@ -137,7 +136,9 @@ rm -rf "$dir/far"
 link kill delay_ms=1
 "$sbsync" mirror --json $opts --bwlimit $((files * 300)) tree "$there:$dir/far" >kill.json 2>&1 &
 pid=$!
-wait_for 60 sh -c "[ \"\$(find '$dir/far' -type f 2>/dev/null | head -n $((files / 4)) | wc -l)\" -ge $((files / 4)) ]"
+quarter=$((files / 4))
+wait_for 60 sh -c \
+	"[ \"\$(find '$dir/far' -type f 2>/dev/null | head -n $quarter | wc -l)\" -ge $quarter ]"
 kill -9 $pid
 wait $pid 2>/dev/null
 unlink_relay
@@ -157,11 +158,11 @@ assert r['bytes_transferred'] < size * 0.9, (r['bytes_transferred'], size)"
 
 # A link that goes silent and stays open: the time limit and Ctrl-C end it all the same.
 link stall stall_up=60000
-must_fail "a silent link ends with the time limit" 1 timeout 60 "$sbsync" mirror $opts --timeout \
-	2s tree "$there:$dir/none"
+must_fail "a silent link ends with the time limit" 1 \
+	timeout 60 "$sbsync" mirror $opts --timeout 2s tree "$there:$dir/none"
 check "which is told" sh -c "printf '%s' \"\$0\" | grep -q -e --timeout" "$output"
-# To another place: over there the first one may not have noticed its end yet, and has its place
-# locked.
+# To another place: over there the first one may not have noticed its end yet,
+# and has its place locked.
 "$sbsync" mirror $opts -v tree "$there:$dir/none-either" >int.out 2>&1 &
 pid=$!
 wait_for 20 grep -q connected int.out
@@ -173,13 +174,13 @@ unlink_relay
 
 # A server that is gone for good: the way to it is tried for as long as --timeout says, and told.
 link gone cuts=100000 cut_max=3000
-must_fail "a link that never holds ends with the time limit" 1 timeout 60 "$sbsync" mirror $opts \
-	--timeout 3s tree "$there:$dir/none"
+must_fail "a link that never holds ends with the time limit" 1 \
+	timeout 60 "$sbsync" mirror $opts --timeout 3s tree "$there:$dir/none"
 check "which is named" sh -c "printf '%s' \"\$0\" | grep -q -e --timeout" "$output"
-must_fail "without a limit it ends after some tries" 1 timeout 60 "$sbsync" mirror $opts tree \
-	"$there:$dir/none"
+must_fail "without a limit it ends after some tries" 1 \
+	timeout 60 "$sbsync" mirror $opts tree "$there:$dir/none"
 check "naming user, host, port and what to do" sh -c \
 	"printf '%s' \"\$0\" | tail -n 1 | grep '$there port $port: .*; 5 tries: sbsync doctor'" \
-		"$output"
+	"$output"
 unlink_relay
 finish

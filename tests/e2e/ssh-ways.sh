@@ -16,7 +16,8 @@ $trees random tree 3 60
 ssh-keygen -q -t ed25519 -N '' -f ca
 env_line='SetEnv XDG_CACHE_HOME=@DIR@/cache SBSYNC_STATE_DIR=@DIR@/state TMPDIR=@DIR@/tmp'
 
-why=$(sh "$src/tests/lib/sshd.sh" start "$scratch/srv" "$env_line" "TrustedUserCAKeys $scratch/ca.pub")
+why=$(sh "$src/tests/lib/sshd.sh" start "$scratch/srv" "$env_line" \
+	"TrustedUserCAKeys $scratch/ca.pub")
 case $? in
 0) ;;
 77) skip_all "$why" ;;
@@ -30,15 +31,16 @@ there=$user@127.0.0.1
 
 # A key that may log in by its certificate only.
 ssh-keygen -q -t ed25519 -N '' -f certified
-must_fail "a key without its certificate is refused" 1 "$sbsync" mirror --known-hosts \
-	"$dir/known_hosts" -F /dev/null -i certified -p "$port" tree "$there:$dir/cert"
+must_fail "a key without its certificate is refused" 1 \
+	"$sbsync" mirror --known-hosts "$dir/known_hosts" -F /dev/null -i certified \
+	-p "$port" tree "$there:$dir/cert"
 ssh-keygen -q -s ca -I test -n "$user" certified.pub
 with_certificate()
 {
-	"$sbsync" mirror -v --known-hosts "$dir/known_hosts" -F /dev/null -i certified -p "$port" \
-		tree "$there:$dir/cert" >out 2>&1 || { cat out; return 1; }
-	$trees same tree "$dir/cert" && grep -q 'using the ssh program' out || { cat out; return \
-		1; }
+	"$sbsync" mirror -v --known-hosts "$dir/known_hosts" -F /dev/null -i certified \
+		-p "$port" tree "$there:$dir/cert" >out 2>&1 || { cat out; return 1; }
+	$trees same tree "$dir/cert" && grep -q 'using the ssh program' out ||
+		{ cat out; return 1; }
 }
 check "a certificate lets in, by the ssh program, and that is said" with_certificate
 
@@ -63,8 +65,9 @@ before=$(logins)
 by_master()
 {
 	"$sbsync" mirror -v -F config tree "box:$dir/master" >out 2>&1 || { cat out; return 1; }
-	$trees same tree "$dir/master" && grep -q \
-		'using the ssh program (a running ControlMaster)' out || { cat out; return 1; }
+	$trees same tree "$dir/master" &&
+		grep -q 'using the ssh program (a running ControlMaster)' out ||
+		{ cat out; return 1; }
 }
 check "a running ControlMaster is taken, and that is said" by_master
 is "without logging in again" "$(logins)" "$before"
@@ -86,8 +89,8 @@ END
 by_jump()
 {
 	"$sbsync" mirror -v -F config tree "behind:$dir/jump" >out 2>&1 || { cat out; return 1; }
-	$trees same tree "$dir/jump" && grep -q 'using the ssh program (ProxyJump' out || { cat \
-		out; return 1; }
+	$trees same tree "$dir/jump" && grep -q 'using the ssh program (ProxyJump' out ||
+		{ cat out; return 1; }
 }
 check "a jump host is the ssh program's" by_jump
 
@@ -100,35 +103,35 @@ lone_server()
 	command -v ip >/dev/null || { why="ip is not installed"; return 1; }
 	ip netns add $ns 2>/dev/null || { why="network namespaces are not allowed here"; return 1; }
 	at_exit "ip netns del $ns"
-	ip link add $ns-a type veth peer name $ns-b netns $ns 2>/dev/null || { \
-		why="no virtual interfaces here"; return 1; }
+	ip link add $ns-a type veth peer name $ns-b netns $ns 2>/dev/null ||
+		{ why="no virtual interfaces here"; return 1; }
 	at_exit "ip link del $ns-a 2>/dev/null"
-	ip addr add $net.1/30 dev $ns-a && ip link set $ns-a up && ip -n $ns addr add $net.2/30 \
-		dev $ns-b && ip -n $ns link set $ns-b up || { why="the interfaces do not come up"; \
-		return 1; }
+	ip addr add $net.1/30 dev $ns-a && ip link set $ns-a up &&
+		ip -n $ns addr add $net.2/30 dev $ns-b && ip -n $ns link set $ns-b up ||
+		{ why="the interfaces do not come up"; return 1; }
 	sed "s/^ListenAddress.*/ListenAddress $net.2/" "$dir/sshd_config" >lone_config
-	ip netns exec $ns "$(PATH=$PATH:/usr/sbin command -v sshd)" -D -e -f \
-		"$scratch/lone_config" -p 22022 >lone.log 2>&1 </dev/null &
+	ip netns exec $ns "$(PATH=$PATH:/usr/sbin command -v sshd)" -D -e \
+		-f "$scratch/lone_config" -p 22022 >lone.log 2>&1 </dev/null &
 	lone_pid=$!
 	at_exit "kill $lone_pid 2>/dev/null"
-	wait_for 20 sh -c "ip netns exec $ns grep -q ':5606 00000000:0000 0A' /proc/net/tcp" || { \
-		why="sshd does not listen there: $(tail -n 1 lone.log)"; return 1; }
+	wait_for 20 sh -c "ip netns exec $ns grep -q ':5606 00000000:0000 0A' /proc/net/tcp" ||
+		{ why="sshd does not listen there: $(tail -n 1 lone.log)"; return 1; }
 	echo "[$net.2]:22022 $(cut -d' ' -f1,2 "$dir/host_ed25519.pub")" >lone_known
 }
 if lone_server; then
 	lone="--known-hosts lone_known -F /dev/null -i $dir/id_ed25519"
 	in_namespace()
 	{
-		"$sbsync" mirror -q $lone tree "ssh://$user@$net.2:22022$dir/lone" && $trees same \
-			tree "$dir/lone" &&
+		"$sbsync" mirror -q $lone tree "ssh://$user@$net.2:22022$dir/lone" &&
+			$trees same tree "$dir/lone" &&
 			"$sbsync" mirror -q $lone "ssh://$user@$net.2:22022$dir/lone" back &&
-				$trees same tree back
+			$trees same tree back
 	}
 	check "a server in a network namespace of its own, both ways" in_namespace
 	kill $lone_pid
 	wait $lone_pid 2>/dev/null
-	must_fail "once it is gone" 1 timeout 60 "$sbsync" mirror $lone tree \
-		"ssh://$user@$net.2:22022$dir/lone"
+	must_fail "once it is gone" 1 \
+		timeout 60 "$sbsync" mirror $lone tree "ssh://$user@$net.2:22022$dir/lone"
 	check "host, port, user and what to try are named" sh -c \
 		"printf '%s' \"\$0\" | grep -q '$user@$net.2 port 22022: .*is sshd running there'" \
 		"$output"

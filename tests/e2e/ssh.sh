@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2086
-# Mirrors to and from other machines: real OpenSSH and dropbear servers, the ssh program, links that
-# break.
+# Mirrors to and from other machines: real OpenSSH and dropbear servers, the ssh
+# program, links that break.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 need python3 ssh ssh-keygen
 
@@ -14,7 +14,8 @@ export SBSYNC_STATE_DIR="$scratch/state"
 cd "$scratch" || exit 1
 
 # Everything the far side writes stays in the folder of its server.
-env_line='SetEnv XDG_CACHE_HOME=@DIR@/cache SBSYNC_STATE_DIR=@DIR@/state XDG_STATE_HOME=@DIR@/state TMPDIR=@DIR@/tmp'
+env_line='SetEnv XDG_CACHE_HOME=@DIR@/cache SBSYNC_STATE_DIR=@DIR@/state'
+env_line="$env_line XDG_STATE_HOME=@DIR@/state TMPDIR=@DIR@/tmp"
 
 # server NAME VERB [LINE]...: starts one; sets port, dir and opts. False (77) where it cannot run.
 server()
@@ -56,8 +57,14 @@ if server one start "$env_line"; then
 	is "one agent is there now" "$(find "$dir/cache/sbsync" -type f | wc -l | tr -d ' ')" 1
 	check "OpenSSH, the agent is there" round_trip "$dir/far2"
 	check "with the ssh program" round_trip "$dir/far3" --rsh ssh
-	check "relative paths are below the login directory" \
-		sh -c "'$sbsync' mirror -q $opts -p $port tree '$there:$(cd && python3 -c "import os;print(os.path.relpath('$dir/far4'))")' && $trees same tree '$dir/far4'"
+	from_home()
+	{
+		relative=$(cd && python3 -c 'import os, sys; print(os.path.relpath(sys.argv[1]))' \
+			"$dir/far4")
+		"$sbsync" mirror -q $opts -p "$port" tree "$there:$relative" &&
+			$trees same tree "$dir/far4"
+	}
+	check "relative paths are below the login directory" from_home
 	"$sbsync" mirror --json $opts -p "$port" tree "$there:$dir/far5" >json 2>&1
 	check "bytes on the wire are counted at the socket" python3 -c "
 import json
@@ -71,32 +78,36 @@ assert r['bytes_wire_up'] > 2000 and r['bytes_wire_down'] > 2000, r"
 			[ $(($(date +%s%3N) - begin)) -gt 1500 ] && $trees same random "$dir/slow"
 	}
 	check "--bwlimit holds the connection back" limited
-	must_fail "an unknown host is refused" 1 "$sbsync" mirror --known-hosts /dev/null -F \
-		/dev/null -i "$dir/id_ed25519" -p "$port" tree "$there:$dir/no"
+	must_fail "an unknown host is refused" 1 "$sbsync" mirror --known-hosts /dev/null \
+		-F /dev/null -i "$dir/id_ed25519" -p "$port" tree "$there:$dir/no"
 	check "and nothing is written there" test ! -e "$dir/no"
-	check "the way out is named" sh -c \
-		"printf '%s' \"\$0\" | grep -q -e --accept-new-host-key" "$output"
-	must_fail "a key that may not log in is refused" 1 "$sbsync" mirror --known-hosts \
-		"$dir/known_hosts" -F /dev/null -i "$dir/other" -p "$port" tree "$there:$dir/no"
+	check "the way out is named" \
+		sh -c "printf '%s' \"\$0\" | grep -q -e --accept-new-host-key" "$output"
+	must_fail "a key that may not log in is refused" 1 \
+		"$sbsync" mirror --known-hosts "$dir/known_hosts" -F /dev/null -i "$dir/other" \
+		-p "$port" tree "$there:$dir/no"
 	"$sbsync" doctor --json $opts -p "$port" "$there:$dir/far/deep" >json 2>&1
 	check "doctor finds nothing wrong" python3 -c "
 import json
 r = json.load(open('json'))
-assert r['result'] == 'ok' and [c['check'] for c in r['checks']] == ['name', 'host key', 'log-in', 'agent', 'write access', 'free space', 'clock'], r
+assert r['result'] == 'ok', r
+assert [c['check'] for c in r['checks']] == [
+    'name', 'host key', 'log-in', 'agent', 'write access', 'free space', 'clock'], r
 assert all(c['state'] in ('good', 'warning') for c in r['checks']), r"
-	must_fail "doctor names a host key that is not known" 1 "$sbsync" doctor --known-hosts \
-		/dev/null -F /dev/null -i "$dir/id_ed25519" -p "$port" "$there:x"
-	check "with the way out, and tries nothing behind it" sh -c "printf '%s' \"\$0\" | grep -q '^bad *host key .*--accept-new-host-key' &&
+	must_fail "doctor names a host key that is not known" 1 "$sbsync" doctor \
+		--known-hosts /dev/null -F /dev/null -i "$dir/id_ed25519" -p "$port" "$there:x"
+	check "with the way out, and tries nothing behind it" sh -c "
+		printf '%s' \"\$0\" | grep -q '^bad *host key .*--accept-new-host-key' &&
 		printf '%s' \"\$0\" | grep -q '^skipped *log-in'" "$output"
-	must_fail "doctor names a path that cannot be written" 1 "$sbsync" doctor $opts -p "$port" \
-		"$there:/proc/1/x"
-	check "and which" sh -c "printf '%s' \"\$0\" | grep -q '^bad *write access .*/proc/1'" \
-		"$output"
+	must_fail "doctor names a path that cannot be written" 1 \
+		"$sbsync" doctor $opts -p "$port" "$there:/proc/1/x"
+	check "and which" \
+		sh -c "printf '%s' \"\$0\" | grep -q '^bad *write access .*/proc/1'" "$output"
 	must_fail "doctor wants another machine" 2 "$sbsync" doctor ./here
 	check "doctor of this machine" "$sbsync" doctor
 	must_fail "nobody listens on port 1" 1 "$sbsync" mirror $opts -p 1 tree "$there:$dir/no"
-	check "host, port and user are named" sh -c \
-		"printf '%s' \"\$0\" | grep -q '$there port 1'" "$output"
+	check "host, port and user are named" \
+		sh -c "printf '%s' \"\$0\" | grep -q '$there port 1'" "$output"
 else
 	[ $? = 77 ] || not_ok "sshd starts" "$why"
 	skip "mirrors by SSH" "${why:-sshd does not start}"
@@ -111,13 +122,12 @@ if server two start; then
 	chown 4321 "$dir/home/w"
 	as_user()
 	{
-		"$sbsync" mirror -q $opts -p "$port" tree "$there:w/far" && $trees same tree \
-			"$dir/home/w/far" &&
-			test -d "$dir/home/.cache/sbsync"
+		"$sbsync" mirror -q $opts -p "$port" tree "$there:w/far" &&
+			$trees same tree "$dir/home/w/far" && test -d "$dir/home/.cache/sbsync"
 	}
 	check "as a plain user" as_user
-	must_fail "a place the user may not write is one clear error" 1 "$sbsync" mirror $opts -p \
-		"$port" tree "$there:/etc/sbsync-test"
+	must_fail "a place the user may not write is one clear error" 1 \
+		"$sbsync" mirror $opts -p "$port" tree "$there:/etc/sbsync-test"
 	check "which names it" sh -c "printf '%s' \"\$0\" | grep -q 'sbsync-test'" "$output"
 else
 	skip "as a plain user" "$why"
@@ -125,10 +135,10 @@ fi
 if server three start-dropbear; then
 	with_dropbear()
 	{
-		"$sbsync" mirror -q $opts -p "$port" plain "$there:far" && $trees same plain \
-			"$dir/home/far" &&
-			"$sbsync" mirror -q $opts -p "$port" "$there:far" backdb && $trees same \
-				plain backdb
+		"$sbsync" mirror -q $opts -p "$port" plain "$there:far" &&
+			$trees same plain "$dir/home/far" &&
+			"$sbsync" mirror -q $opts -p "$port" "$there:far" backdb &&
+			$trees same plain backdb
 	}
 	check "dropbear" with_dropbear
 else

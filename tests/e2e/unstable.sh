@@ -1,17 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # A file that is written to all the time cannot be synced as it is. Everything else is, and nobody
-# is told that all was done: not by the exit
-# status, not by the messages, not by --json; and a session whose sandbox has such a file is not
-# closed.
+# is told that all was done: not by the exit status, not by the messages, not by --json; and a
+# session whose sandbox has such a file is not closed.
 #
-# In memory where that is possible: on a busy disk the writer waits for seconds, and the file is
-# calm meanwhile.
+# In memory where that is possible: on a busy disk the writer waits for seconds, and
+# the file is calm meanwhile.
 if [ -d /dev/shm ] && [ -w /dev/shm ]; then
 	TMPDIR=/dev/shm
 	export TMPDIR
 fi
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
+. "${SB_TOP_SRCDIR:-.}/tests/lib/json.sh"
 need python3
 
 build=${SB_TOP_BUILDDIR:-.}
@@ -52,14 +52,17 @@ why='kept changing\|changed while\|vanished or kept'
 mkdir src && echo one >src/calm
 busy src/moving
 must_fail "mirror: not all is done" 1 "$sbsync" mirror src dst
-is "the file is named as an error" "$(printf '%s\n' "$output" | grep -c "^error: moving: .*\($why\)")" 1
+is "the file is named as an error" \
+	"$(printf '%s\n' "$output" | grep -c "^error: moving: .*\($why\)")" 1
 is "the rest is there" "$(cat dst/calm)" one
 check "nothing half is" test ! -e dst/moving
 must_fail "quiet: the same" 1 "$sbsync" mirror -q src dst
 is "and says so" "$(printf '%s\n' "$output" | grep -c "^error: moving: ")" 1
-"$sbsync" mirror --json src dst >json
+"$sbsync" mirror --json src dst >result.json
 is "exit status with --json" $? 1
-is "result of --json" "$(python3 -c 'import json; j = json.load(open("json")); print(j["result"], [e["path"] for e in j["errors"]], j["skipped"])')" "error ['moving'] []"
+is "result of --json" \
+	"$(json '[o["result"], [e["path"] for e in o["errors"]], o["skipped"]]' <result.json)" \
+	"['error', ['moving'], []]"
 calm
 check "calm again: done" "$sbsync" mirror src dst
 check "and equal" cmp src/moving dst/moving
@@ -85,7 +88,8 @@ check "with the file" cmp ws/moving box/moving
 # Nor is one that has what may not be read.
 user=
 if [ "$(id -u)" = 0 ]; then
-	user="setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all --bounding-set=-all"
+	user="setpriv --reuid 65534 --regid 65534 --clear-groups"
+	user="$user --inh-caps=-all --bounding-set=-all"
 fi
 mkdir u && (cd u && mkdir ws state && echo one >ws/calm)
 if [ -n "$user" ]; then
@@ -97,13 +101,15 @@ if $user test -x "$sbsync" -a -w u 2>/dev/null; then
 	echo secret >u/box/locked && echo agent >u/box/new && chmod 0 u/box/locked
 	[ -z "$user" ] || chown 65534:65534 u/box/*
 	must_fail "what may not be read is not closed over" 1 $user "$sbsync" stop u
-	is "it is named, with the reason" "$(printf '%s\n' "$output" | grep -c "sbsync: locked: permission denied; the rest")" 1
+	why="sbsync: locked: permission denied; the rest"
+	is "it is named, with the reason" "$(printf '%s\n' "$output" | grep -c "$why")" 1
 	is "the session waits" "$(state u)" '"state":"unsynced"'
 	is "the rest is here" "$(cat u/ws/new)" agent
 	chmod 644 u/box/locked
 	check "readable: stop" $user "$sbsync" stop u
 	is "all is here" "$(cat u/ws/locked)" secret
 else
-	skip "what may not be read" "cannot become another user here, or it cannot read the build directory"
+	skip "what may not be read" \
+		"cannot become another user here, or it cannot read the build directory"
 fi
 finish

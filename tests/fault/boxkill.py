@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """kill -9 of sbhostd while tools and processes run in sandboxes, again and again.
 
-boxkill.py SBHOSTD RUNTIME ROUNDS [SEED]: after each kill every tool and attached command must end by itself, launched processes go on,
-the next host knows them again with their exit codes and ports, and no container, helper or proxy is left that no session has. At the end, when all
-sessions are destroyed, nothing of it is on the machine any more. Exit 0, or 1 with what was found.
+boxkill.py SBHOSTD RUNTIME ROUNDS [SEED]: after each kill every tool and attached command must end
+by itself, launched processes go on, the next host knows them again with their exit codes and ports,
+and no container, helper or proxy is left that no session has. At the end, when all sessions are
+destroyed, nothing of it is on the machine any more. Exit 0, or 1 with what was found.
 """
 import glob
 import http.client
@@ -127,7 +128,10 @@ class Rig:
         return found
 
 
-TOOL = "(setsid sh -c 'while :; do echo t >>%s; sleep 0.05; done' >/dev/null 2>&1 </dev/null &) ; while :; do echo t >>%s; sleep 0.05; done"
+TOOL = (
+    "(setsid sh -c 'while :; do echo t >>%s; sleep 0.05; done' >/dev/null 2>&1 </dev/null &) ; "
+    "while :; do echo t >>%s; sleep 0.05; done"
+)
 
 
 def load(rig, stop, session, i):
@@ -216,7 +220,8 @@ def one_round(rig, k):
         t = threading.Thread(target=load, args=(rig, stop, "s%d" % (i % SESSIONS), i), daemon=True)
         t.start()
         threads.append(t)
-    # One that ends while no host is there, and one that is being launched at the moment of the kill.
+    # One that ends while no host is there, and one that is being launched
+    # at the moment of the kill.
     s = "s%d" % rig.rand.randrange(SESSIONS)
     code = rig.rand.randrange(1, 120)
     late = launch(rig, s, "while [ ! -e go-%d ]; do sleep 0.05; done; exit %d" % (k, code))

@@ -19,7 +19,10 @@ passed()
 	return $code
 }
 
-if passed "$tests/sweep.py" --seconds "${FAULT_SECONDS:-25}" "$sbsync" "$shim"; then ok "faults"; \
-	else not_ok "faults"; fi
+if passed "$tests/sweep.py" --seconds "${FAULT_SECONDS:-25}" "$sbsync" "$shim"; then
+	ok "faults"
+else
+	not_ok "faults"
+fi
 if passed "$tests/races.py" --rounds 6 "$sbsync" "$shim"; then ok "races"; else not_ok "races"; fi
 finish

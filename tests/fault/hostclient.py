@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""sbhostd as hostcrash.py sees it: the program, its calls, and what its storage and this machine hold."""
+"""sbhostd as hostcrash.py sees it: the program, its calls, and what its storage
+and this machine hold."""
 import http.client
 import json
 import os
@@ -122,7 +123,8 @@ class Daemon:
             for line in f.readlines()[-20:]:
                 print("#   log: " + line.rstrip())
         subprocess.run(
-            "ps -eo pid,ppid,etimes,stat,wchan:24,args | grep -E ' [z](fs|pool)|/[z](fs|pool)|[s]bhostd'",
+            "ps -eo pid,ppid,etimes,stat,wchan:24,args |"
+            " grep -E ' [z](fs|pool)|/[z](fs|pool)|[s]bhostd'",
             shell=True,
             timeout=10,
             check=False,

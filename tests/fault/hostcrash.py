@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""sbhostd under kill -9: hostcrash.py BUILDDIR DIR ROUNDS SEED [POOL]. Run by tests/e2e/host-crash.sh.
+"""sbhostd under kill -9: hostcrash.py BUILDDIR DIR ROUNDS SEED [POOL]. Run
+by tests/e2e/host-crash.sh.
 
-Threads of this program work on the daemon by RPC and know what was acknowledged; it is killed at a random moment of each
-round, started again, and must agree with them: sessions, states, files, snapshots and their content, holds, processes, and
-what the storage holds. SB_CRASH_SLOTS is the number of sessions for each of four threads."""
+Threads of this program work on the daemon by RPC and know what was acknowledged; it is killed at a
+random moment of each round, started again, and must agree with them: sessions, states, files,
+snapshots and their content, holds, processes, and what the storage holds. SB_CRASH_SLOTS is the
+number of sessions for each of four threads."""
 import faulthandler
 import os
 import random

@@ -1,5 +1,6 @@
-# Faults injected into syncs: kill -9 and failing system calls at the n-th call that changes something, interrupts, races.
-# `make check` tries as many as fit into half a minute, others each hour; `make fault` tries them all.
+# Faults injected into syncs: kill -9 and failing system calls at the n-th call that changes
+# something, interrupts, races. `make check` tries as many as fit into half a minute, others each
+# hour; `make fault` tries them all.
 check_LTLIBRARIES += %D%/shim.la
 %C%_shim_la_SOURCES = %D%/shim.c
 %C%_shim_la_CFLAGS = $(SB_CFLAGS) -fvisibility=default
@@ -15,13 +16,15 @@ fault: sbsync %D%/shim.la
 	python3 $(srcdir)/%D%/sweep.py -v ./sbsync %D%/.libs/shim.so
 	python3 $(srcdir)/%D%/races.py --rounds 100 ./sbsync %D%/.libs/shim.so
 
-# sbhostd under kill -9, run by tests/e2e/host-crash.sh; here two hundred times on each storage, with fifty sessions.
+# sbhostd under kill -9, run by tests/e2e/host-crash.sh; here two hundred times on each storage,
+# with fifty sessions.
 EXTRA_DIST += %D%/hostcrash.py %D%/hostclient.py
 CRASHES = 200
 .PHONY: fault-host
 fault-host: all
 	SB_TOP_SRCDIR='$(abs_top_srcdir)' SB_TOP_BUILDDIR='$(abs_top_builddir)' SB_CRASH_SLOTS=13 \
-		SB_CRASH_LOCAL=$(CRASHES) SB_CRASH_ZFS=$(CRASHES) $(SHELL) $(top_srcdir)/tests/e2e/host-crash.sh
+		SB_CRASH_LOCAL=$(CRASHES) SB_CRASH_ZFS=$(CRASHES) \
+		$(SHELL) $(top_srcdir)/tests/e2e/host-crash.sh
 # The same with sandboxes at work: containers, helpers, ports and exit codes.
 EXTRA_DIST += %D%/boxkill.py
 BOXKILLS = 100

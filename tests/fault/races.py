@@ -65,7 +65,8 @@ def two_at_once(opts, top, r):
 
 
 def moving_source(opts, top, r):
-    """A file of the source that is rewritten all the time arrives as one of its versions, or not at all."""
+    """A file of the source that is rewritten all the time arrives as one of its
+    versions, or not at all."""
     bed = sweep.Mirror(opts, top)
     size = 3 << 20
     write(bed.at("src", "calm"), "calm\n")
@@ -106,7 +107,8 @@ def second_chance(opts, top, r):
     """A file that changed while it was sent, and is calm again, comes with the same run."""
     bed = sweep.Mirror(opts, top)
     write(bed.at("src", "calm"), "calm\n")
-    # More than all the queues between the two sides hold, so that it is still being read when the agent pauses.
+    # More than all the queues between the two sides hold, so that it is still being
+    # read when the agent pauses.
     write(bed.at("src", "moving"), os.urandom(1 << 20) * 128)
     bed.keep()
     calls = paused_calls(bed, bed.args, "agent")
@@ -126,7 +128,8 @@ def second_chance(opts, top, r):
 
 
 def changed_target(opts, top, r):
-    """What appears or changes at the destination between scan and commit is never lost, and told."""
+    """What appears or changes at the destination between scan and commit
+    is never lost, and told."""
     bed = sweep.Mirror(opts, top)
     bed.prepare()
     calls = paused_calls(bed, bed.args, "agent")
@@ -198,7 +201,8 @@ def paused_run(bed, args, who, n, meanwhile):
 
 
 def changed_workspace(opts, top, r):
-    """The user types while a sync is writing to the workspace: every keystroke that was saved stays."""
+    """The user types while a sync is writing to the workspace: every
+    keystroke that was saved stays."""
     bed = sweep.Turn(opts, top)
     bed.prepare()
     calls = paused_calls(bed, bed.args, "controller")
@@ -258,9 +262,9 @@ def main():
         except Failed as e:
             why = e
             failed += 1
+        name = " ".join(race.__doc__.split())
         print(
-            "%s %d - %s (%.0f s)"
-            % ("not ok" if why else "ok", i + 1, race.__doc__, time.time() - begin),
+            "%s %d - %s (%.0f s)" % ("not ok" if why else "ok", i + 1, name, time.time() - begin),
             flush=True,
         )
         if why:

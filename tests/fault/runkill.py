@@ -5,9 +5,10 @@ sshd's side of the connections, of the sync agent over there.
 
 usage: runkill.py SBCTL SERVER-DIR SCRATCH ROUNDS SEED
 
-The command writes files one after the other and notes each in a list outside the workspace once it is written. Afterwards
-`sbctl recover` must succeed, everything on the list must be here, as must what the user wrote meanwhile, and nothing
-may be left over there. Prints one line a failure; exit status 1 when there was any."""
+The command writes files one after the other and notes each in a list outside the workspace once it
+is written. Afterwards `sbctl recover` must succeed, everything on the list must be here, as must
+what the user wrote meanwhile, and nothing may be left over there. Prints one line a failure; exit
+status 1 when there was any."""
 import json
 import os
 import random
@@ -207,7 +208,8 @@ def main():
     for n in range(-1, ROUNDS + 1):
         r = Round(n, rng, span)
         took = r.run()
-        # Two are not disturbed: the first sends the agent over, the second tells how long a run takes.
+        # Two are not disturbed: the first sends the agent over, the second
+        # tells how long a run takes.
         if n == 0:
             span = took
         key = "undisturbed" if n <= 0 else r.target

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Syncs that are killed, or whose n-th system call fails, at every n.
 
-  sweep.py [--seconds S] [--seed N] [--scenario NAME]... [--kind KIND]... [--only SCENARIO:WHO:HOW:N] [-v] SBSYNC SHIM
+  sweep.py [--seconds S] [--seed N] [--scenario NAME]... [--kind KIND]...
+           [--only SCENARIO:WHO:HOW:N] [-v] SBSYNC SHIM
 
-After each fault every path holds its old or its new content, and the next run completes. Without --seconds every fault of
-every scenario is tried; with it, as many as fit, in an order that depends on the seed (default: the hour, so that
-runs rotate). Prints TAP; --only repeats one fault and keeps its folder.
+After each fault every path holds its old or its new content, and the next run completes. Without
+--seconds every fault of every scenario is tried; with it, as many as fit, in an order that
+depends on the seed (default: the hour, so that runs rotate). Prints TAP; --only repeats one
+fault and keeps its folder.
 """
 import argparse
 import errno
@@ -443,7 +445,8 @@ class Merge(Turn):
         return content(listing(self.at(side))[0][b"big"])
 
     def after(self, code, out):
-        # Until it is merged, the sandbox's version is beside the user's; each is somewhere, or their merge is.
+        # Until it is merged, the sandbox's version is beside the user's; each is
+        # somewhere, or their merge is.
         kept = {
             content(e)
             for x in ("ws", "box")
@@ -457,7 +460,8 @@ class Merge(Turn):
             self.settled(clean=False)
         else:
             self.resume()
-            # A run that died between keeping both and merging has kept both: deciding it later comes to the same.
+            # A run that died between keeping both and merging has kept both: deciding
+            # it later comes to the same.
             self.must(["resolve", "-q", "--name", "s", "--all", "--take", "merged"], 0, 3)
             self.resume()
             self.settled()

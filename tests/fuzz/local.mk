@@ -1,8 +1,9 @@
-# Fuzz targets. Each is fuzz-NAME.c with LLVMFuzzerTestOneInput and a folder corpus/NAME of small inputs, and
-# three lines here: its name in FUZZERS_ALL, its sources, its libraries.
+# Fuzz targets. Each is fuzz-NAME.c with LLVMFuzzerTestOneInput and a folder corpus/NAME of small
+# inputs, and three lines here: its name in FUZZERS_ALL, its sources, its libraries.
 #
-# In normal builds replay.c is their main and `make check` feeds them the corpus. With --enable-fuzzers
-# they are libFuzzer programs; `make fuzz` builds those below fuzz-build/ and runs them.
+# In normal builds replay.c is their main and `make check` feeds them the corpus. With
+# --enable-fuzzers they are libFuzzer programs; `make fuzz` builds those below fuzz-build/ and runs
+# them.
 FUZZERS_ALL = \
 	%D%/fuzz-cursor \
 	%D%/fuzz-escape \
@@ -90,5 +91,5 @@ FUZZ_CC = clang-14
 fuzz-programs: $(FUZZERS_ALL)
 
 fuzz:
-	FUZZ_CC='$(FUZZ_CC)' $(SHELL) $(top_srcdir)/tests/fuzz/run.sh '$(abs_top_srcdir)' fuzz-build \
-		'$(FUZZ_SECONDS)' '$(FUZZ_JOBS)' $(FUZZ_TARGETS)
+	FUZZ_CC='$(FUZZ_CC)' $(SHELL) $(top_srcdir)/tests/fuzz/run.sh \
+		'$(abs_top_srcdir)' fuzz-build '$(FUZZ_SECONDS)' '$(FUZZ_JOBS)' $(FUZZ_TARGETS)

@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Builds the fuzz targets with clang, ASan and UBSan in BUILD and runs each for SECONDS, JOBS at a
-# time. New inputs
-# go to BUILD/corpus/NAME, crashing ones to BUILD/found/. Fails when a target failed. Called by
-# `make fuzz`.
+# time. New inputs go to BUILD/corpus/NAME, crashing ones to BUILD/found/. Fails when a target
+# failed. Called by `make fuzz`.
 set -eu
 
 if [ $# -lt 4 ]; then
@@ -47,8 +46,9 @@ cat >one.sh <<'SCRIPT'
 t=$1
 mkdir -p "corpus/$t" found
 ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1 \
-	"tests/fuzz/fuzz-$t" -max_total_time="$FUZZ_SECONDS" -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 \
-	-artifact_prefix="found/$t-" "corpus/$t" "$FUZZ_SRC/tests/fuzz/corpus/$t" >"$t.log" 2>&1
+	"tests/fuzz/fuzz-$t" -max_total_time="$FUZZ_SECONDS" -timeout=20 -rss_limit_mb=2048 \
+	-print_final_stats=1 -artifact_prefix="found/$t-" "corpus/$t" \
+	"$FUZZ_SRC/tests/fuzz/corpus/$t" >"$t.log" 2>&1
 rc=$?
 runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$t.log")
 cov=$(sed -n 's/.* cov: \([0-9]*\).*/\1/p' "$t.log" | tail -n 1)

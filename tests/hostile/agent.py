@@ -17,14 +17,16 @@ from wire import *
 EVIL = b"\x1b]0;owned\x07\x1b[2J\nsbsync: done\r\x9b31m%n%s" + "\u202e".encode()
 
 
-# Trees that are nowhere: with our own stage in it, 8 EiB, and three that are more than 2^64 together.
+# Trees that are nowhere: with our own stage in it, 8 EiB, and three that
+# are more than 2^64 together.
 FORGED = {
     "forge-stage": [".sbsync-stage", "5"],
     "forge-empty-stage": [".sbsync-stage", "0"],
     "forge-8eib": ["huge", str(2**63 - 1)],
     "forge-sum": ["a", str(2**63 - 1), "b", str(2**63 - 1), "c", str(2**63 - 1)],
 }
-# librsync commands: the whole basis again and again; from behind its end; of no length; nonsense; no end.
+# librsync commands: the whole basis again and again; from behind its end; of no
+# length; nonsense; no end.
 COPY = lambda off, n: b"\x4f" + struct.pack(">II", off, n)
 DELTAS = {
     "delta-copy": COPY(0, 180000),

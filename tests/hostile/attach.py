@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """A client of Attach that lies. usage: attach.py SOCKET SESSION: prints one TAP line a case.
 
-Every wrong message is an HTTP error or an error frame; every wrong frame ends that connection alone."""
+Every wrong message is an HTTP error or an error frame; every wrong frame ends
+that connection alone."""
 import json
 import random
 import socket

@@ -4,7 +4,8 @@
 
   hostile.py DRIVER SBSYNC [CASE]...
 
-Each lie ends in an error of one clean line, in bounded time and memory; nothing is changed, inside or outside. Prints TAP.
+Each lie ends in an error of one clean line, in bounded time and memory; nothing is changed,
+inside or outside. Prints TAP.
 """
 import io
 import os
@@ -29,9 +30,10 @@ MEMORY = 2 << 30
 # what the liar says -> 1: must fail; 0: may also end well, with the truth in place
 PULL_LIES = {
     k: 1
-    for k in """noise silence future cut long-frame wrong-type wrong-phase error error-brake count empty identity base-known
-    data-garbage data-huge data-flood data-name rows rows-digest rows-none bad-proof dotdot absolute slash nul dot stage truncated flip
-    blob-claims bomb endless-blob empty-blob""".split()
+    for k in """noise silence future cut long-frame wrong-type wrong-phase error error-brake count
+    empty identity base-known data-garbage data-huge data-flood data-name rows rows-digest rows-none
+    bad-proof dotdot absolute slash nul dot stage truncated flip blob-claims bomb endless-blob
+    empty-blob""".split()
 }
 PULL_LIES.update(
     {
@@ -581,7 +583,8 @@ def main():
         for k, v in PUSH_LIES.items()
     ]
     tests += [
-        ("sandbox: " + c.__doc__, lambda c=c: sandbox.run(c, opts, run)) for c in sandbox.CASES
+        ("sandbox: " + " ".join(c.__doc__.split()), lambda c=c: sandbox.run(c, opts, run))
+        for c in sandbox.CASES
     ]
     tests = [t for t in tests if not only or any(o in t[0] for o in only)]
     failed = 0

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Honest agents of sandboxes whose trees are hostile: what a stop brings back, and what it must not."""
+"""Honest agents of sandboxes whose trees are hostile: what a stop brings
+back, and what it must not."""
 import os
 import shutil
 import socket
@@ -214,7 +215,8 @@ def flood(b):
 
 
 def git(b):
-    """28: hooks, configuration, attributes, .git files and links, other spellings; git runs nothing of it"""
+    """28: hooks, configuration, attributes, .git files and links, other spellings;
+    git runs nothing of it"""
     ran = os.path.join(b.top, "ran")
     g = lambda *a, **k: subprocess.run(
         ["git", "-C", b.ws] + list(a),
@@ -232,9 +234,10 @@ def git(b):
     g("commit", "-qm", "one")
     b.start()
     evil = (
-        "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfsmonitor = touch %s\n\thooksPath = hooks\n\tpager = touch %s\n\tsshCommand = touch %s\n"
-        '[alias]\n\tst = !touch %s\n[filter "x"]\n\tclean = touch %s\n[diff]\n\texternal = touch %s\n'
-        % ((ran,) * 6)
+        "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfsmonitor = touch %s\n"
+        "\thooksPath = hooks\n\tpager = touch %s\n\tsshCommand = touch %s\n"
+        '[alias]\n\tst = !touch %s\n[filter "x"]\n\tclean = touch %s\n'
+        "[diff]\n\texternal = touch %s\n" % ((ran,) * 6)
     ).encode()
     script = b"#!/bin/sh\ntouch %s\n" % os.fsencode(ran)
     for p, d in (

@@ -60,7 +60,8 @@ def compress(data, level=3):
 
 
 def bomb(size):
-    """`size` zero bytes in as little as it takes: one block that says "the same byte 128 KiB times", again and again."""
+    """`size` zero bytes in as little as it takes: one block that says "the same byte 128 KiB
+    times", again and again."""
     blocks = size >> 17
     rle = lambda last: struct.pack("<I", last | 1 << 1 | 1 << 17 << 3)[:3] + b"\0"
     # magic, descriptor (8-byte content size, single segment), content size
@@ -120,7 +121,8 @@ def blob_frames(kind, data, raw=None):
 
 
 def diff(rows):
-    """rows: (path, None) deletes; (path, dict) puts: type 1 dir, 2 file, 3 link; mode, mtime, size, digest, target, leader."""
+    """rows: (path, None) deletes; (path, dict) puts: type 1 dir, 2 file, 3 link; mode, mtime, size,
+    digest, target, leader."""
     out = b"SBDF\x01" + varint(len(rows))
     before, mtime = b"", 0
     for path, e in rows:

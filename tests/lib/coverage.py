@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""coverage.py SRCDIR BUILDDIR: line coverage of lib, sync and bin after a test run in a --enable-coverage build, one
-line a file, the least covered first. Shared and static objects of one source count together."""
+"""coverage.py SRCDIR BUILDDIR: line coverage of lib, sync and bin after a test run in a
+--enable-coverage build, one line a file, the least covered first. Shared and static objects of one
+source count together."""
 import collections
 import json
 import os

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""lint.py CHECK ROOT [ARG...]: prints one line for each place of the tree that breaks the rule, nothing when all is
-well. The rules are those of doc/HACKING.md; tests/lint.sh runs them and first proves that each can fail."""
+"""lint.py CHECK ROOT [ARG...]: prints one line for each place of the tree that breaks the rule,
+nothing when all is well. The rules are those of doc/HACKING.md; tests/lint.sh runs them and first
+proves that each can fail."""
 import os
 import re
 import subprocess
@@ -12,7 +13,8 @@ MAX_FUNCTION = 80
 MAX_FILE = 800
 MAX_COLUMNS = 100
 
-# The rooms from the ground up; rooms of one line do not know each other. doc/ARCHITECTURE.md draws the same (check_drawing).
+# The rooms from the ground up; rooms of one line do not know each other. doc/ARCHITECTURE.md draws
+# the same (check_drawing).
 RANKS = (
     ("lib/base",),
     ("sync/sbsync",),
@@ -120,7 +122,8 @@ def public_base_headers(root):
 
 
 def room_of(name, base):
-    """The room a file lies in. Public headers that belong to the base count as lib/base, every program as bin."""
+    """The room a file lies in. Public headers that belong to the base count as
+    lib/base, every program as bin."""
     if name in base:
         return "lib/base"
     return "bin" if name.startswith("bin/") else os.path.dirname(name)
@@ -160,7 +163,8 @@ def check_layers(root):
 
 
 def check_drawing(root):
-    """The drawing of doc/ARCHITECTURE.md, top to bottom, names the rooms of RANKS and the folders that hold code."""
+    """The drawing of doc/ARCHITECTURE.md, top to bottom, names the rooms of RANKS and the
+    folders that hold code."""
     page = os.path.join(root, "doc/ARCHITECTURE.md")
     m = re.search(
         r"<!-- rooms -->\n(.*?)<!-- end -->", read(page) if os.path.exists(page) else "", re.S
@@ -193,7 +197,8 @@ def check_drawing(root):
 
 
 def definitions(path):
-    """(line, name) of each function with external linkage: return type on its own line, name in column 0."""
+    """(line, name) of each function with external linkage: return type on its own
+    line, name in column 0."""
     lines = code(read(path)).split("\n")
     for at in range(1, len(lines)):
         m = re.match(r"([A-Za-z_]\w*)\(", lines[at])
@@ -208,7 +213,8 @@ def definitions(path):
 
 
 def check_names(root):
-    """a-b.c exports sb_a_* or sb_a_b_*; in lib/rpc and lib/host the tree's word may stand between."""
+    """a-b.c exports sb_a_* or sb_a_b_*; in lib/rpc and lib/host the tree's
+    word may stand between."""
     for name, path in files(root, ("lib", "sync"), (".c",)):
         stem = os.path.basename(name)[:-2]
         noun, whole = stem.split("-")[0], stem.replace("-", "_")
@@ -226,7 +232,8 @@ def check_names(root):
 
 
 def check_twice(root):
-    """One name, one thing: external functions, and struct, union and enum tags of headers or with sb_."""
+    """One name, one thing: external functions, and struct, union and enum tags
+    of headers or with sb_."""
     seen, tags = {}, {}
     for name, path in files(root, ("lib", "sync", "bin"), (".c", ".h")):
         program = name.split("/")[1] if name.startswith("bin/") else ""
@@ -247,7 +254,8 @@ def check_twice(root):
 
 
 def check_opening(root):
-    """A .c file has a header of its own, which says what it is for, or says so in its first comment."""
+    """A .c file has a header of its own, which says what it is for, or says
+    so in its first comment."""
     for name, path in files(root, SOURCE_DIRS, (".c",)):
         if os.path.exists(path[:-2] + ".h"):
             continue
@@ -258,7 +266,8 @@ def check_opening(root):
 
 
 def check_private(root):
-    """Headers that only their own room includes are called -priv.h, and nobody else includes them."""
+    """Headers that only their own room includes are called -priv.h, and
+    nobody else includes them."""
     for name, path in files(root, ("lib", "sync", "bin"), (".c", ".h")):
         if re.search(r"(-int|-impl|impl|-internal)\.h$", name):
             print("%s: a private header is called -priv.h" % name)
@@ -289,7 +298,8 @@ def check_columns(root):
 
 
 def check_whereto(root):
-    """Each row of "Where things go" in doc/ARCHITECTURE.md names a file that is there and a symbol that it holds."""
+    """Each row of "Where things go" in doc/ARCHITECTURE.md names a file that is there and
+    a symbol that it holds."""
     page = os.path.join(root, "doc/ARCHITECTURE.md")
     m = re.search(
         r"<!-- where -->\n(.*?)<!-- end -->", read(page) if os.path.exists(page) else "", re.S
@@ -412,7 +422,8 @@ def tracked(root):
 
 
 def check_dist(root):
-    """Every file of the source folders is named by a local.mk, itself or its folder, so that the tarball has it."""
+    """Every file of the source folders is named by a local.mk, itself or its folder, so
+    that the tarball has it."""
     listed = set()
     for name, path in [("Makefile.am", os.path.join(root, "Makefile.am"))] + list(
         files(root, SOURCE_DIRS + ("doc",), (".mk",))
@@ -439,8 +450,9 @@ def verbs_of_help(text):
 
 
 def check_manual(root, page, overview, *helps):
-    """Every verb and long option of the --help texts stands in the manual page and the other way round. A verb that
-    the page promises and the command lacks is printed as "later: VERB", and so are options then."""
+    """Every verb and long option of the --help texts stands in the manual page and the other
+    way round. A verb that the page promises and the command lacks is printed as "later: VERB",
+    and so are options then."""
     text = read(page)
     name = os.path.basename(page)
     offered = options(read(overview)).union(*(options(read(path)) for path in helps))

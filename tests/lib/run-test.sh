@@ -1,12 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # run-test.sh SECONDS PROGRAM [ARG]...: runs one test under a time limit and hands its TAP on.
-# cmocka says
-# "not ok N # SKIP name", which a TAP reader takes for a failure, and has no place for a reason: it
-# becomes
-# "ok N - name # SKIP reason" with the text of the "# skip: reason" line that skip_because
-# (tests/lib/unit.h)
-# printed before it. The exit status is the program's; 124 means the time was over.
+# cmocka says "not ok N # SKIP name", which a TAP reader takes for a failure, and has no place
+# for a reason: it becomes "ok N - name # SKIP reason" with the text of the "# skip: reason"
+# line that skip_because (tests/lib/unit.h) printed before it. The exit status is the program's;
+# 124 means the time was over.
 seconds=$1
 program=$2
 shift 2

@@ -1,19 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Real SSH servers for tests, on 127.0.0.1 and a high port, with keys and configuration of their
-# own.
-#   sshd.sh start DIR [CONFIG LINE]...      OpenSSH; exit 77 where it cannot run, with the reason on
-#   stdout
+# Real SSH servers for tests, on 127.0.0.1 and a high port, with their own keys and configuration.
+# Where one cannot run, the exit status is 77 and the reason is on stdout.
+#   sshd.sh start DIR [CONFIG LINE]...      OpenSSH
 #   sshd.sh start-dropbear DIR [ARGUMENT]...
 #   sshd.sh stop DIR
 # Leaves in DIR: port, pid, user, home, log, id_ed25519 (may log in), id_ecdsa, id_rsa, id_locked
-# (passphrase "open sesame"), other (may not),
-# host_* and known_hosts. With SSHD_ACCOUNT=NAME set, as root, the server sees an account of that
-# name without a password, a plain user (uid 4321)
-# with the home DIR/home, by a mount namespace with its own /etc/passwd; the machine's accounts are
-# not touched. SSHD_SETUP is shell text run in
-# that namespace before the server starts, with $0 as DIR. @DIR@ in configuration lines becomes DIR.
-# SSHD_PAM=yes lets PAM decide. SSHD_KEYS names the DIR of another server whose keys are used again.
+# (passphrase "open sesame"), other (may not), host_* and known_hosts. With SSHD_ACCOUNT=NAME set,
+# as root, the server sees an account of that name without a password, a plain user (uid 4321) with
+# the home DIR/home, by a mount namespace with its own /etc/passwd; the machine's accounts are not
+# touched. SSHD_SETUP is shell text run in that namespace before the server starts, with $0 as DIR.
+# @DIR@ in configuration lines becomes DIR. SSHD_PAM=yes lets PAM decide. SSHD_KEYS names the DIR of
+# another server whose keys are used again.
 set -u
 
 skip()
@@ -44,8 +42,8 @@ keys()
 	chmod 644 "$dir/authorized_keys"
 }
 
-# SHLVL keeps bash from reading the account's .bashrc: what that does and says is not what is
-# tested.
+# SHLVL keeps bash from reading the account's .bashrc: what that does and
+# says is not what is tested.
 config()
 {
 	cat <<-END
@@ -92,8 +90,11 @@ account()
 launch()
 {
 	if [ -n "${SSHD_ACCOUNT:-}" ]; then
-		setsid unshare -m sh -c 'mount --make-rprivate / && mount --bind "$0/passwd" /etc/passwd &&
-			mount --bind "$0/shadow" /etc/shadow && eval "${SSHD_SETUP:-}" && exec "$@"' "$dir" "$@" >"$dir/log" 2>&1 </dev/null &
+		setsid unshare -m sh -c 'mount --make-rprivate / &&
+			mount --bind "$0/passwd" /etc/passwd &&
+			mount --bind "$0/shadow" /etc/shadow &&
+			eval "${SSHD_SETUP:-}" &&
+			exec "$@"' "$dir" "$@" >"$dir/log" 2>&1 </dev/null &
 	else
 		setsid "$@" >"$dir/log" 2>&1 </dev/null &
 	fi
@@ -157,8 +158,8 @@ main()
 	start)
 		command -v sshd >/dev/null || skip "sshd is not installed"
 		if [ "$(id -u)" = 0 ] && [ ! -d /run/sshd ]; then
-			mkdir -m 755 /run/sshd 2>/dev/null || skip \
-				"sshd wants /run/sshd, which cannot be made"
+			mkdir -m 755 /run/sshd 2>/dev/null ||
+				skip "sshd wants /run/sshd, which cannot be made"
 		fi
 		keys
 		[ -z "${SSHD_ACCOUNT:-}" ] || account
@@ -174,7 +175,8 @@ main()
 		dropbearkey -y -f "$dir/db_host" | grep '^ssh-' >"$dir/host_ed25519.pub"
 		# dropbear reads ~/.ssh/authorized_keys only.
 		home=$(cat "$dir/home_path")
-		[ -n "${SSHD_ACCOUNT:-}" ] || skip "dropbear takes keys from the home directory only; needs the account of its own"
+		[ -n "${SSHD_ACCOUNT:-}" ] ||
+			skip "dropbear takes keys from the home directory only; needs an account"
 		mkdir -p "$home/.ssh"
 		cp "$dir/authorized_keys" "$home/.ssh/authorized_keys"
 		chmod 700 "$home/.ssh"

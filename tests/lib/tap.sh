@@ -2,10 +2,9 @@
 # shellcheck shell=sh disable=SC2034
 # TAP for shell tests. Source it first:
 #     . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
-# then call check, must_fail, skip, ... and end with `finish`. $scratch is an empty folder that is
-# removed at
-# the end (kept when SB_KEEP is set); commands registered with at_exit run before that, last one
-# first.
+# then call check, must_fail, skip, ... and end with `finish`. $scratch is an empty folder
+# that is removed at the end (kept when SB_KEEP is set); commands registered with at_exit run
+# before that, last one first.
 
 tap_n=0
 tap_failed=0
@@ -74,8 +73,7 @@ check()
 }
 
 # must_fail DESCRIPTION STATUS COMMAND...: passes when the command exits with exactly that status.
-# Death by a signal
-# is never the failure that was asked for. What it printed is in $output then.
+# Death by a signal is never the failure that was asked for. What it printed is in $output then.
 must_fail()
 {
 	tap_what=$1

@@ -218,7 +218,9 @@ def sparse(a, b):
     return 0
 
 
-WORDS = b"int char return if else while for struct static const void size_t buf len err path name data".split()
+WORDS = (
+    b"int char return if else while for struct static const void size_t buf len err path name data"
+).split()
 
 
 def content(r):

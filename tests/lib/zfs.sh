@@ -6,12 +6,10 @@
 # It has the base image $pool/bases/img@initial and is gone when the test ends, however it ends.
 #
 # Where the kernel has no ZFS, the test is started once more in a mount namespace, with a zfs-fuse
-# of its own: nothing that
-# other tests do (a sandbox of theirs holds a copy of every mount, a crash test leaves commands
-# half-way) reaches it, and
-# nothing of it stays behind. zfs-fuse has deadlocks of its own. A daemon that answers nobody for
-# ZFS_PATIENCE seconds, or
-# dies, says nothing about us: the test is begun anew with another daemon, once, and says so.
+# of its own: nothing that other tests do (a sandbox of theirs holds a copy of every mount, a crash
+# test leaves commands half-way) reaches it, and nothing of it stays behind. zfs-fuse has deadlocks
+# of its own. A daemon that answers nobody for ZFS_PATIENCE seconds, or dies, says nothing about us:
+# the test is begun anew with another daemon, once, and says so.
 
 ZFS_PATIENCE=${ZFS_PATIENCE:-60}
 zfs_why=
@@ -44,8 +42,8 @@ zfs_supervise()
 	trap 'zfs_end 2>/dev/null; zfs_show; exit 143' TERM
 	for zfs_round in 1 2; do
 		rm -f "$scratch/zfs-failed"
-		SB_ZFS_OWN=$scratch setsid setpriv --pdeathsig TERM unshare -m --propagation \
-			private sh "$0" "$@" >"$scratch/tap" 2>&1 </dev/null &
+		SB_ZFS_OWN=$scratch setsid setpriv --pdeathsig TERM unshare -m \
+			--propagation private sh "$0" "$@" >"$scratch/tap" 2>&1 </dev/null &
 		zfs_inside=$!
 		while kill -0 $zfs_inside 2>/dev/null; do
 			[ ! -f "$scratch/zfs-failed" ] || zfs_end 2>/dev/null
@@ -66,8 +64,8 @@ zfs_supervise()
 # Kernel ZFS needs no daemon, and without these there is nothing to start.
 zfs_wants_own()
 {
-	[ "$(id -u)" = 0 ] && [ -c /dev/fuse ] && [ ! -e /dev/zfs ] && command -v zfs-fuse \
-		>/dev/null 2>&1 &&
+	[ "$(id -u)" = 0 ] && [ -c /dev/fuse ] && [ ! -e /dev/zfs ] &&
+		command -v zfs-fuse >/dev/null 2>&1 &&
 		setpriv --pdeathsig TERM unshare -m --propagation private true 2>/dev/null
 }
 
@@ -82,9 +80,9 @@ zfs_watch()
 		zfs_what=died
 		if kill -0 "$zfs_pid" 2>/dev/null; then
 			# Its commands and its file systems are served by different threads.
-			timeout -k 1 "$ZFS_PATIENCE" sh -c \
-				'zpool list; zfs list -H -o name "$1"; stat -f "$2"' sh \
-				"$zfs_name" "$scratch/mnt" >/dev/null 2>&1
+			timeout -k 1 "$ZFS_PATIENCE" \
+				sh -c 'zpool list; zfs list -H -o name "$1"; stat -f "$2"' \
+				sh "$zfs_name" "$scratch/mnt" >/dev/null 2>&1
 			zfs_rc=$?
 			[ $zfs_rc = 124 ] || [ $zfs_rc = 137 ] || continue
 			zfs_what="answered nobody for $ZFS_PATIENCE seconds"
@@ -92,8 +90,8 @@ zfs_watch()
 		kill -0 "$zfs_main" 2>/dev/null || return
 		{
 			echo "zfs-fuse $zfs_what; what was under way:"
-			ps -eo pid,ppid,etimes,stat,wchan:24,args | grep -E \
-				' [z](fs|pool)|/[z](fs|pool)'
+			ps -eo pid,ppid,etimes,stat,wchan:24,args |
+				grep -E ' [z](fs|pool)|/[z](fs|pool)'
 			for zfs_c in /sys/fs/fuse/connections/*/waiting; do
 				echo "$zfs_c: $(cat "$zfs_c")"
 			done
@@ -106,24 +104,24 @@ zfs_watch()
 # The directories of the daemon: one that runs elsewhere is neither seen nor disturbed.
 zfs_own_place()
 {
-	mkdir -p /run/zfs /var/lock/zfs && mount -t tmpfs zfs-run /run/zfs && mount -t tmpfs \
-		zfs-lock /var/lock/zfs
+	mkdir -p /run/zfs /var/lock/zfs && mount -t tmpfs zfs-run /run/zfs &&
+		mount -t tmpfs zfs-lock /var/lock/zfs
 }
 
 zfs_up()
 {
 	if [ -z "${SB_ZFS_OWN-}" ]; then
-		zpool list >/dev/null 2>&1 || zfs_no \
-			"ZFS is not running, and zfs-fuse cannot be started here"
+		zpool list >/dev/null 2>&1 ||
+			zfs_no "ZFS is not running, and zfs-fuse cannot be started here"
 		return
 	fi
 	zfs_own_place 2>/dev/null || zfs_no "no place of its own for zfs-fuse" || return
-	setpriv --pdeathsig KILL zfs-fuse -n --no-kstat-mount >"$scratch/zfs-fuse.log" 2>&1 \
-		</dev/null &
+	setpriv --pdeathsig KILL zfs-fuse -n \
+		--no-kstat-mount >"$scratch/zfs-fuse.log" 2>&1 </dev/null &
 	zfs_pid=$!
 	zfs_main=$$
-	wait_for 20 zpool list || zfs_no \
-		"zfs-fuse does not start: $(tail -n 1 "$scratch/zfs-fuse.log")" || return
+	wait_for 20 zpool list ||
+		zfs_no "zfs-fuse does not start: $(tail -n 1 "$scratch/zfs-fuse.log")" || return
 	zfs_watch >/dev/null 2>&1 &
 	zfs_watcher=$!
 }
@@ -136,8 +134,8 @@ zfs_down()
 		# With all that is mounted inside.
 		umount -l "$scratch/mnt" "$scratch/pool" 2>/dev/null
 	elif [ -n "$pool" ]; then
-		wait_for 20 timeout 60 zpool destroy "$pool" || echo \
-			"# pool $pool could not be destroyed"
+		wait_for 20 timeout 60 zpool destroy "$pool" ||
+			echo "# pool $pool could not be destroyed"
 	fi
 }
 
@@ -146,8 +144,8 @@ zfs_image_place()
 {
 	mkdir "$scratch/pool"
 	zfs_free=$(awk '$1 == "MemAvailable:" { print int($2 / 1024) }' /proc/meminfo)
-	[ -z "${SB_ZFS_OWN-}" ] || [ "${zfs_free:-0}" -lt 4096 ] || mount -t tmpfs -o size=1g \
-		zfs-pool "$scratch/pool"
+	[ -z "${SB_ZFS_OWN-}" ] || [ "${zfs_free:-0}" -lt 4096 ] ||
+		mount -t tmpfs -o size=1g zfs-pool "$scratch/pool"
 }
 
 zfs_pool()
@@ -160,12 +158,12 @@ zfs_pool()
 	zfs_up || return
 	zfs_image_place
 	truncate -s "$1" "$scratch/pool/img"
-	zpool create -f -o cachefile=none -m "$scratch/mnt" "$zfs_name" "$scratch/pool/img" \
-		>"$scratch/zpool.log" 2>&1 ||
+	zpool create -f -o cachefile=none \
+		-m "$scratch/mnt" "$zfs_name" "$scratch/pool/img" >"$scratch/zpool.log" 2>&1 ||
 		zfs_no "no pool: $(tail -n 1 "$scratch/zpool.log")" || return
 	pool=$zfs_name
-	zfs create "$pool/bases" && zfs create "$pool/bases/img" || zfs_no \
-		"no datasets in $pool" || return
+	zfs create "$pool/bases" && zfs create "$pool/bases/img" ||
+		zfs_no "no datasets in $pool" || return
 	zfs_img=$scratch/mnt/bases/img
 	printf 'hello\n' >"$zfs_img/hello"
 	mkdir "$zfs_img/dir"

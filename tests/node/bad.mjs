@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Every field of every procedure with what does not belong there. The answer is always a Connect answer with a code
-// that blames the caller, never a broken connection and never "internal"; afterwards the host is as it was.
+// Every field of every procedure with what does not belong there. The answer is always a Connect
+// answer with a code that blames the caller, never a broken connection and never "internal";
+// afterwards the host is as it was.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import { gzipSync } from "node:zlib";
@@ -10,9 +11,10 @@ import { finish, test } from "./tap.mjs";
 
 const long = "x".repeat(1 << 20);
 const values = [
-  null, true, false, 0, -1, 1.5, 1e30, -1e308, 9223372036854775807n, 18446744073709551616n, "", "a/b", "/", "/etc/passwd",
-  "..", ".", "../../x", "a/../b", "a@b", "@", "-rf", "--help", "a b", "a\nb", "$(touch pwned)", "\u0001", "é", "a..b", "%s%n",
-  "a\u0000b", long, [], [1], [[]], ["a", 1], {}, { a: 1 }, { a: { b: [] } }, { "": "" },
+  null, true, false, 0, -1, 1.5, 1e30, -1e308, 9223372036854775807n, 18446744073709551616n,
+  "", "a/b", "/", "/etc/passwd", "..", ".", "../../x", "a/../b", "a@b", "@", "-rf", "--help",
+  "a b", "a\nb", "$(touch pwned)", "\u0001", "é", "a..b", "%s%n", "a\u0000b", long,
+  [], [1], [[]], ["a", 1], {}, { a: 1 }, { a: { b: [] } }, { "": "" },
 ];
 const strings = values.filter((v) => typeof v === "string");
 // For lists and maps: every string as an element, a key and a value.
@@ -21,11 +23,19 @@ const large = {
   map: strings.flatMap((v) => [{ [v]: "x" }, { x: v }]),
 };
 const codes = {
-  invalid_argument: 400, failed_precondition: 400, not_found: 404, already_exists: 409, resource_exhausted: 429,
+  invalid_argument: 400,
+  failed_precondition: 400,
+  not_found: 404,
+  already_exists: 409,
+  resource_exhausted: 429,
   permission_denied: 403,
 };
 
-const text = (v) => JSON.stringify(v, (_, x) => (typeof x === "bigint" ? { big: `${x}` } : x)).replace(/\{"big":"(\d+)"\}/g, "$1");
+const text = (v) =>
+  JSON.stringify(v, (_, x) => (typeof x === "bigint" ? { big: `${x}` } : x)).replace(
+    /\{"big":"(\d+)"\}/g,
+    "$1",
+  );
 const url = (m) => `/rpc.v1.SandboxService/${m.name}`;
 const unary = { "Content-Type": "application/json" };
 
@@ -42,7 +52,11 @@ async function call(m, body, headers = {}) {
   const data = Buffer.isBuffer(body) ? body : Buffer.from(body);
   // The follow-up of a stream that succeeds may be endless: the host is asked to end it soon.
   const r = await raw(url(m), {
-    headers: { "Content-Type": stream ? "application/connect+json" : "application/json", "Connect-Timeout-Ms": m.name === "StreamEvents" ? "100" : "5000", ...headers },
+    headers: {
+      "Content-Type": stream ? "application/connect+json" : "application/json",
+      "Connect-Timeout-Ms": m.name === "StreamEvents" ? "100" : "5000",
+      ...headers,
+    },
     body: stream && !headers.Raw ? envelope(data) : data,
   });
   if (!stream) {
@@ -66,8 +80,18 @@ async function call(m, body, headers = {}) {
 // A request that is right, for the field that is not to be the only mistake.
 function right(m) {
   const all = {
-    SessionID: "bad", SnapshotID: "none", Name: "n", From: "none", Tag: "t", ProcessID: "proc-x-1", Binary: "/bin/true",
-    ToolCallID: `c${Math.random()}`, ToolName: "bash", Params: { cmd: "true" }, Resources: {}, BaseSnapshot: env.SB_BASE,
+    SessionID: "bad",
+    SnapshotID: "none",
+    Name: "n",
+    From: "none",
+    Tag: "t",
+    ProcessID: "proc-x-1",
+    Binary: "/bin/true",
+    ToolCallID: `c${Math.random()}`,
+    ToolName: "bash",
+    Params: { cmd: "true" },
+    Resources: {},
+    BaseSnapshot: env.SB_BASE,
   };
   const names = new Set(m.input.fields.map((f) => f.jsonName));
   const o = Object.fromEntries(Object.entries(all).filter(([k]) => names.has(k)));
@@ -88,21 +112,34 @@ for (const m of SandboxService.methods) {
     const stream = m.methodKind !== "unary";
     for (const f of m.input.fields) {
       // Fields of a message inside one level down.
-      const inner = f.message && f.message.typeName.startsWith("rpc.") ? f.message.fields.map((g) => g.jsonName) : [];
+      const inner =
+        f.message && f.message.typeName.startsWith("rpc.")
+          ? f.message.fields.map((g) => g.jsonName)
+          : [];
       for (const v of [...values, ...(large[f.fieldKind] ?? [])]) {
-        const requests = [{ ...right(m), [f.jsonName]: v }, ...inner.map((g) => ({ ...right(m), [f.jsonName]: { [g]: v } }))];
-        // What a tool is told has no type in the .proto. A text would be run, so only what is none, or too long.
+        const requests = [
+          { ...right(m), [f.jsonName]: v },
+          ...inner.map((g) => ({ ...right(m), [f.jsonName]: { [g]: v } })),
+        ];
+        // What a tool is told has no type in the .proto. A text would be run, so only what is none,
+        // or too long.
         if (f.jsonName === "Params" && (typeof v !== "string" || v === long))
-          requests.push(...["cmd", "command", "timeout_ms"].map((g) => ({ ...right(m), Params: { [g]: v } })));
+          requests.push(
+            ...["cmd", "command", "timeout_ms"].map((g) => ({ ...right(m), Params: { [g]: v } })),
+          );
         for (const q of requests) {
           if (harmful.has(m.name) && q.SessionID === "bad") q.SessionID = "missing";
           // A megabyte takes its time on a busy machine; it is refused, so no stream is waited for.
           const slow = v === long && f.jsonName.endsWith("ID");
           const e = await call(m, text(q), slow ? { "Connect-Timeout-Ms": "60000" } : {});
           // Events of a number that never was are lost, and endless streams end by their deadline.
-          const more = stream ? ["ok", "deadline_exceeded", f.jsonName === "After" ? "data_loss" : "ok"] : ["ok"];
-          assert.ok(e.code in codes || more.includes(e.code),
-            `${f.jsonName} = ${text(v).slice(0, 60)}: ${JSON.stringify(e).slice(0, 300)}`);
+          const more = stream
+            ? ["ok", "deadline_exceeded", f.jsonName === "After" ? "data_loss" : "ok"]
+            : ["ok"];
+          assert.ok(
+            e.code in codes || more.includes(e.code),
+            `${f.jsonName} = ${text(v).slice(0, 60)}: ${JSON.stringify(e).slice(0, 300)}`,
+          );
           if (slow) assert.equal(e.code, "invalid_argument");
         }
       }
@@ -112,8 +149,25 @@ for (const m of SandboxService.methods) {
 
 await test("what is not a message at all", async () => {
   for (const m of SandboxService.methods) {
-    const bodies = ["[]", "1", '"x"', "{", "nul", '{"SessionID":"bad"', "\xff\xfe", "[".repeat(100000), '{"a":'.repeat(5000), "{}{}", "\0"];
-    for (const body of bodies) assert.equal((await call(m, Buffer.from(body, "latin1"))).code, "invalid_argument", `${m.name}: ${body.slice(0, 20)}`);
+    const bodies = [
+      "[]",
+      "1",
+      '"x"',
+      "{",
+      "nul",
+      '{"SessionID":"bad"',
+      "\xff\xfe",
+      "[".repeat(100000),
+      '{"a":'.repeat(5000),
+      "{}{}",
+      "\0",
+    ];
+    for (const body of bodies)
+      assert.equal(
+        (await call(m, Buffer.from(body, "latin1"))).code,
+        "invalid_argument",
+        `${m.name}: ${body.slice(0, 20)}`,
+      );
     const many = `{"a":[${"0,".repeat(200000)}0]}`;
     assert.equal((await call(m, many)).code, "resource_exhausted");
   }
@@ -121,8 +175,15 @@ await test("what is not a message at all", async () => {
 
 await test("envelopes that are none", async () => {
   for (const m of SandboxService.methods.filter((x) => x.methodKind !== "unary"))
-    for (const body of [Buffer.alloc(0), Buffer.from([0]), Buffer.from([0, 255, 255, 255, 255]), Buffer.from([255, 0, 0, 0, 0]),
-      envelope(Buffer.from("{}"), 1), envelope(Buffer.from("{}"), 2), Buffer.concat([envelope(Buffer.from("{}")), Buffer.from("x")])]) {
+    for (const body of [
+      Buffer.alloc(0),
+      Buffer.from([0]),
+      Buffer.from([0, 255, 255, 255, 255]),
+      Buffer.from([255, 0, 0, 0, 0]),
+      envelope(Buffer.from("{}"), 1),
+      envelope(Buffer.from("{}"), 2),
+      Buffer.concat([envelope(Buffer.from("{}")), Buffer.from("x")]),
+    ]) {
       const e = await call(m, body, { Raw: "1" });
       assert.ok(["invalid_argument", "resource_exhausted"].includes(e.code), JSON.stringify(e));
     }
@@ -137,7 +198,9 @@ await test("compressed nonsense and bombs", async () => {
 });
 
 await test("too large a body is refused before it is sent", async () => {
-  const r = await raw(url(SandboxService.method.getSession), { headers: { ...unary, "Content-Length": `${1 << 30}` } }).catch((e) => e);
+  const r = await raw(url(SandboxService.method.getSession), {
+    headers: { ...unary, "Content-Length": `${1 << 30}` },
+  }).catch((e) => e);
   // The host answers and closes; a client that is still sending may see only the latter.
   assert.ok(r.status === 413 || r.code === "EPIPE" || r.code === "ECONNRESET", JSON.stringify(r));
 });

@@ -30,7 +30,10 @@ function transport(options) {
 }
 
 // Over the unix socket; as Connect's clients are by default.
-export const local = createClient(SandboxService, transport({ nodeOptions: { socketPath: env.SB_SOCKET } }));
+export const local = createClient(
+  SandboxService,
+  transport({ nodeOptions: { socketPath: env.SB_SOCKET } }),
+);
 // The same, with every message compressed and reads by GET.
 export const packed = createClient(
   SandboxService,
@@ -79,7 +82,9 @@ export function raw(path, { method = "POST", headers = {}, body } = {}) {
     const req = http.request({ socketPath: env.SB_SOCKET, path, method, headers }, (res) => {
       const parts = [];
       res.on("data", (d) => parts.push(d));
-      res.on("end", () => resolve({ status: res.statusCode, headers: res.headers, body: Buffer.concat(parts) }));
+      res.on("end", () =>
+        resolve({ status: res.statusCode, headers: res.headers, body: Buffer.concat(parts) }),
+      );
       res.on("error", reject);
     });
     req.on("error", reject);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every procedure of the service, called by the real Connect client with code generated from doc/sandbox.proto.
+// Every procedure of the service, called by the real Connect client with code generated from
+// doc/sandbox.proto.
 import assert from "node:assert/strict";
 import { Code } from "@connectrpc/connect";
 import { SandboxService } from "./gen/sandbox_pb.js";
@@ -8,7 +9,13 @@ import { finish, skip, test, until } from "./tap.mjs";
 
 const base = { baseSnapshot: env.SB_BASE };
 let n = 0;
-const tool = (sessionId, toolName, params, more) => ({ sessionId, toolCallId: `call-${++n}`, toolName, params, ...more });
+const tool = (sessionId, toolName, params, more) => ({
+  sessionId,
+  toolCallId: `call-${++n}`,
+  toolName,
+  params,
+  ...more,
+});
 
 await test("HealthCheck", async () => {
   const h = await local.healthCheck({});
@@ -21,7 +28,10 @@ await test("HealthCheck", async () => {
 
 await test("GetCapabilities tells what the storage can", async () => {
   const { serverCapabilities: c } = await local.getCapabilities({});
-  assert.deepEqual([c.snapshots, c.rollback, c.fork, c.pause, c.streamingProgress], [zfs, zfs, zfs, true, true]);
+  assert.deepEqual(
+    [c.snapshots, c.rollback, c.fork, c.pause, c.streamingProgress],
+    [zfs, zfs, zfs, true, true],
+  );
   assert.equal(c.storage, env.SB_STORAGE);
 });
 
@@ -57,13 +67,21 @@ await test("StreamEvents begins, then tells of a session's life", async () => {
 });
 
 await test("CreateSession, with labels", async () => {
-  const r = await local.createSession({ ...base, sessionId: "one", labels: { team: "a", ünï: "✓" } });
+  const r = await local.createSession({
+    ...base,
+    sessionId: "one",
+    labels: { team: "a", ünï: "✓" },
+  });
   assert.equal(r.session.id, "one");
   assert.equal(r.session.state, "active");
   assert.deepEqual(r.session.labels, { team: "a", ünï: "✓" });
   assert.ok(Math.abs(Number(r.session.created.seconds) - Date.now() / 1000) < 60);
   assert.equal(r.serverCapabilities.snapshots, zfs);
-  await fails(local.createSession({ ...base, sessionId: "one" }), Code.AlreadyExists, "SESSION_EXISTS");
+  await fails(
+    local.createSession({ ...base, sessionId: "one" }),
+    Code.AlreadyExists,
+    "SESSION_EXISTS",
+  );
 });
 
 await test("a session without a name gets one nobody can guess", async () => {
@@ -99,7 +117,10 @@ await test("SetLabels and ListSessions by label, state and page", async () => {
   assert.equal(page.sessions.length, 2);
   const rest = await packed.listSessions({ after: page.nextAfter });
   assert.equal(rest.nextAfter, "");
-  assert.deepEqual([...page.sessions, ...rest.sessions].map((s) => s.id), await ids({}));
+  assert.deepEqual(
+    [...page.sessions, ...rest.sessions].map((s) => s.id),
+    await ids({}),
+  );
   for (const id of ["l1", "l2", "l3"]) await local.destroySession({ sessionId: id });
 });
 
@@ -110,7 +131,9 @@ await test("ExecuteTool runs a command and answers its output and status", async
   assert.equal(r.isError, true);
   assert.ok(r.duration > 0n);
   assert.equal(r.contentBlocks.length, 0);
-  const b = await local.executeTool(tool("one", "bash", { cmd: "echo blocks" }, { wantBlocks: true }));
+  const b = await local.executeTool(
+    tool("one", "bash", { cmd: "echo blocks" }, { wantBlocks: true }),
+  );
   assert.equal(b.content, "");
   assert.match(b.contentBlocks[0].text, /blocks/);
 });
@@ -119,7 +142,9 @@ await test("ExecuteTool takes and gives large texts, whatever their bytes", asyn
   const text = `zweite Zeile ✓ "quoted" \\ ${"x".repeat(100000)}`;
   const quoted = `'${text.replaceAll("'", "'\\''")}'`;
   for (const c of [local, packed]) {
-    const r = await c.executeTool(tool("one", "bash", { cmd: `printf '%s\\n' ${quoted} >f.txt; cat f.txt` }));
+    const r = await c.executeTool(
+      tool("one", "bash", { cmd: `printf '%s\\n' ${quoted} >f.txt; cat f.txt` }),
+    );
     assert.ok(r.content.includes(text));
   }
   const odd = await local.executeTool(tool("one", "bash", { cmd: "printf 'a\\377\\033b\\n'" }));
@@ -151,7 +176,9 @@ await test("the same call twice at once runs once", async () => {
 await test("ExecuteToolStream gives progress as it comes, then the answer", async () => {
   const all = [];
   let early = false;
-  const call = tool("one", "bash", { cmd: "echo first; until [ -e go ]; do sleep 0.02; done; echo ünï >&2" });
+  const call = tool("one", "bash", {
+    cmd: "echo first; until [ -e go ]; do sleep 0.02; done; echo ünï >&2",
+  });
   for await (const m of local.executeToolStream(call)) {
     all.push(m);
     if (m.progress?.content.includes("first")) {
@@ -183,20 +210,39 @@ await test("a client that goes away ends its tool", async () => {
 });
 
 await test("a deadline ends a tool", async () => {
-  const e = await fails(local.executeTool(tool("one", "bash", { cmd: "sleep 600" }), { timeoutMs: 300 }), Code.DeadlineExceeded);
+  const e = await fails(
+    local.executeTool(tool("one", "bash", { cmd: "sleep 600" }), { timeoutMs: 300 }),
+    Code.DeadlineExceeded,
+  );
   assert.ok(e);
-  await until("the tool ends", async () => (await local.getSession({ sessionId: "one" })).session.activeTools === 0);
+  await until(
+    "the tool ends",
+    async () => (await local.getSession({ sessionId: "one" })).session.activeTools === 0,
+  );
 });
 
 await test("unknown tools and bad parameters are invalid_argument or an error result", async () => {
-  await fails(local.executeTool(tool("one", "no_such_tool", {})), Code.InvalidArgument, "TOOL_UNKNOWN");
-  await fails(local.executeTool({ sessionId: "one", toolName: "bash", params: {} }), Code.InvalidArgument, "INVAL", "ToolCallID");
+  await fails(
+    local.executeTool(tool("one", "no_such_tool", {})),
+    Code.InvalidArgument,
+    "TOOL_UNKNOWN",
+  );
+  await fails(
+    local.executeTool({ sessionId: "one", toolName: "bash", params: {} }),
+    Code.InvalidArgument,
+    "INVAL",
+    "ToolCallID",
+  );
 });
 
 await test("PauseSession refuses tools, ResumeSession takes them again", async () => {
   await local.pauseSession({ sessionId: "one" });
   assert.equal((await local.getSession({ sessionId: "one" })).session.state, "paused");
-  await fails(local.executeTool(tool("one", "bash", { cmd: "true" })), Code.FailedPrecondition, "SESSION_PAUSED");
+  await fails(
+    local.executeTool(tool("one", "bash", { cmd: "true" })),
+    Code.FailedPrecondition,
+    "SESSION_PAUSED",
+  );
   await fails(local.pauseSession({ sessionId: "one" }), Code.FailedPrecondition, "SESSION_PAUSED");
   await local.resumeSession({ sessionId: "one" });
   await fails(local.resumeSession({ sessionId: "one" }), Code.FailedPrecondition, "INVALID_STATE");
@@ -208,7 +254,10 @@ await test("LaunchProcess, GetProcessStatus, ListProcesses", async () => {
   const p = await local.launchProcess({
     sessionId: "one",
     binary: "/bin/sh",
-    args: ["-c", 'echo "$GREETING"; echo bad >&2; until [ -e end ]; do sleep 0.02; done; echo last; exit 7'],
+    args: [
+      "-c",
+      'echo "$GREETING"; echo bad >&2; until [ -e end ]; do sleep 0.02; done; echo last; exit 7',
+    ],
     env: { GREETING: "hallo ✓" },
   });
   process1 = p.processId;
@@ -220,18 +269,33 @@ await test("LaunchProcess, GetProcessStatus, ListProcesses", async () => {
   assert.equal(processes.length, 1);
   assert.equal(processes[0].processId, p.processId);
   assert.ok(processes[0].started.seconds > 0n);
-  await fails(local.getProcessStatus({ sessionId: "one", processId: "proc-x-1" }), Code.NotFound, "PROCESS_NOT_FOUND");
+  await fails(
+    local.getProcessStatus({ sessionId: "one", processId: "proc-x-1" }),
+    Code.NotFound,
+    "PROCESS_NOT_FOUND",
+  );
 });
 
 await test("StreamProcessLogs follows until the process ends", async () => {
   const text = { stdout: "", stderr: "" };
-  for await (const m of local.streamProcessLogs({ sessionId: "one", processId: process1, follow: true })) {
+  for await (const m of local.streamProcessLogs({
+    sessionId: "one",
+    processId: process1,
+    follow: true,
+  })) {
     text[m.stream] += Buffer.from(m.data).toString();
     if (text.stdout.includes("hallo") && text.stderr.includes("bad"))
       await local.executeTool(tool("one", "bash", { cmd: "touch end" }));
   }
   assert.deepEqual(text, { stdout: "hallo ✓\nlast\n", stderr: "bad\n" });
-  const part = await collect(packed.streamProcessLogs({ sessionId: "one", processId: process1, stream: "stderr", offset: 1n }));
+  const part = await collect(
+    packed.streamProcessLogs({
+      sessionId: "one",
+      processId: process1,
+      stream: "stderr",
+      offset: 1n,
+    }),
+  );
   assert.equal(Buffer.concat(part.map((m) => m.data)).toString(), "ad\n");
   const s = await until("the end", async () => {
     const v = await local.getProcessStatus({ sessionId: "one", processId: process1 });
@@ -260,16 +324,31 @@ if (zfs) {
     assert.deepEqual([t.snapshotId, t.turnNumber], ["turn-0001", 1n]);
     const s = await local.createSnapshot({ sessionId: "one", name: "mine" });
     assert.deepEqual([s.snapshotId, s.turnNumber], ["mine", 0n]);
-    await fails(local.createSnapshot({ sessionId: "one", name: "mine" }), Code.AlreadyExists, "SNAPSHOT_EXISTS");
-    await fails(local.createSnapshot({ sessionId: "one", name: "turn-0009" }), Code.InvalidArgument);
+    await fails(
+      local.createSnapshot({ sessionId: "one", name: "mine" }),
+      Code.AlreadyExists,
+      "SNAPSHOT_EXISTS",
+    );
+    await fails(
+      local.createSnapshot({ sessionId: "one", name: "turn-0009" }),
+      Code.InvalidArgument,
+    );
     const { snapshots } = await packed.listSnapshots({ sessionId: "one" });
-    assert.deepEqual(snapshots.map((v) => [v.name, v.kind]), [["turn-0001", "turn"], ["mine", "named"]]);
+    assert.deepEqual(
+      snapshots.map((v) => [v.name, v.kind]),
+      [
+        ["turn-0001", "turn"],
+        ["mine", "named"],
+      ],
+    );
     assert.match(snapshots[0].dataset, /\/one@turn-0001$/);
     assert.ok(snapshots[0].createdAt.seconds > 0n);
   });
 
   await test("DiffSnapshots lists what changed", async () => {
-    await local.executeTool(tool("one", "bash", { cmd: "rm f.txt; echo new >n; printf x >$'bad\\377name'" }));
+    await local.executeTool(
+      tool("one", "bash", { cmd: "rm f.txt; echo new >n; printf x >$'bad\\377name'" }),
+    );
     const d = await local.diffSnapshots({ sessionId: "one", from: "mine" });
     assert.ok(paths(d).includes("removed f.txt"), paths(d).join());
     assert.ok(paths(d).includes("added n"), paths(d).join());
@@ -277,35 +356,71 @@ if (zfs) {
     assert.deepEqual([...odd.rawPath], [...Buffer.from("bad\xffname", "latin1")]);
     const cut = await packed.diffSnapshots({ sessionId: "one", from: "mine", limit: 1 });
     assert.deepEqual([cut.changes.length, cut.more], [1, true]);
-    assert.deepEqual(paths(await local.diffSnapshots({ sessionId: "one", from: "turn-0001", to: "mine" })), []);
-    await fails(local.diffSnapshots({ sessionId: "one", from: "none" }), Code.NotFound, "SNAPSHOT_NOT_FOUND");
+    assert.deepEqual(
+      paths(await local.diffSnapshots({ sessionId: "one", from: "turn-0001", to: "mine" })),
+      [],
+    );
+    await fails(
+      local.diffSnapshots({ sessionId: "one", from: "none" }),
+      Code.NotFound,
+      "SNAPSHOT_NOT_FOUND",
+    );
   });
 
   await test("Fork goes its own way", async () => {
-    const { session } = await local.fork({ sessionId: "one", snapshotId: "mine", newSessionId: "two", labels: { of: "one" } });
+    const { session } = await local.fork({
+      sessionId: "one",
+      snapshotId: "mine",
+      newSessionId: "two",
+      labels: { of: "one" },
+    });
     assert.equal(session.id, "two");
     assert.equal(session.parent, "one@mine");
     const r = await local.executeTool(tool("two", "bash", { cmd: "cat f.txt; echo two >f.txt" }));
     assert.match(r.content, /zweite Zeile/);
-    await fails(local.deleteSnapshot({ sessionId: "one", snapshotId: "mine" }), Code.FailedPrecondition, "SNAPSHOT_IN_USE");
+    await fails(
+      local.deleteSnapshot({ sessionId: "one", snapshotId: "mine" }),
+      Code.FailedPrecondition,
+      "SNAPSHOT_IN_USE",
+    );
     await local.destroySession({ sessionId: "two" });
   });
 
   await test("HoldSnapshot, ReleaseSnapshot, DeleteSnapshot", async () => {
     await local.createSnapshot({ sessionId: "one", name: "held" });
     await local.holdSnapshot({ sessionId: "one", snapshotId: "held", tag: "keep" });
-    await fails(local.deleteSnapshot({ sessionId: "one", snapshotId: "held" }), Code.FailedPrecondition, "SNAPSHOT_HELD");
-    await fails(local.destroySession({ sessionId: "one" }), Code.FailedPrecondition, "SNAPSHOT_HELD");
-    await fails(local.releaseSnapshot({ sessionId: "one", snapshotId: "held", tag: "no" }), Code.NotFound, "HOLD_NOT_FOUND");
+    await fails(
+      local.deleteSnapshot({ sessionId: "one", snapshotId: "held" }),
+      Code.FailedPrecondition,
+      "SNAPSHOT_HELD",
+    );
+    await fails(
+      local.destroySession({ sessionId: "one" }),
+      Code.FailedPrecondition,
+      "SNAPSHOT_HELD",
+    );
+    await fails(
+      local.releaseSnapshot({ sessionId: "one", snapshotId: "held", tag: "no" }),
+      Code.NotFound,
+      "HOLD_NOT_FOUND",
+    );
     await local.releaseSnapshot({ sessionId: "one", snapshotId: "held", tag: "keep" });
     await local.deleteSnapshot({ sessionId: "one", snapshotId: "held" });
-    await fails(local.deleteSnapshot({ sessionId: "one", snapshotId: "held" }), Code.NotFound, "SNAPSHOT_NOT_FOUND");
+    await fails(
+      local.deleteSnapshot({ sessionId: "one", snapshotId: "held" }),
+      Code.NotFound,
+      "SNAPSHOT_NOT_FOUND",
+    );
   });
 
   await test("RollbackSession puts everything back and forgets results", async () => {
     const call = tool("one", "bash", { cmd: "echo x >>count; wc -l <count" });
     await local.executeTool(call);
-    await fails(local.rollbackSession({ sessionId: "one", snapshotId: "misspelt" }), Code.NotFound, "SNAPSHOT_NOT_FOUND");
+    await fails(
+      local.rollbackSession({ sessionId: "one", snapshotId: "misspelt" }),
+      Code.NotFound,
+      "SNAPSHOT_NOT_FOUND",
+    );
     assert.equal((await local.getSession({ sessionId: "one" })).session.state, "active");
     await local.executeTool(tool("one", "bash", { cmd: "rm -rf -- * .[!.]*" }));
     await local.rollbackSession({ sessionId: "one", snapshotId: "mine" });
@@ -337,14 +452,20 @@ if (zfs) {
 
 await test("TCP wants a token; roles hold", async () => {
   await fails(remote().getSession({ sessionId: "one" }), Code.Unauthenticated);
-  await fails(remote("wrong-token-0123456789").getSession({ sessionId: "one" }), Code.Unauthenticated);
+  await fails(
+    remote("wrong-token-0123456789").getSession({ sessionId: "one" }),
+    Code.Unauthenticated,
+  );
   const admin = remote(env.SB_TOKEN);
   assert.equal((await admin.getSession({ sessionId: "one" })).session.id, "one");
   await admin.createSession({ ...base, sessionId: "three" });
 });
 
 await test("IssueSessionToken gives a token for one session only", async () => {
-  const { token, expiresAt } = await local.issueSessionToken({ sessionId: "one", ttl: 60_000_000_000n });
+  const { token, expiresAt } = await local.issueSessionToken({
+    sessionId: "one",
+    ttl: 60_000_000_000n,
+  });
   assert.ok(Number(expiresAt.seconds) > Date.now() / 1000);
   const one = remote(token);
   assert.equal((await one.getSession({ sessionId: "one" })).session.id, "one");

@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # The conformance suite itself: a provider that keeps the contract passes, and one that breaks it in
-# the point of a check is
-# found out by that check.
+# the point of a check is found out by that check.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 
 build=${SB_TOP_BUILDDIR:-.}
@@ -16,8 +15,8 @@ mkdir -p "$scratch/boxes/shared-root"
 # whole: every check passes; only "hang" cannot be tried here.
 whole()
 {
-	timeout 250 "$suite" --plugin "$build/tests/provider/.libs/fake.so" >"$scratch/out" || { \
-		grep -A1 '^not ok' "$scratch/out"; return 1; }
+	timeout 250 "$suite" --plugin "$build/tests/provider/.libs/fake.so" >"$scratch/out" ||
+		{ grep -A1 '^not ok' "$scratch/out"; return 1; }
 	! grep SKIP "$scratch/out" | grep -v 'hang #'
 }
 
@@ -27,16 +26,16 @@ found()
 	hang=
 	[ "$1" = hang ] && hang='--hang true'
 	# shellcheck disable=SC2086
-	FAKE_FAULT=$1 timeout 60 "$suite" --plugin "$build/tests/provider/.libs/fake.so" -t 4s -c \
-		"$1" $hang >"$scratch/out" 2>&1
+	FAKE_FAULT=$1 timeout 60 "$suite" --plugin "$build/tests/provider/.libs/fake.so" -t 4s \
+		-c "$1" $hang >"$scratch/out" 2>&1
 	[ $? -eq 1 ] && grep -q "^not ok [0-9]* - $1: " "$scratch/out" && return
 	cat "$scratch/out"
 	return 1
 }
 
 check "a provider that keeps the contract passes" whole
-check "nothing is left of its sandboxes" test -z \
-	"$(find "$scratch/boxes" -mindepth 1 -maxdepth 1 ! -name shared-root)"
+check "nothing is left of its sandboxes" \
+	test -z "$(find "$scratch/boxes" -mindepth 1 -maxdepth 1 ! -name shared-root)"
 for name in $("$suite" --list | cut -d' ' -f1); do
 	check "a provider that breaks '$name' does not" found "$name"
 done

@@ -16,8 +16,8 @@ some="-c prepare -c prepare-refuses -c state -c destroy -c find -c reattach -c s
 suite()
 {
 	# shellcheck disable=SC2086
-	timeout "${SB_PROVIDER_FULL:+1200}${some:+280}" "$build/sbprovider-check" -b host $some \
-		"$@" >"$scratch/out" 2>&1
+	timeout "${SB_PROVIDER_FULL:+1200}${some:+280}" "$build/sbprovider-check" \
+		-b host $some "$@" >"$scratch/out" 2>&1
 	status=$?
 	[ $status -eq 0 ] || grep -v '^ok' "$scratch/out"
 	return $status
@@ -28,8 +28,8 @@ missing()
 {
 	case $1 in
 	gvisor) command -v runsc >/dev/null && [ "$(id -u)" = 0 ] && return 1 ;;
-	bwrap) command -v bwrap >/dev/null && bwrap --unshare-user --ro-bind / / true \
-		2>/dev/null && return 1 ;;
+	bwrap) command -v bwrap >/dev/null && bwrap --unshare-user --ro-bind / / true 2>/dev/null &&
+		return 1 ;;
 	none) return 1 ;;
 	esac
 }
@@ -44,8 +44,8 @@ for runtime in none bwrap gvisor; do
 	is "and nothing is left of it" "$(ls "$scratch/sandboxes/host" 2>/dev/null)" ""
 	start_host_for local-disk --container-runtime $runtime --allow-host-network
 	check "a host elsewhere, $runtime" suite -o "url=unix:$host_socket"
-	is "and no session is left there" "$("$sbctl" host ls --json)" \
-		'{"Sessions":[],"NextAfter":""}'
+	is "and no session is left there" \
+		"$("$sbctl" host ls --json)" '{"Sessions":[],"NextAfter":""}'
 	stop_host
 	# Minutes are not there for every runtime in every form.
 	[ -n "${SB_PROVIDER_FULL:-}" ] || some="-c prepare -c prepare-refuses -c sync-deletions"

@@ -2,8 +2,10 @@
 # The conformance suite against the providers, and against one that is broken in each of its points.
 check_LTLIBRARIES += %D%/fake.la
 tests_provider_fake_la_SOURCES = %D%/fake.c %D%/fake-parts.c %D%/fake.h
-tests_provider_fake_la_LIBADD = lib/libsandbox-core.la sync/libsbsync-core.la $(SANDBOX_LIBS) $(SYNC_LIBS) $(SSH2_LIBS)
-tests_provider_fake_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,--allow-multiple-definition -rpath $(abs_builddir)
+tests_provider_fake_la_LIBADD = lib/libsandbox-core.la sync/libsbsync-core.la \
+	$(SANDBOX_LIBS) $(SYNC_LIBS) $(SSH2_LIBS)
+tests_provider_fake_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
+	-Wl,--allow-multiple-definition -rpath $(abs_builddir)
 PROVIDER_TESTS = \
 	%D%/faults.sh \
 	%D%/host.sh \

@@ -15,8 +15,8 @@ suite()
 check "the local provider passes" suite env
 if [ "$(id -u)" != 0 ]; then
 	skip "as an ordinary user" "we are one"
-elif ! setpriv --reuid 4321 --regid 4321 --clear-groups "$build/sbprovider-check" --version \
-	>/dev/null 2>&1; then
+elif ! setpriv --reuid 4321 --regid 4321 --clear-groups "$build/sbprovider-check" \
+	--version >/dev/null 2>&1; then
 	skip "as an ordinary user" "another user cannot run what was built here"
 else
 	chmod 1777 "$scratch"

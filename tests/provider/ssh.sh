@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The SSH provider against the conformance suite: a real sshd, logging in as who we are and as an
-# ordinary user.
+# The SSH provider against the conformance suite: a real sshd, logging in as who we
+# are and as an ordinary user.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 need ssh-keygen
 
@@ -11,7 +11,8 @@ TMPDIR=$scratch
 export TMPDIR
 SBSYNC_AGENT=$build/sbsync-agent
 export SBSYNC_AGENT
-env_line='SetEnv XDG_CACHE_HOME=@DIR@/cache SBSYNC_STATE_DIR=@DIR@/state XDG_STATE_HOME=@DIR@/state TMPDIR=@DIR@/tmp'
+env_line='SetEnv XDG_CACHE_HOME=@DIR@/cache SBSYNC_STATE_DIR=@DIR@/state'
+env_line="$env_line XDG_STATE_HOME=@DIR@/state TMPDIR=@DIR@/tmp"
 
 # Stops every process of a server, and lets them go on: "hang.sh DIR on|off".
 cat >"$scratch/hang.sh" <<'END'
@@ -40,11 +41,10 @@ suite()
 	export SSHD_KEYS
 	mkdir -p "$dir/tmp" "$dir/cache" "$dir/state"
 	[ -z "${SSHD_ACCOUNT:-}" ] || chown 4321:4321 "$dir/tmp" "$dir/cache" "$dir/state"
-	timeout 280 "$build/sbprovider-check" -b ssh -o host=127.0.0.1 -o \
-		"port=$(cat "$dir/port")" -o "user=$(cat "$dir/user")" \
-		-o "identity=$dir/id_ed25519" -o "known_hosts=$dir/known_hosts" -o \
-			config=/dev/null --hang "sh $scratch/hang.sh $dir" "$@" \
-		>"$scratch/out" 2>&1
+	timeout 280 "$build/sbprovider-check" -b ssh -o host=127.0.0.1 \
+		-o "port=$(cat "$dir/port")" -o "user=$(cat "$dir/user")" \
+		-o "identity=$dir/id_ed25519" -o "known_hosts=$dir/known_hosts" \
+		-o config=/dev/null --hang "sh $scratch/hang.sh $dir" "$@" >"$scratch/out" 2>&1
 	status=$?
 	if [ $status -ne 0 ]; then
 		grep -v '^ok' "$scratch/out"

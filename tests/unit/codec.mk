@@ -21,6 +21,7 @@ tests_unit_test_store_SOURCES = %D%/test-store.c tests/lib/tmpdir.h
 tests_unit_test_store_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_delta_SOURCES = %D%/test-delta.c tests/lib/tmpdir.h
 tests_unit_test_delta_LDADD = $(UNIT_LDADD_SYNC)
-tests_unit_test_codec_nomem_SOURCES = %D%/test-codec-nomem.c tests/lib/nomem.c tests/lib/nomem.h tests/lib/tmpdir.h
+tests_unit_test_codec_nomem_SOURCES = %D%/test-codec-nomem.c \
+	tests/lib/nomem.c tests/lib/nomem.h tests/lib/tmpdir.h
 tests_unit_test_codec_nomem_LDFLAGS = $(NOMEM_WRAP)
 tests_unit_test_codec_nomem_LDADD = $(UNIT_LDADD_SYNC)

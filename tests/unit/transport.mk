@@ -26,11 +26,13 @@ tests_unit_test_agentless_SOURCES = %D%/test-agentless.c
 tests_unit_test_agentless_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_conn_SOURCES = %D%/test-conn.c tests/lib/sshd.c tests/lib/sshd.h
 tests_unit_test_conn_LDADD = $(UNIT_LDADD_SYNC)
-tests_unit_test_deploy_SOURCES = %D%/test-deploy.c tests/lib/sshd.c tests/lib/sshd.h tests/lib/relay.c tests/lib/relay.h
+tests_unit_test_deploy_SOURCES = %D%/test-deploy.c \
+	tests/lib/sshd.c tests/lib/sshd.h tests/lib/relay.c tests/lib/relay.h
 tests_unit_test_deploy_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_ssh_auth_SOURCES = %D%/test-ssh-auth.c tests/lib/sshd.c tests/lib/sshd.h
 tests_unit_test_ssh_auth_LDADD = $(UNIT_LDADD_SYNC)
-tests_unit_test_ssh_bad_SOURCES = %D%/test-ssh-bad.c tests/lib/sshd.c tests/lib/sshd.h tests/lib/relay.c tests/lib/relay.h
+tests_unit_test_ssh_bad_SOURCES = %D%/test-ssh-bad.c \
+	tests/lib/sshd.c tests/lib/sshd.h tests/lib/relay.c tests/lib/relay.h
 tests_unit_test_ssh_bad_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_ssh_parts_SOURCES = %D%/test-ssh-parts.c
 tests_unit_test_ssh_parts_LDADD = $(UNIT_LDADD_SYNC)
