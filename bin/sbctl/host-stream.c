@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <base/cleanup.h>
+#include <base/random.h>
 #include <base/str.h>
 #include <rpc/protocol/base64.h>
 #include <sb/log.h>

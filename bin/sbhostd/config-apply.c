@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include <base/file.h>
+#include <base/random.h>
+#include <base/str.h>
 
 #define KEY_BYTES 32
 #define DEFAULT_SOCKET "sbhostd.sock"

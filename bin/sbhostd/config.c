@@ -266,7 +266,8 @@ hostd_config_set(struct hostd_config *c, const char *name, const char *value, co
 		r = set_flag(c, o, value, err);
 		return r < 0 ? sb_wrap(err, r, "%s", source) : 0;
 	}
-	r = sb_strlist_addf(&c->kept, err, "--%s=%s", name, value);
+	sb_strlist_addf(&c->kept, "--%s=%s", name, value);
+	r = sb_strlist_check(&c->kept, err);
 	if (r < 0)
 		return r;
 	argv[1] = c->kept.v[c->kept.n - 1];

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include <base/opt.h>
-#include <base/str.h>
+#include <base/strlist.h>
 #include <rpc/server/auth.h>
 #include <rpc/server/server.h>
 #include <sb/host.h>

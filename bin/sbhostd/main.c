@@ -122,7 +122,8 @@ make_absolute(struct hostd_config *c, const char **path, struct sb_error *err)
 	cwd = getcwd(NULL, 0);
 	if (!cwd)
 		return sb_fail_errno(err, "working directory");
-	r = sb_strlist_addf(&c->kept, err, "%s/%s", cwd, *path);
+	sb_strlist_addf(&c->kept, "%s/%s", cwd, *path);
+	r = sb_strlist_check(&c->kept, err);
 	if (r == 0)
 		*path = c->kept.v[c->kept.n - 1];
 	return r;

@@ -15,6 +15,7 @@
 #include <base/path.h>
 #include <base/spawn.h>
 #include <base/str.h>
+#include <base/strlist.h>
 #include <sb/conform.h>
 #include <sb/registry.h>
 #include <sb/version.h>
@@ -104,7 +105,7 @@ respawn(const char *step, const char *file, int kill_ms, void *arg, struct sb_er
 	sb_auto(sb_strlist) struct sb_strlist env = { 0 };
 	const char *argv[64] = { "/proc/self/exe" };
 	size_t n = 1;
-	int r = 0;
+	int r;
 
 	for (; p->argv[n] && n < 59; n++)
 		argv[n] = p->argv[n];
@@ -112,10 +113,9 @@ respawn(const char *step, const char *file, int kill_ms, void *arg, struct sb_er
 	argv[n++] = p->a.work;
 	argv[n++] = "--state-dir";
 	argv[n++] = p->a.state;
-	for (char **e = environ; r == 0 && *e; e++)
-		r = sb_strlist_add(&env, *e, err);
-	if (r == 0)
-		r = sb_strlist_addf(&env, err, STEP_VARIABLE "=%s %s", step, file);
+	sb_strlist_add_all(&env, (const char *const *)environ);
+	sb_strlist_addf(&env, STEP_VARIABLE "=%s %s", step, file);
+	r = sb_strlist_check(&env, err);
 	if (r < 0)
 		return r;
 	o.env = (const char *const *)env.v;
@@ -146,7 +146,7 @@ hang(bool on, void *arg, struct sb_error *err)
 	if (!line)
 		return sb_fail(err, SB_E_NOMEM, "out of memory");
 	o.io[2] = SB_SPAWN_INHERIT;
-	r = sb_run(argv, &o, NULL, 0, NULL, NULL, NULL, sb_deadline_in(60000), err);
+	r = sb_child_run(argv, &o, NULL, 0, NULL, NULL, NULL, sb_deadline_in(60000), err);
 	return r > 0 ? sb_fail(err, SB_E_CHILD, "'%s' ends with %d", line, r) : r;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/cleanup.h>
 #include <base/str.h>
 #include <bin/sbsync/sbsync.h>
 #include <sbsync/session.h>

@@ -4,11 +4,9 @@
 #include <sb/cancel.h>
 
 #include <errno.h>
-#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 struct sb_cancel {
@@ -69,58 +67,4 @@ int
 sb_cancel_fd(const struct sb_cancel *c)
 {
 	return c ? c->fd : -1;
-}
-
-int64_t
-sb_now_ms(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
-sb_deadline
-sb_deadline_in(int64_t ms)
-{
-	sb_deadline d;
-
-	if (ms <= 0 || __builtin_add_overflow(sb_now_ms(), ms, &d))
-		return SB_NEVER;
-	return d;
-}
-
-int
-sb_deadline_poll_ms(sb_deadline d)
-{
-	int64_t now;
-
-	if (d == SB_NEVER)
-		return -1;
-	now = sb_now_ms();
-	if (d <= now)
-		return 0;
-	return d > now + INT_MAX ? INT_MAX : (int)(d - now);
-}
-
-bool
-sb_deadline_passed(sb_deadline d)
-{
-	return d != SB_NEVER && sb_now_ms() >= d;
-}
-
-sb_deadline
-sb_deadline_min(sb_deadline a, sb_deadline b)
-{
-	return a < b ? a : b;
-}
-
-int
-sb_check_alive(const struct sb_cancel *c, sb_deadline d, const char *what, struct sb_error *err)
-{
-	if (sb_cancel_requested(c))
-		return sb_fail(err, SB_E_CANCELED, "%s: canceled", what);
-	if (sb_deadline_passed(d))
-		return sb_fail(err, SB_E_TIMEOUT, "%s: deadline passed", what);
-	return 0;
 }

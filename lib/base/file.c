@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <base/cleanup.h>
+#include <base/random.h>
 #include <base/str.h>
 #include <sb/cancel.h>
 #include <sb/log.h>

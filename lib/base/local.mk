@@ -1,19 +1,29 @@
 # lib/base: the ground everything stands on. Linked into both libraries.
 noinst_LTLIBRARIES += %D%/libbase.la
 lib_base_libbase_la_SOURCES = \
+	%D%/array.c %D%/array.h \
 	%D%/buf.c %D%/buf.h \
 	%D%/cancel.c \
+	%D%/check.c \
+	%D%/child.c %D%/child.h \
+	%D%/child-run.c \
 	%D%/cleanup.h \
+	%D%/cursor.c %D%/cursor.h \
+	%D%/deadline.c \
 	%D%/error.c \
+	%D%/escape.c %D%/escape.h \
 	%D%/file.c %D%/file.h \
 	%D%/log.c \
+	%D%/now.c \
 	%D%/opt.c %D%/opt.h \
 	%D%/opt-help.c \
 	%D%/path.c %D%/path.h \
 	%D%/path-remove.c \
+	%D%/random.c %D%/random.h \
 	%D%/spawn.c %D%/spawn.h \
-	%D%/spawn-run.c \
-	%D%/str.c %D%/str.h
+	%D%/str.c %D%/str.h \
+	%D%/strlist.c %D%/strlist.h \
+	%D%/strmap.c %D%/strmap.h
 
 sbincludedir = $(includedir)/sb
 sbinclude_HEADERS = \

@@ -5,132 +5,14 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <base/cleanup.h>
+#include <base/escape.h>
 
 /* No line is longer than this before escaping; more is cut. */
 #define LINE_MAX_BYTES ((size_t)16384)
-
-/* What the first byte of a UTF-8 sequence says about its length; 0: no first byte. */
-static size_t
-sequence_len(uint8_t first)
-{
-	if (first < 0x80)
-		return 1;
-	if (first < 0xc2 || first > 0xf4)
-		return 0;
-	return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-}
-
-/*
- * The length of the valid UTF-8 sequence at `p` (RFC 3629: no overlong forms, no
- * surrogates), with its code point, or 0.
- */
-static size_t
-utf8_len(const uint8_t *p, size_t left, uint32_t *out)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t n = sequence_len(p[0]);
-	uint32_t cp;
-
-	if (!n || n > left)
-		return 0;
-	cp = n == 1 ? p[0] : p[0] & (0x7fu >> n);
-	for (size_t i = 1; i < n; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-		cp = cp << 6 | (p[i] & 0x3f);
-	}
-	if (cp < least[n] || cp > 0x10ffff || (cp >= 0xd800 && cp <= 0xdfff))
-		return 0;
-	*out = cp;
-	return n;
-}
-
-/* Characters that move the cursor, change the direction of text or end a line. */
-static bool
-is_unsafe(uint32_t cp)
-{
-	return cp < 0x20 || (cp >= 0x7f && cp <= 0x9f) || cp == 0x61c || cp == 0x200e ||
-		cp == 0x200f || (cp >= 0x2028 && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069) ||
-		cp == 0xfeff;
-}
-
-/* The letter of a two-character escape, or 0. */
-static char
-short_escape(uint32_t cp, bool keep_backslash)
-{
-	if (cp == '\n')
-		return 'n';
-	if (cp == '\t')
-		return 't';
-	return cp == '\\' && !keep_backslash ? '\\' : 0;
-}
-
-/*
- * Puts what stands for the next character into `piece`; returns its length and how much
- * it used up.
- */
-static size_t
-next_piece(const uint8_t *p, size_t left, bool keep_backslash, char piece[16], size_t *used)
-{
-	static const char digits[] = "0123456789abcdef";
-	uint32_t cp = 0;
-	size_t n = utf8_len(p, left, &cp);
-	size_t len = 0;
-	char letter = short_escape(cp, keep_backslash);
-
-	*used = n ? n : 1;
-	if (n && letter) {
-		piece[len++] = '\\';
-		piece[len++] = letter;
-		return len;
-	}
-	if (n && !is_unsafe(cp)) {
-		memcpy(piece, p, n);
-		return n;
-	}
-	for (size_t i = 0; i < *used; i++) {
-		piece[len++] = '\\';
-		piece[len++] = 'x';
-		piece[len++] = digits[p[i] >> 4];
-		piece[len++] = digits[p[i] & 15];
-	}
-	return len;
-}
-
-static char *
-escape(const char *in, size_t len, bool keep_backslash, char *out, size_t size)
-{
-	const uint8_t *p = (const uint8_t *)in;
-	size_t at = 0;
-
-	if (!size)
-		return out;
-	while (len) {
-		char piece[16];
-		size_t used;
-		size_t n = next_piece(p, len, keep_backslash, piece, &used);
-
-		if (n >= size - at)
-			break;
-		memcpy(out + at, piece, n);
-		at += n;
-		p += used;
-		len -= used;
-	}
-	out[at] = 0;
-	return out;
-}
-
-char *
-sb_escape(const char *in, size_t len, char *out, size_t size)
-{
-	return escape(in, len, false, out, size);
-}
 
 static bool
 listed(const char *components, const char *name)
@@ -184,5 +66,5 @@ sb_log(const struct sb_log *log, enum sb_log_level level, const char *component,
 	} else if (len >= sizeof raw) {
 		len = sizeof raw - 1;
 	}
-	log->fn(level, component, escape(text, len, true, out, out_size), log->arg);
+	log->fn(level, component, sb_escape_message(text, len, out, out_size), log->arg);
 }

@@ -262,7 +262,7 @@ local_sh(const struct box *b, const char *script, char **out, struct sb_error *e
 	sb_buf_init(&text, OUTPUT_MAX);
 	so.cwd = b->local;
 	so.io[2] = SB_SPAWN_NULL;
-	r = sb_run(argv, &so, NULL, 0, &text, NULL, NULL, sb_deadline_in(b->c->call_ms), err);
+	r = sb_child_run(argv, &so, NULL, 0, &text, NULL, NULL, sb_deadline_in(b->c->call_ms), err);
 	if (r > 0)
 		return broken(err, "here, '%.120s' ends with %d", script, r);
 	return r < 0 ? r : take_out(&text, out, err);

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include <base/str.h>
 #include <host/grow.h>
 #include <host/host-priv.h>
 #include <host/host-snapshot.h>

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include <base/str.h>
 #include <host/host-map.h>
 #include <host/host-op.h>
 #include <host/host-priv.h>
@@ -110,11 +111,9 @@ untouched(int r)
 static int
 newer(const struct sb_hsess *s, struct sb_strlist *out, struct sb_error *err)
 {
-	int r = 0;
-
-	for (size_t i = index_of(s, s->rollback_to) + 1; i < s->n_snaps && r == 0; i++)
-		r = sb_strlist_add(out, s->snaps[i]->name, err);
-	return r;
+	for (size_t i = index_of(s, s->rollback_to) + 1; i < s->n_snaps; i++)
+		sb_strlist_add(out, s->snaps[i]->name);
+	return sb_strlist_check(out, err);
 }
 
 /*

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include <base/random.h>
+#include <base/str.h>
 #include <host/health.h>
 #include <host/host-destroy.h>
 #include <host/host-map.h>

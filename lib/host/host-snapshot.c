@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/str.h>
 #include <host/host-map.h>
 #include <host/host-op.h>
 #include <host/host-priv.h>

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <base/file.h>
+#include <base/str.h>
 #include <host/host-priv.h>
 #include <host/host-runtime.h>
 #include <host/procmon.h>
@@ -83,7 +84,8 @@ copy_opts(struct sb_host *h, const struct sb_host_opts *opts, struct sb_error *e
 			*str[i] = NULL;
 			continue;
 		}
-		r = sb_strlist_add(&h->strings, *str[i], err);
+		sb_strlist_add(&h->strings, *str[i]);
+		r = sb_strlist_check(&h->strings, err);
 		if (r < 0)
 			return r;
 		*str[i] = h->strings.v[h->strings.n - 1];

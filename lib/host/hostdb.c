@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/strlist.h>
+
 #define SCHEMA_VERSION 3
 #define SET_VERSION "PRAGMA user_version=3"
 #define BUSY_MS 5000

@@ -2,6 +2,7 @@
 #ifndef SB_HOST_HOSTDB_H
 #define SB_HOST_HOSTDB_H
 
+#include <base/strlist.h>
 #include <host/hsess.h>
 
 /*

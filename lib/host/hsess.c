@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include <base/str.h>
 #include <host/grow.h>
 #include <host/proc.h>
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include <base/cleanup.h>
-#include <base/str.h>
+#include <base/strmap.h>
 #include <host/snap.h>
 #include <host/state.h>
 #include <sb/host-exec.h>

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <base/str.h>
 #include <host/host-priv.h>
 #include <host/proc.h>
 #include <host/proxy.h>

@@ -12,6 +12,7 @@
 
 #include <base/file.h>
 #include <base/path.h>
+#include <base/str.h>
 #include <host/grow.h>
 #include <host/host-priv.h>
 #include <host/procmon.h>

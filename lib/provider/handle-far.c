@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <base/file.h>
+#include <base/random.h>
 #include <base/str.h>
 #include <provider/marks.h>
 #include <provider/toolbox.h>

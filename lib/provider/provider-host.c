@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <base/str.h>
 #include <provider/hostlink.h>
 #include <provider/pairs.h>
 

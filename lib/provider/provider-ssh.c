@@ -9,7 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-#include <base/str.h>
 #include <provider/pairs.h>
 #include <provider/sshbox.h>
 

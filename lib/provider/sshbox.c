@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <base/str.h>
 #include <provider/launchers.h>
 #include <provider/toolbox.h>
 #include <tool/far.h>

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <base/buf.h>
 #include <base/cleanup.h>
 #include <base/str.h>
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <base/cleanup.h>
+#include <base/random.h>
 #include <base/str.h>
 #include <provider/provider.h>
 #include <provider/state-json.h>

@@ -10,7 +10,6 @@
 
 #include <base/buf.h>
 #include <base/spawn.h>
-#include <base/str.h>
 #include <provider/state-json.h>
 
 #define HOOK_TIMEOUT_MS 30000
@@ -135,7 +134,7 @@ run_program(const struct sb_profile_hook *h, const struct sb_hook_info *info,
 	sb_buf_init(&complaint, STDERR_MAX);
 	o.search_path = true;
 	o.cwd = info->state->local_root;
-	code = sb_run((const char *const *)h->argv, &o, in, strlen(in), &out, &complaint,
+	code = sb_child_run((const char *const *)h->argv, &o, in, strlen(in), &out, &complaint,
 		within.cancel, within.deadline, err);
 	if (code < 0)
 		return sb_wrap(err, code, "hook %s: %s", info->event, h->argv[0]);

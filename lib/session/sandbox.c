@@ -8,8 +8,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <base/str.h>
-
 struct sb_sandbox *
 sb_sandbox_new(struct sb_keeper *k, struct sb_error *err)
 {

@@ -16,6 +16,8 @@
 #include <base/buf.h>
 #include <base/file.h>
 #include <base/path.h>
+#include <base/random.h>
+#include <base/str.h>
 #include <sb/log.h>
 
 #define RECORD "record"
@@ -146,6 +148,14 @@ take_text(char **to, const char *value, struct sb_error *err)
 }
 
 static int
+check_lists(const struct sb_box *box, struct sb_error *err)
+{
+	int r = sb_strlist_check(&box->dirs, err);
+
+	return r < 0 ? r : sb_strlist_check(&box->labels, err);
+}
+
+static int
 take_line(struct sb_box *box, const char *key, const char *value, bool *end, struct sb_error *err)
 {
 	if (strcmp(key, "id") == 0)
@@ -155,9 +165,9 @@ take_line(struct sb_box *box, const char *key, const char *value, bool *end, str
 	if (strcmp(key, "root") == 0)
 		return take_text(&box->root, value, err);
 	if (strcmp(key, "dir") == 0)
-		return sb_strlist_add(&box->dirs, value, err);
+		sb_strlist_add(&box->dirs, value);
 	if (strcmp(key, "label") == 0)
-		return sb_strlist_add(&box->labels, value, err);
+		sb_strlist_add(&box->labels, value);
 	if (strcmp(key, "made") == 0)
 		box->made_root = strcmp(value, "yes") == 0;
 	if (strcmp(key, "end") == 0)
@@ -188,6 +198,8 @@ read_record(int dir, struct sb_box *box, struct sb_error *err)
 		unescape(value);
 		r = take_line(box, line, value, &end, err);
 	}
+	if (r == 0)
+		r = check_lists(box, err);
 	if (r == 0 && (!end || !box->id || !box->instance || !box->root || *box->root != '/'))
 		r = sb_fail(err, SB_E_CORRUPT, "the record of a sandbox is damaged");
 	return r;
@@ -224,8 +236,8 @@ is_meant(const struct sb_box *box, const char *instance)
 }
 
 /* "NN-NAME" with what is unusual in a name replaced. */
-static int
-add_dir(struct sb_box *box, const char *base, const char *name, struct sb_error *err)
+static void
+add_dir(struct sb_box *box, const char *base, const char *name)
 {
 	char clean[NAME_KEPT + 1];
 	size_t n = 0;
@@ -237,8 +249,8 @@ add_dir(struct sb_box *box, const char *base, const char *name, struct sb_error 
 		n--;
 	clean[n] = '\0';
 	p = clean + strspn(clean, ".-");
-	return sb_strlist_addf(&box->dirs, err, "%s/%s/dirs/%02zu-%s", base, box->id,
-		box->dirs.n + 1, *p ? p : "dir");
+	sb_strlist_addf(&box->dirs, "%s/%s/dirs/%02zu-%s", base, box->id, box->dirs.n + 1,
+		*p ? p : "dir");
 }
 
 static int
@@ -308,11 +320,10 @@ design(const struct sb_box_wish *w, const char *base, struct sb_box *box, struct
 			err && err->code ? err->code :
 					   sb_fail(err, SB_E_NOMEM, "out of memory");
 	r = check_root(box, err);
-	for (size_t i = 0; r == 0 && w->names && w->names[i]; i++)
-		r = add_dir(box, base, w->names[i], err);
-	for (size_t i = 0; r == 0 && w->labels && w->labels[i]; i++)
-		r = sb_strlist_add(&box->labels, w->labels[i], err);
-	return r;
+	for (size_t i = 0; w->names && w->names[i]; i++)
+		add_dir(box, base, w->names[i]);
+	sb_strlist_add_all(&box->labels, w->labels);
+	return r < 0 ? r : check_lists(box, err);
 }
 
 /* Makes what the record names and is not there yet, and looks whether it can be used. */

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include <base/str.h>
+#include <base/strlist.h>
 #include <sb/error.h>
 
 /*

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <base/str.h>
 #include <sb/log.h>
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
@@ -72,8 +73,10 @@ sb_env_set(struct sb_strlist *env, const char *entry, struct sb_error *err)
 			sb_escape(entry, strcspn(entry, "="), name, sizeof name));
 	}
 	i = index_of(env, entry, strcspn(entry, "=") + 1);
-	if (i == env->n)
-		return sb_strlist_add(env, entry, err);
+	if (i == env->n) {
+		sb_strlist_add(env, entry);
+		return sb_strlist_check(env, err);
+	}
 	copy = strdup(entry);
 	if (!copy)
 		return sb_fail(err, SB_E_NOMEM, "out of memory");
@@ -96,11 +99,12 @@ sb_env_get(const struct sb_strlist *env, const char *name)
 int
 sb_env_build(bool filtered, const char *const *more, struct sb_strlist *out, struct sb_error *err)
 {
-	int r = 0;
+	int r;
 
-	for (char **e = environ; r == 0 && e && *e; e++)
+	for (char **e = environ; e && *e; e++)
 		if (!filtered || !sb_env_secret(*e, strcspn(*e, "=")))
-			r = sb_strlist_add(out, *e, err);
+			sb_strlist_add(out, *e);
+	r = sb_strlist_check(out, err);
 	for (; r == 0 && more && *more; more++)
 		r = sb_env_set(out, *more, err);
 	return r;

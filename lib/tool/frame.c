@@ -189,13 +189,10 @@ sb_frame_texts(struct sb_cursor *c, size_t max, struct sb_strlist *out, struct s
 		return sb_fail(err, SB_E_PROTO, "a list in a message is damaged or too long");
 	for (uint64_t i = 0; i < n; i++) {
 		sb_autofree char *s = sb_frame_text(c);
-		int r;
 
 		if (!s)
 			return sb_fail(err, SB_E_PROTO, "a text in a message is damaged");
-		r = sb_strlist_add(out, s, err);
-		if (r < 0)
-			return r;
+		sb_strlist_add(out, s);
 	}
-	return 0;
+	return sb_strlist_check(out, err);
 }

@@ -3,7 +3,8 @@
 #define SB_TOOL_FRAME_H
 
 #include <base/buf.h>
-#include <base/str.h>
+#include <base/cursor.h>
+#include <base/strlist.h>
 #include <sb/cancel.h>
 
 /* Messages over a pair of byte streams: a little-endian 32-bit length, then that many bytes. */

@@ -22,6 +22,7 @@
 #include <base/file.h>
 #include <base/spawn.h>
 #include <base/str.h>
+#include <base/strlist.h>
 #include <sb/log.h>
 #include <tool/env.h>
 #include <tool/window.h>
@@ -371,16 +372,19 @@ spawn(struct sb_proc *p, const struct sb_proc_opts *o, struct sb_error *err)
 	sb_autofree char *file = NULL;
 	sb_autoclose int far = -1; /* the child's end of a pipe or a terminal */
 	int near = -1;
-	int r = 0;
+	int r;
 
-	for (const char *const *e = o->env; r == 0 && e && *e; e++)
-		r = sb_strlist_add(&env, *e, err);
+	sb_strlist_add_all(&env, o->env);
+	r = sb_strlist_check(&env, err);
 	if (r == 0 && !o->env)
 		r = sb_env_build(false, NULL, &env, err);
 	if (r == 0)
 		r = sb_env_find(&env, o->argv[0], &file, err);
-	for (size_t i = 0; r == 0 && o->argv[i]; i++)
-		r = sb_strlist_add(&argv, i ? o->argv[i] : file, err);
+	if (r == 0) {
+		sb_strlist_add(&argv, file);
+		sb_strlist_add_all(&argv, o->argv + 1);
+		r = sb_strlist_check(&argv, err);
+	}
 	if (r == 0 && (o->captured || o->tty))
 		r = open_ends(o, &near, &far, err);
 	if (r < 0)

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include <base/buf.h>
+#include <base/cursor.h>
 #include <tool/box.h>
 #include <tool/frame.h>
 #include <tool/launch.h>

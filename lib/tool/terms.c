@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <base/str.h>
+#include <base/strlist.h>
 #include <sb/log.h>
 #include <tool/env.h>
 #include <tool/words.h>
@@ -119,8 +119,9 @@ start(struct sb_terms *t, const struct sb_terms_spec *spec, struct sb_error *err
 	struct sb_proc_opts o = SB_PROC_OPTS_INIT;
 	int r = sb_words_split(spec->command ? spec->command : "", &argv, err);
 
-	for (const char *const *a = spec->args; r == 0 && a && *a; a++)
-		r = sb_strlist_add(&argv, *a, err);
+	sb_strlist_add_all(&argv, spec->args);
+	if (r == 0)
+		r = sb_strlist_check(&argv, err);
 	if (r == 0)
 		r = sb_env_build(true, spec->env, &env, err);
 	if (r == 0)

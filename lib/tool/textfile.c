@@ -11,7 +11,6 @@
 
 #include <base/file.h>
 #include <base/path.h>
-#include <base/str.h>
 #include <sb/log.h>
 
 /* Which lines of a stream are wanted, and where it is. */

@@ -68,12 +68,12 @@ sb_words_split(const char *line, struct sb_strlist *out, struct sb_error *err)
 			return sb_fail(err, SB_E_INVAL,
 				"command line: a quote is not closed, or a backslash ends it");
 		r = sb_buf_check(&word, "command line", err);
-		if (r == 0)
-			r = sb_strlist_add(out, (char *)word.data, err);
 		if (r < 0)
 			return r;
+		sb_strlist_add(out, (char *)word.data);
 	}
-	if (out->n == before)
+	r = sb_strlist_check(out, err);
+	if (r == 0 && out->n == before)
 		return sb_fail(err, SB_E_INVAL, "command line: there is no command in it");
-	return 0;
+	return r;
 }

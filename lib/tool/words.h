@@ -2,7 +2,7 @@
 #ifndef SB_TOOL_WORDS_H
 #define SB_TOOL_WORDS_H
 
-#include <base/str.h>
+#include <base/strlist.h>
 
 /*
  * Takes a command line apart as a shell would: spaces part words, 'single quotes' keep everything,

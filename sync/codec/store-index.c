@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <base/cursor.h>
 #include <base/file.h>
 
 #include <sync/codec/store-priv.h>

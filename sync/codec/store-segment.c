@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include <base/cleanup.h>
+#include <base/cursor.h>
 
 #include <sync/codec/store-priv.h>
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <base/str.h>
+#include <base/strlist.h>
 #include <sync/plan/guard.h>
 
 /* One reconciliation under way. A side is L or R; each has its own list of changes. */
@@ -298,7 +299,8 @@ beside(struct work *w, const char *path, const struct sb_entry *r, bool *reused)
 			return s;
 		}
 		if (name_free(w, s)) {
-			if (sb_strlist_add(&w->taken, s, w->err) < 0) {
+			sb_strlist_add(&w->taken, s);
+			if (sb_strlist_check(&w->taken, w->err) < 0) {
 				free(s);
 				return NULL;
 			}

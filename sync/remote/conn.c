@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <base/str.h>
+#include <base/strlist.h>
 #include <sync/remote/agentless-shadow.h>
 #include <sync/remote/conn-int.h>
 #include <sync/remote/deploy.h>
@@ -91,8 +91,8 @@ sb_conn_new(const struct sb_endpoint *to, const struct sb_sync_opts *o, bool kee
 	c->ask_password = o->ask_password;
 	c->never_ask = o->never_ask;
 	c->log = o->log;
-	for (size_t i = 0; r == 0 && o->agent && o->agent[i]; i++)
-		r = sb_strlist_add(&c->agent, o->agent[i], err);
+	sb_strlist_add_all(&c->agent, o->agent);
+	r = sb_strlist_check(&c->agent, err);
 	if (r == 0 &&
 		(!copy_endpoint(&c->to, to) || !copy(&c->rsh, o->rsh) ||
 			!copy(&c->identity, o->identity) || !copy(&c->ssh_config, o->ssh_config) ||

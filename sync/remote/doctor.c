@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <base/buf.h>
+#include <base/random.h>
 #include <base/str.h>
 
 #include <sync/remote/deploy.h>

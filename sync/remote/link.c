@@ -8,6 +8,8 @@
 
 #include <sync/remote/agentless-shadow.h>
 
+#include <base/strlist.h>
+
 #define NOISE_MAX (64u << 10)
 
 int
@@ -370,7 +372,8 @@ take_child(struct descent *d, const char *dir, const struct sb_listed *c)
 	if (!c->total)
 		return 0;
 	d->differing += c->total;
-	return sb_strlist_add(&d->todo, path, d->err);
+	sb_strlist_add(&d->todo, path);
+	return sb_strlist_check(&d->todo, d->err);
 }
 
 /* One round trip: lists every directory in `now`. */
@@ -423,7 +426,7 @@ fetch_unknown(struct sb_link *l, const struct sb_manifest *like, struct sb_peer 
 	struct sb_error *err)
 {
 	struct descent d = { .l = l, .like = like, .err = err, .differing = 0 };
-	int r = 0;
+	int r;
 
 	if (!like || !sb_digest_known(&like->id) ||
 		(out->reply.flags & (SB_SCAN_LINKS | SB_SCAN_LAZY)) || out->reply.count < 200)
@@ -435,7 +438,8 @@ fetch_unknown(struct sb_link *l, const struct sb_manifest *like, struct sb_peer 
 	d.m = sb_manifest_new(err);
 	if (!d.m)
 		return err ? err->code : SB_E_NOMEM;
-	r = sb_strlist_add(&d.todo, "", err);
+	sb_strlist_add(&d.todo, "");
+	r = sb_strlist_check(&d.todo, err);
 	while (r == 0 && d.todo.n) {
 		struct sb_strlist now = d.todo;
 

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include <base/cleanup.h>
+#include <base/random.h>
 #include <base/str.h>
 #include <sb/log.h>
 

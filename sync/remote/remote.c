@@ -49,7 +49,6 @@ static struct sb_remote *
 remote_new(const struct sb_remote_opts *o, struct sb_error *err)
 {
 	sb_auto(sb_remote) struct sb_remote *r = calloc(1, sizeof *r);
-	int rc = 0;
 
 	if (!r || !copy(&r->host, o->to->host) || !copy(&r->user, o->to->user) ||
 		!copy(&r->config_file, o->config_file) || !copy(&r->known_hosts, o->known_hosts) ||
@@ -57,9 +56,9 @@ remote_new(const struct sb_remote_opts *o, struct sb_error *err)
 		sb_fail(err, SB_E_NOMEM, "out of memory");
 		return NULL;
 	}
-	for (size_t i = 0; i < o->n_identities && rc >= 0; i++)
-		rc = sb_strlist_add(&r->identities, o->identities[i], err);
-	if (rc < 0)
+	for (size_t i = 0; i < o->n_identities; i++)
+		sb_strlist_add(&r->identities, o->identities[i]);
+	if (sb_strlist_check(&r->identities, err) < 0)
 		return NULL;
 	r->query = (struct sb_ssh_query){
 		.program = r->program,

@@ -19,6 +19,7 @@
 #include <base/file.h>
 #include <base/path.h>
 #include <base/str.h>
+#include <base/strlist.h>
 #include <sync/replica/agent-watch.h>
 #include <sync/codec/delta.h>
 #include <sync/replica/inflow.h>

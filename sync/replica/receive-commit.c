@@ -250,18 +250,15 @@ gather_parents(struct sb_recv *r, struct sb_strlist *out, struct sb_error *err)
 		for (int k = 0; k < 2 && paths[k]; k++) {
 			const char *slash = strrchr(paths[k], '/');
 			size_t len = slash ? (size_t)(slash - paths[k]) : 0;
-			int n;
 
 			if (out->n && strlen(out->v[out->n - 1]) == len &&
 				memcmp(out->v[out->n - 1], paths[k], len) == 0)
 				continue;
-			n = sb_strlist_addf(out, err, "%.*s", (int)len, paths[k]);
-			if (n < 0)
-				return n;
+			sb_strlist_addf(out, "%.*s", (int)len, paths[k]);
 		}
 	}
-	if (!out->n)
-		return 0;
+	if (out->failed || !out->n)
+		return sb_strlist_check(out, err);
 	qsort(out->v, out->n, sizeof *out->v, by_text);
 	for (size_t i = 1; i < out->n; i++) {
 		if (strcmp(out->v[kept], out->v[i]) == 0) {

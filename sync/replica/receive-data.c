@@ -12,6 +12,7 @@
 
 #include <base/file.h>
 #include <base/path.h>
+#include <base/str.h>
 #include <sync/codec/delta.h>
 #include <sync/tree/hash.h>
 
@@ -498,9 +499,11 @@ take_row(struct sb_recv *r, struct item *it, uint8_t status, const uint8_t *dige
 	}
 	pthread_mutex_unlock(&r->pool.mu);
 	if (it->dropped) {
-		n = sb_strlist_add(&r->dropped, it->path, err);
+		sb_strlist_add(&r->dropped, it->path);
+		sb_strlist_add(&r->dropped_staged, it->staged);
+		n = sb_strlist_check(&r->dropped, err);
 		if (n == 0)
-			n = sb_strlist_add(&r->dropped_staged, it->staged, err);
+			n = sb_strlist_check(&r->dropped_staged, err);
 	}
 	return n;
 }
@@ -586,8 +589,9 @@ sb_recv_settle(struct sb_recv *r, struct sb_strlist *need, struct sb_error *err)
 			continue;
 		recv_rec(r, it->rec)->state = REC_PENDING;
 		n = unlink_staged(r, it->staged, err);
+		sb_strlist_add(need, it->path);
 		if (n == 0)
-			n = sb_strlist_add(need, it->path, err);
+			n = sb_strlist_check(need, err);
 		if (n == 0) {
 			it->has_row = it->has_data = it->dropped = false;
 			n = recv_items_add(&again, it, err);

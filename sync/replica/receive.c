@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <base/path.h>
+#include <base/str.h>
 #include <sync/tree/nstime.h>
 
 struct rec *
@@ -621,7 +622,8 @@ plan_move(struct sb_recv *r, const struct sb_change *ch, const struct sb_step *s
 	op->mtime = ch->entry.mtime;
 	op->rec = rec;
 	sb_old_from_entry(&op->old, from);
-	return sb_strlist_add(&r->moved_from, st->from, err);
+	sb_strlist_add(&r->moved_from, st->from);
+	return sb_strlist_check(&r->moved_from, err);
 }
 
 struct del_arg {
@@ -657,7 +659,8 @@ plan_delete(struct sb_recv *r, const char *path, bool replaced, struct sb_error 
 
 	if (!old || !*path)
 		return sb_fail(err, SB_E_PROTO, "the plan deletes %s, which is not there", path);
-	n = sb_strlist_add(&r->deleted, path, err);
+	sb_strlist_add(&r->deleted, path);
+	n = sb_strlist_check(&r->deleted, err);
 	if (n == 0 && old->type == SB_ENTRY_DIR)
 		n = sb_dir_walk(old->dir, path, del_entry, &a);
 	if (n == 0 && !replaced)

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <base/str.h>
+#include <base/strlist.h>
 #include <sync/replica/commit.h>
 #include <sync/codec/pack.h>
 #include <sync/wire/proto.h>

@@ -14,6 +14,7 @@
 #include <base/file.h>
 #include <base/path.h>
 #include <base/str.h>
+#include <base/strlist.h>
 #include <sync/replica/commit.h>
 #include <sync/tree/hash.h>
 #include <sync/scan/scan.h>
@@ -63,9 +64,7 @@ look_into(struct sb_stage *s, const char *dir, struct sb_strlist *todo, size_t *
 		if (S_ISDIR(st.st_mode)) {
 			/* Staged directories may have got their final mode already. */
 			(void)fchmodat(fd, e->d_name, 0700, 0);
-			r = sb_strlist_addf(todo, err, "%s/%s", dir, e->d_name);
-			if (r < 0)
-				return r;
+			sb_strlist_addf(todo, "%s/%s", dir, e->d_name);
 			continue;
 		}
 		if (!S_ISREG(st.st_mode) || st.st_size == 0 || s->n_left >= MAX_LEFTOVERS)
@@ -83,7 +82,7 @@ look_into(struct sb_stage *s, const char *dir, struct sb_strlist *todo, size_t *
 			return r;
 		}
 	}
-	return 0;
+	return sb_strlist_check(todo, err);
 }
 
 static int
@@ -109,9 +108,9 @@ sb_stage_find(int rootfd, const struct sb_cancel *cancel, struct sb_stage **out,
 		s->fd = openat(rootfd, SB_STAGE_NAME,
 			O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (s->fd >= 0) {
-		r = sb_strlist_add(&todo, SB_STAGE_OLD, err);
-		if (r == 0)
-			r = sb_strlist_add(&todo, SB_STAGE_NEW, err);
+		sb_strlist_add(&todo, SB_STAGE_OLD);
+		sb_strlist_add(&todo, SB_STAGE_NEW);
+		r = sb_strlist_check(&todo, err);
 		for (size_t i = 0; r == 0 && i < todo.n; i++) {
 			r = sb_check_alive(cancel, SB_NEVER, "look at the stage", err);
 			if (r == 0)

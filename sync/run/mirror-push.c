@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <base/path.h>
+#include <base/strlist.h>
 #include <sync/codec/delta.h>
 #include <sync/codec/delta-recipe.h>
 #include <sync/replica/send.h>
@@ -45,9 +46,9 @@ request_sigs(struct mirror *m, struct sigs *s, struct sb_error *err)
 	struct sb_cursor c;
 	const uint8_t *p;
 	size_t len;
-	int r = 0;
+	int r;
 
-	for (size_t i = 0; r == 0 && !m->no_delta && i < m->plan.diff.n; i++) {
+	for (size_t i = 0; !m->no_delta && i < m->plan.diff.n; i++) {
 		const struct sb_change *ch = &m->plan.diff.v[i];
 		const struct sb_entry *old;
 
@@ -60,8 +61,9 @@ request_sigs(struct mirror *m, struct sigs *s, struct sb_error *err)
 		if (ch->entry.size > SB_RECIPE_MIN_SIZE && recipes >= 0 &&
 			sb_recipe_has(recipes, &old->digest))
 			continue;
-		r = sb_strlist_add(&s->paths, ch->path, err);
+		sb_strlist_add(&s->paths, ch->path);
 	}
+	r = sb_strlist_check(&s->paths, err);
 	if (r < 0 || !s->paths.n)
 		return r;
 	sb_buf_init(&b, 256u << 20);

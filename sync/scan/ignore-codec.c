@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <base/cleanup.h>
+#include <base/cursor.h>
 
 /*
  * The encoded rule set, as sent and as frozen with the base:

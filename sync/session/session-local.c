@@ -13,7 +13,7 @@
 
 #include <base/file.h>
 #include <base/path.h>
-#include <base/str.h>
+#include <base/strlist.h>
 #include <sync/replica/commit.h>
 #include <sync/scan/ignore.h>
 #include <sync/plan/plan.h>

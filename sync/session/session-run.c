@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include <base/file.h>
-#include <base/str.h>
+#include <base/strlist.h>
 #include <sync/wire/endpoint.h>
 #include <sync/plan/guard.h>
 #include <sync/run/mirror-int.h>
@@ -264,11 +264,9 @@ make_plans(struct pair_run *x, struct sb_error *err)
 static int
 keep_left(struct pair_run *x, const struct sb_commit_result *res, struct sb_error *err)
 {
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < res->n_left; i++)
-		r = sb_strlist_add(&x->left, res->left[i].path, err);
-	return r;
+	for (size_t i = 0; i < res->n_left; i++)
+		sb_strlist_add(&x->left, res->left[i].path);
+	return sb_strlist_check(&x->left, err);
 }
 
 /* What was not brought here, as far as it is known: the first of it, and how many there are. */

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <base/cursor.h>
 #include <base/file.h>
 #include <base/path.h>
 #include <base/str.h>

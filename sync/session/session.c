@@ -14,6 +14,7 @@
 
 #include <base/file.h>
 #include <base/path.h>
+#include <base/random.h>
 #include <base/str.h>
 #include <sync/run/connect.h>
 #include <sync/wire/endpoint.h>

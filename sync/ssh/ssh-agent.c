@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <base/cursor.h>
 #include <sb/log.h>
 
 /*

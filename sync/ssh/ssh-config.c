@@ -12,6 +12,7 @@
 
 #include <base/buf.h>
 #include <base/spawn.h>
+#include <base/str.h>
 
 #include <sync/wire/endpoint.h>
 
@@ -101,7 +102,9 @@ add_expanded(struct sb_strlist *l, const char *path, const struct sb_ssh_config 
 {
 	sb_autofree char *full = expand(path, c, self);
 
-	return full ? sb_strlist_add(l, full, err) : 0;
+	if (full)
+		sb_strlist_add(l, full);
+	return sb_strlist_check(l, err);
 }
 
 /* A list of file names, blanks between them, as ssh -G prints it (it does not quote). */
@@ -297,12 +300,14 @@ defaults(const struct sb_ssh_query *q, struct sb_ssh_config *c, struct sb_error 
 	r = set(&c->host, q->host, err);
 	if (r >= 0)
 		r = set(&c->user, self.name ? self.name : "root", err);
-	for (size_t i = 0; i < sizeof keys / sizeof keys[0] && r >= 0; i++)
-		r = sb_strlist_addf(&c->identities, err, "%s/.ssh/%s", home, keys[i]);
+	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+		sb_strlist_addf(&c->identities, "%s/.ssh/%s", home, keys[i]);
+	sb_strlist_addf(&c->known_hosts, "%s/.ssh/known_hosts", home);
+	sb_strlist_add(&c->known_hosts, "/etc/ssh/ssh_known_hosts");
 	if (r >= 0)
-		r = sb_strlist_addf(&c->known_hosts, err, "%s/.ssh/known_hosts", home);
+		r = sb_strlist_check(&c->identities, err);
 	if (r >= 0)
-		r = sb_strlist_add(&c->known_hosts, "/etc/ssh/ssh_known_hosts", err);
+		r = sb_strlist_check(&c->known_hosts, err);
 	if (r >= 0 && sock && *sock)
 		r = set(&c->agent, sock, err);
 	self_drop(&self);
@@ -310,24 +315,15 @@ defaults(const struct sb_ssh_query *q, struct sb_ssh_config *c, struct sb_error 
 }
 
 /* The options of the ssh program that stand for the query. */
-static int
-query_args(const struct sb_ssh_query *q, struct sb_strlist *l, struct sb_error *err)
+static void
+query_args(const struct sb_ssh_query *q, struct sb_strlist *l)
 {
-	int r = 0;
-
-	if (q->config_file) {
-		r = sb_strlist_add(l, "-F", err);
-		if (r >= 0)
-			r = sb_strlist_add(l, q->config_file, err);
-	}
-	if (r >= 0 && q->port)
-		r = sb_strlist_addf(l, err, "-p%d", q->port);
-	if (r >= 0 && q->user) {
-		r = sb_strlist_add(l, "-l", err);
-		if (r >= 0)
-			r = sb_strlist_add(l, q->user, err);
-	}
-	return r;
+	if (q->config_file)
+		sb_strlist_add_all(l, (const char *[]){ "-F", q->config_file, NULL });
+	if (q->port)
+		sb_strlist_addf(l, "-p%d", q->port);
+	if (q->user)
+		sb_strlist_add_all(l, (const char *[]){ "-l", q->user, NULL });
 }
 
 /* Runs `ssh ARGS -- HOST`; the exit code, or an error. */
@@ -337,20 +333,18 @@ run_program(const struct sb_ssh_query *q, const char *const *first, const struct
 {
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
-	int r = sb_strlist_add(&l, q->program ? q->program : "ssh", err);
+	int r;
 
-	for (; *first && r >= 0; first++)
-		r = sb_strlist_add(&l, *first, err);
-	if (r >= 0)
-		r = query_args(q, &l, err);
-	if (r >= 0)
-		r = sb_strlist_add(&l, "--", err);
-	if (r >= 0)
-		r = sb_strlist_add(&l, q->host, err);
+	sb_strlist_add(&l, q->program ? q->program : "ssh");
+	sb_strlist_add_all(&l, first);
+	query_args(q, &l);
+	sb_strlist_add(&l, "--");
+	sb_strlist_add(&l, q->host);
+	r = sb_strlist_check(&l, err);
 	if (r < 0)
 		return r;
 	o.search_path = true;
-	return sb_run((const char *const *)l.v, &o, NULL, 0, out, err_out, cancel,
+	return sb_child_run((const char *const *)l.v, &o, NULL, 0, out, err_out, cancel,
 		sb_deadline_min(d, sb_deadline_in(PROGRAM_MS)), err);
 }
 
@@ -413,17 +407,17 @@ overrule(const struct sb_ssh_query *q, struct sb_ssh_config *c, struct sb_error 
 	if (r >= 0 && q->known_hosts) {
 		sb_strlist_free(&c->known_hosts);
 		c->known_hosts = (struct sb_strlist){ 0 };
-		r = sb_strlist_add(&c->known_hosts, q->known_hosts, err);
+		sb_strlist_add(&c->known_hosts, q->known_hosts);
+		r = sb_strlist_check(&c->known_hosts, err);
 	}
 	if (q->accept_new)
 		c->new_key = SB_SSH_NEW_ADD;
-	for (size_t i = 0; i < q->n_identities && r >= 0; i++)
-		r = sb_strlist_add(&ids, q->identities[i], err);
-	for (size_t i = 0; i < c->identities.n && r >= 0; i++)
-		r = sb_strlist_add(&ids, c->identities.v[i], err);
+	for (size_t i = 0; i < q->n_identities; i++)
+		sb_strlist_add(&ids, q->identities[i]);
+	sb_strlist_add_all(&ids, (const char *const *)c->identities.v);
 	sb_strlist_free(&c->identities);
 	c->identities = ids;
-	return r;
+	return r < 0 ? r : sb_strlist_check(&ids, err);
 }
 
 int
@@ -498,13 +492,13 @@ split_words(const char *line, struct sb_strlist *out, struct sb_error *err)
 	sb_auto(sb_buf) struct sb_buf word;
 	bool in_word = false;
 	char quote = 0;
-	int r = 0;
+	int r;
 
 	sb_buf_init(&word, 4096);
-	for (const char *p = line; r >= 0; p++) {
+	for (const char *p = line;; p++) {
 		if (!*p || (!quote && (*p == ' ' || *p == '\t'))) {
 			if (in_word)
-				r = sb_strlist_add(out, (char *)word.data, err);
+				sb_strlist_add(out, (char *)word.data);
 			sb_buf_reset(&word);
 			in_word = false;
 			if (!*p)
@@ -521,6 +515,7 @@ split_words(const char *line, struct sb_strlist *out, struct sb_error *err)
 			in_word = true;
 		}
 	}
+	r = sb_strlist_check(out, err);
 	if (r >= 0 && quote)
 		r = sb_fail(err, SB_E_USAGE, "--rsh '%s': a quote is not closed", line);
 	if (r >= 0 && out->n == 0)
@@ -528,31 +523,26 @@ split_words(const char *line, struct sb_strlist *out, struct sb_error *err)
 	return r;
 }
 
-static int
-ssh_args(const struct sb_ssh_query *q, bool batch, struct sb_strlist *l, struct sb_error *err)
+static void
+ssh_args(const struct sb_ssh_query *q, bool batch, struct sb_strlist *l)
 {
-	int r = sb_strlist_add(l, "-T", err);
-
-	if (r >= 0 && batch)
-		r = sb_strlist_add(l, "-oBatchMode=yes", err);
+	sb_strlist_add(l, "-T");
+	if (batch)
+		sb_strlist_add(l, "-oBatchMode=yes");
 	/*
 	 * Dead connections are found in half a minute, as with our own transport. What stands in
 	 * --rsh comes first and wins.
 	 */
-	if (r >= 0)
-		r = sb_strlist_add(l, "-oServerAliveInterval=10", err);
-	if (r >= 0)
-		r = sb_strlist_add(l, "-oServerAliveCountMax=3", err);
-	for (size_t i = 0; i < q->n_identities && r >= 0; i++) {
-		r = sb_strlist_add(l, "-i", err);
-		if (r >= 0)
-			r = sb_strlist_add(l, q->identities[i], err);
+	sb_strlist_add(l, "-oServerAliveInterval=10");
+	sb_strlist_add(l, "-oServerAliveCountMax=3");
+	for (size_t i = 0; i < q->n_identities; i++) {
+		sb_strlist_add(l, "-i");
+		sb_strlist_add(l, q->identities[i]);
 	}
-	if (r >= 0 && q->known_hosts)
-		r = sb_strlist_addf(l, err, "-oUserKnownHostsFile=\"%s\"", q->known_hosts);
-	if (r >= 0 && q->accept_new)
-		r = sb_strlist_add(l, "-oStrictHostKeyChecking=accept-new", err);
-	return r;
+	if (q->known_hosts)
+		sb_strlist_addf(l, "-oUserKnownHostsFile=\"%s\"", q->known_hosts);
+	if (q->accept_new)
+		sb_strlist_add(l, "-oStrictHostKeyChecking=accept-new");
 }
 
 int
@@ -563,29 +553,25 @@ sb_ssh_config_argv(const struct sb_ssh_query *q, const char *rsh, bool batch, co
 	bool is_ssh;
 	int r;
 
-	r = rsh ? split_words(rsh, out, err) :
-		  sb_strlist_add(out, q->program ? q->program : "ssh", err);
+	if (!rsh)
+		sb_strlist_add(out, q->program ? q->program : "ssh");
+	r = rsh ? split_words(rsh, out, err) : sb_strlist_check(out, err);
 	if (r < 0)
 		return r;
 	base = strrchr(out->v[0], '/');
 	base = base ? base + 1 : out->v[0];
 	is_ssh = strcmp(base, "ssh") == 0 || !rsh;
-	if (is_ssh)
-		r = ssh_args(q, batch, out, err);
-	if (r >= 0 && is_ssh)
-		r = query_args(q, out, err);
-	if (r >= 0 && !is_ssh && q->port)
-		r = sb_strlist_addf(out, err, "-p%d", q->port);
-	if (r >= 0 && !is_ssh && q->user) {
-		r = sb_strlist_add(out, "-l", err);
-		if (r >= 0)
-			r = sb_strlist_add(out, q->user, err);
+	if (is_ssh) {
+		ssh_args(q, batch, out);
+		query_args(q, out);
 	}
-	if (r >= 0 && is_ssh)
-		r = sb_strlist_add(out, "--", err);
-	if (r >= 0)
-		r = sb_strlist_add(out, q->host, err);
-	if (r >= 0)
-		r = sb_strlist_add(out, command, err);
-	return r;
+	if (!is_ssh && q->port)
+		sb_strlist_addf(out, "-p%d", q->port);
+	if (!is_ssh && q->user)
+		sb_strlist_add_all(out, (const char *[]){ "-l", q->user, NULL });
+	if (is_ssh)
+		sb_strlist_add(out, "--");
+	sb_strlist_add(out, q->host);
+	sb_strlist_add(out, command);
+	return sb_strlist_check(out, err);
 }

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include <base/cleanup.h>
-#include <base/str.h>
+#include <base/strlist.h>
 #include <sb/cancel.h>
 #include <sb/error.h>
 

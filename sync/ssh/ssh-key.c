@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include <base/buf.h>
+#include <base/cursor.h>
 #include <base/file.h>
 #include <base/str.h>
 #include <sb/log.h>

@@ -11,8 +11,9 @@
 #include <sys/stat.h>
 
 #include <base/buf.h>
+#include <base/cursor.h>
 #include <base/file.h>
-#include <base/str.h>
+#include <base/random.h>
 
 #include <sync/ssh/ssh-hash.h>
 

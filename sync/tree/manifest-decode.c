@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/cursor.h>
 #include <base/path.h>
 #include <sync/tree/manifest-codec.h>
 #include <sync/tree/manifest-priv.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include <base/path.h>
-#include <base/str.h>
+#include <base/strlist.h>
 
 #define PATH_LIMIT (1u << 20)
 #define ROOT_LIMIT 4096u
@@ -524,19 +524,18 @@ sb_paths_decode(const uint8_t *p, size_t len, struct sb_strlist *out, struct sb_
 {
 	struct sb_cursor c;
 	uint64_t n;
-	int r = 0;
+	int r;
 
 	sb_cursor_init(&c, p, len);
 	n = sb_cursor_varint(&c);
-	for (uint64_t i = 0; i < n && !c.bad && r == 0; i++) {
+	for (uint64_t i = 0; i < n && !c.bad && !out->failed; i++) {
 		sb_autofree char *path = take_path(&c);
 
 		if (path)
-			r = sb_strlist_add(out, path, err);
+			sb_strlist_add(out, path);
 	}
-	if (r == 0)
-		r = done(&c, "path list", err);
-	return r;
+	r = sb_strlist_check(out, err);
+	return r < 0 ? r : done(&c, "path list", err);
 }
 
 void

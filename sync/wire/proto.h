@@ -7,6 +7,8 @@
 #include <stdint.h>
 
 #include <base/buf.h>
+#include <base/cursor.h>
+#include <base/strlist.h>
 #include <sync/tree/digest.h>
 #include <sync/tree/manifest.h>
 

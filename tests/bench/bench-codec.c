@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <base/cursor.h>
 #include <base/path.h>
 #include <sync/codec/delta.h>
 #include <sync/codec/pack.h>

@@ -79,7 +79,7 @@ command(const char *const *argv)
 
 	sb_buf_init(&out, 1 << 20);
 	o.search_path = true;
-	if (sb_run(argv, &o, NULL, 0, &out, &out, NULL, sb_deadline_in(60000), &err) < 0)
+	if (sb_child_run(argv, &o, NULL, 0, &out, &out, NULL, sb_deadline_in(60000), &err) < 0)
 		(void)fprintf(stderr, "bench-tools: %s: %s\n", argv[0], err.msg);
 	return now() - start;
 }
@@ -159,7 +159,7 @@ bench_gvisor(struct sb_host *h, const char *state)
 	(void)call(h, "bash", "{\"cmd\":\"true\"}");
 	/* Its output must not be a pipe that the container keeps open. */
 	o.search_path = true;
-	(void)sb_run(run, &o, NULL, 0, NULL, NULL, NULL, sb_deadline_in(60000), NULL);
+	(void)sb_child_run(run, &o, NULL, 0, NULL, NULL, NULL, sb_deadline_in(60000), NULL);
 	for (int i = 0; i < ROUNDS; i++) {
 		bare[i] = command(exec);
 		ours[i] = call(h, "bash", "{\"cmd\":\"true\"}");

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <base/buf.h>
+#include <base/cursor.h>
 
 #include "fuzz.h"
 

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <base/buf.h>
+#include <base/cursor.h>
 #include <sync/codec/delta.h>
 
 #include "fuzz.h"

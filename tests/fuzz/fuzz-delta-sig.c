@@ -13,6 +13,8 @@
 
 #include "fuzz.h"
 
+#include <base/cursor.h>
+
 struct bytes {
 	const uint8_t *p;
 	size_t len;

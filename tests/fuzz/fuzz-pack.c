@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <base/buf.h>
+#include <base/cursor.h>
 #include <sync/codec/pack.h>
 
 #include "fuzz.h"

@@ -12,6 +12,8 @@
 
 #include "fuzz.h"
 
+#include <base/cursor.h>
+
 static void
 apply_one(const uint8_t *base, size_t base_len, const uint8_t *patch, size_t patch_len,
 	size_t new_len)

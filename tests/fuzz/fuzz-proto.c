@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include <base/path.h>
-#include <base/str.h>
+#include <base/strlist.h>
 #include <sync/wire/proto.h>
 
 #include "fuzz.h"

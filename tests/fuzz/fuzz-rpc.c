@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include <base/buf.h>
-#include <base/str.h>
+#include <base/strlist.h>
+#include <base/strmap.h>
 #include <rpc/server/auth.h>
 #include <rpc/protocol/base64.h>
 #include <rpc/protocol/code.h>

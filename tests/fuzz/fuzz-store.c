@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <base/cursor.h>
 #include <base/file.h>
 #include <sync/codec/store.h>
 

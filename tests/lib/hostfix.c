@@ -27,7 +27,7 @@ hostfix_run(const char *const *argv)
 	struct sb_error err = { 0 };
 
 	o.search_path = true;
-	return sb_run(argv, &o, NULL, 0, NULL, NULL, NULL, sb_deadline_in(30000), &err);
+	return sb_child_run(argv, &o, NULL, 0, NULL, NULL, NULL, sb_deadline_in(30000), &err);
 }
 
 static void
@@ -210,7 +210,7 @@ count_datasets(struct hostfix *f)
 
 	o.search_path = true;
 	sb_buf_init(&out, 1 << 20);
-	(void)sb_run(argv, &o, NULL, 0, &out, NULL, NULL, sb_deadline_in(30000), &f->err);
+	(void)sb_child_run(argv, &o, NULL, 0, &out, NULL, NULL, sb_deadline_in(30000), &f->err);
 	for (size_t i = 0; i < out.len; i++)
 		n += out.data[i] == '\n';
 	sb_buf_free(&out);

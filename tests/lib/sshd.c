@@ -30,7 +30,7 @@ run_script(const char *verb, const char *dir, const char *account, const char *c
 	else
 		(void)unsetenv("SSHD_ACCOUNT");
 	o.search_path = true;
-	return sb_run(argv, &o, NULL, 0, out, err_out, NULL, sb_deadline_in(60000), NULL);
+	return sb_child_run(argv, &o, NULL, 0, out, err_out, NULL, sb_deadline_in(60000), NULL);
 }
 
 static void

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <base/cleanup.h>
 #include <base/str.h>
 
 /* Launching: a fault is a script around the command, or a member that does not do its work. */

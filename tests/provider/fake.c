@@ -11,6 +11,7 @@
 
 #include <base/spawn.h>
 #include <base/str.h>
+#include <base/strlist.h>
 #include <provider/launchers.h>
 #include <provider/pairs.h>
 #include <provider/provider.h>
@@ -40,7 +41,7 @@ shell(const char *script, const struct sb_state *s)
 	const char *argv[] = { "/bin/sh", "-c", script, "sh", s->local_root, s->runtime_root,
 		NULL };
 
-	(void)sb_run(argv, NULL, NULL, 0, NULL, NULL, NULL, sb_deadline_in(60000), NULL);
+	(void)sb_child_run(argv, NULL, NULL, 0, NULL, NULL, NULL, sb_deadline_in(60000), NULL);
 }
 
 static int
@@ -129,7 +130,7 @@ fake_prepare(struct sb_provider *base, const struct sb_prepare_request *req,
 	if (r < 0)
 		return r;
 	made.state.prepared_at = time(NULL);
-	(void)sb_strlist_addf(&f->known, NULL, "%p", (void *)made.state.sandbox_id);
+	sb_strlist_addf(&f->known, "%p", (void *)made.state.sandbox_id);
 	made.launcher = fake_launcher(sb_launcher_local_new(box.root, err));
 	tools = sb_toolbox_near(box.root, (const char *const *)made.state.runtime_dirs, err);
 	if (!made.launcher || !tools)

@@ -37,7 +37,7 @@ shell_out(const char *command, char *out, size_t size)
 	sb_buf_init(&e, 4096);
 	so.search_path = true;
 	so.cwd = dir;
-	r = sb_run(argv, &so, NULL, 0, &b, &e, NULL, sb_deadline_in(60000), NULL);
+	r = sb_child_run(argv, &so, NULL, 0, &b, &e, NULL, sb_deadline_in(60000), NULL);
 	if (e.len)
 		print_message("# %s: %s\n", command, (char *)e.data);
 	if (out)

@@ -164,7 +164,7 @@ use_children(struct sb_error *err)
 	o.search_path = true;
 	sb_buf_init(&out, 100);
 	sb_buf_init(&eout, 100);
-	r = sb_run(argv, &o, "hello", 5, &out, &eout, NULL, sb_deadline_in(60000), err);
+	r = sb_child_run(argv, &o, "hello", 5, &out, &eout, NULL, sb_deadline_in(60000), err);
 	if (r >= 0 &&
 		(r != 3 || strcmp((char *)out.data, "hello") ||
 			strcmp((char *)eout.data, "oops\n")))

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <base/buf.h>
+#include <base/cursor.h>
 
 #include "tests/lib/unit.h"
 

@@ -186,7 +186,7 @@ shell(const char *command, char *out, size_t size)
 
 	sb_buf_init(&b, 65536);
 	so.search_path = true;
-	(void)sb_run(argv, &so, NULL, 0, &b, NULL, NULL, sb_deadline_in(20000), NULL);
+	(void)sb_child_run(argv, &so, NULL, 0, &b, NULL, NULL, sb_deadline_in(20000), NULL);
 	(void)snprintf(out, size, "%.*s", (int)strcspn((char *)b.data, "\n"), (char *)b.data);
 }
 

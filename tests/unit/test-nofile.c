@@ -63,7 +63,7 @@ use_children(const struct tmpdir *t)
 	(void)t;
 	sb_buf_init(&out, 100);
 	sb_buf_init(&eout, 100);
-	r = sb_run(argv, NULL, "hello", 5, &out, &eout, NULL, sb_deadline_in(60000), &err);
+	r = sb_child_run(argv, NULL, "hello", 5, &out, &eout, NULL, sb_deadline_in(60000), &err);
 	if (r >= 0 &&
 		(r != 3 || strcmp((char *)out.data, "hello") ||
 			strcmp((char *)eout.data, "oops\n")))

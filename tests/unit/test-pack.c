@@ -265,7 +265,7 @@ have_tar(void)
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
 
 	o.search_path = true;
-	return sb_run(argv, &o, NULL, 0, NULL, NULL, NULL, SB_NEVER, NULL) == 0;
+	return sb_child_run(argv, &o, NULL, 0, NULL, NULL, NULL, SB_NEVER, NULL) == 0;
 }
 
 /* The system's tar lists the stream: every kind of entry, long and odd names, the end. */
@@ -304,7 +304,8 @@ any_tar_reads_the_stream(void **state)
 	raw = blocks_raw(&b, &len);
 	o.search_path = true;
 	o.io[0] = o.io[1] = o.io[2] = SB_SPAWN_PIPE;
-	assert_int_equal(sb_run(argv, &o, raw, len, &out, &said, NULL, sb_deadline_in(20000), &err),
+	assert_int_equal(
+		sb_child_run(argv, &o, raw, len, &out, &said, NULL, sb_deadline_in(20000), &err),
 		0);
 	assert_string_equal((char *)out.data, (char *)want.data);
 	blocks_free(&b);

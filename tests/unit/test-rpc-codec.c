@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include <base/buf.h>
-#include <base/str.h>
+#include <base/strlist.h>
+#include <base/strmap.h>
 #include <rpc/protocol/base64.h>
 #include <rpc/protocol/code.h>
 #include <rpc/protocol/envelope.h>

@@ -43,7 +43,7 @@ run(const struct sb_spawn_opts *o, const char *const *argv)
 {
 	sb_buf_reset(&out);
 	sb_buf_reset(&eout);
-	return sb_run(argv, o, NULL, 0, &out, &eout, NULL, sb_deadline_in(PATIENCE_MS), &err);
+	return sb_child_run(argv, o, NULL, 0, &out, &eout, NULL, sb_deadline_in(PATIENCE_MS), &err);
 }
 #define RUN(o, ...) run(o, (const char *const[]){ __VA_ARGS__, NULL })
 
@@ -72,13 +72,14 @@ runs_feeds_and_collects(void **state)
 	static const char *const argv[] = { "/bin/sh", "-c", "cat; echo oops >&2; exit 3", NULL };
 
 	(void)state;
-	assert_int_equal(sb_run(argv, NULL, "hello", 5, &out, &eout, NULL, SB_NEVER, &err), 3);
+	assert_int_equal(sb_child_run(argv, NULL, "hello", 5, &out, &eout, NULL, SB_NEVER, &err),
+		3);
 	assert_out("hello");
 	assert_string_equal((char *)eout.data, "oops\n");
 	/* Without input it reads an empty file, and what is not collected is dropped. */
-	assert_int_equal(sb_run(argv, NULL, NULL, 0, NULL, NULL, NULL, SB_NEVER, &err), 3);
+	assert_int_equal(sb_child_run(argv, NULL, NULL, 0, NULL, NULL, NULL, SB_NEVER, &err), 3);
 	sb_buf_reset(&out);
-	assert_int_equal(sb_run(argv, NULL, "", 0, &out, NULL, NULL, SB_NEVER, &err), 3);
+	assert_int_equal(sb_child_run(argv, NULL, "", 0, &out, NULL, NULL, SB_NEVER, &err), 3);
 	assert_out("");
 	assert_int_equal(RUN(NULL, "/bin/sh", "-c", "kill -9 $$"), 137);
 }
@@ -96,15 +97,15 @@ large_input_is_echoed(void **state)
 	for (size_t i = 0; i < len; i++)
 		data[i] = (uint8_t)(i * 2654435761u >> 24);
 	sb_buf_init(&big, len);
-	assert_int_equal(
-		sb_run(argv, NULL, data, len, &big, &eout, NULL, sb_deadline_in(PATIENCE_MS), &err),
+	assert_int_equal(sb_child_run(argv, NULL, data, len, &big, &eout, NULL,
+				 sb_deadline_in(PATIENCE_MS), &err),
 		0);
 	assert_ok(sb_buf_check(&big, "echo", &err), &err);
 	assert_int_equal(big.len, len);
 	assert_memory_equal(big.data, data, len);
 	/* One that reads nothing must neither stop us nor kill us by SIGPIPE. */
-	assert_int_equal(sb_run((const char *const[]){ "/bin/true", NULL }, NULL, data, len, NULL,
-				 NULL, NULL, sb_deadline_in(PATIENCE_MS), &err),
+	assert_int_equal(sb_child_run((const char *const[]){ "/bin/true", NULL }, NULL, data, len,
+				 NULL, NULL, NULL, sb_deadline_in(PATIENCE_MS), &err),
 		0);
 	sb_buf_free(&big);
 	free(data);
@@ -122,8 +123,8 @@ a_child_that_closes_its_input_is_no_signal_for_us(void **state)
 
 	(void)state;
 	sb_buf_init(&big, 3000000);
-	r = sb_run(argv, NULL, data, sizeof data, &big, NULL, NULL, sb_deadline_in(PATIENCE_MS),
-		&err);
+	r = sb_child_run(argv, NULL, data, sizeof data, &big, NULL, NULL,
+		sb_deadline_in(PATIENCE_MS), &err);
 	(void)signal(SIGPIPE, old);
 	assert_ok(r, &err);
 	assert_int_equal(big.len, 3000000);
@@ -154,7 +155,7 @@ signals_in_between_do_no_harm(void **state)
 	assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
 	for (int i = 0; i < 5 && r >= 0; i++) {
 		sb_buf_reset(&out);
-		r = sb_run(argv, NULL, data, sizeof data, &out, &eout, NULL,
+		r = sb_child_run(argv, NULL, data, sizeof data, &out, &eout, NULL,
 			sb_deadline_in(PATIENCE_MS), &err);
 	}
 	(void)setitimer(ITIMER_REAL, &never, NULL);
@@ -176,8 +177,8 @@ full_buffer_does_not_stop_the_child(void **state)
 	(void)state;
 	memset(want, 'x', 1000);
 	sb_buf_init(&small, 1000);
-	assert_int_equal(
-		sb_run(argv, NULL, NULL, 0, &small, &eout, NULL, sb_deadline_in(PATIENCE_MS), &err),
+	assert_int_equal(sb_child_run(argv, NULL, NULL, 0, &small, &eout, NULL,
+				 sb_deadline_in(PATIENCE_MS), &err),
 		5);
 	assert_string_equal((char *)small.data, want);
 	assert_int_equal(sb_buf_check(&small, "output", &err), SB_E_FULL);
@@ -210,13 +211,13 @@ deadline_kills_the_whole_group(void **state)
 	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
 	o.io[2] = SB_SPAWN_FD;
 	o.fds[2] = p[1];
-	assert_fails(sb_run(argv, &o, NULL, 0, &out, NULL, NULL, sb_deadline_in(300), &err),
+	assert_fails(sb_child_run(argv, &o, NULL, 0, &out, NULL, NULL, sb_deadline_in(300), &err),
 		SB_E_TIMEOUT, &err);
 	assert_string_equal(err.msg, "/bin/sh: deadline passed");
 	(void)close(p[1]);
 	assert_eof(p[0]);
 	(void)close(p[0]);
-	assert_fails(sb_run(argv, &o, NULL, 0, NULL, NULL, NULL, sb_now_ms() - 1, &err),
+	assert_fails(sb_child_run(argv, &o, NULL, 0, NULL, NULL, NULL, sb_now_ms() - 1, &err),
 		SB_E_TIMEOUT, &err);
 }
 
@@ -253,8 +254,8 @@ cancel_kills_the_whole_group(void **state)
 	o.fds[2] = p[1];
 	c = (struct canceler){ .ready = p[0], .token = sb_cancel_new(&err) };
 	assert_int_equal(pthread_create(&thread, NULL, cancel_later, &c), 0);
-	assert_fails(
-		sb_run(argv, &o, NULL, 0, &out, NULL, c.token, sb_deadline_in(PATIENCE_MS), &err),
+	assert_fails(sb_child_run(argv, &o, NULL, 0, &out, NULL, c.token,
+			     sb_deadline_in(PATIENCE_MS), &err),
 		SB_E_CANCELED, &err);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	(void)close(p[1]);
@@ -281,7 +282,7 @@ run_many(void *arg)
 		int r;
 
 		sb_buf_init(&b, 100);
-		r = sb_run(argv, NULL, arg, strlen(arg), &b, NULL, NULL,
+		r = sb_child_run(argv, NULL, arg, strlen(arg), &b, NULL, NULL,
 			sb_deadline_in(PATIENCE_MS), NULL);
 		if (r || strcmp((char *)b.data, arg)) {
 			sb_buf_free(&b);

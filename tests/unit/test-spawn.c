@@ -51,7 +51,7 @@ run(const struct sb_spawn_opts *o, const char *const *argv)
 {
 	sb_buf_reset(&out);
 	sb_buf_reset(&eout);
-	return sb_run(argv, o, NULL, 0, &out, &eout, NULL, sb_deadline_in(PATIENCE_MS), &err);
+	return sb_child_run(argv, o, NULL, 0, &out, &eout, NULL, sb_deadline_in(PATIENCE_MS), &err);
 }
 #define RUN(o, ...) run(o, (const char *const[]){ __VA_ARGS__, NULL })
 
@@ -191,7 +191,7 @@ works_with_closed_standard_descriptors(void **state)
 			(void)close(i);
 		if (RUN(NULL, self, "--child", "fds") != 0 || strcmp((char *)out.data, "0 1 2 \n"))
 			_exit(1);
-		_exit(sb_run((const char *const[]){ self, "--child", "outerr", NULL },
+		_exit(sb_child_run((const char *const[]){ self, "--child", "outerr", NULL },
 			      &(struct sb_spawn_opts){ .size = sizeof(struct sb_spawn_opts),
 				      .io = { SB_SPAWN_INHERIT, SB_SPAWN_INHERIT,
 					      SB_SPAWN_INHERIT } },
@@ -229,13 +229,13 @@ descriptors_can_be_given(void **state)
 	o.fds[0] = fd[0];
 	o.fds[1] = 2;
 	o.fds[2] = 1;
-	assert_int_equal(sb_run((const char *const[]){ self, "--child", "outerr", NULL }, &o, NULL,
-				 0, NULL, NULL, NULL, SB_NEVER, &err),
+	assert_int_equal(sb_child_run((const char *const[]){ self, "--child", "outerr", NULL }, &o,
+				 NULL, 0, NULL, NULL, NULL, SB_NEVER, &err),
 		0);
 	/* As they are. */
 	o.io[1] = o.io[2] = SB_SPAWN_INHERIT;
-	assert_int_equal(sb_run((const char *const[]){ self, "--child", "outerr", NULL }, &o, NULL,
-				 0, NULL, NULL, NULL, SB_NEVER, &err),
+	assert_int_equal(sb_child_run((const char *const[]){ self, "--child", "outerr", NULL }, &o,
+				 NULL, 0, NULL, NULL, NULL, SB_NEVER, &err),
 		0);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(dup2(save[i], i), i);
@@ -277,12 +277,12 @@ failures_to_start_say_why(void **state)
 	o.cwd = NULL;
 	o.io[2] = SB_SPAWN_FD;
 	o.fds[2] = 1000;
-	assert_fails(sb_run((const char *const[]){ "/bin/true", NULL }, &o, NULL, 0, NULL, NULL,
-			     NULL, SB_NEVER, &err),
+	assert_fails(sb_child_run((const char *const[]){ "/bin/true", NULL }, &o, NULL, 0, NULL,
+			     NULL, NULL, SB_NEVER, &err),
 		SB_E_SYS, &err);
 	assert_string_equal(err.msg, "start /bin/true: set up descriptors: Bad file descriptor");
-	assert_int_equal(sb_run((const char *const[]){ "/no/such", NULL }, NULL, NULL, 0, NULL,
-				 NULL, NULL, SB_NEVER, NULL),
+	assert_int_equal(sb_child_run((const char *const[]){ "/no/such", NULL }, NULL, NULL, 0,
+				 NULL, NULL, NULL, SB_NEVER, NULL),
 		SB_E_NOTFOUND);
 }
 

@@ -109,7 +109,7 @@ hashed_names_as_ssh_keygen_makes_them(void **state)
 	(void)snprintf(old, sizeof old, "%s.old", file);
 	assert_ok(sb_file_replace(AT_FDCWD, file, plain, strlen(plain), 0600, &err), &err);
 	so.search_path = true;
-	if (sb_run(argv, &so, NULL, 0, NULL, NULL, NULL, sb_deadline_in(20000), &err) != 0) {
+	if (sb_child_run(argv, &so, NULL, 0, NULL, NULL, NULL, sb_deadline_in(20000), &err) != 0) {
 		skip_because("no ssh-keygen");
 	}
 	assert_ok(sb_file_read(AT_FDCWD, file, 10000, &b, &err), &err);
@@ -434,8 +434,8 @@ key_files(void **state)
 			i / 3 % 2 ? "secret" : "", "-f", file, i >= 6 && i % 3 ? "-m" : NULL, "PEM",
 			NULL };
 
-		if (sb_run(argv, &so, NULL, 0, NULL, NULL, NULL, sb_deadline_in(60000), &err) !=
-			0) {
+		if (sb_child_run(argv, &so, NULL, 0, NULL, NULL, NULL, sb_deadline_in(60000),
+			    &err) != 0) {
 			(void)rmdir(dir);
 			skip_because("no ssh-keygen");
 		}

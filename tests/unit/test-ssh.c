@@ -13,7 +13,6 @@
 #include <base/buf.h>
 #include <base/file.h>
 #include <base/spawn.h>
-#include <base/str.h>
 #include <sync/ssh/ssh-hash.h>
 #include <sync/ssh/ssh.h>
 #include <sync/wire/transport.h>
@@ -326,8 +325,8 @@ fingerprint(const char *pub, char out[100])
 
 	sb_buf_init(&b, 4096);
 	so.search_path = true;
-	assert_int_equal(sb_run(argv, &so, NULL, 0, &b, NULL, NULL, sb_deadline_in(20000), NULL),
-		0);
+	assert_int_equal(
+		sb_child_run(argv, &so, NULL, 0, &b, NULL, NULL, sb_deadline_in(20000), NULL), 0);
 	at = strstr((char *)b.data, "SHA256:");
 	assert_non_null(at);
 	(void)snprintf(out, 100, "%.*s", (int)strcspn(at, " "), at);
@@ -519,7 +518,7 @@ agent_keys_work(void **state)
 	(void)setenv("SSH_AUTH_SOCK", sock, 1);
 	add[2] = test_sshd_path(&sshd, "other");
 	add[3] = test_sshd_path(&sshd, "id_ed25519");
-	assert_int_equal(sb_run(add, &so, NULL, 0, NULL, NULL, NULL, d, &err), 0);
+	assert_int_equal(sb_child_run(add, &so, NULL, 0, NULL, NULL, NULL, d, &err), 0);
 	test_sshd_opts(&sshd, &o);
 	o.n_identities = 0;
 	o.agent = sock;

@@ -4,7 +4,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <base/random.h>
 #include <base/str.h>
+#include <base/strlist.h>
+#include <base/strmap.h>
 
 #include "tests/lib/unit.h"
 
@@ -16,11 +19,13 @@ list_keeps_order_and_terminates(void **state)
 
 	(void)state;
 	for (int i = 0; i < 100; i++) {
-		assert_ok(i % 2 ? sb_strlist_add(&l, "odd", &err) :
-				  sb_strlist_addf(&l, &err, "n%d", i),
-			&err);
+		if (i % 2)
+			sb_strlist_add(&l, "odd");
+		else
+			sb_strlist_addf(&l, "n%d", i);
 		assert_null(l.v[l.n]);
 	}
+	assert_ok(sb_strlist_check(&l, &err), &err);
 	assert_int_equal(l.n, 100);
 	assert_string_equal(l.v[0], "n0");
 	assert_string_equal(l.v[98], "n98");
@@ -28,6 +33,48 @@ list_keeps_order_and_terminates(void **state)
 	sb_strlist_free(&l);
 	assert_null(l.v);
 	assert_int_equal(l.n, 0);
+}
+
+static void
+lists_are_added_whole(void **state)
+{
+	static const char *const more[] = { "a", "", "c", NULL };
+	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
+
+	(void)state;
+	sb_strlist_add_all(&l, NULL);
+	assert_null(l.v);
+	sb_strlist_add(&l, "first");
+	sb_strlist_add_all(&l, more);
+	assert_int_equal(l.n, 4);
+	assert_string_equal(l.v[2], "");
+	assert_string_equal(l.v[3], "c");
+	assert_null(l.v[4]);
+}
+
+/* What failed once takes nothing more, keeps what it had and says so until it is freed. */
+static void
+a_failed_list_stays_failed(void **state)
+{
+	static const char *const more[] = { "x", "y", NULL };
+	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
+	struct sb_error err = { 0 };
+
+	(void)state;
+	sb_strlist_add(&l, "kept");
+	l.failed = SB_E_NOMEM;
+	sb_strlist_add(&l, "lost");
+	sb_strlist_addf(&l, "%d", 1);
+	sb_strlist_add_all(&l, more);
+	assert_int_equal(l.n, 1);
+	assert_string_equal(l.v[0], "kept");
+	assert_null(l.v[1]);
+	assert_fails(sb_strlist_check(&l, &err), SB_E_NOMEM, &err);
+	assert_int_equal(sb_strlist_check(&l, NULL), SB_E_NOMEM);
+	sb_strlist_free(&l);
+	assert_ok(sb_strlist_check(&l, &err), &err);
+	sb_strlist_add(&l, "again");
+	assert_int_equal(l.n, 1);
 }
 
 static void
@@ -151,6 +198,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(list_keeps_order_and_terminates),
+		cmocka_unit_test(lists_are_added_whole),
+		cmocka_unit_test(a_failed_list_stays_failed),
 		cmocka_unit_test(map_replaces_deletes_and_keeps_order),
 		cmocka_unit_test(numbers_are_strict),
 		cmocka_unit_test(hex_round_trips_and_refuses),

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <base/str.h>
 #include <host/runtime/proctree.h>
 
 /* 0, or SB_E_UNSUPPORTED: the session shares its network with others. */
@@ -84,11 +85,9 @@ dial(struct sb_strlist *l, const char *mark, unsigned port, sb_deadline d, int *
 	struct sb_child c;
 	int pair[2], r;
 
-	r = env_mark ? sb_strlist_add(l, SB_BOX_HELPER, err) : sb_fail(err, SB_E_NOMEM, "connect");
-	if (r == 0)
-		r = sb_strlist_add(l, "dial", err);
-	if (r == 0)
-		r = sb_strlist_addf(l, err, "%u", port);
+	sb_strlist_add_all(l, (const char *[]){ SB_BOX_HELPER, "dial", NULL });
+	sb_strlist_addf(l, "%u", port);
+	r = env_mark ? sb_strlist_check(l, err) : sb_fail(err, SB_E_NOMEM, "connect");
 	if (r == 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		r = sb_fail_errno(err, "socketpair");
 	if (r < 0)

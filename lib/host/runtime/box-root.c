@@ -16,6 +16,7 @@
 
 #include <base/file.h>
 #include <base/path.h>
+#include <base/str.h>
 
 /*
  * Of this machine's own root, when no other was given; and of its /etc what programs need and

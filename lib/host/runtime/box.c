@@ -17,6 +17,7 @@
 
 #include <base/file.h>
 #include <base/path.h>
+#include <base/str.h>
 #include <host/runtime/proctree.h>
 
 #define GONE_MS 10000
@@ -421,16 +422,17 @@ sb_box_runtime_sweep(struct sb_runtime *rt, bool (*known)(const char *session, v
 			struct sb_box *box = sb_box_hold_running(s.b, e->d_name);
 
 			if (box) {
-				(void)sb_strlist_add(&s.keep, box->name, NULL);
+				sb_strlist_add(&s.keep, box->name);
 				sb_box_release(box);
 			}
 		} else {
-			(void)sb_strlist_add(&gone, e->d_name, NULL);
+			sb_strlist_add(&gone, e->d_name);
 		}
 	}
 	for (size_t i = 0; i < gone.n; i++)
 		sb_box_runtime_forget(rt, gone.v[i]);
-	if (prefix)
+	/* Without memory for the whole list, a group that is in use could look left over. */
+	if (prefix && !s.keep.failed)
 		sb_cgroup_each(&s.b->groups, prefix, sweep_group, &s);
 	sb_strlist_free(&s.keep);
 }

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include <base/str.h>
+#include <base/strlist.h>
 #include <host/runtime/cgroup.h>
 #include <host/runtime/resident.h>
 #include <host/runtime/runtime.h>

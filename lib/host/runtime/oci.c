@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <base/file.h>
+#include <base/str.h>
 
 #define FILES_MAX 65536
 

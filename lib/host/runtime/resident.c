@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <base/str.h>
 #include <host/runtime/helper-wire.h>
 #include <host/runtime/proctree.h>
 

@@ -41,29 +41,15 @@ filter_fd(struct sb_error *err)
 	return sb_steal_fd(&fd);
 }
 
-static int
-add_all(struct sb_strlist *l, const char *const *v, struct sb_error *err)
+static void
+add_groups(struct sb_strlist *l, const struct sb_cgroup *g)
 {
-	int r = 0;
-
-	for (size_t i = 0; v[i] && r == 0; i++)
-		r = sb_strlist_add(l, v[i], err);
-	return r;
-}
-
-static int
-add_groups(struct sb_strlist *l, const struct sb_cgroup *g, struct sb_error *err)
-{
-	int r = 0;
-
-	for (int i = 0; i < SB_CGROUP_KINDS && r == 0; i++) {
+	for (int i = 0; i < SB_CGROUP_KINDS; i++) {
 		if (!g->dir[i] || (g->v2 && i > 0))
 			continue;
-		r = sb_strlist_add(l, "-g", err);
-		if (r == 0)
-			r = sb_strlist_add(l, g->dir[i], err);
+		sb_strlist_add(l, "-g");
+		sb_strlist_add(l, g->dir[i]);
 	}
-	return r;
 }
 
 /*
@@ -71,8 +57,8 @@ add_groups(struct sb_strlist *l, const struct sb_cgroup *g, struct sb_error *err
  * bwrap leaves them writable when it runs as that user. What is left of /proc that tells of the
  * machine is empty.
  */
-static int
-add_proc_covers(struct sb_strlist *l, struct sb_error *err)
+static void
+add_proc_covers(struct sb_strlist *l)
 {
 	static const char *const readonly[] = { "/proc/sys", "/proc/sysrq-trigger", "/proc/irq",
 		"/proc/bus", "/proc/fs", NULL };
@@ -80,24 +66,20 @@ add_proc_covers(struct sb_strlist *l, struct sb_error *err)
 		"/proc/timer_list", "/proc/sched_debug", "/proc/latency_stats", "/proc/kpagecount",
 		"/proc/kpageflags", "/proc/kpagecgroup", NULL };
 	static const char *const dirs[] = { "/proc/acpi", "/proc/scsi", "/proc/asound", NULL };
-	int r = 0;
 
-	for (size_t i = 0; readonly[i] && r == 0; i++)
+	for (size_t i = 0; readonly[i]; i++)
 		if (access(readonly[i], F_OK) == 0)
-			r = add_all(l,
-				(const char *[]){ "--ro-bind", readonly[i], readonly[i], NULL },
-				err);
-	for (size_t i = 0; empty[i] && r == 0; i++)
+			sb_strlist_add_all(l,
+				(const char *[]){ "--ro-bind", readonly[i], readonly[i], NULL });
+	for (size_t i = 0; empty[i]; i++)
 		if (access(empty[i], F_OK) == 0)
-			r = add_all(l, (const char *[]){ "--ro-bind", "/dev/null", empty[i], NULL },
-				err);
-	for (size_t i = 0; dirs[i] && r == 0; i++)
+			sb_strlist_add_all(l,
+				(const char *[]){ "--ro-bind", "/dev/null", empty[i], NULL });
+	for (size_t i = 0; dirs[i]; i++)
 		if (access(dirs[i], F_OK) == 0)
-			r = add_all(l,
+			sb_strlist_add_all(l,
 				(const char *[]){ "--tmpfs", dirs[i], "--remount-ro", dirs[i],
-					NULL },
-				err);
-	return r;
+					NULL });
 }
 
 static int
@@ -111,29 +93,22 @@ add_mounts(struct sb_box_runtime *b, const struct sb_runtime_cmd *cmd, struct sb
 	static const char *const rooms[] = { "/tmp", SB_BOX_HOME, "/run", "/dev/shm" };
 	unsigned long long room = b->o->session_tmp_mb ? b->o->session_tmp_mb << 20 : 1ull << 40;
 	struct sb_box_root root = { 0 };
-	int r = add_all(l, skeleton, err);
+	int r;
 
-	if (r == 0)
-		r = add_proc_covers(l, err);
-	if (r == 0)
-		r = sb_box_root_binds(b, &root, err);
+	sb_strlist_add_all(l, skeleton);
+	add_proc_covers(l);
+	r = sb_box_root_binds(b, &root, err);
 	for (size_t i = 0; i < root.n && r == 0; i++)
-		r = add_all(l, (const char *[]){ "--ro-bind", root.v[i].from, root.v[i].to, NULL },
-			err);
-	for (size_t i = 0; i < sizeof rooms / sizeof rooms[0] && r == 0; i++) {
-		r = sb_strlist_addf(l, err, "--perms");
-		if (r == 0)
-			r = add_all(l,
-				(const char *[]){ i == 0 || i == 3 ? "1777" : "0755", "--size",
-					NULL },
-				err);
-		if (r == 0)
-			r = sb_strlist_addf(l, err, "%llu", room);
-		if (r == 0)
-			r = add_all(l, (const char *[]){ "--tmpfs", rooms[i], NULL }, err);
+		sb_strlist_add_all(l,
+			(const char *[]){ "--ro-bind", root.v[i].from, root.v[i].to, NULL });
+	for (size_t i = 0; i < sizeof rooms / sizeof rooms[0]; i++) {
+		sb_strlist_add_all(l,
+			(const char *[]){ "--perms", i == 0 || i == 3 ? "1777" : "0755", "--size",
+				NULL });
+		sb_strlist_addf(l, "%llu", room);
+		sb_strlist_add_all(l, (const char *[]){ "--tmpfs", rooms[i], NULL });
 	}
-	if (r == 0)
-		r = add_all(l, work, err);
+	sb_strlist_add_all(l, work);
 	sb_box_root_free(&root);
 	return r;
 }
@@ -148,21 +123,19 @@ bwrap_argv(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runtime
 		"sandbox", "--cap-drop", "ALL", "--new-session", "--as-pid-1", "--seccomp", "0",
 		"--info-fd", "1", NULL };
 	static const char *const init[] = { "--", SB_BOX_HELPER, "init", NULL };
-	int r = add_all(l, (const char *[]){ b->helper, "place", NULL }, err);
+	int r;
 
-	if (r == 0)
-		r = add_groups(l, &box->group, err);
-	if (r == 0 && cmd->network == SB_HOST_NET_SANDBOX)
-		r = add_all(l, (const char *[]){ "-N", b->o->sandbox_netns, NULL }, err);
-	if (r == 0)
-		r = add_all(l, (const char *[]){ "--", b->program, NULL }, err);
-	if (r == 0)
-		r = add_all(l, spaces, err);
-	if (r == 0 && cmd->network != SB_HOST_NET_HOST && cmd->network != SB_HOST_NET_SANDBOX)
-		r = sb_strlist_add(l, "--unshare-net", err);
-	if (r == 0)
-		r = add_mounts(b, cmd, l, err);
-	return r < 0 ? r : add_all(l, init, err);
+	sb_strlist_add_all(l, (const char *[]){ b->helper, "place", NULL });
+	add_groups(l, &box->group);
+	if (cmd->network == SB_HOST_NET_SANDBOX)
+		sb_strlist_add_all(l, (const char *[]){ "-N", b->o->sandbox_netns, NULL });
+	sb_strlist_add_all(l, (const char *[]){ "--", b->program, NULL });
+	sb_strlist_add_all(l, spaces);
+	if (cmd->network != SB_HOST_NET_HOST && cmd->network != SB_HOST_NET_SANDBOX)
+		sb_strlist_add(l, "--unshare-net");
+	r = add_mounts(b, cmd, l, err);
+	sb_strlist_add_all(l, init);
+	return r < 0 ? r : sb_strlist_check(l, err);
 }
 
 /* The number after "child-pid" in what bwrap says of itself; 0 while it is not there. */
@@ -264,22 +237,17 @@ bwrap_create(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runti
 }
 
 /* The helper, up to the command: into the box. */
-static int
-enter_argv(struct sb_box_runtime *b, const struct sb_box *box, struct sb_strlist *l,
-	struct sb_error *err)
+static void
+enter_argv(struct sb_box_runtime *b, const struct sb_box *box, struct sb_strlist *l)
 {
-	int r = add_all(l, (const char *[]){ b->helper, "enter", "-C", SB_BOX_WORKSPACE, NULL },
-		err);
-
-	if (r == 0)
-		r = sb_strlist_addf(l, err, "-p%d", (int)box->pid);
-	if (r == 0)
-		r = sb_strlist_addf(l, err, "-t%lld", (long long)box->ticks);
-	if (r == 0 && box->network == SB_HOST_NET_HOST)
-		r = sb_strlist_add(l, "-n", err);
-	if (r == 0 && box->network == SB_HOST_NET_SANDBOX)
-		r = add_all(l, (const char *[]){ "-N", b->o->sandbox_netns, NULL }, err);
-	return r < 0 ? r : add_groups(l, &box->group, err);
+	sb_strlist_add_all(l, (const char *[]){ b->helper, "enter", "-C", SB_BOX_WORKSPACE, NULL });
+	sb_strlist_addf(l, "-p%d", (int)box->pid);
+	sb_strlist_addf(l, "-t%lld", (long long)box->ticks);
+	if (box->network == SB_HOST_NET_HOST)
+		sb_strlist_add(l, "-n");
+	if (box->network == SB_HOST_NET_SANDBOX)
+		sb_strlist_add_all(l, (const char *[]){ "-N", b->o->sandbox_netns, NULL });
+	add_groups(l, &box->group);
 }
 
 static int
@@ -290,23 +258,21 @@ bwrap_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd, const struc
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 }, env = { 0 };
 	struct sb_spawn_opts o = *io;
 	struct sb_box *box = sb_box_hold(b, cmd, err);
-	int r = 0;
+	int r;
 
 	if (!box)
 		return err ? err->code : SB_E_RUNTIME;
 	if (cmd->status)
-		r = add_all(&l,
-			(const char *[]){ b->helper, "shim", "-s", cmd->status, "--", NULL }, err);
-	if (r == 0)
-		r = enter_argv(b, box, &l, err);
-	if (r == 0 && cmd->res.mem_mb)
-		r = sb_strlist_addf(&l, err, "-m%llu", (unsigned long long)cmd->res.mem_mb << 20);
-	if (r == 0 && cmd->leave)
-		r = sb_strlist_add(&l, "-k", err);
-	if (r == 0)
-		r = sb_strlist_add(&l, "--", err);
-	if (r == 0)
-		r = add_all(&l, cmd->argv, err);
+		sb_strlist_add_all(&l,
+			(const char *[]){ b->helper, "shim", "-s", cmd->status, "--", NULL });
+	enter_argv(b, box, &l);
+	if (cmd->res.mem_mb)
+		sb_strlist_addf(&l, "-m%llu", (unsigned long long)cmd->res.mem_mb << 20);
+	if (cmd->leave)
+		sb_strlist_add(&l, "-k");
+	sb_strlist_add(&l, "--");
+	sb_strlist_add_all(&l, cmd->argv);
+	r = sb_strlist_check(&l, err);
 	if (r == 0)
 		r = sb_box_env(cmd, &env, err);
 	o.env = (const char *const *)env.v;
@@ -390,9 +356,9 @@ static int
 bwrap_lead_in(struct sb_box_runtime *b, const struct sb_box *box, struct sb_strlist *l,
 	struct sb_error *err)
 {
-	int r = enter_argv(b, box, l, err);
-
-	return r < 0 ? r : sb_strlist_add(l, "--", err);
+	enter_argv(b, box, l);
+	sb_strlist_add(l, "--");
+	return sb_strlist_check(l, err);
 }
 
 static const struct sb_runtime_ops bwrap_ops = {
@@ -417,7 +383,7 @@ probe(struct sb_box_runtime *b, bool picky, struct sb_error *err)
 
 	(void)picky;
 	sb_buf_init(&said, 400);
-	r = sb_run(argv, &o, NULL, 0, NULL, &said, NULL, sb_deadline_in(START_MS), err);
+	r = sb_child_run(argv, &o, NULL, 0, NULL, &said, NULL, sb_deadline_in(START_MS), err);
 	if (r == 0)
 		return 0;
 	said.data[strcspn((char *)said.data, "\n")] = '\0';

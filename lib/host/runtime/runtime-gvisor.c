@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include <base/file.h>
+#include <base/str.h>
 #include <host/runtime/proctree.h>
 #include <host/runtime/oci.h>
 
@@ -30,23 +31,19 @@
 #define EXEC_FILES 256
 
 /* runsc with the options that every call needs. */
-static int
-runsc_argv(struct sb_box_runtime *b, enum sb_host_network net, struct sb_strlist *l,
-	struct sb_error *err)
+static void
+runsc_argv(struct sb_box_runtime *b, enum sb_host_network net, struct sb_strlist *l)
 {
 	/*
 	 * In a namespace that the operator prepared, the sandbox uses that namespace's own sockets.
 	 */
 	const char *mode = net == SB_HOST_NET_HOST || net == SB_HOST_NET_SANDBOX ? "host" : "none";
-	int r = sb_strlist_add(l, b->program, err);
 
-	if (r == 0)
-		r = sb_strlist_addf(l, err, "--root=%s/runsc", b->o->state_dir);
-	if (r == 0)
-		r = sb_strlist_addf(l, err, "--platform=%s", b->platform);
-	if (r == 0)
-		r = sb_strlist_addf(l, err, "--network=%s", mode);
-	return r < 0 ? r : sb_strlist_add(l, "--ignore-cgroups", err);
+	sb_strlist_add(l, b->program);
+	sb_strlist_addf(l, "--root=%s/runsc", b->o->state_dir);
+	sb_strlist_addf(l, "--platform=%s", b->platform);
+	sb_strlist_addf(l, "--network=%s", mode);
+	sb_strlist_add(l, "--ignore-cgroups");
 }
 
 /* A short runsc command about the box. Its exit code, or an error that tells what it said. */
@@ -57,13 +54,14 @@ runsc(struct sb_box_runtime *b, const struct sb_box *box, const char *const *ver
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
 	sb_auto(sb_buf) struct sb_buf said;
-	int r = runsc_argv(b, box->network, &l, err);
+	int r;
 
 	sb_buf_init(&said, 1024);
-	for (; *verb && r == 0; verb++)
-		r = sb_strlist_add(&l, *verb, err);
+	runsc_argv(b, box->network, &l);
+	sb_strlist_add_all(&l, verb);
+	r = sb_strlist_check(&l, err);
 	if (r == 0)
-		r = sb_run((const char *const *)l.v, &o, NULL, 0, out, &said, NULL,
+		r = sb_child_run((const char *const *)l.v, &o, NULL, 0, out, &said, NULL,
 			sb_deadline_in(ms), err);
 	if (r <= 0)
 		return r;
@@ -83,27 +81,18 @@ gvisor_create(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runt
 	int r = sb_oci_write(b, box, cmd, err);
 
 	(void)unlink(pid_file);
-	if (r == 0)
-		r = sb_strlist_add(&l, b->helper, err);
-	if (r == 0)
-		r = sb_strlist_add(&l, "place", err);
-	for (int i = 0; i < SB_CGROUP_KINDS && r == 0; i++)
+	sb_strlist_add_all(&l, (const char *[]){ b->helper, "place", NULL });
+	for (int i = 0; i < SB_CGROUP_KINDS; i++)
 		if (box->group.dir[i] && !(box->group.v2 && i > 0))
-			r = sb_strlist_addf(&l, err, "-g%s", box->group.dir[i]);
+			sb_strlist_addf(&l, "-g%s", box->group.dir[i]);
+	sb_strlist_add(&l, "--");
+	runsc_argv(b, box->network, &l);
+	sb_strlist_add_all(&l, (const char *[]){ "run", "--detach", NULL });
+	sb_strlist_addf(&l, "--pid-file=%s", pid_file);
+	sb_strlist_addf(&l, "--bundle=%s", box->dir);
+	sb_strlist_add(&l, box->name);
 	if (r == 0)
-		r = sb_strlist_add(&l, "--", err);
-	if (r == 0)
-		r = runsc_argv(b, box->network, &l, err);
-	if (r == 0)
-		r = sb_strlist_add(&l, "run", err);
-	if (r == 0)
-		r = sb_strlist_add(&l, "--detach", err);
-	if (r == 0)
-		r = sb_strlist_addf(&l, err, "--pid-file=%s", pid_file);
-	if (r == 0)
-		r = sb_strlist_addf(&l, err, "--bundle=%s", box->dir);
-	if (r == 0)
-		r = sb_strlist_add(&l, box->name, err);
+		r = sb_strlist_check(&l, err);
 	o.new_session = true;
 	if (r == 0)
 		r = sb_spawn((const char *const *)l.v, &o, &c, err);
@@ -149,33 +138,27 @@ exec_argv(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runtime_
 {
 	int r = sb_oci_write_process(file, cmd, inner, b->o->session_pids, err);
 
-	if (r == 0)
-		r = runsc_argv(b, box->network, l, err);
-	if (r == 0)
-		r = sb_strlist_add(l, "exec", err);
-	if (r == 0)
-		r = sb_strlist_addf(l, err, "--process=%s", file);
-	return r < 0 ? r : sb_strlist_add(l, box->name, err);
+	runsc_argv(b, box->network, l);
+	sb_strlist_add(l, "exec");
+	sb_strlist_addf(l, "--process=%s", file);
+	sb_strlist_add(l, box->name);
+	return r < 0 ? r : sb_strlist_check(l, err);
 }
 
 static int
 helper_argv(const struct sb_runtime_cmd *cmd, struct sb_strlist *l, struct sb_error *err)
 {
-	int r = sb_strlist_add(l, SB_BOX_HELPER, err);
-
-	if (r == 0)
-		r = sb_strlist_add(l, "run", err);
-	if (r == 0 && !cmd->outlive)
-		r = sb_strlist_add(l, "-l", err);
-	if (r == 0 && cmd->leave)
-		r = sb_strlist_add(l, "-k", err);
-	if (r == 0 && cmd->res.mem_mb)
-		r = sb_strlist_addf(l, err, "-m%llu", (unsigned long long)cmd->res.mem_mb << 20);
-	if (r == 0)
-		r = sb_strlist_add(l, "--", err);
-	for (size_t i = 0; cmd->argv[i] && r == 0; i++)
-		r = sb_strlist_add(l, cmd->argv[i], err);
-	return r;
+	sb_strlist_add(l, SB_BOX_HELPER);
+	sb_strlist_add(l, "run");
+	if (!cmd->outlive)
+		sb_strlist_add(l, "-l");
+	if (cmd->leave)
+		sb_strlist_add(l, "-k");
+	if (cmd->res.mem_mb)
+		sb_strlist_addf(l, "-m%llu", (unsigned long long)cmd->res.mem_mb << 20);
+	sb_strlist_add(l, "--");
+	sb_strlist_add_all(l, cmd->argv);
+	return sb_strlist_check(l, err);
 }
 
 /*
@@ -205,17 +188,11 @@ lead_in(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runtime_cm
 	 * and removes the file.
 	 */
 	if (r == 0 && cmd->outlive) {
-		r = sb_strlist_add(&l, b->helper, err);
-		if (r == 0)
-			r = sb_strlist_add(&l, "shim", err);
-		if (r == 0)
-			r = sb_strlist_add(&l, "-p", err);
-		if (r == 0)
-			r = sb_strlist_addf(&l, err, "-u%s", file);
-		if (r == 0 && cmd->status)
-			r = sb_strlist_addf(&l, err, "-s%s", cmd->status);
-		if (r == 0)
-			r = sb_strlist_add(&l, "--", err);
+		sb_strlist_add_all(&l, (const char *[]){ b->helper, "shim", "-p", NULL });
+		sb_strlist_addf(&l, "-u%s", file);
+		if (cmd->status)
+			sb_strlist_addf(&l, "-s%s", cmd->status);
+		sb_strlist_add(&l, "--");
 	}
 	if (r == 0)
 		r = helper_argv(cmd, &inner, err);
@@ -245,9 +222,9 @@ serve(struct sb_box_runtime *b, struct sb_box *box, struct sb_error *err)
 	if (box->resident.control >= 0 && !sb_child_ended(&box->resident.led))
 		return 0;
 	sb_resident_stop(&box->resident);
-	r = file ? sb_strlist_add(&inner, SB_BOX_HELPER, err) : sb_fail(err, SB_E_NOMEM, "sandbox");
-	if (r == 0)
-		r = sb_strlist_add(&inner, "serve", err);
+	sb_strlist_add(&inner, SB_BOX_HELPER);
+	sb_strlist_add(&inner, "serve");
+	r = file ? sb_strlist_check(&inner, err) : sb_fail(err, SB_E_NOMEM, "sandbox");
 	if (r == 0)
 		r = exec_argv(b, box, &nobody, &inner, file, &l, err);
 	return r < 0 ? r : sb_resident_start(&box->resident, (const char *const *)l.v, err);
@@ -385,11 +362,10 @@ static int
 gvisor_lead_in(struct sb_box_runtime *b, const struct sb_box *box, struct sb_strlist *l,
 	struct sb_error *err)
 {
-	int r = runsc_argv(b, box->network, l, err);
-
-	if (r == 0)
-		r = sb_strlist_add(l, "exec", err);
-	return r < 0 ? r : sb_strlist_add(l, box->name, err);
+	runsc_argv(b, box->network, l);
+	sb_strlist_add(l, "exec");
+	sb_strlist_add(l, box->name);
+	return sb_strlist_check(l, err);
 }
 
 static const struct sb_runtime_ops gvisor_ops = {
@@ -476,7 +452,7 @@ probe(struct sb_box_runtime *b, bool picky, struct sb_error *err)
 		int r;
 
 		sb_buf_init(&said, 400);
-		r = platform ? sb_run(argv, &o, NULL, 0, NULL, &said, NULL,
+		r = platform ? sb_child_run(argv, &o, NULL, 0, NULL, &said, NULL,
 				       sb_deadline_in(PROBE_MS), &last) :
 			       SB_E_NOMEM;
 		if (r == 0) {

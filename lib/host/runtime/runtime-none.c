@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include <base/str.h>
+#include <base/strlist.h>
 #include <host/runtime/proctree.h>
 #include <host/runtime/reach.h>
 
@@ -35,13 +36,10 @@ shim_argv(const char *helper, const struct sb_runtime_cmd *cmd, struct sb_strlis
 	struct sb_error *err)
 {
 	const char *const lead[] = { helper, "shim", "-e", "-s", cmd->status, "--", NULL };
-	int r = 0;
 
-	for (size_t i = 0; lead[i] && r == 0; i++)
-		r = sb_strlist_add(l, lead[i], err);
-	for (size_t i = 0; cmd->argv[i] && r == 0; i++)
-		r = sb_strlist_add(l, cmd->argv[i], err);
-	return r;
+	sb_strlist_add_all(l, lead);
+	sb_strlist_add_all(l, cmd->argv);
+	return sb_strlist_check(l, err);
 }
 
 static int

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <base/str.h>
+#include <base/strlist.h>
 #include <host/runtime/proctree.h>
 
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -88,20 +89,19 @@ int
 sb_runtime_env(const struct sb_runtime_cmd *cmd, const char *const *fixed, struct sb_strlist *env,
 	struct sb_error *err)
 {
-	int r = sb_strlist_addf(env, err, "%s=%s", SB_PROCTREE_MARK, cmd->mark);
-
-	for (size_t i = 0; cmd->env && cmd->env[i] && r == 0; i++)
+	sb_strlist_addf(env, "%s=%s", SB_PROCTREE_MARK, cmd->mark);
+	for (size_t i = 0; cmd->env && cmd->env[i]; i++)
 		if (!sb_str_starts(cmd->env[i], SB_PROCTREE_MARK "="))
-			r = sb_strlist_add(env, cmd->env[i], err);
-	for (size_t i = 0; fixed[i] && r == 0; i++) {
+			sb_strlist_add(env, cmd->env[i]);
+	for (size_t i = 0; fixed[i]; i++) {
 		bool given = false;
 
 		for (size_t j = 0; cmd->env && cmd->env[j] && !given; j++)
 			given = same_key(fixed[i], cmd->env[j]);
 		if (!given)
-			r = sb_strlist_add(env, fixed[i], err);
+			sb_strlist_add(env, fixed[i]);
 	}
-	return r;
+	return sb_strlist_check(env, err);
 }
 
 char *

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include <base/spawn.h>
-#include <base/str.h>
+#include <base/strlist.h>
 #include <sb/host-exec.h>
 
 /* A runtime runs the commands of sessions. All operations are thread-safe. */

@@ -15,6 +15,8 @@
 
 #include <base/file.h>
 #include <base/path.h>
+#include <base/random.h>
+#include <base/str.h>
 #include <host/storage/idcheck.h>
 #include <host/storage/treecopy.h>
 
@@ -281,17 +283,14 @@ local_bases(struct sb_storage *st, struct sb_strlist *out, struct sb_error *err)
 	}
 	while ((e = readdir(d))) {
 		struct stat s;
-		int r;
 
 		if (sb_idcheck_base_dir(e->d_name, NULL) < 0 ||
 			fstatat(l->basesfd, e->d_name, &s, AT_SYMLINK_NOFOLLOW) < 0 ||
 			!S_ISDIR(s.st_mode))
 			continue;
-		r = sb_strlist_add(out, e->d_name, err);
-		if (r < 0)
-			return r;
+		sb_strlist_add(out, e->d_name);
 	}
-	return 0;
+	return sb_strlist_check(out, err);
 }
 
 static void

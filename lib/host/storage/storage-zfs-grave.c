@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/str.h>
+#include <base/strmap.h>
 #include <host/storage/idcheck.h>
 
 #define DEAD_PROPERTY "sbhost:dead"
@@ -81,7 +83,8 @@ static int
 note_snap(char **field, size_t n, void *arg, struct sb_error *err)
 {
 	(void)n;
-	return sb_strlist_add(arg, field[0], err);
+	sb_strlist_add(arg, field[0]);
+	return sb_strlist_check(arg, err);
 }
 
 /* Removes the snapshots that no fork needs, newest first. What fails is for the sweep. */
@@ -199,8 +202,10 @@ note_mark(char **field, size_t n, void *arg, struct sb_error *err)
 	if (dead && sb_strmap_set(&m->dead, leaf, "1", err) < 0)
 		return SB_E_NOMEM;
 	if (dead || sb_str_starts(leaf, SB_STORAGE_ZFS_DEAD) ||
-		(sb_str_starts(leaf, SB_STORAGE_ZFS_VIEW) && !strstr(leaf, m->s->instance)))
-		return sb_strlist_add(&m->sweep, leaf, err);
+		(sb_str_starts(leaf, SB_STORAGE_ZFS_VIEW) && !strstr(leaf, m->s->instance))) {
+		sb_strlist_add(&m->sweep, leaf);
+		return sb_strlist_check(&m->sweep, err);
+	}
 	return sb_storage_zfs_id(leaf) == leaf ?
 		0 :
 		sb_strmap_set(&m->moved, sb_storage_zfs_id(leaf), leaf, err);

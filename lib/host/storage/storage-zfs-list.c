@@ -220,7 +220,8 @@ base_line(char **field, size_t n, void *arg, struct sb_error *err)
 	if (strncmp(field[0], b->s->bases, len) != 0 ||
 		(field[0][len] != '/' && field[0][len] != '@'))
 		return 0;
-	return sb_strlist_add(b->out, field[0][len] == '/' ? field[0] + len + 1 : field[0], err);
+	sb_strlist_add(b->out, field[0][len] == '/' ? field[0] + len + 1 : field[0]);
+	return sb_strlist_check(b->out, err);
 }
 
 int

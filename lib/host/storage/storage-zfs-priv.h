@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include <base/strmap.h>
 #include <host/storage/zfs.h>
 
 /*

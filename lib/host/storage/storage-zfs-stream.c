@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <base/path.h>
+#include <base/str.h>
 
 int
 sb_storage_zfs_send(struct sb_storage *st, const char *id, const char *snap, const char *from,

@@ -9,6 +9,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <base/random.h>
+#include <base/str.h>
+#include <base/strmap.h>
 #include <host/storage/idcheck.h>
 
 /*

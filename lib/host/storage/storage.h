@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <base/str.h>
+#include <base/strlist.h>
 #include <host/storage/changes.h>
 #include <sb/host-snapshot.h>
 #include <sb/host.h>

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <base/spawn.h>
+#include <base/str.h>
 
 #define ARGS_MAX 32
 #define OUT_MAX (256u << 20)
@@ -130,7 +131,7 @@ takes_turns(const struct sb_zfs *z, const char *verb)
 	return !z->modern;
 }
 
-/* sb_run, in its turn, for which it waits as long as it may take itself. */
+/* sb_child_run, in its turn, for which it waits as long as it may take itself. */
 static int
 run_in_turn(const struct sb_zfs *z, const char *verb, const char *const *argv,
 	const struct sb_spawn_opts *o, struct sb_buf *out, struct sb_buf *errs,
@@ -145,7 +146,7 @@ run_in_turn(const struct sb_zfs *z, const char *verb, const char *const *argv,
 		return sb_fail(err, SB_E_TIMEOUT,
 			"other commands did not leave zfs-fuse free within %lld ms",
 			(long long)z->timeout_ms);
-	r = sb_run(argv, o, NULL, 0, out, errs, NULL, sb_deadline_in(z->timeout_ms), err);
+	r = sb_child_run(argv, o, NULL, 0, out, errs, NULL, sb_deadline_in(z->timeout_ms), err);
 	if (turn)
 		(void)pthread_mutex_unlock(&turns);
 	return r;
@@ -256,7 +257,7 @@ sb_zfs_stream(const struct sb_zfs *z, const char *const *args, int in, int out, 
 		o.fds[1] = out;
 	}
 	atomic_fetch_add(&z->counters->commands, 1);
-	r = sb_run(argv, &o, NULL, 0, NULL, &errs, call ? call->cancel : NULL,
+	r = sb_child_run(argv, &o, NULL, 0, NULL, &errs, call ? call->cancel : NULL,
 		call ? sb_deadline_min(d, call->deadline) : d, err);
 	return judge(z, false, args, r, &errs, err);
 }

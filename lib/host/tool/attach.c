@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <base/str.h>
 #include <host/host-map.h>
 #include <host/host-op.h>
 #include <host/proc.h>
@@ -71,13 +72,13 @@ run(struct sb_host *h, struct sb_hsess *s, const struct sb_host_attach *a,
 	if (r < 0)
 		return r;
 	/* What it keeps at home must last as long as the session. */
-	for (size_t i = 0; a->env && a->env[i] && r == 0; i++) {
+	for (size_t i = 0; a->env && a->env[i]; i++)
 		home |= sb_str_starts(a->env[i], "HOME=");
-		r = sb_strlist_add(&env, a->env[i], err);
-	}
-	if (r == 0 && !home)
-		r = sb_strlist_addf(&env, err, "HOME=%s",
+	sb_strlist_add_all(&env, a->env);
+	if (!home)
+		sb_strlist_addf(&env, "HOME=%s",
 			s->rt->ops->workspace ? s->rt->ops->workspace : workspace);
+	r = sb_strlist_check(&env, err);
 	if (r < 0)
 		return r;
 	cmd.env = (const char *const *)env.v;

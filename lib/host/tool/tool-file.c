@@ -395,9 +395,10 @@ ls_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *
 		(void)close(fd);
 		return sb_fail_errno(err, "list %s", p.path);
 	}
-	for (r = 0; r == 0 && (e = readdir(d));)
+	while ((e = readdir(d)))
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			r = sb_strlist_add(&names, e->d_name, err);
+			sb_strlist_add(&names, e->d_name);
+	r = sb_strlist_check(&names, err);
 	if (r < 0)
 		return r;
 	if (names.n)

@@ -30,16 +30,6 @@ static const char *const common[] = { "--no-pager", "--no-optional-locks", "-c",
 static const char *const env[] = { "GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_NOSYSTEM=1",
 	"GIT_EDITOR=false", "GIT_PAGER=cat", NULL };
 
-static int
-add(struct sb_strlist *l, const char *const *v, struct sb_error *err)
-{
-	int r = 0;
-
-	for (; *v && r == 0; v++)
-		r = sb_strlist_add(l, *v, err);
-	return r;
-}
-
 /* A name of a commit or of a remote must not be read as an option. */
 static int
 check_word(const struct sb_toolcall *c, const char *name, const char *word, struct sb_error *err)
@@ -98,24 +88,20 @@ check_list(const struct sb_toolcall *c, const char *name, const char *alias, boo
 	return r;
 }
 
-static int
-add_list(const struct sb_toolcall *c, const char *name, const char *alias, struct sb_strlist *l,
-	struct sb_error *err)
+static void
+add_list(const struct sb_toolcall *c, const char *name, const char *alias, struct sb_strlist *l)
 {
 	const json_t *v = json_object_get(c->params, name), *item;
 	size_t i;
-	int r = 0;
 
 	if (!v && alias)
 		v = json_object_get(c->params, alias);
 	if (json_is_string(v))
-		return sb_strlist_add(l, json_string_value(v), err);
+		sb_strlist_add(l, json_string_value(v));
 	json_array_foreach(v, i, item)
 	{
-		if (r == 0)
-			r = sb_strlist_add(l, json_string_value(item), err);
+		sb_strlist_add(l, json_string_value(item));
 	}
-	return r;
 }
 
 /* Filters have names of the repository's choice: each is asked for and emptied. */
@@ -132,10 +118,8 @@ without_filters(struct sb_toolcall *c, struct sb_strlist *l, struct sb_error *er
 		size_t len = strcspn(p, "\n");
 		bool required = len > 9 && strncmp(p + len - 9, ".required", 9) == 0;
 
-		r = sb_strlist_add(l, "-c", err);
-		if (r == 0)
-			r = sb_strlist_addf(l, err, "%.*s=%s", (int)len, p,
-				required ? "false" : "");
+		sb_strlist_add(l, "-c");
+		sb_strlist_addf(l, "%.*s=%s", (int)len, p, required ? "false" : "");
 		p += p[len] ? len + 1 : len;
 	}
 	if (r == 0 && (n == FILTERS_MAX || run.truncated))
@@ -147,16 +131,12 @@ without_filters(struct sb_toolcall *c, struct sb_strlist *l, struct sb_error *er
 static int
 begin(struct sb_toolcall *c, struct sb_strlist *l, struct sb_error *err)
 {
-	int r = sb_strlist_add(l, "git", err);
-
-	if (r == 0)
-		r = add(l, common, err);
-	if (r == 0 && !c->s->rt->ops->isolates) {
-		r = add(l, safe, err);
-		if (r == 0)
-			r = without_filters(c, l, err);
-	}
-	return r;
+	sb_strlist_add(l, "git");
+	sb_strlist_add_all(l, common);
+	if (c->s->rt->ops->isolates)
+		return 0;
+	sb_strlist_add_all(l, safe);
+	return without_filters(c, l, err);
 }
 
 static int
@@ -165,8 +145,11 @@ finish(struct sb_toolcall *c, const struct sb_strlist *l, int64_t ms,
 {
 	sb_auto(sb_toolrun_out) struct sb_toolrun_out run = { 0 };
 	sb_auto(sb_buf) struct sb_buf text = { 0 };
-	int r = sb_toolcall_exec(c, (const char *const *)l->v, env, ms, GIT_OUTPUT_MAX, &run, err);
+	int r = sb_strlist_check(l, err);
 
+	if (r == 0)
+		r = sb_toolcall_exec(c, (const char *const *)l->v, env, ms, GIT_OUTPUT_MAX, &run,
+			err);
 	if (r < 0)
 		return r;
 	sb_buf_init(&text, SB_TOOL_TEXT_MAX);
@@ -194,26 +177,24 @@ status_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_err
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
 	int r = begin(c, &l, err);
 
-	if (r == 0)
-		r = add(&l, argv, err);
+	sb_strlist_add_all(&l, argv);
 	return r < 0 ? r : finish(c, &l, GIT_MS, out, err);
 }
 
 /* [ref] [-- path], behind what is there. */
-static int
-add_ref_path(const struct sb_toolcall *c, const char *def, struct sb_strlist *l,
-	struct sb_error *err)
+static void
+add_ref_path(const struct sb_toolcall *c, const char *def, struct sb_strlist *l)
 {
 	const char *ref = NULL, *path = NULL;
-	int r;
 
 	(void)sb_toolcall_str(c, "ref", NULL, false, &ref, NULL);
 	(void)sb_toolcall_str(c, "path", "file_path", false, &path, NULL);
 	ref = ref && *ref ? ref : def;
-	r = ref ? sb_strlist_add(l, ref, err) : 0;
-	if (r == 0)
-		r = sb_strlist_add(l, "--", err);
-	return r == 0 && path && *path ? sb_strlist_add(l, path, err) : r;
+	if (ref)
+		sb_strlist_add(l, ref);
+	sb_strlist_add(l, "--");
+	if (path && *path)
+		sb_strlist_add(l, path);
 }
 
 static int
@@ -225,12 +206,10 @@ diff_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error
 	int r = begin(c, &l, err);
 
 	(void)sb_toolcall_bool(c, "staged", &staged, NULL);
-	if (r == 0)
-		r = add(&l, argv, err);
-	if (r == 0 && staged)
-		r = sb_strlist_add(&l, "--cached", err);
-	if (r == 0)
-		r = add_ref_path(c, NULL, &l, err);
+	sb_strlist_add_all(&l, argv);
+	if (staged)
+		sb_strlist_add(&l, "--cached");
+	add_ref_path(c, NULL, &l);
 	return r < 0 ? r : finish(c, &l, GIT_MS, out, err);
 }
 
@@ -242,16 +221,11 @@ log_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error 
 	int r = begin(c, &l, err);
 
 	(void)sb_toolcall_int(c, "n", 10, 1, LOG_MAX, &n, NULL);
-	if (r == 0)
-		r = sb_strlist_add(&l, "log", err);
-	if (r == 0)
-		r = sb_strlist_addf(&l, err, "-n%lld", (long long)n);
-	if (r == 0)
-		r = sb_strlist_add(&l, "--format=%h %an %ad %s", err);
-	if (r == 0)
-		r = sb_strlist_add(&l, "--date=iso-strict", err);
-	if (r == 0)
-		r = add_ref_path(c, NULL, &l, err);
+	sb_strlist_add(&l, "log");
+	sb_strlist_addf(&l, "-n%lld", (long long)n);
+	sb_strlist_add(&l, "--format=%h %an %ad %s");
+	sb_strlist_add(&l, "--date=iso-strict");
+	add_ref_path(c, NULL, &l);
 	return r < 0 ? r : finish(c, &l, GIT_MS, out, err);
 }
 
@@ -262,10 +236,8 @@ show_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
 	int r = begin(c, &l, err);
 
-	if (r == 0)
-		r = add(&l, argv, err);
-	if (r == 0)
-		r = add_ref_path(c, "HEAD", &l, err);
+	sb_strlist_add_all(&l, argv);
+	add_ref_path(c, "HEAD", &l);
 	return r < 0 ? r : finish(c, &l, GIT_MS, out, err);
 }
 
@@ -281,12 +253,9 @@ add_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error 
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
 	int r = begin(c, &l, err);
 
-	if (r == 0)
-		r = sb_strlist_add(&l, "add", err);
-	if (r == 0)
-		r = sb_strlist_add(&l, "--", err);
-	if (r == 0)
-		r = add_list(c, "paths", "path", &l, err);
+	sb_strlist_add(&l, "add");
+	sb_strlist_add(&l, "--");
+	add_list(c, "paths", "path", &l);
 	return r < 0 ? r : finish(c, &l, GIT_MS, out, err);
 }
 
@@ -307,8 +276,7 @@ commit_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_err
 	int r = begin(c, &l, err);
 
 	(void)sb_toolcall_str(c, "message", NULL, true, &message, NULL);
-	if (r == 0)
-		r = add(&l, (const char *[]){ "commit", "-m", message, NULL }, err);
+	sb_strlist_add_all(&l, (const char *[]){ "commit", "-m", message, NULL });
 	return r < 0 ? r : finish(c, &l, GIT_MS, out, err);
 }
 
@@ -328,12 +296,9 @@ net_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error 
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
 	int r = begin(c, &l, err);
 
-	if (r == 0)
-		r = sb_strlist_add(&l, c->req->tool + strlen("git_"), err);
-	if (r == 0)
-		r = sb_strlist_add(&l, "--", err);
-	if (r == 0)
-		r = add_list(c, "args", NULL, &l, err);
+	sb_strlist_add(&l, c->req->tool + strlen("git_"));
+	sb_strlist_add(&l, "--");
+	add_list(c, "args", NULL, &l);
 	return r < 0 ? r : finish(c, &l, GIT_NET_MS, out, err);
 }
 

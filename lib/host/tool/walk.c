@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <base/path.h>
+#include <base/str.h>
 
 #define THREADS_MAX 8
 #define DEPTH_MAX 200
@@ -114,12 +115,12 @@ look(struct crew *w, const char *rel, struct sb_walk *files, struct sb_strlist *
 		if (type == DT_DIR && depth_of(rel) > DEPTH_MAX)
 			files->left_out++;
 		else if (type == DT_DIR)
-			r = sb_strlist_add(dirs, path, err);
+			sb_strlist_add(dirs, path);
 		else if (!w->want || w->want(path, e->d_name, w->arg))
 			r = keep(files, path, strlen(rel)) == 0 ? (sb_steal(&path), 0) :
 								  sb_fail(err, SB_E_NOMEM, "walk");
 	}
-	return r;
+	return r < 0 ? r : sb_strlist_check(dirs, err);
 }
 
 /* What one directory gave, to all. With `mu` held. */
@@ -138,8 +139,9 @@ hand_in(struct crew *w, struct sb_walk *files, struct sb_strlist *dirs, struct s
 			files->v[i].path = NULL;
 	}
 	w->out->left_out += files->left_out;
-	for (size_t i = 0; i < dirs->n && r == 0; i++)
-		r = sb_strlist_add(&w->todo, dirs->v[i], err);
+	sb_strlist_add_all(&w->todo, (const char *const *)dirs->v);
+	if (r == 0)
+		r = sb_strlist_check(&w->todo, err);
 	return r == SB_E_NOMEM ? sb_fail(err, SB_E_NOMEM, "walk") : r;
 }
 
@@ -204,7 +206,8 @@ sb_walk_files(const struct sb_toolcall *c, int rootfd, const char *rel, sb_walk_
 		return top;
 	(void)pthread_mutex_init(&w.mu, NULL);
 	(void)pthread_cond_init(&w.cv, NULL);
-	r = sb_strlist_add(&w.todo, "", err);
+	sb_strlist_add(&w.todo, "");
+	r = sb_strlist_check(&w.todo, err);
 	if (r == 0) {
 		for (; n + 1 < sb_walk_threads(); n++)
 			if (pthread_create(&th[n], NULL, work, &w) != 0)

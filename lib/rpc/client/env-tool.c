@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <base/str.h>
+#include <base/cleanup.h>
+#include <base/random.h>
 
 struct watch {
 	const struct sb_host_tool_request *req;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/cleanup.h>
 #include <base/str.h>
 #include <rpc/client/embed.h>
 

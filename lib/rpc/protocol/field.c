@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/str.h>
 #include <sb/log.h>
 
 void
@@ -238,11 +239,10 @@ sb_rpc_field_list(struct sb_rpc_fields *f, const char *name, size_t max_n, size_
 		(void)snprintf(path, sizeof path, "%s[%zu]", name, i);
 		if (!check_text(f, path, item, max_len))
 			return;
-		if (sb_strlist_add(out, json_string_value(item), NULL) < 0) {
-			no_memory(f);
-			return;
-		}
+		sb_strlist_add(out, json_string_value(item));
 	}
+	if (out->failed)
+		no_memory(f);
 }
 
 void
@@ -288,7 +288,9 @@ sb_rpc_field_env(struct sb_rpc_fields *f, const char *name, size_t max_n, size_t
 	for (size_t i = 0; i < map.n && !f->failed; i++) {
 		if (strchr(map.v[i].key, '='))
 			sb_rpc_field_bad(f, name, "a name may not contain '='");
-		else if (sb_strlist_addf(out, NULL, "%s=%s", map.v[i].key, map.v[i].value) < 0)
-			no_memory(f);
+		else
+			sb_strlist_addf(out, "%s=%s", map.v[i].key, map.v[i].value);
 	}
+	if (out->failed)
+		no_memory(f);
 }

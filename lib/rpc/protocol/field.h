@@ -8,7 +8,8 @@
 
 #include <jansson.h>
 
-#include <base/str.h>
+#include <base/strlist.h>
+#include <base/strmap.h>
 #include <rpc/protocol/code.h>
 #include <sb/error.h>
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include <base/str.h>
 #include <rpc/service/host-int.h>
 
 #define KINDS_MAX 32

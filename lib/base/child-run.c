@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <base/spawn.h>
+#include <base/child.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 
 #include <base/cleanup.h>
 #include <base/file.h>
+#include <base/spawn.h>
 #include <sb/log.h>
 
 /* How often to look for the child's end where the kernel has no pidfd. */
@@ -188,9 +189,9 @@ set_nonblocking(const struct sb_child *c, struct sb_error *err)
 }
 
 int
-sb_run(const char *const *argv, const struct sb_spawn_opts *opts, const void *in, size_t in_len,
-	struct sb_buf *out, struct sb_buf *err_out, const struct sb_cancel *cancel, sb_deadline d,
-	struct sb_error *err)
+sb_child_run(const char *const *argv, const struct sb_spawn_opts *opts, const void *in,
+	size_t in_len, struct sb_buf *out, struct sb_buf *err_out, const struct sb_cancel *cancel,
+	sb_deadline d, struct sb_error *err)
 {
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
 	struct run run = { .in = in, .in_left = in_len, .out = out, .err_out = err_out };
