@@ -18,7 +18,7 @@
 #include <base/str.h>
 #include <bin/sbctl/sbctl.h>
 #include <provider/provider.h>
-#include <session/keeper.h>
+#include <session/session-priv.h>
 
 #define LOOK_MS 200 /* how often things of other processes are looked at */
 #define STOP_WAIT_MS 60000

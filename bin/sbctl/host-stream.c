@@ -11,7 +11,7 @@
 #include <base/cleanup.h>
 #include <base/random.h>
 #include <base/str.h>
-#include <rpc/protocol/base64.h>
+#include <base/base64.h>
 #include <sb/log.h>
 
 /* Sends the request and hands every message, parsed, to `fn`. */
@@ -215,7 +215,7 @@ on_log(struct host_run *r, const json_t *msg)
 
 	sb_buf_init(&raw, json_string_length(data) + 1);
 	if (r->args.json || !json_is_string(data) ||
-		!sb_rpc_base64_decode(json_string_value(data), json_string_length(data), &raw))
+		!sb_base64_decode(json_string_value(data), json_string_length(data), &raw))
 		return;
 	(void)fwrite(raw.data, 1, raw.len, name && strcmp(name, "stderr") == 0 ? stderr : stdout);
 	(void)fflush(stdout);

@@ -11,7 +11,7 @@
 #include <base/str.h>
 #include <bin/sbctl/sbctl.h>
 #include <provider/provider.h>
-#include <session/keeper.h>
+#include <session/session-priv.h>
 
 SB_CLEANUP_PTR(sb_profiles, sb_profiles_free)
 

@@ -194,7 +194,7 @@ add_config_token(struct sb_rpc_auth *auth, const struct hostd_token *t, struct s
 	enum sb_rpc_role role = SB_RPC_ROLE_NONE;
 
 	for (int i = SB_RPC_ROLE_MONITOR; i <= SB_RPC_ROLE_ADMIN; i++)
-		if (strcmp(t->role, sb_rpc_role_name((enum sb_rpc_role)i)) == 0)
+		if (strcmp(t->role, sb_rpc_auth_role_name((enum sb_rpc_role)i)) == 0)
 			role = (enum sb_rpc_role)i;
 	if (role == SB_RPC_ROLE_NONE)
 		return sb_fail(err, SB_E_INVAL,

@@ -177,7 +177,7 @@ open_parts(struct hostd *d, struct sb_error *err)
 		d->host = d->rpc ? sb_host_open(&ho, err) : NULL;
 		r = d->host ? sb_host_start(d->host, err) : err->code;
 		if (r == 0) {
-			sb_rpc_host_attach(d->rpc, d->host);
+			sb_rpc_host_use(d->rpc, d->host);
 			d->server = sb_rpc_server_start(&so, sb_rpc_host_service(d->rpc), err);
 			r = d->server ? 0 : err->code;
 		}

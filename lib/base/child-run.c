@@ -20,7 +20,7 @@
 
 enum { POLL_IN, POLL_OUT, POLL_ERR, POLL_CHILD, POLL_CANCEL, POLL_N };
 
-struct run {
+struct child_run {
 	struct sb_child c;
 	const uint8_t *in;
 	size_t in_left;
@@ -40,7 +40,7 @@ close_end(int *fd)
  * its side.
  */
 static int
-feed(struct run *run, struct sb_error *err)
+feed(struct child_run *run, struct sb_error *err)
 {
 	while (run->in_left) {
 		ssize_t n = sb_file_write_nosig(run->c.in, run->in, run->in_left);
@@ -116,7 +116,7 @@ drain_rest(int *fd, struct sb_buf *to, struct sb_error *err)
 }
 
 static int
-serve(struct run *run, const struct pollfd *p, struct sb_error *err)
+serve(struct child_run *run, const struct pollfd *p, struct sb_error *err)
 {
 	int r = 0;
 
@@ -130,7 +130,7 @@ serve(struct run *run, const struct pollfd *p, struct sb_error *err)
 }
 
 static int
-loop(struct run *run, const struct sb_cancel *cancel, sb_deadline d, const char *name,
+loop(struct child_run *run, const struct sb_cancel *cancel, sb_deadline d, const char *name,
 	struct sb_error *err)
 {
 	while (!sb_child_ended(&run->c)) {
@@ -165,7 +165,7 @@ loop(struct run *run, const struct sb_cancel *cancel, sb_deadline d, const char 
  * options.
  */
 static void
-choose_io(struct sb_spawn_opts *o, const struct run *run)
+choose_io(struct sb_spawn_opts *o, const struct child_run *run)
 {
 	const bool piped[3] = { run->in != NULL, run->out != NULL, run->err_out != NULL };
 
@@ -194,7 +194,7 @@ sb_child_run(const char *const *argv, const struct sb_spawn_opts *opts, const vo
 	sb_deadline d, struct sb_error *err)
 {
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
-	struct run run = { .in = in, .in_left = in_len, .out = out, .err_out = err_out };
+	struct child_run run = { .in = in, .in_left = in_len, .out = out, .err_out = err_out };
 	char name[128];
 	int r;
 

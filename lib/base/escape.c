@@ -7,43 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <base/utf8.h>
 #include <sb/log.h>
-
-/* What the first byte of a UTF-8 sequence says about its length; 0: no first byte. */
-static size_t
-sequence_len(uint8_t first)
-{
-	if (first < 0x80)
-		return 1;
-	if (first < 0xc2 || first > 0xf4)
-		return 0;
-	return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-}
-
-/*
- * The length of the valid UTF-8 sequence at `p` (RFC 3629: no overlong forms, no
- * surrogates), with its code point, or 0.
- */
-static size_t
-utf8_len(const uint8_t *p, size_t left, uint32_t *out)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t n = sequence_len(p[0]);
-	uint32_t cp;
-
-	if (!n || n > left)
-		return 0;
-	cp = n == 1 ? p[0] : p[0] & (0x7fu >> n);
-	for (size_t i = 1; i < n; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-		cp = cp << 6 | (p[i] & 0x3f);
-	}
-	if (cp < least[n] || cp > 0x10ffff || (cp >= 0xd800 && cp <= 0xdfff))
-		return 0;
-	*out = cp;
-	return n;
-}
 
 /* Characters that move the cursor, change the direction of text or end a line. */
 static bool
@@ -74,7 +39,8 @@ next_piece(const uint8_t *p, size_t left, bool keep_backslash, char piece[16], s
 {
 	static const char digits[] = "0123456789abcdef";
 	uint32_t cp = 0;
-	size_t n = utf8_len(p, left, &cp);
+	int sequence = sb_utf8_next(p, left, &cp);
+	size_t n = sequence > 0 ? (size_t)sequence : 0;
 	size_t len = 0;
 	char letter = short_escape(cp, keep_backslash);
 
@@ -131,4 +97,10 @@ char *
 sb_escape_message(const char *in, size_t len, char *out, size_t size)
 {
 	return escape(in, len, true, out, size);
+}
+
+const char *
+sb_escape_name(const char *name, size_t len, struct sb_escape_name *room)
+{
+	return sb_escape(name, len, room->text, sizeof room->text);
 }

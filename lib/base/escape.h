@@ -10,4 +10,11 @@
  */
 char *sb_escape_message(const char *in, size_t len, char *out, size_t size);
 
+/* Room for a name in a message; a longer one is cut. */
+struct sb_escape_name {
+	char text[256];
+};
+/* The name as sb_escape writes it. Lives as long as `room`. */
+const char *sb_escape_name(const char *name, size_t len, struct sb_escape_name *room);
+
 #endif

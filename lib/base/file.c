@@ -15,23 +15,13 @@
 #include <unistd.h>
 
 #include <base/cleanup.h>
+#include <base/escape.h>
 #include <base/random.h>
 #include <base/str.h>
 #include <sb/cancel.h>
-#include <sb/log.h>
 
 #define READ_STEP ((size_t)65536)
 #define LOCK_STEP_MS 20
-
-struct shown {
-	char text[256];
-};
-
-static const char *
-show(const char *name, struct shown *s)
-{
-	return sb_escape(name, strlen(name), s->text, sizeof s->text);
-}
 
 static void
 wait_for(int fd, short events)
@@ -166,16 +156,17 @@ sb_file_replace(int dirfd, const char *name, const void *data, size_t len, mode_
 	sb_autoclose int dir = -1;
 	sb_autoclose int fd = -1;
 	const char *leaf = NULL;
-	struct shown s;
+	struct sb_escape_name s;
 	int r = temp_name(temp, sizeof temp, err);
 
 	if (r >= 0)
 		r = dir = open_dir_of(dirfd, name, &leaf, err);
 	if (r < 0)
-		return sb_wrap(err, r, "replace %s", show(name, &s));
+		return sb_wrap(err, r, "replace %s", sb_escape_name(name, strlen(name), &s));
 	fd = openat(dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return sb_fail_errno(err, "replace %s: make a temporary file", show(name, &s));
+		return sb_fail_errno(err, "replace %s: make a temporary file",
+			sb_escape_name(name, strlen(name), &s));
 	r = fill_temp(fd, data, len, mode, err);
 	if (r < 0)
 		goto undo_temp;
@@ -184,12 +175,13 @@ sb_file_replace(int dirfd, const char *name, const void *data, size_t len, mode_
 		goto undo_temp;
 	}
 	if (fsync(dir) < 0)
-		return sb_fail_errno(err, "replace %s: fsync its directory", show(name, &s));
+		return sb_fail_errno(err, "replace %s: fsync its directory",
+			sb_escape_name(name, strlen(name), &s));
 	return 0;
 
 undo_temp:
 	(void)unlinkat(dir, temp, 0);
-	return sb_wrap(err, r, "replace %s", show(name, &s));
+	return sb_wrap(err, r, "replace %s", sb_escape_name(name, strlen(name), &s));
 }
 
 /* Reads to the end of `fd`; one byte more than allowed tells that there is too much. */
@@ -222,7 +214,7 @@ int
 sb_file_read(int dirfd, const char *name, size_t max, struct sb_buf *out, struct sb_error *err)
 {
 	sb_autoclose int fd = -1;
-	struct shown s;
+	struct sb_escape_name s;
 	struct stat st;
 	size_t hint;
 	int r;
@@ -233,17 +225,18 @@ sb_file_read(int dirfd, const char *name, size_t max, struct sb_buf *out, struct
 	 */
 	fd = openat(dirfd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return sb_fail_errno(err, "read %s", show(name, &s));
+		return sb_fail_errno(err, "read %s", sb_escape_name(name, strlen(name), &s));
 	if (!S_ISREG(st.st_mode))
-		return sb_fail(err, SB_E_INVAL, "read %s: not a regular file", show(name, &s));
+		return sb_fail(err, SB_E_INVAL, "read %s: not a regular file",
+			sb_escape_name(name, strlen(name), &s));
 	if (st.st_size > 0 && (uintmax_t)st.st_size > max)
-		return sb_fail(err, SB_E_LIMIT, "read %s: larger than %zu bytes", show(name, &s),
-			max);
+		return sb_fail(err, SB_E_LIMIT, "read %s: larger than %zu bytes",
+			sb_escape_name(name, strlen(name), &s), max);
 	hint = (size_t)st.st_size;
 	r = read_to_end(fd, hint, out, err);
 	if (r < 0) {
 		sb_buf_free(out);
-		return sb_wrap(err, r, "read %s", show(name, &s));
+		return sb_wrap(err, r, "read %s", sb_escape_name(name, strlen(name), &s));
 	}
 	return 0;
 }
@@ -272,25 +265,29 @@ int
 sb_file_mkdirs(const char *path, mode_t mode, struct sb_error *err)
 {
 	sb_autofree char *copy = NULL;
-	struct shown s;
+	struct sb_escape_name s;
 
 	if (!*path)
 		return sb_fail(err, SB_E_INVAL, "make directory: the name is empty");
 	if (!make_one(path, mode))
 		return 0;
 	if (errno != ENOENT)
-		return sb_fail_errno(err, "make directory %s", show(path, &s));
+		return sb_fail_errno(err, "make directory %s",
+			sb_escape_name(path, strlen(path), &s));
 	copy = strdup(path);
 	if (!copy)
-		return sb_fail(err, SB_E_NOMEM, "make directory %s: out of memory", show(path, &s));
+		return sb_fail(err, SB_E_NOMEM, "make directory %s: out of memory",
+			sb_escape_name(path, strlen(path), &s));
 	for (char *p = strchr(copy + 1, '/'); p; p = strchr(p + 1, '/')) {
 		*p = 0;
 		if (make_one(copy, mode) < 0)
-			return sb_fail_errno(err, "make directory %s", show(copy, &s));
+			return sb_fail_errno(err, "make directory %s",
+				sb_escape_name(copy, strlen(copy), &s));
 		*p = '/';
 	}
 	if (make_one(path, mode) < 0)
-		return sb_fail_errno(err, "make directory %s", show(path, &s));
+		return sb_fail_errno(err, "make directory %s",
+			sb_escape_name(path, strlen(path), &s));
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 noinst_LTLIBRARIES += %D%/libbase.la
 lib_base_libbase_la_SOURCES = \
 	%D%/array.c %D%/array.h \
+	%D%/base64.c %D%/base64.h \
 	%D%/buf.c %D%/buf.h \
 	%D%/cancel.c \
 	%D%/check.c \
@@ -20,10 +21,12 @@ lib_base_libbase_la_SOURCES = \
 	%D%/path.c %D%/path.h \
 	%D%/path-remove.c \
 	%D%/random.c %D%/random.h \
+	%D%/secret.c %D%/secret.h \
 	%D%/spawn.c %D%/spawn.h \
 	%D%/str.c %D%/str.h \
 	%D%/strlist.c %D%/strlist.h \
-	%D%/strmap.c %D%/strmap.h
+	%D%/strmap.c %D%/strmap.h \
+	%D%/utf8.c %D%/utf8.h
 
 sbincludedir = $(includedir)/sb
 sbinclude_HEADERS = \

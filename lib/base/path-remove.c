@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include <base/cleanup.h>
-#include <sb/log.h>
+#include <base/escape.h>
 
 /*
  * So many directories on the way down stay open; those above are found again through
@@ -27,7 +27,7 @@
  * Which mount and which directory: what must not change between going down and coming
  * back.
  */
-struct place {
+struct inode {
 	uint64_t dev;
 	uint64_t ino;
 	uint64_t mount; /* 0 where the kernel does not tell */
@@ -35,7 +35,7 @@ struct place {
 
 struct level {
 	DIR *dir; /* NULL: closed to save descriptors */
-	struct place at;
+	struct inode at;
 	int tries;
 	char name[256];
 };
@@ -45,35 +45,25 @@ struct removal {
 	size_t n;
 	size_t cap;
 	int top; /* the caller's directory; borrowed */
-	struct place top_at;
+	struct inode top_at;
 };
-
-struct shown {
-	char text[256];
-};
-
-static const char *
-show(const char *name, struct shown *s)
-{
-	return sb_escape(name, strlen(name), s->text, sizeof s->text);
-}
 
 static int
 fail_name(struct sb_error *err, const char *what, const char *name)
 {
-	struct shown s;
+	struct sb_escape_name s;
 
-	return sb_fail_errno(err, "%s %s", what, show(name, &s));
+	return sb_fail_errno(err, "%s %s", what, sb_escape_name(name, strlen(name), &s));
 }
 
 static int
-get_place(int fd, struct place *out)
+get_inode(int fd, struct inode *out)
 {
 	struct statx stx;
 
 	if (statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_MODE | STATX_MNT_ID, &stx) < 0)
 		return -1;
-	*out = (struct place){
+	*out = (struct inode){
 		.dev = makedev(stx.stx_dev_major, stx.stx_dev_minor),
 		.ino = stx.stx_ino,
 		.mount = stx.stx_mask & STATX_MNT_ID ? stx.stx_mnt_id : 0,
@@ -153,7 +143,7 @@ close_above(struct removal *rm)
 	return any;
 }
 
-static const struct place *
+static const struct inode *
 last_place(const struct removal *rm)
 {
 	return rm->n ? &rm->v[rm->n - 1].at : &rm->top_at;
@@ -165,8 +155,8 @@ push(struct removal *rm, int dirfd, const char *name, struct sb_error *err)
 {
 	sb_autoclose int fd = -1;
 	struct level *l;
-	struct place at;
-	struct shown s;
+	struct inode at;
+	struct sb_escape_name s;
 	int r = prepare_level(rm, err);
 
 	if (r < 0)
@@ -179,11 +169,12 @@ push(struct removal *rm, int dirfd, const char *name, struct sb_error *err)
 	/* Another process put something else in its place. */
 	if (fd < 0 && (errno == ENOTDIR || errno == ELOOP) && !unlinkat(dirfd, name, 0))
 		return 0;
-	if (fd < 0 || get_place(fd, &at) < 0)
+	if (fd < 0 || get_inode(fd, &at) < 0)
 		return fail_name(err, "remove", name);
 	if (at.dev != last_place(rm)->dev || at.mount != last_place(rm)->mount)
 		return sb_fail(err, SB_E_STATE,
-			"remove %s: something is mounted there, unmount it first", show(name, &s));
+			"remove %s: something is mounted there, unmount it first",
+			sb_escape_name(name, strlen(name), &s));
 	l = &rm->v[rm->n];
 	*l = (struct level){ .dir = fdopendir(fd), .at = at };
 	if (!l->dir)
@@ -202,7 +193,7 @@ static int
 reopen_above(struct removal *rm, int fd, struct sb_error *err)
 {
 	struct level *up;
-	struct place at;
+	struct inode at;
 	sb_autoclose int again = -1;
 
 	if (rm->n < 2)
@@ -211,7 +202,7 @@ reopen_above(struct removal *rm, int fd, struct sb_error *err)
 	if (up->dir)
 		return dirfd(up->dir);
 	again = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (again < 0 || get_place(again, &at) < 0)
+	if (again < 0 || get_inode(again, &at) < 0)
 		return fail_name(err, "go back from", rm->v[rm->n - 1].name);
 	if (at.dev != up->at.dev || at.ino != up->at.ino)
 		return sb_fail(err, SB_E_CHANGED, "remove: a directory was moved away meanwhile");
@@ -293,14 +284,14 @@ sb_path_remove_tree(int dirfd, const char *name, struct sb_error *err)
 {
 	struct removal rm = { .top = dirfd };
 	int r = sb_path_check(name, strlen(name), err);
-	struct shown s;
+	struct sb_escape_name s;
 
 	if (r < 0)
 		return r;
 	if (!*name || strchr(name, '/'))
 		return sb_fail(err, SB_E_ESCAPE, "remove: \"%s\" is not a single name",
-			show(name, &s));
-	if (get_place(dirfd, &rm.top_at) < 0)
+			sb_escape_name(name, strlen(name), &s));
+	if (get_inode(dirfd, &rm.top_at) < 0)
 		return sb_fail_errno(err, "remove: directory");
 	r = remove_entry(&rm, dirfd, name, false, err);
 	if (r >= 0)

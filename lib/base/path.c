@@ -14,27 +14,21 @@
 #include <unistd.h>
 
 #include <base/cleanup.h>
-#include <sb/log.h>
+#include <base/escape.h>
 
 #define COMPONENT_MAX 255
 #define SWAP_TRIES 64
 #define DIR_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-/* A path's beginning, escaped, for a message. */
-struct shown {
-	char text[256];
-};
-
-static const char *
-show(const char *rel, size_t len, struct shown *s)
-{
-	if (!len)
-		return "the root";
-	return sb_escape(rel, len < sizeof s->text ? len : sizeof s->text, s->text, sizeof s->text);
-}
-
 static atomic_bool walk_forced;
 static atomic_bool no_openat2;
+
+/* A path's beginning, escaped, for a message. */
+static const char *
+show(const char *rel, size_t len, struct sb_escape_name *room)
+{
+	return len ? sb_escape_name(rel, len, room) : "the root";
+}
 
 void
 sb_path_force_walk(bool on)
@@ -61,7 +55,7 @@ sb_path_check(const char *rel, size_t len, struct sb_error *err)
 {
 	const char *p = rel;
 	const char *end = rel + len;
-	struct shown s;
+	struct sb_escape_name s;
 
 	if (!len)
 		return 0;
@@ -86,11 +80,11 @@ int
 sb_path_open_root(const char *path, struct sb_error *err)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct shown s;
+	struct sb_escape_name s;
 
 	if (fd < 0)
 		return sb_fail_errno(err, "open directory %s",
-			sb_escape(path, strlen(path), s.text, sizeof s.text));
+			sb_escape_name(path, strlen(path), &s));
 	return fd;
 }
 
@@ -216,7 +210,7 @@ open_beneath(int rootfd, const char *rel, size_t len, int flags, mode_t mode)
 static int
 fail_path(struct sb_error *err, const char *what, const char *rel, size_t len)
 {
-	struct shown s;
+	struct sb_escape_name s;
 
 	if (errno == ELOOP || errno == EXDEV) {
 		int sys = errno;
@@ -303,7 +297,7 @@ sb_path_stat(int rootfd, const char *rel, struct stat *out, struct sb_error *err
 static int
 fail_mkdir(struct sb_error *err, const char *rel, size_t len)
 {
-	struct shown s;
+	struct sb_escape_name s;
 
 	if (errno == ENOTDIR)
 		return sb_fail(err, SB_E_EXISTS, "make directory %s: exists and is not a directory",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <conform/conform-int.h>
+#include <conform/conform-priv.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,14 +16,14 @@
 #include <base/file.h>
 
 /* Something launched by a check. */
-struct run {
+struct launched {
 	struct sb_handle *h;
 	struct sb_call call;
 };
 
 static int
-start(struct box *b, const char *script, struct sb_launch_spec *spec, struct run *out,
-	struct sb_error *err)
+start(struct sb_conform_sandbox *b, const char *script, struct sb_launch_spec *spec,
+	struct launched *out, struct sb_error *err)
 {
 	const char *argv[] = { "sh", "-c", script, NULL };
 	struct sb_launch_spec plain = SB_LAUNCH_SPEC_INIT;
@@ -31,14 +31,14 @@ start(struct box *b, const char *script, struct sb_launch_spec *spec, struct run
 
 	spec = spec ? spec : &plain;
 	spec->argv = argv;
-	out->call = conform_call(b->c);
+	out->call = sb_conform_call(b->c);
 	r = sb_launcher_launch(b->prepared.launcher, spec, &out->call, &out->h, err);
 	spec->argv = NULL;
 	return r < 0 ? sb_wrap(err, r, "launch") : 0;
 }
 
 static int
-wait_end(struct run *x, struct sb_ended *how, struct sb_error *err)
+wait_end(struct launched *x, struct sb_ended *how, struct sb_error *err)
 {
 	int r = sb_handle_wait(x->h, &x->call, how, err);
 
@@ -47,7 +47,7 @@ wait_end(struct run *x, struct sb_ended *how, struct sb_error *err)
 
 /* Reads one line of stdout. */
 static int
-read_line(struct run *x, char *out, size_t size, struct sb_error *err)
+read_line(struct launched *x, char *out, size_t size, struct sb_error *err)
 {
 	size_t n = 0;
 
@@ -116,7 +116,7 @@ feeder(void *arg)
 #define ECHO_BYTES (1u << 20)
 
 static int
-echo_all(struct run *x, uint8_t *in, uint8_t *out, struct sb_error *err)
+echo_all(struct launched *x, uint8_t *in, uint8_t *out, struct sb_error *err)
 {
 	struct feed f = { .fd = sb_handle_stdin(x->h), .data = in, .len = ECHO_BYTES };
 	ssize_t n;
@@ -145,12 +145,12 @@ echo_all(struct run *x, uint8_t *in, uint8_t *out, struct sb_error *err)
 }
 
 static int
-check_bytes(struct conform *c, struct sb_error *err)
+check_bytes(struct sb_conform *c, struct sb_error *err)
 {
 	sb_autofree uint8_t *in = malloc(ECHO_BYTES), *out = malloc(ECHO_BYTES);
-	struct box *b = box_ready(c, false, err);
+	struct sb_conform_sandbox *b = sb_conform_ready(c, false, err);
 	struct sb_ended how = { 0 };
-	struct run x = { 0 };
+	struct launched x = { 0 };
 	int r;
 
 	if (!b || !in || !out)
@@ -167,10 +167,10 @@ check_bytes(struct conform *c, struct sb_error *err)
 }
 
 static int
-ends_with(struct box *b, const char *script, int code, int sig, struct sb_error *err)
+ends_with(struct sb_conform_sandbox *b, const char *script, int code, int sig, struct sb_error *err)
 {
 	struct sb_ended how = { 0 };
-	struct run x = { 0 };
+	struct launched x = { 0 };
 	struct pollfd p = { .events = POLLIN };
 	int r = start(b, script, NULL, &x, err);
 
@@ -188,12 +188,12 @@ ends_with(struct box *b, const char *script, int code, int sig, struct sb_error 
 }
 
 static int
-check_exit(struct conform *c, struct sb_error *err)
+check_exit(struct sb_conform *c, struct sb_error *err)
 {
-	struct box *b = box_ready(c, false, err);
+	struct sb_conform_sandbox *b = sb_conform_ready(c, false, err);
 	const char *none[] = { "no-such-program-here", NULL };
 	struct sb_launch_spec spec = SB_LAUNCH_SPEC_INIT;
-	struct sb_call call = conform_call(c);
+	struct sb_call call = sb_conform_call(c);
 	struct sb_handle *h = NULL;
 	struct sb_error why = { 0 };
 	int r;
@@ -210,28 +210,29 @@ check_exit(struct conform *c, struct sb_error *err)
 	if (r < 0)
 		return r;
 	spec.argv = none;
-	r = must_fail(sb_launcher_launch(b->prepared.launcher, &spec, &call, &h, &why),
+	r = sb_conform_must_fail(sb_launcher_launch(b->prepared.launcher, &spec, &call, &h, &why),
 		SB_E_NOTFOUND, "launch a program that is not there", &why, err);
 	sb_handle_free(h);
 	h = NULL;
 	spec.argv = NULL;
 	spec.command = "sh -c 'unclosed";
 	if (r == 0)
-		r = must_fail(sb_launcher_launch(b->prepared.launcher, &spec, &call, &h, &why),
+		r = sb_conform_must_fail(
+			sb_launcher_launch(b->prepared.launcher, &spec, &call, &h, &why),
 			SB_E_INVAL, "launch with an open quote", &why, err);
 	sb_handle_free(h);
 	return r;
 }
 
 static int
-check_env(struct conform *c, struct sb_error *err)
+check_env(struct sb_conform *c, struct sb_error *err)
 {
 	static const char *const env[] = { "CONFORM_WORD=two  words", "CONFORM_EMPTY=", NULL };
 	static const char *const secret[] = { "CONFORM_SECRET=sup3r-s3cret-value", NULL };
-	struct box *b = box_ready(c, false, err);
+	struct sb_conform_sandbox *b = sb_conform_ready(c, false, err);
 	struct sb_launch_spec spec = SB_LAUNCH_SPEC_INIT;
 	struct sb_ended how;
-	struct run x = { 0 };
+	struct launched x = { 0 };
 	char line[300];
 	int r;
 
@@ -265,14 +266,14 @@ check_env(struct conform *c, struct sb_error *err)
 }
 
 static int
-check_stderr(struct conform *c, struct sb_error *err)
+check_stderr(struct sb_conform *c, struct sb_error *err)
 {
-	struct box *b = box_ready(c, false, err);
+	struct sb_conform_sandbox *b = sb_conform_ready(c, false, err);
 	struct sb_launch_spec spec = SB_LAUNCH_SPEC_INIT;
 	sb_autofree char *tail = NULL;
 	static char copy[210000];
 	struct sb_ended how;
-	struct run x = { 0 };
+	struct launched x = { 0 };
 	int ends[2] = { -1, -1 }, r;
 	ssize_t n = 0;
 
@@ -309,12 +310,12 @@ check_stderr(struct conform *c, struct sb_error *err)
 }
 
 static int
-check_stop(struct conform *c, struct sb_error *err)
+check_stop(struct sb_conform *c, struct sb_error *err)
 {
-	struct box *b = box_ready(c, false, err);
+	struct sb_conform_sandbox *b = sb_conform_ready(c, false, err);
 	struct sb_launch_spec spec = SB_LAUNCH_SPEC_INIT;
 	struct sb_ended how = { 0 };
-	struct run x = { 0 };
+	struct launched x = { 0 };
 	char line[40] = "";
 	int r;
 
@@ -358,19 +359,19 @@ check_stop(struct conform *c, struct sb_error *err)
 			"case $(cut -d' ' -f3 /proc/%s/stat 2>/dev/null) in ''|Z) echo gone;; *) "
 			"echo runs;; esac",
 			line);
-		r = box_sh_is(b, script, "gone\n", err);
+		r = sb_conform_sh_is(b, script, "gone\n", err);
 	}
 	return r;
 }
 
 static int
-check_stop_late(struct conform *c, struct sb_error *err)
+check_stop_late(struct sb_conform *c, struct sb_error *err)
 {
-	struct box *b = box_ready(c, false, err);
+	struct sb_conform_sandbox *b = sb_conform_ready(c, false, err);
 	struct sb_launch_spec spec = SB_LAUNCH_SPEC_INIT;
 	struct sb_error why = { 0 };
 	struct sb_ended how = { 0 };
-	struct run x = { 0 };
+	struct launched x = { 0 };
 	struct sb_call late;
 	char line[40];
 	int r;
@@ -383,11 +384,11 @@ check_stop_late(struct conform *c, struct sb_error *err)
 		r = read_line(&x, line, sizeof line, err);
 	late = sb_call_within(NULL, 1);
 	if (r == 0)
-		r = must_fail(sb_handle_wait(x.h, &late, &how, &why), SB_E_TIMEOUT,
+		r = sb_conform_must_fail(sb_handle_wait(x.h, &late, &how, &why), SB_E_TIMEOUT,
 			"wait with a deadline", &why, err);
 	late = sb_call_within(NULL, 1);
 	if (r == 0)
-		r = must_fail(sb_handle_stop(x.h, &late, &why), SB_E_TIMEOUT,
+		r = sb_conform_must_fail(sb_handle_stop(x.h, &late, &why), SB_E_TIMEOUT,
 			"stop with a deadline", &why, err);
 	/* The escalation goes on without the caller. */
 	if (r == 0)
@@ -400,11 +401,11 @@ check_stop_late(struct conform *c, struct sb_error *err)
 }
 
 static int
-check_signal(struct conform *c, struct sb_error *err)
+check_signal(struct sb_conform *c, struct sb_error *err)
 {
-	struct box *b = box_ready(c, false, err);
+	struct sb_conform_sandbox *b = sb_conform_ready(c, false, err);
 	struct sb_ended how = { 0 };
-	struct run x = { 0 };
+	struct launched x = { 0 };
 	char line[40];
 	int r;
 
@@ -430,18 +431,18 @@ check_signal(struct conform *c, struct sb_error *err)
 }
 
 static int
-check_tty(struct conform *c, struct sb_error *err)
+check_tty(struct sb_conform *c, struct sb_error *err)
 {
-	struct box *b;
+	struct sb_conform_sandbox *b;
 	struct sb_launch_spec spec = SB_LAUNCH_SPEC_INIT;
 	struct sb_ended how = { 0 };
-	struct run x = { 0 };
+	struct launched x = { 0 };
 	char line[100];
 	int r;
 
 	if (!c->caps.tty)
-		return skip_check(err, "the provider has no terminals");
-	b = box_ready(c, false, err);
+		return sb_conform_skip(err, "the provider has no terminals");
+	b = sb_conform_ready(c, false, err);
 	if (!b)
 		return SB_E_STATE;
 	spec.tty = true;
@@ -472,7 +473,7 @@ check_tty(struct conform *c, struct sb_error *err)
 	return r;
 }
 
-const struct conform_check conform_launch[] = {
+const struct sb_conform_check sb_conform_launch_checks[] = {
 	{ "launch-bytes", "stdin and stdout byte for byte, end of input, nothing added",
 		check_bytes },
 	{ "launch-exit", "exit codes and signals as they were; what cannot start says why",

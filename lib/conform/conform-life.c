@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <conform/conform-int.h>
+#include <conform/conform-priv.h>
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@
 #include <base/file.h>
 
 static int
-check_provider(struct conform *c, struct sb_error *err)
+check_provider(struct sb_conform *c, struct sb_error *err)
 {
 	struct sb_provider *p = c->o->provider;
 	struct sb_capabilities caps = SB_CAPABILITIES_INIT;
@@ -50,9 +50,9 @@ check_provider(struct conform *c, struct sb_error *err)
 }
 
 static int
-check_prepare(struct conform *c, struct sb_error *err)
+check_prepare(struct sb_conform *c, struct sb_error *err)
 {
-	struct box *b = box_ready(c, false, err);
+	struct sb_conform_sandbox *b = sb_conform_ready(c, false, err);
 	const struct sb_state *s;
 
 	if (!b)
@@ -70,21 +70,21 @@ check_prepare(struct conform *c, struct sb_error *err)
 	if (!b->prepared.launch.command || strcmp(b->prepared.launch.command, "cat") != 0)
 		return broken(err, "the agent's command is not what is launched by default");
 	/* With nothing changed in between, as a daemon does. */
-	if (box_push(b, err) < 0 || box_pull(b, err) < 0)
+	if (sb_conform_push(b, err) < 0 || sb_conform_pull(b, err) < 0)
 		return SB_E_STATE;
-	return box_destroy(b, false, err);
+	return sb_conform_destroy(b, false, err);
 }
 
 static int
-check_copies(struct conform *c, struct sb_error *err)
+check_copies(struct sb_conform *c, struct sb_error *err)
 {
-	struct box *b = box_new(c, true, err);
-	struct box saved;
+	struct sb_conform_sandbox *b = sb_conform_new(c, true, err);
+	struct sb_conform_sandbox saved;
 	int r;
 
 	if (!b)
 		return SB_E_STATE;
-	r = box_prepare(b, err);
+	r = sb_conform_prepare(b, err);
 	if (r < 0)
 		return r;
 	memcpy(&saved, b, sizeof saved);
@@ -103,9 +103,9 @@ check_copies(struct conform *c, struct sb_error *err)
 }
 
 static int
-check_again(struct conform *c, struct sb_error *err)
+check_again(struct sb_conform *c, struct sb_error *err)
 {
-	struct box *b = box_ready(c, false, err);
+	struct sb_conform_sandbox *b = sb_conform_ready(c, false, err);
 	sb_autofree char *first = NULL;
 
 	if (!b)
@@ -113,41 +113,41 @@ check_again(struct conform *c, struct sb_error *err)
 	if (c->caps.syncs && !b->prepared.state.instance_id)
 		return broken(err, "there is no instance id");
 	first = strdup(b->prepared.state.instance_id ? b->prepared.state.instance_id : "");
-	if (!first || box_push(b, err) < 0 ||
-		box_sh_is(b, "echo mine >kept; cat kept", "mine\n", err) < 0 ||
-		box_prepare(b, err) < 0)
+	if (!first || sb_conform_push(b, err) < 0 ||
+		sb_conform_sh_is(b, "echo mine >kept; cat kept", "mine\n", err) < 0 ||
+		sb_conform_prepare(b, err) < 0)
 		return SB_E_STATE;
 	if (strcmp(first, b->prepared.state.instance_id ? b->prepared.state.instance_id : "") != 0)
 		return broken(err, "preparing the same sandbox again makes another instance");
-	return box_sh_is(b, "cat kept", "mine\n", err);
+	return sb_conform_sh_is(b, "cat kept", "mine\n", err);
 }
 
 /* A sandbox that may reach out is no answer to a profile that comes to forbid it. */
 static int
-forbidden_later(struct box *b, struct sb_error *err)
+forbidden_later(struct sb_conform_sandbox *b, struct sb_error *err)
 {
 	struct sb_error why = { 0 };
 	int r;
 
 	b->profile.network = (struct sb_network){ .allow_outbound = true };
-	r = box_prepare(b, &why);
+	r = sb_conform_prepare(b, &why);
 	if (r == SB_E_DENIED || r == SB_E_UNSUPPORTED || r == SB_E_NETWORK_POLICY)
 		return 0; /* no sandbox there ever reaches out */
 	if (r < 0)
 		return sb_fail(err, r, "prepare of a sandbox that may reach out: %s", why.msg);
 	b->profile.network = (struct sb_network){ .required = true };
-	r = must_fail(box_prepare(b, &why), SB_E_NETWORK_POLICY,
+	r = sb_conform_must_fail(sb_conform_prepare(b, &why), SB_E_NETWORK_POLICY,
 		"prepare with a policy that the sandbox was made without", &why, err);
 	b->profile.network = (struct sb_network){ .allow_outbound = true };
-	if (r == 0 && (box_prepare(b, err) < 0 || box_destroy(b, false, err) < 0))
+	if (r == 0 && (sb_conform_prepare(b, err) < 0 || sb_conform_destroy(b, false, err) < 0))
 		r = SB_E_STATE;
 	return r;
 }
 
 static int
-check_refusals(struct conform *c, struct sb_error *err)
+check_refusals(struct sb_conform *c, struct sb_error *err)
 {
-	struct box *b = box_new(c, false, err);
+	struct sb_conform_sandbox *b = sb_conform_new(c, false, err);
 	struct sb_error why = { 0 };
 	enum sb_backend own;
 	int r;
@@ -156,25 +156,25 @@ check_refusals(struct conform *c, struct sb_error *err)
 		return SB_E_STATE;
 	own = b->profile.backend;
 	b->profile.backend = own == SB_BACKEND_FLY ? SB_BACKEND_LOCAL : SB_BACKEND_FLY;
-	r = must_fail(box_prepare(b, &why), SB_E_BACKEND_INVALID, "prepare for another backend",
-		&why, err);
+	r = sb_conform_must_fail(sb_conform_prepare(b, &why), SB_E_BACKEND_INVALID,
+		"prepare for another backend", &why, err);
 	b->profile.backend = own;
 	if (r < 0)
 		return r;
 	b->profile.network.required = true;
 	if (!c->caps.enforces_network)
-		r = must_fail(box_prepare(b, &why), SB_E_NETWORK_POLICY,
+		r = sb_conform_must_fail(sb_conform_prepare(b, &why), SB_E_NETWORK_POLICY,
 			"prepare with a required network policy", &why, err);
-	else if (box_prepare(b, err) < 0 ||
-		box_sh_is(b, "grep : /proc/net/dev | grep -v ' *lo:' || echo alone", "alone\n",
-			err) < 0 ||
-		box_destroy(b, false, err) < 0 || forbidden_later(b, err) < 0)
+	else if (sb_conform_prepare(b, err) < 0 ||
+		sb_conform_sh_is(b, "grep : /proc/net/dev | grep -v ' *lo:' || echo alone",
+			"alone\n", err) < 0 ||
+		sb_conform_destroy(b, false, err) < 0 || forbidden_later(b, err) < 0)
 		r = SB_E_STATE;
 	b->profile.network = (struct sb_network){ 0 };
 	if (r < 0)
 		return r;
 	b->req.local_root = "/no/such/directory";
-	r = box_prepare(b, &why) == 0 ?
+	r = sb_conform_prepare(b, &why) == 0 ?
 		broken(err, "prepare accepts a local root that is not there") :
 		0;
 	b->req.local_root = b->local;
@@ -182,9 +182,9 @@ check_refusals(struct conform *c, struct sb_error *err)
 }
 
 static int
-check_state(struct conform *c, struct sb_error *err)
+check_state(struct sb_conform *c, struct sb_error *err)
 {
-	struct box *b = box_ready(c, false, err);
+	struct sb_conform_sandbox *b = sb_conform_ready(c, false, err);
 	struct sb_state again = SB_STATE_INIT;
 	sb_autofree char *text = NULL, *second = NULL;
 	int r;
@@ -205,32 +205,33 @@ check_state(struct conform *c, struct sb_error *err)
 	/* From here on, only what was read is used. */
 	sb_state_free(&b->prepared.state);
 	b->prepared.state = again;
-	if (local_write(b, "a", "1", err) < 0 || box_push(b, err) < 0 || box_pull(b, err) < 0)
+	if (sb_conform_local_write(b, "a", "1", err) < 0 || sb_conform_push(b, err) < 0 ||
+		sb_conform_pull(b, err) < 0)
 		return SB_E_STATE;
-	return box_destroy(b, false, err);
+	return sb_conform_destroy(b, false, err);
 }
 
 static int
-check_destroy_twice(struct conform *c, struct sb_error *err)
+check_destroy_twice(struct sb_conform *c, struct sb_error *err)
 {
-	struct box *b = box_ready(c, false, err);
+	struct sb_conform_sandbox *b = sb_conform_ready(c, false, err);
 	int r;
 
-	if (!b || box_push(b, err) < 0 || box_pull(b, err) < 0)
+	if (!b || sb_conform_push(b, err) < 0 || sb_conform_pull(b, err) < 0)
 		return SB_E_STATE;
-	box_detach(b);
-	r = box_destroy(b, false, err);
+	sb_conform_detach(b);
+	r = sb_conform_destroy(b, false, err);
 	if (r < 0)
 		return sb_wrap(err, r, "destroy");
-	r = box_destroy(b, false, err);
+	r = sb_conform_destroy(b, false, err);
 	return r < 0 ? sb_wrap(err, r, "destroy a second time") : 0;
 }
 
 static int
-find(struct box *b, struct sb_state *out, struct sb_error *err)
+find(struct sb_conform_sandbox *b, struct sb_state *out, struct sb_error *err)
 {
 	struct sb_find_request req = SB_FIND_REQUEST_INIT;
-	struct sb_call call = conform_call(b->c);
+	struct sb_call call = sb_conform_call(b->c);
 
 	req.sandbox_id = b->id;
 	req.local_root = b->local;
@@ -240,81 +241,81 @@ find(struct box *b, struct sb_state *out, struct sb_error *err)
 }
 
 static int
-check_find(struct conform *c, struct sb_error *err)
+check_find(struct sb_conform *c, struct sb_error *err)
 {
-	struct box *b;
+	struct sb_conform_sandbox *b;
 	sb_auto(sb_state) struct sb_state s = SB_STATE_INIT;
 	struct sb_error why = { 0 };
 	int r;
 
 	if (!c->caps.find)
-		return skip_check(err, "the provider does not search");
-	b = box_new(c, false, err);
+		return sb_conform_skip(err, "the provider does not search");
+	b = sb_conform_new(c, false, err);
 	if (!b)
 		return SB_E_STATE;
-	r = must_fail(find(b, &s, &why), SB_E_SANDBOX_NOT_FOUND, "find what was never made", &why,
-		err);
-	if (r < 0 || (r = box_prepare(b, err)) < 0 || (r = find(b, &s, err)) < 0)
+	r = sb_conform_must_fail(find(b, &s, &why), SB_E_SANDBOX_NOT_FOUND,
+		"find what was never made", &why, err);
+	if (r < 0 || (r = sb_conform_prepare(b, err)) < 0 || (r = find(b, &s, err)) < 0)
 		return r;
 	if (s.life != SB_LIFE_FOUND || !s.instance_id ||
 		strcmp(s.instance_id, b->prepared.state.instance_id) != 0 ||
 		strcmp(s.runtime_root, b->prepared.state.runtime_root) != 0)
 		return broken(err, "find gives another sandbox than prepare did");
-	r = box_destroy(b, false, err);
+	r = sb_conform_destroy(b, false, err);
 	if (r < 0)
 		return r;
 	sb_state_free(&s);
-	return must_fail(find(b, &s, &why), SB_E_SANDBOX_NOT_FOUND, "find what was destroyed", &why,
-		err);
+	return sb_conform_must_fail(find(b, &s, &why), SB_E_SANDBOX_NOT_FOUND,
+		"find what was destroyed", &why, err);
 }
 
 static int
-check_destroy_unsynced(struct conform *c, struct sb_error *err)
+check_destroy_unsynced(struct sb_conform *c, struct sb_error *err)
 {
-	struct box *b;
+	struct sb_conform_sandbox *b;
 	struct sb_error why = { 0 };
 	int r;
 
 	if (!c->caps.syncs)
-		return skip_check(err, "the runtime has no files of its own");
-	b = box_ready(c, false, err);
-	if (!b || local_write(b, "a", "1", err) < 0 || box_push(b, err) < 0 ||
-		box_sh_is(b, "echo work >b; cat b", "work\n", err) < 0)
+		return sb_conform_skip(err, "the runtime has no files of its own");
+	b = sb_conform_ready(c, false, err);
+	if (!b || sb_conform_local_write(b, "a", "1", err) < 0 || sb_conform_push(b, err) < 0 ||
+		sb_conform_sh_is(b, "echo work >b; cat b", "work\n", err) < 0)
 		return SB_E_STATE;
-	r = must_fail(box_destroy(b, false, &why), SB_E_UNSYNCED, "destroy before a sync back",
-		&why, err);
+	r = sb_conform_must_fail(sb_conform_destroy(b, false, &why), SB_E_UNSYNCED,
+		"destroy before a sync back", &why, err);
 	if (r == 0)
-		r = box_sh_is(b, "cat b", "work\n", err);
+		r = sb_conform_sh_is(b, "cat b", "work\n", err);
 	if (r == 0)
-		r = box_pull(b, err);
+		r = sb_conform_pull(b, err);
 	if (r == 0)
-		r = local_is(b, "b", "work\n", err);
+		r = sb_conform_local_is(b, "b", "work\n", err);
 	if (r == 0)
-		r = box_sh_is(b, "echo more >late; cat late", "more\n", err);
+		r = sb_conform_sh_is(b, "echo more >late; cat late", "more\n", err);
 	if (r == 0)
-		r = must_fail(box_destroy(b, false, &why), SB_E_UNSYNCED,
+		r = sb_conform_must_fail(sb_conform_destroy(b, false, &why), SB_E_UNSYNCED,
 			"destroy after work behind the sync back", &why, err);
 	if (r == 0)
-		r = box_pull(b, err);
+		r = sb_conform_pull(b, err);
 	if (r == 0)
-		r = local_is(b, "late", "more\n", err);
-	return r < 0 ? r : box_destroy(b, false, err);
+		r = sb_conform_local_is(b, "late", "more\n", err);
+	return r < 0 ? r : sb_conform_destroy(b, false, err);
 }
 
 static int
-check_discard(struct conform *c, struct sb_error *err)
+check_discard(struct sb_conform *c, struct sb_error *err)
 {
-	struct box *b;
+	struct sb_conform_sandbox *b;
 	struct sb_error why = { 0 };
 	int r;
 
 	if (!c->caps.syncs)
-		return skip_check(err, "the runtime has no files of its own");
-	b = box_ready(c, false, err);
-	if (!b || box_push(b, err) < 0 || box_sh_is(b, "echo x >b", "", err) < 0)
+		return sb_conform_skip(err, "the runtime has no files of its own");
+	b = sb_conform_ready(c, false, err);
+	if (!b || sb_conform_push(b, err) < 0 || sb_conform_sh_is(b, "echo x >b", "", err) < 0)
 		return SB_E_STATE;
-	box_detach(b);
-	r = box_destroy(b, true, err);
+	sb_conform_detach(b);
+	r = sb_conform_destroy(b, true, err);
 	if (r < 0)
 		return sb_wrap(err, r, "destroy with discard");
 	/* What is gone does not come back with the next of that name. */
@@ -322,9 +323,10 @@ check_discard(struct conform *c, struct sb_error *err)
 	b->req.may_create = false;
 	{
 		struct sb_prepared none = { 0 };
-		struct sb_call call = conform_call(c);
+		struct sb_call call = sb_conform_call(c);
 
-		r = must_fail(sb_provider_prepare(c->o->provider, &b->req, &call, &none, &why),
+		r = sb_conform_must_fail(
+			sb_provider_prepare(c->o->provider, &b->req, &call, &none, &why),
 			SB_E_SANDBOX_NOT_FOUND, "reattach to what was destroyed", &why, err);
 		sb_prepared_free(&none);
 	}
@@ -333,53 +335,53 @@ check_discard(struct conform *c, struct sb_error *err)
 		sb_autofree char *old = strdup(b->req.instance_id);
 
 		b->req.instance_id = old;
-		r = box_prepare(b, err);
+		r = sb_conform_prepare(b, err);
 		b->req.instance_id = NULL;
 	}
 	if (r == 0)
-		r = box_push(b, err);
-	return r < 0 ? r : box_sh_is(b, "ls -A", "", err);
+		r = sb_conform_push(b, err);
+	return r < 0 ? r : sb_conform_sh_is(b, "ls -A", "", err);
 }
 
 /* A failed sync back: the local root is away. */
 static int
-check_failed_back(struct conform *c, struct sb_error *err)
+check_failed_back(struct sb_conform *c, struct sb_error *err)
 {
-	struct box *b;
+	struct sb_conform_sandbox *b;
 	struct sb_error why = { 0 };
 	char aside[700];
 	int r;
 
 	if (!c->caps.syncs)
-		return skip_check(err, "the runtime has no files of its own");
-	b = box_ready(c, false, err);
-	if (!b || local_write(b, "a", "1", err) < 0 || box_push(b, err) < 0 ||
-		box_sh_is(b, "echo work >b", "", err) < 0)
+		return sb_conform_skip(err, "the runtime has no files of its own");
+	b = sb_conform_ready(c, false, err);
+	if (!b || sb_conform_local_write(b, "a", "1", err) < 0 || sb_conform_push(b, err) < 0 ||
+		sb_conform_sh_is(b, "echo work >b", "", err) < 0)
 		return SB_E_STATE;
 	(void)snprintf(aside, sizeof aside, "%s.aside", b->local);
 	if (rename(b->local, aside) < 0)
 		return sb_fail_errno(err, "rename");
-	r = box_pull(b, &why) == 0 ?
+	r = sb_conform_pull(b, &why) == 0 ?
 		broken(err, "a sync back into a root that is not there succeeds") :
 		0;
 	if (r == 0)
-		r = must_fail(box_destroy(b, false, &why), SB_E_UNSYNCED,
+		r = sb_conform_must_fail(sb_conform_destroy(b, false, &why), SB_E_UNSYNCED,
 			"destroy after a failed sync back", &why, err);
 	/* Whatever was made in its place meanwhile. */
 	(void)rmdir(b->local);
 	if (rename(aside, b->local) < 0 && r == 0)
 		r = sb_fail_errno(err, "rename");
 	if (r == 0)
-		r = box_sh_is(b, "cat b", "work\n", err);
+		r = sb_conform_sh_is(b, "cat b", "work\n", err);
 	if (r == 0)
-		r = box_pull(b, err);
+		r = sb_conform_pull(b, err);
 	if (r == 0)
-		r = local_is(b, "b", "work\n", err);
-	return r < 0 ? r : box_destroy(b, false, err);
+		r = sb_conform_local_is(b, "b", "work\n", err);
+	return r < 0 ? r : sb_conform_destroy(b, false, err);
 }
 
 static int
-write_state(const struct box *b, const char *file, struct sb_error *err)
+write_state(const struct sb_conform_sandbox *b, const char *file, struct sb_error *err)
 {
 	sb_autofree char *text = NULL;
 	int r = sb_state_encode(&b->prepared.state, &text, err);
@@ -388,38 +390,38 @@ write_state(const struct box *b, const char *file, struct sb_error *err)
 }
 
 static int
-check_reattach(struct conform *c, struct sb_error *err)
+check_reattach(struct sb_conform *c, struct sb_error *err)
 {
-	struct box *b;
+	struct sb_conform_sandbox *b;
 	char file[700];
 	int r;
 
 	if (!c->o->respawn)
-		return skip_check(err, "nobody says how to start another process");
-	b = box_ready(c, false, err);
-	if (!b || local_write(b, "a", "1", err) < 0 || box_push(b, err) < 0 ||
-		box_sh_is(b, "echo work >b", "", err) < 0)
+		return sb_conform_skip(err, "nobody says how to start another process");
+	b = sb_conform_ready(c, false, err);
+	if (!b || sb_conform_local_write(b, "a", "1", err) < 0 || sb_conform_push(b, err) < 0 ||
+		sb_conform_sh_is(b, "echo work >b", "", err) < 0)
 		return SB_E_STATE;
 	(void)snprintf(file, sizeof file, "%s/state", c->dir);
 	r = write_state(b, file, err);
-	box_detach(b);
+	sb_conform_detach(b);
 	if (r == 0)
 		r = c->o->respawn("reattach", file, 0, c->o->arg, err);
 	if (r > 0)
 		return broken(err, "in a new process: see above (exit %d)", r);
 	if (r == 0)
-		r = local_is(b, "b", "work\n", err);
+		r = sb_conform_local_is(b, "b", "work\n", err);
 	if (r == 0)
-		r = local_is(b, "c", "again\n", err);
-	return r < 0 ? r : box_destroy(b, false, err);
+		r = sb_conform_local_is(b, "c", "again\n", err);
+	return r < 0 ? r : sb_conform_destroy(b, false, err);
 }
 
 /* In the new process: go on with the sandbox from its state alone. */
 static int
-step_reattach(struct conform *c, const char *file, struct sb_error *err)
+step_reattach(struct sb_conform *c, const char *file, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf text = { 0 };
-	struct box b = { .c = c };
+	struct sb_conform_sandbox b = { .c = c };
 	int r = sb_file_read(AT_FDCWD, file, SB_STATE_MAX, &text, err);
 
 	if (r == 0)
@@ -438,18 +440,18 @@ step_reattach(struct conform *c, const char *file, struct sb_error *err)
 	b.req.may_create = false;
 	/* A sync first, with nothing but the state. */
 	if (r == 0)
-		r = box_pull(&b, err);
+		r = sb_conform_pull(&b, err);
 	if (r == 0) {
 		sb_autofree char *instance =
 			strdup(b.prepared.state.instance_id ? b.prepared.state.instance_id : "");
 
 		b.req.instance_id = instance && *instance ? instance : NULL;
-		r = instance ? box_prepare(&b, err) : SB_E_NOMEM;
+		r = instance ? sb_conform_prepare(&b, err) : SB_E_NOMEM;
 	}
 	if (r == 0)
-		r = box_sh_is(&b, "cat b; echo again >c", "work\n", err);
+		r = sb_conform_sh_is(&b, "cat b; echo again >c", "work\n", err);
 	if (r == 0)
-		r = box_pull(&b, err);
+		r = sb_conform_pull(&b, err);
 	sb_prepared_free(&b.prepared);
 	sb_profile_free(&b.profile);
 	return r;
@@ -460,10 +462,10 @@ step_reattach(struct conform *c, const char *file, struct sb_error *err)
  * the way.
  */
 static int
-step_prepare(struct conform *c, const char *file, struct sb_error *err)
+step_prepare(struct sb_conform *c, const char *file, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf text = { 0 };
-	struct box b = { .c = c };
+	struct sb_conform_sandbox b = { .c = c };
 	char *nl;
 	int r = sb_file_read(AT_FDCWD, file, 4096, &text, err);
 
@@ -482,14 +484,14 @@ step_prepare(struct conform *c, const char *file, struct sb_error *err)
 	b.req.local_root = b.local;
 	b.req.profile = &b.profile;
 	if (r == 0)
-		r = box_prepare(&b, err);
+		r = sb_conform_prepare(&b, err);
 	sb_prepared_free(&b.prepared);
 	sb_profile_free(&b.profile);
 	return r;
 }
 
 int
-conform_step_life(struct conform *c, const char *step, const char *file, struct sb_error *err)
+sb_conform_life_step(struct sb_conform *c, const char *step, const char *file, struct sb_error *err)
 {
 	if (strcmp(step, "reattach") == 0)
 		return step_reattach(c, file, err);
@@ -500,9 +502,9 @@ conform_step_life(struct conform *c, const char *step, const char *file, struct 
 
 /* One create that is killed: what it left is found, goes on, and goes. */
 static int
-crash_once(struct conform *c, int ms, struct sb_error *err)
+crash_once(struct sb_conform *c, int ms, struct sb_error *err)
 {
-	struct box *b = box_new(c, false, err);
+	struct sb_conform_sandbox *b = sb_conform_new(c, false, err);
 	sb_auto(sb_state) struct sb_state s = SB_STATE_INIT;
 	sb_autofree char *text = NULL;
 	struct sb_error why = { 0 };
@@ -522,31 +524,31 @@ crash_once(struct conform *c, int ms, struct sb_error *err)
 	r = find(b, &s, &why);
 	if (r < 0 && r != SB_E_SANDBOX_NOT_FOUND)
 		return sb_fail(err, r, "find after a crash at %d ms: %s", ms, why.msg);
-	r = box_prepare(b, err);
+	r = sb_conform_prepare(b, err);
 	if (r < 0)
 		return sb_wrap(err, r, "after a crash at %d ms", ms);
 	if (s.instance_id && strcmp(s.instance_id, b->prepared.state.instance_id) != 0)
 		return broken(err, "what a crash at %d ms left was found, yet another was made",
 			ms);
-	r = box_sh_is(b, "echo ok", "ok\n", err);
+	r = sb_conform_sh_is(b, "echo ok", "ok\n", err);
 	if (r == 0)
-		r = box_destroy(b, false, err);
+		r = sb_conform_destroy(b, false, err);
 	sb_state_free(&s);
 	return r < 0 ? r :
-		       must_fail(find(b, &s, &why), SB_E_SANDBOX_NOT_FOUND, "find after destroy",
-			       &why, err);
+		       sb_conform_must_fail(find(b, &s, &why), SB_E_SANDBOX_NOT_FOUND,
+			       "find after destroy", &why, err);
 }
 
 static int
-check_crash(struct conform *c, struct sb_error *err)
+check_crash(struct sb_conform *c, struct sb_error *err)
 {
 	static const int when[] = { 30, 120, 300 };
 	int r = 0;
 
 	if (!c->caps.find)
-		return skip_check(err, "the provider does not search");
+		return sb_conform_skip(err, "the provider does not search");
 	if (!c->o->respawn)
-		return skip_check(err, "nobody says how to start another process");
+		return sb_conform_skip(err, "nobody says how to start another process");
 	for (size_t i = 0; r == 0 && i < sizeof when / sizeof *when; i++)
 		r = crash_once(c, when[i], err);
 	return r;
@@ -582,7 +584,7 @@ gate_want(struct gate *g, size_t want)
 /* Sandboxes do not know of each other. */
 struct side {
 	pthread_t thread;
-	struct box *b;
+	struct sb_conform_sandbox *b;
 	struct sb_error err;
 	int r;
 	char word[40];
@@ -597,25 +599,25 @@ live_one_life(void *arg)
 
 	(void)snprintf(script, sizeof script, "echo %s >who", s->word);
 	(void)snprintf(want, sizeof want, "%s\n", s->word);
-	s->r = box_prepare(s->b, &s->err);
+	s->r = sb_conform_prepare(s->b, &s->err);
 	if (s->r == 0)
-		s->r = box_push(s->b, &s->err);
+		s->r = sb_conform_push(s->b, &s->err);
 	if (s->r == 0)
-		s->r = box_sh_is(s->b, script, "", &s->err);
+		s->r = sb_conform_sh_is(s->b, script, "", &s->err);
 	gate_pass(s->wrote);
 	if (s->r == 0)
-		s->r = box_sh_is(s->b, "cat who", want, &s->err);
+		s->r = sb_conform_sh_is(s->b, "cat who", want, &s->err);
 	if (s->r == 0)
-		s->r = box_pull(s->b, &s->err);
+		s->r = sb_conform_pull(s->b, &s->err);
 	if (s->r == 0)
-		s->r = local_is(s->b, "who", want, &s->err);
+		s->r = sb_conform_local_is(s->b, "who", want, &s->err);
 	if (s->r == 0)
-		s->r = box_destroy(s->b, false, &s->err);
+		s->r = sb_conform_destroy(s->b, false, &s->err);
 	return NULL;
 }
 
 static int
-check_concurrent(struct conform *c, struct sb_error *err)
+check_concurrent(struct sb_conform *c, struct sb_error *err)
 {
 	struct side sides[3];
 	struct gate wrote = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 3 };
@@ -626,7 +628,7 @@ check_concurrent(struct conform *c, struct sb_error *err)
 	for (; r == 0 && n < 3; n++) {
 		sides[n].wrote = &wrote;
 		(void)snprintf(sides[n].word, sizeof sides[n].word, "side-%zu", n);
-		sides[n].b = box_new(c, false, err);
+		sides[n].b = sb_conform_new(c, false, err);
 		if (!sides[n].b)
 			r = SB_E_STATE;
 	}
@@ -647,7 +649,7 @@ check_concurrent(struct conform *c, struct sb_error *err)
 	return r;
 }
 
-const struct conform_check conform_life[] = {
+const struct sb_conform_check sb_conform_life_checks[] = {
 	{ "provider", "the table is complete, the backend the expected one", check_provider },
 	{ "prepare", "prepare, push, pull, destroy with nothing in between", check_prepare },
 	{ "prepare-copies", "the state keeps nothing of the request's memory", check_copies },

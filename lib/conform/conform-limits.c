@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <conform/conform-int.h>
+#include <conform/conform-priv.h>
 
 #include <poll.h>
 #include <pthread.h>
@@ -40,22 +40,23 @@ static const char *const names[CALL_COUNT] = { "prepare", "sync_to_runtime", "sy
 
 /* A sandbox with something running in it. */
 struct busy {
-	struct box *b;
+	struct sb_conform_sandbox *b;
 	struct sb_handle *h;
 	char term[SB_TERMINAL_ID_MAX + 1];
 };
 
 static int
-make_busy(struct conform *c, struct busy *x, struct sb_error *err)
+make_busy(struct sb_conform *c, struct busy *x, struct sb_error *err)
 {
 	const char *argv[] = { "cat", NULL };
 	struct sb_launch_spec spec = SB_LAUNCH_SPEC_INIT;
 	struct sb_terminal_spec term = SB_TERMINAL_SPEC_INIT;
-	struct sb_call call = conform_call(c);
+	struct sb_call call = sb_conform_call(c);
 	int r;
 
-	x->b = box_ready(c, false, err);
-	if (!x->b || local_write(x->b, "a", "1", err) < 0 || box_push(x->b, err) < 0)
+	x->b = sb_conform_ready(c, false, err);
+	if (!x->b || sb_conform_local_write(x->b, "a", "1", err) < 0 ||
+		sb_conform_push(x->b, err) < 0)
 		return SB_E_STATE;
 	spec.argv = argv;
 	term.command = "sleep 1000";
@@ -153,7 +154,7 @@ try_call(struct busy *x, enum which k, const struct sb_call *call, struct sb_err
 
 /* Each call with a limit that is over already. */
 static int
-over_before(struct conform *c, const struct sb_cancel *cancel, sb_deadline d, int code,
+over_before(struct sb_conform *c, const struct sb_cancel *cancel, sb_deadline d, int code,
 	struct sb_error *err)
 {
 	struct sb_call call = SB_CALL_INIT;
@@ -167,19 +168,20 @@ over_before(struct conform *c, const struct sb_cancel *cancel, sb_deadline d, in
 
 		if (k == CALL_FIND && !c->caps.find)
 			continue;
-		r = must_fail(try_call(&x, (enum which)k, &call, &why), code, names[k], &why, err);
+		r = sb_conform_must_fail(try_call(&x, (enum which)k, &call, &why), code, names[k],
+			&why, err);
 	}
 	/* Nothing was done, and everything still works. */
 	if (r == 0)
-		r = box_sh_is(x.b, "ls -A", "a\n", err);
+		r = sb_conform_sh_is(x.b, "ls -A", "a\n", err);
 	if (r == 0)
-		r = box_pull(x.b, err);
+		r = sb_conform_pull(x.b, err);
 	sb_handle_free(x.h);
 	return r;
 }
 
 static int
-check_cancel(struct conform *c, struct sb_error *err)
+check_cancel(struct sb_conform *c, struct sb_error *err)
 {
 	struct sb_cancel *cancel = sb_cancel_new(err);
 	int r;
@@ -193,7 +195,7 @@ check_cancel(struct conform *c, struct sb_error *err)
 }
 
 static int
-check_deadline(struct conform *c, struct sb_error *err)
+check_deadline(struct sb_conform *c, struct sb_error *err)
 {
 	return over_before(c, NULL, sb_now_ms() - 1, SB_E_TIMEOUT, err);
 }
@@ -215,11 +217,11 @@ cancel_later(void *arg)
 }
 
 static int
-cut_push(struct box *b, int ms, struct sb_error *err)
+cut_push(struct sb_conform_sandbox *b, int ms, struct sb_error *err)
 {
 	struct sb_provider_sync o = SB_PROVIDER_SYNC_INIT;
 	struct later l = { .cancel = sb_cancel_new(err), .ms = ms };
-	struct sb_call call = conform_call(b->c);
+	struct sb_call call = sb_conform_call(b->c);
 	struct sb_sync_result res = { 0 };
 	struct sb_error why = { 0 };
 	pthread_t t;
@@ -245,17 +247,17 @@ cut_push(struct box *b, int ms, struct sb_error *err)
 }
 
 static int
-check_cut(struct conform *c, struct sb_error *err)
+check_cut(struct sb_conform *c, struct sb_error *err)
 {
 	static const int when[] = { 3, 15, 40, 90 };
-	struct box *b;
+	struct sb_conform_sandbox *b;
 	int r = 0;
 
 	if (!c->caps.syncs)
-		return skip_check(err, "the runtime has no files of its own");
-	b = box_ready(c, false, err);
+		return sb_conform_skip(err, "the runtime has no files of its own");
+	b = sb_conform_ready(c, false, err);
 	if (!b ||
-		local_sh(b,
+		sb_conform_local_sh(b,
 			"i=0; while [ $i -lt 300 ]; do i=$((i+1)); echo file $i >f$i; done; head "
 			"-c 2000000 /dev/urandom >big",
 			NULL, err) < 0)
@@ -264,21 +266,22 @@ check_cut(struct conform *c, struct sb_error *err)
 		r = cut_push(b, when[i], err);
 	/* The next one finishes it. */
 	if (r == 0)
-		r = box_push(b, err);
+		r = sb_conform_push(b, err);
 	if (r == 0)
-		r = box_sh_is(b, "ls | wc -l | tr -d ' '; cat f1 f300; wc -c <big | tr -d ' '",
+		r = sb_conform_sh_is(b,
+			"ls | wc -l | tr -d ' '; cat f1 f300; wc -c <big | tr -d ' '",
 			"301\nfile 1\nfile 300\n2000000\n", err);
 	return r;
 }
 
 static int
-check_hang(struct conform *c, struct sb_error *err)
+check_hang(struct sb_conform *c, struct sb_error *err)
 {
 	struct busy x = { 0 };
 	int r;
 
 	if (!c->o->hang)
-		return skip_check(err, "nobody says how to make the other side hang");
+		return sb_conform_skip(err, "nobody says how to make the other side hang");
 	r = make_busy(c, &x, err);
 	if (r < 0) {
 		sb_handle_free(x.h);
@@ -306,15 +309,15 @@ check_hang(struct conform *c, struct sb_error *err)
 	sb_handle_free(x.h);
 	/* It goes on as if nothing had been. */
 	if (r == 0)
-		r = box_prepare(x.b, err);
+		r = sb_conform_prepare(x.b, err);
 	if (r == 0)
-		r = box_sh_is(x.b, "cat a; printf 2 >b", "1", err);
+		r = sb_conform_sh_is(x.b, "cat a; printf 2 >b", "1", err);
 	if (r == 0)
-		r = box_pull(x.b, err);
-	return r < 0 ? r : local_is(x.b, "b", "2", err);
+		r = sb_conform_pull(x.b, err);
+	return r < 0 ? r : sb_conform_local_is(x.b, "b", "2", err);
 }
 
-const struct conform_check conform_limits[] = {
+const struct sb_conform_check sb_conform_limits_checks[] = {
 	{ "cancel", "every call heeds a cancel that was asked for before", check_cancel },
 	{ "deadline", "every call heeds a deadline that has passed", check_deadline },
 	{ "cancel-push", "a push that is cut is finished by the next", check_cut },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <conform/conform-int.h>
+#include <conform/conform-priv.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #define NEEDS_SYNC(c, err) \
 	do { \
 		if (!(c)->caps.syncs) \
-			return skip_check(err, "the runtime has no files of its own"); \
+			return sb_conform_skip(err, "the runtime has no files of its own"); \
 	} while (0)
 
 /*
@@ -48,14 +48,14 @@ static const char describe[] = "find . -mindepth 1 ! -type p ! -type s \\( -type
 			       "find . -type f -exec cksum {} + | cut -d' ' -f1,2 | LC_ALL=C sort";
 
 static int
-same_tree(struct box *b, const char *when, struct sb_error *err)
+same_tree(struct sb_conform_sandbox *b, const char *when, struct sb_error *err)
 {
 	sb_autofree char *here = NULL, *there = NULL;
-	int r = local_sh(b, describe, &here, err);
+	int r = sb_conform_local_sh(b, describe, &here, err);
 	const char *p, *q;
 
 	if (r == 0)
-		r = box_sh(b, describe, &there, err);
+		r = sb_conform_sh(b, describe, &there, err);
 	if (r < 0)
 		return r;
 	if (strcmp(here, there) == 0)
@@ -71,20 +71,21 @@ same_tree(struct box *b, const char *when, struct sb_error *err)
 }
 
 static int
-check_odd(struct conform *c, struct sb_error *err)
+check_odd(struct sb_conform *c, struct sb_error *err)
 {
-	struct box *b;
+	struct sb_conform_sandbox *b;
 	int r;
 
 	NEEDS_SYNC(c, err);
-	b = box_ready(c, false, err);
-	if (!b || local_sh(b, make_odd, NULL, err) < 0 || local_sh(b, "mkfifo fifo", NULL, err) < 0)
+	b = sb_conform_ready(c, false, err);
+	if (!b || sb_conform_local_sh(b, make_odd, NULL, err) < 0 ||
+		sb_conform_local_sh(b, "mkfifo fifo", NULL, err) < 0)
 		return SB_E_STATE;
-	r = box_push(b, err);
+	r = sb_conform_push(b, err);
 	if (r == 0)
 		r = same_tree(b, "after a push", err);
 	if (r == 0)
-		r = box_sh(b,
+		r = sb_conform_sh(b,
 			    "chmod 755 rodir; rm -rf rodir/inside dirlink; printf changed >>plain; "
 			    "chmod 600 script; mv hard1 moved; "
 			    "ln -sfn /tmp absolute; rm -f fifo",
@@ -92,165 +93,176 @@ check_odd(struct conform *c, struct sb_error *err)
 			0 :
 			broken(err, "the runtime cannot change its files");
 	if (r == 0)
-		r = box_pull(b, err);
+		r = sb_conform_pull(b, err);
 	if (r == 0)
-		r = local_sh(b, "rm -f fifo", NULL, err);
+		r = sb_conform_local_sh(b, "rm -f fifo", NULL, err);
 	if (r == 0)
 		r = same_tree(b, "after a pull", err);
 	if (r == 0)
-		r = box_destroy(b, false, err);
+		r = sb_conform_destroy(b, false, err);
 	/* What was not writable must not hinder the removal of the check's own folder. */
-	(void)local_sh(b, "chmod -R u+w .", NULL, NULL);
+	(void)sb_conform_local_sh(b, "chmod -R u+w .", NULL, NULL);
 	return r;
 }
 
 static int
-check_made_there(struct conform *c, struct sb_error *err)
+check_made_there(struct sb_conform *c, struct sb_error *err)
 {
-	struct box *b;
+	struct sb_conform_sandbox *b;
 	int r;
 
 	NEEDS_SYNC(c, err);
-	b = box_ready(c, false, err);
-	if (!b || box_push(b, err) < 0)
+	b = sb_conform_ready(c, false, err);
+	if (!b || sb_conform_push(b, err) < 0)
 		return SB_E_STATE;
-	r = box_sh(b, make_odd, NULL, err);
+	r = sb_conform_sh(b, make_odd, NULL, err);
 	if (r != 0)
 		return r < 0 ? r : broken(err, "the runtime cannot make odd files (exit %d)", r);
-	r = box_pull(b, err);
+	r = sb_conform_pull(b, err);
 	if (r == 0)
 		r = same_tree(b, "after a pull", err);
-	(void)local_sh(b, "chmod -R u+w .", NULL, NULL);
+	(void)sb_conform_local_sh(b, "chmod -R u+w .", NULL, NULL);
 	return r;
 }
 
 static int
-check_deletions(struct conform *c, struct sb_error *err)
+check_deletions(struct sb_conform *c, struct sb_error *err)
 {
-	struct box *b;
+	struct sb_conform_sandbox *b;
 
 	NEEDS_SYNC(c, err);
-	b = box_ready(c, false, err);
+	b = sb_conform_ready(c, false, err);
 	if (!b ||
-		local_sh(b, "mkdir d; echo 1 >a; echo 2 >d/b; echo 3 >keep; echo 4 >mine", NULL,
+		sb_conform_local_sh(b,
+			"mkdir d; echo 1 >a; echo 2 >d/b; echo 3 >keep; echo 4 >mine", NULL,
 			err) < 0 ||
-		box_push(b, err) < 0 || box_sh_is(b, "rm -r a d; ls", "keep\nmine\n", err) < 0)
+		sb_conform_push(b, err) < 0 ||
+		sb_conform_sh_is(b, "rm -r a d; ls", "keep\nmine\n", err) < 0)
 		return SB_E_STATE;
-	if (local_sh(b, "rm mine", NULL, err) < 0 || box_pull(b, err) < 0 ||
-		local_is(b, "a", NULL, err) < 0 || local_is(b, "d", NULL, err) < 0 ||
-		local_is(b, "keep", "3\n", err) < 0 || local_is(b, "mine", NULL, err) < 0)
+	if (sb_conform_local_sh(b, "rm mine", NULL, err) < 0 || sb_conform_pull(b, err) < 0 ||
+		sb_conform_local_is(b, "a", NULL, err) < 0 ||
+		sb_conform_local_is(b, "d", NULL, err) < 0 ||
+		sb_conform_local_is(b, "keep", "3\n", err) < 0 ||
+		sb_conform_local_is(b, "mine", NULL, err) < 0)
 		return SB_E_STATE;
 	/* And nothing rises from the dead. */
-	return box_push(b, err) < 0 ? SB_E_STATE : box_sh_is(b, "ls -A", "keep\n", err);
+	return sb_conform_push(b, err) < 0 ? SB_E_STATE :
+					     sb_conform_sh_is(b, "ls -A", "keep\n", err);
 }
 
 static int
-check_renames(struct conform *c, struct sb_error *err)
+check_renames(struct sb_conform *c, struct sb_error *err)
 {
-	struct box *b;
+	struct sb_conform_sandbox *b;
 
 	NEEDS_SYNC(c, err);
-	b = box_ready(c, false, err);
+	b = sb_conform_ready(c, false, err);
 	if (!b ||
-		local_sh(b,
+		sb_conform_local_sh(b,
 			"mkdir src; for i in 1 2 3; do echo file $i >src/f$i; done; echo x >Case",
 			NULL, err) < 0 ||
-		box_push(b, err) < 0 ||
-		box_sh_is(b, "mv src lib; mv lib/f1 lib/g1; mv Case case; ls", "case\nlib\n", err) <
-			0 ||
-		box_pull(b, err) < 0)
+		sb_conform_push(b, err) < 0 ||
+		sb_conform_sh_is(b, "mv src lib; mv lib/f1 lib/g1; mv Case case; ls", "case\nlib\n",
+			err) < 0 ||
+		sb_conform_pull(b, err) < 0)
 		return SB_E_STATE;
-	if (local_is(b, "src", NULL, err) < 0 || local_is(b, "lib/g1", "file 1\n", err) < 0 ||
-		local_is(b, "lib/f1", NULL, err) < 0 ||
-		local_is(b, "lib/f2", "file 2\n", err) < 0 || local_is(b, "case", "x\n", err) < 0)
+	if (sb_conform_local_is(b, "src", NULL, err) < 0 ||
+		sb_conform_local_is(b, "lib/g1", "file 1\n", err) < 0 ||
+		sb_conform_local_is(b, "lib/f1", NULL, err) < 0 ||
+		sb_conform_local_is(b, "lib/f2", "file 2\n", err) < 0 ||
+		sb_conform_local_is(b, "case", "x\n", err) < 0)
 		return SB_E_STATE;
-	return local_is(b, "Case", NULL, err);
+	return sb_conform_local_is(b, "Case", NULL, err);
 }
 
 static int
-check_conflict(struct conform *c, struct sb_error *err)
+check_conflict(struct sb_conform *c, struct sb_error *err)
 {
 	struct sb_sync_result res = { 0 };
 	sb_autofree char *found = NULL;
-	struct box *b;
+	struct sb_conform_sandbox *b;
 	size_t n;
 	int r;
 
 	NEEDS_SYNC(c, err);
-	b = box_ready(c, false, err);
+	b = sb_conform_ready(c, false, err);
 	if (!b ||
-		local_sh(b, "echo base >both; echo base >theirs; echo base >mine", NULL, err) < 0 ||
-		box_push(b, err) < 0 ||
-		box_sh_is(b, "echo runtime >both; echo runtime >theirs", "", err) < 0 ||
-		local_sh(b, "echo local >both; echo local >mine", NULL, err) < 0)
+		sb_conform_local_sh(b, "echo base >both; echo base >theirs; echo base >mine", NULL,
+			err) < 0 ||
+		sb_conform_push(b, err) < 0 ||
+		sb_conform_sh_is(b, "echo runtime >both; echo runtime >theirs", "", err) < 0 ||
+		sb_conform_local_sh(b, "echo local >both; echo local >mine", NULL, err) < 0)
 		return SB_E_STATE;
-	r = box_sync(b, SB_WAY_FROM_RUNTIME, SB_WHEN_STOP, &res, err);
+	r = sb_conform_sync(b, SB_WAY_FROM_RUNTIME, SB_WHEN_STOP, &res, err);
 	n = res.conflicts.n;
 	sb_sync_result_free(&res);
 	if (r == 0 && n != 1)
 		r = broken(err, "%zu conflicts are told, there is 1", n);
 	if (r == 0)
-		r = local_is(b, "both", "local\n", err);
+		r = sb_conform_local_is(b, "both", "local\n", err);
 	if (r == 0)
-		r = local_is(b, "theirs", "runtime\n", err);
+		r = sb_conform_local_is(b, "theirs", "runtime\n", err);
 	if (r == 0)
-		r = local_is(b, "mine", "local\n", err);
+		r = sb_conform_local_is(b, "mine", "local\n", err);
 	if (r == 0)
-		r = local_sh(b, "cat both.*", &found, err);
+		r = sb_conform_local_sh(b, "cat both.*", &found, err);
 	if (r == 0 && strcmp(found, "runtime\n") != 0)
 		r = broken(err, "the runtime's version of a conflict is not kept beside");
 	return r;
 }
 
 static int
-check_user_edits(struct conform *c, struct sb_error *err)
+check_user_edits(struct sb_conform *c, struct sb_error *err)
 {
-	struct box *b;
+	struct sb_conform_sandbox *b;
 
 	NEEDS_SYNC(c, err);
-	b = box_ready(c, false, err);
-	if (!b || local_sh(b, "echo 1 >untouched; echo 1 >edited", NULL, err) < 0 ||
-		box_push(b, err) < 0 ||
-		local_sh(b, "echo 2 >untouched; echo new >added", NULL, err) < 0 ||
-		box_sh_is(b, "echo agent >edited", "", err) < 0 || box_pull(b, err) < 0)
+	b = sb_conform_ready(c, false, err);
+	if (!b || sb_conform_local_sh(b, "echo 1 >untouched; echo 1 >edited", NULL, err) < 0 ||
+		sb_conform_push(b, err) < 0 ||
+		sb_conform_local_sh(b, "echo 2 >untouched; echo new >added", NULL, err) < 0 ||
+		sb_conform_sh_is(b, "echo agent >edited", "", err) < 0 ||
+		sb_conform_pull(b, err) < 0)
 		return SB_E_STATE;
-	if (local_is(b, "untouched", "2\n", err) < 0 || local_is(b, "added", "new\n", err) < 0 ||
-		local_is(b, "edited", "agent\n", err) < 0)
+	if (sb_conform_local_is(b, "untouched", "2\n", err) < 0 ||
+		sb_conform_local_is(b, "added", "new\n", err) < 0 ||
+		sb_conform_local_is(b, "edited", "agent\n", err) < 0)
 		return SB_E_STATE;
 	/* A push to a sandbox with work in it brings that work here and overlays none of it. */
-	if (box_sh_is(b, "echo later >there", "", err) < 0 || box_push(b, err) < 0)
+	if (sb_conform_sh_is(b, "echo later >there", "", err) < 0 || sb_conform_push(b, err) < 0)
 		return SB_E_STATE;
-	if (box_sh_is(b, "cat untouched added there", "2\nnew\nlater\n", err) < 0)
+	if (sb_conform_sh_is(b, "cat untouched added there", "2\nnew\nlater\n", err) < 0)
 		return SB_E_STATE;
-	return local_is(b, "there", "later\n", err);
+	return sb_conform_local_is(b, "there", "later\n", err);
 }
 
 static int
-check_turn(struct conform *c, struct sb_error *err)
+check_turn(struct sb_conform *c, struct sb_error *err)
 {
-	struct box *b;
+	struct sb_conform_sandbox *b;
 
 	NEEDS_SYNC(c, err);
-	b = box_new(c, false, err);
+	b = sb_conform_new(c, false, err);
 	if (!b)
 		return SB_E_STATE;
 	b->profile.sync_mode = SB_SYNC_MODE_TURN;
-	if (box_prepare(b, err) < 0 || local_write(b, "a", "1", err) < 0 || box_push(b, err) < 0 ||
-		box_sh_is(b, "printf 2 >b", "", err) < 0 || local_write(b, "c", "3", err) < 0 ||
-		box_sync(b, SB_WAY_TO_RUNTIME, SB_WHEN_TURN, NULL, err) < 0)
+	if (sb_conform_prepare(b, err) < 0 || sb_conform_local_write(b, "a", "1", err) < 0 ||
+		sb_conform_push(b, err) < 0 || sb_conform_sh_is(b, "printf 2 >b", "", err) < 0 ||
+		sb_conform_local_write(b, "c", "3", err) < 0 ||
+		sb_conform_sync(b, SB_WAY_TO_RUNTIME, SB_WHEN_TURN, NULL, err) < 0)
 		return SB_E_STATE;
-	if (local_is(b, "b", "2", err) < 0)
+	if (sb_conform_local_is(b, "b", "2", err) < 0)
 		return SB_E_STATE;
-	return box_sh_is(b, "cat a b c", "123", err);
+	return sb_conform_sh_is(b, "cat a b c", "123", err);
 }
 
 /* The provider's own member: the library's function in front of it would not even ask. */
 static int
-sync_none(struct box *b, enum sb_way way, struct sb_error *err)
+sync_none(struct sb_conform_sandbox *b, enum sb_way way, struct sb_error *err)
 {
 	const struct sb_provider_ops *ops = b->c->o->provider->ops;
 	struct sb_provider_sync o = SB_PROVIDER_SYNC_INIT;
-	struct sb_call call = conform_call(b->c);
+	struct sb_call call = sb_conform_call(b->c);
 	struct sb_sync_result res = { 0 };
 	uint64_t moved;
 	int r;
@@ -267,33 +279,33 @@ sync_none(struct box *b, enum sb_way way, struct sb_error *err)
 }
 
 static int
-check_none(struct conform *c, struct sb_error *err)
+check_none(struct sb_conform *c, struct sb_error *err)
 {
-	struct box *b;
+	struct sb_conform_sandbox *b;
 
 	NEEDS_SYNC(c, err);
-	b = box_new(c, false, err);
+	b = sb_conform_new(c, false, err);
 	if (!b)
 		return SB_E_STATE;
 	b->profile.sync_mode = SB_SYNC_MODE_NONE;
-	if (box_prepare(b, err) < 0 || local_write(b, "here", "1", err) < 0 ||
+	if (sb_conform_prepare(b, err) < 0 || sb_conform_local_write(b, "here", "1", err) < 0 ||
 		sync_none(b, SB_WAY_TO_RUNTIME, err) < 0 ||
-		box_sh_is(b, "ls -A; echo 2 >there", "", err) < 0 ||
+		sb_conform_sh_is(b, "ls -A; echo 2 >there", "", err) < 0 ||
 		sync_none(b, SB_WAY_FROM_RUNTIME, err) < 0)
 		return SB_E_STATE;
-	return local_is(b, "there", NULL, err);
+	return sb_conform_local_is(b, "there", NULL, err);
 }
 
 static int
-check_extra(struct conform *c, struct sb_error *err)
+check_extra(struct sb_conform *c, struct sb_error *err)
 {
 	sb_autofree char *list = NULL, *script = NULL, *found = NULL;
-	struct box *b = box_ready(c, true, err);
+	struct sb_conform_sandbox *b = sb_conform_ready(c, true, err);
 	const struct sb_state *s;
 	int r;
 
-	if (!b || local_write(b, "main", "1", err) < 0 ||
-		local_write(b, "../extra-1/more", "2", err) < 0)
+	if (!b || sb_conform_local_write(b, "main", "1", err) < 0 ||
+		sb_conform_local_write(b, "../extra-1/more", "2", err) < 0)
 		return SB_E_STATE;
 	s = &b->prepared.state;
 	if (!s->runtime_dirs || !s->runtime_dirs[0])
@@ -308,62 +320,64 @@ check_extra(struct conform *c, struct sb_error *err)
 			return broken(err, "%s and %s lie inside each other", s->runtime_root,
 				s->runtime_dirs[0]);
 	}
-	if (box_push(b, err) < 0)
+	if (sb_conform_push(b, err) < 0)
 		return SB_E_STATE;
 	script = sb_str_printf("ls -A; cat '%s/more'; echo made >'%s/made'", s->runtime_dirs[0],
 		s->runtime_dirs[0]);
-	if (!script || box_sh_is(b, script, "main\n2", err) < 0 || box_pull(b, err) < 0)
+	if (!script || sb_conform_sh_is(b, script, "main\n2", err) < 0 ||
+		sb_conform_pull(b, err) < 0)
 		return SB_E_STATE;
-	r = local_is(b, "../extra-1/made", "made\n", err);
+	r = sb_conform_local_is(b, "../extra-1/made", "made\n", err);
 	if (r == 0)
-		r = local_sh(b, "ls -A", &list, err);
+		r = sb_conform_local_sh(b, "ls -A", &list, err);
 	if (r == 0 && strcmp(list, "main\n") != 0)
 		r = broken(err, "the further directory leaks into the main one: '%.60s'", list);
 	if (r == 0)
-		r = local_sh(b, "cd ../extra-1 && ls -A", &found, err);
+		r = sb_conform_local_sh(b, "cd ../extra-1 && ls -A", &found, err);
 	if (r == 0 && strcmp(found, "made\nmore\n") != 0)
 		r = broken(err, "the further directory holds '%.60s'", found);
 	return r;
 }
 
 static int
-check_excludes(struct conform *c, struct sb_error *err)
+check_excludes(struct sb_conform *c, struct sb_error *err)
 {
 	static const char *const patterns[] = { "*.log", "/cache/", NULL };
-	struct box *b;
+	struct sb_conform_sandbox *b;
 
 	NEEDS_SYNC(c, err);
-	b = box_new(c, false, err);
+	b = sb_conform_new(c, false, err);
 	if (!b)
 		return SB_E_STATE;
 	b->req.excludes = patterns;
-	if (box_prepare(b, err) < 0 ||
-		local_sh(b, "mkdir cache; echo 1 >a.log; echo 2 >cache/x; echo 3 >kept", NULL,
+	if (sb_conform_prepare(b, err) < 0 ||
+		sb_conform_local_sh(b, "mkdir cache; echo 1 >a.log; echo 2 >cache/x; echo 3 >kept",
+			NULL, err) < 0 ||
+		sb_conform_push(b, err) < 0 ||
+		sb_conform_sh_is(b, "ls -A; mkdir cache; echo 4 >b.log; echo 5 >cache/y", "kept\n",
 			err) < 0 ||
-		box_push(b, err) < 0 ||
-		box_sh_is(b, "ls -A; mkdir cache; echo 4 >b.log; echo 5 >cache/y", "kept\n", err) <
-			0 ||
-		box_pull(b, err) < 0)
+		sb_conform_pull(b, err) < 0)
 		return SB_E_STATE;
-	if (local_is(b, "b.log", NULL, err) < 0 || local_is(b, "cache/y", NULL, err) < 0)
+	if (sb_conform_local_is(b, "b.log", NULL, err) < 0 ||
+		sb_conform_local_is(b, "cache/y", NULL, err) < 0)
 		return SB_E_STATE;
-	return local_is(b, "a.log", "1\n", err);
+	return sb_conform_local_is(b, "a.log", "1\n", err);
 }
 
 static int
-check_dry_run(struct conform *c, struct sb_error *err)
+check_dry_run(struct sb_conform *c, struct sb_error *err)
 {
 	struct sb_provider_sync o = SB_PROVIDER_SYNC_INIT;
-	struct sb_call call = conform_call(c);
+	struct sb_call call = sb_conform_call(c);
 	struct sb_sync_result res = { 0 };
-	struct box *b;
+	struct sb_conform_sandbox *b;
 	size_t n;
 	int r;
 
 	NEEDS_SYNC(c, err);
-	b = box_ready(c, false, err);
-	if (!b || local_write(b, "a", "1", err) < 0 || box_push(b, err) < 0 ||
-		box_sh_is(b, "printf 2 >b", "", err) < 0)
+	b = sb_conform_ready(c, false, err);
+	if (!b || sb_conform_local_write(b, "a", "1", err) < 0 || sb_conform_push(b, err) < 0 ||
+		sb_conform_sh_is(b, "printf 2 >b", "", err) < 0)
 		return SB_E_STATE;
 	o.reason = SB_WHEN_STOP;
 	o.dry_run = true;
@@ -374,29 +388,29 @@ check_dry_run(struct conform *c, struct sb_error *err)
 	if (r == 0 && n != 1)
 		r = broken(err, "a dry run tells %zu changes, there is 1", n);
 	if (r == 0)
-		r = local_is(b, "b", NULL, err);
+		r = sb_conform_local_is(b, "b", NULL, err);
 	/* It does not count as a sync back either. */
 	if (r == 0) {
 		struct sb_error why = { 0 };
 
-		r = must_fail(box_destroy(b, false, &why), SB_E_UNSYNCED, "destroy after a dry run",
-			&why, err);
+		r = sb_conform_must_fail(sb_conform_destroy(b, false, &why), SB_E_UNSYNCED,
+			"destroy after a dry run", &why, err);
 	}
 	return r;
 }
 
 static int
-check_result(struct conform *c, struct sb_error *err)
+check_result(struct sb_conform *c, struct sb_error *err)
 {
 	struct sb_sync_result res = { 0 };
-	struct box *b;
+	struct sb_conform_sandbox *b;
 	int r;
 
 	NEEDS_SYNC(c, err);
-	b = box_ready(c, false, err);
-	if (!b || local_sh(b, "echo 1 >a; echo 2 >b; echo 3 >c", NULL, err) < 0)
+	b = sb_conform_ready(c, false, err);
+	if (!b || sb_conform_local_sh(b, "echo 1 >a; echo 2 >b; echo 3 >c", NULL, err) < 0)
 		return SB_E_STATE;
-	r = box_sync(b, SB_WAY_TO_RUNTIME, SB_WHEN_START, &res, err);
+	r = sb_conform_sync(b, SB_WAY_TO_RUNTIME, SB_WHEN_START, &res, err);
 	if (r == 0 && (res.files_synced != 3 || res.bytes_transferred != 6))
 		r = broken(err, "3 files of 6 bytes went, %llu of %llu are told",
 			(unsigned long long)res.files_synced,
@@ -407,10 +421,10 @@ check_result(struct conform *c, struct sb_error *err)
 		r = broken(err, "the result says %s, %s", res.direction ? res.direction : "(null)",
 			res.reason ? res.reason : "(null)");
 	sb_sync_result_free(&res);
-	if (r < 0 || box_sh_is(b, "rm a; echo 4 >d", "", err) < 0)
+	if (r < 0 || sb_conform_sh_is(b, "rm a; echo 4 >d", "", err) < 0)
 		return r < 0 ? r : SB_E_STATE;
 	memset(&res, 0, sizeof res);
-	r = box_sync(b, SB_WAY_FROM_RUNTIME, SB_WHEN_CRASH, &res, err);
+	r = sb_conform_sync(b, SB_WAY_FROM_RUNTIME, SB_WHEN_CRASH, &res, err);
 	if (r == 0 &&
 		(res.files_deleted != 1 || res.files_synced < 1 || !res.direction ||
 			strcmp(res.direction, "from_runtime") != 0 || !res.reason ||
@@ -424,43 +438,43 @@ check_result(struct conform *c, struct sb_error *err)
 }
 
 static int
-check_git(struct conform *c, struct sb_error *err)
+check_git(struct sb_conform *c, struct sb_error *err)
 {
-	struct box *b;
+	struct sb_conform_sandbox *b;
 	int r;
 
 	NEEDS_SYNC(c, err);
-	b = box_ready(c, false, err);
+	b = sb_conform_ready(c, false, err);
 	if (!b)
 		return SB_E_STATE;
-	if (local_sh(b, "command -v git", NULL, NULL) < 0)
-		return skip_check(err, "git is not here");
-	if (local_sh(b,
+	if (sb_conform_local_sh(b, "command -v git", NULL, NULL) < 0)
+		return sb_conform_skip(err, "git is not here");
+	if (sb_conform_local_sh(b,
 		    "export GIT_CONFIG_GLOBAL=/dev/null; git init -q . && git config user.email "
 		    "a@b && git config user.name n && echo 1 >f && "
 		    "git add f && git commit -qm one",
 		    NULL, err) < 0 ||
-		box_push(b, err) < 0)
+		sb_conform_push(b, err) < 0)
 		return SB_E_STATE;
-	r = box_sh(b,
+	r = sb_conform_sh(b,
 		"command -v git >/dev/null || exit 9; export GIT_CONFIG_GLOBAL=/dev/null; "
 		"echo 2 >>f && git -c safe.directory='*' commit -qam two && git -c "
 		"safe.directory='*' rev-list --count HEAD",
 		NULL, err);
 	if (r == 9)
-		return skip_check(err, "git is not in the runtime");
+		return sb_conform_skip(err, "git is not in the runtime");
 	if (r != 0)
 		return r < 0 ? r : broken(err, "git in the runtime ends with %d", r);
-	r = box_pull(b, err);
+	r = sb_conform_pull(b, err);
 	return r < 0 ? r :
-		       local_sh(b,
+		       sb_conform_local_sh(b,
 			       "export GIT_CONFIG_GLOBAL=/dev/null; git fsck --strict && test "
 			       "\"$(git rev-list --count HEAD)\" = 2 && "
 			       "test -z \"$(git status --porcelain)\"",
 			       NULL, err);
 }
 
-const struct conform_check conform_sync[] = {
+const struct sb_conform_check sb_conform_sync_checks[] = {
 	{ "sync-odd", "links, hard links, modes, times, holes, strange names, both ways",
 		check_odd },
 	{ "sync-made-there", "the same made in the runtime", check_made_there },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <conform/conform-int.h>
+#include <conform/conform-priv.h>
 
 #include <poll.h>
 #include <signal.h>
@@ -17,21 +17,21 @@
 #define MODES "modes() { stat -c %a \"$@\" 2>/dev/null || find \"$@\" -prune -printf '%m\\n'; }; "
 
 struct tools {
-	struct box *b;
+	struct sb_conform_sandbox *b;
 	struct sb_tool_host *t;
 	struct sb_call call;
 };
 
 static int
-open_tools(struct conform *c, enum sb_perm_mode mode, struct tools *out, struct sb_error *err)
+open_tools(struct sb_conform *c, enum sb_perm_mode mode, struct tools *out, struct sb_error *err)
 {
-	out->b = box_new(c, false, err);
+	out->b = sb_conform_new(c, false, err);
 	if (!out->b)
 		return SB_E_STATE;
 	out->b->req.permissions = mode;
 	out->b->profile.permissions = mode;
-	out->call = conform_call(c);
-	if (box_prepare(out->b, err) < 0)
+	out->call = sb_conform_call(c);
+	if (sb_conform_prepare(out->b, err) < 0)
 		return SB_E_STATE;
 	out->t = out->b->prepared.tools;
 	return 0;
@@ -62,7 +62,7 @@ tool_read_fails(struct tools *x, const char *path, int code, struct sb_error *er
 	if (r == 0)
 		free(text);
 	(void)snprintf(what, sizeof what, "read %.150s", path);
-	return must_fail(r, code, what, &why, err);
+	return sb_conform_must_fail(r, code, what, &why, err);
 }
 
 static int
@@ -73,11 +73,11 @@ tool_write_fails(struct tools *x, const char *path, int code, struct sb_error *e
 	int r = x->t->ops->write_text_file(x->t, path, "x", 1, &x->call, &why);
 
 	(void)snprintf(what, sizeof what, "write %.150s", path);
-	return must_fail(r, code, what, &why, err);
+	return sb_conform_must_fail(r, code, what, &why, err);
 }
 
 static int
-check_files(struct conform *c, struct sb_error *err)
+check_files(struct sb_conform *c, struct sb_error *err)
 {
 	struct tools x;
 	int r = open_tools(c, SB_PERM_MODE_APPROVE_ALL, &x, err);
@@ -87,17 +87,17 @@ check_files(struct conform *c, struct sb_error *err)
 	if (r == 0)
 		r = tool_read(&x, "new/dir/file", "one\ntwo\n", err);
 	if (r == 0)
-		r = box_sh_is(x.b, MODES "cat new/dir/file; modes new/dir/file new/dir",
+		r = sb_conform_sh_is(x.b, MODES "cat new/dir/file; modes new/dir/file new/dir",
 			"one\ntwo\n600\n755\n", err);
 	/* The mode stays, and who has the old file open keeps it. */
 	if (r == 0)
-		r = box_sh_is(x.b, "printf old >s; chmod 751 s; ln s other", "", err);
+		r = sb_conform_sh_is(x.b, "printf old >s; chmod 751 s; ln s other", "", err);
 	if (r == 0)
 		r = x.t->ops->write_text_file(x.t, "s", "", 0, &x.call, err);
 	if (r == 0)
-		r = box_sh_is(x.b, MODES "modes s; wc -c <s; cat other", "751\n0\nold", err);
+		r = sb_conform_sh_is(x.b, MODES "modes s; wc -c <s; cat other", "751\n0\nold", err);
 	if (r == 0)
-		r = box_sh_is(x.b, "ls -A", "new\nother\ns\n", err);
+		r = sb_conform_sh_is(x.b, "ls -A", "new\nother\ns\n", err);
 	if (r == 0)
 		r = tool_read_fails(&x, "none", SB_E_NOTFOUND, err);
 	if (r == 0)
@@ -107,12 +107,12 @@ check_files(struct conform *c, struct sb_error *err)
 	if (r == 0)
 		r = tool_write_fails(&x, "new", SB_E_INVAL, err);
 	if (r == 0)
-		r = box_sh_is(x.b, "mkfifo pipe", "", err);
+		r = sb_conform_sh_is(x.b, "mkfifo pipe", "", err);
 	return r < 0 ? r : tool_read_fails(&x, "pipe", SB_E_INVAL, err);
 }
 
 static int
-check_paths(struct conform *c, struct sb_error *err)
+check_paths(struct sb_conform *c, struct sb_error *err)
 {
 	static const char *const bad[] = { "../x", "/etc/passwd", "out/passwd", "up/x", "chain",
 		"d/../../x", "loop" };
@@ -121,7 +121,7 @@ check_paths(struct conform *c, struct sb_error *err)
 	int r = open_tools(c, SB_PERM_MODE_APPROVE_ALL, &x, err);
 
 	if (r == 0)
-		r = box_sh_is(x.b,
+		r = sb_conform_sh_is(x.b,
 			"mkdir d; printf in >d/f; ln -s d l; ln -s ../d/f d/g; ln -s /etc out; ln "
 			"-s /tmp/sb-conform-$$ dangling; "
 			"ln -s ../.. up; ln -s up/x chain; ln -s loop loop",
@@ -146,10 +146,10 @@ check_paths(struct conform *c, struct sb_error *err)
 	/* The link that leads to nothing, outside: nothing may come to be there. */
 	if (r == 0)
 		r = tool_write_fails(&x, "dangling", SB_E_ESCAPE, err);
-	return r < 0 ?
-		r :
-		box_sh_is(x.b, "test -e dangling && echo made; ls -d /tmp/sb-conform-* 2>/dev/null",
-			"", err);
+	return r < 0 ? r :
+		       sb_conform_sh_is(x.b,
+			       "test -e dangling && echo made; ls -d /tmp/sb-conform-* 2>/dev/null",
+			       "", err);
 }
 
 /*
@@ -157,7 +157,7 @@ check_paths(struct conform *c, struct sb_error *err)
  * as fast as it can.
  */
 static int
-check_races(struct conform *c, struct sb_error *err)
+check_races(struct sb_conform *c, struct sb_error *err)
 {
 	struct sb_terminal_spec swap = SB_TERMINAL_SPEC_INIT;
 	char id[SB_TERMINAL_ID_MAX + 1];
@@ -166,7 +166,7 @@ check_races(struct conform *c, struct sb_error *err)
 	sb_deadline end = sb_deadline_in(RACE_MS);
 
 	if (r == 0)
-		r = box_sh_is(x.b,
+		r = sb_conform_sh_is(x.b,
 			"mkdir d; printf mine >d/f; o=$(mktemp -d) && printf secret >$o/f && ln -s "
 			"$o l && printf $o >where",
 			"", err);
@@ -193,11 +193,12 @@ check_races(struct conform *c, struct sb_error *err)
 	}
 	if (r == 0)
 		r = x.t->ops->terminal_release(x.t, id, &x.call, err);
-	return r < 0 ? r : box_sh_is(x.b, "o=$(cat where); cd $o && ls; rm -rf $o", "f\n", err);
+	return r < 0 ? r :
+		       sb_conform_sh_is(x.b, "o=$(cat where); cd $o && ls; rm -rf $o", "f\n", err);
 }
 
 static int
-check_permissions(struct conform *c, struct sb_error *err)
+check_permissions(struct sb_conform *c, struct sb_error *err)
 {
 	/* operation by mode: what the one table says. */
 	static const struct {
@@ -228,21 +229,24 @@ check_permissions(struct conform *c, struct sb_error *err)
 
 		r = open_tools(c, rows[i].mode, &x, err);
 		if (r == 0)
-			r = box_sh_is(x.b, "printf 1 >f", "", err);
+			r = sb_conform_sh_is(x.b, "printf 1 >f", "", err);
 		if (r < 0)
 			return r;
 		spec.command = "true";
-		r = must_fail(x.t->ops->read_text_file(x.t, "f", &x.call, &text, &len, &why),
+		r = sb_conform_must_fail(
+			x.t->ops->read_text_file(x.t, "f", &x.call, &text, &len, &why),
 			rows[i].read ? 0 : SB_E_DENIED, "read", &why, err);
 		free(text);
 		if (r == 0)
-			r = must_fail(x.t->ops->write_text_file(x.t, "g", "", 0, &x.call, &why),
+			r = sb_conform_must_fail(
+				x.t->ops->write_text_file(x.t, "g", "", 0, &x.call, &why),
 				rows[i].write ? 0 : SB_E_DENIED, "write", &why, err);
 		if (r == 0)
-			r = must_fail(x.t->ops->terminal_create(x.t, &spec, &x.call, id, &why),
+			r = sb_conform_must_fail(
+				x.t->ops->terminal_create(x.t, &spec, &x.call, id, &why),
 				rows[i].terminal ? 0 : SB_E_DENIED, "terminal", &why, err);
 		if (r == 0)
-			r = must_fail(x.t->ops->authorize(x.t, SB_PERM_OP_WRITE, &why),
+			r = sb_conform_must_fail(x.t->ops->authorize(x.t, SB_PERM_OP_WRITE, &why),
 				rows[i].write ? 0 : SB_E_DENIED, "authorize", &why, err);
 		req.kind = "read";
 		req.locations = in;
@@ -280,7 +284,7 @@ terminal(struct tools *x, const struct sb_terminal_spec *spec, char id[SB_TERMIN
 }
 
 static int
-check_terminal(struct conform *c, struct sb_error *err)
+check_terminal(struct sb_conform *c, struct sb_error *err)
 {
 	const char *args[] = { "-c", "echo out; echo err >&2; echo \"$ADDED\"; exit 9", NULL },
 		   *env[] = { "ADDED=a b", NULL };
@@ -318,25 +322,26 @@ check_terminal(struct conform *c, struct sb_error *err)
 	if (r == 0)
 		r = x.t->ops->terminal_release(x.t, id, &x.call, err);
 	if (r == 0)
-		r = must_fail(x.t->ops->terminal_output(x.t, id, &x.call, &out, &why),
+		r = sb_conform_must_fail(x.t->ops->terminal_output(x.t, id, &x.call, &out, &why),
 			SB_E_TERMINAL_NOT_FOUND, "output of a released terminal", &why, err);
 	if (r == 0)
-		r = must_fail(x.t->ops->terminal_release(x.t, id, &x.call, &why),
+		r = sb_conform_must_fail(x.t->ops->terminal_release(x.t, id, &x.call, &why),
 			SB_E_TERMINAL_NOT_FOUND, "release twice", &why, err);
 	spec.command = "true";
 	spec.cwd = "..";
 	if (r == 0)
-		r = must_fail(x.t->ops->terminal_create(x.t, &spec, &x.call, id, &why), SB_E_ESCAPE,
-			"a terminal outside", &why, err);
+		r = sb_conform_must_fail(x.t->ops->terminal_create(x.t, &spec, &x.call, id, &why),
+			SB_E_ESCAPE, "a terminal outside", &why, err);
 	spec.cwd = NULL;
 	spec.command = "no-such-program-here";
-	return r < 0 ? r :
-		       must_fail(x.t->ops->terminal_create(x.t, &spec, &x.call, id, &why),
-			       SB_E_NOTFOUND, "a terminal for no program", &why, err);
+	return r < 0 ?
+		r :
+		sb_conform_must_fail(x.t->ops->terminal_create(x.t, &spec, &x.call, id, &why),
+			SB_E_NOTFOUND, "a terminal for no program", &why, err);
 }
 
 static int
-check_terminal_kill(struct conform *c, struct sb_error *err)
+check_terminal_kill(struct sb_conform *c, struct sb_error *err)
 {
 	struct sb_terminal_spec spec = SB_TERMINAL_SPEC_INIT;
 	char id[SB_TERMINAL_ID_MAX + 1];
@@ -363,8 +368,8 @@ check_terminal_kill(struct conform *c, struct sb_error *err)
 	}
 	late = sb_call_within(NULL, 5);
 	if (r == 0)
-		r = must_fail(x.t->ops->terminal_wait(x.t, id, &late, &how, &why), SB_E_TIMEOUT,
-			"wait with a deadline", &why, err);
+		r = sb_conform_must_fail(x.t->ops->terminal_wait(x.t, id, &late, &how, &why),
+			SB_E_TIMEOUT, "wait with a deadline", &why, err);
 	if (r == 0)
 		r = x.t->ops->terminal_kill(x.t, id, &x.call, err);
 	if (r == 0)
@@ -382,7 +387,7 @@ check_terminal_kill(struct conform *c, struct sb_error *err)
 }
 
 static int
-check_terminal_secrets(struct conform *c, struct sb_error *err)
+check_terminal_secrets(struct sb_conform *c, struct sb_error *err)
 {
 	struct sb_terminal_spec spec = SB_TERMINAL_SPEC_INIT;
 	char id[SB_TERMINAL_ID_MAX + 1];
@@ -407,7 +412,7 @@ check_terminal_secrets(struct conform *c, struct sb_error *err)
 	return r;
 }
 
-const struct conform_check conform_tools[] = {
+const struct sb_conform_check sb_conform_tools_checks[] = {
 	{ "tools-files", "read and write, atomic, mode kept; what is no file is refused",
 		check_files },
 	{ "tools-paths", "links inside are followed, everything else stays inside", check_paths },

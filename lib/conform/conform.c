@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <conform/conform-int.h>
+#include <conform/conform-priv.h>
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,20 +11,22 @@
 
 #include <base/path.h>
 
-static const struct conform_check *const tables[] = { conform_life, conform_sync, conform_launch,
-	conform_tools, conform_limits };
+static const struct sb_conform_check *const tables[] = { sb_conform_life_checks,
+	sb_conform_sync_checks, sb_conform_launch_checks, sb_conform_tools_checks,
+	sb_conform_limits_checks };
 #define N_TABLES (sizeof tables / sizeof *tables)
 #define NAMES_MAX 128
 
 int
-skip_check(struct sb_error *err, const char *why)
+sb_conform_skip(struct sb_error *err, const char *why)
 {
 	sb_fail(err, SB_E_UNSUPPORTED, "%s", why);
-	return CONFORM_SKIP;
+	return SB_CONFORM_SKIP_CHECK;
 }
 
 int
-must_fail(int got, int want, const char *what, const struct sb_error *why, struct sb_error *err)
+sb_conform_must_fail(int got, int want, const char *what, const struct sb_error *why,
+	struct sb_error *err)
 {
 	if (got == want)
 		return 0;
@@ -38,17 +40,17 @@ must_fail(int got, int want, const char *what, const struct sb_error *why, struc
 
 /* Whatever a check left is removed: first as the contract says, then for good. */
 static int
-clean_up(struct conform *c, struct sb_error *err)
+clean_up(struct sb_conform *c, struct sb_error *err)
 {
 	int r = 0;
 
 	while (c->open) {
-		struct box *b = c->open;
+		struct sb_conform_sandbox *b = c->open;
 		struct sb_error why = { 0 };
 
 		c->open = b->next;
 		if (!b->gone && b->prepared.state.sandbox_id) {
-			struct sb_call call = conform_call(c);
+			struct sb_call call = sb_conform_call(c);
 			int code = sb_provider_destroy(c->o->provider, &b->prepared.state, true,
 				&call, &why);
 
@@ -63,14 +65,14 @@ clean_up(struct conform *c, struct sb_error *err)
 }
 
 static int
-make_dir(struct conform *c, const char *name, struct sb_error *err)
+make_dir(struct sb_conform *c, const char *name, struct sb_error *err)
 {
 	(void)snprintf(c->dir, sizeof c->dir, "%s/%s", c->o->work_dir, name);
 	return mkdir(c->dir, 0755) < 0 ? sb_fail_errno(err, "%s", c->dir) : 0;
 }
 
 static void
-remove_dir(const struct conform *c, const char *name)
+remove_dir(const struct sb_conform *c, const char *name)
 {
 	int fd = open(c->o->work_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -80,7 +82,7 @@ remove_dir(const struct conform *c, const char *name)
 }
 
 static void
-report(const struct conform *c, const char *name, enum sb_conform_result what, const char *text)
+report(const struct sb_conform *c, const char *name, enum sb_conform_result what, const char *text)
 {
 	if (c->o->report)
 		c->o->report(name, what, text, c->o->arg);
@@ -88,12 +90,12 @@ report(const struct conform *c, const char *name, enum sb_conform_result what, c
 
 /* Runs one check. 1: it failed. */
 static int
-run_check(struct conform *c, const struct conform_check *k)
+run_check(struct sb_conform *c, const struct sb_conform_check *k)
 {
 	struct sb_error why = { 0 }, after = { 0 };
 	int r = make_dir(c, k->name, &why), cleaned;
 
-	c->boxes = 0;
+	c->made = 0;
 	if (r == 0)
 		r = k->run(c, &why);
 	cleaned = clean_up(c, &after);
@@ -110,8 +112,8 @@ run_check(struct conform *c, const struct conform_check *k)
 	if (r < 0)
 		report(c, k->name, SB_CONFORM_FAILED, why.msg);
 	else
-		report(c, k->name, r == CONFORM_SKIP ? SB_CONFORM_SKIPPED : SB_CONFORM_OK,
-			r == CONFORM_SKIP ? why.msg : NULL);
+		report(c, k->name, r == SB_CONFORM_SKIP_CHECK ? SB_CONFORM_SKIPPED : SB_CONFORM_OK,
+			r == SB_CONFORM_SKIP_CHECK ? why.msg : NULL);
 	return r < 0;
 }
 
@@ -127,7 +129,7 @@ is_wanted(const struct sb_conform_opts *o, const char *name)
 }
 
 static int
-begin(struct conform *c, const struct sb_conform_opts *given, struct sb_conform_opts *o,
+begin(struct sb_conform *c, const struct sb_conform_opts *given, struct sb_conform_opts *o,
 	struct sb_error *err)
 {
 	memcpy(o, given, given->size < sizeof *o ? given->size : sizeof *o);
@@ -143,20 +145,20 @@ int
 sb_conform_run(const struct sb_conform_opts *given, struct sb_error *err)
 {
 	struct sb_conform_opts o = SB_CONFORM_OPTS_INIT;
-	struct conform c = { 0 };
+	struct sb_conform c = { 0 };
 	int failed = 0, r = begin(&c, given, &o, err);
 
 	if (r < 0)
 		return r;
 	/* Without these there is nothing to try the rest on. */
-	failed += run_check(&c, &conform_life[0]);
+	failed += run_check(&c, &sb_conform_life_checks[0]);
 	if (failed)
 		return failed;
 	c.caps = (struct sb_capabilities)SB_CAPABILITIES_INIT;
 	(void)sb_provider_capabilities(o.provider, o.profile, &c.caps, NULL);
 	for (size_t t = 0; t < N_TABLES; t++)
-		for (const struct conform_check *k = tables[t]; k->name; k++)
-			if (k != &conform_life[0] && is_wanted(&o, k->name))
+		for (const struct sb_conform_check *k = tables[t]; k->name; k++)
+			if (k != &sb_conform_life_checks[0] && is_wanted(&o, k->name))
 				failed += run_check(&c, k);
 	return failed;
 }
@@ -166,10 +168,10 @@ sb_conform_step(const struct sb_conform_opts *given, const char *step, const cha
 	struct sb_error *err)
 {
 	struct sb_conform_opts o = SB_CONFORM_OPTS_INIT;
-	struct conform c = { 0 };
+	struct sb_conform c = { 0 };
 	int r = begin(&c, given, &o, err);
 
-	return r < 0 ? r : conform_step_life(&c, step, file, err);
+	return r < 0 ? r : sb_conform_life_step(&c, step, file, err);
 }
 
 const char *const *
@@ -179,7 +181,8 @@ sb_conform_names(void)
 	size_t n = 0;
 
 	for (size_t t = 0; t < N_TABLES; t++)
-		for (const struct conform_check *k = tables[t]; k->name && n + 1 < NAMES_MAX; k++)
+		for (const struct sb_conform_check *k = tables[t]; k->name && n + 1 < NAMES_MAX;
+			k++)
 			names[n++] = k->name;
 	return names;
 }
@@ -188,7 +191,7 @@ const char *
 sb_conform_about(const char *name)
 {
 	for (size_t t = 0; t < N_TABLES; t++)
-		for (const struct conform_check *k = tables[t]; k->name; k++)
+		for (const struct sb_conform_check *k = tables[t]; k->name; k++)
 			if (strcmp(k->name, name) == 0)
 				return k->about;
 	return "";

@@ -1,7 +1,7 @@
 # lib/conform: the conformance suite of providers. Part of libsandbox.
 lib_libsandbox_core_la_SOURCES += \
-	%D%/conform.c %D%/conform-int.h \
-	%D%/conform-box.c \
+	%D%/conform.c %D%/conform-priv.h \
+	%D%/conform-sandbox.c \
 	%D%/conform-launch.c \
 	%D%/conform-life.c \
 	%D%/conform-limits.c \

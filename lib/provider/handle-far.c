@@ -19,10 +19,10 @@
 #include <base/random.h>
 #include <base/str.h>
 #include <provider/marks.h>
-#include <provider/toolbox.h>
+#include <provider/toolset.h>
 #include <sb/profile.h>
 #include <sbsync/conn.h>
-#include <tool/frame.h>
+#include <tool/message.h>
 #include <tool/launch.h>
 #include <tool/serve.h>
 #include <tool/window.h>
@@ -31,7 +31,7 @@
 	2000 /* how long the taker of stderr may let the last words of what has ended wait */
 #define START_MS 60000
 
-enum stage {
+enum far_stage {
 	STAGE_RUNNING,
 	STAGE_STDIN,
 	STAGE_TERM,
@@ -55,7 +55,7 @@ struct far_handle {
 	/* The watcher's. */
 	struct sb_marks marks;
 	struct sb_buf waiting; /* for copy_fd */
-	enum stage stage;
+	enum far_stage stage;
 	sb_deadline next;
 
 	pthread_mutex_t mu;
@@ -393,14 +393,14 @@ take_answer(struct far_handle *h, const struct sb_call *call, struct sb_error *e
 	int r;
 
 	sb_buf_init(&b, 65536);
-	r = sb_frame_recv(sb_conn_exec_out(h->x), 65536, &b, sb_call_cancel(call),
+	r = sb_message_recv(sb_conn_exec_out(h->x), 65536, &b, sb_call_cancel(call),
 		sb_call_deadline(call), err);
 	if (r < 0)
 		return r;
 	sb_cursor_init(&c, b.data, b.len);
 	code = sb_cursor_svarint(&c);
 	if (code < 0) {
-		sb_autofree char *text = sb_frame_text(&c);
+		sb_autofree char *text = sb_message_text(&c);
 
 		return sb_fail(err, code < -1000 ? SB_E_PEER : (int)code, "launch: %s",
 			text ? text : "refused");
@@ -436,7 +436,7 @@ request(struct far_handle *h, const struct sb_launch_spec *spec, const struct sb
 		l.argv = (const char *const *)argv;
 		l.env = (const char *const *)env;
 		sb_launch_encode(&l, &b);
-		r = sb_frame_send(sb_conn_exec_in(h->x), &b, sb_call_cancel(call),
+		r = sb_message_send(sb_conn_exec_in(h->x), &b, sb_call_cancel(call),
 			sb_call_deadline(call), err);
 	}
 	if (b.data)

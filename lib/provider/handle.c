@@ -2,30 +2,8 @@
 #include "config.h"
 
 #include <sb/launcher.h>
-#include <sb/toolhost.h>
 
-#include <stdlib.h>
 #include <string.h>
-
-int
-sb_launcher_launch(struct sb_launcher *l, const struct sb_launch_spec *spec,
-	const struct sb_call *call, struct sb_handle **out, struct sb_error *err)
-{
-	int r = sb_call_check(call, "launch", err);
-
-	if (r < 0)
-		return r;
-	if (!(spec->argv && spec->argv[0]) && !(spec->command && spec->command[0]))
-		return sb_fail(err, SB_E_INVAL, "launch: no command is given");
-	return l->ops->launch(l, spec, call, out, err);
-}
-
-void
-sb_launcher_free(struct sb_launcher *l)
-{
-	if (l)
-		l->ops->free(l);
-}
 
 int64_t
 sb_handle_pid(const struct sb_handle *h)
@@ -103,18 +81,4 @@ sb_handle_free(struct sb_handle *h)
 {
 	if (h)
 		h->ops->free(h);
-}
-
-void
-sb_tool_host_free(struct sb_tool_host *t)
-{
-	if (t)
-		t->ops->free(t);
-}
-
-void
-sb_terminal_output_free(struct sb_terminal_output *o)
-{
-	free(o->text);
-	*o = (struct sb_terminal_output){ 0 };
 }

@@ -16,7 +16,7 @@
 #include <base/path.h>
 #include <base/str.h>
 #include <host/runtime/runtime.h>
-#include <provider/toolbox.h>
+#include <provider/toolset.h>
 #include <rpc/client/embed.h>
 #include <sb/rpc.h>
 
@@ -66,12 +66,12 @@ const struct sb_provider_option sb_hostlink_options[] = {
 static char *
 dir_of(const char *id, struct sb_error *err)
 {
-	const char *box = getenv("SBSYNC_BOX_DIR"), *xdg = getenv("XDG_STATE_HOME"),
+	const char *own = getenv("SBSYNC_BOX_DIR"), *xdg = getenv("XDG_STATE_HOME"),
 		   *home = getenv("HOME");
 	char *dir = NULL;
 
-	if (box && *box == '/')
-		dir = sb_str_printf("%s/host/%s", box, id);
+	if (own && *own == '/')
+		dir = sb_str_printf("%s/host/%s", own, id);
 	else if (xdg && *xdg == '/')
 		dir = sb_str_printf("%s/sandboxes/host/%s", xdg, id);
 	else if (home && *home == '/')

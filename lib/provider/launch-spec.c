@@ -3,21 +3,8 @@
 
 #include <provider/launchers.h>
 
-#include <stdlib.h>
-#include <string.h>
-
 #include <sb/profile.h>
-#include <tool/env.h>
-#include <tool/words.h>
-
-int
-sb_command_split(const char *command, char ***out, struct sb_error *err)
-{
-	sb_auto(sb_strlist) struct sb_strlist words = { 0 };
-	int r = sb_words_split(command, &words, err);
-
-	return r < 0 ? r : sb_texts_copy((const char *const *)words.v, out, err);
-}
+#include <tool/environ.h>
 
 int
 sb_launch_words(const struct sb_launch_spec *spec, char ***out, struct sb_error *err)
@@ -36,7 +23,7 @@ sb_launch_env(const struct sb_launch_spec *spec, char ***out, struct sb_error *e
 
 	for (size_t k = 0; r == 0 && k < 2; k++)
 		for (const char *const *e = lists[k]; r == 0 && e && *e; e++) {
-			if (!sb_env_valid(*e))
+			if (!sb_environ_valid(*e))
 				r = sb_fail(err, SB_E_INVAL,
 					"launch: entry %zu of the environment is not NAME=value",
 					(size_t)(e - lists[k]) + 1);

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <provider/toolbox.h>
+#include <provider/toolset.h>
 #include <sb/profile.h>
-#include <tool/env.h>
+#include <tool/environ.h>
 #include <tool/proc.h>
 
 struct local_handle {
@@ -161,7 +161,7 @@ start(struct local_handle *h, const struct sb_launch_spec *spec, struct sb_error
 	if (r == 0)
 		r = sb_launch_env(spec, &more, err);
 	if (r == 0)
-		r = sb_env_build(false, (const char *const *)more, &env, err);
+		r = sb_environ_build(false, (const char *const *)more, &env, err);
 	if (r == 0) {
 		o.argv = (const char *const *)argv;
 		o.env = (const char *const *)env.v;

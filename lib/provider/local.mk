@@ -1,15 +1,18 @@
 # lib/provider: the contract, the registry, one file a backend. Part of libsandbox.
 lib_libsandbox_core_la_SOURCES += \
-	%D%/builtin.c \
+	%D%/call.c \
+	%D%/command.c \
 	%D%/handle.c \
 	%D%/handle-far.c \
 	%D%/hostlink.c %D%/hostlink.h \
 	%D%/launch-spec.c \
+	%D%/launcher.c \
 	%D%/launcher-local.c %D%/launchers.h \
+	%D%/life.c \
 	%D%/marks.c %D%/marks.h \
 	%D%/pairs.c %D%/pairs.h \
 	%D%/permission.c \
-	%D%/prepare.c \
+	%D%/prepared.c \
 	%D%/profile.c \
 	%D%/profiles.c %D%/profiles.h \
 	%D%/profiles-field.c \
@@ -18,13 +21,17 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/provider-local.c \
 	%D%/provider-ssh.c \
 	%D%/registry.c \
-	%D%/sshbox.c %D%/sshbox.h \
-	%D%/sshbox-way.c \
+	%D%/registry-builtin.c \
+	%D%/sandbox-id.c \
+	%D%/secrets.c %D%/secrets.h \
+	%D%/sshlink.c %D%/sshlink.h \
+	%D%/sshlink-opts.c \
 	%D%/state.c \
 	%D%/state-json.c %D%/state-json.h \
+	%D%/terminal-output.c \
 	%D%/texts.c \
-	%D%/toolbox.h \
-	%D%/toolbox-far.c \
-	%D%/toolbox-near.c \
-	%D%/toolhost.c \
-	%D%/words.c
+	%D%/tool-host.c \
+	%D%/toolset.h \
+	%D%/toolset-far.c \
+	%D%/toolset-near.c \
+	%D%/word.c

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include <base/cleanup.h>
-#include <provider/toolbox.h>
+#include <provider/toolset.h>
 
 SB_CLEANUP_VALUE(sb_session, sb_session_free)
 SB_CLEANUP_VALUE(sb_sync_result, sb_sync_result_free)
@@ -26,7 +26,7 @@ make_opts(const struct sb_pairs *p, const struct sb_provider_sync *o, const stru
 		r = sb_texts_add(excludes, *more, err);
 	if (r < 0)
 		return r;
-	*out = *p->way;
+	*out = *p->reach;
 	out->exclude = (const char *const *)*excludes;
 	out->dry_run = o->dry_run;
 	out->trust_git_config = o->trust_git_config;
@@ -194,11 +194,11 @@ sb_pairs_check_back(const struct sb_pairs *p, const struct sb_call *call, struct
 	struct sb_provider_sync o = SB_PROVIDER_SYNC_INIT;
 	sb_auto(sb_session) struct sb_session ses = { 0 };
 	sb_auto(sb_sync_result) struct sb_sync_result res = { 0 };
-	int r = sb_pairs_check_record(p->state, p->way->state_dir, err);
+	int r = sb_pairs_check_record(p->state, p->reach->state_dir, err);
 
 	if (r < 0)
 		return r;
-	r = load(p->state, p->way->state_dir, &ses, err);
+	r = load(p->state, p->reach->state_dir, &ses, err);
 	if (r == SB_E_NOTFOUND || (r == 0 && ses.state != SB_SESSION_ORPHANED))
 		return 0;
 	if (r < 0)

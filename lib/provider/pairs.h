@@ -14,7 +14,7 @@ struct sb_pairs {
 	const char *remote; /* endpoint of the runtime root; those of runtime_dirs are on the same
 			       machine */
 	const struct sb_sync_opts
-		*way; /* how to get there: conn, state_dir, agent, port, identity, ... */
+		*reach; /* how to get there: conn, state_dir, agent, port, identity, ... */
 };
 
 /* The contract is that of sync_to_runtime and sync_from_runtime. */

@@ -10,7 +10,9 @@
 
 #include <base/buf.h>
 #include <base/opt.h>
+#include <base/secret.h>
 #include <base/str.h>
+#include <tool/environ.h>
 
 #define LIST_MAX 4096
 #define TEXT_MAX 400
@@ -147,12 +149,12 @@ env_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name,
 	struct sb_profile *p = arg;
 	const char *s = sb_profiles_text(f, value, name);
 
-	if (!sb_env_name_ok(name))
+	if (!sb_environ_name_ok(name))
 		sb_profiles_mistake(f, key,
 			"env: \"%s\" is not a variable's name: a letter or _, then letters, digits "
 			"and _",
 			name);
-	else if (sb_env_looks_secret(name))
+	else if (sb_secret_name_looks(name, strlen(name)))
 		sb_profiles_mistake(f, key,
 			"env: %s looks like a secret: put a reference into secret_env (env:NAME or "
 			"file:PATH)",
@@ -168,12 +170,12 @@ secret_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name,
 	struct sb_profile *p = arg;
 	const char *s = sb_profiles_text(f, value, name);
 
-	if (!sb_env_name_ok(name)) {
+	if (!sb_environ_name_ok(name)) {
 		sb_profiles_mistake(f, key,
 			"secret_env: \"%s\" is not a variable's name: a letter or _, then letters, "
 			"digits and _",
 			name);
-	} else if (s && !(sb_str_starts(s, "env:") && sb_env_name_ok(s + 4)) &&
+	} else if (s && !(sb_str_starts(s, "env:") && sb_environ_name_ok(s + 4)) &&
 		!(sb_str_starts(s, "file:") && (s[5] == '/' || s[5] == '~'))) {
 		/* What stands there may be the secret itself: it is not repeated. */
 		sb_profiles_mistake(f, value,

@@ -21,8 +21,8 @@
 #define ASK_MS 10000
 #define ROOT "work" /* in the session's workspace, which is the home directory there */
 
-struct entry {
-	struct entry *next;
+struct host_entry {
+	struct host_entry *next;
 	char *id;
 	struct sb_hostlink *link;
 };
@@ -32,12 +32,12 @@ struct host_provider {
 	struct sb_provider *ssh;
 	char *state_dir;
 	pthread_mutex_t mu;
-	struct entry
+	struct host_entry
 		*entries; /* hosts that are open, until the provider goes or their sandbox does */
 };
 
 static void
-entry_free(struct entry *e)
+entry_free(struct host_entry *e)
 {
 	sb_hostlink_free(e->link);
 	free(e->id);
@@ -50,7 +50,7 @@ link_of(struct host_provider *p, const char *id, const char *const *options, boo
 	struct sb_error *err)
 {
 	struct sb_hostlink *l = NULL;
-	struct entry *e;
+	struct host_entry *e;
 
 	(void)pthread_mutex_lock(&p->mu);
 	for (e = p->entries; e && strcmp(e->id, id) != 0; e = e->next)
@@ -76,7 +76,7 @@ link_of(struct host_provider *p, const char *id, const char *const *options, boo
 static void
 drop_link(struct host_provider *p, const char *id)
 {
-	struct entry **at, *gone = NULL;
+	struct host_entry **at, *gone = NULL;
 
 	(void)pthread_mutex_lock(&p->mu);
 	for (at = &p->entries; *at && !gone; at = *at ? &(*at)->next : at)
@@ -496,7 +496,7 @@ host_free(struct sb_provider *base)
 	/* Connections first, then what is at their other end. */
 	sb_provider_free(p->ssh);
 	while (p->entries) {
-		struct entry *next = p->entries->next;
+		struct host_entry *next = p->entries->next;
 
 		entry_free(p->entries);
 		p->entries = next;

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include <provider/launchers.h>
-#include <provider/toolbox.h>
+#include <provider/toolset.h>
 
 /*
  * The runtime is this machine and the local root itself: there is nothing to move and nothing to
@@ -47,7 +47,7 @@ local_prepare(struct sb_provider *p, const struct sb_prepare_request *req,
 	const struct sb_call *call, struct sb_prepared *out, struct sb_error *err)
 {
 	sb_auto(sb_prepared) struct sb_prepared made = { 0 };
-	struct sb_toolbox *box;
+	struct sb_toolset *set;
 	struct sb_error own = { 0 };
 	int r;
 
@@ -68,9 +68,9 @@ local_prepare(struct sb_provider *p, const struct sb_prepare_request *req,
 	r = fill_launch(req, &made, err);
 	if (r < 0)
 		return r;
-	box = sb_toolbox_near(made.state.runtime_root, (const char *const *)made.state.runtime_dirs,
+	set = sb_toolset_near(made.state.runtime_root, (const char *const *)made.state.runtime_dirs,
 		err);
-	made.tools = box ? sb_toolhost_new(box, req->permissions, err) : NULL;
+	made.tools = set ? sb_tool_host_new(set, req->permissions, err) : NULL;
 	if (!made.tools)
 		return err->code;
 	*out = made;

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include <provider/pairs.h>
-#include <provider/sshbox.h>
+#include <provider/sshlink.h>
 
 #define STATE_TEXT "{\"version\":1}"
 /*
@@ -20,10 +20,10 @@
 #define IDLE_MAX 4
 
 /* The connection of one sandbox. */
-struct entry {
-	struct entry *next;
+struct ssh_entry {
+	struct ssh_entry *next;
 	char *id;
-	struct sb_sshbox *box;
+	struct sb_sshlink *link;
 	unsigned users; /* calls under way */
 };
 
@@ -31,13 +31,13 @@ struct ssh_provider {
 	struct sb_provider base;
 	char *state_dir;
 	pthread_mutex_t mu;
-	struct entry *entries; /* latest first */
+	struct ssh_entry *entries; /* latest first */
 };
 
 static void
-entry_free(struct entry *e)
+entry_free(struct ssh_entry *e)
 {
-	sb_sshbox_unref(e->box);
+	sb_sshlink_unref(e->link);
 	free(e->id);
 	free(e);
 }
@@ -46,14 +46,14 @@ entry_free(struct entry *e)
  * Closes what nobody uses beyond the number that is kept. With the lock held; what to free comes
  * back.
  */
-static struct entry *
+static struct ssh_entry *
 trim(struct ssh_provider *p)
 {
-	struct entry **at = &p->entries, *gone = NULL;
+	struct ssh_entry **at = &p->entries, *gone = NULL;
 	unsigned idle = 0;
 
 	while (*at) {
-		struct entry *e = *at;
+		struct ssh_entry *e = *at;
 
 		if (!e->users && ++idle > IDLE_MAX) {
 			*at = e->next;
@@ -67,10 +67,10 @@ trim(struct ssh_provider *p)
 }
 
 /* The sandbox's connection, for one call. */
-static struct entry *
+static struct ssh_entry *
 enter(struct ssh_provider *p, const char *id, const char *const *options, struct sb_error *err)
 {
-	struct entry *e;
+	struct ssh_entry *e;
 
 	(void)pthread_mutex_lock(&p->mu);
 	for (e = p->entries; e && strcmp(e->id, id) != 0; e = e->next)
@@ -80,8 +80,8 @@ enter(struct ssh_provider *p, const char *id, const char *const *options, struct
 		if (e)
 			e->id = strdup(id);
 		if (e && e->id)
-			e->box = sb_sshbox_new(options, p->state_dir, err);
-		if (e && e->box) {
+			e->link = sb_sshlink_new(options, p->state_dir, err);
+		if (e && e->link) {
 			e->next = p->entries;
 			p->entries = e;
 		} else if (e) {
@@ -100,16 +100,16 @@ enter(struct ssh_provider *p, const char *id, const char *const *options, struct
 }
 
 static void
-leave(struct ssh_provider *p, struct entry *e)
+leave(struct ssh_provider *p, struct ssh_entry *e)
 {
-	struct entry *gone;
+	struct ssh_entry *gone;
 
 	(void)pthread_mutex_lock(&p->mu);
 	e->users--;
 	gone = trim(p);
 	(void)pthread_mutex_unlock(&p->mu);
 	while (gone) {
-		struct entry *next = gone->next;
+		struct ssh_entry *next = gone->next;
 
 		entry_free(gone);
 		gone = next;
@@ -120,7 +120,7 @@ leave(struct ssh_provider *p, struct entry *e)
 static void
 drop(struct ssh_provider *p, const char *id)
 {
-	struct entry **at, *gone = NULL;
+	struct ssh_entry **at, *gone = NULL;
 
 	(void)pthread_mutex_lock(&p->mu);
 	for (at = &p->entries; *at; at = &(*at)->next)
@@ -181,7 +181,7 @@ make_labels(const char *sandbox_id, const char *session_id, char ***out, struct 
 
 /* What the far side says about the sandbox, into the state. */
 static int
-fill_state(const struct sb_box *box, struct sb_state *s, struct sb_error *err)
+fill_state(const struct sb_place *place, struct sb_state *s, struct sb_error *err)
 {
 	int r;
 
@@ -190,50 +190,50 @@ fill_state(const struct sb_box *box, struct sb_state *s, struct sb_error *err)
 	free(s->provider_state);
 	sb_texts_free(s->runtime_dirs);
 	s->runtime_dirs = NULL;
-	s->instance_id = strdup(box->instance);
-	s->runtime_root = strdup(box->root);
+	s->instance_id = strdup(place->instance);
+	s->runtime_root = strdup(place->root);
 	s->provider_state = strdup(STATE_TEXT);
-	r = sb_texts_copy((const char *const *)box->dirs.v, &s->runtime_dirs, err);
+	r = sb_texts_copy((const char *const *)place->dirs.v, &s->runtime_dirs, err);
 	if (r == 0 && (!s->instance_id || !s->runtime_root || !s->provider_state))
 		r = sb_fail(err, SB_E_NOMEM, "out of memory");
 	/* Made once, with as many directories as there were then. */
-	if (r == 0 && sb_texts_count((const char *const *)s->local_dirs) != box->dirs.n)
+	if (r == 0 && sb_texts_count((const char *const *)s->local_dirs) != place->dirs.n)
 		r = sb_fail(err, SB_E_INVAL,
 			"sandbox %s was made with %zu further directories, now there are %zu: "
 			"destroy it first",
-			s->sandbox_id, box->dirs.n,
+			s->sandbox_id, place->dirs.n,
 			sb_texts_count((const char *const *)s->local_dirs));
 	return r;
 }
 
 static int
-prepare_in(struct sb_sshbox *b, const struct sb_prepare_request *req, const struct sb_call *call,
+prepare_in(struct sb_sshlink *b, const struct sb_prepare_request *req, const struct sb_call *call,
 	struct sb_prepared *made, struct sb_error *err)
 {
-	struct sb_box_wish w = { .id = req->sandbox_id,
+	struct sb_place_wish w = { .id = req->sandbox_id,
 		.instance = req->instance_id,
 		.root = req->profile->runtime_root,
 		.names = req->local_dirs,
 		.may_create = req->may_create };
-	sb_auto(sb_box) struct sb_box box = { 0 };
+	sb_auto(sb_place) struct sb_place place = { 0 };
 	char **labels = NULL;
 	int r = make_labels(req->sandbox_id, req->session_id, &labels, err);
 
 	w.labels = (const char *const *)labels;
 	if (r == 0)
-		r = sb_sshbox_prepare(b, &w, call, &box, err);
+		r = sb_sshlink_prepare(b, &w, call, &place, err);
 	sb_texts_free(labels);
 	if (r == 0)
-		r = fill_state(&box, &made->state, err);
+		r = fill_state(&place, &made->state, err);
 	if (r == 0)
-		r = sb_sshbox_roots(b, box.root, (const char *const *)box.dirs.v, err);
+		r = sb_sshlink_roots(b, place.root, (const char *const *)place.dirs.v, err);
 	if (r == 0)
 		r = sb_prepared_launch(req, made, err);
 	if (r < 0)
 		return r;
 	made->state.prepared_at = time(NULL);
-	made->launcher = sb_sshbox_launcher(b, box.root, err);
-	made->tools = made->launcher ? sb_sshbox_tools(b, req->permissions, err) : NULL;
+	made->launcher = sb_sshlink_launcher(b, place.root, err);
+	made->tools = made->launcher ? sb_sshlink_tools(b, req->permissions, err) : NULL;
 	return made->tools ? 0 : SB_E_NOMEM;
 }
 
@@ -243,15 +243,15 @@ ssh_prepare(struct sb_provider *base, const struct sb_prepare_request *req,
 {
 	struct ssh_provider *p = (struct ssh_provider *)base;
 	sb_auto(sb_prepared) struct sb_prepared made = { 0 };
-	struct sb_sync_opts way = SB_SYNC_OPTS_INIT;
+	struct sb_sync_opts reach = SB_SYNC_OPTS_INIT;
 	struct sb_error own = { 0 };
-	struct entry *e;
+	struct ssh_entry *e;
 	int r;
 
 	err = err ? err : &own;
 	r = sb_provider_check_request(req, SB_BACKEND_SSH, false, err);
 	if (r == 0)
-		r = sb_sshbox_way((const char *const *)req->profile->options, &way, err);
+		r = sb_sshlink_sync_opts((const char *const *)req->profile->options, &reach, err);
 	if (r == 0)
 		r = sb_state_from_request(req, &made.state, err);
 	if (r == 0)
@@ -261,7 +261,7 @@ ssh_prepare(struct sb_provider *base, const struct sb_prepare_request *req,
 	e = enter(p, req->sandbox_id, (const char *const *)req->profile->options, err);
 	if (!e)
 		return err->code;
-	r = prepare_in(e->box, req, call, &made, err);
+	r = prepare_in(e->link, req, call, &made, err);
 	leave(p, e);
 	if (r < 0)
 		return r;
@@ -272,22 +272,22 @@ ssh_prepare(struct sb_provider *base, const struct sb_prepare_request *req,
 
 /* What libsbsync needs for this sandbox; `remote` is to be freed. */
 static int
-make_pairs(struct ssh_provider *p, struct entry *e, const struct sb_state *s,
-	const struct sb_call *call, struct sb_sync_opts *way, char **remote, struct sb_pairs *out,
+make_pairs(struct ssh_provider *p, struct ssh_entry *e, const struct sb_state *s,
+	const struct sb_call *call, struct sb_sync_opts *reach, char **remote, struct sb_pairs *out,
 	struct sb_error *err)
 {
-	int r = sb_sshbox_way((const char *const *)s->options, way, err);
+	int r = sb_sshlink_sync_opts((const char *const *)s->options, reach, err);
 
 	if (r < 0)
 		return r;
-	way->conn = sb_sshbox_conn(e->box, call, err);
-	if (!way->conn)
+	reach->conn = sb_sshlink_conn(e->link, call, err);
+	if (!reach->conn)
 		return err->code;
-	way->state_dir = p->state_dir;
-	*remote = sb_sshbox_endpoint((const char *const *)s->options, s->runtime_root, err);
+	reach->state_dir = p->state_dir;
+	*remote = sb_sshlink_endpoint((const char *const *)s->options, s->runtime_root, err);
 	if (!*remote)
 		return err->code;
-	*out = (struct sb_pairs){ .state = s, .remote = *remote, .way = way };
+	*out = (struct sb_pairs){ .state = s, .remote = *remote, .reach = reach };
 	return 0;
 }
 
@@ -297,11 +297,11 @@ ssh_sync(struct sb_provider *base, const struct sb_state *s, enum sb_way dir,
 	struct sb_error *err)
 {
 	struct ssh_provider *p = (struct ssh_provider *)base;
-	struct sb_sync_opts way = SB_SYNC_OPTS_INIT;
+	struct sb_sync_opts reach = SB_SYNC_OPTS_INIT;
 	sb_autofree char *remote = NULL;
 	struct sb_error own = { 0 };
 	struct sb_pairs pairs;
-	struct entry *e;
+	struct ssh_entry *e;
 	int r;
 
 	err = err ? err : &own;
@@ -314,7 +314,7 @@ ssh_sync(struct sb_provider *base, const struct sb_state *s, enum sb_way dir,
 	e = enter(p, s->sandbox_id, (const char *const *)s->options, err);
 	if (!e)
 		return err->code;
-	r = make_pairs(p, e, s, call, &way, &remote, &pairs, err);
+	r = make_pairs(p, e, s, call, &reach, &remote, &pairs, err);
 	if (r == 0)
 		r = sb_pairs_sync(&pairs, dir, o, call, out, err);
 	leave(p, e);
@@ -336,23 +336,23 @@ ssh_sync_from(struct sb_provider *p, const struct sb_state *s, const struct sb_p
 }
 
 static int
-destroy_in(struct ssh_provider *p, struct entry *e, const struct sb_state *s, bool discard,
+destroy_in(struct ssh_provider *p, struct ssh_entry *e, const struct sb_state *s, bool discard,
 	const struct sb_call *call, struct sb_error *err)
 {
-	struct sb_sync_opts way = SB_SYNC_OPTS_INIT;
+	struct sb_sync_opts reach = SB_SYNC_OPTS_INIT;
 	sb_autofree char *remote = NULL;
-	sb_auto(sb_box) struct sb_box box = { 0 };
+	sb_auto(sb_place) struct sb_place place = { 0 };
 	struct sb_pairs pairs;
-	int r = sb_sshbox_find(e->box, s->sandbox_id, s->instance_id, NULL, call, &box, err);
+	int r = sb_sshlink_find(e->link, s->sandbox_id, s->instance_id, NULL, call, &place, err);
 
 	if (r == 0 && !discard) {
-		r = make_pairs(p, e, s, call, &way, &remote, &pairs, err);
+		r = make_pairs(p, e, s, call, &reach, &remote, &pairs, err);
 		if (r == 0)
 			r = sb_pairs_check_back(&pairs, call, err);
 	}
 	/* One that is not there may be one whose removal was cut: it goes on. */
 	if (r == 0 || r == SB_E_SANDBOX_NOT_FOUND)
-		r = sb_sshbox_destroy(e->box, s->sandbox_id, s->instance_id, call, err);
+		r = sb_sshlink_destroy(e->link, s->sandbox_id, s->instance_id, call, err);
 	if (r == SB_E_SANDBOX_NOT_FOUND)
 		r = 0;
 	return r < 0 ? r : sb_pairs_forget(s, p->state_dir, err);
@@ -364,7 +364,7 @@ ssh_destroy(struct sb_provider *base, const struct sb_state *s, bool discard,
 {
 	struct ssh_provider *p = (struct ssh_provider *)base;
 	struct sb_error own = { 0 };
-	struct entry *e;
+	struct ssh_entry *e;
 	int r;
 
 	err = err ? err : &own;
@@ -386,7 +386,7 @@ ssh_destroy(struct sb_provider *base, const struct sb_state *s, bool discard,
 
 /* The state of a sandbox that was found. */
 static int
-found_state(const struct sb_find_request *req, const struct sb_box *box, struct sb_state *out,
+found_state(const struct sb_find_request *req, const struct sb_place *place, struct sb_state *out,
 	struct sb_error *err)
 {
 	struct sb_prepare_request like = SB_PREPARE_REQUEST_INIT;
@@ -402,7 +402,7 @@ found_state(const struct sb_find_request *req, const struct sb_box *box, struct 
 	like.permissions = req->profile->permissions;
 	r = sb_state_from_request(&like, &s, err);
 	if (r == 0)
-		r = fill_state(box, &s, err);
+		r = fill_state(place, &s, err);
 	if (r < 0)
 		return r;
 	s.life = SB_LIFE_FOUND;
@@ -416,25 +416,26 @@ ssh_find(struct sb_provider *base, const struct sb_find_request *req, const stru
 	struct sb_state *out, struct sb_error *err)
 {
 	struct ssh_provider *p = (struct ssh_provider *)base;
-	sb_auto(sb_box) struct sb_box box = { 0 };
-	struct sb_sync_opts way = SB_SYNC_OPTS_INIT;
+	sb_auto(sb_place) struct sb_place place = { 0 };
+	struct sb_sync_opts reach = SB_SYNC_OPTS_INIT;
 	struct sb_error own = { 0 };
-	struct entry *e;
+	struct ssh_entry *e;
 	int r;
 
 	err = err ? err : &own;
 	if (!req->profile || req->profile->backend != SB_BACKEND_SSH)
 		return sb_fail(err, SB_E_BACKEND_INVALID,
 			"find: the profile is not one of backend ssh");
-	r = sb_sshbox_way((const char *const *)req->profile->options, &way, err);
+	r = sb_sshlink_sync_opts((const char *const *)req->profile->options, &reach, err);
 	if (r < 0)
 		return r;
 	e = enter(p, req->sandbox_id, (const char *const *)req->profile->options, err);
 	if (!e)
 		return err->code;
-	r = sb_sshbox_find(e->box, req->sandbox_id, req->instance_id, req->labels, call, &box, err);
+	r = sb_sshlink_find(e->link, req->sandbox_id, req->instance_id, req->labels, call, &place,
+		err);
 	leave(p, e);
-	return r < 0 ? r : found_state(req, &box, out, err);
+	return r < 0 ? r : found_state(req, &place, out, err);
 }
 
 static void
@@ -443,7 +444,7 @@ ssh_free(struct sb_provider *base)
 	struct ssh_provider *p = (struct ssh_provider *)base;
 
 	while (p->entries) {
-		struct entry *next = p->entries->next;
+		struct ssh_entry *next = p->entries->next;
 
 		entry_free(p->entries);
 		p->entries = next;
@@ -457,7 +458,7 @@ static const struct sb_provider_ops ssh_ops = {
 	.version = SB_PROVIDER_VERSION,
 	.name = "a machine reached by SSH",
 	.backend = SB_BACKEND_SSH,
-	.options = sb_sshbox_options,
+	.options = sb_sshlink_options,
 	.capabilities = ssh_capabilities,
 	.prepare = ssh_prepare,
 	.sync_to_runtime = ssh_sync_to,

@@ -5,9 +5,36 @@
 
 #include <assert.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <base/cleanup.h>
 #include <provider/provider.h>
+
+int
+sb_provider_check_request(const struct sb_prepare_request *req, enum sb_backend backend,
+	bool enforces_network, struct sb_error *err)
+{
+	const struct sb_network *n = &req->profile->network;
+	const char *const *d = req->local_dirs;
+	struct stat st;
+
+	if (req->profile->backend != backend)
+		return sb_fail(err, SB_E_BACKEND_INVALID,
+			"the profile \"%s\" is for backend %s, not for %s",
+			req->profile->name ? req->profile->name : "",
+			sb_backend_name(req->profile->backend), sb_backend_name(backend));
+	if (n->required && !enforces_network)
+		return sb_fail(err, SB_E_NETWORK_POLICY,
+			"backend %s cannot enforce a network policy, and the profile requires one",
+			sb_backend_name(backend));
+	for (const char *path = req->local_root; path; path = d ? *d++ : NULL) {
+		if (stat(path, &st) < 0)
+			return sb_fail_errno(err, "%s", path);
+		if (!S_ISDIR(st.st_mode))
+			return sb_fail(err, SB_E_INVAL, "%s is no directory", path);
+	}
+	return 0;
+}
 
 int
 sb_provider_capabilities(struct sb_provider *p, const struct sb_profile *profile,
@@ -110,16 +137,4 @@ sb_provider_free(struct sb_provider *p)
 {
 	if (p && p->ops && p->ops->free)
 		p->ops->free(p);
-}
-
-void
-sb_prepared_free(struct sb_prepared *p)
-{
-	sb_tool_host_free(p->tools);
-	sb_launcher_free(p->launcher);
-	sb_state_free(&p->state);
-	sb_texts_free(p->keep);
-	sb_texts_free(p->keep_env);
-	sb_texts_free(p->keep_dirs);
-	memset(p, 0, sizeof *p);
 }

@@ -3,13 +3,9 @@
 
 #include <sb/state.h>
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <base/cleanup.h>
-#include <base/random.h>
-#include <base/str.h>
 #include <provider/provider.h>
 #include <provider/state-json.h>
 
@@ -107,29 +103,6 @@ sb_state_copy(const struct sb_state *s, struct sb_state *out, struct sb_error *e
 	return r;
 }
 
-bool
-sb_sandbox_id_ok(const char *id)
-{
-	size_t n = id ? strlen(id) : 0;
-
-	return n > 0 && n <= SB_SANDBOX_ID_MAX && id[0] != '.' && id[0] != '-' &&
-		strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") ==
-		n;
-}
-
-int
-sb_sandbox_id_new(char out[SB_SANDBOX_ID_MAX + 1], struct sb_error *err)
-{
-	uint8_t raw[8];
-	char hex[17];
-	int r = sb_random(raw, sizeof raw, err);
-
-	if (r == 0)
-		(void)snprintf(out, SB_SANDBOX_ID_MAX + 1, "sb-%s",
-			sb_str_hex(raw, sizeof raw, hex));
-	return r;
-}
-
 int
 sb_state_check(const struct sb_state *s, struct sb_error *err)
 {
@@ -177,4 +150,12 @@ sb_state_from_request(const struct sb_prepare_request *req, struct sb_state *out
 	s.profile = p->name;
 	s.options = p->options;
 	return sb_state_copy(&s, out, err);
+}
+
+void
+sb_states_free(struct sb_state *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		sb_state_free(&v[i]);
+	free(v);
 }

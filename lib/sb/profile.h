@@ -89,11 +89,6 @@ SB_API size_t sb_profiles_count(const struct sb_profiles *ps);
 SB_API const struct sb_profile *sb_profiles_at(const struct sb_profiles *ps, size_t i,
 	const char **file, size_t *line);
 
-/* Does a variable of this name look as if it held a secret? */
-SB_API bool sb_env_looks_secret(const char *name);
-/* A letter or '_', then letters, digits and '_'. */
-SB_API bool sb_env_name_ok(const char *name);
-
 /*
  * The values that `secret_env` refers to, as "KEY=value" in order of KEY. SB_E_SECRET names key and
  * reference (never a value). Free it with sb_secrets_free, which wipes it first.

@@ -42,24 +42,57 @@
 #define SB_DECISION_MAP(X) \
 	X(PENDING, "pending") \
 	X(ALLOW_ONCE, "allow-once") \
-	X(ALLOW_ALWAYS, "allow-always") X(REJECT_ONCE, "reject-once") \
-		X(REJECT_ALWAYS, "reject-always")
+	X(ALLOW_ALWAYS, "allow-always") \
+	X(REJECT_ONCE, "reject-once") X(REJECT_ALWAYS, "reject-always")
 #define SB_PERM_MODE_MAP(X) \
 	X(APPROVE_READS, "approve-reads") X(DENY_ALL, "deny-all") X(APPROVE_ALL, "approve-all")
 
+/* The lists of words: one for each enumeration. */
+enum sb_words {
+	SB_WORDS_BACKEND,
+	SB_WORDS_SYNC_MODE,
+	SB_WORDS_PERSIST,
+	SB_WORDS_WHEN,
+	SB_WORDS_WAY,
+	SB_WORDS_LIFE,
+	SB_WORDS_PERM_OP,
+	SB_WORDS_DECISION,
+	SB_WORDS_PERM_MODE,
+};
+
+/* The functions behind those that SB_WORDS_DECLARE makes for each enumeration. */
+SB_API const char *sb_word_name(enum sb_words list, int value);
+SB_API int sb_word_parse(enum sb_words list, const char *s, int *out, struct sb_error *err);
+SB_API const char *const *sb_word_all(enum sb_words list);
+
 /*
- * Defines enum sb_NOUN with its values and declares
+ * Defines enum sb_NOUN with its values, whose first is the default of a zeroed struct, and
  *   const char *sb_NOUN_name(enum sb_NOUN v);      the word; "?" for no value of it
  *   int sb_NOUN_parse(const char *s, enum sb_NOUN *out, struct sb_error *err);
- *     exact, case-sensitive; SB_E_INVAL (backends: SB_E_BACKEND_INVALID) names the text and the
- * allowed words const char *const *sb_NOUN_words(void);         all words in order, NULL-terminated
- * The first value is the default of a zeroed struct.
+ *     compares exactly; SB_E_INVAL (backends: SB_E_BACKEND_INVALID) names the text and the words
+ *   const char *const *sb_NOUN_words(void);        all words in order, NULL-terminated
  */
 #define SB_WORDS_DECLARE(noun, NOUN, MAP) \
 	enum sb_##noun{ MAP(SB_WORD_OF_##NOUN) SB_##NOUN##_COUNT }; \
-	SB_API const char *sb_##noun##_name(enum sb_##noun v); \
-	SB_API int sb_##noun##_parse(const char *s, enum sb_##noun *out, struct sb_error *err); \
-	SB_API const char *const *sb_##noun##_words(void);
+	static inline const char *sb_##noun##_name(enum sb_##noun v) \
+	{ \
+		return sb_word_name(SB_WORDS_##NOUN, (int)v); \
+	} \
+	static inline int sb_##noun##_parse(const char *s, enum sb_##noun *out, \
+		struct sb_error *err) \
+	{ \
+		int v = 0; \
+		int r = sb_word_parse(SB_WORDS_##NOUN, s, &v, err); \
+\
+		if (r < 0) \
+			return r; \
+		*out = (enum sb_##noun)v; \
+		return 0; \
+	} \
+	static inline const char *const *sb_##noun##_words(void) \
+	{ \
+		return sb_word_all(SB_WORDS_##NOUN); \
+	}
 #define SB_WORD_OF_BACKEND(name, text) SB_BACKEND_##name,
 #define SB_WORD_OF_SYNC_MODE(name, text) SB_SYNC_MODE_##name,
 #define SB_WORD_OF_PERSIST(name, text) SB_PERSIST_##name,
@@ -80,7 +113,7 @@ SB_WORDS_DECLARE(perm_op, PERM_OP, SB_PERM_OP_MAP) /* what a tool host is asked 
 SB_WORDS_DECLARE(decision, DECISION, SB_DECISION_MAP)
 SB_WORDS_DECLARE(perm_mode, PERM_MODE, SB_PERM_MODE_MAP)
 
-/* May a sandbox go from one state to the other? Staying is allowed. One table (words.c). */
+/* May a sandbox go from one state to the other? Staying is allowed. One table (life.c). */
 SB_API bool sb_life_allows(enum sb_life from, enum sb_life to);
 
 /*

@@ -91,7 +91,6 @@ SB_API void sb_keeper_free(struct sb_keeper *k); /* after its sandboxes; NULL is
  */
 SB_API int sb_keeper_list(struct sb_keeper *k, struct sb_state **out, size_t *out_n,
 	struct sb_error *err);
-SB_API void sb_states_free(struct sb_state *v, size_t n);
 /*
  * The state on record. `id` may be the beginning of one. SB_E_SANDBOX_NOT_FOUND; SB_E_INVAL when
  * several begin so.

@@ -53,6 +53,8 @@ struct sb_state {
 		.exit_code = -1 \
 	}
 SB_API void sb_state_free(struct sb_state *s); /* frees what is in it and zeroes it */
+/* An array from malloc, with everything in it. */
+SB_API void sb_states_free(struct sb_state *v, size_t n);
 /* Deep copy; `out` is overwritten, not freed. */
 SB_API int sb_state_copy(const struct sb_state *s, struct sb_state *out, struct sb_error *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <session/keeper.h>
+#include <session/session-priv.h>
 
 #include <stdlib.h>
 #include <string.h>

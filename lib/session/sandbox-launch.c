@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <session/keeper.h>
+#include <session/session-priv.h>
 
 #include <stdlib.h>
 #include <string.h>
 
 #include <base/buf.h>
+#include <provider/secrets.h>
+#include <tool/environ.h>
 
 #define COMMAND_SHOWN 512
 
@@ -64,7 +66,7 @@ g_stderr_tail(const struct sb_handle *h)
 	char *text = sb_handle_stderr_tail(of(h)->in);
 
 	if (text)
-		sb_secret_redact(text, (const char *const *)of(h)->secrets);
+		sb_secrets_redact(text, (const char *const *)of(h)->secrets);
 	return text;
 }
 
@@ -87,7 +89,7 @@ g_wait(struct sb_handle *h, const struct sb_call *call, struct sb_ended *out, st
 
 		atomic_store(&g->sb->failed, bad);
 		g->sb->state.exit_code = out->code;
-		sb_sandbox_event(g->sb,
+		sb_event_tell(g->sb,
 			out->lost ? "sandbox.transport.error" : "sandbox.transport.disconnect", 0,
 			out->lost ? "the connection was lost" : NULL, out->code);
 	}
@@ -153,7 +155,7 @@ merge_env(struct sb_sandbox *sb, const char *const *own, char ***out, struct sb_
 			sb_autofree char *key =
 				eq ? strndup(layers[l][i], (size_t)(eq - layers[l][i])) : NULL;
 
-			r = key && sb_env_name_ok(key) ?
+			r = key && sb_environ_name_ok(key) ?
 				sb_texts_set(&v, key, eq + 1, err) :
 				sb_fail(err, SB_E_INVAL, "\"%s\" is not NAME=value", layers[l][i]);
 		}
@@ -216,7 +218,7 @@ launch(struct sb_sandbox *sb, const struct sb_launch_spec *spec, const struct sb
 		note_command(sb, &with);
 		r = sb_launcher_launch(sb->prepared.launcher, &with, call, &g->in, err);
 		if (r < 0 && err)
-			sb_secret_redact(err->msg, (const char *const *)g->secrets);
+			sb_secrets_redact(err->msg, (const char *const *)g->secrets);
 	}
 	sb_texts_free(env);
 	return r;
@@ -233,7 +235,7 @@ sb_sandbox_launch(struct sb_sandbox *sb, const struct sb_launch_spec *spec,
 	if (sb->state.life != SB_LIFE_ACTIVE)
 		return sb_fail(err, SB_E_STATE, "sandbox %s is %s: nothing can be run in it",
 			sb->state.sandbox_id, sb_life_name(sb->state.life));
-	r = sb_sandbox_attach(sb, call, err);
+	r = sb_sandbox_reattach(sb, call, err);
 	if (r < 0)
 		return r;
 	g = calloc(1, sizeof *g);
@@ -243,11 +245,11 @@ sb_sandbox_launch(struct sb_sandbox *sb, const struct sb_launch_spec *spec,
 	g->sb = sb;
 	r = launch(sb, spec ? spec : &defaults, call, g, err);
 	if (r < 0) {
-		sb_sandbox_event(sb, "sandbox.transport.error", r, err ? err->msg : NULL, -1);
+		sb_event_tell(sb, "sandbox.transport.error", r, err ? err->msg : NULL, -1);
 		g_free(&g->base);
 		return r;
 	}
-	sb_sandbox_event(sb, "sandbox.transport.connect", 0, NULL, -1);
+	sb_event_tell(sb, "sandbox.transport.connect", 0, NULL, -1);
 	show_command(sb);
 	*out = &g->base;
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <session/keeper.h>
+#include <session/session-priv.h>
 
 #include <limits.h>
 #include <stdio.h>
@@ -299,8 +299,8 @@ prepare(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb_ca
 	struct sb_prepare_request req = SB_PREPARE_REQUEST_INIT;
 	struct sb_hook_info info = { .event = "prepare", .state = &sb->state };
 	sb_auto(sb_hook_answer) struct sb_hook_answer said = { 0 };
-	struct event_span e;
-	int r = sb_sandbox_hook(sb, &info, call, &said, err);
+	struct sb_event_span e;
+	int r = sb_hook_run(sb, &info, call, &said, err);
 
 	if (r == 0)
 		r = add_answer(sb, &said, err);
@@ -318,11 +318,11 @@ prepare(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb_ca
 	req.agent_env = o->agent_env;
 	req.permissions = sb->profile.permissions;
 	req.provider_state = sb->state.provider_state;
-	e = sb_sandbox_event_begin(sb, "prepare", NULL, NULL);
+	e = sb_event_begin(sb, "prepare", NULL, NULL);
 	r = sb_provider_prepare(sb->provider, &req, &within, &sb->prepared, err);
 	if (r == 0)
 		r = take_prepared(sb, err);
-	return sb_sandbox_event_end(&e, r, err, NULL);
+	return sb_event_end(&e, r, err, NULL);
 }
 
 static int
@@ -335,7 +335,7 @@ start_held(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb
 	sb_auto(sb_hook_answer) struct sb_hook_answer said = { 0 };
 	int r;
 
-	sb_record_own(&sb->state, true);
+	sb_state_own(&sb->state, true);
 	/* On record before anybody is asked: a crash from here on leaves something to look for. */
 	r = sb_record_save(sb, SB_LIFE_CREATING, err);
 	if (r == 0)
@@ -347,7 +347,7 @@ start_held(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb
 		r = sb_sandbox_sync_held(sb, SB_WAY_TO_RUNTIME, &so, &within, synced, err);
 	}
 	if (r == 0)
-		r = sb_sandbox_hook(sb, &info, call, &said, err);
+		r = sb_hook_run(sb, &info, call, &said, err);
 	if (r == 0)
 		r = add_answer(sb, &said, err);
 	/* Active before anything can run there. */
@@ -360,16 +360,16 @@ take_back(struct sb_sandbox *sb, const struct sb_error *why)
 {
 	struct sb_call within = sb_call_within(NULL, 10000);
 	struct sb_error err = { 0 };
-	struct event_span e;
+	struct sb_event_span e;
 	enum sb_life life = sb->state.life;
 
 	free(sb->state.last_error);
 	sb->state.last_error = strdup(why->msg);
-	sb_record_own(&sb->state, false);
+	sb_state_own(&sb->state, false);
 	sb_prepared_free(&sb->prepared);
 	if (sb->fresh && (life == SB_LIFE_CREATING || life == SB_LIFE_PREPARED)) {
-		e = sb_sandbox_event_begin(sb, "destroy", NULL, NULL);
-		if (sb_sandbox_event_end(&e,
+		e = sb_event_begin(sb, "destroy", NULL, NULL);
+		if (sb_event_end(&e,
 			    sb_provider_destroy(sb->provider, &sb->state, true, &within, &err),
 			    &err, NULL) == 0) {
 			sb->state.ended_at = time(NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <session/keeper.h>
+#include <session/session-priv.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +17,8 @@ holds_work(enum sb_life l)
 static int
 fail_unsynced(struct sb_sandbox *sb, int code, struct sb_error *err)
 {
-	sb_sandbox_event(sb, "sandbox.unsynced", code, err ? err->msg : NULL, -1);
-	sb_record_own(&sb->state, false);
+	sb_event_tell(sb, "sandbox.unsynced", code, err ? err->msg : NULL, -1);
+	sb_state_own(&sb->state, false);
 	(void)sb_record_save(sb, SB_LIFE_UNSYNCED, NULL);
 	return sb_wrap(err, code,
 		"sandbox %s is kept, its work is not synced back yet (sbctl recover %s tries "
@@ -51,21 +51,21 @@ sb_sandbox_end_held(struct sb_sandbox *sb, bool discard, const struct sb_call *c
 	struct sb_error *err)
 {
 	struct sb_call within = sb_call_within(call, sb->profile.destroy_timeout_ms);
-	struct event_span e = sb_sandbox_event_begin(sb, "destroy", NULL, NULL);
+	struct sb_event_span e = sb_event_begin(sb, "destroy", NULL, NULL);
 	enum sb_life life;
 	int r;
 
 	/* Terminals and the kept connection go first. */
 	sb_prepared_free(&sb->prepared);
-	r = sb_sandbox_event_end(&e,
-		sb_provider_destroy(sb->provider, &sb->state, discard, &within, err), err, NULL);
+	r = sb_event_end(&e, sb_provider_destroy(sb->provider, &sb->state, discard, &within, err),
+		err, NULL);
 	free(sb->state.last_error);
 	sb->state.last_error = r < 0 && err ? strdup(err->msg) : NULL;
 	life = r < 0                                      ? sb->state.life :
 		sb->state.persist == SB_PERSIST_TRANSIENT ? SB_LIFE_DESTROYED :
 							    SB_LIFE_STOPPED;
 	sb->state.ended_at = time(NULL);
-	sb_record_own(&sb->state, false);
+	sb_state_own(&sb->state, false);
 	if (r < 0) {
 		(void)sb_record_save(sb, life, NULL);
 		return sb_wrap(err, r, "sandbox %s could not be taken away", sb->state.sandbox_id);
@@ -100,7 +100,7 @@ may_end(struct sb_sandbox *sb, const struct sb_call *call)
 	sb_auto(sb_hook_answer) struct sb_hook_answer said = { 0 };
 	struct sb_error err = { 0 };
 
-	if (sb_sandbox_hook(sb, &info, call, &said, &err) == 0)
+	if (sb_hook_run(sb, &info, call, &said, &err) == 0)
 		return sb->state.destroy_on_stop;
 	sb_log(&sb->k->log, SB_LOG_WARN, "session", "sandbox %s is kept: %s", sb->state.sandbox_id,
 		err.msg);
@@ -119,20 +119,20 @@ sb_sandbox_stop_held(struct sb_sandbox *sb, enum sb_when reason, const struct sb
 	if (holds_work(sb->state.life))
 		r = sync_back(sb, reason, o, call, out, err);
 	if (r == 0 && o->snapshot) {
-		struct event_span e = sb_sandbox_event_begin(sb, "snapshot", NULL, NULL);
+		struct sb_event_span e = sb_event_begin(sb, "snapshot", NULL, NULL);
 
-		r = sb_sandbox_event_end(&e,
+		r = sb_event_end(&e,
 			sb_provider_snapshot(sb->provider, &sb->state, o->snapshot, call, err), err,
 			NULL);
 	}
 	if (r < 0)
 		return r;
-	sb_sandbox_event(sb, "sandbox.stopped", 0, NULL, -1);
+	sb_event_tell(sb, "sandbox.stopped", 0, NULL, -1);
 	if (may_end(sb, call))
 		return end_safely(sb, o, call, out, err);
 	sb_prepared_free(&sb->prepared);
 	sb->state.ended_at = time(NULL);
-	sb_record_own(&sb->state, false);
+	sb_state_own(&sb->state, false);
 	return sb_record_save(sb, SB_LIFE_STOPPED, err);
 }
 

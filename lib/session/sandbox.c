@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <session/keeper.h>
+#include <session/session-priv.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,11 +87,11 @@ sb_sandbox_open(struct sb_keeper *k, const char *id, struct sb_sandbox **out, st
 }
 
 int
-sb_sandbox_attach(struct sb_sandbox *sb, const struct sb_call *call, struct sb_error *err)
+sb_sandbox_reattach(struct sb_sandbox *sb, const struct sb_call *call, struct sb_error *err)
 {
 	struct sb_prepare_request req = SB_PREPARE_REQUEST_INIT;
 	const struct sb_state *s = &sb->state;
-	struct event_span e;
+	struct sb_event_span e;
 	int r;
 
 	if (sb->prepared.launcher)
@@ -107,16 +107,16 @@ sb_sandbox_attach(struct sb_sandbox *sb, const struct sb_call *call, struct sb_e
 	req.permissions = s->permissions;
 	req.provider_state = s->provider_state;
 	req.may_create = false;
-	e = sb_sandbox_event_begin(sb, "prepare", NULL, NULL);
+	e = sb_event_begin(sb, "prepare", NULL, NULL);
 	r = sb_provider_prepare(sb->provider, &req, call, &sb->prepared, err);
-	(void)sb_sandbox_event_end(&e, r, err, NULL);
+	(void)sb_event_end(&e, r, err, NULL);
 	return r < 0 ? sb_wrap(err, r, "sandbox %s", s->sandbox_id) : 0;
 }
 
 struct sb_tool_host *
 sb_sandbox_tools(struct sb_sandbox *sb, const struct sb_call *call, struct sb_error *err)
 {
-	return sb_sandbox_attach(sb, call, err) < 0 ? NULL : sb->prepared.tools;
+	return sb_sandbox_reattach(sb, call, err) < 0 ? NULL : sb->prepared.tools;
 }
 
 static void
@@ -140,19 +140,19 @@ sb_sandbox_sync_held(struct sb_sandbox *sb, enum sb_way way, const struct sb_pro
 	sb_auto(sb_hook_answer) struct sb_hook_answer after = { 0 };
 	struct sb_error own = { 0 };
 	struct sb_provider_sync with = *o;
-	struct event_span e;
+	struct sb_event_span e;
 	int r;
 
 	memset(out, 0, sizeof *out);
 	if (!err)
 		err = &own;
-	r = sb_sandbox_hook(sb, &info, call, &said, err);
+	r = sb_hook_run(sb, &info, call, &said, err);
 	if (r == 0) {
 		if (said.exclude)
 			with.excludes = (const char *const *)said.exclude;
-		e = sb_sandbox_event_begin(sb, "sync", info.reason, info.direction);
+		e = sb_event_begin(sb, "sync", info.reason, info.direction);
 		r = sb_provider_sync(sb->provider, &sb->state, way, &with, call, out, err);
-		(void)sb_sandbox_event_end(&e, r, err, out);
+		(void)sb_event_end(&e, r, err, out);
 	}
 	if (o->dry_run)
 		return r;
@@ -160,7 +160,7 @@ sb_sandbox_sync_held(struct sb_sandbox *sb, enum sb_way way, const struct sb_pro
 	if (r == 0) {
 		info.event = "sync.after";
 		info.sync = out;
-		r = sb_sandbox_hook(sb, &info, call, &after, err);
+		r = sb_hook_run(sb, &info, call, &after, err);
 		/* What has been synced is synced: only a start can still be refused. */
 		if (r < 0 && o->reason != SB_WHEN_START) {
 			sb_log(&sb->k->log, SB_LOG_WARN, "session", "sandbox %s: %s",

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include <base/cleanup.h>
-#include <tool/frame.h>
+#include <tool/message.h>
 
 /* Somebody who waits for an answer. */
 struct waiter {
@@ -66,7 +66,7 @@ deliver(struct sb_far *f, struct sb_buf *b)
 		sb_buf_add(w->reply, c.p, sb_cursor_left(&c));
 		w->code = sb_buf_check(w->reply, "an answer", &w->why);
 	} else {
-		sb_autofree char *text = sb_frame_text(&c);
+		sb_autofree char *text = sb_message_text(&c);
 
 		/* Codes of ours only: the other side is not trusted to invent some. */
 		w->code = code < -1000 ? SB_E_PEER : (int)code;
@@ -82,14 +82,14 @@ read_answers(void *arg)
 	sb_auto(sb_buf) struct sb_buf b;
 	struct sb_error err = { 0 };
 
-	sb_buf_init(&b, SB_FRAME_MAX);
-	while (sb_frame_recv(f->rfd, SB_FRAME_MAX, &b, f->end, SB_NEVER, &err) == 0) {
+	sb_buf_init(&b, SB_MESSAGE_MAX);
+	while (sb_message_recv(f->rfd, SB_MESSAGE_MAX, &b, f->end, SB_NEVER, &err) == 0) {
 		(void)pthread_mutex_lock(&f->mu);
 		deliver(f, &b);
 		(void)pthread_mutex_unlock(&f->mu);
 		if (b.cap > (1u << 20)) {
 			sb_buf_free(&b);
-			sb_buf_init(&b, SB_FRAME_MAX);
+			sb_buf_init(&b, SB_MESSAGE_MAX);
 		}
 	}
 	(void)pthread_mutex_lock(&f->mu);
@@ -216,7 +216,7 @@ send_request(struct sb_far *f, const struct waiter *w, enum sb_serve_op op,
 	sb_auto(sb_buf) struct sb_buf b;
 	int r;
 
-	sb_buf_init(&b, SB_FRAME_MAX);
+	sb_buf_init(&b, SB_MESSAGE_MAX);
 	sb_buf_add_u32(&b, w->id);
 	sb_buf_add_u8(&b, (uint8_t)op);
 	if (args) {
@@ -230,7 +230,7 @@ send_request(struct sb_far *f, const struct waiter *w, enum sb_serve_op op,
 	if (r == 0) {
 		struct sb_error why = { 0 };
 
-		r = sb_frame_send(f->wfd, &b, cancel, d, &why);
+		r = sb_message_send(f->wfd, &b, cancel, d, &why);
 		if (r < 0) {
 			break_off(f, &why);
 			if (err)
@@ -269,7 +269,7 @@ sb_far_ask(struct sb_far *f, enum sb_serve_op op, const struct sb_buf *args,
 	struct waiter w = { .reply = reply };
 	int r;
 
-	sb_buf_init(reply, SB_FRAME_MAX);
+	sb_buf_init(reply, SB_MESSAGE_MAX);
 	w.ready_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (w.ready_fd < 0)
 		return sb_fail_errno(err, "eventfd");

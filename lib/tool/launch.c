@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <tool/env.h>
-#include <tool/frame.h>
+#include <tool/environ.h>
+#include <tool/message.h>
 #include <tool/proc.h>
 
 #define ARGS_MAX 65536
@@ -44,10 +44,10 @@ free_spec(struct spec *s)
 void
 sb_launch_encode(const struct sb_launch *l, struct sb_buf *out)
 {
-	sb_frame_add_text(out, l->nonce);
-	sb_frame_add_text(out, l->cwd);
-	sb_frame_add_texts(out, l->argv);
-	sb_frame_add_texts(out, l->env);
+	sb_message_add_text(out, l->nonce);
+	sb_message_add_text(out, l->cwd);
+	sb_message_add_texts(out, l->argv);
+	sb_message_add_texts(out, l->env);
 	sb_buf_add_u8(out, l->tty);
 	sb_buf_add_u16(out, l->rows);
 	sb_buf_add_u16(out, l->cols);
@@ -60,11 +60,11 @@ decode(const struct sb_buf *b, struct spec *s, struct sb_error *err)
 	int r;
 
 	sb_cursor_init(&c, b->data, b->len);
-	s->nonce = sb_frame_text(&c);
-	s->cwd = sb_frame_text(&c);
-	r = sb_frame_texts(&c, ARGS_MAX, &s->argv, err);
+	s->nonce = sb_message_text(&c);
+	s->cwd = sb_message_text(&c);
+	r = sb_message_texts(&c, ARGS_MAX, &s->argv, err);
 	if (r == 0)
-		r = sb_frame_texts(&c, ARGS_MAX, &s->env, err);
+		r = sb_message_texts(&c, ARGS_MAX, &s->env, err);
 	s->tty = sb_cursor_u8(&c);
 	s->rows = sb_cursor_u16(&c);
 	s->cols = sb_cursor_u16(&c);
@@ -83,15 +83,15 @@ prepare(struct spec *s, struct sb_strlist *env, struct sb_error *err)
 	int r;
 
 	sb_buf_init(&b, SPEC_MAX);
-	r = sb_frame_recv(STDIN_FILENO, SPEC_MAX, &b, NULL, sb_deadline_in(SPEC_MS), err);
+	r = sb_message_recv(STDIN_FILENO, SPEC_MAX, &b, NULL, sb_deadline_in(SPEC_MS), err);
 	if (r == 0)
 		r = decode(&b, s, err);
 	if (r == 0)
-		r = sb_env_build(false, (const char *const *)s->env.v, env, err);
+		r = sb_environ_build(false, (const char *const *)s->env.v, env, err);
 	if (r == 0 && *s->cwd && chdir(s->cwd) < 0)
 		r = sb_fail_errno(err, "%s", s->cwd);
 	if (r == 0)
-		r = sb_env_find(env, s->argv.v[0], &file, err);
+		r = sb_environ_find(env, s->argv.v[0], &file, err);
 	if (r == 0 && (stat(file, &st) < 0 || access(file, X_OK) < 0))
 		r = sb_fail_errno(err, "%s", s->argv.v[0]);
 	if (r == 0 && !S_ISREG(st.st_mode))
@@ -107,10 +107,10 @@ answer(int code, const struct sb_error *why)
 	sb_buf_init(&b, 4096);
 	sb_buf_add_svarint(&b, code);
 	if (code < 0)
-		sb_frame_add_text(&b, why->msg);
+		sb_message_add_text(&b, why->msg);
 	else
 		sb_buf_add_varint(&b, (uint64_t)getpid());
-	return sb_frame_send(STDOUT_FILENO, &b, NULL, SB_NEVER, NULL);
+	return sb_message_send(STDOUT_FILENO, &b, NULL, SB_NEVER, NULL);
 }
 
 static void
@@ -120,11 +120,12 @@ mark(const char *what, const char *nonce, const char *rest)
 	int n = snprintf(text + 1, sizeof text - 1, "%s%s%s\n", what, nonce, rest);
 
 	text[0] = '\0';
-	(void)sb_frame_write(STDERR_FILENO, text, (size_t)n + 1, NULL, sb_deadline_in(5000), NULL);
+	(void)sb_message_write(STDERR_FILENO, text, (size_t)n + 1, NULL, sb_deadline_in(5000),
+		NULL);
 }
 
 /* The program under way. */
-struct run {
+struct launch_run {
 	struct sb_proc *proc;
 	sigset_t set; /* the signals we hand on */
 	int sig_fd;   /* polls readable when there are some */
@@ -133,7 +134,7 @@ struct run {
 
 /* Blocks the signals we hand on and makes a descriptor of them. */
 static void
-catch_signals(struct run *run)
+catch_signals(struct launch_run *run)
 {
 	static const int ours[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM,
 		SIGCONT, SIGTSTP };
@@ -149,7 +150,7 @@ catch_signals(struct run *run)
 
 /* The descriptor is not read: what it gives lacks the value of a signal in gVisor. */
 static void
-hand_on(struct run *run)
+hand_on(struct launch_run *run)
 {
 	const struct timespec now = { 0 };
 	siginfo_t si;
@@ -168,7 +169,7 @@ hand_on(struct run *run)
 
 /* Nobody listens any more: the program goes. */
 static void
-abandon(struct run *run)
+abandon(struct launch_run *run)
 {
 	run->gone = true;
 	sb_proc_signal(run->proc, SIGHUP);
@@ -177,7 +178,7 @@ abandon(struct run *run)
 
 /* Without a terminal: only wait, hand signals on, and notice when nobody listens any more. */
 static void
-watch_plain(struct run *run)
+watch_plain(struct launch_run *run)
 {
 	/* Our copy must not keep its input open when the program has closed it. */
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -212,11 +213,11 @@ pump(int from, int to)
 
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return true;
-	return n > 0 && sb_frame_write(to, block, (size_t)n, NULL, SB_NEVER, NULL) == 0;
+	return n > 0 && sb_message_write(to, block, (size_t)n, NULL, SB_NEVER, NULL) == 0;
 }
 
 static void
-watch_tty(struct run *run)
+watch_tty(struct launch_run *run)
 {
 	bool in = true, out = true;
 
@@ -251,7 +252,7 @@ watch_tty(struct run *run)
 
 /* The exit code, or why it did not start. */
 static int
-run_it(struct run *run, const struct spec *s, const struct sb_strlist *env, int *sig,
+run_it(struct launch_run *run, const struct spec *s, const struct sb_strlist *env, int *sig,
 	struct sb_error *err)
 {
 	struct sb_proc_opts o = SB_PROC_OPTS_INIT;
@@ -279,7 +280,7 @@ int
 sb_launch_serve(void)
 {
 	sb_auto(sb_strlist) struct sb_strlist env = { 0 };
-	struct run run = { .sig_fd = -1 };
+	struct launch_run run = { .sig_fd = -1 };
 	struct sb_error err = { 0 };
 	struct spec s = { 0 };
 	char rest[40];
@@ -296,7 +297,7 @@ sb_launch_serve(void)
 		code = run_it(&run, &s, &env, &sig, &err);
 		if (code < 0) {
 			/* Found, yet not to be executed. As a shell would tell it. */
-			(void)sb_frame_write(STDERR_FILENO, err.msg, strlen(err.msg), NULL,
+			(void)sb_message_write(STDERR_FILENO, err.msg, strlen(err.msg), NULL,
 				sb_deadline_in(5000), NULL);
 			code = code == SB_E_NOTFOUND ? 127 : 126;
 		}

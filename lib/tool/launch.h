@@ -11,10 +11,10 @@
 /*
  * A program run on another machine with its stdin, stdout and stderr on those of the agent that
  * starts it ("sbsync-agent launch"), so that nothing stands between. The agent reads one message
- * (tool/frame.h) that says what to run, answers with one message (a code; then its process number,
- * or a text), starts the program with the very descriptors it has, and waits. To stderr it writes a
- * start mark before and an end mark behind, so that the caller knows where the program's own
- * begins, and that an end is an end and not a cut. When nobody reads stdout any more (the
+ * (tool/message.h) that says what to run, answers with one message (a code; then its process
+ * number, or a text), starts the program with the very descriptors it has, and waits. To stderr it
+ * writes a start mark before and an end mark behind, so that the caller knows where the program's
+ * own begins, and that an end is an end and not a cut. When nobody reads stdout any more (the
  * connection is gone) it ends the program's group.
  *
  * The environment travels in the message: nothing of it is on a command line.

@@ -2,10 +2,10 @@
 # only: it is part of libsandbox, and of the agent that is sent to other machines.
 noinst_LTLIBRARIES += %D%/libtools.la
 lib_tool_libtools_la_SOURCES = \
-	%D%/box.c %D%/box.h \
-	%D%/env.c %D%/env.h \
+	%D%/place.c %D%/place.h \
+	%D%/environ.c %D%/environ.h \
 	%D%/far.c %D%/far.h \
-	%D%/frame.c %D%/frame.h \
+	%D%/message.c %D%/message.h \
 	%D%/launch.c %D%/launch.h \
 	%D%/proc.c %D%/proc.h \
 	%D%/roots.c %D%/roots.h \

@@ -24,7 +24,7 @@
 #include <base/str.h>
 #include <base/strlist.h>
 #include <sb/log.h>
-#include <tool/env.h>
+#include <tool/environ.h>
 #include <tool/window.h>
 
 /* How often a group that is to die is looked at. */
@@ -32,7 +32,7 @@
 /* How long the taker of stderr may let an ended program's last words wait. */
 #define COPY_MS 2000
 
-enum stage {
+enum stop_stage {
 	STAGE_RUNNING,
 	STAGE_STDIN, /* stop was asked for, stdin is closed */
 	STAGE_TERM,
@@ -60,9 +60,9 @@ struct sb_proc {
 };
 
 /* The watcher's own view. */
-struct watch {
+struct proc_watch {
 	struct sb_proc *p;
-	enum stage stage;
+	enum stop_stage stage;
 	sb_deadline next; /* of the next step of the escalation */
 };
 
@@ -226,7 +226,7 @@ close_stdin(struct sb_proc *p)
 
 /* What was asked for, and what the time says. */
 static void
-escalate(struct watch *w)
+escalate(struct proc_watch *w)
 {
 	struct sb_proc *p = w->p;
 	bool stop, killed;
@@ -273,7 +273,7 @@ end_group(struct sb_proc *p)
 }
 
 static void
-finish(struct watch *w)
+finish(struct proc_watch *w)
 {
 	struct sb_proc *p = w->p;
 	uint64_t one = 1;
@@ -298,7 +298,7 @@ finish(struct watch *w)
 static void *
 watch(void *arg)
 {
-	struct watch w = { .p = arg, .next = SB_NEVER };
+	struct proc_watch w = { .p = arg, .next = SB_NEVER };
 	struct sb_proc *p = arg;
 
 	while (!sb_child_ended(&p->child)) {
@@ -377,9 +377,9 @@ spawn(struct sb_proc *p, const struct sb_proc_opts *o, struct sb_error *err)
 	sb_strlist_add_all(&env, o->env);
 	r = sb_strlist_check(&env, err);
 	if (r == 0 && !o->env)
-		r = sb_env_build(false, NULL, &env, err);
+		r = sb_environ_build(false, NULL, &env, err);
 	if (r == 0)
-		r = sb_env_find(&env, o->argv[0], &file, err);
+		r = sb_environ_find(&env, o->argv[0], &file, err);
 	if (r == 0) {
 		sb_strlist_add(&argv, file);
 		sb_strlist_add_all(&argv, o->argv + 1);

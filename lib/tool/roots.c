@@ -19,7 +19,7 @@
 #define PATH_BYTES_MAX (1u << 20)
 
 /* A lookup under way: `done` has no symlink in it, `rest` is still to come. */
-struct walk {
+struct roots_walk {
 	const struct sb_roots *roots;
 	const struct sb_root *root;
 	struct sb_buf done;
@@ -99,11 +99,11 @@ sb_roots_open(const char *const *paths, size_t n, struct sb_roots *out, struct s
 }
 
 void
-sb_resolved_free(struct sb_resolved *r)
+sb_roots_resolved_free(struct sb_roots_resolved *r)
 {
 	free(r->rel);
 	free(r->path);
-	*r = (struct sb_resolved){ .fd = -1 };
+	*r = (struct sb_roots_resolved){ .fd = -1 };
 }
 
 /* What of `path` lies beneath `dir`, or NULL. */
@@ -143,7 +143,7 @@ root_of(const struct sb_roots *r, const char *path, const char **rest)
 }
 
 static int
-escapes(const struct walk *w, struct sb_error *err)
+escapes(const struct roots_walk *w, struct sb_error *err)
 {
 	return sb_fail(err, SB_E_ESCAPE, "%s leads out of %s", w->shown, w->roots->v[0].path);
 }
@@ -160,7 +160,7 @@ pop(struct sb_buf *done)
 
 /* Puts `text` in front of what is still to come. */
 static int
-push_front(struct walk *w, const char *text, struct sb_error *err)
+push_front(struct roots_walk *w, const char *text, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf next;
 
@@ -172,7 +172,7 @@ push_front(struct walk *w, const char *text, struct sb_error *err)
 }
 
 static int
-follow(struct walk *w, struct sb_error *err)
+follow(struct roots_walk *w, struct sb_error *err)
 {
 	char target[PATH_MAX];
 	const char *rest = target;
@@ -200,7 +200,7 @@ follow(struct walk *w, struct sb_error *err)
 
 /* Takes one component from `rest` to `done`. */
 static int
-step(struct walk *w, struct sb_error *err)
+step(struct roots_walk *w, struct sb_error *err)
 {
 	size_t len = strcspn((char *)w->rest.data, "/");
 	char name[NAME_MAX + 1];
@@ -239,7 +239,7 @@ step(struct walk *w, struct sb_error *err)
  * root.
  */
 static int
-canonical(struct walk *w, const char *path, char **out, struct sb_error *err)
+canonical(struct roots_walk *w, const char *path, char **out, struct sb_error *err)
 {
 	sb_autofree char *real = NULL;
 	size_t len = strlen(path);
@@ -261,7 +261,7 @@ canonical(struct walk *w, const char *path, char **out, struct sb_error *err)
 }
 
 static int
-begin(struct walk *w, const char *path, struct sb_error *err)
+begin(struct roots_walk *w, const char *path, struct sb_error *err)
 {
 	sb_autofree char *real = NULL;
 	const char *rest = path;
@@ -281,7 +281,7 @@ begin(struct walk *w, const char *path, struct sb_error *err)
 }
 
 static int
-resolve(struct walk *w, const char *path, struct sb_resolved *out, struct sb_error *err)
+resolve(struct roots_walk *w, const char *path, struct sb_roots_resolved *out, struct sb_error *err)
 {
 	int r = begin(w, path, err);
 
@@ -294,17 +294,17 @@ resolve(struct walk *w, const char *path, struct sb_resolved *out, struct sb_err
 	out->path = sb_str_printf("%s%s%s", strcmp(w->root->path, "/") == 0 ? "" : w->root->path,
 		w->done.len || strcmp(w->root->path, "/") == 0 ? "/" : "", (char *)w->done.data);
 	if (!out->rel || !out->path) {
-		sb_resolved_free(out);
+		sb_roots_resolved_free(out);
 		return sb_fail(err, SB_E_NOMEM, "out of memory");
 	}
 	return 0;
 }
 
 int
-sb_roots_resolve(const struct sb_roots *roots, const char *path, struct sb_resolved *out,
+sb_roots_resolve(const struct sb_roots *roots, const char *path, struct sb_roots_resolved *out,
 	struct sb_error *err)
 {
-	struct walk w = { .roots = roots };
+	struct roots_walk w = { .roots = roots };
 	sb_autofree char *text = NULL;
 	char shown[300];
 	size_t len;

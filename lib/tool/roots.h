@@ -32,20 +32,20 @@ int sb_roots_open(const char *const *paths, size_t n, struct sb_roots *out, stru
 void sb_roots_close(struct sb_roots *r);
 SB_CLEANUP_VALUE(sb_roots, sb_roots_close)
 
-struct sb_resolved {
+struct sb_roots_resolved {
 	int fd;     /* of the root; borrowed */
 	char *rel;  /* beneath it, "" for itself */
 	char *path; /* the whole */
 };
-void sb_resolved_free(struct sb_resolved *r);
-SB_CLEANUP_VALUE(sb_resolved, sb_resolved_free)
+void sb_roots_resolved_free(struct sb_roots_resolved *r);
+SB_CLEANUP_VALUE(sb_roots_resolved, sb_roots_resolved_free)
 
 /*
  * Absolute, or relative to the first root; "." and ".." are allowed as long as they stay inside.
  * What does not exist yet resolves as far as it does. SB_E_INVAL for an empty path, SB_E_ESCAPE for
  * one that leads out of every root.
  */
-int sb_roots_resolve(const struct sb_roots *r, const char *path, struct sb_resolved *out,
+int sb_roots_resolve(const struct sb_roots *r, const char *path, struct sb_roots_resolved *out,
 	struct sb_error *err);
 
 #endif

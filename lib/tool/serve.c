@@ -12,8 +12,8 @@
 
 #include <base/buf.h>
 #include <base/cursor.h>
-#include <tool/box.h>
-#include <tool/frame.h>
+#include <tool/place.h>
+#include <tool/message.h>
 #include <tool/launch.h>
 #include <tool/terms.h>
 #include <tool/textfile.h>
@@ -66,7 +66,7 @@ static int
 do_roots(struct ask *a, struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist v = { 0 };
-	int r = sb_frame_texts(&a->c, LIST_MAX, &v, err);
+	int r = sb_message_texts(&a->c, LIST_MAX, &v, err);
 
 	if (r < 0)
 		return r;
@@ -82,7 +82,7 @@ do_roots(struct ask *a, struct sb_error *err)
 static int
 do_read(struct ask *a, struct sb_error *err)
 {
-	sb_autofree char *path = sb_frame_text(&a->c);
+	sb_autofree char *path = sb_message_text(&a->c);
 	uint32_t line = sb_cursor_u32(&a->c), limit = sb_cursor_u32(&a->c);
 	sb_auto(sb_buf) struct sb_buf text;
 	int r;
@@ -99,9 +99,9 @@ do_read(struct ask *a, struct sb_error *err)
 static int
 do_write(struct ask *a, struct sb_error *err)
 {
-	sb_autofree char *path = sb_frame_text(&a->c);
+	sb_autofree char *path = sb_message_text(&a->c);
 	size_t len;
-	const uint8_t *text = sb_cursor_bytes(&a->c, SB_FRAME_MAX, &len);
+	const uint8_t *text = sb_cursor_bytes(&a->c, SB_MESSAGE_MAX, &len);
 
 	if (!path || !text || a->c.bad)
 		return damaged(err);
@@ -111,33 +111,33 @@ do_write(struct ask *a, struct sb_error *err)
 static int
 do_resolve(struct ask *a, struct sb_error *err)
 {
-	sb_autofree char *path = sb_frame_text(&a->c);
-	sb_auto(sb_resolved) struct sb_resolved at = { .fd = -1 };
+	sb_autofree char *path = sb_message_text(&a->c);
+	sb_auto(sb_roots_resolved) struct sb_roots_resolved at = { .fd = -1 };
 	int r;
 
 	if (!path)
 		return damaged(err);
 	r = sb_roots_resolve(&a->s->roots, path, &at, err);
 	if (r == 0)
-		sb_frame_add_text(&a->out, at.path);
+		sb_message_add_text(&a->out, at.path);
 	return r;
 }
 
 static int
 do_create(struct ask *a, struct sb_error *err)
 {
-	sb_autofree char *command = sb_frame_text(&a->c), *cwd = NULL;
+	sb_autofree char *command = sb_message_text(&a->c), *cwd = NULL;
 	sb_auto(sb_strlist) struct sb_strlist args = { 0 };
 	sb_auto(sb_strlist) struct sb_strlist env = { 0 };
 	struct sb_terms_spec spec = { .command = command };
 	char id[SB_TERMS_ID];
-	int r = sb_frame_texts(&a->c, LIST_MAX, &args, err);
+	int r = sb_message_texts(&a->c, LIST_MAX, &args, err);
 
 	if (r == 0)
-		r = sb_frame_texts(&a->c, LIST_MAX, &env, err);
+		r = sb_message_texts(&a->c, LIST_MAX, &env, err);
 	if (r < 0)
 		return r;
-	cwd = sb_frame_text(&a->c);
+	cwd = sb_message_text(&a->c);
 	spec.window = sb_cursor_svarint(&a->c);
 	if (!command || !cwd || a->c.bad)
 		return damaged(err);
@@ -146,7 +146,7 @@ do_create(struct ask *a, struct sb_error *err)
 	spec.cwd = *cwd ? cwd : NULL;
 	r = sb_terms_create(a->s->terms, &spec, id, err);
 	if (r == 0)
-		sb_frame_add_text(&a->out, id);
+		sb_message_add_text(&a->out, id);
 	return r;
 }
 
@@ -161,7 +161,7 @@ add_exit(struct sb_buf *b, const struct sb_proc_exit *how)
 static int
 do_term(struct ask *a, struct sb_error *err)
 {
-	sb_autofree char *id = sb_frame_text(&a->c);
+	sb_autofree char *id = sb_message_text(&a->c);
 	struct sb_proc_exit how = { 0 };
 	sb_auto(sb_buf) struct sb_buf text;
 	bool cut, ended;
@@ -206,48 +206,49 @@ do_signal(struct ask *a, struct sb_error *err)
 }
 
 static void
-add_box(struct sb_buf *b, const struct sb_box *box)
+add_place(struct sb_buf *b, const struct sb_place *place)
 {
-	sb_frame_add_text(b, box->id);
-	sb_frame_add_text(b, box->instance);
-	sb_frame_add_text(b, box->root);
-	sb_frame_add_texts(b, (const char *const *)box->dirs.v);
-	sb_frame_add_texts(b, (const char *const *)box->labels.v);
-	sb_buf_add_u8(b, box->fresh);
+	sb_message_add_text(b, place->id);
+	sb_message_add_text(b, place->instance);
+	sb_message_add_text(b, place->root);
+	sb_message_add_texts(b, (const char *const *)place->dirs.v);
+	sb_message_add_texts(b, (const char *const *)place->labels.v);
+	sb_buf_add_u8(b, place->fresh);
 }
 
 static int
-do_box(struct ask *a, struct sb_error *err)
+do_place(struct ask *a, struct sb_error *err)
 {
-	sb_autofree char *id = sb_frame_text(&a->c), *instance = sb_frame_text(&a->c), *root = NULL;
+	sb_autofree char *id = sb_message_text(&a->c), *instance = sb_message_text(&a->c),
+			 *root = NULL;
 	sb_auto(sb_strlist) struct sb_strlist names = { 0 };
 	sb_auto(sb_strlist) struct sb_strlist labels = { 0 };
-	sb_auto(sb_box) struct sb_box box = { 0 };
-	struct sb_box_wish w = { .id = id, .instance = instance };
+	sb_auto(sb_place) struct sb_place place = { 0 };
+	struct sb_place_wish w = { .id = id, .instance = instance };
 	int r = 0;
 
 	if (!id || !instance)
 		return damaged(err);
-	if (a->op == SB_SERVE_BOX_DESTROY)
-		return sb_box_destroy(id, instance, err);
-	if (a->op == SB_SERVE_BOX_PREPARE) {
-		root = sb_frame_text(&a->c);
-		r = sb_frame_texts(&a->c, LIST_MAX, &names, err);
+	if (a->op == SB_SERVE_PLACE_DESTROY)
+		return sb_place_destroy(id, instance, err);
+	if (a->op == SB_SERVE_PLACE_PREPARE) {
+		root = sb_message_text(&a->c);
+		r = sb_message_texts(&a->c, LIST_MAX, &names, err);
 	}
 	if (r == 0)
-		r = sb_frame_texts(&a->c, LIST_MAX, &labels, err);
+		r = sb_message_texts(&a->c, LIST_MAX, &labels, err);
 	if (r < 0)
 		return r;
 	w.root = root;
 	w.names = (const char *const *)names.v;
 	w.labels = (const char *const *)labels.v;
-	w.may_create = a->op == SB_SERVE_BOX_PREPARE && sb_cursor_u8(&a->c);
+	w.may_create = a->op == SB_SERVE_PLACE_PREPARE && sb_cursor_u8(&a->c);
 	if (a->c.bad)
 		return damaged(err);
-	r = a->op == SB_SERVE_BOX_PREPARE ? sb_box_prepare(&w, &box, err) :
-					    sb_box_find(id, instance, w.labels, &box, err);
+	r = a->op == SB_SERVE_PLACE_PREPARE ? sb_place_prepare(&w, &place, err) :
+					      sb_place_find(id, instance, w.labels, &place, err);
 	if (r == 0)
-		add_box(&a->out, &box);
+		add_place(&a->out, &place);
 	return r;
 }
 
@@ -259,9 +260,9 @@ carry_out(struct ask *a, struct sb_error *err)
 	switch (a->op) {
 	case SB_SERVE_ROOTS: return do_roots(a, err);
 	case SB_SERVE_SIGNAL: return do_signal(a, err);
-	case SB_SERVE_BOX_PREPARE:
-	case SB_SERVE_BOX_FIND:
-	case SB_SERVE_BOX_DESTROY: return do_box(a, err);
+	case SB_SERVE_PLACE_PREPARE:
+	case SB_SERVE_PLACE_FIND:
+	case SB_SERVE_PLACE_DESTROY: return do_place(a, err);
 	default: break;
 	}
 	r = need_roots(a, err);
@@ -287,18 +288,18 @@ answer(struct ask *a)
 	sb_auto(sb_buf) struct sb_buf b;
 	int r = carry_out(a, &err);
 
-	sb_buf_init(&b, SB_FRAME_MAX);
+	sb_buf_init(&b, SB_MESSAGE_MAX);
 	if (r == 0)
 		r = sb_buf_check(&a->out, "an answer", &err);
 	sb_buf_add_u32(&b, a->id);
 	sb_buf_add_svarint(&b, r);
 	if (r < 0)
-		sb_frame_add_text(&b, err.msg);
+		sb_message_add_text(&b, err.msg);
 	else
 		sb_buf_add(&b, a->out.data, a->out.len);
 	(void)pthread_mutex_lock(&a->s->mu);
 	/* Who does not read his answers finds out by himself. */
-	(void)sb_frame_send(a->s->out_fd, &b, a->s->end, SB_NEVER, NULL);
+	(void)sb_message_send(a->s->out_fd, &b, a->s->end, SB_NEVER, NULL);
 	(void)pthread_mutex_unlock(&a->s->mu);
 }
 
@@ -321,7 +322,7 @@ static bool
 is_slow(uint8_t op)
 {
 	return op == SB_SERVE_TERM_WAIT || op == SB_SERVE_TERM_RELEASE ||
-		op == SB_SERVE_BOX_DESTROY;
+		op == SB_SERVE_PLACE_DESTROY;
 }
 
 /* In a thread of its own where it may take long. */
@@ -361,9 +362,9 @@ loop(struct serve *s, int in_fd, struct sb_error *err)
 		if (!a)
 			return sb_fail(err, SB_E_NOMEM, "out of memory");
 		a->s = s;
-		sb_buf_init(&a->in, SB_FRAME_MAX);
-		sb_buf_init(&a->out, SB_FRAME_MAX);
-		r = sb_frame_recv(in_fd, SB_FRAME_MAX, &a->in, NULL, SB_NEVER, err);
+		sb_buf_init(&a->in, SB_MESSAGE_MAX);
+		sb_buf_init(&a->out, SB_MESSAGE_MAX);
+		r = sb_message_recv(in_fd, SB_MESSAGE_MAX, &a->in, NULL, SB_NEVER, err);
 		sb_cursor_init(&a->c, a->in.data, a->in.len);
 		if (r == 0) {
 			a->id = sb_cursor_u32(&a->c);

@@ -5,8 +5,8 @@
 #include <sb/error.h>
 
 /*
- * Files, terminals and boxes of this machine for somebody elsewhere ("sbsync-agent tools"):
- * messages (tool/frame.h) each way. request  u32 number, u8 operation, then its arguments answer
+ * Files, terminals and places of this machine for somebody elsewhere ("sbsync-agent tools"):
+ * messages (tool/message.h) each way. request  u32 number, u8 operation, then its arguments answer
  * u32 number, svarint code, then a text when the code is negative, else the results Answers come as
  * they are ready, not in order. Integers are little-endian or varints, texts are length and bytes,
  * a list is its count and its texts.
@@ -24,11 +24,11 @@ enum sb_serve_op {
 	SB_SERVE_TERM_RELEASE, /* name -> */
 	SB_SERVE_SIGNAL, /* varint pid of an agent that launched something, varint signal, u32 value
 			    -> */
-	SB_SERVE_BOX_PREPARE, /* id, instance, root, names, labels, u8 may_create -> box */
-	SB_SERVE_BOX_FIND,    /* id, instance, labels -> box */
-	SB_SERVE_BOX_DESTROY, /* id, instance -> */
+	SB_SERVE_PLACE_PREPARE, /* id, instance, root, names, labels, u8 may_create -> place */
+	SB_SERVE_PLACE_FIND,    /* id, instance, labels -> place */
+	SB_SERVE_PLACE_DESTROY, /* id, instance -> */
 };
-/* A box: id, instance, root, dirs, labels, u8 fresh. */
+/* A place: id, instance, root, dirs, labels, u8 fresh. */
 
 /* Signals of SB_SERVE_SIGNAL that have no number of their own. */
 #define SB_SERVE_SIG_KILL 1000 /* KILL to the group of what was launched */

@@ -10,7 +10,7 @@
 
 #include <base/strlist.h>
 #include <sb/log.h>
-#include <tool/env.h>
+#include <tool/environ.h>
 #include <tool/words.h>
 
 struct term {
@@ -115,7 +115,7 @@ start(struct sb_terms *t, const struct sb_terms_spec *spec, struct sb_error *err
 {
 	sb_auto(sb_strlist) struct sb_strlist argv = { 0 };
 	sb_auto(sb_strlist) struct sb_strlist env = { 0 };
-	sb_auto(sb_resolved) struct sb_resolved cwd = { .fd = -1 };
+	sb_auto(sb_roots_resolved) struct sb_roots_resolved cwd = { .fd = -1 };
 	struct sb_proc_opts o = SB_PROC_OPTS_INIT;
 	int r = sb_words_split(spec->command ? spec->command : "", &argv, err);
 
@@ -123,7 +123,7 @@ start(struct sb_terms *t, const struct sb_terms_spec *spec, struct sb_error *err
 	if (r == 0)
 		r = sb_strlist_check(&argv, err);
 	if (r == 0)
-		r = sb_env_build(true, spec->env, &env, err);
+		r = sb_environ_build(true, spec->env, &env, err);
 	if (r == 0)
 		r = sb_roots_resolve(t->roots, spec->cwd ? spec->cwd : ".", &cwd, err);
 	if (r < 0)

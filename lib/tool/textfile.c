@@ -70,7 +70,7 @@ int
 sb_textfile_read(const struct sb_roots *roots, const char *path, uint32_t line, uint32_t limit,
 	struct sb_buf *out, struct sb_error *err)
 {
-	sb_auto(sb_resolved) struct sb_resolved at = { .fd = -1 };
+	sb_auto(sb_roots_resolved) struct sb_roots_resolved at = { .fd = -1 };
 	struct lines l = { .skip = line ? line - 1 : 0, .left = limit ? limit : UINT64_MAX };
 	sb_autoclose int fd = -1;
 	char shown[300];
@@ -94,7 +94,7 @@ sb_textfile_read(const struct sb_roots *roots, const char *path, uint32_t line, 
 
 /* Makes the directory that is to hold `rel`. */
 static int
-make_parent(const struct sb_resolved *at, struct sb_error *err)
+make_parent(const struct sb_roots_resolved *at, struct sb_error *err)
 {
 	const char *slash = strrchr(at->rel, '/');
 	sb_autofree char *parent = NULL;
@@ -111,7 +111,7 @@ int
 sb_textfile_write(const struct sb_roots *roots, const char *path, const void *text, size_t len,
 	struct sb_error *err)
 {
-	sb_auto(sb_resolved) struct sb_resolved at = { .fd = -1 };
+	sb_auto(sb_roots_resolved) struct sb_roots_resolved at = { .fd = -1 };
 	struct stat st = { .st_mode = S_IFREG | 0600 };
 	sb_autoclose int dir = -1;
 	const char *leaf;

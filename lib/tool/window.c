@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include <base/utf8.h>
+
 #define REPLACEMENT "\xef\xbf\xbd"
 
 void
@@ -41,42 +43,13 @@ sb_window_add(struct sb_window *w, const void *data, size_t len)
 	}
 }
 
-/*
- * Length of the valid UTF-8 sequence at `p`; 0: there is none; -1: what is there is the beginning
- * of one. Surrogates, overlong forms and values past U+10FFFF are none.
- */
-static int
-sequence(const uint8_t *p, size_t left)
-{
-	uint8_t low = 0x80, high = 0xbf;
-	int n = *p < 0x80 ? 1 : *p < 0xc2 ? 0 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : *p < 0xf5 ? 4 : 0;
-
-	if (*p == 0xe0)
-		low = 0xa0;
-	else if (*p == 0xed)
-		high = 0x9f;
-	else if (*p == 0xf0)
-		low = 0x90;
-	else if (*p == 0xf4)
-		high = 0x8f;
-	for (int i = 1; i < n; i++) {
-		if ((size_t)i >= left)
-			return -1;
-		if (p[i] < low || p[i] > high)
-			return 0;
-		low = 0x80;
-		high = 0xbf;
-	}
-	return n;
-}
-
 static void
 clean(const uint8_t *p, size_t len, bool ended, struct sb_buf *out)
 {
 	const uint8_t *end = p + len;
 
 	while (p < end) {
-		int n = sequence(p, (size_t)(end - p));
+		int n = sb_utf8_next(p, (size_t)(end - p), NULL);
 
 		if (n < 0 && !ended)
 			return;

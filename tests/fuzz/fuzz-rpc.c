@@ -11,8 +11,8 @@
 #include <base/strlist.h>
 #include <base/strmap.h>
 #include <rpc/server/auth.h>
-#include <rpc/protocol/base64.h>
-#include <rpc/protocol/code.h>
+#include <base/base64.h>
+#include <rpc/protocol/failure.h>
 #include <rpc/protocol/envelope.h>
 #include <rpc/protocol/field.h>
 #include <rpc/protocol/gzip.h>
@@ -129,7 +129,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		FUZZ_CHECK(plain.len <= MESSAGE_MAX);
 		break;
 	default:
-		if (sb_rpc_base64_decode((const char *)data + 1, len - 1, &plain))
+		if (sb_base64_decode((const char *)data + 1, len - 1, &plain))
 			take_message(plain.data, plain.len);
 		take_token(data + 1, len - 1 < 1000 ? len - 1 : 1000);
 	}

@@ -15,9 +15,9 @@
 #include <provider/launchers.h>
 #include <provider/pairs.h>
 #include <provider/provider.h>
-#include <provider/toolbox.h>
+#include <provider/toolset.h>
 #include <sb/conform.h>
-#include <tool/box.h>
+#include <tool/place.h>
 
 struct fake {
 	struct sb_provider base;
@@ -57,39 +57,39 @@ fake_capabilities(struct sb_provider *p, const struct sb_profile *profile,
 }
 
 static int
-fill_state(const struct sb_box *box, struct sb_state *s, struct sb_error *err)
+fill_state(const struct sb_place *place, struct sb_state *s, struct sb_error *err)
 {
 	char word[40];
 	int r;
 
 	(void)snprintf(word, sizeof word, "%lld", (long long)sb_now_ms());
 	free(s->instance_id);
-	s->instance_id = strdup(fake_broken("prepare-again") ? word : box->instance);
-	s->runtime_root = strdup(box->root);
-	r = sb_texts_copy((const char *const *)box->dirs.v, &s->runtime_dirs, err);
+	s->instance_id = strdup(fake_broken("prepare-again") ? word : place->instance);
+	s->runtime_root = strdup(place->root);
+	r = sb_texts_copy((const char *const *)place->dirs.v, &s->runtime_dirs, err);
 	if (fake_broken("sync-extra") && s->runtime_dirs) {
 		free(s->runtime_dirs[0]);
-		s->runtime_dirs[0] = sb_str_printf("%s/.extra", box->root);
+		s->runtime_dirs[0] = sb_str_printf("%s/.extra", place->root);
 		(void)mkdir(s->runtime_dirs[0], 0755);
 	}
 	return r < 0 || !s->instance_id || !s->runtime_root ? SB_E_NOMEM : 0;
 }
 
 static int
-make_box(const struct sb_prepare_request *req, struct sb_box *box, struct sb_error *err)
+make_box(const struct sb_prepare_request *req, struct sb_place *place, struct sb_error *err)
 {
-	struct sb_box_wish w = { .id = req->sandbox_id,
+	struct sb_place_wish w = { .id = req->sandbox_id,
 		.instance = req->instance_id,
 		.names = req->local_dirs,
 		.may_create = req->may_create };
-	struct sb_box old = { 0 };
+	struct sb_place old = { 0 };
 
 	/* Does not go on with what a crash left. */
-	if (fake_broken("crash") && sb_box_find(req->sandbox_id, NULL, NULL, &old, NULL) == 0) {
-		sb_box_free(&old);
+	if (fake_broken("crash") && sb_place_find(req->sandbox_id, NULL, NULL, &old, NULL) == 0) {
+		sb_place_free(&old);
 		return sb_fail(err, SB_E_EXISTS, "there is one already");
 	}
-	return sb_box_prepare(&w, box, err);
+	return sb_place_prepare(&w, place, err);
 }
 
 static int
@@ -98,8 +98,8 @@ fake_prepare(struct sb_provider *base, const struct sb_prepare_request *req,
 {
 	struct fake *f = (struct fake *)base;
 	sb_auto(sb_prepared) struct sb_prepared made = { 0 };
-	sb_auto(sb_box) struct sb_box box = { 0 };
-	struct sb_toolbox *tools;
+	sb_auto(sb_place) struct sb_place place = { 0 };
+	struct sb_toolset *tools;
 	int r = fake_broken("prepare-refuses") ?
 		0 :
 		sb_provider_check_request(req, SB_BACKEND_E2B, false, err);
@@ -108,15 +108,15 @@ fake_prepare(struct sb_provider *base, const struct sb_prepare_request *req,
 	if (fake_broken("prepare"))
 		return sb_fail(err, SB_E_UNAVAILABLE, "broken on purpose");
 	if (r == 0)
-		r = make_box(req, &box, err);
+		r = make_box(req, &place, err);
 	if (r == 0)
 		r = sb_state_from_request(req, &made.state, err);
 	if (r == 0 && fake_broken("concurrent")) {
-		free(box.root);
-		box.root = strdup(f->shared);
+		free(place.root);
+		place.root = strdup(f->shared);
 	}
 	if (r == 0)
-		r = fill_state(&box, &made.state, err);
+		r = fill_state(&place, &made.state, err);
 	if (r == 0 && fake_broken("prepare-copies")) {
 		free(made.state.local_root);
 		made.state.local_root = strdup("/");
@@ -131,16 +131,16 @@ fake_prepare(struct sb_provider *base, const struct sb_prepare_request *req,
 		return r;
 	made.state.prepared_at = time(NULL);
 	sb_strlist_addf(&f->known, "%p", (void *)made.state.sandbox_id);
-	made.launcher = fake_launcher(sb_launcher_local_new(box.root, err));
-	tools = sb_toolbox_near(box.root, (const char *const *)made.state.runtime_dirs, err);
+	made.launcher = fake_launcher(sb_launcher_local_new(place.root, err));
+	tools = sb_toolset_near(place.root, (const char *const *)made.state.runtime_dirs, err);
 	if (!made.launcher || !tools)
 		return SB_E_NOMEM;
 	made.tools =
-		fake_tools(sb_toolhost_new(tools,
+		fake_tools(sb_tool_host_new(tools,
 				   fake_broken("tools-permissions") ? SB_PERM_MODE_APPROVE_ALL :
 								      req->permissions,
 				   err),
-			box.root);
+			place.root);
 	*out = made;
 	made = (struct sb_prepared){ 0 };
 	return 0;
@@ -195,15 +195,15 @@ fake_sync(struct sb_provider *base, const struct sb_state *given, enum sb_way wa
 	struct fake *f = (struct fake *)base;
 	const char *sbsync = getenv("FAKE_SBSYNC");
 	const char *agent[] = { sbsync ? sbsync : "sbsync", "agent", NULL };
-	struct sb_sync_opts ways = SB_SYNC_OPTS_INIT;
+	struct sb_sync_opts reach = SB_SYNC_OPTS_INIT;
 	struct sb_provider_sync how = *o;
 	struct sb_state s = *given;
-	struct sb_pairs pairs = { .state = &s, .remote = s.runtime_root, .way = &ways };
+	struct sb_pairs pairs = { .state = &s, .remote = s.runtime_root, .reach = &reach };
 	int r;
 
 	memset(out, 0, sizeof *out);
-	ways.agent = agent;
-	ways.state_dir = f->state_dir;
+	reach.agent = agent;
+	reach.state_dir = f->state_dir;
 	if (forgot(f, given))
 		return sb_fail(err, SB_E_NOTFOUND, "never heard of it");
 	if (fake_broken("sync-turn") && o->reason == SB_WHEN_TURN)
@@ -247,22 +247,22 @@ fake_destroy(struct sb_provider *base, const struct sb_state *s, bool discard,
 	struct fake *f = (struct fake *)base;
 	const char *sbsync = getenv("FAKE_SBSYNC");
 	const char *agent[] = { sbsync ? sbsync : "sbsync", "agent", NULL };
-	struct sb_sync_opts way = SB_SYNC_OPTS_INIT;
-	struct sb_pairs pairs = { .state = s, .remote = s->runtime_root, .way = &way };
-	struct sb_box box = { 0 };
-	int r = sb_box_find(s->sandbox_id, s->instance_id, NULL, &box, err);
+	struct sb_sync_opts reach = SB_SYNC_OPTS_INIT;
+	struct sb_pairs pairs = { .state = s, .remote = s->runtime_root, .reach = &reach };
+	struct sb_place place = { 0 };
+	int r = sb_place_find(s->sandbox_id, s->instance_id, NULL, &place, err);
 
-	sb_box_free(&box);
+	sb_place_free(&place);
 	if (r == SB_E_SANDBOX_NOT_FOUND)
 		return fake_broken("destroy-twice") ? r : sb_pairs_forget(s, f->state_dir, err);
 	if (fake_broken("destroy-discard"))
 		return 0;
-	way.agent = agent;
-	way.state_dir = f->state_dir;
+	reach.agent = agent;
+	reach.state_dir = f->state_dir;
 	if (r == 0 && !discard && !fake_broken("destroy-unsynced"))
 		r = sb_pairs_check_back(&pairs, call, err);
 	if (r == 0)
-		r = sb_box_destroy(s->sandbox_id, s->instance_id, err);
+		r = sb_place_destroy(s->sandbox_id, s->instance_id, err);
 	return r < 0 ? r : sb_pairs_forget(s, f->state_dir, err);
 }
 
@@ -271,14 +271,14 @@ fake_find(struct sb_provider *p, const struct sb_find_request *req, const struct
 	struct sb_state *out, struct sb_error *err)
 {
 	struct sb_prepare_request like = SB_PREPARE_REQUEST_INIT;
-	sb_auto(sb_box) struct sb_box box = { 0 };
-	int r = sb_box_find(req->sandbox_id, req->instance_id, req->labels, &box, err);
+	sb_auto(sb_place) struct sb_place place = { 0 };
+	int r = sb_place_find(req->sandbox_id, req->instance_id, req->labels, &place, err);
 
 	(void)p;
 	(void)call;
 	if (r == SB_E_SANDBOX_NOT_FOUND && fake_broken("find")) {
-		box.instance = strdup("x");
-		box.root = strdup("/");
+		place.instance = strdup("x");
+		place.root = strdup("/");
 		r = 0;
 	}
 	if (r < 0)
@@ -289,7 +289,7 @@ fake_find(struct sb_provider *p, const struct sb_find_request *req, const struct
 	like.profile = req->profile;
 	r = sb_state_from_request(&like, out, err);
 	if (r == 0)
-		r = fill_state(&box, out, err);
+		r = fill_state(&place, out, err);
 	out->life = SB_LIFE_FOUND;
 	return r;
 }

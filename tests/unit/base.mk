@@ -10,6 +10,7 @@ BASE_TESTS = \
 	tests/unit/test-path-remove \
 	tests/unit/test-run \
 	tests/unit/test-spawn \
+	tests/unit/test-secret \
 	tests/unit/test-str
 check_PROGRAMS += $(BASE_TESTS)
 TESTS += $(BASE_TESTS)
@@ -23,6 +24,8 @@ tests_unit_test_path_SOURCES = tests/unit/test-path.c tests/lib/tmpdir.h
 tests_unit_test_path_LDADD = $(UNIT_LDADD_BASE)
 tests_unit_test_spawn_SOURCES = tests/unit/test-spawn.c tests/lib/tmpdir.h
 tests_unit_test_spawn_LDADD = $(UNIT_LDADD_BASE)
+tests_unit_test_secret_SOURCES = tests/unit/test-secret.c
+tests_unit_test_secret_LDADD = $(UNIT_LDADD_BASE)
 tests_unit_test_str_SOURCES = tests/unit/test-str.c
 tests_unit_test_str_LDADD = $(UNIT_LDADD_BASE)
 tests_unit_test_opt_SOURCES = tests/unit/test-opt.c

@@ -119,8 +119,8 @@ toy_count(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_er
 		sb_autofree char *pad = calloc(1, (size_t)size + 1);
 
 		memset(pad, 'x', (size_t)size);
-		r = sb_rpc_call_send(call, json_pack("{s:I, s:s}", "I", (json_int_t)i, "Pad", pad),
-			err);
+		r = sb_rpc_stream_send(call,
+			json_pack("{s:I, s:s}", "I", (json_int_t)i, "Pad", pad), err);
 	}
 	if (r == 0 && sb_rpc_field_bool(&f, "Fail"))
 		r = sb_fail(err, SB_E_POOL_FULL, "counted enough");
@@ -140,7 +140,7 @@ toy_flood(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_er
 	pad[sizeof pad - 1] = '\0';
 	atomic_fetch_add(&t->waiting, 1);
 	while (r == 0) {
-		r = sb_rpc_call_send(call, json_pack("{s:s}", "Pad", pad), err);
+		r = sb_rpc_stream_send(call, json_pack("{s:s}", "Pad", pad), err);
 		if (r == 0)
 			atomic_fetch_add(&t->sent, 1);
 	}

@@ -215,20 +215,6 @@ secrets_come_by_reference_only(void **state)
 	assert_null(strstr(err.msg, "s3cr3t"));
 }
 
-static void
-names_that_look_secret(void **state)
-{
-	(void)state;
-	assert_true(sb_env_looks_secret("GITHUB_TOKEN"));
-	assert_true(sb_env_looks_secret("my_api_key"));
-	assert_false(sb_env_looks_secret("TOKEN_FILE"));
-	assert_false(sb_env_looks_secret("PATH"));
-	assert_true(sb_env_name_ok("_a1"));
-	assert_false(sb_env_name_ok("1a"));
-	assert_false(sb_env_name_ok("a-b"));
-	assert_false(sb_env_name_ok(""));
-}
-
 int
 main(void)
 {
@@ -240,7 +226,6 @@ main(void)
 		ON_DISK(a_project_cannot_run_or_read_things_here),
 		ON_DISK(a_project_chooses_or_disables),
 		ON_DISK(secrets_come_by_reference_only),
-		cmocka_unit_test(names_that_look_secret),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,8 +6,8 @@
 #include <base/buf.h>
 #include <base/strlist.h>
 #include <base/strmap.h>
-#include <rpc/protocol/base64.h>
-#include <rpc/protocol/code.h>
+#include <base/base64.h>
+#include <rpc/protocol/failure.h>
 #include <rpc/protocol/envelope.h>
 #include <rpc/protocol/field.h>
 #include <rpc/protocol/gzip.h>
@@ -115,7 +115,7 @@ error_details_are_a_protobuf_message(void **state)
 	(void)state;
 	sb_buf_init(&raw, 100);
 	assert_string_equal(json_string_value(json_object_get(d, "type")), "rpc.v1.ErrorInfo");
-	assert_true(sb_rpc_base64_decode(value, strlen(value), &raw));
+	assert_true(sb_base64_decode(value, strlen(value), &raw));
 	assert_int_equal(raw.len, 14);
 	assert_memory_equal(raw.data, "\x0a\x05INVAL\x12\x05Quota", 14);
 	json_decref(obj);
@@ -181,20 +181,19 @@ base64_goes_both_ways(void **state)
 		sb_auto(sb_buf) struct sb_buf b;
 
 		sb_buf_init(&b, 16);
-		assert_true(
-			sb_rpc_base64_encode(pairs[i][0], strlen(pairs[i][0]), text, sizeof text));
+		assert_true(sb_base64_encode(pairs[i][0], strlen(pairs[i][0]), text, sizeof text));
 		assert_string_equal(text, pairs[i][1]);
-		assert_true(sb_rpc_base64_decode(text, strlen(text), &b));
+		assert_true(sb_base64_decode(text, strlen(text), &b));
 		assert_int_equal(b.len, strlen(pairs[i][0]));
 		assert_memory_equal(b.data, pairs[i][0], b.len);
 	}
-	assert_false(sb_rpc_base64_encode("foobar", 6, text, 8));
+	assert_false(sb_base64_encode("foobar", 6, text, 8));
 	for (int i = 0; i < 4; i++) {
 		static const char *const bad[] = { "Z", "Zg=a", "Z g", "Zm9v=b" };
 		sb_auto(sb_buf) struct sb_buf b;
 
 		sb_buf_init(&b, 16);
-		assert_false(sb_rpc_base64_decode(bad[i], strlen(bad[i]), &b));
+		assert_false(sb_base64_decode(bad[i], strlen(bad[i]), &b));
 	}
 }
 

@@ -16,7 +16,7 @@
 #include <base/str.h>
 #include <provider/provider.h>
 #include <sb/session.h>
-#include <session/keeper.h>
+#include <session/session-priv.h>
 
 #include "tests/lib/tmpdir.h"
 

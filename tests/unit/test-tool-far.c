@@ -13,8 +13,8 @@
 #include <base/file.h>
 #include <base/str.h>
 #include <provider/marks.h>
-#include <tool/box.h>
-#include <tool/frame.h>
+#include <tool/place.h>
+#include <tool/message.h>
 #include <tool/terms.h>
 
 #include "tests/lib/tmpdir.h"
@@ -63,7 +63,7 @@ setup(void **state)
 	p->far = sb_far_new(p->ends[0], p->ends[0], &err);
 	assert_non_null(p->far);
 	root[0] = p->dir.path;
-	sb_frame_add_texts(&args, root);
+	sb_message_add_texts(&args, root);
 	assert_ok(ask(p, SB_SERVE_ROOTS, &args, sb_deadline_in(LONG), &reply, &err), &err);
 	*state = p;
 	return 0;
@@ -91,7 +91,7 @@ write_file(struct pair *p, const char *path, const char *text, struct sb_error *
 	sb_auto(sb_buf) struct sb_buf reply;
 
 	sb_buf_init(&args, 1u << 20);
-	sb_frame_add_text(&args, path);
+	sb_message_add_text(&args, path);
 	sb_buf_add_bytes(&args, text, strlen(text));
 	return ask(p, SB_SERVE_WRITE, &args, sb_deadline_in(LONG), &reply, err);
 }
@@ -107,7 +107,7 @@ read_is(struct pair *p, const char *path, const char *want)
 	size_t len;
 
 	sb_buf_init(&args, 4096);
-	sb_frame_add_text(&args, path);
+	sb_message_add_text(&args, path);
 	sb_buf_add_u32(&args, 0);
 	sb_buf_add_u32(&args, 0);
 	assert_ok(ask(p, SB_SERVE_READ, &args, sb_deadline_in(LONG), &reply, &err), &err);
@@ -141,14 +141,14 @@ create(struct pair *p, const char *command, char id[SB_TERMS_ID])
 	struct sb_cursor c;
 
 	sb_buf_init(&args, 4096);
-	sb_frame_add_text(&args, command);
-	sb_frame_add_texts(&args, NULL);
-	sb_frame_add_texts(&args, NULL);
-	sb_frame_add_text(&args, NULL);
+	sb_message_add_text(&args, command);
+	sb_message_add_texts(&args, NULL);
+	sb_message_add_texts(&args, NULL);
+	sb_message_add_text(&args, NULL);
 	sb_buf_add_svarint(&args, -1);
 	assert_ok(ask(p, SB_SERVE_TERM_CREATE, &args, sb_deadline_in(LONG), &reply, &err), &err);
 	sb_cursor_init(&c, reply.data, reply.len);
-	name = sb_frame_text(&c);
+	name = sb_message_text(&c);
 	assert_non_null(name);
 	(void)snprintf(id, SB_TERMS_ID, "%s", name);
 }
@@ -163,7 +163,7 @@ term_op(struct pair *p, enum sb_serve_op op, const char *id, sb_deadline d, int 
 	int r;
 
 	sb_buf_init(&args, 4096);
-	sb_frame_add_text(&args, id);
+	sb_message_add_text(&args, id);
 	r = ask(p, op, &args, d, &reply, err);
 	sb_cursor_init(&c, reply.data, reply.len);
 	if (r == 0 && code)
@@ -225,7 +225,7 @@ damaged_requests_are_refused(void **state)
 
 	sb_buf_init(&args, 4096);
 	sb_buf_add_varint(&args, 1000);
-	for (int op = SB_SERVE_READ; op <= SB_SERVE_BOX_DESTROY; op++) {
+	for (int op = SB_SERVE_READ; op <= SB_SERVE_PLACE_DESTROY; op++) {
 		sb_auto(sb_buf) struct sb_buf reply;
 
 		assert_fails(
@@ -256,7 +256,7 @@ a_connection_that_ends_ends_every_call(void **state)
 
 /* Boxes. */
 static int
-box_setup(void **state)
+place_setup(void **state)
 {
 	struct tmpdir *t = calloc(1, sizeof *t);
 
@@ -267,50 +267,51 @@ box_setup(void **state)
 }
 
 static void
-a_box_is_made_found_and_destroyed(void **state)
+a_place_is_made_found_and_destroyed(void **state)
 {
 	const struct tmpdir *t = *state;
 	const char *names[] = { "/home/me/data", "/x/..", NULL },
 		   *labels[] = { "a=1", "b=2", NULL }, *other[] = { "a=2", NULL };
-	struct sb_box_wish w = { .id = "sb-1",
+	struct sb_place_wish w = { .id = "sb-1",
 		.names = names,
 		.labels = labels,
 		.may_create = true };
-	struct sb_box box = { 0 }, again = { 0 }, found = { 0 };
+	struct sb_place place = { 0 }, again = { 0 }, found = { 0 };
 	struct sb_error err = { 0 };
 	struct stat st;
 
-	assert_fails(sb_box_find("sb-1", NULL, NULL, &found, &err), SB_E_SANDBOX_NOT_FOUND, &err);
-	assert_ok(sb_box_prepare(&w, &box, &err), &err);
-	assert_true(box.fresh);
-	assert_int_equal(box.dirs.n, 2);
-	assert_true(sb_str_ends(box.dirs.v[0], "/dirs/01-data"));
-	assert_true(sb_str_ends(box.dirs.v[1], "/dirs/02-dir"));
-	assert_int_equal(stat(box.root, &st) | stat(box.dirs.v[1], &st), 0);
+	assert_fails(sb_place_find("sb-1", NULL, NULL, &found, &err), SB_E_SANDBOX_NOT_FOUND, &err);
+	assert_ok(sb_place_prepare(&w, &place, &err), &err);
+	assert_true(place.fresh);
+	assert_int_equal(place.dirs.n, 2);
+	assert_true(sb_str_ends(place.dirs.v[0], "/dirs/01-data"));
+	assert_true(sb_str_ends(place.dirs.v[1], "/dirs/02-dir"));
+	assert_int_equal(stat(place.root, &st) | stat(place.dirs.v[1], &st), 0);
 	/* The same, also when a crash has left nothing but the record. */
-	assert_int_equal(rmdir(box.root), 0);
-	assert_ok(sb_box_prepare(&w, &again, &err), &err);
+	assert_int_equal(rmdir(place.root), 0);
+	assert_ok(sb_place_prepare(&w, &again, &err), &err);
 	assert_false(again.fresh);
-	assert_string_equal(again.instance, box.instance);
-	assert_int_equal(stat(box.root, &st), 0);
-	assert_ok(sb_box_find("sb-1", box.instance, labels, &found, &err), &err);
-	assert_string_equal(found.root, box.root);
-	sb_box_free(&found);
-	assert_fails(sb_box_find("sb-1", "another", NULL, &found, &err), SB_E_SANDBOX_NOT_FOUND,
+	assert_string_equal(again.instance, place.instance);
+	assert_int_equal(stat(place.root, &st), 0);
+	assert_ok(sb_place_find("sb-1", place.instance, labels, &found, &err), &err);
+	assert_string_equal(found.root, place.root);
+	sb_place_free(&found);
+	assert_fails(sb_place_find("sb-1", "another", NULL, &found, &err), SB_E_SANDBOX_NOT_FOUND,
 		&err);
-	assert_fails(sb_box_find("sb-1", NULL, other, &found, &err), SB_E_SANDBOX_NOT_FOUND, &err);
+	assert_fails(sb_place_find("sb-1", NULL, other, &found, &err), SB_E_SANDBOX_NOT_FOUND,
+		&err);
 	/* Another instance is not ours to remove. */
-	assert_ok(sb_box_destroy("sb-1", "another", &err), &err);
-	assert_int_equal(stat(box.root, &st), 0);
-	assert_ok(sb_box_destroy("sb-1", box.instance, &err), &err);
-	assert_ok(sb_box_destroy("sb-1", box.instance, &err), &err);
+	assert_ok(sb_place_destroy("sb-1", "another", &err), &err);
+	assert_int_equal(stat(place.root, &st), 0);
+	assert_ok(sb_place_destroy("sb-1", place.instance, &err), &err);
+	assert_ok(sb_place_destroy("sb-1", place.instance, &err), &err);
 	assert_int_equal(fstatat(t->fd, "sb-1", &st, 0), -1);
 	/* Reattaching does not make a new one unless told. */
-	w.instance = box.instance;
+	w.instance = place.instance;
 	w.may_create = false;
-	sb_box_free(&again);
-	assert_fails(sb_box_prepare(&w, &again, &err), SB_E_SANDBOX_NOT_FOUND, &err);
-	sb_box_free(&box);
+	sb_place_free(&again);
+	assert_fails(sb_place_prepare(&w, &again, &err), SB_E_SANDBOX_NOT_FOUND, &err);
+	sb_place_free(&place);
 }
 
 static void
@@ -319,24 +320,24 @@ a_named_root_of_somebody_else_is_refused(void **state)
 	const struct tmpdir *t = *state;
 	sb_autofree char *root = sb_str_printf("%s/named", t->path),
 			 *file = sb_str_printf("%s/named/theirs", t->path);
-	struct sb_box_wish w = { .id = "sb-2", .root = root, .may_create = true };
-	struct sb_box box = { 0 };
+	struct sb_place_wish w = { .id = "sb-2", .root = root, .may_create = true };
+	struct sb_place place = { 0 };
 	struct sb_error err = { 0 };
 	struct stat st;
 
 	assert_int_equal(mkdir(root, 0755), 0);
 	assert_ok(sb_file_replace(AT_FDCWD, file, "x", 1, 0644, &err), &err);
-	assert_fails(sb_box_prepare(&w, &box, &err), SB_E_EXISTS, &err);
+	assert_fails(sb_place_prepare(&w, &place, &err), SB_E_EXISTS, &err);
 	assert_int_equal(unlink(file), 0);
-	assert_ok(sb_box_prepare(&w, &box, &err), &err);
+	assert_ok(sb_place_prepare(&w, &place, &err), &err);
 	assert_ok(sb_file_replace(AT_FDCWD, file, "x", 1, 0644, &err), &err);
-	sb_box_free(&box);
-	assert_ok(sb_box_prepare(&w, &box, &err), &err);
+	sb_place_free(&place);
+	assert_ok(sb_place_prepare(&w, &place, &err), &err);
 	/* It was there before: it stays, empty. */
-	assert_ok(sb_box_destroy("sb-2", box.instance, &err), &err);
+	assert_ok(sb_place_destroy("sb-2", place.instance, &err), &err);
 	assert_int_equal(stat(file, &st), -1);
 	assert_int_equal(stat(root, &st), 0);
-	sb_box_free(&box);
+	sb_place_free(&place);
 }
 
 static void
@@ -344,22 +345,22 @@ bad_boxes_are_refused(void **state)
 {
 	static const char *const ids[] = { "", "..", ".x", "-x", "a/b", "a b", "\n" };
 	const struct tmpdir *t = *state;
-	struct sb_box box = { 0 };
+	struct sb_place place = { 0 };
 	struct sb_error err = { 0 };
 
 	for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
-		struct sb_box_wish w = { .id = ids[i], .may_create = true };
+		struct sb_place_wish w = { .id = ids[i], .may_create = true };
 
-		assert_fails(sb_box_prepare(&w, &box, &err), SB_E_INVAL, &err);
-		assert_fails(sb_box_destroy(ids[i], NULL, &err), SB_E_INVAL, &err);
+		assert_fails(sb_place_prepare(&w, &place, &err), SB_E_INVAL, &err);
+		assert_fails(sb_place_destroy(ids[i], NULL, &err), SB_E_INVAL, &err);
 	}
 	assert_int_equal(mkdirat(t->fd, "sb-3", 0700), 0);
 	tmpdir_file(t, "sb-3/record", "sandbox 1\nid sb-3\n");
-	assert_fails(sb_box_find("sb-3", NULL, NULL, &box, &err), SB_E_CORRUPT, &err);
+	assert_fails(sb_place_find("sb-3", NULL, NULL, &place, &err), SB_E_CORRUPT, &err);
 	/* What it is cannot be read: it is not taken for gone. */
-	assert_fails(sb_box_destroy("sb-3", NULL, &err), SB_E_CORRUPT, &err);
+	assert_fails(sb_place_destroy("sb-3", NULL, &err), SB_E_CORRUPT, &err);
 	tmpdir_file(t, "sb-3/record", "sandbox 2\n");
-	assert_fails(sb_box_find("sb-3", NULL, NULL, &box, &err), SB_E_VERSION, &err);
+	assert_fails(sb_place_find("sb-3", NULL, NULL, &place, &err), SB_E_VERSION, &err);
 }
 
 /* Marks around stderr. */
@@ -426,14 +427,14 @@ int
 main(void)
 {
 #define P(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define B(name) cmocka_unit_test_setup_teardown(name, box_setup, tmpdir_teardown)
+#define B(name) cmocka_unit_test_setup_teardown(name, place_setup, tmpdir_teardown)
 	const struct CMUnitTest tests[] = {
 		P(files_travel),
 		P(a_wait_holds_up_nobody),
 		P(many_ask_at_once),
 		P(damaged_requests_are_refused),
 		P(a_connection_that_ends_ends_every_call),
-		B(a_box_is_made_found_and_destroyed),
+		B(a_place_is_made_found_and_destroyed),
 		B(a_named_root_of_somebody_else_is_refused),
 		B(bad_boxes_are_refused),
 		cmocka_unit_test(marks_are_found_however_they_come),

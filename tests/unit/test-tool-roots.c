@@ -59,7 +59,7 @@ teardown(void **state)
 static void
 resolves(const struct place *p, const char *path, const char *want)
 {
-	sb_auto(sb_resolved) struct sb_resolved at = { .fd = -1 };
+	sb_auto(sb_roots_resolved) struct sb_roots_resolved at = { .fd = -1 };
 	sb_autofree char *full = sb_str_printf("%s/%s", p->dir.path, want);
 	struct sb_error err = { 0 };
 
@@ -70,7 +70,7 @@ resolves(const struct place *p, const char *path, const char *want)
 static void
 refuses(const struct place *p, const char *path, int code)
 {
-	sb_auto(sb_resolved) struct sb_resolved at = { .fd = -1 };
+	sb_auto(sb_roots_resolved) struct sb_roots_resolved at = { .fd = -1 };
 	struct sb_error err = { 0 };
 
 	assert_fails(sb_roots_resolve(&p->roots, path, &at, &err), code, &err);

@@ -27,14 +27,14 @@
 /* Everything a file tool works on. */
 struct file_place {
 	struct sb_roots roots;
-	struct sb_resolved at;
+	struct sb_roots_resolved at;
 	const char *path; /* as the caller wrote it */
 };
 
 static void
 place_clear(struct file_place *p)
 {
-	sb_resolved_free(&p->at);
+	sb_roots_resolved_free(&p->at);
 	sb_roots_close(&p->roots);
 }
 SB_CLEANUP_VALUE(file_place, place_clear)

@@ -285,7 +285,7 @@ list_files(const struct sb_toolcall *c, sb_walk_want_fn want, const void *arg,
 	struct sb_walk *files, int *out_top, struct sb_error *err)
 {
 	sb_auto(sb_roots) struct sb_roots roots = { 0 };
-	sb_auto(sb_resolved) struct sb_resolved at = { .fd = -1 };
+	sb_auto(sb_roots_resolved) struct sb_roots_resolved at = { .fd = -1 };
 	const char *path = NULL;
 	int r = sb_toolcall_roots(c, &roots, err);
 

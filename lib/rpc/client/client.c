@@ -14,7 +14,7 @@
 
 #include <base/buf.h>
 #include <base/str.h>
-#include <rpc/protocol/code.h>
+#include <rpc/protocol/failure.h>
 #include <rpc/protocol/envelope.h>
 #include <rpc/protocol/gzip.h>
 

@@ -55,7 +55,7 @@ open_parts(struct sb_rpc_embed *e, const struct sb_host_opts *opts, const char *
 	r = sb_host_start(e->host, err);
 	if (r < 0)
 		return r;
-	sb_rpc_host_attach(e->rpc, e->host);
+	sb_rpc_host_use(e->rpc, e->host);
 	/* The lock of the directory is ours: a socket that is there is of a process that died. */
 	(void)unlink(socket);
 	so.listen = listen;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <rpc/client/env-int.h>
+#include <rpc/client/env-priv.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include <base/cleanup.h>
 #include <base/random.h>
 
-struct watch {
+struct tool_stream {
 	const struct sb_host_tool_request *req;
 	struct sb_host_tool_result *out;
 	const char *call_id;
@@ -98,7 +98,7 @@ take_result(const json_t *o, struct sb_host_tool_result *out, struct sb_error *e
 static int
 on_message(const char *text, size_t len, void *arg, struct sb_error *err)
 {
-	struct watch *w = arg;
+	struct tool_stream *w = arg;
 	json_t *o = json_loadb(text, len, JSON_ALLOW_NUL, NULL);
 	const json_t *progress = json_object_get(o, "Progress"),
 		     *response = json_object_get(o, "Response");
@@ -128,7 +128,7 @@ sb_env_execute(struct sb_env *e, const struct sb_host_tool_request *given,
 	const struct sb_rpc_wait wait = { call ? call->cancel : NULL,
 		call ? call->deadline : SB_NEVER };
 	struct sb_host_tool_request req = SB_HOST_TOOL_REQUEST_INIT;
-	struct watch w = { .req = &req, .out = out };
+	struct tool_stream w = { .req = &req, .out = out };
 	struct sb_rpc_client *c = NULL;
 	struct sb_error why = { 0 };
 	sb_autofree char *text = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <rpc/client/env-int.h>
+#include <rpc/client/env-priv.h>
 
 #include <errno.h>
 #include <pthread.h>

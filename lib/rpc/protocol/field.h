@@ -10,19 +10,9 @@
 
 #include <base/strlist.h>
 #include <base/strmap.h>
-#include <rpc/protocol/code.h>
+#include <rpc/protocol/failure.h>
+#include <rpc/protocol/json.h>
 #include <sb/error.h>
-
-/* What a message may hold besides its size: levels of nesting, values and keys together. */
-#define SB_RPC_JSON_DEPTH 64
-#define SB_RPC_JSON_VALUES 100000
-
-/*
- * Parses a message from outside: one JSON object, UTF-8, no NUL in strings, within the two limits
- * above (checked before anything is allocated). No bytes at all are an empty object. SB_E_INVAL or
- * SB_E_LIMIT.
- */
-json_t *sb_rpc_json_parse(const void *data, size_t len, struct sb_error *err);
 
 /*
  * Reads the fields of a request. A field that is missing or null has its default. Names are

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <rpc/protocol/field.h>
+#include <rpc/protocol/json.h>
 
-#include <stdio.h>
-#include <string.h>
+#include <stdbool.h>
+
+#include <base/buf.h>
+#include <base/utf8.h>
 
 /*
  * Bounds what the parser will allocate and how deep it will recurse. It need not understand JSON:
@@ -67,4 +69,31 @@ sb_rpc_json_parse(const void *data, size_t len, struct sb_error *err)
 		return NULL;
 	}
 	return obj;
+}
+
+json_t *
+sb_rpc_json_text(const char *s, size_t len)
+{
+	const unsigned char *p = (const unsigned char *)s;
+	sb_auto(sb_buf) struct sb_buf b;
+	size_t i = 0;
+	int n;
+
+	sb_buf_init(&b, 3 * len + 1);
+	while (i < len && (n = sb_utf8_next(p + i, len - i, NULL)) > 0)
+		i += (size_t)n;
+	if (i == len)
+		return json_stringn_nocheck(s, len);
+	sb_buf_add(&b, s, i);
+	while (i < len) {
+		n = sb_utf8_next(p + i, len - i, NULL);
+		if (n > 0)
+			sb_buf_add(&b, s + i, (size_t)n);
+		else
+			sb_buf_add_str(&b, "\xef\xbf\xbd");
+		i += n > 0 ? (size_t)n : 1;
+	}
+	if (b.failed)
+		return NULL;
+	return json_stringn_nocheck((const char *)b.data, b.len);
 }

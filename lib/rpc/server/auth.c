@@ -28,7 +28,7 @@ struct sb_rpc_auth {
 };
 
 const char *
-sb_rpc_role_name(enum sb_rpc_role r)
+sb_rpc_auth_role_name(enum sb_rpc_role r)
 {
 	switch (r) {
 	case SB_RPC_ROLE_MONITOR: return "monitor";

@@ -16,7 +16,7 @@ enum sb_rpc_role {
 	SB_RPC_ROLE_ADMIN,   /* everything */
 };
 
-const char *sb_rpc_role_name(enum sb_rpc_role r);
+const char *sb_rpc_auth_role_name(enum sb_rpc_role r);
 
 #define SB_RPC_WHO_NAME_MAX 64
 #define SB_RPC_WHO_SESSION_MAX 128

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include <rpc/protocol/envelope.h>
-#include <rpc/server/server-int.h>
+#include <rpc/server/server-priv.h>
 
 /*
  * The life of a call. MHD calls on_request when the header is there, for every piece of the body,
@@ -293,8 +293,8 @@ queue_response(struct sb_rpc_call *c)
 {
 	if (!c->response)
 		return MHD_NO;
-	sb_rpc_watch_call(c->server->watch, c->conn, NULL);
-	sb_rpc_watch_phase(c->server->watch, c->conn, SB_RPC_PHASE_REPLY, reply_due(c));
+	sb_rpc_watchdog_call(c->server->watch, c->conn, NULL);
+	sb_rpc_watchdog_phase(c->server->watch, c->conn, SB_RPC_PHASE_REPLY, reply_due(c));
 	return MHD_queue_response(c->mc, (unsigned)c->status, c->response);
 }
 
@@ -417,8 +417,8 @@ dispatch(struct sb_rpc_call *c)
 		sb_rpc_reply_failure(c);
 		return queue_response(c);
 	}
-	sb_rpc_watch_call(s->watch, c->conn, c);
-	sb_rpc_watch_phase(s->watch, c->conn, SB_RPC_PHASE_CALL, c->deadline);
+	sb_rpc_watchdog_call(s->watch, c->conn, c);
+	sb_rpc_watchdog_phase(s->watch, c->conn, SB_RPC_PHASE_CALL, c->deadline);
 	return c->streaming ? start_stream(c) : start_unary(c);
 }
 
@@ -462,7 +462,7 @@ sb_rpc_call_on_request(void *cls, struct MHD_Connection *mc, const char *url, co
 		if (!c)
 			return MHD_NO;
 		*ctx = c;
-		sb_rpc_watch_phase(l->server->watch, c->conn, SB_RPC_PHASE_BODY,
+		sb_rpc_watchdog_phase(l->server->watch, c->conn, SB_RPC_PHASE_BODY,
 			sb_deadline_in(l->server->o.body_ms));
 		sb_rpc_request_open(c, url, method);
 		return c->early ? answer_now(c) : MHD_YES;
@@ -491,8 +491,8 @@ sb_rpc_call_on_completed(void *cls, struct MHD_Connection *mc, void **ctx,
 		return;
 	*ctx = NULL;
 	s = c->server;
-	sb_rpc_watch_call(s->watch, c->conn, NULL);
-	sb_rpc_watch_phase(s->watch, c->conn, SB_RPC_PHASE_IDLE, sb_deadline_in(s->o.idle_ms));
+	sb_rpc_watchdog_call(s->watch, c->conn, NULL);
+	sb_rpc_watchdog_phase(s->watch, c->conn, SB_RPC_PHASE_IDLE, sb_deadline_in(s->o.idle_ms));
 	(void)pthread_mutex_lock(&c->mu);
 	c->gone = true;
 	if (!c->finished) {

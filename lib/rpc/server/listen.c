@@ -15,7 +15,7 @@
 
 #include <base/cleanup.h>
 #include <base/str.h>
-#include <rpc/server/server-int.h>
+#include <rpc/server/server-priv.h>
 
 #define BACKLOG 511
 

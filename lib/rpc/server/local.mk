@@ -7,8 +7,8 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/pool.c %D%/pool.h \
 	%D%/reply.c \
 	%D%/request.c \
-	%D%/server-int.h \
+	%D%/server-priv.h \
 	%D%/server.c %D%/server.h \
 	%D%/stream.c \
 	%D%/upgrade.c \
-	%D%/watch.c
+	%D%/watchdog.c

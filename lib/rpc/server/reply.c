@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include <rpc/protocol/gzip.h>
-#include <rpc/server/server-int.h>
+#include <rpc/server/server-priv.h>
 
 static const char oom_text[] = "{\"code\":\"resource_exhausted\",\"message\":\"out of memory\"}";
 

@@ -6,11 +6,11 @@
 #include <time.h>
 
 #include <base/str.h>
-#include <rpc/protocol/base64.h>
+#include <base/base64.h>
 #include <rpc/protocol/envelope.h>
 #include <rpc/protocol/field.h>
 #include <rpc/protocol/gzip.h>
-#include <rpc/server/server-int.h>
+#include <rpc/server/server-priv.h>
 
 static const char *
 header(const struct sb_rpc_call *c, const char *name)
@@ -271,7 +271,7 @@ read_query(struct sb_rpc_call *c, struct sb_error *err)
 	value = MHD_lookup_connection_value(c->mc, MHD_GET_ARGUMENT_KIND, "base64");
 	if (!value || strcmp(value, "1") != 0)
 		sb_buf_add(&c->body, message, len);
-	else if (!sb_rpc_base64_decode(message, len, &c->body) && !c->body.failed)
+	else if (!sb_base64_decode(message, len, &c->body) && !c->body.failed)
 		return sb_fail(err, SB_E_INVAL, "query parameter message is not base64");
 	return sb_buf_check(&c->body, "message", err);
 }

@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include <base/file.h>
-#include <rpc/server/server-int.h>
+#include <rpc/server/server-priv.h>
 
 #define IO_STACK (512 * 1024)
 #define PEM_MAX (256 * 1024)
@@ -31,7 +31,7 @@ on_connection(void *cls, struct MHD_Connection *mc, void **ctx,
 
 	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
 		if (*ctx) {
-			sb_rpc_watch_remove(s->watch, *ctx);
+			sb_rpc_watchdog_remove(s->watch, *ctx);
 			sb_rpc_metrics_add(s->metrics, SB_RPC_GAUGE_CONNECTIONS, -1);
 		}
 		*ctx = NULL;
@@ -48,7 +48,7 @@ on_connection(void *cls, struct MHD_Connection *mc, void **ctx,
 			sizeof every);
 		(void)setsockopt(info->connect_fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
 	}
-	*ctx = sb_rpc_watch_add(s->watch, l, info->connect_fd);
+	*ctx = sb_rpc_watchdog_add(s->watch, l, info->connect_fd);
 	if (*ctx) {
 		sb_rpc_metrics_add(s->metrics, SB_RPC_GAUGE_CONNECTIONS, 1);
 		sb_rpc_metrics_add(s->metrics, SB_RPC_GAUGE_ACCEPTED, 1);
@@ -157,7 +157,7 @@ start_all(struct sb_rpc_server *s, const struct sb_rpc_server_opts *o, struct sb
 	if (!(s->metrics = sb_rpc_metrics_new(s->names, s->service->n, err)) ||
 		!(s->calls = sb_rpc_pool_new(o->max_calls, err)) ||
 		!(s->streams = sb_rpc_pool_new(o->max_streams, err)) ||
-		!(s->watch = sb_rpc_watch_new(s, o->max_connections * SB_RPC_LISTEN_MAX, err)))
+		!(s->watch = sb_rpc_watchdog_new(s, o->max_connections * SB_RPC_LISTEN_MAX, err)))
 		return SB_E_NOMEM;
 	for (size_t i = 0; o->listen[i] && r == 0; i++) {
 		if (i == SB_RPC_LISTEN_MAX)
@@ -230,9 +230,9 @@ sb_rpc_server_stop(struct sb_rpc_server *s, int64_t grace_ms, const struct sb_ca
 	for (size_t i = 0; i < s->n_listeners; i++)
 		sb_rpc_listen_hide(&s->listeners[i]);
 	if (s->watch) {
-		sb_rpc_watch_abort(s->watch, true, SB_E_SHUTTING_DOWN);
+		sb_rpc_watchdog_abort(s->watch, true, SB_E_SHUTTING_DOWN);
 		wait_for_zero(&s->running, d, hurry);
-		sb_rpc_watch_abort(s->watch, false, SB_E_SHUTTING_DOWN);
+		sb_rpc_watchdog_abort(s->watch, false, SB_E_SHUTTING_DOWN);
 		wait_for_zero(&s->running, SB_NEVER, NULL);
 		wait_for_zero(&s->live, sb_deadline_in(1000), NULL);
 	}
@@ -254,7 +254,7 @@ sb_rpc_server_free(struct sb_rpc_server *s)
 	sb_rpc_server_stop(s, 0, NULL);
 	sb_rpc_pool_free(s->calls);
 	sb_rpc_pool_free(s->streams);
-	sb_rpc_watch_free(s->watch);
+	sb_rpc_watchdog_free(s->watch);
 	sb_rpc_metrics_free(s->metrics);
 	free(s->names);
 	free(s);

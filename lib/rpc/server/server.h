@@ -48,7 +48,7 @@ struct sb_rpc_call;
 
 /*
  * A unary method sets `*out` to its answer (owned by the server then). A streaming method
- * (`stream`) sends messages with sb_rpc_call_send. Both return 0 or an error. `in` is an object.
+ * (`stream`) sends messages with sb_rpc_stream_send. Both return 0 or an error. `in` is an object.
  */
 struct sb_rpc_method {
 	const char *name;
@@ -82,7 +82,7 @@ bool sb_rpc_call_inlined(const struct sb_rpc_call *call);
  * Sends a message of a stream; takes the reference of `msg`, also when it fails. Waits while the
  * client is behind by more than a bound; SB_E_CANCELED when it is gone.
  */
-int sb_rpc_call_send(struct sb_rpc_call *call, json_t *msg, struct sb_error *err);
+int sb_rpc_stream_send(struct sb_rpc_call *call, json_t *msg, struct sb_error *err);
 /* Names the field that was wrong in the error answer. */
 void sb_rpc_call_bad_field(struct sb_rpc_call *call, const char *field);
 

@@ -6,7 +6,7 @@
 
 #include <rpc/protocol/envelope.h>
 #include <rpc/protocol/gzip.h>
-#include <rpc/server/server-int.h>
+#include <rpc/server/server-priv.h>
 
 #define PIECE (32 * 1024)
 
@@ -113,7 +113,7 @@ encode(struct sb_rpc_call *c, const json_t *obj, struct sb_buf *out, uint8_t *fl
 }
 
 int
-sb_rpc_call_send(struct sb_rpc_call *c, json_t *msg, struct sb_error *err)
+sb_rpc_stream_send(struct sb_rpc_call *c, json_t *msg, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf bytes;
 	uint8_t flags = 0;

@@ -8,8 +8,8 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-#include <rpc/protocol/frame.h>
-#include <rpc/server/server-int.h>
+#include <rpc/protocol/attach-frame.h>
+#include <rpc/server/server-priv.h>
 
 #define DRAIN_MS 2000 /* for a client to close after the last frame */
 
@@ -32,9 +32,9 @@ say_failure(struct upgraded *u)
 	char *text = obj ? json_dumps(obj, JSON_COMPACT) : NULL;
 	struct pollfd p = { .fd = u->sock, .events = POLLOUT };
 
-	sb_buf_init(&out, SB_RPC_FRAME_MAX + 64);
-	if (text && strlen(text) <= SB_RPC_FRAME_MAX)
-		sb_rpc_frame_put(&out, SB_RPC_FRAME_ERROR, text, strlen(text));
+	sb_buf_init(&out, SB_RPC_ATTACH_FRAME_MAX + 64);
+	if (text && strlen(text) <= SB_RPC_ATTACH_FRAME_MAX)
+		sb_rpc_attach_frame_put(&out, SB_RPC_ATTACH_FRAME_ERROR, text, strlen(text));
 	/* Short enough for any socket's buffer, unless nobody reads. */
 	if (poll(&p, 1, 1000) == 1)
 		(void)send(u->sock, out.data, out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -69,7 +69,7 @@ finish(struct upgraded *u)
 	struct sb_rpc_server *s = c->server;
 
 	sb_rpc_call_count_end(c);
-	sb_rpc_watch_call(s->watch, c->conn, NULL);
+	sb_rpc_watchdog_call(s->watch, c->conn, NULL);
 	(void)pthread_mutex_lock(&c->mu);
 	c->finished = true;
 	(void)pthread_mutex_unlock(&c->mu);
@@ -116,7 +116,7 @@ on_upgrade(void *cls, struct MHD_Connection *mc, void *con_cls, const char *extr
 		return;
 	}
 	*u = (struct upgraded){ c, urh, sock };
-	sb_rpc_watch_phase(c->server->watch, c->conn, SB_RPC_PHASE_CALL, c->deadline);
+	sb_rpc_watchdog_phase(c->server->watch, c->conn, SB_RPC_PHASE_CALL, c->deadline);
 	/* A client waits for the 101 before it speaks. */
 	if (extra_size > 0)
 		(void)sb_fail(&err, SB_E_PROTO, "frames before the answer");
@@ -132,7 +132,7 @@ sb_rpc_upgrade_wanted(struct sb_rpc_call *c)
 {
 	const char *up = MHD_lookup_connection_value(c->mc, MHD_HEADER_KIND, "Upgrade");
 
-	return up && strcasecmp(up, SB_RPC_FRAME_PROTOCOL) == 0;
+	return up && strcasecmp(up, SB_RPC_ATTACH_FRAME_PROTOCOL) == 0;
 }
 
 enum MHD_Result
@@ -146,10 +146,10 @@ sb_rpc_upgrade_start(struct sb_rpc_call *c)
 		sb_rpc_failure_set(&c->failure, SB_RPC_RESOURCE_EXHAUSTED, "out of memory");
 		return MHD_NO;
 	}
-	(void)MHD_add_response_header(c->response, "Upgrade", SB_RPC_FRAME_PROTOCOL);
+	(void)MHD_add_response_header(c->response, "Upgrade", SB_RPC_ATTACH_FRAME_PROTOCOL);
 	c->status = MHD_HTTP_SWITCHING_PROTOCOLS;
 	atomic_fetch_add(&c->refs, 1);
-	sb_rpc_watch_call(c->server->watch, c->conn, c);
-	sb_rpc_watch_phase(c->server->watch, c->conn, SB_RPC_PHASE_CALL, c->deadline);
+	sb_rpc_watchdog_call(c->server->watch, c->conn, c);
+	sb_rpc_watchdog_phase(c->server->watch, c->conn, SB_RPC_PHASE_CALL, c->deadline);
 	return MHD_YES;
 }

@@ -12,16 +12,16 @@
 #include <unistd.h>
 
 #include <rpc/protocol/envelope.h>
-#include <rpc/protocol/frame.h>
-#include <rpc/service/host-int.h>
-#include <rpc/server/server-int.h>
+#include <rpc/protocol/attach-frame.h>
+#include <rpc/service/host-priv.h>
+#include <rpc/server/server-priv.h>
 
 #define COMMAND_MAX 65536
 #define ENV_MAX 256
 #define ENV_LEN_MAX 131071
 #define CHUNK 32768
 /* Bytes that may wait on either side before reading stops. */
-#define HIGH (4 * SB_RPC_FRAME_MAX)
+#define HIGH (4 * SB_RPC_ATTACH_FRAME_MAX)
 
 /*
  * The bytes between a connection and a command. Its own thread moves them while the handler's waits
@@ -60,17 +60,17 @@ close_theirs(void *arg)
 static void
 take_frames(struct bridge *b)
 {
-	enum sb_rpc_frame what;
+	enum sb_rpc_attach_frame what;
 	const uint8_t *data;
 	size_t len;
 	int r;
 
-	while ((r = sb_rpc_frame_next(&b->from, &what, &data, &len, NULL)) == 1) {
-		if (what == SB_RPC_FRAME_DATA && !b->in_eof)
+	while ((r = sb_rpc_attach_frame_next(&b->from, &what, &data, &len, NULL)) == 1) {
+		if (what == SB_RPC_ATTACH_FRAME_DATA && !b->in_eof)
 			sb_buf_add(&b->to_cmd, data, len);
-		else if (what == SB_RPC_FRAME_EOF)
+		else if (what == SB_RPC_ATTACH_FRAME_EOF)
 			b->in_eof = true;
-		else if (what != SB_RPC_FRAME_DATA)
+		else if (what != SB_RPC_ATTACH_FRAME_DATA)
 			r = -1;
 		if (r < 0)
 			break;
@@ -110,8 +110,8 @@ read_command(struct bridge *b, int i)
 		close_fd(&b->ours[i]);
 		return;
 	}
-	sb_rpc_frame_put(&b->to_client, i == 1 ? SB_RPC_FRAME_DATA : SB_RPC_FRAME_STDERR, chunk,
-		(size_t)n);
+	sb_rpc_attach_frame_put(&b->to_client,
+		i == 1 ? SB_RPC_ATTACH_FRAME_DATA : SB_RPC_ATTACH_FRAME_STDERR, chunk, (size_t)n);
 }
 
 /* Writes what fits and drops it. */
@@ -198,13 +198,13 @@ open_pipes(struct bridge *b, struct sb_error *err)
 
 /* The last frame, within reason. */
 static void
-say_last(struct bridge *b, enum sb_rpc_frame what, const void *data, size_t len)
+say_last(struct bridge *b, enum sb_rpc_attach_frame what, const void *data, size_t len)
 {
 	struct pollfd p = { .fd = b->sock, .events = POLLOUT };
 	sb_deadline d = sb_deadline_in(5000);
 
 	b->to_client.len = 0;
-	sb_rpc_frame_put(&b->to_client, what, data, len);
+	sb_rpc_attach_frame_put(&b->to_client, what, data, len);
 	while (b->to_client.len > 0 && !b->to_client.failed && !sb_deadline_passed(d) &&
 		write_some(&b->to_client, b->sock, true))
 		if (b->to_client.len > 0)
@@ -236,7 +236,7 @@ run_bridge(struct bridge *b, struct sb_host_attach *a, const struct sb_host_call
 		return r < 0 ? r : sb_fail(err, SB_E_CANCELED, "the client went away");
 	for (int i = 0; i < 4; i++)
 		code[i] = (uint8_t)((unsigned)exit_code >> (24 - 8 * i));
-	say_last(b, SB_RPC_FRAME_EXIT, code, sizeof code);
+	say_last(b, SB_RPC_ATTACH_FRAME_EXIT, code, sizeof code);
 	return 0;
 }
 
@@ -255,7 +255,7 @@ sb_rpc_host_attach_run(struct sb_rpc_call *call, const json_t *in, int sock, str
 	struct sb_rpc_fields f;
 	int r;
 
-	sb_buf_init(&b.from, 2 * SB_RPC_FRAME_MAX + CHUNK);
+	sb_buf_init(&b.from, 2 * SB_RPC_ATTACH_FRAME_MAX + CHUNK);
 	sb_buf_init(&b.to_cmd, 2 * HIGH);
 	sb_buf_init(&b.to_client, 2 * HIGH);
 	sb_rpc_fields_init(&f, in);

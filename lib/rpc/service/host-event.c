@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include <base/str.h>
-#include <rpc/service/host-int.h>
+#include <rpc/service/host-priv.h>
 
 #define KINDS_MAX 32
 
@@ -76,11 +76,11 @@ sb_rpc_host_stream_events(struct sb_rpc_call *call, const json_t *in, json_t **o
 	reader = sb_rpc_events_open(h->events, after, &after, err);
 	if (!reader)
 		return err->code;
-	r = sb_rpc_call_send(call, started_json(after, session), err);
+	r = sb_rpc_stream_send(call, started_json(after, session), err);
 	while (r == 0 &&
 		(r = sb_rpc_events_next(reader, limits.cancel, limits.deadline, &ev, err)) == 0)
 		if (wanted(&ev, session, &kinds))
-			r = sb_rpc_call_send(call, event_json(&ev), err);
+			r = sb_rpc_stream_send(call, event_json(&ev), err);
 	sb_rpc_events_close(reader);
 	return r;
 }

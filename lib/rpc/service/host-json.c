@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#include <rpc/protocol/base64.h>
-#include <rpc/service/host-int.h>
+#include <base/base64.h>
+#include <rpc/service/host-priv.h>
 
 #define EXACT_MAX (INT64_C(1) << 53)
 
@@ -60,7 +60,7 @@ sb_rpc_host_bytes_json(const void *data, size_t len)
 	size_t size = len / 3 * 4 + 8;
 	sb_autofree char *text = malloc(size);
 
-	if (!text || !sb_rpc_base64_encode(data, len, text, size))
+	if (!text || !sb_base64_encode(data, len, text, size))
 		return NULL;
 	return json_string_nocheck(text);
 }

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include <rpc/service/host-int.h>
+#include <rpc/service/host-priv.h>
 
 #define HEALTH_MS 2000 /* how long a scrape waits for the storage */
 

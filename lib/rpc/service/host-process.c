@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rpc/service/host-int.h>
+#include <rpc/service/host-priv.h>
 
 #define ARGS_MAX 1024
 #define ARG_LEN_MAX 131071 /* what Linux takes, without the NUL */
@@ -173,7 +173,7 @@ send_log(struct log_job *j)
 		sb_rpc_host_put(o, "Stream", stream_names[j->which]);
 		(void)json_object_set_new(o, "Data", sb_rpc_host_bytes_json(piece, (size_t)n));
 		sb_rpc_host_put_int(o, "Offset", (int64_t)j->offset);
-		j->r = sb_rpc_call_send(j->call, o, &j->err);
+		j->r = sb_rpc_stream_send(j->call, o, &j->err);
 		if (j->r < 0)
 			return j->r;
 	}

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rpc/service/host-int.h>
+#include <rpc/service/host-priv.h>
 
 #define LIST_LIMIT 1000
 #define LIST_LIMIT_MAX 10000

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include <rpc/service/host-int.h>
+#include <rpc/service/host-priv.h>
 
 #define DIFF_LIMIT 10000
 #define DIFF_LIMIT_MAX \

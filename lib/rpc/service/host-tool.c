@@ -6,7 +6,7 @@
 
 #include <gnutls/crypto.h>
 
-#include <rpc/service/host-int.h>
+#include <rpc/service/host-priv.h>
 
 #define CALL_ID_MAX 256
 #define TOOL_NAME_MAX 128
@@ -169,7 +169,7 @@ send_progress(struct progress *p, const char *s, size_t len, bool is_stderr)
 	(void)json_object_set_new(part, "Content", sb_rpc_json_text(s, len));
 	(void)json_object_set_new(part, "IsError", json_boolean(is_stderr));
 	/* When the client is gone the call is canceled, which ends the tool. */
-	(void)sb_rpc_call_send(p->call, sb_rpc_host_wrap("Progress", part), NULL);
+	(void)sb_rpc_stream_send(p->call, sb_rpc_host_wrap("Progress", part), NULL);
 }
 
 static void
@@ -275,5 +275,5 @@ sb_rpc_host_execute_tool_stream(struct sb_rpc_call *call, const json_t *in, json
 		return r;
 	for (int i = 0; i < 2; i++)
 		send_progress(&p, p.held[i], p.n_held[i], i == 1);
-	return sb_rpc_call_send(call, sb_rpc_host_wrap("Response", res), err);
+	return sb_rpc_stream_send(call, sb_rpc_host_wrap("Response", res), err);
 }

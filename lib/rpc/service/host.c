@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include <rpc/service/host-int.h>
+#include <rpc/service/host-priv.h>
 #include <sb/version.h>
 
 #define KEEP_RESULTS 4096
@@ -88,7 +88,7 @@ sb_rpc_host_free(struct sb_rpc_host *h)
 }
 
 void
-sb_rpc_host_attach(struct sb_rpc_host *h, struct sb_host *host)
+sb_rpc_host_use(struct sb_rpc_host *h, struct sb_host *host)
 {
 	h->host = host;
 }

@@ -3,7 +3,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/events.c %D%/events.h \
 	%D%/host-attach.c \
 	%D%/host-event.c \
-	%D%/host-int.h \
+	%D%/host-priv.h \
 	%D%/host-json.c \
 	%D%/host-metrics.c \
 	%D%/host-process.c \
