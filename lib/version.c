@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Which version of the library this is (declared in sb/version.h). */
 #include "config.h"
 
 #include <sb/version.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Cancel tokens: one thread asks, many hear of it (declared in sb/cancel.h). */
 #include "config.h"
 
 #include <sb/cancel.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Runs a program to its end: feeds it, collects what it prints, and ends it when time is up
+ * (sb_child_run of base/child.h).
+ */
 #include "config.h"
 
 #include <base/child.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Error codes with their names and texts, and how a message is built (declared in sb/error.h). */
 #include "config.h"
 
 #include <sb/error.h>

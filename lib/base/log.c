@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Passes log lines on to the program that uses the library (declared in sb/log.h). */
 #include "config.h"
 
 #include <sb/log.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Prints --help of a program and of its verbs from the option tables of base/opt.h. */
 #include "config.h"
 
 #include <base/opt.h>

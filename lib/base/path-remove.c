@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Removes a whole tree by descriptor, without leaving it (sb_path_remove_tree of base/path.h). */
 #include "config.h"
 
 #include <base/path.h>

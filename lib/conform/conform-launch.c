@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Checks of launchers and handles: streams, signals, terminals, stops and secrets. */
 #include "config.h"
 
 #include <conform/conform-priv.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Checks of the life of a sandbox: prepare, reattach, find, destroy, and a new process. */
 #include "config.h"
 
 #include <conform/conform-priv.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Checks that every call obeys its deadline and its cancel token, and that calls run in parallel.
+ */
 #include "config.h"
 
 #include <conform/conform-priv.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What the checks use: a sandbox of their own, its syncs, commands in it, and files here. */
 #include "config.h"
 
 #include <conform/conform-priv.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Checks of syncs: what travels, what is kept when both sides change, what must not be lost. */
 #include "config.h"
 
 #include <conform/conform-priv.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Checks of tool hosts: permissions, paths that lead out, files, terminals. */
 #include "config.h"
 
 #include <conform/conform-priv.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Runs the checks of the conformance suite and reports each (declared in sb/conform.h). */
 #include "config.h"
 
 #include <conform/conform-priv.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A program on the other side of a connection, as a handle (sb_handle_far_start of
+ * provider/launchers.h).
+ */
 #include "config.h"
 
 #include <provider/launchers.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Calls the members of a handle, which may be NULL (declared in sb/launcher.h). */
 #include "config.h"
 
 #include <sb/launcher.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Takes the command and the environment out of a launch spec (declared in provider/launchers.h). */
 #include "config.h"
 
 #include <provider/launchers.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Launches programs on this machine (sb_launcher_local_new of provider/launchers.h). */
 #include "config.h"
 
 #include <provider/launchers.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Decides what a tool host may do: one table of modes and operations (declared in sb/toolhost.h).
+ */
 #include "config.h"
 
 #include <sb/toolhost.h>

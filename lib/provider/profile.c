@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* One profile: defaults, copies, freeing (declared in sb/profile.h). */
 #include "config.h"
 
 #include <sb/profile.h>

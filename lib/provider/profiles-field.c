@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads the fields of a profile from YAML. Reports every mistake with its line, and goes on. */
 #include "config.h"
 
 #include <provider/profiles.h>

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A session of a sandbox host, reached like a machine: the host runs commands in it over an
+ * upgraded connection, so everything the ssh provider does (agent, syncs, tools, launches) is done
+ * by it, with `sbctl host attach` as the remote shell. What is left for this file is the session
+ * itself, and the names of the two backends.
+ */
 #include "config.h"
 
 #include <provider/provider.h>
@@ -11,12 +17,6 @@
 #include <provider/hostlink.h>
 #include <provider/pairs.h>
 
-/*
- * A session of a sandbox host, reached like a machine: the host runs commands in it over an
- * upgraded connection, so everything the ssh provider does (agent, syncs, tools, launches) is done
- * by it, with `sbctl host attach` as the remote shell. What is left for this file is the session
- * itself, and the names of the two backends.
- */
 #define STATE_TEXT "{\"version\":1}"
 #define ASK_MS 10000
 #define ROOT "work" /* in the session's workspace, which is the home directory there */

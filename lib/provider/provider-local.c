@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The runtime is this machine and the local root itself: there is nothing to move and nothing to
+ * take away.
+ */
 #include "config.h"
 
 #include <provider/provider.h>
@@ -10,11 +14,6 @@
 
 #include <provider/launchers.h>
 #include <provider/toolset.h>
-
-/*
- * The runtime is this machine and the local root itself: there is nothing to move and nothing to
- * take away.
- */
 
 static int
 local_capabilities(struct sb_provider *p, const struct sb_profile *profile,

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Sandboxes on another machine, over SSH: a folder there, the agent, and a connection that is
+ * kept.
+ */
 #include "config.h"
 
 #include <provider/provider.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A registry with every provider of this library (sb_registry_builtin of sb/registry.h). */
 #include "config.h"
 
 #include <sb/registry.h>

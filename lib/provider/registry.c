@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Knows the provider of each backend (declared in sb/registry.h). */
 #include "config.h"
 
 #include <sb/registry.h>

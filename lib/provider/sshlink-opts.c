@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The options of an ssh profile: checks them and turns them into those of libsbsync (declared in
+ * provider/sshlink.h).
+ */
 #include "config.h"
 
 #include <provider/sshlink.h>

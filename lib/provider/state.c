@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The state of a sandbox: its table of fields, and copies and checks by it (declared in
+ * sb/state.h).
+ */
 #include "config.h"
 
 #include <sb/state.h>

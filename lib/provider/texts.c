@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Lists of texts as the public structs hold them (declared in sb/sandbox.h). */
 #include "config.h"
 
 #include <sb/sandbox.h>

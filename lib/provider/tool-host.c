@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A tool host: asks the permission table first, then its toolset (declared in
+ * provider/toolset.h).
+ */
 #include "config.h"
 
 #include <provider/toolset.h>

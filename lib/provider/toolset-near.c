@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Files and terminals of this machine (declared in provider/toolset.h). */
 #include "config.h"
 
 #include <provider/toolset.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Tells what happens to a sandbox: a line in its folder, and a call to whoever asked. */
 #include "config.h"
 
 #include <session/session-priv.h>

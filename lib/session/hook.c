@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Runs the hooks of an event and collects their answers; one that denies stops the step. */
 #include "config.h"
 
 #include <session/session-priv.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Recovery after a restart: syncs back and ends what no living process owns. */
 #include "config.h"
 
 #include <session/session-priv.h>

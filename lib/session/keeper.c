@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Opens the keeper of a state directory (declared in sb/session.h). */
 #include "config.h"
 
 #include <session/session-priv.h>

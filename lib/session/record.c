@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The folder of a sandbox: its lock and its state, written before each step. */
 #include "config.h"
 
 #include <session/session-priv.h>

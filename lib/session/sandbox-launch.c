@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Launches programs in a sandbox, with its secrets, which are blotted out of what is told. */
 #include "config.h"
 
 #include <session/session-priv.h>

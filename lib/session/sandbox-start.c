@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Starts a sandbox: record, prepare, sync to the runtime. */
 #include "config.h"
 
 #include <session/session-priv.h>

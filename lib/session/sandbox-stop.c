@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Stops a sandbox: sync back, then the end that its policy says. */
 #include "config.h"
 
 #include <session/session-priv.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A sandbox on record: opening, reattaching, syncing (declared in sb/session.h). */
 #include "config.h"
 
 #include <session/session-priv.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The client's half of Attach: a command in a session, its three streams over an upgraded
+ * connection as frames (rpc/protocol/attach-frame.h). sb_rpc_attach of sb/rpc.h.
+ */
 #include "config.h"
 
 #include <errno.h>
@@ -23,9 +27,6 @@
 #define CHUNK 32768
 #define HIGH (4 * SB_RPC_ATTACH_FRAME_MAX)
 
-/*
- * The client's half of a command that runs in a session over an upgraded connection: see frame.h.
- */
 struct attach {
 	const struct sb_rpc_client_opts *o;
 	CURL *easy;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A Connect client over libcurl: unary calls and streams (declared in sb/rpc.h). */
 #include "config.h"
 
 #include <sb/rpc.h>

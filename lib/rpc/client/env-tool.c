@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Runs a tool in an environment and passes its progress on (sb_env_execute of sb/env.h). */
 #include "config.h"
 
 #include <rpc/client/env-priv.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Environments: one session of a host as an agent loop sees it (declared in sb/env.h). */
 #include "config.h"
 
 #include <rpc/client/env-priv.h>

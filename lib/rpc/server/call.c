@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The life of a call. MHD calls on_request when the header is there, for every piece of the body,
+ * and at its end: then the handler runs on a thread of the pool while the connection sleeps (or,
+ * for a stream, is written to as messages come). Two parties hold the call: MHD until on_completed,
+ * the worker until it is done.
+ */
 #include "config.h"
 
 #include <stdlib.h>
@@ -7,13 +13,6 @@
 
 #include <rpc/protocol/envelope.h>
 #include <rpc/server/server-priv.h>
-
-/*
- * The life of a call. MHD calls on_request when the header is there, for every piece of the body,
- * and at its end: then the handler runs on a thread of the pool while the connection sleeps (or,
- * for a stream, is written to as messages come). Two parties hold the call: MHD until on_completed,
- * the worker until it is done.
- */
 
 #define DROP_MAX \
 	(1024 * 1024) /* of a body nobody wants, read so that the client sees the answer \

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Opens the addresses that the server listens on: unix sockets, TCP, TLS. */
 #include "config.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Answers a call: one JSON message, a failure, or a page of text. */
 #include "config.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads a request: its header, who calls, limits, the message. */
 #include "config.h"
 
 #include <string.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Answers a call with a stream of messages. A bounded queue makes the handler wait for the
+ * client.
+ */
 #include "config.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Takes a connection over from HTTP for a method that speaks its own protocol from there on. */
 #include "config.h"
 
 #include <errno.h>

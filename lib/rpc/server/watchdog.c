@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * One thread that sees to what MHD does not: a client that hangs up while its call runs, deadlines
+ * of calls, and clients that are too slow with a header or a body. Time limits other than deadlines
+ * are coarse.
+ */
 #include "config.h"
 
 #include <errno.h>
@@ -11,11 +16,6 @@
 
 #include <rpc/server/server-priv.h>
 
-/*
- * One thread that sees to what MHD does not: a client that hangs up while its call runs, deadlines
- * of calls, and clients that are too slow with a header or a body. Time limits other than deadlines
- * are coarse.
- */
 #define TICK_MS 500
 #define WAKE UINT64_MAX
 

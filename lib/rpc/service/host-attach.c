@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The host's half of Attach: moves bytes between an upgraded connection and a command in a
+ * session.
+ */
 #include "config.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The procedure StreamEvents: what happens on the host, as it happens. */
 #include "config.h"
 
 #include <string.h>

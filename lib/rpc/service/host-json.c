@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Turns what the host tells into the JSON of its answers. */
 #include "config.h"
 
 #include <stdio.h>

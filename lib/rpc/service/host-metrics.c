@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Writes the host's own numbers for /metrics. */
 #include "config.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The procedures about processes that a session keeps running. */
 #include "config.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The procedures about sessions: create, look, label, pause, resume, fork, destroy. */
 #include "config.h"
 
 #include <limits.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The procedures about snapshots and turns of a session. */
 #include "config.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The procedures that execute a tool, at once or with progress; a repeated call id runs once. */
 #include "config.h"
 
 #include <stdlib.h>
