@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <base/cleanup.h>
+#include <base/quote.h>
 #include <base/random.h>
 #include <base/str.h>
 #include <base/base64.h>
@@ -115,20 +116,6 @@ call_id(const struct host_args *a)
 	return json_string(sb_str_hex(raw, sizeof raw, hex));
 }
 
-/* One word as the shell reads it. */
-static void
-add_quoted(struct sb_buf *b, const char *word)
-{
-	sb_buf_add_char(b, '\'');
-	for (; *word; word++) {
-		if (*word == '\'')
-			sb_buf_add_str(b, "'\\''");
-		else
-			sb_buf_add_char(b, *word);
-	}
-	sb_buf_add_char(b, '\'');
-}
-
 /* A single word is a line of shell; several are a command with its arguments. */
 static int
 command_line(const struct host_args *a, struct sb_buf *cmd, struct sb_error *err)
@@ -139,7 +126,7 @@ command_line(const struct host_args *a, struct sb_buf *cmd, struct sb_error *err
 	for (int i = 1; a->n > 2 && i < a->n; i++) {
 		if (i > 1)
 			sb_buf_add_char(cmd, ' ');
-		add_quoted(cmd, a->v[i]);
+		sb_quote_word(cmd, a->v[i]);
 	}
 	return sb_buf_check(cmd, "command", err);
 }

@@ -20,12 +20,14 @@ lib_base_libbase_la_SOURCES = \
 	%D%/opt-help.c \
 	%D%/path.c %D%/path.h \
 	%D%/path-remove.c \
+	%D%/quote.c %D%/quote.h \
 	%D%/random.c %D%/random.h \
 	%D%/secret.c %D%/secret.h \
 	%D%/spawn.c %D%/spawn.h \
 	%D%/str.c %D%/str.h \
 	%D%/strlist.c %D%/strlist.h \
 	%D%/strmap.c %D%/strmap.h \
+	%D%/thread.c %D%/thread.h \
 	%D%/utf8.c %D%/utf8.h
 
 sbincludedir = $(includedir)/sb

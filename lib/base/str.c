@@ -56,8 +56,8 @@ sb_str_hex(const uint8_t *in, size_t len, char *out)
 	return out;
 }
 
-static int
-nibble(char c)
+int
+sb_str_hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -74,10 +74,11 @@ sb_str_unhex(const char *hex, uint8_t *out, size_t len)
 	if (strlen(hex) != 2 * len)
 		return false;
 	for (size_t i = 0; i < len; i++)
-		if (nibble(hex[2 * i]) < 0 || nibble(hex[2 * i + 1]) < 0)
+		if (sb_str_hex_digit(hex[2 * i]) < 0 || sb_str_hex_digit(hex[2 * i + 1]) < 0)
 			return false;
 	for (size_t i = 0; i < len; i++)
-		out[i] = (uint8_t)(nibble(hex[2 * i]) << 4 | nibble(hex[2 * i + 1]));
+		out[i] = (uint8_t)(sb_str_hex_digit(hex[2 * i]) << 4 |
+			sb_str_hex_digit(hex[2 * i + 1]));
 	return true;
 }
 

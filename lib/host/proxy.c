@@ -18,6 +18,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <base/thread.h>
+
 #define CHUNK (32 * 1024)
 #define STACK_SIZE (256 * 1024)
 #define DIAL_MS 5000
@@ -168,26 +170,6 @@ serve(void *arg)
 	return NULL;
 }
 
-/* Signals are for the program's own threads. */
-static int
-start_thread(void *(*fn)(void *), void *arg)
-{
-	pthread_attr_t attr;
-	sigset_t all, old;
-	pthread_t t;
-	int r;
-
-	(void)sigfillset(&all);
-	(void)pthread_attr_init(&attr);
-	(void)pthread_attr_setstacksize(&attr, STACK_SIZE);
-	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
-	r = pthread_create(&t, &attr, fn, arg);
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-	(void)pthread_attr_destroy(&attr);
-	return r;
-}
-
 /* Takes `fd`. False: it could not be served. */
 static bool
 begin(struct sb_proxy *p, int fd)
@@ -199,7 +181,7 @@ begin(struct sb_proxy *p, int fd)
 	if (c) {
 		*c = (struct conn){ p, fd };
 		atomic_fetch_add(&p->refs, 1);
-		if (start_thread(serve, c) == 0)
+		if (sb_thread_detached(STACK_SIZE, serve, c) == 0)
 			return true;
 		atomic_fetch_sub(&p->refs, 1);
 		free(c);
@@ -306,7 +288,7 @@ sb_proxy_open(const char *host, unsigned port, const struct sb_proxy_target *to,
 		r = listen_on(p, host, port, err);
 	if (r == 0) {
 		p->to = *to;
-		if (start_thread(accept_loop, p) != 0)
+		if (sb_thread_detached(STACK_SIZE, accept_loop, p) != 0)
 			r = sb_fail(err, SB_E_LIMIT, "proxy: cannot start a thread");
 	}
 	if (r < 0) {

@@ -28,10 +28,8 @@ struct host_entry {
 };
 
 struct host_provider {
-	struct sb_provider base;
+	struct sb_provider_common c;
 	struct sb_provider *ssh;
-	char *state_dir;
-	pthread_mutex_t mu;
 	struct host_entry
 		*entries; /* hosts that are open, until the provider goes or their sandbox does */
 };
@@ -52,7 +50,7 @@ link_of(struct host_provider *p, const char *id, const char *const *options, boo
 	struct sb_hostlink *l = NULL;
 	struct host_entry *e;
 
-	(void)pthread_mutex_lock(&p->mu);
+	(void)pthread_mutex_lock(&p->c.mu);
 	for (e = p->entries; e && strcmp(e->id, id) != 0; e = e->next)
 		;
 	if (e) {
@@ -69,7 +67,7 @@ link_of(struct host_provider *p, const char *id, const char *const *options, boo
 		free(e);
 		(void)sb_fail(err, SB_E_NOMEM, "out of memory");
 	}
-	(void)pthread_mutex_unlock(&p->mu);
+	(void)pthread_mutex_unlock(&p->c.mu);
 	return l;
 }
 
@@ -78,14 +76,14 @@ drop_link(struct host_provider *p, const char *id)
 {
 	struct host_entry **at, *gone = NULL;
 
-	(void)pthread_mutex_lock(&p->mu);
+	(void)pthread_mutex_lock(&p->c.mu);
 	for (at = &p->entries; *at && !gone; at = *at ? &(*at)->next : at)
 		if (strcmp((*at)->id, id) == 0) {
 			gone = *at;
 			*at = gone->next;
 			break;
 		}
-	(void)pthread_mutex_unlock(&p->mu);
+	(void)pthread_mutex_unlock(&p->c.mu);
 	if (gone)
 		entry_free(gone);
 }
@@ -399,7 +397,7 @@ remove_session(struct host_provider *p, struct sb_hostlink *l, const struct sb_s
 		return r;
 	drop_link(p, s->sandbox_id);
 	r = sb_hostlink_remove(s->sandbox_id, (const char *const *)s->options, err);
-	return r < 0 ? r : sb_pairs_forget(s, p->state_dir, err);
+	return r < 0 ? r : sb_pairs_forget(s, p->c.state_dir, err);
 }
 
 static int
@@ -414,7 +412,7 @@ host_destroy(struct sb_provider *base, const struct sb_state *s, bool discard,
 	int r;
 
 	err = err ? err : &own;
-	r = discard ? 0 : sb_pairs_check_record(s, p->state_dir, err);
+	r = discard ? 0 : sb_pairs_check_record(s, p->c.state_dir, err);
 	if (r < 0 || s->persist != SB_PERSIST_TRANSIENT)
 		return r;
 	r = as_ssh(p, s, false, &inner, &options, &l, err);
@@ -428,7 +426,7 @@ host_destroy(struct sb_provider *base, const struct sb_state *s, bool discard,
 	sb_texts_free(options);
 	/* Not there is success. */
 	if (r == SB_E_SANDBOX_NOT_FOUND)
-		return sb_pairs_forget(s, p->state_dir, err);
+		return sb_pairs_forget(s, p->c.state_dir, err);
 	return r < 0 ? r : remove_session(p, l, s, call, err);
 }
 
@@ -501,9 +499,7 @@ host_free(struct sb_provider *base)
 		entry_free(p->entries);
 		p->entries = next;
 	}
-	(void)pthread_mutex_destroy(&p->mu);
-	free(p->state_dir);
-	free(p);
+	sb_provider_common_free(&p->c);
 }
 
 static const struct sb_provider_ops host_ops = {
@@ -524,21 +520,14 @@ static const struct sb_provider_ops host_ops = {
 struct sb_provider *
 sb_provider_host_new(const struct sb_builtin_opts *o, struct sb_error *err)
 {
-	struct host_provider *p = calloc(1, sizeof *p);
+	struct host_provider *p = sb_provider_common_new(sizeof *p, &host_ops, o, err);
 
-	if (p && o->state_dir)
-		p->state_dir = strdup(o->state_dir);
-	if (!p || (o->state_dir && !p->state_dir)) {
-		free(p);
-		(void)sb_fail(err, SB_E_NOMEM, "out of memory");
+	if (!p)
 		return NULL;
-	}
-	p->base.ops = &host_ops;
-	(void)pthread_mutex_init(&p->mu, NULL);
 	p->ssh = sb_provider_ssh_new(o, err);
 	if (!p->ssh) {
-		host_free(&p->base);
+		host_free(&p->c.base);
 		return NULL;
 	}
-	return &p->base;
+	return &p->c.base;
 }

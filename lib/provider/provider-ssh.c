@@ -32,9 +32,7 @@ struct ssh_entry {
 };
 
 struct ssh_provider {
-	struct sb_provider base;
-	char *state_dir;
-	pthread_mutex_t mu;
+	struct sb_provider_common c;
 	struct ssh_entry *entries; /* latest first */
 };
 
@@ -76,7 +74,7 @@ enter(struct ssh_provider *p, const char *id, const char *const *options, struct
 {
 	struct ssh_entry *e;
 
-	(void)pthread_mutex_lock(&p->mu);
+	(void)pthread_mutex_lock(&p->c.mu);
 	for (e = p->entries; e && strcmp(e->id, id) != 0; e = e->next)
 		;
 	if (!e) {
@@ -84,7 +82,7 @@ enter(struct ssh_provider *p, const char *id, const char *const *options, struct
 		if (e)
 			e->id = strdup(id);
 		if (e && e->id)
-			e->link = sb_sshlink_new(options, p->state_dir, err);
+			e->link = sb_sshlink_new(options, p->c.state_dir, err);
 		if (e && e->link) {
 			e->next = p->entries;
 			p->entries = e;
@@ -99,7 +97,7 @@ enter(struct ssh_provider *p, const char *id, const char *const *options, struct
 	}
 	if (e)
 		e->users++;
-	(void)pthread_mutex_unlock(&p->mu);
+	(void)pthread_mutex_unlock(&p->c.mu);
 	return e;
 }
 
@@ -108,10 +106,10 @@ leave(struct ssh_provider *p, struct ssh_entry *e)
 {
 	struct ssh_entry *gone;
 
-	(void)pthread_mutex_lock(&p->mu);
+	(void)pthread_mutex_lock(&p->c.mu);
 	e->users--;
 	gone = trim(p);
-	(void)pthread_mutex_unlock(&p->mu);
+	(void)pthread_mutex_unlock(&p->c.mu);
 	while (gone) {
 		struct ssh_entry *next = gone->next;
 
@@ -126,14 +124,14 @@ drop(struct ssh_provider *p, const char *id)
 {
 	struct ssh_entry **at, *gone = NULL;
 
-	(void)pthread_mutex_lock(&p->mu);
+	(void)pthread_mutex_lock(&p->c.mu);
 	for (at = &p->entries; *at; at = &(*at)->next)
 		if (strcmp((*at)->id, id) == 0 && !(*at)->users) {
 			gone = *at;
 			*at = gone->next;
 			break;
 		}
-	(void)pthread_mutex_unlock(&p->mu);
+	(void)pthread_mutex_unlock(&p->c.mu);
 	if (gone)
 		entry_free(gone);
 }
@@ -287,7 +285,7 @@ make_pairs(struct ssh_provider *p, struct ssh_entry *e, const struct sb_state *s
 	reach->conn = sb_sshlink_conn(e->link, call, err);
 	if (!reach->conn)
 		return err->code;
-	reach->state_dir = p->state_dir;
+	reach->state_dir = p->c.state_dir;
 	*remote = sb_sshlink_endpoint((const char *const *)s->options, s->runtime_root, err);
 	if (!*remote)
 		return err->code;
@@ -359,7 +357,7 @@ destroy_in(struct ssh_provider *p, struct ssh_entry *e, const struct sb_state *s
 		r = sb_sshlink_destroy(e->link, s->sandbox_id, s->instance_id, call, err);
 	if (r == SB_E_SANDBOX_NOT_FOUND)
 		r = 0;
-	return r < 0 ? r : sb_pairs_forget(s, p->state_dir, err);
+	return r < 0 ? r : sb_pairs_forget(s, p->c.state_dir, err);
 }
 
 static int
@@ -375,7 +373,7 @@ ssh_destroy(struct sb_provider *base, const struct sb_state *s, bool discard,
 	r = check_state(s, err);
 	/* What the record forbids needs no connection. */
 	if (r == 0 && !discard)
-		r = sb_pairs_check_record(s, p->state_dir, err);
+		r = sb_pairs_check_record(s, p->c.state_dir, err);
 	if (r < 0 || s->persist != SB_PERSIST_TRANSIENT)
 		return r;
 	e = enter(p, s->sandbox_id, (const char *const *)s->options, err);
@@ -453,9 +451,7 @@ ssh_free(struct sb_provider *base)
 		entry_free(p->entries);
 		p->entries = next;
 	}
-	(void)pthread_mutex_destroy(&p->mu);
-	free(p->state_dir);
-	free(p);
+	sb_provider_common_free(&p->c);
 }
 
 static const struct sb_provider_ops ssh_ops = {
@@ -475,16 +471,5 @@ static const struct sb_provider_ops ssh_ops = {
 struct sb_provider *
 sb_provider_ssh_new(const struct sb_builtin_opts *o, struct sb_error *err)
 {
-	struct ssh_provider *p = calloc(1, sizeof *p);
-
-	if (p && o->state_dir)
-		p->state_dir = strdup(o->state_dir);
-	if (!p || (o->state_dir && !p->state_dir)) {
-		free(p);
-		sb_fail(err, SB_E_NOMEM, "out of memory");
-		return NULL;
-	}
-	p->base.ops = &ssh_ops;
-	(void)pthread_mutex_init(&p->mu, NULL);
-	return &p->base;
+	return sb_provider_common_new(sizeof(struct ssh_provider), &ssh_ops, o, err);
 }

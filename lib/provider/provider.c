@@ -4,6 +4,7 @@
 #include <sb/provider.h>
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -137,4 +138,30 @@ sb_provider_free(struct sb_provider *p)
 {
 	if (p && p->ops && p->ops->free)
 		p->ops->free(p);
+}
+
+void *
+sb_provider_common_new(size_t size, const struct sb_provider_ops *ops,
+	const struct sb_builtin_opts *o, struct sb_error *err)
+{
+	struct sb_provider_common *p = calloc(1, size);
+
+	if (p && o->state_dir)
+		p->state_dir = strdup(o->state_dir);
+	if (!p || (o->state_dir && !p->state_dir)) {
+		free(p);
+		(void)sb_fail(err, SB_E_NOMEM, "provider: out of memory");
+		return NULL;
+	}
+	p->base.ops = ops;
+	(void)pthread_mutex_init(&p->mu, NULL);
+	return p;
+}
+
+void
+sb_provider_common_free(struct sb_provider_common *p)
+{
+	(void)pthread_mutex_destroy(&p->mu);
+	free(p->state_dir);
+	free(p);
 }

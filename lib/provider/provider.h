@@ -2,6 +2,8 @@
 #ifndef SB_PROVIDER_PROVIDER_H
 #define SB_PROVIDER_PROVIDER_H
 
+#include <pthread.h>
+
 #include <base/cleanup.h>
 #include <sb/provider.h>
 #include <sb/registry.h>
@@ -18,6 +20,21 @@ SB_CLEANUP_VALUE(sb_sync_result, sb_sync_result_free)
 struct sb_provider *sb_provider_local_new(const struct sb_builtin_opts *o, struct sb_error *err);
 struct sb_provider *sb_provider_ssh_new(const struct sb_builtin_opts *o, struct sb_error *err);
 struct sb_provider *sb_provider_host_new(const struct sb_builtin_opts *o, struct sb_error *err);
+
+/*
+ * The start of a provider that works with sessions of libsbsync: each kind has it as its first
+ * member, with further fields behind.
+ */
+struct sb_provider_common {
+	struct sb_provider base;
+	char *state_dir;    /* NULL: libsbsync's own */
+	pthread_mutex_t mu; /* guards the further fields */
+};
+/* A zeroed one of `size` bytes with this start; NULL with `err` set. */
+void *sb_provider_common_new(size_t size, const struct sb_provider_ops *ops,
+	const struct sb_builtin_opts *o, struct sb_error *err);
+/* Frees it, once the further fields are freed. */
+void sb_provider_common_free(struct sb_provider_common *p);
 
 /*
  * What every provider checks of a request: its own backend, directories that are there, and a

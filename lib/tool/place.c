@@ -425,6 +425,25 @@ sb_place_prepare(const struct sb_place_wish *w, struct sb_place *out, struct sb_
 	return 0;
 }
 
+/* Opens the folder of a sandbox; `dir` stays -1 when there is none. */
+static int
+open_folder(const char *id, char **base, int *base_fd, int *dir, struct sb_error *err)
+{
+	struct sb_error why = { 0 };
+	int r = check_id(id, err);
+
+	if (r < 0)
+		return r;
+	*base_fd = open_base(false, base, &why);
+	if (*base_fd == SB_E_NOTFOUND)
+		return 0;
+	if (*base_fd >= 0)
+		*dir = openat(*base_fd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return *dir >= 0 || (*base_fd >= 0 && errno == ENOENT) ?
+		0 :
+		sb_fail_errno(err, "sandbox '%s'", id);
+}
+
 static bool
 has_label(const struct sb_place *place, const char *label)
 {
@@ -443,17 +462,10 @@ sb_place_find(const char *id, const char *instance, const char *const *labels, s
 	sb_autoclose int base_fd = -1, dir = -1;
 	struct sb_error why = { 0 };
 	bool meant;
-	int r = check_id(id, err);
+	int r = open_folder(id, &base, &base_fd, &dir, err);
 
-	if (r < 0)
-		return r;
-	base_fd = open_base(false, &base, &why);
-	if (base_fd >= 0)
-		dir = openat(base_fd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
-		return base_fd == SB_E_NOTFOUND || (base_fd >= 0 && errno == ENOENT) ?
-			not_found(id, err) :
-			sb_fail_errno(err, "sandbox '%s'", id);
+		return r < 0 ? r : not_found(id, err);
 	r = is_doomed(dir) ? SB_E_NOTFOUND : read_record(dir, &place, &why);
 	if (r < 0)
 		return r == SB_E_NOTFOUND ? not_found(id, err) :
@@ -530,17 +542,10 @@ sb_place_destroy(const char *id, const char *instance, struct sb_error *err)
 	sb_autofree char *base = NULL;
 	sb_autoclose int base_fd = -1, dir = -1, lock = -1;
 	struct sb_error why = { 0 };
-	int r = check_id(id, err);
+	int r = open_folder(id, &base, &base_fd, &dir, err);
 
-	if (r < 0)
-		return r;
-	base_fd = open_base(false, &base, &why);
-	if (base_fd >= 0)
-		dir = openat(base_fd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
-		return base_fd == SB_E_NOTFOUND || (base_fd >= 0 && errno == ENOENT) ?
-			0 :
-			sb_fail_errno(err, "sandbox '%s'", id);
+		return r;
 	/* One of a connection that was cut may still be at it. */
 	lock = openat(dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (lock < 0)

@@ -16,6 +16,7 @@
 #include <base/buf.h>
 #include <base/file.h>
 #include <base/path.h>
+#include <base/quote.h>
 #include <base/str.h>
 
 #include <sync/remote/deploy.h>
@@ -384,7 +385,7 @@ run_tar(struct fetch *f)
 	if (r < 0)
 		return r;
 	sb_buf_addf(&command, "exec sh -c '%s' sbsync %s ", script, f->m.nonce);
-	sb_deploy_quote(f->a->root, &command);
+	sb_quote_argument(&command, f->a->root);
 	sb_buf_addf(&command, " %s", f->now.gnu_tar ? "gnu" : "other");
 	r = sb_buf_check(&command, "path", f->err);
 	if (r < 0)

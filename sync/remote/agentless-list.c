@@ -15,6 +15,7 @@
 #include <base/buf.h>
 #include <base/file.h>
 #include <base/path.h>
+#include <base/quote.h>
 #include <base/str.h>
 
 #include <sync/remote/deploy.h>
@@ -453,7 +454,7 @@ list_once(const struct sb_agentless *a, struct sb_far_list *out, struct sb_error
 	if (r < 0)
 		return r;
 	sb_buf_addf(&command, "exec sh -c '%s' sbsync %s ", script, m.nonce);
-	sb_deploy_quote(a->root, &command);
+	sb_quote_argument(&command, a->root);
 	r = sb_buf_check(&command, "path", err);
 	if (r < 0)
 		return r;

@@ -13,6 +13,7 @@
 
 #include <base/buf.h>
 #include <base/path.h>
+#include <base/quote.h>
 #include <base/str.h>
 
 #include <sync/remote/deploy.h>
@@ -228,7 +229,7 @@ stage(struct push *p)
 
 	sb_buf_init(&command, 256u << 10);
 	sb_buf_addf(&command, "exec sh -c '%s' sbsync %s ", stage_script, p->m.nonce);
-	sb_deploy_quote(p->a->root, &command);
+	sb_quote_argument(&command, p->a->root);
 	r = sb_buf_check(&command, "path", p->err);
 	if (r < 0)
 		return r;
@@ -276,7 +277,7 @@ add_arg(struct push *p, const char *verb, const char *tail, const char *prefix, 
 	p->changes++;
 	sb_buf_add_char(&p->text, ' ');
 	if (full)
-		sb_deploy_quote(full, &p->text);
+		sb_quote_argument(&p->text, full);
 	else
 		p->text.failed = SB_E_NOMEM;
 }
@@ -368,7 +369,7 @@ write_moves(struct push *p, const char *stage_dir)
 			end_command(p);
 			sb_buf_init(&t, 65536);
 			sb_buf_add_char(&t, ' ');
-			sb_deploy_quote(full ? full : ".", &t);
+			sb_quote_argument(&t, full ? full : ".");
 			free(tail);
 			tail = (char *)sb_buf_detach(&t, NULL);
 			dir = e->path;
@@ -404,7 +405,7 @@ write_modes(struct push *p)
 			return;
 		}
 		sb_buf_addf(&p->text, "chmod %03o -- ", e->mode & 0777);
-		sb_deploy_quote(full, &p->text);
+		sb_quote_argument(&p->text, full);
 		sb_buf_add_char(&p->text, '\n');
 	}
 }
@@ -418,9 +419,9 @@ write_script(struct push *p)
 	sb_buf_addf(&p->text,
 		"trap 'e=$?; printf \"\\nsbsync:%%s:done %%s\\n\" %s $e' 0\nset -e\nmkdir -p -- ",
 		p->m.nonce);
-	sb_deploy_quote(p->a->root, &p->text);
+	sb_quote_argument(&p->text, p->a->root);
 	sb_buf_add_str(&p->text, "\ncd -- ");
-	sb_deploy_quote(p->a->root, &p->text);
+	sb_quote_argument(&p->text, p->a->root);
 	sb_buf_add_char(&p->text, '\n');
 	write_opening(p);
 	write_removals(p, true);

@@ -13,6 +13,7 @@
 
 #include <base/file.h>
 #include <base/path.h>
+#include <base/quote.h>
 #include <base/str.h>
 #include <sync/remote/agentless.h>
 #include <sync/remote/deploy.h>
@@ -171,7 +172,7 @@ ask(struct sb_shadow *s, const char *script, const char *arg, char *out, size_t 
 	if (r < 0)
 		return r;
 	sb_buf_addf(&command, "exec sh -c '%s' sbsync %s ", script, m.nonce);
-	sb_deploy_quote(s->root, &command);
+	sb_quote_argument(&command, s->root);
 	sb_buf_addf(&command, " %s", arg);
 	r = sb_buf_check(&command, "path", err);
 	if (r < 0)

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include <base/quote.h>
+
 #include <sync/remote/deploy.h>
 
 /*
@@ -90,37 +92,17 @@ static const char memory[] = "exec(\"import os,sys,zlib\\n"
 			     "os.execv(a[4]+str(f),a[3:4]+a[5:])\")";
 
 void
-sb_deploy_quote(const char *word, struct sb_buf *out)
-{
-	static const char plain[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+@";
-
-	if (*word && word[strspn(word, plain)] == '\0') {
-		sb_buf_add_str(out, word);
-		return;
-	}
-	sb_buf_add_char(out, '\'');
-	for (; *word; word++) {
-		if (*word == '\'')
-			sb_buf_add_str(out, "'\\''");
-		else
-			sb_buf_add_char(out, *word);
-	}
-	sb_buf_add_char(out, '\'');
-}
-
-void
 sb_deploy_command(const char *nonce, const char *digest, size_t skip, const char *const *argv,
 	struct sb_buf *out)
 {
 	sb_buf_add_str(out, "exec sh -c '");
 	sb_buf_add_str(out, script);
 	sb_buf_add_str(out, "' ");
-	sb_deploy_quote(memory, out);
+	sb_quote_argument(out, memory);
 	sb_buf_addf(out, " %s %s %zu", nonce, digest, skip);
 	for (; argv && *argv; argv++) {
 		sb_buf_add_char(out, ' ');
-		sb_deploy_quote(*argv, out);
+		sb_quote_argument(out, *argv);
 	}
 }
 

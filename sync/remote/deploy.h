@@ -87,8 +87,6 @@ bool sb_deploy_machine_runs(const char *machine, const char *type);
  */
 void sb_deploy_command(const char *nonce, const char *digest, size_t skip, const char *const *argv,
 	struct sb_buf *out);
-/* Appends `word` quoted for a POSIX shell. */
-void sb_deploy_quote(const char *word, struct sb_buf *out);
 
 /* The CRC of POSIX cksum. */
 uint32_t sb_deploy_cksum(const void *data, size_t len);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <base/buf.h>
+#include <base/quote.h>
 #include <base/random.h>
 #include <base/str.h>
 
@@ -257,7 +258,7 @@ check_place(struct doctor *d, struct sb_error *err)
 		return r;
 	(void)sb_str_hex(random, sizeof random, nonce);
 	sb_buf_addf(&command, "exec sh -c '%s' sbsync %s ", look, nonce);
-	sb_deploy_quote(d->path, &command);
+	sb_quote_argument(&command, d->path);
 	r = sb_buf_check(&command, "path", err);
 	if (r < 0)
 		return r;

@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 
 #include <base/cleanup.h>
+#include <base/thread.h>
 
 #define ADDRESSES_MAX 16
 #define HEAD_START_MS 250
@@ -130,8 +131,6 @@ lookup_start(struct lookup *l, struct sb_error *err)
 		.ai_socktype = SOCK_STREAM,
 		.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV };
 	uint64_t one = 1;
-	pthread_attr_t attr;
-	pthread_t thread;
 	int r;
 
 	if (getaddrinfo(l->host, l->port, &hints, &l->list) == 0) {
@@ -139,10 +138,7 @@ lookup_start(struct lookup *l, struct sb_error *err)
 		return 0;
 	}
 	l->users = 2;
-	(void)pthread_attr_init(&attr);
-	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	r = pthread_create(&thread, &attr, lookup_run, l);
-	(void)pthread_attr_destroy(&attr);
+	r = sb_thread_detached(0, lookup_run, l);
 	if (r != 0) {
 		l->users = 1;
 		errno = r;

@@ -69,18 +69,6 @@ sb_endpoint_check_user(const char *user, const char *what, struct sb_error *err)
 	return check_name(user, what, "user", "'`\"$;&<>|(){}", USER_MAX_LEN, err);
 }
 
-static int
-hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 /* In place; false for a broken escape or an encoded NUL. */
 static bool
 percent_decode(char *s)
@@ -89,8 +77,8 @@ percent_decode(char *s)
 
 	for (char *r = s; *r; r++) {
 		if (*r == '%') {
-			int hi = hex_digit(r[1]);
-			int lo = hi < 0 ? -1 : hex_digit(r[2]);
+			int hi = sb_str_hex_digit(r[1]);
+			int lo = hi < 0 ? -1 : sb_str_hex_digit(r[2]);
 
 			if (lo < 0 || (hi == 0 && lo == 0))
 				return false;

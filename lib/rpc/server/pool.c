@@ -4,10 +4,11 @@
 #include <rpc/server/pool.h>
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
+
+#include <base/thread.h>
 
 #define STACK_SIZE (1024 * 1024)
 #define IDLE_S 5
@@ -88,24 +89,11 @@ worker(void *arg)
 	return NULL;
 }
 
-/* With `mu` held. Signals are for the program's own threads. */
+/* With `mu` held. */
 static int
 add_thread(struct sb_rpc_pool *p, struct sb_error *err)
 {
-	pthread_attr_t attr;
-	sigset_t all, old;
-	pthread_t t;
-	int r;
-
-	(void)sigfillset(&all);
-	(void)pthread_attr_init(&attr);
-	(void)pthread_attr_setstacksize(&attr, STACK_SIZE);
-	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
-	r = pthread_create(&t, &attr, worker, p);
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-	(void)pthread_attr_destroy(&attr);
-	if (r != 0)
+	if (sb_thread_detached(STACK_SIZE, worker, p) != 0)
 		return sb_fail(err, SB_E_LIMIT, "cannot start a thread");
 	p->threads++;
 	return 0;

@@ -131,8 +131,6 @@ enum MHD_Result sb_rpc_call_on_request(void *cls, struct MHD_Connection *mc, con
 	const char *method, const char *version, const char *data, size_t *size, void **ctx);
 void sb_rpc_call_on_completed(void *cls, struct MHD_Connection *mc, void **ctx,
 	enum MHD_RequestTerminationCode why);
-/* Cancels a call from outside; `why` is SB_E_CANCELED, SB_E_TIMEOUT or SB_E_SHUTTING_DOWN. */
-void sb_rpc_call_abort(struct sb_rpc_call *c, int why, bool hung_up);
 void sb_rpc_call_unref(struct sb_rpc_call *c);
 /* Wakes the connection; with `mu` held. */
 void sb_rpc_call_resume(struct sb_rpc_call *c);

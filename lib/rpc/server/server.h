@@ -83,6 +83,11 @@ bool sb_rpc_call_inlined(const struct sb_rpc_call *call);
  * client is behind by more than a bound; SB_E_CANCELED when it is gone.
  */
 int sb_rpc_stream_send(struct sb_rpc_call *call, json_t *msg, struct sb_error *err);
+/*
+ * Cancels a call; `why` is SB_E_CANCELED, SB_E_TIMEOUT or SB_E_SHUTTING_DOWN. `hung_up`: the client
+ * is gone, nobody reads the answer.
+ */
+void sb_rpc_call_abort(struct sb_rpc_call *call, int why, bool hung_up);
 /* Names the field that was wrong in the error answer. */
 void sb_rpc_call_bad_field(struct sb_rpc_call *call, const char *field);
 

@@ -18,7 +18,6 @@
 #include <rpc/protocol/envelope.h>
 #include <rpc/protocol/attach-frame.h>
 #include <rpc/service/host-priv.h>
-#include <rpc/server/server-priv.h>
 
 #define COMMAND_MAX 65536
 #define ENV_MAX 256

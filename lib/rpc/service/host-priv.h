@@ -43,6 +43,9 @@ const char *sb_rpc_host_session_id(struct sb_rpc_call *call, struct sb_rpc_field
 /* 0, or the first mistake, whose field is then named in the answer. */
 int sb_rpc_host_fields_end(struct sb_rpc_call *call, const struct sb_rpc_fields *f,
 	struct sb_error *err);
+/* The id of a request that has no other field. */
+int sb_rpc_host_only_session(struct sb_rpc_call *call, const json_t *in, const char **out_id,
+	struct sb_error *err);
 struct sb_host_call sb_rpc_host_limits(const struct sb_rpc_call *call);
 /*
  * Labels of a request as the host takes them; `map` keeps the strings. Freed by the caller (array

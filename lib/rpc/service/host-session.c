@@ -41,6 +41,17 @@ sb_rpc_host_fields_end(struct sb_rpc_call *call, const struct sb_rpc_fields *f,
 	return sb_rpc_fields_check(f, err);
 }
 
+int
+sb_rpc_host_only_session(struct sb_rpc_call *call, const json_t *in, const char **out_id,
+	struct sb_error *err)
+{
+	struct sb_rpc_fields f;
+
+	sb_rpc_fields_init(&f, in);
+	*out_id = sb_rpc_host_session_id(call, &f);
+	return sb_rpc_host_fields_end(call, &f, err);
+}
+
 struct sb_host_call
 sb_rpc_host_limits(const struct sb_rpc_call *call)
 {
@@ -226,38 +237,34 @@ sb_rpc_host_set_labels(struct sb_rpc_call *call, const json_t *in, json_t **out,
 	return r < 0 ? r : answer(&s, out);
 }
 
-int
-sb_rpc_host_pause_session(struct sb_rpc_call *call, const json_t *in, json_t **out,
+/* A procedure that does one thing to the session it names and answers nothing. */
+static int
+to_session(struct sb_rpc_call *call, const json_t *in,
+	int (*fn)(struct sb_host *, const char *, const struct sb_host_call *, struct sb_error *),
 	struct sb_error *err)
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	struct sb_host_call limits = sb_rpc_host_limits(call);
-	struct sb_rpc_fields f;
 	const char *id;
-	int r;
+	int r = sb_rpc_host_only_session(call, in, &id, err);
 
+	return r < 0 ? r : fn(h->host, id, &limits, err);
+}
+
+int
+sb_rpc_host_pause_session(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
+{
 	(void)out;
-	sb_rpc_fields_init(&f, in);
-	id = sb_rpc_host_session_id(call, &f);
-	r = sb_rpc_host_fields_end(call, &f, err);
-	return r < 0 ? r : sb_host_session_pause(h->host, id, &limits, err);
+	return to_session(call, in, sb_host_session_pause, err);
 }
 
 int
 sb_rpc_host_resume_session(struct sb_rpc_call *call, const json_t *in, json_t **out,
 	struct sb_error *err)
 {
-	struct sb_rpc_host *h = sb_rpc_call_arg(call);
-	struct sb_host_call limits = sb_rpc_host_limits(call);
-	struct sb_rpc_fields f;
-	const char *id;
-	int r;
-
 	(void)out;
-	sb_rpc_fields_init(&f, in);
-	id = sb_rpc_host_session_id(call, &f);
-	r = sb_rpc_host_fields_end(call, &f, err);
-	return r < 0 ? r : sb_host_session_resume(h->host, id, &limits, err);
+	return to_session(call, in, sb_host_session_resume, err);
 }
 
 int

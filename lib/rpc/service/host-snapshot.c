@@ -30,13 +30,9 @@ sb_rpc_host_turn_complete(struct sb_rpc_call *call, const json_t *in, json_t **o
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	struct sb_host_call limits = sb_rpc_host_limits(call);
 	struct sb_host_snapshot s = { 0 };
-	struct sb_rpc_fields f;
 	const char *id;
-	int r;
+	int r = sb_rpc_host_only_session(call, in, &id, err);
 
-	sb_rpc_fields_init(&f, in);
-	id = sb_rpc_host_session_id(call, &f);
-	r = sb_rpc_host_fields_end(call, &f, err);
 	if (r < 0)
 		return r;
 	r = sb_host_turn_complete(h->host, id, &limits, &s, err);
@@ -93,15 +89,11 @@ sb_rpc_host_list_snapshots(struct sb_rpc_call *call, const json_t *in, json_t **
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	struct sb_host_call limits = sb_rpc_host_limits(call);
 	struct sb_host_snapshot *v = NULL;
-	struct sb_rpc_fields f;
 	const char *id;
 	json_t *list;
 	size_t n = 0;
-	int r;
+	int r = sb_rpc_host_only_session(call, in, &id, err);
 
-	sb_rpc_fields_init(&f, in);
-	id = sb_rpc_host_session_id(call, &f);
-	r = sb_rpc_host_fields_end(call, &f, err);
 	if (r == 0)
 		r = sb_host_snapshot_list(h->host, id, &limits, &v, &n, err);
 	if (r < 0)
