@@ -20,6 +20,8 @@ sbinclude_HEADERS += \
 	%D%/sb/sandbox.h %D%/sb/session.h %D%/sb/state.h %D%/sb/toolhost.h \
 	%D%/sb/version.h
 
+EXTRA_DIST += %D%/README.md %D%/rpc/README.md
+
 include lib/provider/local.mk
 include lib/tool/local.mk
 include lib/session/local.mk

@@ -14,7 +14,7 @@ struct sb_spawn_opts;
 
 /*
  * A running or ended child. `in` is what it reads (we write), `out` and `errfd` what it writes; -1
- * when not a pipe. Whatever happened to it, sb_child_stop releases what is left.
+ * when not a pipe. Call sb_child_stop in every case: it releases what is left.
  */
 struct sb_child {
 	pid_t pid;

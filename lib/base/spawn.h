@@ -39,8 +39,9 @@ struct sb_spawn_opts {
 	}
 
 /*
- * What a program started with `leads` gets as descriptor SB_SPAWN_REPORT_FD: it closes it (by exec,
- * say) once what it leads to runs, or writes an errno first. Until then sb_spawn waits.
+ * A program started with `leads` gets a pipe as descriptor SB_SPAWN_REPORT_FD. It closes it (by
+ * exec, say) once the program it leads to runs, or writes this struct with an errno first. sb_spawn
+ * waits until then.
  */
 #define SB_SPAWN_REPORT_FD 3
 struct sb_spawn_report {

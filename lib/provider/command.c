@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Taking a command line apart (declared in sb/launcher.h). */
+/* Splits a command line into words (declared in sb/launcher.h). */
 #include "config.h"
 
 #include <sb/launcher.h>

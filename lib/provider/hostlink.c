@@ -14,6 +14,7 @@
 #include <base/buf.h>
 #include <base/file.h>
 #include <base/path.h>
+#include <base/quote.h>
 #include <base/str.h>
 #include <host/runtime/runtime.h>
 #include <provider/toolset.h>
@@ -86,7 +87,7 @@ dir_of(const char *id, struct sb_error *err)
 
 static enum sb_host_runtime best;
 
-/* The look gets a directory of its own, for nothing may be left of it. */
+/* Learns which runtime a host would use here, in a scratch directory that it removes again. */
 static void
 look_for_best(void)
 {
@@ -243,18 +244,12 @@ sb_hostlink_call(struct sb_hostlink *l, const char *method, const char *json,
 	return r;
 }
 
-/* A word as sbsync's --rsh takes it apart. */
+/* Quotes a word for sbsync's --rsh. */
 static void
 add_word(struct sb_buf *b, const char *word)
 {
-	sb_buf_add_str(b, " '");
-	for (; *word; word++) {
-		if (*word == '\'')
-			sb_buf_add_str(b, "'\\''");
-		else
-			sb_buf_add_char(b, *word);
-	}
-	sb_buf_add_char(b, '\'');
+	sb_buf_add_char(b, ' ');
+	sb_quote_word(b, word);
 }
 
 /* sbctl beside this program (which libtool may have put one level down), or the one on PATH. */

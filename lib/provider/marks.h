@@ -7,9 +7,9 @@
 #include <base/buf.h>
 
 /*
- * Finds the marks of tool/launch.h in the stderr of a far program, byte by byte as it comes, and
- * hands on what is between: not a byte that the log-in shell printed before, and no byte of the
- * program's own held back unless it may begin a mark.
+ * Finds the marks of tool/launch.h in the stderr of a far program as the bytes come, and passes on
+ * what is between them. Drops what the log-in shell printed before, and holds back a byte of the
+ * program only while it may begin a mark.
  */
 struct sb_marks {
 	char start[64], end[64]; /* what the marks begin with, NUL and nonce included */
@@ -24,7 +24,7 @@ typedef void (*sb_marks_fn)(const void *data, size_t len, void *arg);
 
 int sb_marks_init(struct sb_marks *m, const char *nonce, struct sb_error *err);
 void sb_marks_free(struct sb_marks *m);
-/* What comes behind the end mark is dropped. */
+/* Drops everything behind the end mark. */
 void sb_marks_feed(struct sb_marks *m, const void *data, size_t len, sb_marks_fn fn, void *arg);
 /* The stream has ended: what was held back is text. */
 void sb_marks_flush(struct sb_marks *m, sb_marks_fn fn, void *arg);

@@ -6,8 +6,8 @@
 #include <sbsync/session.h>
 
 /*
- * The syncs of a sandbox by a session of libsbsync that has its name: the same for every provider
- * whose runtime has files of its own.
+ * Syncs a sandbox by a session of libsbsync that is named as the sandbox. Every provider whose
+ * runtime has files of its own uses it.
  */
 struct sb_pairs {
 	const struct sb_state *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What prepare gives its caller: filling and freeing it. */
+/* Fills and frees struct sb_prepared, which prepare gives its caller. */
 #include "config.h"
 
 #include <provider/provider.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session of a sandbox host, reached like a machine: the host runs commands in it over an
- * upgraded connection, so everything the ssh provider does (agent, syncs, tools, launches) is done
- * by it, with `sbctl host attach` as the remote shell. What is left for this file is the session
- * itself, and the names of the two backends.
+ * A session of a sandbox host. The ssh provider does most of the work (agent, syncs, tools,
+ * launches): it reaches the session like a machine, with `sbctl host attach` as the remote shell.
+ * This file makes, finds and destroys the session, and translates between the two backends.
  */
 #include "config.h"
 
@@ -188,8 +187,8 @@ network_of(const struct sb_network *n)
 }
 
 /*
- * 0 as well when there is no such session. What one was made with stays with it, so another network
- * cannot be had in it.
+ * Refuses a session that was made with another network than the profile requires: a session keeps
+ * its network. 0 also when there is no such session.
  */
 static int
 check_network(struct sb_hostlink *l, const struct sb_prepare_request *req,

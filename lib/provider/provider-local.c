@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The runtime is this machine and the local root itself: there is nothing to move and nothing to
- * take away.
+ * The provider without a sandbox: programs run on this machine, in the local root itself. It moves
+ * no files and removes none.
  */
 #include "config.h"
 
@@ -110,7 +110,7 @@ local_sync_from(struct sb_provider *p, const struct sb_state *s, const struct sb
 	return r;
 }
 
-/* The user's own directory is never ours to remove. */
+/* Removes nothing: the directory is the user's own. */
 static int
 local_destroy(struct sb_provider *p, const struct sb_state *s, bool discard,
 	const struct sb_call *call, struct sb_error *err)

@@ -45,8 +45,8 @@ entry_free(struct ssh_entry *e)
 }
 
 /*
- * Closes what nobody uses beyond the number that is kept. With the lock held; what to free comes
- * back.
+ * Takes connections that no call uses out of the list until IDLE_MAX are left, and returns them for
+ * the caller to free. With the lock held.
  */
 static struct ssh_entry *
 trim(struct ssh_provider *p)
@@ -181,7 +181,7 @@ make_labels(const char *sandbox_id, const char *session_id, char ***out, struct 
 	return r < 0 || !session_id ? r : sb_texts_set(out, SB_LABEL_SESSION, session_id, err);
 }
 
-/* What the far side says about the sandbox, into the state. */
+/* Copies what the far side said about the sandbox into the state. */
 static int
 fill_state(const struct sb_place *place, struct sb_state *s, struct sb_error *err)
 {
@@ -272,7 +272,7 @@ ssh_prepare(struct sb_provider *base, const struct sb_prepare_request *req,
 	return 0;
 }
 
-/* What libsbsync needs for this sandbox; `remote` is to be freed. */
+/* Fills in what libsbsync needs for this sandbox. The caller frees `remote`. */
 static int
 make_pairs(struct ssh_provider *p, struct ssh_entry *e, const struct sb_state *s,
 	const struct sb_call *call, struct sb_sync_opts *reach, char **remote, struct sb_pairs *out,

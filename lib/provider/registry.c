@@ -33,7 +33,7 @@ sb_registry_free(struct sb_registry *r)
 	free(r);
 }
 
-/* A pointer that is there is not yet a provider. */
+/* Checks that the table is complete and of our version. */
 static int
 check(const struct sb_provider *p, struct sb_error *err)
 {

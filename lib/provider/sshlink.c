@@ -212,7 +212,7 @@ line_open(struct sb_sshlink *b, const struct sb_call *call, struct sb_error *err
 	return NULL;
 }
 
-/* The line there is while it works, else a new one, which `fresh` (may be NULL) tells. */
+/* The open line if it works, else a new one; `fresh` (may be NULL) says which. */
 static struct line *
 line_take(struct sb_sshlink *b, bool rooted, const struct sb_call *call, bool *fresh,
 	struct sb_error *err)
@@ -248,8 +248,8 @@ line_take(struct sb_sshlink *b, bool rooted, const struct sb_call *call, bool *f
 }
 
 /*
- * One request about places, each of which may be made twice: a line of before may lead to a place
- * that was destroyed since, with who answered there, which is not known before it is used.
+ * One request about places. It may go out twice, which does no harm: a connection that was kept may
+ * lead to an agent that is gone, and only using it tells.
  */
 static int
 ask(struct sb_sshlink *b, enum sb_serve_op op, const struct sb_buf *args,

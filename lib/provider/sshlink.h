@@ -9,8 +9,8 @@
 struct sb_far;
 
 /*
- * The connection of one sandbox to its machine: syncs, tools and what is launched go over it. It
- * breaks and is made anew without its users noticing more than a failed call. Counted: the
+ * The connection of one sandbox to its machine: syncs, tools and launched programs go over it. When
+ * it breaks, the call under way fails and the next one connects again. Reference-counted: the
  * provider, launchers, tool hosts and handles share it. Thread-safe.
  */
 struct sb_sshlink;
@@ -39,7 +39,7 @@ int sb_sshlink_roots(struct sb_sshlink *b, const char *root, const char *const *
 struct sb_conn *sb_sshlink_conn(struct sb_sshlink *b, const struct sb_call *call,
 	struct sb_error *err);
 
-/* What the sandbox is over there: see tool/place.h. */
+/* The sandbox's place on that machine (tool/place.h). */
 int sb_sshlink_prepare(struct sb_sshlink *b, const struct sb_place_wish *w,
 	const struct sb_call *call, struct sb_place *out, struct sb_error *err);
 int sb_sshlink_find(struct sb_sshlink *b, const char *id, const char *instance,

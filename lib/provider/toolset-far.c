@@ -10,10 +10,7 @@
 #include <tool/far.h>
 #include <tool/message.h>
 
-/*
- * The far side starts what it is asked to at once; who gave no deadline does not wait for ever for
- * that.
- */
+/* The limit of a request whose caller gave no deadline: the far side answers these at once. */
 #define ANSWER_MS 60000
 
 struct far_box {

@@ -7,8 +7,8 @@
 struct sb_far;
 
 /*
- * What a tool host does, without the question whether it may: the same permission table stands in
- * front of every one (sb_tool_host_new). Contracts of the members are those of struct
+ * Files and terminals of a runtime, without permission checks: sb_tool_host_new puts the one
+ * permission table in front of a toolset. The members have the contracts of struct
  * sb_tool_host_ops.
  */
 struct sb_toolset;
@@ -45,8 +45,8 @@ struct sb_tool_host *sb_tool_host_new(struct sb_toolset *b, enum sb_perm_mode mo
 struct sb_toolset *sb_toolset_near(const char *root, const char *const *dirs, struct sb_error *err);
 
 /*
- * Those of the machine at the other end of a connection (tool/far.h). `take` gives what to ask,
- * which may mean to make the connection anew, and `give` ends its use; the roots are told by then.
+ * Files and terminals of the machine at the other end of a connection (tool/far.h). `take` returns
+ * the line to ask, connecting again if need be, with the roots already told; `give` hands it back.
  * `let_go` ends the use of `arg`.
  */
 struct sb_toolset_link {

@@ -9,8 +9,8 @@
 
 /*
  * A cancel token: one side asks, many wait. Thread-safe; sb_cancel_request is also
- * async-signal-safe. Once requested it stays requested. Whoever makes it frees it, after everyone
- * who uses it is done.
+ * async-signal-safe. Once requested it stays requested. The maker frees it, after every user
+ * is done with it.
  */
 struct sb_cancel;
 

@@ -69,7 +69,7 @@ struct sb_find_request {
 		.size = sizeof(struct sb_find_request) \
 	}
 
-/* What prepare gives. `launch` borrows from `state` and from memory of its own (`keep`). */
+/* The result of prepare. `launch` borrows from `state` and from `keep`. */
 struct sb_prepared {
 	struct sb_state state;
 	struct sb_launcher *launcher;

@@ -117,8 +117,8 @@ SB_WORDS_DECLARE(perm_mode, PERM_MODE, SB_PERM_MODE_MAP)
 SB_API bool sb_life_allows(enum sb_life from, enum sb_life to);
 
 /*
- * How long a call may take and who hears about it. Every blocking call takes one; NULL waits
- * without limit. It belongs to that call alone: no object lives or dies with it.
+ * How long a call may take, and who gets its log and progress. Every blocking call takes one; NULL
+ * waits without limit. It belongs to that call alone: no object lives or dies with it.
  */
 struct sb_call {
 	size_t size;
@@ -147,7 +147,7 @@ SB_API size_t sb_texts_count(const char *const *v);
 SB_API const char *sb_texts_get(const char *const *v, const char *key);
 SB_API int sb_texts_set(char ***v, const char *key, const char *value, struct sb_error *err);
 
-/* How something that ran has ended. */
+/* How a program ended. */
 struct sb_ended {
 	int code;   /* exit code; 128 + signal number for a signal */
 	int signal; /* 0: it exited */
@@ -156,8 +156,8 @@ struct sb_ended {
 };
 
 /*
- * A statement of intent; capabilities tell what a provider can enforce. `required`: refuse what it
- * cannot.
+ * The network that the user wants; capabilities tell what a provider can enforce. `required`: the
+ * provider refuses the sandbox if it cannot enforce it.
  */
 struct sb_network {
 	bool allow_public_ingress;

@@ -97,7 +97,7 @@ SB_API int sb_keeper_list(struct sb_keeper *k, struct sb_state **out, size_t *ou
  */
 SB_API int sb_keeper_load(struct sb_keeper *k, const char *id, struct sb_state *out,
 	struct sb_error *err);
-/* Is a living process at work with it? */
+/* Does a living process own it? */
 SB_API bool sb_state_owned(const struct sb_state *s);
 /* A descriptor of its events: lines of JSON. */
 SB_API int sb_keeper_events_fd(struct sb_keeper *k, const char *id, struct sb_error *err);
@@ -120,10 +120,10 @@ struct sb_start_opts {
 	}
 
 /*
- * Records the sandbox as `creating`, prepares it, syncs to the runtime; it is `active` then. One on
- * record that holds work that is not here is synced back first, or the start fails (SB_E_UNSYNCED).
- * When it fails, a sandbox made by this call is taken away again where that is possible; else it
- * stays on record for sb_keeper_recover. `synced` (may be NULL) gets what went there.
+ * Records the sandbox as `creating`, prepares it and syncs to the runtime; then it is `active`. If
+ * the sandbox is on record and holds work that is not here yet, the start syncs that back first, or
+ * fails (SB_E_UNSYNCED). A start that fails removes the sandbox it made; if it cannot, the sandbox
+ * stays on record for sb_keeper_recover. `synced` (may be NULL) gets the result of the sync.
  */
 SB_API int sb_sandbox_start(struct sb_keeper *k, const struct sb_start_opts *o,
 	const struct sb_call *call, struct sb_sandbox **out, struct sb_sync_result *synced,
@@ -143,14 +143,14 @@ SB_API struct sb_tool_host *sb_sandbox_tools(struct sb_sandbox *sb, const struct
 	struct sb_error *err);
 
 /*
- * Runs something in an ACTIVE sandbox: `spec` with what it leaves out taken from prepare. Secrets
- * are looked up now; what the handle tells of stderr has them blotted out. The handle must be freed
- * before the sandbox. Its end decides whether a stop counts as crash.
+ * Runs a program in an ACTIVE sandbox: `spec`, completed from what prepare gave. Secrets are looked
+ * up now, and the handle replaces them by asterisks in the stderr it shows. Free the handle before
+ * the sandbox. A program that ends badly by itself makes the next stop count as a crash.
  */
 SB_API int sb_sandbox_launch(struct sb_sandbox *sb, const struct sb_launch_spec *spec,
 	const struct sb_call *call, struct sb_handle **out, struct sb_error *err);
 
-/* Both ways now. ACTIVE or UNSYNCED. `out` is freed by the caller, also on failure. */
+/* Syncs both ways. ACTIVE or UNSYNCED only. The caller frees `out`, also on failure. */
 SB_API int sb_sandbox_sync(struct sb_sandbox *sb, const struct sb_provider_sync *o,
 	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err);
 /* The end of an agent's turn: the same when the sync mode is turn-bidirectional, else nothing. */
@@ -176,7 +176,7 @@ struct sb_stop_opts {
  */
 SB_API int sb_sandbox_stop(struct sb_sandbox *sb, const struct sb_stop_opts *o,
 	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err);
-/* Ends it whatever its policy, after a sync back; `discard` throws work over there away. */
+/* Syncs back and destroys it, whatever its policy; `discard`: without the sync back. */
 SB_API int sb_sandbox_destroy(struct sb_sandbox *sb, bool discard, const struct sb_call *call,
 	struct sb_sync_result *out, struct sb_error *err);
 
@@ -186,9 +186,9 @@ SB_API int sb_sandbox_destroy(struct sb_sandbox *sb, bool discard, const struct 
 typedef void (*sb_recovered_fn)(const struct sb_state *s, const char *result,
 	const struct sb_sync_result *res, const struct sb_error *err, void *arg);
 /*
- * After a restart: what no living process owns is synced back (reason crash) and then ended by its
- * policy; what was never used is looked for and taken away. Nothing is destroyed because something
- * failed. `id` NULL: all. Returns how many failed.
+ * Recovery after a restart: syncs back (reason crash) every sandbox that no living process owns,
+ * then ends it by its policy. Finds never-used sandboxes by id and removes them; a failure alone
+ * never causes a removal. `id` NULL: all. Returns how many failed.
  */
 SB_API int sb_keeper_recover(struct sb_keeper *k, const char *id, const struct sb_call *call,
 	sb_recovered_fn fn, void *arg, struct sb_error *err);

@@ -29,7 +29,7 @@ sb_hook_answer_free(struct sb_hook_answer *a)
 	memset(a, 0, sizeof *a);
 }
 
-/* What an executable reads. */
+/* The JSON that a hook program reads from stdin. */
 static char *
 question(const struct sb_hook_info *info, struct sb_error *err)
 {
@@ -152,7 +152,7 @@ run_program(const struct sb_profile_hook *h, const struct sb_hook_info *info,
 	return take_answer(&out, a, h->argv[0], err);
 }
 
-/* Adds what one hook said to what all said. */
+/* Adds one hook's answer to those of the others. */
 static int
 merge(struct sb_hook_answer *to, const struct sb_hook_answer *from, struct sb_error *err)
 {

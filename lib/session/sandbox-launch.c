@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Launches programs in a sandbox, with its secrets, which are blotted out of what is told. */
+/* Launches programs in a sandbox and keeps the secrets it gives them out of all messages. */
 #include "config.h"
 
 #include <session/session-priv.h>
@@ -14,8 +14,8 @@
 #define COMMAND_SHOWN 512
 
 /*
- * What was launched, with the secrets it was given: passes everything on, blots them out of what is
- * captured.
+ * A handle around the provider's: passes every call on and replaces the program's secrets by
+ * asterisks in the stderr it captured.
  */
 struct guarded {
 	struct sb_handle base;
@@ -181,7 +181,7 @@ note_command(struct sb_sandbox *sb, const struct sb_launch_spec *spec)
 	sb->state.command = strdup((const char *)b.data);
 }
 
-/* Others see what runs. Of no weight: a failure is passed over. */
+/* Notes the command in the record, for display. A failure does not matter. */
 static void
 show_command(struct sb_sandbox *sb)
 {

@@ -79,8 +79,8 @@ gather_excludes(struct sb_state *s, const struct sb_start_opts *o, struct sb_err
 }
 
 /*
- * What the caller asked for, into the state. What an earlier session left there (instance,
- * provider's state) stays.
+ * Copies the caller's options into the state. The instance and the provider's state of an earlier
+ * session stay.
  */
 static int
 describe(struct sb_sandbox *sb, const struct sb_start_opts *o, struct sb_error *err)
@@ -152,10 +152,7 @@ check_options(const struct sb_provider *p, const struct sb_profile *profile, str
 	return 0;
 }
 
-/*
- * To be put away at the end is asked for in vain where a backend cannot: told now, not by what is
- * found there later.
- */
+/* Rejects `archive` now if the backend cannot archive. */
 static int
 check_persistence(struct sb_provider *p, const struct sb_profile *profile, struct sb_error *err)
 {
@@ -172,7 +169,7 @@ check_persistence(struct sb_provider *p, const struct sb_profile *profile, struc
 	return r;
 }
 
-/* One on record may be started again once its work is here. */
+/* Before a sandbox on record starts again: brings back the work that an earlier session left. */
 static int
 make_way(struct sb_sandbox *sb, const struct sb_call *call, struct sb_error *err)
 {
@@ -203,7 +200,7 @@ make_way(struct sb_sandbox *sb, const struct sb_call *call, struct sb_error *err
 			return r;
 	}
 	if (s->life == SB_LIFE_DESTROYED) {
-		/* What it was is gone: the next one is made anew. */
+		/* The sandbox is gone; this start makes a new one. */
 		free(s->instance_id);
 		free(s->provider_state);
 		s->instance_id = s->provider_state = NULL;
@@ -251,7 +248,7 @@ enter(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb_call
 	return r;
 }
 
-/* What the provider told goes into the record; what it left out stays. */
+/* Copies what the provider filled in into the record and leaves the rest as it was. */
 static int
 take_prepared(struct sb_sandbox *sb, struct sb_error *err)
 {
@@ -337,7 +334,7 @@ start_held(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb
 	int r;
 
 	sb_state_own(&sb->state, true);
-	/* On record before anybody is asked: a crash from here on leaves something to look for. */
+	/* Recorded before the provider is asked, so that recovery finds it after a crash. */
 	r = sb_record_save(sb, SB_LIFE_CREATING, err);
 	if (r == 0)
 		r = prepare(sb, o, call, err);
@@ -351,11 +348,11 @@ start_held(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb
 		r = sb_hook_run(sb, &info, call, &said, err);
 	if (r == 0)
 		r = add_answer(sb, &said, err);
-	/* Active before anything can run there. */
+	/* Recorded as active before anything can run there. */
 	return r < 0 ? r : sb_record_save(sb, SB_LIFE_ACTIVE, err);
 }
 
-/* Nothing ran: what this start made holds nothing but copies and may go. */
+/* Nothing ran yet, so the sandbox of this start holds only copies and may be removed. */
 static void
 take_back(struct sb_sandbox *sb, const struct sb_error *why)
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Work that is not here yet may be over there. */
+/* May the sandbox hold work that is not here yet? */
 static bool
 holds_work(enum sb_life l)
 {
@@ -75,8 +75,8 @@ sb_sandbox_end_held(struct sb_sandbox *sb, bool discard, const struct sb_call *c
 }
 
 /*
- * The provider looks once more: when something changed since the sync back, there is another one,
- * and then the end.
+ * Destroys the sandbox. If the provider finds that something changed since the sync back, syncs
+ * back once more first.
  */
 static int
 end_safely(struct sb_sandbox *sb, const struct sb_stop_opts *o, const struct sb_call *call,
@@ -91,7 +91,7 @@ end_safely(struct sb_sandbox *sb, const struct sb_stop_opts *o, const struct sb_
 	return r < 0 ? r : sb_sandbox_end_held(sb, false, call, err);
 }
 
-/* A hook may keep what policy would end. */
+/* Asks the stop hooks; one of them may keep a sandbox that the policy would destroy. */
 static bool
 may_end(struct sb_sandbox *sb, const struct sb_call *call)
 {

@@ -36,7 +36,7 @@ SB_CLEANUP_PTR(sb_sandbox, sb_sandbox_free)
 /* record.c: the folder of a sandbox. */
 #define RECORD_LOCK_MS 10000
 int sb_record_open(struct sb_keeper *k, const char *id, bool create, struct sb_error *err);
-/* Takes the lock and reads the state anew, unless the folder has none yet. */
+/* Takes the lock, then reads the state again if the folder has one. */
 int sb_record_lock(struct sb_sandbox *sb, int wait_ms, struct sb_error *err);
 void sb_record_unlock(struct sb_sandbox *sb);
 int sb_record_load(int dirfd, struct sb_state *out, struct sb_error *err);

@@ -9,15 +9,15 @@
 #include <sb/cancel.h>
 
 /*
- * A program run on another machine with its stdin, stdout and stderr on those of the agent that
- * starts it ("sbsync-agent launch"), so that nothing stands between. The agent reads one message
- * (tool/message.h) that says what to run, answers with one message (a code; then its process
- * number, or a text), starts the program with the very descriptors it has, and waits. To stderr it
- * writes a start mark before and an end mark behind, so that the caller knows where the program's
- * own begins, and that an end is an end and not a cut. When nobody reads stdout any more (the
- * connection is gone) it ends the program's group.
+ * Runs a program on another machine: the agent there ("sbsync-agent launch") gives the program its
+ * own stdin, stdout and stderr, so nothing stands between caller and program. The agent reads one
+ * message (tool/message.h) with the command, answers with one message (a code; then its process
+ * number, or a text), starts the program and waits. It writes a mark to stderr before the program
+ * starts and another after its end, so that the caller can tell the program's own output from the
+ * log-in shell's, and an end from a cut connection. When nobody reads stdout any more (the
+ * connection is gone), it ends the program's group.
  *
- * The environment travels in the message: nothing of it is on a command line.
+ * The environment travels in the message, so no command line shows it.
  */
 struct sb_launch {
 	char nonce[33]; /* of the marks; hex */

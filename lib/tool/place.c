@@ -230,7 +230,7 @@ not_found(const char *id, struct sb_error *err)
 	return sb_fail(err, SB_E_SANDBOX_NOT_FOUND, "there is no sandbox '%s' on this machine", id);
 }
 
-/* Is what is there the one that is meant? */
+/* Is this the instance that the caller means? */
 static bool
 is_meant(const struct sb_place *place, const char *instance)
 {
@@ -305,7 +305,7 @@ named_root(const char *root, struct sb_error *err)
 	return *home ? sb_str_printf("%s/%s", home, root) : strdup(root);
 }
 
-/* Thinks up a new one. */
+/* Fills in a new place; makes nothing yet. */
 static int
 design(const struct sb_place_wish *w, const char *base, struct sb_place *place,
 	struct sb_error *err)
@@ -329,7 +329,7 @@ design(const struct sb_place_wish *w, const char *base, struct sb_place *place,
 	return r < 0 ? r : check_lists(place, err);
 }
 
-/* Makes what the record names and is not there yet, and looks whether it can be used. */
+/* Makes the directories of the record that are missing, and checks that they can be used. */
 static int
 make_dirs(const struct sb_place *place, struct sb_error *err)
 {
@@ -346,9 +346,9 @@ make_dirs(const struct sb_place *place, struct sb_error *err)
 }
 
 /*
- * A removal that was interrupted leaves half a tree, which must never read as "all of that was
- * deleted": from this mark on, which comes before the first file goes, the sandbox is not there for
- * anybody but the next destroy.
+ * An interrupted removal leaves half a tree, and a sync must never read that as deletions by the
+ * user. So destroy writes this mark before it removes the first file; from then on only another
+ * destroy finds the sandbox.
  */
 static bool
 is_doomed(int dir)
@@ -519,7 +519,7 @@ remove_root(const struct sb_place *place, const char *base, struct sb_error *err
 			  sb_fail(err, SB_E_INVAL, "the root of a sandbox is '/'");
 }
 
-/* Everything of the sandbox; the record last: until then it can be found and destroyed again. */
+/* Removes everything, the record last, so that an interrupted removal can be found and repeated. */
 static int
 remove_all(int base_fd, int dir, const char *base, const struct sb_place *place, const char *id,
 	struct sb_error *err)

@@ -12,7 +12,7 @@
  * belongs to it, the main root (BASE/ID/root, or a directory the profile names) and the further
  * ones (BASE/ID/dirs/NN-NAME). The roots lie outside of each other and of the record, so none is
  * seen in another's sync. The record is written before anything else is made and removed last:
- * whatever a crash leaves behind is found by it.
+ * after a crash, the record leads to everything that was made.
  */
 struct sb_place {
 	char *id;       /* of the sandbox */
@@ -37,7 +37,7 @@ struct sb_place_wish {
 };
 
 /*
- * Makes it, or finds it as it was made (wishes are not looked at then). Finishes what a crash
+ * Makes the place, or finds it as it was made and ignores the other wishes. Finishes what a crash
  * interrupted. SB_E_SANDBOX_NOT_FOUND when it is not there, or another instance is, and may not be
  * made; SB_E_EXISTS when the root the profile names holds files and is not this sandbox's.
  */

@@ -12,8 +12,8 @@
  *
  * A path is looked up in two steps: sb_roots_resolve follows the symlinks that stay inside and
  * gives a root and a path beneath it that has no symlink in it; whoever opens that path does so
- * with base/path.h, which follows none. What is swapped between the steps therefore makes the
- * second one fail and cannot lead outside.
+ * with base/path.h, which follows none. So a path that is swapped for a symlink
+ * between the steps makes the second one fail and cannot lead outside.
  */
 struct sb_roots {
 	struct sb_root {

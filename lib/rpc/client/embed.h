@@ -5,8 +5,8 @@
 #include <sb/host.h>
 
 /*
- * A sandbox host inside this process that answers on a unix socket, as sbhostd does: what talks to
- * a remote host talks to this one in the same way. It ends with the process; its sessions do not.
+ * A sandbox host inside this process that answers on a unix socket, as sbhostd does, so that a
+ * client talks to it as to a remote host. It ends with the process; its sessions do not.
  */
 struct sb_rpc_embed;
 

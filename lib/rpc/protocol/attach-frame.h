@@ -8,8 +8,8 @@
 #include <sb/cancel.h>
 
 /*
- * What goes over a connection after it was upgraded for Attach: frames as the envelopes of streams
- * have them (one byte what, four bytes length, big endian, then the content).
+ * After a connection was upgraded for Attach, both sides send frames: one byte for the kind, four
+ * bytes for the length (big endian), then the content. Streams have the same form of envelope.
  */
 enum sb_rpc_attach_frame {
 	SB_RPC_ATTACH_FRAME_DATA = 0,   /* client: for stdin; host: of stdout */
@@ -21,7 +21,7 @@ enum sb_rpc_attach_frame {
 #define SB_RPC_ATTACH_FRAME_MAX (64 * 1024) /* bytes of content */
 #define SB_RPC_ATTACH_FRAME_PROTOCOL "sb-attach"
 
-/* Adds a frame to what is to be written. */
+/* Appends a frame to `out`. */
 void sb_rpc_attach_frame_put(struct sb_buf *out, enum sb_rpc_attach_frame what, const void *data,
 	size_t len);
 

@@ -11,7 +11,7 @@
 #include <rpc/server/pool.h>
 #include <rpc/server/server.h>
 
-/* What the parts of the server share: listen.c, watch.c, call.c, reply.c, stream.c, server.c. */
+/* The structs and functions that the files of this room share. */
 
 #define SB_RPC_LISTEN_MAX 8
 
@@ -25,7 +25,7 @@ struct sb_rpc_listener {
 	char *path; /* of a unix socket */
 };
 
-/* What a connection is doing, which is what its time limit is for. */
+/* What a connection is doing now; each phase has a time limit of its own. */
 enum sb_rpc_phase {
 	SB_RPC_PHASE_HEADER, /* no request has come yet */
 	SB_RPC_PHASE_BODY,   /* a request's body is being read */
@@ -34,7 +34,7 @@ enum sb_rpc_phase {
 	SB_RPC_PHASE_IDLE,   /* between requests */
 };
 
-/* One connection; made and freed by watch.c. */
+/* One connection; watchdog.c makes and frees it. */
 struct sb_rpc_conn {
 	struct sb_rpc_listener *listener;
 	int fd;
@@ -78,7 +78,7 @@ struct sb_rpc_server {
 	_Atomic bool stopping;
 };
 
-/* What to do with the content of a request. */
+/* Where a request goes. */
 enum sb_rpc_target {
 	SB_RPC_TARGET_NONE, /* only an error to answer */
 	SB_RPC_TARGET_METHOD,
@@ -143,9 +143,12 @@ void sb_rpc_call_fail(struct sb_rpc_call *c, struct sb_error *err);
 bool sb_rpc_upgrade_wanted(struct sb_rpc_call *c);
 enum MHD_Result sb_rpc_upgrade_start(struct sb_rpc_call *c);
 
-/* request.c: what the header says. Fills the call, or its failure. */
+/* request.c: reads the header into the call, or sets the call's failure. */
 void sb_rpc_request_open(struct sb_rpc_call *c, const char *url, const char *method);
-/* The message: decompressed, parsed, checked against who calls. NULL: `failure` is set. */
+/*
+ * Decompresses and parses the message and checks that this caller may send it. NULL: `failure` is
+ * set.
+ */
 json_t *sb_rpc_request_message(struct sb_rpc_call *c);
 
 /* reply.c: makes `response` and `status`. */
@@ -156,7 +159,7 @@ void sb_rpc_reply_text(struct sb_rpc_call *c, int status, const char *type,
 /* Headers every answer has. */
 void sb_rpc_reply_headers(struct sb_rpc_call *c, const char *type);
 
-/* stream.c: an answer that grows. */
+/* stream.c: an answer of many messages. */
 int sb_rpc_stream_open(struct sb_rpc_call *c, struct sb_error *err);
 /* Queues the end-of-stream message with `failure`, if any. */
 void sb_rpc_stream_end(struct sb_rpc_call *c);
@@ -164,7 +167,7 @@ void sb_rpc_stream_end(struct sb_rpc_call *c);
 /* listen.c */
 int sb_rpc_listen_open(struct sb_rpc_listener *l, const char *where,
 	const struct sb_rpc_server_opts *o, struct sb_error *err);
-/* A unix socket is not to be found any more; who is connected stays. */
+/* Removes a unix socket from its folder; clients that are connected stay so. */
 void sb_rpc_listen_hide(struct sb_rpc_listener *l);
 void sb_rpc_listen_close(struct sb_rpc_listener *l);
 

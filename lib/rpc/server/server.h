@@ -18,8 +18,8 @@
 
 /*
  * A server of the Connect protocol (unary and server streaming, JSON, HTTP/1.1). It knows nothing
- * of what it serves: a table of methods does. Connections are read and written by a few I/O
- * threads; every call runs on a thread of its own, so a slow one holds up nobody.
+ * of sandboxes: the service gives it a table of methods. A few I/O threads read and write all
+ * connections; every call runs on a thread of its own, so a slow one holds up nobody.
  */
 struct sb_rpc_server;
 
@@ -41,8 +41,8 @@ struct sb_rpc_call;
 #define SB_RPC_ENDLESS 16u
 
 /*
- * What an inline method returns, having done nothing, when it would have to wait: it is called
- * again on a thread.
+ * An inline method returns this, without having done anything, when it would have to wait; the
+ * server then calls it again on a thread.
  */
 #define SB_RPC_LATER 1
 
@@ -56,8 +56,8 @@ struct sb_rpc_method {
 	bool stream;
 	int (*run)(struct sb_rpc_call *call, const json_t *in, json_t **out, struct sb_error *err);
 	/*
-	 * Instead of `run`: takes the connection over once it is upgraded (frame.h), on a thread of
-	 * its own. With SB_RPC_READ.
+	 * Instead of `run`: takes the connection over once it is upgraded
+	 * (rpc/protocol/attach-frame.h), on a thread of its own. With SB_RPC_READ.
 	 */
 	int (*upgrade)(struct sb_rpc_call *call, const json_t *in, int sock, struct sb_error *err);
 };

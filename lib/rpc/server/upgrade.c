@@ -17,7 +17,8 @@
 /*
  * A call that takes its connection over. The request is a GET with its message in the query, as
  * Connect has it for unary methods, and "Upgrade: sb-attach"; after the 101 both sides speak frames
- * (frame.h). Errors of the request itself are ordinary answers, later ones are the last frame.
+ * (rpc/protocol/attach-frame.h). Errors of the request itself are ordinary answers, later ones are
+ * the last frame.
  */
 struct upgraded {
 	struct sb_rpc_call *call;

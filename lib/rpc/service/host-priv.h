@@ -9,7 +9,7 @@
 #include <sb/host-exec.h>
 #include <sb/host-snapshot.h>
 
-/* What the procedures share. Each has the form of sb_rpc_method.run. */
+/* The procedures share this; each has the form of sb_rpc_method.run. */
 struct sb_rpc_host {
 	struct sb_host *host;
 	const struct sb_rpc_auth *auth;

@@ -24,7 +24,7 @@ void sb_rpc_idem_free(struct sb_rpc_idem *d);
 struct sb_rpc_idem_run;
 /*
  * Returns 1 and the first result (text, the caller's), or 0 and `out_run`: then this call is the
- * first one and must be ended by sb_rpc_idem_end. `digest` stands for what is asked: the same id
+ * first one and must be ended by sb_rpc_idem_end. `digest` is that of the request: the same id
  * with another digest is SB_E_INVAL.
  */
 int sb_rpc_idem_begin(struct sb_rpc_idem *d, const char *session, const char *call_id,
@@ -37,7 +37,7 @@ int sb_rpc_idem_begin(struct sb_rpc_idem *d, const char *session, const char *ca
  */
 void sb_rpc_idem_end(struct sb_rpc_idem *d, struct sb_rpc_idem_run *run, char *text);
 
-/* Drops what is known of a session: it was rolled back or destroyed. */
+/* Drops the results of a session that was rolled back or destroyed. */
 void sb_rpc_idem_forget(struct sb_rpc_idem *d, const char *session);
 
 #endif
