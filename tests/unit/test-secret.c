@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The one rule for names of variables that look like secrets. */
 #include "config.h"
 
 #include <string.h>
