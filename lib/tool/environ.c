@@ -3,7 +3,6 @@
 
 #include <tool/environ.h>
 
-#include <ctype.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,17 +12,15 @@
 #include <sb/log.h>
 
 #define NAME_MAX_BYTES 255
+/* Not those of the locale: a name must mean the same on every machine. */
+#define NAME_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 
 /* Where a name that begins at `s` ends; `s` itself when there is none. */
 static const char *
 name_end(const char *s)
 {
-	if (!isalpha((unsigned char)*s) && *s != '_')
-		return s;
-	while (isalnum((unsigned char)*s) || *s == '_')
-		s++;
-	return s;
+	return *s >= '0' && *s <= '9' ? s : s + strspn(s, NAME_LETTERS);
 }
 
 bool

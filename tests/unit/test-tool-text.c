@@ -127,6 +127,7 @@ names_of_variables_are_checked(void **state)
 	assert_false(sb_environ_name_ok("1a"));
 	assert_false(sb_environ_name_ok("a-b"));
 	assert_false(sb_environ_name_ok("a="));
+	assert_false(sb_environ_name_ok("\xe4"));
 	assert_false(sb_environ_name_ok(""));
 	memset(longest, 'a', sizeof longest);
 	longest[256] = '\0';
