@@ -49,7 +49,7 @@ static void
 check_state(struct visit *v)
 {
 	struct sb_error err = { 0 };
-	sb_autofree char *dir = sb_state_dir(&err);
+	sb_autofree char *dir = sb_replica_state_dir(&err);
 	char text[SB_ERROR_MSG_MAX];
 	int r = dir ? sb_file_mkdirs(dir, 0700, &err) : err.code;
 

@@ -25,7 +25,7 @@
 #define DELTA_MAGIC 0x72730236u
 #define COPY_LEN (256u << 10)
 
-struct applier {
+struct delta_applier {
 	int basis;
 	uint64_t basis_size;
 	sb_delta_source_fn src;
@@ -49,7 +49,7 @@ corrupt(const char *what, struct sb_error *err)
 
 /* 1 when there is input, 0 at its end. */
 static int
-fill(struct applier *a, struct sb_error *err)
+fill(struct delta_applier *a, struct sb_error *err)
 {
 	const void *p;
 	ssize_t n;
@@ -65,7 +65,7 @@ fill(struct applier *a, struct sb_error *err)
 }
 
 static int
-number(struct applier *a, unsigned bytes, uint64_t *out, struct sb_error *err)
+number(struct delta_applier *a, unsigned bytes, uint64_t *out, struct sb_error *err)
 {
 	uint64_t v = 0;
 
@@ -83,7 +83,7 @@ number(struct applier *a, unsigned bytes, uint64_t *out, struct sb_error *err)
 
 /* Room for `len` more bytes, and time? */
 static int
-check(struct applier *a, uint64_t len, struct sb_error *err)
+check(struct delta_applier *a, uint64_t len, struct sb_error *err)
 {
 	if (len > a->budget->max_out - a->out)
 		return sb_fail(err, SB_E_LIMIT,
@@ -98,7 +98,7 @@ check(struct applier *a, uint64_t len, struct sb_error *err)
 }
 
 static int
-literal(struct applier *a, uint64_t len, struct sb_error *err)
+literal(struct delta_applier *a, uint64_t len, struct sb_error *err)
 {
 	if (!len || len > INT64_MAX)
 		return corrupt("literal of an impossible length", err);
@@ -123,7 +123,7 @@ literal(struct applier *a, uint64_t len, struct sb_error *err)
 }
 
 static int
-copy(struct applier *a, uint64_t from, uint64_t len, struct sb_error *err)
+copy(struct delta_applier *a, uint64_t from, uint64_t len, struct sb_error *err)
 {
 	if (!len || from > a->basis_size || len > a->basis_size - from)
 		return corrupt("copies from outside the basis", err);
@@ -153,7 +153,7 @@ copy(struct applier *a, uint64_t from, uint64_t len, struct sb_error *err)
 
 /* 1 after the end command. */
 static int
-command(struct applier *a, struct sb_error *err)
+command(struct delta_applier *a, struct sb_error *err)
 {
 	uint64_t op = 0, from = 0, len = 0;
 	int r = number(a, 1, &op, err);
@@ -182,7 +182,7 @@ sb_delta_apply(int basis_fd, uint64_t basis_size, sb_delta_source_fn src, void *
 	const struct sb_delta_budget *budget, sb_delta_sink_fn sink, void *arg,
 	const struct sb_cancel *cancel, struct sb_error *err)
 {
-	struct applier a = { .basis = basis_fd,
+	struct delta_applier a = { .basis = basis_fd,
 		.basis_size = basis_size,
 		.src = src,
 		.src_arg = src_arg,

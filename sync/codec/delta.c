@@ -161,7 +161,7 @@ sb_delta_check_sig(const void *sig, size_t len, uint64_t basis_size, struct sb_e
 
 /* ---- files as input ---- */
 
-struct file {
+struct delta_file {
 	int fd;
 	uint64_t at;
 	const struct sb_cancel *cancel;
@@ -170,7 +170,7 @@ struct file {
 static ssize_t
 read_file(void *to, size_t len, void *arg, struct sb_error *err)
 {
-	struct file *f = arg;
+	struct delta_file *f = arg;
 	ssize_t n;
 
 	if (sb_cancel_requested(f->cancel))
@@ -201,7 +201,7 @@ int
 sb_delta_sign(int fd, uint64_t size, struct sb_buf *out, const struct sb_cancel *cancel,
 	struct sb_error *err)
 {
-	struct file f = { .fd = fd, .cancel = cancel };
+	struct delta_file f = { .fd = fd, .cancel = cancel };
 	struct sb_delta_io io = { .read = read_file,
 		.read_arg = &f,
 		.write = write_buf,
@@ -223,7 +223,7 @@ static int
 make_in_child(const struct sb_delta_io *io, int fd, void *arg, struct sb_error *err)
 {
 	const struct make_task *t = arg;
-	struct file f = { .fd = fd };
+	struct delta_file f = { .fd = fd };
 	struct sb_delta_io with_file = *io;
 
 	with_file.read = read_file;

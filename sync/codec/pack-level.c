@@ -35,13 +35,13 @@
 
 #include <sync/codec/pack.h>
 
-struct step {
+struct level_step {
 	int level;
 	unsigned block_kib;
 	double cost; /* of compressing a byte, level 1 being 1; source text, zstd 1.5 */
 };
 
-static const struct step ladder[] = {
+static const struct level_step ladder[] = {
 	{ 0, 256, 0 },
 	{ -5, 256, 0.7 },
 	{ -2, 256, 0.8 },

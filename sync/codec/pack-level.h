@@ -46,7 +46,7 @@ struct sb_pack_sample {
 			     known */
 };
 
-/* `level` and `block_size` as in struct sb_packw_opts. */
+/* `level` and `block_size` as in struct sb_pack_writer_opts. */
 void sb_pack_level_init(struct sb_pack_level *l, int level, size_t block_size, unsigned jobs);
 void sb_pack_level_note(struct sb_pack_level *l, const struct sb_pack_sample *s);
 /* Is the link slow, and what we wait for? A level that was asked for says so by itself. */

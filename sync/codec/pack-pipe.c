@@ -58,7 +58,7 @@ struct block {
 };
 
 struct sb_pack_pipe {
-	struct sb_packw_opts opts;
+	struct sb_pack_writer_opts opts;
 	unsigned jobs;
 	size_t n_blocks;
 	struct block *blocks;
@@ -491,7 +491,7 @@ choose_jobs(unsigned asked)
 }
 
 struct sb_pack_pipe *
-sb_pack_pipe_new(const struct sb_packw_opts *opts, struct sb_error *err)
+sb_pack_pipe_new(const struct sb_pack_writer_opts *opts, struct sb_error *err)
 {
 	struct sb_pack_pipe *p = calloc(1, sizeof *p);
 	pthread_condattr_t attr;

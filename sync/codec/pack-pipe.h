@@ -16,11 +16,11 @@
  */
 struct sb_pack_pipe;
 
-struct sb_pack_pipe *sb_pack_pipe_new(const struct sb_packw_opts *opts, struct sb_error *err);
+struct sb_pack_pipe *sb_pack_pipe_new(const struct sb_pack_writer_opts *opts, struct sb_error *err);
 int sb_pack_pipe_write(struct sb_pack_pipe *p, const void *data, size_t len, struct sb_error *err);
 /* Sends what is left and waits until `out` took everything. */
 int sb_pack_pipe_finish(struct sb_pack_pipe *p, struct sb_error *err);
-/* As sb_packw_link_bound. */
+/* As sb_pack_writer_link_bound. */
 bool sb_pack_pipe_link_bound(struct sb_pack_pipe *p);
 /* Drops what was not sent yet; waits for a call of `out` that is under way. */
 void sb_pack_pipe_free(struct sb_pack_pipe *p);

@@ -26,7 +26,7 @@
 #define TAR_END 1024u
 #define PATH_BYTES_MAX 65535u
 
-struct sb_packr {
+struct sb_pack_reader {
 	sb_pack_in_fn in;
 	void *arg;
 	struct archive *a;
@@ -43,7 +43,7 @@ struct sb_packr {
 };
 
 static int
-fail_with(const struct sb_packr *r, struct sb_error *err)
+fail_with(const struct sb_pack_reader *r, struct sb_error *err)
 {
 	if (err)
 		*err = r->error;
@@ -79,7 +79,7 @@ check_frame(const uint8_t *data, size_t len, size_t raw_len, struct sb_error *er
 }
 
 static int
-decode_block(struct sb_packr *r, const void *data, size_t len, size_t raw_len)
+decode_block(struct sb_pack_reader *r, const void *data, size_t len, size_t raw_len)
 {
 	size_t n;
 	int k = check_frame(data, len, raw_len, &r->error);
@@ -106,7 +106,7 @@ decode_block(struct sb_packr *r, const void *data, size_t len, size_t raw_len)
 
 /* 1 with the next block decoded, 0 at the end, negative with r->error set. */
 static int
-next_block(struct sb_packr *r, const void **out, size_t *out_len)
+next_block(struct sb_pack_reader *r, const void **out, size_t *out_len)
 {
 	enum sb_pack_codec codec = SB_PACK_STORED;
 	size_t raw_len = 0, len = 0;
@@ -146,7 +146,7 @@ next_block(struct sb_packr *r, const void **out, size_t *out_len)
 static la_ssize_t
 read_block(struct archive *a, void *arg, const void **out)
 {
-	struct sb_packr *r = arg;
+	struct sb_pack_reader *r = arg;
 	size_t len = 0;
 	int k = next_block(r, out, &len);
 
@@ -165,7 +165,7 @@ read_block(struct archive *a, void *arg, const void **out)
  * that.
  */
 static int
-fail_archive(struct sb_packr *r, const char *what, struct sb_error *err)
+fail_archive(struct sb_pack_reader *r, const char *what, struct sb_error *err)
 {
 	const char *why = archive_error_string(r->a);
 
@@ -176,7 +176,7 @@ fail_archive(struct sb_packr *r, const char *what, struct sb_error *err)
 }
 
 static int
-refuse(struct sb_packr *r, const char *what, struct sb_error *err)
+refuse(struct sb_pack_reader *r, const char *what, struct sb_error *err)
 {
 	(void)sb_fail(&r->error, SB_E_PROTO, "tar stream: %s", what);
 	return fail_with(r, err);
@@ -318,7 +318,7 @@ parse_attrs(struct archive_entry *ae, struct sb_pack_entry *e)
 }
 
 static int
-accept_entry(struct sb_packr *r, struct archive_entry *ae, struct sb_pack_entry *out,
+accept_entry(struct sb_pack_reader *r, struct archive_entry *ae, struct sb_pack_entry *out,
 	struct sb_error *err)
 {
 	struct sb_pack_entry e = { .kind = SB_PACK_WHOLE };
@@ -351,7 +351,7 @@ accept_entry(struct sb_packr *r, struct archive_entry *ae, struct sb_pack_entry 
  * libarchive saw the end: it must be the one we write, and the last thing in the stream.
  */
 static int
-accept_end(struct sb_packr *r, uint64_t before, struct sb_error *err)
+accept_end(struct sb_pack_reader *r, uint64_t before, struct sb_error *err)
 {
 	const void *more;
 	size_t more_len = 0;
@@ -372,7 +372,7 @@ accept_end(struct sb_packr *r, uint64_t before, struct sb_error *err)
 }
 
 static int
-open_tar(struct sb_packr *r, struct sb_error *err)
+open_tar(struct sb_pack_reader *r, struct sb_error *err)
 {
 	int k = archive_read_support_format_tar(r->a);
 
@@ -385,7 +385,7 @@ open_tar(struct sb_packr *r, struct sb_error *err)
 }
 
 int
-sb_packr_next(struct sb_packr *r, struct sb_pack_entry *out, struct sb_error *err)
+sb_pack_reader_next(struct sb_pack_reader *r, struct sb_pack_entry *out, struct sb_error *err)
 {
 	struct archive_entry *ae = NULL;
 	uint64_t before;
@@ -415,7 +415,7 @@ sb_packr_next(struct sb_packr *r, struct sb_pack_entry *out, struct sb_error *er
 }
 
 ssize_t
-sb_packr_read(struct sb_packr *r, const void **out, struct sb_error *err)
+sb_pack_reader_read(struct sb_pack_reader *r, const void **out, struct sb_error *err)
 {
 	la_int64_t offset = 0;
 	size_t len = 0;
@@ -443,10 +443,10 @@ sb_packr_read(struct sb_packr *r, const void **out, struct sb_error *err)
 
 /* ---- life ---- */
 
-struct sb_packr *
-sb_packr_new(sb_pack_in_fn in, void *arg, struct sb_error *err)
+struct sb_pack_reader *
+sb_pack_reader_new(sb_pack_in_fn in, void *arg, struct sb_error *err)
 {
-	sb_auto(sb_packr) struct sb_packr *r = calloc(1, sizeof *r);
+	sb_auto(sb_pack_reader) struct sb_pack_reader *r = calloc(1, sizeof *r);
 
 	if (r) {
 		r->in = in;
@@ -462,7 +462,7 @@ sb_packr_new(sb_pack_in_fn in, void *arg, struct sb_error *err)
 }
 
 void
-sb_packr_free(struct sb_packr *r)
+sb_pack_reader_free(struct sb_pack_reader *r)
 {
 	if (!r)
 		return;

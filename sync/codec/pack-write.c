@@ -36,7 +36,7 @@ enum writer_state {
 	WRITER_FAILED,
 };
 
-struct sb_packw {
+struct sb_pack_writer {
 	enum writer_state state;
 	struct sb_error error; /* why it is WRITER_FAILED */
 	struct sb_pack_pipe *pipe;
@@ -50,7 +50,7 @@ struct sb_packw {
 #define USTAR_SIZE_MAX ((UINT64_C(1) << 33) - 1)
 
 static int
-fail_with(struct sb_packw *w, struct sb_error *err)
+fail_with(struct sb_pack_writer *w, struct sb_error *err)
 {
 	w->state = WRITER_FAILED;
 	if (err)
@@ -63,7 +63,7 @@ fail_with(struct sb_packw *w, struct sb_error *err)
  * from it (see write_to_pipe), so that is looked at first.
  */
 static int
-check_archive(struct sb_packw *w, struct archive *a, bool good, const char *what,
+check_archive(struct sb_pack_writer *w, struct archive *a, bool good, const char *what,
 	struct sb_error *err)
 {
 	if (good && !w->error.code)
@@ -75,7 +75,8 @@ check_archive(struct sb_packw *w, struct archive *a, bool good, const char *what
 }
 
 static int
-check_state(struct sb_packw *w, enum writer_state want, const char *call, struct sb_error *err)
+check_state(struct sb_pack_writer *w, enum writer_state want, const char *call,
+	struct sb_error *err)
 {
 	if (w->state == want)
 		return 0;
@@ -93,7 +94,7 @@ check_state(struct sb_packw *w, enum writer_state want, const char *call, struct
 static la_ssize_t
 write_to_pipe(struct archive *a, void *arg, const void *data, size_t len)
 {
-	struct sb_packw *w = arg;
+	struct sb_pack_writer *w = arg;
 	int r;
 
 	(void)a;
@@ -108,7 +109,7 @@ write_to_pipe(struct archive *a, void *arg, const void *data, size_t len)
 }
 
 static struct archive *
-open_tar(struct sb_packw *w, int (*set_format)(struct archive *), const char *options)
+open_tar(struct sb_pack_writer *w, int (*set_format)(struct archive *), const char *options)
 {
 	struct archive *a = archive_write_new();
 
@@ -121,11 +122,11 @@ open_tar(struct sb_packw *w, int (*set_format)(struct archive *), const char *op
 	return NULL;
 }
 
-struct sb_packw *
-sb_packw_new(const struct sb_packw_opts *opts, struct sb_error *err)
+struct sb_pack_writer *
+sb_pack_writer_new(const struct sb_pack_writer_opts *opts, struct sb_error *err)
 {
-	struct sb_packw_opts o = SB_PACKW_OPTS_INIT;
-	sb_auto(sb_packw) struct sb_packw *w = calloc(1, sizeof *w);
+	struct sb_pack_writer_opts o = SB_PACK_WRITER_OPTS_INIT;
+	sb_auto(sb_pack_writer) struct sb_pack_writer *w = calloc(1, sizeof *w);
 
 	assert(opts->size <= sizeof o);
 	memcpy(&o, opts, opts->size);
@@ -182,7 +183,7 @@ add_attributes(struct archive_entry *ae, const struct sb_pack_entry *e)
 }
 
 static int
-begin_pax(struct sb_packw *w, const struct sb_pack_entry *e)
+begin_pax(struct sb_pack_writer *w, const struct sb_pack_entry *e)
 {
 	struct archive_entry *ae = archive_entry_new();
 	int r;
@@ -201,7 +202,7 @@ begin_pax(struct sb_packw *w, const struct sb_pack_entry *e)
 }
 
 int
-sb_packw_begin(struct sb_packw *w, const struct sb_pack_entry *e, struct sb_error *err)
+sb_pack_writer_begin(struct sb_pack_writer *w, const struct sb_pack_entry *e, struct sb_error *err)
 {
 	int r = check_state(w, WRITER_BETWEEN, "begin", err);
 
@@ -232,7 +233,7 @@ sb_packw_begin(struct sb_packw *w, const struct sb_pack_entry *e, struct sb_erro
 }
 
 int
-sb_packw_data(struct sb_packw *w, const void *data, size_t len, struct sb_error *err)
+sb_pack_writer_data(struct sb_pack_writer *w, const void *data, size_t len, struct sb_error *err)
 {
 	int r = check_state(w, WRITER_ENTRY, "data", err);
 
@@ -254,7 +255,7 @@ sb_packw_data(struct sb_packw *w, const void *data, size_t len, struct sb_error 
 }
 
 int
-sb_packw_end(struct sb_packw *w, struct sb_error *err)
+sb_pack_writer_end(struct sb_pack_writer *w, struct sb_error *err)
 {
 	int r = check_state(w, WRITER_ENTRY, "end", err);
 
@@ -273,7 +274,7 @@ sb_packw_end(struct sb_packw *w, struct sb_error *err)
 }
 
 int
-sb_packw_finish(struct sb_packw *w, struct sb_error *err)
+sb_pack_writer_finish(struct sb_pack_writer *w, struct sb_error *err)
 {
 	int r = check_state(w, WRITER_BETWEEN, "finish", err);
 
@@ -296,13 +297,13 @@ sb_packw_finish(struct sb_packw *w, struct sb_error *err)
 }
 
 bool
-sb_packw_link_bound(struct sb_packw *w)
+sb_pack_writer_link_bound(struct sb_pack_writer *w)
 {
 	return sb_pack_pipe_link_bound(w->pipe);
 }
 
 void
-sb_packw_free(struct sb_packw *w)
+sb_pack_writer_free(struct sb_pack_writer *w)
 {
 	if (!w)
 		return;

@@ -46,7 +46,7 @@ enum sb_pack_codec {
 typedef int (*sb_pack_out_fn)(enum sb_pack_codec codec, size_t raw_len, const void *data,
 	size_t len, void *arg, struct sb_error *err);
 
-struct sb_packw_opts {
+struct sb_pack_writer_opts {
 	size_t size;
 	int level;         /* SB_PACK_LEVEL_AUTO, 0 (store everything) or 1..19 */
 	size_t block_size; /* raw bytes a block; 0: chosen (grows when the link is slow) */
@@ -60,9 +60,9 @@ struct sb_packw_opts {
 	const struct sb_cancel *cancel;
 };
 #define SB_PACK_LEVEL_AUTO (-1000)
-#define SB_PACKW_OPTS_INIT \
+#define SB_PACK_WRITER_OPTS_INIT \
 	{ \
-		.size = sizeof(struct sb_packw_opts), .level = SB_PACK_LEVEL_AUTO \
+		.size = sizeof(struct sb_pack_writer_opts), .level = SB_PACK_LEVEL_AUTO \
 	}
 #define SB_PACK_BLOCK_MAX (4u << 20)
 
@@ -72,19 +72,22 @@ struct sb_packw_opts {
  * long `out` blocks against how long compression takes. abandon writes nothing more and makes
  * finish unnecessary. A failure of `out` sticks and is returned by every later call.
  */
-struct sb_packw;
-struct sb_packw *sb_packw_new(const struct sb_packw_opts *opts, struct sb_error *err);
-int sb_packw_begin(struct sb_packw *w, const struct sb_pack_entry *e, struct sb_error *err);
-int sb_packw_data(struct sb_packw *w, const void *data, size_t len, struct sb_error *err);
-int sb_packw_end(struct sb_packw *w, struct sb_error *err);
-int sb_packw_finish(struct sb_packw *w, struct sb_error *err);
+struct sb_pack_writer;
+struct sb_pack_writer *sb_pack_writer_new(const struct sb_pack_writer_opts *opts,
+	struct sb_error *err);
+int sb_pack_writer_begin(struct sb_pack_writer *w, const struct sb_pack_entry *e,
+	struct sb_error *err);
+int sb_pack_writer_data(struct sb_pack_writer *w, const void *data, size_t len,
+	struct sb_error *err);
+int sb_pack_writer_end(struct sb_pack_writer *w, struct sb_error *err);
+int sb_pack_writer_finish(struct sb_pack_writer *w, struct sb_error *err);
 /*
  * Does the stream wait for a slow link (rather than for files or processors)? Known after a few
  * blocks.
  */
-bool sb_packw_link_bound(struct sb_packw *w);
-void sb_packw_free(struct sb_packw *w);
-SB_CLEANUP_PTR(sb_packw, sb_packw_free)
+bool sb_pack_writer_link_bound(struct sb_pack_writer *w);
+void sb_pack_writer_free(struct sb_pack_writer *w);
+SB_CLEANUP_PTR(sb_pack_writer, sb_pack_writer_free)
 
 /*
  * Where the next block comes from: 1 with a block (valid until the next call), 0 at the end,
@@ -100,11 +103,11 @@ typedef int (*sb_pack_in_fn)(enum sb_pack_codec *codec, size_t *raw_len, const v
  * entry (strings valid until the next call), 0 at the end of the archive. read: borrowed bytes of
  * the current entry; 0 at its end. What is not read is skipped by next.
  */
-struct sb_packr;
-struct sb_packr *sb_packr_new(sb_pack_in_fn in, void *arg, struct sb_error *err);
-int sb_packr_next(struct sb_packr *r, struct sb_pack_entry *out, struct sb_error *err);
-ssize_t sb_packr_read(struct sb_packr *r, const void **out, struct sb_error *err);
-void sb_packr_free(struct sb_packr *r);
-SB_CLEANUP_PTR(sb_packr, sb_packr_free)
+struct sb_pack_reader;
+struct sb_pack_reader *sb_pack_reader_new(sb_pack_in_fn in, void *arg, struct sb_error *err);
+int sb_pack_reader_next(struct sb_pack_reader *r, struct sb_pack_entry *out, struct sb_error *err);
+ssize_t sb_pack_reader_read(struct sb_pack_reader *r, const void **out, struct sb_error *err);
+void sb_pack_reader_free(struct sb_pack_reader *r);
+SB_CLEANUP_PTR(sb_pack_reader, sb_pack_reader_free)
 
 #endif

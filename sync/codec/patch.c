@@ -6,7 +6,7 @@
  */
 #include "config.h"
 
-#include <sync/codec/delta.h>
+#include <sync/codec/patch.h>
 
 #include <assert.h>
 

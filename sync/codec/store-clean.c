@@ -20,14 +20,14 @@
  */
 #define SEGMENTS_KEPT 192u
 
-struct wanted {
+struct store_wanted {
 	bool (*live)(const struct sb_digest *d, void *arg);
 	void *arg;
 };
 
 /* Raw bytes of the frame that are wanted. An item another one replaced is not. */
 static uint64_t
-frame_wanted(const struct sb_store *s, const struct sb_store_frame *f, const struct wanted *w)
+frame_wanted(const struct sb_store *s, const struct sb_store_frame *f, const struct store_wanted *w)
 {
 	uint64_t sum = 0;
 
@@ -43,7 +43,7 @@ frame_wanted(const struct sb_store *s, const struct sb_store_frame *f, const str
 
 /* The share of each segment that is wanted, 0 to 1, by position. */
 static double *
-segment_shares(const struct sb_store *s, const struct wanted *w)
+segment_shares(const struct sb_store *s, const struct store_wanted *w)
 {
 	double *share = calloc(s->n_segments + 1, sizeof *share);
 
@@ -88,7 +88,8 @@ copy_frame(struct sb_store *s, uint32_t number, struct sb_error *err)
 
 /* Takes the wanted contents out of a frame and adds them again. */
 static int
-repack_frame(struct sb_store *s, uint32_t number, const struct wanted *w, struct sb_error *err)
+repack_frame(struct sb_store *s, uint32_t number, const struct store_wanted *w,
+	struct sb_error *err)
 {
 	uint32_t n = s->cat.frames[number].n_items, first = s->cat.frames[number].first_item;
 	int r = 0;
@@ -109,7 +110,8 @@ repack_frame(struct sb_store *s, uint32_t number, const struct wanted *w, struct
 }
 
 static int
-move_wanted(struct sb_store *s, uint32_t segment, const struct wanted *w, struct sb_error *err)
+move_wanted(struct sb_store *s, uint32_t segment, const struct store_wanted *w,
+	struct sb_error *err)
 {
 	size_t n = s->cat.n_frames;
 	int r = 0;
@@ -158,7 +160,7 @@ over_cap(const struct sb_store *s)
  * there was one worth while.
  */
 static int
-clean_one(struct sb_store *s, const struct wanted *w, struct sb_error *err)
+clean_one(struct sb_store *s, const struct store_wanted *w, struct sb_error *err)
 {
 	sb_autofree double *share = segment_shares(s, w);
 	size_t i;
@@ -190,7 +192,7 @@ int
 sb_store_clean(struct sb_store *s, bool (*live)(const struct sb_digest *d, void *arg), void *arg,
 	struct sb_error *err)
 {
-	struct wanted w = { live, arg };
+	struct store_wanted w = { live, arg };
 	int r = live != NULL;
 
 	if (s->cleaning)

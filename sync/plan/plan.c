@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include <sync/plan/plan.h>
+#include <sync/tree/diff.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@ struct row {
 	bool used;
 };
 
-struct table {
+struct content_table {
 	struct row *v;
 	size_t n, cap;
 	uint32_t *slots; /* 1 + row */
@@ -27,7 +28,7 @@ struct table {
 };
 
 static void
-table_free(struct table *t)
+table_free(struct content_table *t)
 {
 	for (size_t i = 0; i < t->n; i++)
 		free(t->v[i].path);
@@ -36,7 +37,7 @@ table_free(struct table *t)
 }
 
 static size_t
-slot_of(const struct table *t, const struct sb_digest *d)
+slot_of(const struct content_table *t, const struct sb_digest *d)
 {
 	size_t h;
 
@@ -45,13 +46,13 @@ slot_of(const struct table *t, const struct sb_digest *d)
 }
 
 /* Is content of this digest wanted by the plan? A table of only those keeps memory small. */
-struct wanted {
+struct plan_wanted {
 	struct sb_digest *v;
 	size_t n, mask;
 };
 
 static bool
-is_wanted(const struct wanted *w, const struct sb_digest *d)
+is_wanted(const struct plan_wanted *w, const struct sb_digest *d)
 {
 	size_t h;
 
@@ -65,7 +66,7 @@ is_wanted(const struct wanted *w, const struct sb_digest *d)
 }
 
 static int
-want_all(const struct sb_diff *diff, struct wanted *w, struct sb_error *err)
+want_all(const struct sb_diff *diff, struct plan_wanted *w, struct sb_error *err)
 {
 	size_t n = 0, cap = 64;
 
@@ -92,9 +93,9 @@ want_all(const struct sb_diff *diff, struct wanted *w, struct sb_error *err)
 	return 0;
 }
 
-struct gather {
-	struct table *t;
-	const struct wanted *w;
+struct plan_gather {
+	struct content_table *t;
+	const struct plan_wanted *w;
 	const struct sb_diff *diff;
 	size_t at;       /* the DEL change that may cover the current path */
 	const char *del; /* the subtree that is being deleted, or NULL */
@@ -102,7 +103,7 @@ struct gather {
 };
 
 static int
-add_row(struct table *t, const char *path, const struct sb_entry *e, bool gone)
+add_row(struct content_table *t, const char *path, const struct sb_entry *e, bool gone)
 {
 	if (t->n == t->cap) {
 		size_t cap = t->cap ? t->cap * 2 : 256;
@@ -128,7 +129,7 @@ add_row(struct table *t, const char *path, const struct sb_entry *e, bool gone)
 static int
 gather_row(const char *path, size_t len, struct sb_entry *e, void *arg)
 {
-	struct gather *g = arg;
+	struct plan_gather *g = arg;
 	size_t n = g->del ? strlen(g->del) : 0;
 	bool gone;
 
@@ -161,7 +162,7 @@ gather_row(const char *path, size_t len, struct sb_entry *e, void *arg)
 }
 
 static int
-index_rows(struct table *t)
+index_rows(struct content_table *t)
 {
 	size_t cap = 64;
 
@@ -183,7 +184,7 @@ index_rows(struct table *t)
 
 /* The best source for this content: something that goes anyway, else anything. */
 static struct row *
-find_row(struct table *t, const struct sb_entry *e)
+find_row(struct content_table *t, const struct sb_entry *e)
 {
 	struct row *any = NULL;
 
@@ -234,7 +235,7 @@ have_left(const struct sb_plan_opts *o, const struct sb_entry *e)
 }
 
 static int
-set_from(struct sb_step *s, uint8_t method, const char *from, struct sb_error *err)
+set_from(struct sb_plan_step *s, uint8_t method, const char *from, struct sb_error *err)
 {
 	s->method = method;
 	s->from = strdup(from);
@@ -244,8 +245,8 @@ set_from(struct sb_step *s, uint8_t method, const char *from, struct sb_error *e
 /* How one file comes. */
 static int
 file_step(struct sb_plan *p, const struct sb_change *c, const struct sb_entry *old,
-	bool parent_moved, struct table *t, const struct sb_plan_opts *o, struct sb_step *s,
-	struct sb_error *err)
+	bool parent_moved, struct content_table *t, const struct sb_plan_opts *o,
+	struct sb_plan_step *s, struct sb_error *err)
 {
 	struct row *r;
 
@@ -286,7 +287,7 @@ file_step(struct sb_plan *p, const struct sb_change *c, const struct sb_entry *o
 
 /* A row is used up by a move; so is everything inside it. */
 static void
-use_subtree(struct table *t, const char *dir)
+use_subtree(struct content_table *t, const char *dir)
 {
 	size_t n = strlen(dir);
 
@@ -297,7 +298,7 @@ use_subtree(struct table *t, const char *dir)
 }
 
 static bool
-subtree_used(const struct table *t, const char *dir)
+subtree_used(const struct content_table *t, const char *dir)
 {
 	size_t n = strlen(dir);
 
@@ -309,7 +310,7 @@ subtree_used(const struct table *t, const char *dir)
 
 /* Is this new directory one that the receiver is about to delete elsewhere? */
 static struct row *
-moved_dir(struct table *t, const struct sb_change *c, const struct sb_entry *old,
+moved_dir(struct content_table *t, const struct sb_change *c, const struct sb_entry *old,
 	const struct sb_plan_opts *o)
 {
 	struct row *r = o->no_reuse || old || !sb_digest_known(&c->entry.digest) ?
@@ -320,7 +321,7 @@ moved_dir(struct table *t, const struct sb_change *c, const struct sb_entry *old
 }
 
 static int
-make_steps(struct sb_plan *p, const struct sb_manifest *receiver, struct table *t,
+make_steps(struct sb_plan *p, const struct sb_manifest *receiver, struct content_table *t,
 	const struct sb_plan_opts *o, struct sb_error *err)
 {
 	const char *inside = NULL; /* of a directory that moves as a whole */
@@ -329,7 +330,7 @@ make_steps(struct sb_plan *p, const struct sb_manifest *receiver, struct table *
 
 	for (size_t i = 0; i < p->diff.n && r == 0; i++) {
 		struct sb_change *c = &p->diff.v[i];
-		struct sb_step *s = &p->steps[kept];
+		struct sb_plan_step *s = &p->steps[kept];
 		const struct sb_entry *old;
 
 		if (inside && strncmp(c->path, inside, len) == 0 && c->path[len] == '/')
@@ -373,9 +374,9 @@ int
 sb_plan_make(struct sb_diff *diff, const struct sb_manifest *receiver,
 	const struct sb_plan_opts *opts, struct sb_plan *out, struct sb_error *err)
 {
-	struct table t = { .err = err };
-	struct wanted w = { 0 };
-	struct gather g = { .t = &t, .w = &w };
+	struct content_table t = { .err = err };
+	struct plan_wanted w = { 0 };
+	struct plan_gather g = { .t = &t, .w = &w };
 	int r = 0;
 
 	memset(out, 0, sizeof *out);

@@ -9,6 +9,7 @@
 #include <base/str.h>
 #include <sync/tree/manifest.h>
 #include <sync/wire/proto.h>
+#include <sync/tree/diff.h>
 
 /*
  * From a difference to a plan: how each change reaches the receiver with the least to send. Renamed
@@ -21,10 +22,10 @@ struct sb_have {
 };
 
 struct sb_plan {
-	struct sb_diff diff;   /* pre-order; changes inside a moved directory are gone */
-	struct sb_step *steps; /* one for each change */
-	uint64_t n_delete;     /* entries that go, all levels, moves not counted */
-	uint64_t n_data;       /* files to send */
+	struct sb_diff diff;        /* pre-order; changes inside a moved directory are gone */
+	struct sb_plan_step *steps; /* one for each change */
+	uint64_t n_delete;          /* entries that go, all levels, moves not counted */
+	uint64_t n_data;            /* files to send */
 	uint64_t data_bytes;
 	uint64_t n_move;
 	uint64_t n_clone;

@@ -10,9 +10,10 @@
 #include <base/str.h>
 #include <base/strlist.h>
 #include <sync/plan/guard.h>
+#include <sync/tree/diff.h>
 
 /* One reconciliation under way. A side is L or R; each has its own list of changes. */
-struct work {
+struct reconcile_work {
 	const struct sb_reconcile_opts *o;
 	const struct sb_manifest *base, *local, *runtime;
 	struct sb_reconciled *out;
@@ -27,7 +28,7 @@ struct three {
 };
 
 const char *
-sb_conflict_text(enum sb_conflict_kind k)
+sb_reconcile_conflict_text(enum sb_conflict_kind k)
 {
 	switch (k) {
 	case SB_CONFLICT_EDIT: return "changed on both sides";
@@ -42,7 +43,7 @@ sb_conflict_text(enum sb_conflict_kind k)
 }
 
 void
-sb_reconciled_free(struct sb_reconciled *r)
+sb_reconcile_free(struct sb_reconciled *r)
 {
 	sb_diff_free(&r->local);
 	sb_diff_free(&r->runtime);
@@ -58,13 +59,13 @@ sb_reconciled_free(struct sb_reconciled *r)
 }
 
 static int
-oom(struct work *w)
+oom(struct reconcile_work *w)
 {
 	return sb_fail(w->err, SB_E_NOMEM, "reconcile: out of memory");
 }
 
 static int
-note(struct work *w, const char *path, const char *saved_as, enum sb_conflict_kind kind)
+note(struct reconcile_work *w, const char *path, const char *saved_as, enum sb_conflict_kind kind)
 {
 	struct sb_reconciled *o = w->out;
 
@@ -90,7 +91,7 @@ note(struct work *w, const char *path, const char *saved_as, enum sb_conflict_ki
 }
 
 static int
-unsettle(struct work *w, const char *path)
+unsettle(struct reconcile_work *w, const char *path)
 {
 	struct sb_reconciled *o = w->out;
 
@@ -111,14 +112,14 @@ unsettle(struct work *w, const char *path)
 }
 
 static bool
-same_mode(const struct work *w, const struct sb_entry *a, const struct sb_entry *b)
+same_mode(const struct reconcile_work *w, const struct sb_entry *a, const struct sb_entry *b)
 {
 	return a->type == SB_ENTRY_LINK || ((a->mode ^ b->mode) & w->o->mode_mask) == 0;
 }
 
 /* Equal as far as one entry goes: directories without what is in them. */
 static bool
-equal(const struct work *w, const struct sb_entry *a, const struct sb_entry *b)
+equal(const struct reconcile_work *w, const struct sb_entry *a, const struct sb_entry *b)
 {
 	if (!a || !b)
 		return !a && !b;
@@ -127,7 +128,7 @@ equal(const struct work *w, const struct sb_entry *a, const struct sb_entry *b)
 
 /* Equal with everything beneath. */
 static bool
-deep_equal(const struct work *w, const struct sb_entry *a, const struct sb_entry *b)
+deep_equal(const struct reconcile_work *w, const struct sb_entry *a, const struct sb_entry *b)
 {
 	if (!a || !b)
 		return !a && !b;
@@ -148,7 +149,7 @@ deep_equal(const struct work *w, const struct sb_entry *a, const struct sb_entry
 }
 
 static struct sb_diff *
-side(struct work *w, enum sb_direction d)
+side(struct reconcile_work *w, enum sb_direction d)
 {
 	return d == SB_FROM_RUNTIME ? &w->out->local : &w->out->runtime;
 }
@@ -164,7 +165,7 @@ leader_of(const struct sb_manifest *m, const struct sb_entry *e)
  * nothing when that way is closed.
  */
 static int
-put(struct work *w, enum sb_direction d, const char *path, const struct sb_entry *e,
+put(struct reconcile_work *w, enum sb_direction d, const char *path, const struct sb_entry *e,
 	const struct sb_manifest *from)
 {
 	struct sb_entry c = *e;
@@ -181,7 +182,7 @@ put(struct work *w, enum sb_direction d, const char *path, const struct sb_entry
 }
 
 static int
-del(struct work *w, enum sb_direction d, const char *path)
+del(struct reconcile_work *w, enum sb_direction d, const char *path)
 {
 	if (!(w->o->direction & d))
 		return 0;
@@ -189,7 +190,7 @@ del(struct work *w, enum sb_direction d, const char *path)
 }
 
 static char *
-join(struct work *w, const char *dir, const char *name)
+join(struct reconcile_work *w, const char *dir, const char *name)
 {
 	char *s = *dir ? sb_str_printf("%s/%s", dir, name) : strdup(name);
 
@@ -198,11 +199,12 @@ join(struct work *w, const char *dir, const char *name)
 	return s;
 }
 
-static int set_aside(struct work *w, const char *path, const struct sb_entry *r);
+static int set_aside(struct reconcile_work *w, const char *path, const struct sb_entry *r);
 
 /* May this new entry be taken from the sandbox? */
 static bool
-allowed(const struct work *w, enum sb_direction d, const char *path, const struct sb_entry *e)
+allowed(const struct reconcile_work *w, enum sb_direction d, const char *path,
+	const struct sb_entry *e)
 {
 	return d != SB_FROM_RUNTIME || w->aside || w->o->trust_git_config ||
 		sb_guard_path(path, sb_guard_redirects(0, e->type)) != SB_GUARD_GIT;
@@ -210,7 +212,7 @@ allowed(const struct work *w, enum sb_direction d, const char *path, const struc
 
 /* The entry with all that is beneath it; `path` may be another than its own. */
 static int
-put_tree(struct work *w, enum sb_direction d, const char *path, const struct sb_entry *e,
+put_tree(struct reconcile_work *w, enum sb_direction d, const char *path, const struct sb_entry *e,
 	const struct sb_manifest *from)
 {
 	int r;
@@ -229,7 +231,7 @@ put_tree(struct work *w, enum sb_direction d, const char *path, const struct sb_
 }
 
 static bool
-is_unseen(const struct work *w, const char *path)
+is_unseen(const struct reconcile_work *w, const char *path)
 {
 	for (int s = 0; s < 2; s++)
 		for (size_t i = 0; i < w->o->n_unseen[s]; i++)
@@ -239,7 +241,7 @@ is_unseen(const struct work *w, const char *path)
 }
 
 static bool
-name_free(const struct work *w, const char *path)
+name_free(const struct reconcile_work *w, const char *path)
 {
 	for (size_t i = 0; i < w->taken.n; i++)
 		if (strcmp(w->taken.v[i], path) == 0)
@@ -249,7 +251,8 @@ name_free(const struct work *w, const char *path)
 }
 
 static bool
-holds(const struct work *w, const struct sb_manifest *m, const char *path, const struct sb_entry *r)
+holds(const struct reconcile_work *w, const struct sb_manifest *m, const char *path,
+	const struct sb_entry *r)
 {
 	const struct sb_entry *e = sb_manifest_find(m, path);
 
@@ -261,7 +264,7 @@ holds(const struct work *w, const struct sb_manifest *m, const char *path, const
  * or it is new here: any other may be edited or deleted by the other side's word in this same run.
  */
 static bool
-is_saved(const struct work *w, const char *name, const struct sb_entry *r)
+is_saved(const struct reconcile_work *w, const char *name, const struct sb_entry *r)
 {
 	return holds(w, w->local, name, r) &&
 		(holds(w, w->runtime, name, r) ||
@@ -273,7 +276,7 @@ is_saved(const struct work *w, const char *name, const struct sb_entry *r)
  * this very version already is taken again: `*reused` is set and nothing needs saving.
  */
 static char *
-beside(struct work *w, const char *path, const struct sb_entry *r, bool *reused)
+beside(struct reconcile_work *w, const char *path, const struct sb_entry *r, bool *reused)
 {
 	const char *leaf = strrchr(path, '/');
 	size_t dir = leaf ? (size_t)(leaf + 1 - path) : 0, keep;
@@ -314,7 +317,7 @@ beside(struct work *w, const char *path, const struct sb_entry *r, bool *reused)
 
 /* What git would obey is not put in place: it goes beside, and its base entry stays as it is. */
 static int
-set_aside(struct work *w, const char *path, const struct sb_entry *r)
+set_aside(struct reconcile_work *w, const char *path, const struct sb_entry *r)
 {
 	bool reused = false;
 	sb_autofree char *aside = r ? beside(w, path, r, &reused) : NULL;
@@ -335,7 +338,8 @@ set_aside(struct work *w, const char *path, const struct sb_entry *r)
  * changed.
  */
 static int
-keep_both(struct work *w, const char *path, const struct three *t, enum sb_conflict_kind kind)
+keep_both(struct reconcile_work *w, const char *path, const struct three *t,
+	enum sb_conflict_kind kind)
 {
 	bool reused;
 	sb_autofree char *aside = beside(w, path, t->r, &reused);
@@ -360,7 +364,7 @@ keep_both(struct work *w, const char *path, const struct three *t, enum sb_confl
 
 /* One side's version goes over, whatever is at the other. */
 static int
-take(struct work *w, enum sb_direction d, const char *path, const struct sb_entry *e,
+take(struct reconcile_work *w, enum sb_direction d, const char *path, const struct sb_entry *e,
 	const struct sb_entry *at, const struct sb_manifest *from)
 {
 	int r = 0;
@@ -373,7 +377,7 @@ take(struct work *w, enum sb_direction d, const char *path, const struct sb_entr
 }
 
 static enum sb_policy
-policy_at(const struct work *w, const char *path)
+policy_at(const struct reconcile_work *w, const char *path)
 {
 	return w->o->policy_of ? w->o->policy_of(path, w->o->arg) : w->o->policy;
 }
@@ -383,7 +387,7 @@ policy_at(const struct work *w, const char *path)
  * for.
  */
 static uint16_t
-merged_mode(const struct work *w, const char *path, const struct sb_entry *b,
+merged_mode(const struct reconcile_work *w, const char *path, const struct sb_entry *b,
 	const struct sb_entry *l, const struct sb_entry *r)
 {
 	if (b && same_mode(w, b, l))
@@ -394,7 +398,8 @@ merged_mode(const struct work *w, const char *path, const struct sb_entry *b,
 }
 
 static int
-resolve(struct work *w, const char *path, const struct three *t, enum sb_conflict_kind kind)
+resolve(struct reconcile_work *w, const char *path, const struct three *t,
+	enum sb_conflict_kind kind)
 {
 	enum sb_policy p = policy_at(w, path);
 
@@ -407,7 +412,7 @@ resolve(struct work *w, const char *path, const struct three *t, enum sb_conflic
 
 /* A change that would make this machine obey the sandbox stays out: 1 when it was handled. */
 static int
-guarded(struct work *w, const char *path, const struct three *t)
+guarded(struct reconcile_work *w, const char *path, const struct three *t)
 {
 	bool redirects = sb_guard_redirects(t->l ? t->l->type : 0, t->r ? t->r->type : 0);
 	int r = 0;
@@ -434,7 +439,7 @@ guarded(struct work *w, const char *path, const struct three *t)
 
 /* Two files or two symlinks (or one of each): content and mode each from whoever changed them. */
 static int
-merge_leaves(struct work *w, const char *path, const struct three *t)
+merge_leaves(struct reconcile_work *w, const char *path, const struct three *t)
 {
 	const struct sb_entry *b = t->b, *l = t->l, *r = t->r;
 	bool lc = !b || !sb_entry_same_content(b, l), rc = !b || !sb_entry_same_content(b, r);
@@ -463,14 +468,14 @@ merge_leaves(struct work *w, const char *path, const struct three *t)
 	return n;
 }
 
-static int merge(struct work *w, const char *path, const struct three *t);
+static int merge(struct reconcile_work *w, const char *path, const struct three *t);
 
 /*
  * Everything in any of the three directories, in order. A missing one, or one that is no directory,
  * is empty.
  */
 static int
-merge_children(struct work *w, const char *path, const struct three *t)
+merge_children(struct reconcile_work *w, const char *path, const struct three *t)
 {
 	const struct sb_entry *e[3] = { t->b, t->l, t->r };
 	uint32_t at[3] = { 0, 0, 0 };
@@ -505,7 +510,7 @@ merge_children(struct work *w, const char *path, const struct three *t)
 
 /* Two directories: mode and time like a file's, then entry by entry. */
 static int
-merge_dirs(struct work *w, const char *path, const struct three *t)
+merge_dirs(struct reconcile_work *w, const char *path, const struct three *t)
 {
 	const struct sb_entry *b = t->b && t->b->type == SB_ENTRY_DIR ? t->b : NULL, *l = t->l,
 			      *r = t->r;
@@ -533,7 +538,7 @@ merge_dirs(struct work *w, const char *path, const struct three *t)
  * deletion?
  */
 static bool
-edited(const struct work *w, const struct sb_entry *b, const struct sb_entry *x)
+edited(const struct reconcile_work *w, const struct sb_entry *b, const struct sb_entry *x)
 {
 	if (!b || b->type != x->type)
 		return true;
@@ -544,7 +549,7 @@ edited(const struct work *w, const struct sb_entry *b, const struct sb_entry *x)
 	for (uint32_t i = 0; i < x->dir->n; i++) {
 		const struct sb_entry *c = &x->dir->entries[i];
 
-		if (edited(w, sb_dir_find(b->dir, c->name, strlen(c->name)), c))
+		if (edited(w, sb_manifest_dir_find(b->dir, c->name, strlen(c->name)), c))
 			return true;
 	}
 	return false;
@@ -552,8 +557,8 @@ edited(const struct work *w, const struct sb_entry *b, const struct sb_entry *x)
 
 /* One side deleted it, `x` is what the other has; `d` is the way from the side that has it. */
 static int
-one_gone(struct work *w, const char *path, const struct three *t, const struct sb_entry *x,
-	enum sb_direction d)
+one_gone(struct reconcile_work *w, const char *path, const struct three *t,
+	const struct sb_entry *x, enum sb_direction d)
 {
 	enum sb_direction back = d == SB_TO_RUNTIME ? SB_FROM_RUNTIME : SB_TO_RUNTIME;
 	const struct sb_manifest *m = d == SB_TO_RUNTIME ? w->local : w->runtime;
@@ -576,7 +581,7 @@ one_gone(struct work *w, const char *path, const struct three *t, const struct s
 }
 
 static int
-merge(struct work *w, const char *path, const struct three *t)
+merge(struct reconcile_work *w, const char *path, const struct three *t)
 {
 	int r;
 
@@ -650,12 +655,12 @@ check_leaders(struct sb_diff *d, const struct sb_manifest *at)
 }
 
 int
-sb_reconcile(const struct sb_manifest *base, const struct sb_manifest *local,
+sb_reconcile_trees(const struct sb_manifest *base, const struct sb_manifest *local,
 	const struct sb_manifest *runtime, const struct sb_reconcile_opts *opts,
 	struct sb_reconciled *out, struct sb_error *err)
 {
 	struct sb_error own = { 0 };
-	struct work w = { .o = opts,
+	struct reconcile_work w = { .o = opts,
 		.base = base,
 		.local = local,
 		.runtime = runtime,
@@ -667,7 +672,7 @@ sb_reconcile(const struct sb_manifest *base, const struct sb_manifest *local,
 	r = merge_dirs(&w, "", &(struct three){ &base->root, &local->root, &runtime->root });
 	sb_strlist_free(&w.taken);
 	if (r < 0) {
-		sb_reconciled_free(out);
+		sb_reconcile_free(out);
 		return r;
 	}
 	if (out->local.n)

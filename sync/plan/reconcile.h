@@ -8,6 +8,7 @@
 #include <base/cleanup.h>
 #include <sync/tree/manifest.h>
 #include <sync/scan/scan.h>
+#include <sync/tree/diff.h>
 
 /*
  * Three-way reconciliation: from the base both sides last agreed on, and the two trees as they are
@@ -83,12 +84,12 @@ struct sb_reconciled {
 };
 
 /* All three manifests must be finished; `base` may be empty (first sync). */
-int sb_reconcile(const struct sb_manifest *base, const struct sb_manifest *local,
+int sb_reconcile_trees(const struct sb_manifest *base, const struct sb_manifest *local,
 	const struct sb_manifest *runtime, const struct sb_reconcile_opts *opts,
 	struct sb_reconciled *out, struct sb_error *err);
-void sb_reconciled_free(struct sb_reconciled *r);
-SB_CLEANUP_VALUE(sb_reconciled, sb_reconciled_free)
+void sb_reconcile_free(struct sb_reconciled *r);
+SB_CLEANUP_VALUE(sb_reconciled, sb_reconcile_free)
 
-const char *sb_conflict_text(enum sb_conflict_kind k);
+const char *sb_reconcile_conflict_text(enum sb_conflict_kind k);
 
 #endif

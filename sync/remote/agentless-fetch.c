@@ -41,9 +41,9 @@ static const char script[] = "n=$1; m() { printf \"\\nsbsync:%s:%s\\n\" \"$n\" \
 struct fetch {
 	const struct sb_agentless *a;
 	int rootfd; /* of the shadow */
-	struct sb_far_list now;
-	struct sb_far_list before;
-	const struct sb_far_entry **need; /* into `now`, sorted */
+	struct sb_agentless_list now;
+	struct sb_agentless_list before;
+	const struct sb_agentless_entry **need; /* into `now`, sorted */
 	bool *got;
 	int64_t *times; /* of directories, as they shall be in the end; of the first round only */
 	bool first;
@@ -69,7 +69,7 @@ remove_path(struct fetch *f, const char *path)
 
 /* Is the shadow's file still the one the record speaks of? */
 static bool
-shadow_has(struct fetch *f, const struct sb_far_entry *e)
+shadow_has(struct fetch *f, const struct sb_agentless_entry *e)
 {
 	struct stat st;
 
@@ -80,16 +80,16 @@ shadow_has(struct fetch *f, const struct sb_far_entry *e)
 }
 
 static bool
-unchanged(struct fetch *f, const struct sb_far_entry *e)
+unchanged(struct fetch *f, const struct sb_agentless_entry *e)
 {
-	const struct sb_far_entry *old = sb_far_list_find(&f->before, e->path);
+	const struct sb_agentless_entry *old = sb_agentless_list_find(&f->before, e->path);
 
 	return old && old->type == 'f' && old->size == e->size && old->mtime == e->mtime &&
 		old->ctime == e->ctime && old->ino == e->ino && shadow_has(f, e);
 }
 
 static int
-make_link(struct fetch *f, const struct sb_far_entry *e)
+make_link(struct fetch *f, const struct sb_agentless_entry *e)
 {
 	const char *leaf;
 	sb_autoclose int dir = sb_path_open_parent(f->rootfd, e->path, &leaf, f->err);
@@ -118,7 +118,7 @@ static void
 open_dirs(struct fetch *f)
 {
 	for (size_t i = 0; i < f->before.n; i++) {
-		const struct sb_far_entry *e = &f->before.v[i];
+		const struct sb_agentless_entry *e = &f->before.v[i];
 		const char *leaf;
 		sb_autoclose int dir = -1;
 
@@ -137,7 +137,8 @@ open_dirs(struct fetch *f)
 static void
 note_time(struct fetch *f, size_t i)
 {
-	const struct sb_far_entry *e = &f->now.v[i], *old = sb_far_list_find(&f->before, e->path);
+	const struct sb_agentless_entry *e = &f->now.v[i],
+					*old = sb_agentless_list_find(&f->before, e->path);
 	struct stat st;
 
 	if (!f->times || !f->first)
@@ -157,15 +158,15 @@ prepare(struct fetch *f)
 	open_dirs(f);
 	free(f->need);
 	free(f->got);
-	f->need = calloc(f->now.n + 1, sizeof(struct sb_far_entry *));
+	f->need = calloc(f->now.n + 1, sizeof(struct sb_agentless_entry *));
 	f->got = calloc(f->now.n + 1, sizeof *f->got);
 	f->n_need = 0;
 	f->stats->special = 0;
 	if (!f->need || !f->got)
 		return sb_fail(f->err, SB_E_NOMEM, "out of memory");
 	for (size_t i = 0; i < f->before.n && r >= 0; i++) {
-		const struct sb_far_entry *old = &f->before.v[i],
-					  *e = sb_far_list_find(&f->now, old->path);
+		const struct sb_agentless_entry *old = &f->before.v[i],
+						*e = sb_agentless_list_find(&f->now, old->path);
 
 		if (!e || e->type != old->type) {
 			r = remove_path(f, old->path);
@@ -173,7 +174,7 @@ prepare(struct fetch *f)
 		}
 	}
 	for (size_t i = 1; i < f->now.n && r >= 0; i++) {
-		const struct sb_far_entry *e = &f->now.v[i];
+		const struct sb_agentless_entry *e = &f->now.v[i];
 
 		if (e->type == 'd')
 			r = sb_path_mkdirs(f->rootfd, e->path, 0700, f->err);
@@ -218,12 +219,12 @@ read_block(struct archive *ar, void *arg, const void **out)
 static ptrdiff_t
 find_need(const struct fetch *f, const char *path)
 {
-	const struct sb_far_entry *e;
+	const struct sb_agentless_entry *e;
 	size_t lo = 0, hi = f->n_need;
 
 	while (sb_str_starts(path, "./"))
 		path += 2;
-	e = sb_far_list_find(&f->now, path);
+	e = sb_agentless_list_find(&f->now, path);
 	while (e && lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
@@ -267,7 +268,7 @@ copy_bytes(struct fetch *f, struct archive *ar, int from, int to, uint64_t size)
  * content is compared anyway.
  */
 static void
-keep_fraction(const struct fetch *f, const struct sb_far_entry *e, struct timespec *t)
+keep_fraction(const struct fetch *f, const struct sb_agentless_entry *e, struct timespec *t)
 {
 	struct stat st;
 
@@ -277,7 +278,7 @@ keep_fraction(const struct fetch *f, const struct sb_far_entry *e, struct timesp
 }
 
 static int
-write_file(struct fetch *f, const struct sb_far_entry *e, struct archive *ar, int from)
+write_file(struct fetch *f, const struct sb_agentless_entry *e, struct archive *ar, int from)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
 		{ .tv_sec = e->mtime / 1000000000,
@@ -313,7 +314,7 @@ take_entry(struct fetch *f, struct archive *ar, struct archive_entry *ae)
 	const char *path = archive_entry_pathname(ae), *link = archive_entry_hardlink(ae);
 	ptrdiff_t at = path ? find_need(f, path) : -1;
 	sb_autoclose int from = -1;
-	const struct sb_far_entry *e;
+	const struct sb_agentless_entry *e;
 	char shown[200];
 	int r;
 
@@ -442,7 +443,7 @@ static void
 finish_dirs(struct fetch *f)
 {
 	for (size_t i = f->now.n; i-- > 1;) {
-		const struct sb_far_entry *e = &f->now.v[i];
+		const struct sb_agentless_entry *e = &f->now.v[i];
 		struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
 			{ .tv_sec = e->mtime / 1000000000,
 				.tv_nsec = e->mtime < 0 ? 0 : e->mtime % 1000000000 } };
@@ -479,8 +480,8 @@ fetch_round(struct fetch *f)
 {
 	int r;
 
-	sb_far_list_free(&f->now);
-	r = sb_agentless_list(f->a, &f->now, f->err);
+	sb_agentless_list_free(&f->now);
+	r = sb_agentless_list_far(f->a, &f->now, f->err);
 	if (r < 0)
 		return r;
 	if (f->now.absent)
@@ -502,10 +503,11 @@ remember(struct fetch *f, const char *record, struct sb_error *err)
 {
 	for (size_t i = 0; i < f->n_need; i++)
 		if (!f->got[i]) {
-			const struct sb_far_entry *e = sb_far_list_find(&f->now, f->need[i]->path);
+			const struct sb_agentless_entry *e =
+				sb_agentless_list_find(&f->now, f->need[i]->path);
 
 			/* As if it had been another file: it will be fetched. */
-			((struct sb_far_entry *)(uintptr_t)e)->ino = 0;
+			((struct sb_agentless_entry *)(uintptr_t)e)->ino = 0;
 		}
 	return sb_agentless_save(record, &f->now, err);
 }
@@ -525,7 +527,7 @@ fetch_all(struct fetch *f, const char *record)
 
 			if (r >= 0 && saved < 0)
 				return sb_fail(f->err, saved, "%s", why.msg);
-			sb_far_list_free(&f->before);
+			sb_agentless_list_free(&f->before);
 			(void)sb_agentless_load(record, &f->before, NULL);
 		}
 		if (r < 0)
@@ -569,8 +571,8 @@ sb_agentless_fetch(const struct sb_agentless *a, const char *shadow, const char 
 		r = fetch_all(f, record);
 	if (r < 0 && err)
 		*err = why;
-	sb_far_list_free(&f->now);
-	sb_far_list_free(&f->before);
+	sb_agentless_list_free(&f->now);
+	sb_agentless_list_free(&f->before);
 	sb_buf_free(&f->names);
 	free(f->need);
 	free(f->times);

@@ -52,7 +52,7 @@ static const char script[] =
 	"else m failed has neither find -printf nor stat -c; exit 0; fi; m end $e";
 
 void
-sb_far_list_free(struct sb_far_list *l)
+sb_agentless_list_free(struct sb_agentless_list *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		free(l->v[i].path);
@@ -63,8 +63,8 @@ sb_far_list_free(struct sb_far_list *l)
 }
 
 /* A new entry at the end, zeroed. */
-static struct sb_far_entry *
-list_add(struct sb_far_list *l, struct sb_error *err)
+static struct sb_agentless_entry *
+list_add(struct sb_agentless_list *l, struct sb_error *err)
 {
 	if (l->n >= ENTRIES_MAX) {
 		sb_fail(err, SB_E_LIMIT, "more than %u entries", ENTRIES_MAX);
@@ -72,7 +72,7 @@ list_add(struct sb_far_list *l, struct sb_error *err)
 	}
 	if (l->n == l->cap) {
 		size_t cap = l->cap ? 2 * l->cap : 256;
-		struct sb_far_entry *v = realloc(l->v, cap * sizeof *v);
+		struct sb_agentless_entry *v = realloc(l->v, cap * sizeof *v);
 
 		if (!v) {
 			sb_fail(err, SB_E_NOMEM, "listing: out of memory");
@@ -92,8 +92,10 @@ list_add(struct sb_far_list *l, struct sb_error *err)
 static int
 compare(const void *a, const void *b)
 {
-	const unsigned char *p = (const unsigned char *)((const struct sb_far_entry *)a)->path;
-	const unsigned char *q = (const unsigned char *)((const struct sb_far_entry *)b)->path;
+	const unsigned char *p =
+		(const unsigned char *)((const struct sb_agentless_entry *)a)->path;
+	const unsigned char *q =
+		(const unsigned char *)((const struct sb_agentless_entry *)b)->path;
 
 	while (*p && *p == *q) {
 		p++;
@@ -108,10 +110,10 @@ compare(const void *a, const void *b)
 	return *p < *q ? -1 : 1;
 }
 
-const struct sb_far_entry *
-sb_far_list_find(const struct sb_far_list *l, const char *path)
+const struct sb_agentless_entry *
+sb_agentless_list_find(const struct sb_agentless_list *l, const char *path)
 {
-	const struct sb_far_entry key = { .path = (char *)(uintptr_t)path };
+	const struct sb_agentless_entry key = { .path = (char *)(uintptr_t)path };
 
 	return l->n ? bsearch(&key, l->v, l->n, sizeof key, compare) : NULL;
 }
@@ -181,7 +183,7 @@ word_time(const char **at, const char *end, int64_t *out)
 }
 
 static int
-set_path(struct sb_far_entry *e, const char *path, size_t len, struct sb_error *err)
+set_path(struct sb_agentless_entry *e, const char *path, size_t len, struct sb_error *err)
 {
 	char shown[200];
 	int r = sb_path_check(path, len, err);
@@ -200,7 +202,7 @@ type_of_mode(uint64_t mode)
 }
 
 static int
-set_target(struct sb_far_entry *e, const char *target, size_t len, struct sb_error *err)
+set_target(struct sb_agentless_entry *e, const char *target, size_t len, struct sb_error *err)
 {
 	if (e->type != 'l')
 		return 0;
@@ -213,13 +215,13 @@ set_target(struct sb_far_entry *e, const char *target, size_t len, struct sb_err
 #define DAMAGED "the far side's listing is damaged"
 
 static int
-parse_printf(const char *p, const char *end, struct sb_far_list *l, struct sb_error *err)
+parse_printf(const char *p, const char *end, struct sb_agentless_list *l, struct sb_error *err)
 {
 	while (p < end) {
 		const char *stop = memchr(p, '\0', (size_t)(end - p));
 		const char *link = stop ? stop + 1 : end;
 		const char *link_end = memchr(link, '\0', (size_t)(end - link));
-		struct sb_far_entry *e;
+		struct sb_agentless_entry *e;
 		const char *type;
 		uint64_t mode;
 		size_t len;
@@ -248,13 +250,13 @@ parse_printf(const char *p, const char *end, struct sb_far_list *l, struct sb_er
 
 /* The names of the second form; `*at` is left behind them. */
 static int
-parse_names(const char **at, const char *end, struct sb_far_list *l, struct sb_error *err)
+parse_names(const char **at, const char *end, struct sb_agentless_list *l, struct sb_error *err)
 {
 	const char *p = *at;
 
 	for (;;) {
 		const char *stop = memchr(p, '\0', (size_t)(end - p));
-		struct sb_far_entry *e;
+		struct sb_agentless_entry *e;
 		int r;
 
 		if (!stop)
@@ -277,12 +279,12 @@ parse_names(const char **at, const char *end, struct sb_far_list *l, struct sb_e
 }
 
 static int
-parse_stat(const char *p, const char *end, struct sb_far_list *l, struct sb_error *err)
+parse_stat(const char *p, const char *end, struct sb_agentless_list *l, struct sb_error *err)
 {
 	int r = parse_names(&p, end, l, err);
 
 	for (size_t i = 0; i < l->n && r >= 0; i++) {
-		struct sb_far_entry *e = &l->v[i];
+		struct sb_agentless_entry *e = &l->v[i];
 		const char *nl = memchr(p, '\n', (size_t)(end - p));
 		uint64_t mode;
 
@@ -313,7 +315,7 @@ parse_stat(const char *p, const char *end, struct sb_far_list *l, struct sb_erro
 
 /* Every path once, and in a directory that is listed too. */
 static int
-check_tree(struct sb_far_list *l, struct sb_error *err)
+check_tree(struct sb_agentless_list *l, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf dir;
 	char shown[200];
@@ -324,15 +326,15 @@ check_tree(struct sb_far_list *l, struct sb_error *err)
 	if (!l->n || l->v[0].path[0] != '\0' || l->v[0].type != 'd')
 		return sb_fail(err, SB_E_PROTO, "the far side's listing has no root");
 	for (size_t i = 1; i < l->n; i++) {
-		struct sb_far_entry *e = &l->v[i];
-		const struct sb_far_entry *up;
+		struct sb_agentless_entry *e = &l->v[i];
+		const struct sb_agentless_entry *up;
 		const char *slash = strrchr(e->path, '/');
 
 		sb_buf_reset(&dir);
 		sb_buf_add(&dir, e->path, slash ? (size_t)(slash - e->path) : 0);
 		if (sb_buf_check(&dir, "path", err) < 0)
 			return SB_E_LIMIT;
-		up = sb_far_list_find(l, (char *)dir.data);
+		up = sb_agentless_list_find(l, (char *)dir.data);
 		if (!up || up->type != 'd' || strcmp(l->v[i - 1].path, e->path) == 0)
 			return sb_fail(err, SB_E_PROTO, "the far side lists %s out of place",
 				sb_escape(e->path, strlen(e->path), shown, sizeof shown));
@@ -341,10 +343,10 @@ check_tree(struct sb_far_list *l, struct sb_error *err)
 }
 
 int
-sb_far_list_parse(const char *form, const char *data, size_t len, struct sb_far_list *out,
-	struct sb_error *err)
+sb_agentless_list_parse(const char *form, const char *data, size_t len,
+	struct sb_agentless_list *out, struct sb_error *err)
 {
-	sb_auto(sb_far_list) struct sb_far_list l = { 0 };
+	sb_auto(sb_agentless_list) struct sb_agentless_list l = { 0 };
 	struct sb_error why = { 0 };
 	int r;
 
@@ -367,13 +369,13 @@ sb_far_list_parse(const char *form, const char *data, size_t len, struct sb_far_
  * contents.
  */
 static void
-drop_ignored(const struct sb_agentless *a, struct sb_far_list *l)
+drop_ignored(const struct sb_agentless *a, struct sb_agentless_list *l)
 {
 	sb_autofree char *gone = NULL; /* the directory dropped last */
 	size_t kept = 0;
 
 	for (size_t i = 0; i < l->n; i++) {
-		struct sb_far_entry *e = &l->v[i];
+		struct sb_agentless_entry *e = &l->v[i];
 		size_t len = gone ? strlen(gone) : 0;
 
 		if (gone && strncmp(e->path, gone, len) == 0 && e->path[len] == '/') {
@@ -437,7 +439,7 @@ read_listing(struct sb_marker *m, struct sb_buf *out, int *code, struct sb_error
 }
 
 static int
-list_once(const struct sb_agentless *a, struct sb_far_list *out, struct sb_error *err)
+list_once(const struct sb_agentless *a, struct sb_agentless_list *out, struct sb_error *err)
 {
 	sb_auto(sb_transport) struct sb_transport *t = NULL;
 	sb_auto(sb_buf) struct sb_buf command;
@@ -480,7 +482,7 @@ list_once(const struct sb_agentless *a, struct sb_far_list *out, struct sb_error
 	if (r >= 0 && code)
 		return SB_E_PEER;
 	if (r >= 0)
-		r = sb_far_list_parse(form, (char *)data.data, data.len, out, err);
+		r = sb_agentless_list_parse(form, (char *)data.data, data.len, out, err);
 	if (r >= 0) {
 		out->gnu_tar = sb_str_ends(m.line, " gnu");
 		out->taken = strtoll(m.line + strcspn(m.line, "0123456789"), NULL, 10);
@@ -489,7 +491,8 @@ list_once(const struct sb_agentless *a, struct sb_far_list *out, struct sb_error
 }
 
 int
-sb_agentless_list(const struct sb_agentless *a, struct sb_far_list *out, struct sb_error *err)
+sb_agentless_list_far(const struct sb_agentless *a, struct sb_agentless_list *out,
+	struct sb_error *err)
 {
 	struct sb_error why = { 0 };
 	int r = 0;
@@ -510,15 +513,15 @@ sb_agentless_list(const struct sb_agentless *a, struct sb_far_list *out, struct 
 	return 0;
 }
 
-static int list_dir(int fd, const char *path, int depth, struct sb_far_list *l,
+static int list_dir(int fd, const char *path, int depth, struct sb_agentless_list *l,
 	struct sb_error *err);
 
 static int
-list_one(int dirfd, const char *dir, const char *name, int depth, struct sb_far_list *l,
+list_one(int dirfd, const char *dir, const char *name, int depth, struct sb_agentless_list *l,
 	struct sb_error *err)
 {
 	sb_autofree char *path = *dir ? sb_str_printf("%s/%s", dir, name) : strdup(name);
-	struct sb_far_entry *e;
+	struct sb_agentless_entry *e;
 	struct stat st;
 	char target[4096];
 	ssize_t n;
@@ -553,7 +556,7 @@ list_one(int dirfd, const char *dir, const char *name, int depth, struct sb_far_
 
 /* Takes `fd` over. */
 static int
-list_dir(int fd, const char *path, int depth, struct sb_far_list *l, struct sb_error *err)
+list_dir(int fd, const char *path, int depth, struct sb_agentless_list *l, struct sb_error *err)
 {
 	sb_autoclosedir DIR *d = fdopendir(fd);
 	struct dirent *de;
@@ -572,12 +575,12 @@ list_dir(int fd, const char *path, int depth, struct sb_far_list *l, struct sb_e
 }
 
 int
-sb_agentless_list_local(const struct sb_agentless *a, int rootfd, struct sb_far_list *out,
+sb_agentless_list_local(const struct sb_agentless *a, int rootfd, struct sb_agentless_list *out,
 	struct sb_error *err)
 {
-	sb_auto(sb_far_list) struct sb_far_list l = { 0 };
+	sb_auto(sb_agentless_list) struct sb_agentless_list l = { 0 };
 	int fd = openat(rootfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct sb_far_entry *root = list_add(&l, err);
+	struct sb_agentless_entry *root = list_add(&l, err);
 	struct stat st;
 	int r;
 
@@ -600,7 +603,8 @@ sb_agentless_list_local(const struct sb_agentless *a, int rootfd, struct sb_far_
 }
 
 bool
-sb_agentless_same_file(const struct sb_far_entry *a, const struct sb_far_entry *b, bool coarse)
+sb_agentless_same_file(const struct sb_agentless_entry *a, const struct sb_agentless_entry *b,
+	bool coarse)
 {
 	int64_t unit = coarse ? 1000000000 : 1;
 
@@ -612,7 +616,7 @@ sb_agentless_same_file(const struct sb_far_entry *a, const struct sb_far_entry *
 #define RECORD_HEAD "sbsync agentless record 1"
 
 int
-sb_agentless_save(const char *record, const struct sb_far_list *l, struct sb_error *err)
+sb_agentless_save(const char *record, const struct sb_agentless_list *l, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf b;
 	int r;
@@ -621,7 +625,7 @@ sb_agentless_save(const char *record, const struct sb_far_list *l, struct sb_err
 	sb_buf_addf(&b, RECORD_HEAD " %s %s\n", l->coarse ? "coarse" : "fine",
 		l->gnu_tar ? "gnu" : "other");
 	for (size_t i = 0; i < l->n; i++) {
-		const struct sb_far_entry *e = &l->v[i];
+		const struct sb_agentless_entry *e = &l->v[i];
 
 		sb_buf_addf(&b,
 			"%c %o %" PRIu64 " %" PRId64 ".%09" PRId64 " %" PRId64 ".%09" PRId64
@@ -638,7 +642,7 @@ sb_agentless_save(const char *record, const struct sb_far_list *l, struct sb_err
 }
 
 int
-sb_agentless_load(const char *record, struct sb_far_list *out, struct sb_error *err)
+sb_agentless_load(const char *record, struct sb_agentless_list *out, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf b;
 	const char *nl;
@@ -650,8 +654,8 @@ sb_agentless_load(const char *record, struct sb_far_list *out, struct sb_error *
 	nl = memchr(b.data, '\n', b.len);
 	if (!nl || !sb_str_starts((char *)b.data, RECORD_HEAD))
 		return sb_fail(err, SB_E_CORRUPT, "%s is damaged", record);
-	r = sb_far_list_parse("printf", nl + 1, b.len - (size_t)(nl + 1 - (char *)b.data), out,
-		err);
+	r = sb_agentless_list_parse("printf", nl + 1, b.len - (size_t)(nl + 1 - (char *)b.data),
+		out, err);
 	if (r < 0)
 		return r;
 	out->coarse = memmem(b.data, (size_t)(nl - (char *)b.data), " coarse", 7) != NULL;

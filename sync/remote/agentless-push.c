@@ -40,8 +40,8 @@ static const char stage_script[] =
 struct push {
 	const struct sb_agentless *a;
 	int rootfd;
-	struct sb_far_list far;
-	struct sb_far_list here;
+	struct sb_agentless_list far;
+	struct sb_agentless_list here;
 	bool coarse;
 	struct sb_marker m;
 	struct sb_buf text; /* the commit script */
@@ -55,7 +55,7 @@ struct push {
 };
 
 static bool
-same(const struct push *p, const struct sb_far_entry *a, const struct sb_far_entry *b)
+same(const struct push *p, const struct sb_agentless_entry *a, const struct sb_agentless_entry *b)
 {
 	if (!a || !b || a->type != b->type)
 		return false;
@@ -68,15 +68,15 @@ same(const struct push *p, const struct sb_far_entry *a, const struct sb_far_ent
 static int
 check_record(struct push *p, const char *record)
 {
-	sb_auto(sb_far_list) struct sb_far_list old = { 0 };
+	sb_auto(sb_agentless_list) struct sb_agentless_list old = { 0 };
 	char shown[200];
 	int r = sb_agentless_load(record, &old, p->err);
 
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < old.n || i < p->far.n; i++) {
-		const struct sb_far_entry *a = i < old.n ? &old.v[i] : NULL;
-		const struct sb_far_entry *b = i < p->far.n ? &p->far.v[i] : NULL;
+		const struct sb_agentless_entry *a = i < old.n ? &old.v[i] : NULL;
+		const struct sb_agentless_entry *b = i < p->far.n ? &p->far.v[i] : NULL;
 		const char *path = a ? a->path : b->path;
 
 		if (a && b && strcmp(a->path, b->path) == 0 && a->type == b->type &&
@@ -98,7 +98,8 @@ check_brake(struct push *p, int64_t max_delete)
 	uint64_t gone = 0;
 
 	for (size_t i = 0; i < p->far.n; i++)
-		gone += p->far.v[i].type != 'o' && !sb_far_list_find(&p->here, p->far.v[i].path);
+		gone += p->far.v[i].type != 'o' &&
+			!sb_agentless_list_find(&p->here, p->far.v[i].path);
 	p->stats->deleted = gone;
 	if (max_delete >= 0 ? gone > (uint64_t)max_delete : p->far.n > 100 && gone > p->far.n / 2)
 		return sb_fail(p->err, SB_E_BRAKE,
@@ -117,7 +118,7 @@ send_block(struct archive *ar, void *arg, const void *data, size_t len)
 }
 
 static int
-send_content(struct push *p, struct archive *ar, const struct sb_far_entry *e)
+send_content(struct push *p, struct archive *ar, const struct sb_agentless_entry *e)
 {
 	sb_autoclose int fd = sb_path_open(p->rootfd, e->path, O_RDONLY, 0, p->err);
 	uint64_t done = 0;
@@ -143,7 +144,7 @@ send_content(struct push *p, struct archive *ar, const struct sb_far_entry *e)
 }
 
 static int
-send_entry(struct push *p, struct archive *ar, const struct sb_far_entry *e)
+send_entry(struct push *p, struct archive *ar, const struct sb_agentless_entry *e)
 {
 	struct archive_entry *ae = archive_entry_new();
 	int r = 0;
@@ -190,9 +191,9 @@ send_tar(struct push *p)
 		archive_write_open(ar, p, NULL, send_block, NULL) != ARCHIVE_OK)
 		r = sb_fail(p->err, SB_E_NOMEM, "cannot write a tar");
 	for (size_t i = 0; i < p->here.n && r >= 0; i++) {
-		const struct sb_far_entry *e = &p->here.v[i];
+		const struct sb_agentless_entry *e = &p->here.v[i];
 
-		if (strchr("fl", e->type) && !same(p, e, sb_far_list_find(&p->far, e->path)))
+		if (strchr("fl", e->type) && !same(p, e, sb_agentless_list_find(&p->far, e->path)))
 			r = send_entry(p, ar, e);
 	}
 	if (r >= 0 && archive_write_close(ar) != ARCHIVE_OK)
@@ -284,7 +285,7 @@ add_arg(struct push *p, const char *verb, const char *tail, const char *prefix, 
 
 /* A directory that is to change must let us. */
 static bool
-is_closed(const struct sb_far_entry *e)
+is_closed(const struct sb_agentless_entry *e)
 {
 	return e->type == 'd' && (e->mode & 0700) != 0700;
 }
@@ -306,7 +307,8 @@ beneath_replaced(const struct push *p, const char *path)
 {
 	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
 		sb_autofree char *dir = strndup(path, (size_t)(slash - path));
-		const struct sb_far_entry *h = dir ? sb_far_list_find(&p->here, dir) : NULL;
+		const struct sb_agentless_entry *h =
+			dir ? sb_agentless_list_find(&p->here, dir) : NULL;
 
 		if (h && h->type != 'd')
 			return true;
@@ -324,8 +326,9 @@ write_removals(struct push *p, bool in_way)
 {
 	for (int dirs = 0; dirs < 2; dirs++) {
 		for (size_t i = p->far.n; i-- > 1;) {
-			const struct sb_far_entry *e = &p->far.v[i],
-						  *h = sb_far_list_find(&p->here, e->path);
+			const struct sb_agentless_entry *e = &p->far.v[i],
+							*h = sb_agentless_list_find(&p->here,
+								e->path);
 			bool replaced =
 				(h && h->type != e->type) || (!h && beneath_replaced(p, e->path));
 
@@ -352,14 +355,14 @@ write_moves(struct push *p, const char *stage_dir)
 
 	for (size_t i = 1; i < p->here.n; i++)
 		if (p->here.v[i].type == 'd' &&
-			!same(p, &p->here.v[i], sb_far_list_find(&p->far, p->here.v[i].path)))
+			!same(p, &p->here.v[i], sb_agentless_list_find(&p->far, p->here.v[i].path)))
 			add_arg(p, "mkdir -p --", "", ".", p->here.v[i].path);
 	for (size_t i = 1; i < p->here.n; i++) {
-		const struct sb_far_entry *e = &p->here.v[i];
+		const struct sb_agentless_entry *e = &p->here.v[i];
 		const char *slash = strrchr(e->path, '/');
 		size_t len = slash ? (size_t)(slash - e->path) : 0;
 
-		if (!strchr("fl", e->type) || same(p, e, sb_far_list_find(&p->far, e->path)))
+		if (!strchr("fl", e->type) || same(p, e, sb_agentless_list_find(&p->far, e->path)))
 			continue;
 		if (!dir || len != dir_len || strncmp(dir, e->path, len) != 0) {
 			sb_auto(sb_buf) struct sb_buf t;
@@ -389,8 +392,8 @@ static void
 write_modes(struct push *p)
 {
 	for (size_t i = p->here.n; i-- > 0;) {
-		const struct sb_far_entry *e = &p->here.v[i],
-					  *f = sb_far_list_find(&p->far, e->path);
+		const struct sb_agentless_entry *e = &p->here.v[i],
+						*f = sb_agentless_list_find(&p->far, e->path);
 		sb_autofree char *full = NULL;
 
 		if (e->type != 'd' && (e->type != 'f' || !same(p, e, f)))
@@ -452,23 +455,24 @@ commit(struct push *p)
 static int
 verify(struct push *p, const char *record)
 {
-	sb_auto(sb_far_list) struct sb_far_list now = { 0 };
+	sb_auto(sb_agentless_list) struct sb_agentless_list now = { 0 };
 	char shown[200];
-	int r = sb_agentless_list(p->a, &now, p->err);
+	int r = sb_agentless_list_far(p->a, &now, p->err);
 
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < p->here.n; i++) {
-		const struct sb_far_entry *e = &p->here.v[i];
+		const struct sb_agentless_entry *e = &p->here.v[i];
 
-		if (e->type != 'o' && !same(p, e, sb_far_list_find(&now, e->path)))
+		if (e->type != 'o' && !same(p, e, sb_agentless_list_find(&now, e->path)))
 			return sb_fail(p->err, SB_E_CHANGED, "%s: %s is not there as it was sent",
 				p->m.name,
 				sb_escape(e->path, strlen(e->path), shown, sizeof shown));
 	}
 	for (size_t i = 0; i < now.n; i++)
 		/* A directory may have stayed because of what is excluded in it. */
-		if (!strchr("do", now.v[i].type) && !sb_far_list_find(&p->here, now.v[i].path))
+		if (!strchr("do", now.v[i].type) &&
+			!sb_agentless_list_find(&p->here, now.v[i].path))
 			return sb_fail(p->err, SB_E_CHANGED, "%s: %s appeared there meanwhile",
 				p->m.name,
 				sb_escape(now.v[i].path, strlen(now.v[i].path), shown,
@@ -480,9 +484,9 @@ static bool
 anything_to_send(const struct push *p)
 {
 	for (size_t i = 0; i < p->here.n; i++) {
-		const struct sb_far_entry *e = &p->here.v[i];
+		const struct sb_agentless_entry *e = &p->here.v[i];
 
-		if (strchr("fl", e->type) && !same(p, e, sb_far_list_find(&p->far, e->path)))
+		if (strchr("fl", e->type) && !same(p, e, sb_agentless_list_find(&p->far, e->path)))
 			return true;
 	}
 	return false;
@@ -491,7 +495,7 @@ anything_to_send(const struct push *p)
 static int
 push_all(struct push *p, const char *record, bool expect_record, int64_t max_delete)
 {
-	int r = sb_agentless_list(p->a, &p->far, p->err);
+	int r = sb_agentless_list_far(p->a, &p->far, p->err);
 
 	if (r < 0)
 		return r;
@@ -536,8 +540,8 @@ sb_agentless_push(const struct sb_agentless *a, const char *shadow, const char *
 		r = push_all(&p, record, expect_record, max_delete);
 	if (r < 0 && err)
 		*err = why;
-	sb_far_list_free(&p.far);
-	sb_far_list_free(&p.here);
+	sb_agentless_list_free(&p.far);
+	sb_agentless_list_free(&p.here);
 	sb_buf_free(&p.text);
 	if (p.rootfd >= 0)
 		(void)close(p.rootfd);

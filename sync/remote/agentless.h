@@ -33,7 +33,7 @@ struct sb_agentless {
 };
 
 /* One thing in a tree. */
-struct sb_far_entry {
+struct sb_agentless_entry {
 	char *path;    /* beneath the root, "" for the root itself */
 	char *target;  /* symlinks only */
 	char type;     /* 'd', 'f', 'l', or 'o' for all else */
@@ -45,8 +45,8 @@ struct sb_far_entry {
 };
 
 /* A listing, sorted by path. */
-struct sb_far_list {
-	struct sb_far_entry *v;
+struct sb_agentless_list {
+	struct sb_agentless_entry *v;
 	size_t n;
 	size_t cap;
 	bool absent;   /* the root is not there */
@@ -55,24 +55,26 @@ struct sb_far_list {
 	bool gnu_tar;
 };
 
-void sb_far_list_free(struct sb_far_list *l);
-SB_CLEANUP_VALUE(sb_far_list, sb_far_list_free)
-const struct sb_far_entry *sb_far_list_find(const struct sb_far_list *l, const char *path);
+void sb_agentless_list_free(struct sb_agentless_list *l);
+SB_CLEANUP_VALUE(sb_agentless_list, sb_agentless_list_free)
+const struct sb_agentless_entry *sb_agentless_list_find(const struct sb_agentless_list *l,
+	const char *path);
 
 /*
  * Parses what the listing script printed between its lines, in the form "printf" or "stat".
  * Everything is checked: paths stay beneath the root, no path comes twice, each has its directory.
  */
-int sb_far_list_parse(const char *form, const char *data, size_t len, struct sb_far_list *out,
-	struct sb_error *err);
+int sb_agentless_list_parse(const char *form, const char *data, size_t len,
+	struct sb_agentless_list *out, struct sb_error *err);
 
 /*
  * Lists the far tree. SB_E_PEER when a part of it cannot be read there, SB_E_UNSUPPORTED without
  * find and stat.
  */
-int sb_agentless_list(const struct sb_agentless *a, struct sb_far_list *out, struct sb_error *err);
+int sb_agentless_list_far(const struct sb_agentless *a, struct sb_agentless_list *out,
+	struct sb_error *err);
 /* The same of a directory here. */
-int sb_agentless_list_local(const struct sb_agentless *a, int rootfd, struct sb_far_list *out,
+int sb_agentless_list_local(const struct sb_agentless *a, int rootfd, struct sb_agentless_list *out,
 	struct sb_error *err);
 
 struct sb_agentless_stats {
@@ -102,10 +104,10 @@ int sb_agentless_push(const struct sb_agentless *a, const char *shadow, const ch
 
 /* For the parts. The name prefix of our stages in the far root; never listed. */
 #define SB_AGENTLESS_STAGE ".sbsync-agentless-"
-int sb_agentless_save(const char *record, const struct sb_far_list *l, struct sb_error *err);
-int sb_agentless_load(const char *record, struct sb_far_list *out, struct sb_error *err);
+int sb_agentless_save(const char *record, const struct sb_agentless_list *l, struct sb_error *err);
+int sb_agentless_load(const char *record, struct sb_agentless_list *out, struct sb_error *err);
 /* Is the content surely the same? Whole seconds where one side has only those. */
-bool sb_agentless_same_file(const struct sb_far_entry *a, const struct sb_far_entry *b,
+bool sb_agentless_same_file(const struct sb_agentless_entry *a, const struct sb_agentless_entry *b,
 	bool coarse);
 
 #endif

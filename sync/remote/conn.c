@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include <base/strlist.h>
-#include <sync/remote/agentless-shadow.h>
-#include <sync/remote/conn-int.h>
+#include <sync/remote/shadow.h>
+#include <sync/remote/conn-priv.h>
 #include <sync/remote/deploy.h>
 #include <sync/wire/limit.h>
 #include <sync/remote/remote.h>

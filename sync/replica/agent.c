@@ -28,6 +28,7 @@
 #include <sync/replica/replica.h>
 #include <sync/replica/send.h>
 #include <sync/wire/wire.h>
+#include <sync/tree/diff.h>
 
 #define RULES_MAX (16u << 20)
 #define LIST_MAX (256u << 20)
@@ -43,7 +44,7 @@ struct agent {
 	struct sb_rules *rules;
 	struct sb_replica *rep;
 	struct sb_stage *stage;
-	struct sb_recv *recv;
+	struct sb_receive *recv;
 	pthread_t sender;
 	bool sending;
 	struct sb_want_list wants;
@@ -60,8 +61,8 @@ close_root(struct agent *a)
 		pthread_join(a->sender, NULL);
 		a->sending = false;
 	}
-	sb_want_list_free(&a->wants);
-	sb_recv_free(a->recv);
+	sb_proto_want_free(&a->wants);
+	sb_receive_free(a->recv);
 	a->recv = NULL;
 	sb_stage_free(a->stage);
 	a->stage = NULL;
@@ -87,7 +88,7 @@ greet(struct agent *a, struct sb_error *err)
 	int r = sb_wire_expect(a->w, SB_MSG_HELLO, &p, &len, err);
 
 	if (r == 0)
-		r = sb_hello_decode(p, len, &you, err);
+		r = sb_proto_hello_decode(p, len, &you, err);
 	if (r < 0)
 		return r;
 	if (you.min_version > SB_PROTO_VERSION || you.version < SB_PROTO_MIN)
@@ -96,7 +97,7 @@ greet(struct agent *a, struct sb_error *err)
 			"version of sbsync",
 			SB_PROTO_MIN, SB_PROTO_VERSION, you.min_version, you.version);
 	sb_buf_init(&b, 1024);
-	sb_hello_encode(&me, &b);
+	sb_proto_hello_encode(&me, &b);
 	r = sb_buf_check(&b, "greeting", err);
 	return r < 0 ? r : sb_wire_send(a->w, SB_MSG_WELCOME, b.data, b.len, err);
 }
@@ -272,7 +273,7 @@ reply_scan(struct agent *a, struct sb_error *err)
 	if (a->stage->n_left)
 		m.flags |= SB_SCAN_LEFTOVERS;
 	sb_buf_init(&b, 1024);
-	sb_scan_reply_encode(&m, &b);
+	sb_proto_scan_encode(&m, &b);
 	r = sb_buf_check(&b, "scan reply", err);
 	if (r == 0)
 		r = sb_wire_send(a->w, SB_MSG_SCAN, b.data, b.len, err);
@@ -304,7 +305,7 @@ begin(struct agent *a, const uint8_t *p, size_t len, struct sb_error *err)
 
 	sb_buf_init(&b, 0);
 	close_root(a);
-	r = sb_begin_decode(p, len, &a->begin, err);
+	r = sb_proto_begin_decode(p, len, &a->begin, err);
 	if (r == 0)
 		r = sb_wire_expect(a->w, SB_MSG_RULES, &p, &len, err);
 	if (r == 0)
@@ -343,7 +344,7 @@ need_root(const struct agent *a, struct sb_error *err)
 static int
 ready_to_receive(struct agent *a, struct sb_error *err)
 {
-	struct sb_recv_opts o = SB_RECV_OPTS_INIT;
+	struct sb_receive_opts o = SB_RECEIVE_OPTS_INIT;
 	int r = need_root(a, err);
 
 	if (r < 0 || a->recv)
@@ -353,7 +354,7 @@ ready_to_receive(struct agent *a, struct sb_error *err)
 			"the controller changes a root it opened for reading");
 	o.jobs = a->begin.jobs;
 	o.store = a->begin.flags & SB_BEGIN_SESSION ? sb_replica_store(a->rep) : NULL;
-	a->recv = sb_recv_new(a->rep, sb_steal(&a->stage), &o, err);
+	a->recv = sb_receive_new(a->rep, sb_steal(&a->stage), &o, err);
 	return a->recv ? 0 : err ? err->code : SB_E_SYS;
 }
 
@@ -387,7 +388,7 @@ send_lists(struct agent *a, const uint8_t *p, size_t len, struct sb_error *err)
 	if (r == 0)
 		r = sb_wire_recv_blob(a->w, SB_MSG_LIST, p, len, LIST_MAX, &in, err);
 	if (r == 0)
-		r = sb_paths_decode(in.data, in.len, &paths, err);
+		r = sb_proto_paths_decode(in.data, in.len, &paths, err);
 	for (size_t i = 0; r == 0 && i < paths.n; i++) {
 		const struct sb_entry *e = sb_manifest_find(a->rep->scan.manifest, paths.v[i]);
 
@@ -398,7 +399,7 @@ send_lists(struct agent *a, const uint8_t *p, size_t len, struct sb_error *err)
 		for (uint32_t k = 0; k < e->dir->n; k++) {
 			const struct sb_entry *c = &e->dir->entries[k];
 
-			sb_listing_add(c, &b);
+			sb_proto_listing_add(c, &b);
 		}
 	}
 	if (r == 0)
@@ -419,34 +420,34 @@ commit(struct agent *a, const uint8_t *p, size_t len, struct sb_error *err)
 
 	sb_buf_init(&b, 4ull << 30);
 	if (r == 0)
-		r = sb_commit_req_decode(p, len, &req, err);
+		r = sb_proto_commit_decode(p, len, &req, err);
 	if (r == 0)
-		r = sb_recv_settle(a->recv, &need, err);
+		r = sb_receive_settle(a->recv, &need, err);
 	if (r < 0)
 		return r;
 	if (need.n) {
-		sb_paths_encode((const char *const *)need.v, need.n, &b);
+		sb_proto_paths_encode((const char *const *)need.v, need.n, &b);
 		r = sb_buf_check(&b, "list of missing files", err);
 		if (r == 0)
 			r = sb_wire_send_blob(a->w, SB_MSG_NEED, b.data, b.len, err);
 		return r < 0 ? r : sb_wire_send_proof(a->w, err);
 	}
 	if (req.set_root)
-		sb_recv_root_meta(a->recv, req.root_mode, req.root_mtime);
-	r = sb_recv_commit(a->recv,
+		sb_receive_root_meta(a->recv, req.root_mode, req.root_mtime);
+	r = sb_receive_commit(a->recv,
 		req.durability == SB_DURABLE_DEFAULT ? SB_DURABLE_NONE : req.durability, &res, err);
 	if (r < 0)
 		return r;
-	sb_recv_free(sb_steal(&a->recv));
+	sb_receive_free(sb_steal(&a->recv));
 	if (a->begin.flags & SB_BEGIN_CLAIM) {
 		r = write_identity(a->rep, a->begin.identity, err);
 		if (r < 0)
 			return r;
 	}
-	sb_recv_update_cache(a->rep, &res);
+	sb_receive_update_cache(a->rep, &res);
 	if (req.remember && !res.n_left)
 		(void)sb_replica_write_base(a->rep, a->rep->scan.manifest, &a->begin.rules, NULL);
-	sb_commit_result_encode(&res, &b);
+	sb_proto_result_encode(&res, &b);
 	r = sb_buf_check(&b, "result", err);
 	if (r == 0)
 		r = sb_wire_send_blob(a->w, SB_MSG_RESULT, b.data, b.len, err);
@@ -458,13 +459,13 @@ static void *
 send_wanted(void *arg)
 {
 	struct agent *a = arg;
-	struct sb_sender_opts o = SB_SENDER_OPTS_INIT;
+	struct sb_send_opts o = SB_SEND_OPTS_INIT;
 	struct sb_error *err = &a->send_error;
-	sb_auto(sb_sender) struct sb_sender *s = NULL;
+	sb_auto(sb_send) struct sb_send *s = NULL;
 	int r = 0;
 
 	o.store = a->begin.flags & SB_BEGIN_SESSION ? sb_replica_store(a->rep) : NULL;
-	s = sb_sender_new(a->rep, a->w, &o, err);
+	s = sb_send_new(a->rep, a->w, &o, err);
 	r = s ? 0 : SB_E_NOMEM;
 	for (size_t i = 0; r == 0 && i < a->wants.n; i++) {
 		const struct sb_want *w = &a->wants.v[i];
@@ -472,12 +473,12 @@ send_wanted(void *arg)
 			sb_manifest_find(a->rep->scan.manifest, w->source ? w->source : w->path);
 
 		if (!e || e->type != SB_ENTRY_FILE)
-			r = sb_sender_skip(s, SB_SENT_VANISHED, err);
+			r = sb_send_skip(s, SB_SENT_VANISHED, err);
 		else
-			r = sb_sender_file(s, w, e, err);
+			r = sb_send_file(s, w, e, err);
 	}
 	if (r == 0)
-		r = sb_sender_finish(s, err);
+		r = sb_send_finish(s, err);
 	if (r == 0)
 		r = sb_wire_send_proof(a->w, err);
 	if (r < 0)
@@ -501,8 +502,8 @@ want(struct agent *a, const uint8_t *p, size_t len, struct sb_error *err)
 		pthread_join(a->sender, NULL);
 		a->sending = false;
 	}
-	sb_want_list_free(&a->wants);
-	r = sb_want_list_decode(b.data, b.len, &a->wants, err);
+	sb_proto_want_free(&a->wants);
+	r = sb_proto_want_decode(b.data, b.len, &a->wants, err);
 	if (r < 0)
 		return r;
 	e = pthread_create(&a->sender, NULL, send_wanted, a);
@@ -527,7 +528,7 @@ sign(struct agent *a, const uint8_t *p, size_t len, struct sb_error *err)
 	if (r == 0)
 		r = sb_wire_recv_blob(a->w, SB_MSG_SIGREQ, p, len, LIST_MAX, &in, err);
 	if (r == 0)
-		r = sb_paths_decode(in.data, in.len, &paths, err);
+		r = sb_proto_paths_decode(in.data, in.len, &paths, err);
 	for (size_t i = 0; r == 0 && i < paths.n; i++) {
 		const struct sb_entry *e = sb_manifest_find(a->rep->scan.manifest, paths.v[i]);
 		sb_auto(sb_buf) struct sb_buf sig = { 0 };
@@ -607,7 +608,7 @@ dispatch(struct agent *a, uint8_t type, const uint8_t *p, size_t len, struct sb_
 		return r < 0 ? r : sb_inflow_plan(a->w, a->recv, p, len, err);
 	case SB_MSG_ROWS:
 		r = ready_to_receive(a, err);
-		return r < 0 ? r : sb_recv_rows(a->recv, p, len, err);
+		return r < 0 ? r : sb_receive_rows(a->recv, p, len, err);
 	case SB_MSG_DATA:
 		r = ready_to_receive(a, err);
 		return r < 0 ? r : sb_inflow_run(a->w, a->recv, true, p, len, err);

@@ -14,6 +14,8 @@
 #include <base/path.h>
 #include <sync/tree/hash.h>
 #include <sync/tree/nstime.h>
+#include <sync/tree/stage-names.h>
+#include <sync/replica/stage.h>
 
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE 1
@@ -31,10 +33,10 @@ type_of(const struct stat *st)
 }
 
 int
-sb_committer_open(struct sb_committer *c, struct sb_error *err)
+sb_commit_ops_open(struct sb_commit_ops *c, struct sb_error *err)
 {
 	c->newfd = c->trashfd = -1;
-	for (size_t i = 0; i < SB_COMMITTER_DIRS; i++)
+	for (size_t i = 0; i < SB_COMMIT_OPS_DIRS; i++)
 		c->dirs[i].fd = -1;
 	if (mkdirat(c->stagefd, SB_STAGE_NEW, 0700) < 0 && errno != EEXIST)
 		return sb_fail_errno(err, "make the stage");
@@ -50,9 +52,9 @@ sb_committer_open(struct sb_committer *c, struct sb_error *err)
 }
 
 static void
-forget_dirs(struct sb_committer *c)
+forget_dirs(struct sb_commit_ops *c)
 {
-	for (size_t i = 0; i < SB_COMMITTER_DIRS; i++) {
+	for (size_t i = 0; i < SB_COMMIT_OPS_DIRS; i++) {
 		free(c->dirs[i].path);
 		c->dirs[i].path = NULL;
 		if (c->dirs[i].fd >= 0)
@@ -63,7 +65,7 @@ forget_dirs(struct sb_committer *c)
 }
 
 void
-sb_committer_close(struct sb_committer *c)
+sb_commit_ops_close(struct sb_commit_ops *c)
 {
 	forget_dirs(c);
 	if (c->newfd >= 0)
@@ -78,7 +80,7 @@ sb_committer_close(struct sb_committer *c)
  * errno's code.
  */
 static int
-parent_of(struct sb_committer *c, const char *path, const char **leaf, struct sb_error *err)
+parent_of(struct sb_commit_ops *c, const char *path, const char **leaf, struct sb_error *err)
 {
 	const char *slash = strrchr(path, '/');
 	size_t len = slash ? (size_t)(slash - path) : 0;
@@ -86,7 +88,7 @@ parent_of(struct sb_committer *c, const char *path, const char **leaf, struct sb
 	int fd;
 
 	*leaf = slash ? slash + 1 : path;
-	for (size_t i = 0; i < SB_COMMITTER_DIRS; i++) {
+	for (size_t i = 0; i < SB_COMMIT_OPS_DIRS; i++) {
 		if (c->dirs[i].path && strncmp(c->dirs[i].path, path, len) == 0 &&
 			c->dirs[i].path[len] == 0) {
 			c->dirs[i].used = ++c->clock;
@@ -115,10 +117,10 @@ parent_of(struct sb_committer *c, const char *path, const char **leaf, struct sb
 }
 
 static int
-leave(struct sb_committer *c, struct sb_op *op, enum sb_commit_why why, struct sb_error *err)
+leave(struct sb_commit_ops *c, struct sb_op *op, enum sb_commit_why why, struct sb_error *err)
 {
 	op->failed = (uint8_t)(1 + why);
-	return sb_commit_result_add(c->res, op->path, why, err);
+	return sb_proto_result_add(c->res, op->path, why, err);
 }
 
 /*
@@ -126,7 +128,7 @@ leave(struct sb_committer *c, struct sb_op *op, enum sb_commit_why why, struct s
  * (stop)?
  */
 static int
-refused(struct sb_committer *c, struct sb_op *op, int sys, const char *what, struct sb_error *err)
+refused(struct sb_commit_ops *c, struct sb_op *op, int sys, const char *what, struct sb_error *err)
 {
 	switch (sys) {
 	case ENOENT:
@@ -152,7 +154,7 @@ is_gone(int code, const struct sb_error *e)
 }
 
 static int
-no_parent(struct sb_committer *c, struct sb_op *op, int code, struct sb_error *e,
+no_parent(struct sb_commit_ops *c, struct sb_op *op, int code, struct sb_error *e,
 	struct sb_error *err)
 {
 	if (is_gone(code, e) || code == SB_E_ESCAPE)
@@ -215,7 +217,7 @@ unlink_at(int fd, const char *name, int flags)
 
 /* Before we touch it: exactly what the scan saw. */
 static bool
-is_untouched(const struct stat *st, const struct sb_old *old)
+is_untouched(const struct stat *st, const struct sb_journal_seen *old)
 {
 	if (type_of(st) != old->type || st->st_ino != old->ino)
 		return false;
@@ -230,7 +232,7 @@ is_untouched(const struct stat *st, const struct sb_old *old)
  * stat cannot. 1: yes, 0: no; an error when it cannot be told now, which is not the same as no.
  */
 static int
-is_expected(int fd, const char *name, const struct sb_old *old, struct sb_error *err)
+is_expected(int fd, const char *name, const struct sb_journal_seen *old, struct sb_error *err)
 {
 	struct sb_error e = { 0 };
 	struct sb_digest d;
@@ -258,7 +260,7 @@ is_expected(int fd, const char *name, const struct sb_old *old, struct sb_error 
 }
 
 static void
-refresh(struct sb_committer *c, struct sb_op *op, int fd, const char *leaf)
+refresh(struct sb_commit_ops *c, struct sb_op *op, int fd, const char *leaf)
 {
 	struct stat st;
 
@@ -270,7 +272,7 @@ refresh(struct sb_committer *c, struct sb_op *op, int fd, const char *leaf)
 
 /* What was swapped out goes, or comes back when it is not what was expected. */
 static int
-settle_swap(struct sb_committer *c, struct sb_op *op, const char *staged, int fd, const char *leaf,
+settle_swap(struct sb_commit_ops *c, struct sb_op *op, const char *staged, int fd, const char *leaf,
 	struct sb_error *err)
 {
 	bool dir = op->old.type == SB_ENTRY_DIR;
@@ -307,7 +309,7 @@ put_beside(int fromfd, const char *name, int fd, const char *leaf, struct sb_err
 
 /* The second link kept by replace_by_link: goes when it is the expected one, else comes back. */
 static int
-settle_keep(struct sb_committer *c, struct sb_op *op, int fd, const char *leaf,
+settle_keep(struct sb_commit_ops *c, struct sb_op *op, int fd, const char *leaf,
 	struct sb_error *err)
 {
 	char keep[16];
@@ -339,7 +341,7 @@ settle_keep(struct sb_committer *c, struct sb_op *op, int fd, const char *leaf,
  * be the expected.
  */
 static int
-replace_by_link(struct sb_committer *c, struct sb_op *op, const char *staged, int fd,
+replace_by_link(struct sb_commit_ops *c, struct sb_op *op, const char *staged, int fd,
 	const char *leaf, struct sb_error *err)
 {
 	char keep[16];
@@ -365,7 +367,7 @@ replace_by_link(struct sb_committer *c, struct sb_op *op, const char *staged, in
 }
 
 static int
-place_new(struct sb_committer *c, struct sb_op *op, const char *staged, int fd, const char *leaf,
+place_new(struct sb_commit_ops *c, struct sb_op *op, const char *staged, int fd, const char *leaf,
 	struct sb_error *err)
 {
 	struct stat st;
@@ -391,7 +393,7 @@ place_new(struct sb_committer *c, struct sb_op *op, const char *staged, int fd, 
 
 /* Puts the staged thing at its path: 1 done, 0 left alone. */
 static int
-place(struct sb_committer *c, struct sb_op *op, const char *staged, int fd, const char *leaf,
+place(struct sb_commit_ops *c, struct sb_op *op, const char *staged, int fd, const char *leaf,
 	struct sb_error *err)
 {
 	struct stat st, at;
@@ -422,7 +424,7 @@ place(struct sb_committer *c, struct sb_op *op, const char *staged, int fd, cons
 }
 
 static int
-apply_staged(struct sb_committer *c, struct sb_op *op, struct sb_error *err)
+apply_staged(struct sb_commit_ops *c, struct sb_op *op, struct sb_error *err)
 {
 	struct sb_error e = { 0 };
 	char staged[16];
@@ -445,7 +447,7 @@ apply_staged(struct sb_committer *c, struct sb_op *op, struct sb_error *err)
 }
 
 static int
-apply_link(struct sb_committer *c, struct sb_op *op, struct sb_error *err)
+apply_link(struct sb_commit_ops *c, struct sb_op *op, struct sb_error *err)
 {
 	struct sb_error e = { 0 };
 	struct stat lead, st;
@@ -511,7 +513,7 @@ set_meta(int fd, const char *leaf, uint8_t type, uint16_t mode, int64_t mtime)
 }
 
 static int
-apply_meta(struct sb_committer *c, struct sb_op *op, struct sb_error *err)
+apply_meta(struct sb_commit_ops *c, struct sb_op *op, struct sb_error *err)
 {
 	struct sb_error e = { 0 };
 	const char *leaf;
@@ -537,7 +539,7 @@ apply_meta(struct sb_committer *c, struct sb_op *op, struct sb_error *err)
 }
 
 static int
-apply_move(struct sb_committer *c, struct sb_op *op, struct sb_error *err)
+apply_move(struct sb_commit_ops *c, struct sb_op *op, struct sb_error *err)
 {
 	struct sb_error e = { 0 };
 	const char *leaf, *from;
@@ -579,7 +581,7 @@ apply_move(struct sb_committer *c, struct sb_op *op, struct sb_error *err)
 
 /* A name in the trash goes for good when it is the expected one, else back where it was. */
 static int
-settle_trash(struct sb_committer *c, struct sb_op *op, const char *name, int fd, const char *leaf,
+settle_trash(struct sb_commit_ops *c, struct sb_op *op, const char *name, int fd, const char *leaf,
 	struct sb_error *err)
 {
 	int same = is_expected(c->trashfd, name, &op->old, err);
@@ -602,7 +604,7 @@ settle_trash(struct sb_committer *c, struct sb_op *op, const char *name, int fd,
 }
 
 static int
-apply_del(struct sb_committer *c, struct sb_op *op, struct sb_error *err)
+apply_del(struct sb_commit_ops *c, struct sb_op *op, struct sb_error *err)
 {
 	struct sb_error e = { 0 };
 	char name[16];
@@ -638,7 +640,7 @@ apply_del(struct sb_committer *c, struct sb_op *op, struct sb_error *err)
 }
 
 static int
-apply_dirmeta(struct sb_committer *c, struct sb_op *op, struct sb_error *err)
+apply_dirmeta(struct sb_commit_ops *c, struct sb_op *op, struct sb_error *err)
 {
 	struct timespec ts[2] = { { .tv_nsec = UTIME_OMIT }, sb_ns_to(op->mtime) };
 	struct sb_error e = { 0 };
@@ -668,7 +670,7 @@ apply_dirmeta(struct sb_committer *c, struct sb_op *op, struct sb_error *err)
 }
 
 int
-sb_commit_apply(struct sb_committer *c, struct sb_op *op, struct sb_error *err)
+sb_commit_ops_apply(struct sb_commit_ops *c, struct sb_op *op, struct sb_error *err)
 {
 	switch (op->kind) {
 	case SB_OP_TREE:

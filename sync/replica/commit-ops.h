@@ -4,10 +4,10 @@
 
 #include <sync/replica/commit.h>
 
-#define SB_COMMITTER_DIRS 16
+#define SB_COMMIT_OPS_DIRS 16
 
 /* The state of one commit, or of its replay after a crash. */
-struct sb_committer {
+struct sb_commit_ops {
 	int rootfd;
 	int stagefd;
 	int newfd;
@@ -21,16 +21,16 @@ struct sb_committer {
 		char *path;
 		int fd;
 		uint64_t used;
-	} dirs[SB_COMMITTER_DIRS]; /* directories opened lately */
+	} dirs[SB_COMMIT_OPS_DIRS]; /* directories opened lately */
 	uint64_t clock;
 };
 
-int sb_committer_open(struct sb_committer *c, struct sb_error *err);
-void sb_committer_close(struct sb_committer *c);
+int sb_commit_ops_open(struct sb_commit_ops *c, struct sb_error *err);
+void sb_commit_ops_close(struct sb_commit_ops *c);
 /*
  * Does one operation, or notes in the result why it was left alone. Only failures of the machine
  * are errors.
  */
-int sb_commit_apply(struct sb_committer *c, struct sb_op *op, struct sb_error *err);
+int sb_commit_ops_apply(struct sb_commit_ops *c, struct sb_op *op, struct sb_error *err);
 
 #endif

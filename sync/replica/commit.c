@@ -14,13 +14,7 @@
 #include <base/path.h>
 #include <sync/replica/commit-ops.h>
 #include <sync/scan/scan.h>
-
-char *
-sb_stage_name(char kind, uint32_t n, char *buf)
-{
-	(void)snprintf(buf, 16, "%c%u", kind, n);
-	return buf;
-}
+#include <sync/tree/stage-names.h>
 
 /* Inside .git: objects first, then what points to them, the index and HEAD last. */
 static uint8_t
@@ -72,7 +66,7 @@ by_phase(const void *a, const void *b)
 }
 
 static int
-write_journal(int stagefd, const struct sb_ops *ops, bool durable, struct sb_error *err)
+write_journal(int stagefd, const struct sb_journal *ops, bool durable, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 	sb_autoclose int fd = -1;
@@ -97,10 +91,10 @@ write_journal(int stagefd, const struct sb_ops *ops, bool durable, struct sb_err
 }
 
 static int
-apply_all(struct sb_committer *c, struct sb_ops *ops, struct sb_error *err)
+apply_all(struct sb_commit_ops *c, struct sb_journal *ops, struct sb_error *err)
 {
 	for (size_t i = 0; i < ops->n; i++) {
-		int r = sb_commit_apply(c, &ops->v[i], err);
+		int r = sb_commit_ops_apply(c, &ops->v[i], err);
 
 		if (r < 0)
 			return sb_wrap(err, r, "commit %s", ops->v[i].path);
@@ -187,7 +181,7 @@ sb_commit_drop_leftovers(int rootfd, const struct sb_log *log)
 }
 
 static int
-finish(struct sb_committer *c, struct sb_ops *ops, enum sb_durability durability,
+finish(struct sb_commit_ops *c, struct sb_journal *ops, enum sb_durability durability,
 	struct sb_error *err)
 {
 	int r = apply_all(c, ops, err);
@@ -204,15 +198,15 @@ finish(struct sb_committer *c, struct sb_ops *ops, enum sb_durability durability
 	 * more.
 	 */
 	if (ops->n && ops->v[ops->n - 1].kind == SB_OP_DIRMETA)
-		(void)sb_commit_apply(c, &ops->v[ops->n - 1], NULL);
+		(void)sb_commit_ops_apply(c, &ops->v[ops->n - 1], NULL);
 	return 0;
 }
 
 int
-sb_commit_run(int rootfd, int stagefd, struct sb_ops *ops, enum sb_durability durability,
+sb_commit_run(int rootfd, int stagefd, struct sb_journal *ops, enum sb_durability durability,
 	const struct sb_log *log, struct sb_commit_result *res, struct sb_error *err)
 {
-	struct sb_committer c = { .rootfd = rootfd,
+	struct sb_commit_ops c = { .rootfd = rootfd,
 		.stagefd = stagefd,
 		.log = log,
 		.res = res,
@@ -230,10 +224,10 @@ sb_commit_run(int rootfd, int stagefd, struct sb_ops *ops, enum sb_durability du
 	}
 	r = write_journal(stagefd, ops, durability >= SB_DURABLE_BARRIER, err);
 	if (r == 0)
-		r = sb_committer_open(&c, err);
+		r = sb_commit_ops_open(&c, err);
 	if (r == 0)
 		r = finish(&c, ops, durability, err);
-	sb_committer_close(&c);
+	sb_commit_ops_close(&c);
 	return r;
 }
 
@@ -243,9 +237,9 @@ sb_commit_recover(int rootfd, const struct sb_log *log, struct sb_error *err)
 	sb_autoclose int stagefd =
 		openat(rootfd, SB_STAGE_NAME, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	sb_auto(sb_commit_result) struct sb_commit_result res = { 0 };
-	sb_auto(sb_ops) struct sb_ops ops = { 0 };
+	sb_auto(sb_journal) struct sb_journal ops = { 0 };
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
-	struct sb_committer c = { .rootfd = rootfd,
+	struct sb_commit_ops c = { .rootfd = rootfd,
 		.stagefd = stagefd,
 		.log = log,
 		.res = &res,
@@ -278,9 +272,9 @@ sb_commit_recover(int rootfd, const struct sb_log *log, struct sb_error *err)
 		return r;
 	}
 	sb_log(log, SB_LOG_INFO, "commit", "finishing an interrupted sync: %zu operations", ops.n);
-	r = sb_committer_open(&c, err);
+	r = sb_commit_ops_open(&c, err);
 	if (r == 0)
 		r = finish(&c, &ops, SB_DURABLE_NONE, err);
-	sb_committer_close(&c);
+	sb_commit_ops_close(&c);
 	return r < 0 ? r : 1;
 }

@@ -10,7 +10,7 @@
 
 struct inflow {
 	struct sb_wire *w;
-	struct sb_recv *r;
+	struct sb_receive *r;
 	bool plans;
 	bool ended;
 	const uint8_t *p; /* a DATA payload not yet handed on */
@@ -18,7 +18,7 @@ struct inflow {
 };
 
 int
-sb_inflow_plan(struct sb_wire *w, struct sb_recv *r, const uint8_t *first, size_t first_len,
+sb_inflow_plan(struct sb_wire *w, struct sb_receive *r, const uint8_t *first, size_t first_len,
 	struct sb_error *err)
 {
 	static const struct sb_manifest_limits limits = SB_MANIFEST_LIMITS_INIT;
@@ -30,9 +30,9 @@ sb_inflow_plan(struct sb_wire *w, struct sb_recv *r, const uint8_t *first, size_
 	sb_buf_init(&piece.strings, 0);
 	n = sb_wire_recv_blob(w, SB_MSG_PLAN, first, first_len, PIECE_MAX, &b, err);
 	if (n == 0)
-		n = sb_plan_piece_decode(b.data, b.len, &limits, &piece, err);
+		n = sb_proto_plan_decode(b.data, b.len, &limits, &piece, err);
 	if (n == 0)
-		n = sb_recv_plan(r, &piece, err);
+		n = sb_receive_plan(r, &piece, err);
 	return n;
 }
 
@@ -73,7 +73,7 @@ next_block(enum sb_pack_codec *codec, size_t *raw_len, const void **data, size_t
 			f->p = p;
 			f->len = n;
 		} else if (type == SB_MSG_ROWS) {
-			r = sb_recv_rows(f->r, p, n, err);
+			r = sb_receive_rows(f->r, p, n, err);
 		} else if (type == SB_MSG_PLAN && f->plans) {
 			r = sb_inflow_plan(f->w, f->r, p, n, err);
 		} else if (type == SB_MSG_DATA_END) {
@@ -89,18 +89,18 @@ next_block(enum sb_pack_codec *codec, size_t *raw_len, const void **data, size_t
 }
 
 int
-sb_inflow_run(struct sb_wire *w, struct sb_recv *r, bool plans, const uint8_t *first,
+sb_inflow_run(struct sb_wire *w, struct sb_receive *r, bool plans, const uint8_t *first,
 	size_t first_len, struct sb_error *err)
 {
 	struct inflow f = { .w = w, .r = r, .plans = plans, .p = first, .len = first_len };
-	sb_auto(sb_packr) struct sb_packr *in = sb_packr_new(next_block, &f, err);
+	sb_auto(sb_pack_reader) struct sb_pack_reader *in = sb_pack_reader_new(next_block, &f, err);
 	struct sb_pack_entry e;
 	int n;
 
 	if (!in)
 		return err ? err->code : SB_E_NOMEM;
-	while ((n = sb_packr_next(in, &e, err)) > 0) {
-		n = sb_recv_entry(r, in, &e, err);
+	while ((n = sb_pack_reader_next(in, &e, err)) > 0) {
+		n = sb_receive_entry(r, in, &e, err);
 		if (n < 0)
 			return n;
 	}

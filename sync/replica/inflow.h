@@ -10,11 +10,11 @@
  * (and, where `plans` is set, PLAN pieces) in between are taken as they come. Call with the first
  * DATA frame's payload; returns after DATA_END.
  */
-int sb_inflow_run(struct sb_wire *w, struct sb_recv *r, bool plans, const uint8_t *first,
+int sb_inflow_run(struct sb_wire *w, struct sb_receive *r, bool plans, const uint8_t *first,
 	size_t first_len, struct sb_error *err);
 
 /* Takes the first payload of a PLAN blob, reads the rest of it, hands it to the receiver. */
-int sb_inflow_plan(struct sb_wire *w, struct sb_recv *r, const uint8_t *first, size_t first_len,
+int sb_inflow_plan(struct sb_wire *w, struct sb_receive *r, const uint8_t *first, size_t first_len,
 	struct sb_error *err);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <sync/replica/commit.h>
+#include <sync/replica/journal.h>
 
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/cursor.h>
 #include <base/path.h>
-#include <sync/replica/stage.h>
+#include <sync/tree/stage-names.h>
 
 /*
  * The journal of a commit:
@@ -19,7 +20,7 @@
 static const char magic[8] = "SBJRNL1\n";
 
 void
-sb_ops_free(struct sb_ops *o)
+sb_journal_free(struct sb_journal *o)
 {
 	for (size_t i = 0; i < o->n; i++) {
 		free(o->v[i].path);
@@ -30,7 +31,7 @@ sb_ops_free(struct sb_ops *o)
 }
 
 struct sb_op *
-sb_ops_add(struct sb_ops *o, enum sb_op_kind kind, const char *path, const char *from,
+sb_journal_add(struct sb_journal *o, enum sb_op_kind kind, const char *path, const char *from,
 	struct sb_error *err)
 {
 	struct sb_op *op;
@@ -62,9 +63,9 @@ oom:
 }
 
 void
-sb_old_from_entry(struct sb_old *o, const struct sb_entry *e)
+sb_journal_seen_from(struct sb_journal_seen *o, const struct sb_entry *e)
 {
-	*o = (struct sb_old){
+	*o = (struct sb_journal_seen){
 		.type = e->type,
 		.racy = e->flags & SB_ENTRY_RACY,
 		.ino = e->ino,
@@ -101,7 +102,7 @@ encode_op(const struct sb_op *op, struct sb_buf *b)
 }
 
 int
-sb_journal_encode(const struct sb_ops *ops, struct sb_buf *out, struct sb_error *err)
+sb_journal_encode(const struct sb_journal *ops, struct sb_buf *out, struct sb_error *err)
 {
 	struct sb_digest d;
 
@@ -152,7 +153,7 @@ is_possible(const struct sb_op *o, const char *path, const char *from)
 }
 
 static int
-decode_op(struct sb_cursor *c, struct sb_ops *out, struct sb_error *err)
+decode_op(struct sb_cursor *c, struct sb_journal *out, struct sb_error *err)
 {
 	struct sb_op o = { 0 };
 	sb_autofree char *path = NULL;
@@ -182,7 +183,7 @@ decode_op(struct sb_cursor *c, struct sb_ops *out, struct sb_error *err)
 	}
 	if (c->bad || !is_possible(&o, path, from))
 		return sb_fail(err, SB_E_CORRUPT, "the journal is damaged");
-	op = sb_ops_add(out, o.kind, path, *from ? from : NULL, err);
+	op = sb_journal_add(out, o.kind, path, *from ? from : NULL, err);
 	if (!op)
 		return SB_E_NOMEM;
 	o.path = op->path;
@@ -192,7 +193,7 @@ decode_op(struct sb_cursor *c, struct sb_ops *out, struct sb_error *err)
 }
 
 int
-sb_journal_decode(const void *data, size_t len, struct sb_ops *out, struct sb_error *err)
+sb_journal_decode(const void *data, size_t len, struct sb_journal *out, struct sb_error *err)
 {
 	struct sb_cursor c;
 	struct sb_digest d;
@@ -212,6 +213,6 @@ sb_journal_decode(const void *data, size_t len, struct sb_ops *out, struct sb_er
 	if (r == 0 && (c.bad || sb_cursor_left(&c)))
 		r = sb_fail(err, SB_E_CORRUPT, "the journal is damaged");
 	if (r < 0)
-		sb_ops_free(out);
+		sb_journal_free(out);
 	return r;
 }

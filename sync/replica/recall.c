@@ -10,7 +10,7 @@
 
 #define SLOTS 6 /* a side of a session has three */
 
-struct slot {
+struct recall_slot {
 	struct sb_recall_tag tag;
 	struct sb_manifest *m; /* NULL: free */
 	uint64_t given;
@@ -18,7 +18,7 @@ struct slot {
 
 struct sb_recall {
 	pthread_mutex_t mu; /* guards what follows */
-	struct slot slots[SLOTS];
+	struct recall_slot slots[SLOTS];
 	uint64_t count;
 };
 
@@ -107,7 +107,7 @@ sb_recall_load(struct sb_recall *c, int dirfd, const char *name, struct sb_recal
 void
 sb_recall_give(struct sb_recall *c, struct sb_recall_tag *tag, struct sb_manifest *m)
 {
-	struct slot *to;
+	struct recall_slot *to;
 	struct sb_manifest *old;
 
 	if (!c || !m || !tag->set || m->count > SB_RECALL_ENTRIES_MAX) {
@@ -121,7 +121,7 @@ sb_recall_give(struct sb_recall *c, struct sb_recall_tag *tag, struct sb_manifes
 		if (!c->slots[i].m || c->slots[i].given < to->given)
 			to = &c->slots[i];
 	old = to->m;
-	*to = (struct slot){ .tag = *tag, .m = m, .given = ++c->count };
+	*to = (struct recall_slot){ .tag = *tag, .m = m, .given = ++c->count };
 	pthread_mutex_unlock(&c->mu);
 	sb_manifest_free(old);
 	*tag = (struct sb_recall_tag){ 0 };

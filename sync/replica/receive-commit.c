@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <sync/replica/receive-int.h>
+#include <sync/replica/receive-priv.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 
 #include <base/path.h>
 #include <sync/tree/nstime.h>
+#include <sync/replica/stage.h>
 
 static bool
 beneath(const char *path, const char *dir)
@@ -57,7 +58,7 @@ covered(const struct sb_strlist *sorted, const char *path)
 
 /* What was moved is not deleted; a directory that was emptied by moves still is. */
 static void
-drop_moved(struct sb_recv *r)
+drop_moved(struct sb_receive *r)
 {
 	size_t kept = 0;
 
@@ -79,7 +80,7 @@ drop_moved(struct sb_recv *r)
 
 /* Files whose source was lost: out of the stage, out of the plan. */
 static int
-drop_lost(struct sb_recv *r, struct sb_commit_result *res, struct sb_error *err)
+drop_lost(struct sb_receive *r, struct sb_commit_result *res, struct sb_error *err)
 {
 	size_t kept = 0;
 
@@ -87,18 +88,19 @@ drop_lost(struct sb_recv *r, struct sb_commit_result *res, struct sb_error *err)
 		return 0;
 	for (size_t i = 0; i < r->dropped.n; i++) {
 		const char *leaf;
-		struct dirh *d = recv_dir(r, r->dropped_staged.v[i], &leaf, err);
+		struct sb_receive_dir *d =
+			sb_receive_dir_get(r, r->dropped_staged.v[i], &leaf, err);
 		const struct sb_entry *e = sb_manifest_find(r->added, r->dropped.v[i]);
 		bool denied = e && e->type == SB_ENTRY_FILE && e->ino &&
-			recv_rec(r, (uint32_t)e->ino - 1)->unreadable;
+			sb_receive_rec(r, (uint32_t)e->ino - 1)->unreadable;
 		int n;
 
 		if (!d)
 			return err ? err->code : SB_E_SYS;
 		(void)unlinkat(d->fd, leaf, 0);
-		recv_dir_put(r, d);
+		sb_receive_dir_put(r, d);
 		(void)sb_manifest_remove(r->added, r->dropped.v[i]);
-		n = sb_commit_result_add(res, r->dropped.v[i],
+		n = sb_proto_result_add(res, r->dropped.v[i],
 			denied ? SB_WHY_DENIED : SB_WHY_SOURCE, err);
 		if (n < 0)
 			return n;
@@ -106,7 +108,7 @@ drop_lost(struct sb_recv *r, struct sb_commit_result *res, struct sb_error *err)
 	for (size_t i = 0; i < r->ops.n; i++) {
 		struct sb_op *op = &r->ops.v[i];
 		bool lost = op->rec && op->kind == SB_OP_FILE &&
-			recv_rec(r, op->rec - 1)->state == REC_DROPPED;
+			sb_receive_rec(r, op->rec - 1)->state == REC_DROPPED;
 
 		if (lost) {
 			free(op->path);
@@ -182,7 +184,7 @@ set_dir(int fd, uint16_t mode, int64_t mtime, struct sb_error *err)
 
 /* Does a later operation still put something into this staged tree (a move, a hard link)? */
 static bool
-more_to_come(const struct sb_recv *r, const char *tree)
+more_to_come(const struct sb_receive *r, const char *tree)
 {
 	for (size_t i = 0; i < r->ops.n; i++)
 		if ((r->ops.v[i].kind == SB_OP_MOVE || r->ops.v[i].kind == SB_OP_LINK) &&
@@ -192,7 +194,7 @@ more_to_come(const struct sb_recv *r, const char *tree)
 }
 
 static int
-dress_tree(struct sb_recv *r, const struct sb_op *op, struct sb_error *err)
+dress_tree(struct sb_receive *r, const struct sb_op *op, struct sb_error *err)
 {
 	struct sb_entry *top = sb_manifest_find(r->added, op->path);
 	struct dir_rows d = { .err = err };
@@ -204,7 +206,7 @@ dress_tree(struct sb_recv *r, const struct sb_op *op, struct sb_error *err)
 		O_RDONLY | O_DIRECTORY, 0, err);
 	if (fd < 0)
 		return fd;
-	n = top ? sb_dir_walk(top->dir, "", gather_dir, &d) : 0;
+	n = top ? sb_manifest_walk_dir(top->dir, "", gather_dir, &d) : 0;
 	for (size_t i = d.n; n == 0 && i-- > 0;) {
 		sb_autoclose int sub =
 			sb_path_open(fd, d.v[i].path, O_RDONLY | O_DIRECTORY, 0, err);
@@ -223,9 +225,10 @@ dress_tree(struct sb_recv *r, const struct sb_op *op, struct sb_error *err)
 }
 
 static int
-add_dirmeta(struct sb_recv *r, const char *path, uint16_t mode, int64_t mtime, struct sb_error *err)
+add_dirmeta(struct sb_receive *r, const char *path, uint16_t mode, int64_t mtime,
+	struct sb_error *err)
 {
-	struct sb_op *op = sb_ops_add(&r->ops, SB_OP_DIRMETA, path, NULL, err);
+	struct sb_op *op = sb_journal_add(&r->ops, SB_OP_DIRMETA, path, NULL, err);
 
 	if (!op)
 		return SB_E_NOMEM;
@@ -237,7 +240,7 @@ add_dirmeta(struct sb_recv *r, const char *path, uint16_t mode, int64_t mtime, s
 
 /* The parents whose times the operations disturb, without duplicates. */
 static int
-gather_parents(struct sb_recv *r, struct sb_strlist *out, struct sb_error *err)
+gather_parents(struct sb_receive *r, struct sb_strlist *out, struct sb_error *err)
 {
 	size_t ops = r->ops.n, kept = 0;
 
@@ -276,7 +279,7 @@ gather_parents(struct sb_recv *r, struct sb_strlist *out, struct sb_error *err)
 
 /* DIRMETA for every directory that is changed by the plan or disturbed by the commit. */
 static int
-plan_dirmeta(struct sb_recv *r, struct sb_error *err)
+plan_dirmeta(struct sb_receive *r, struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist parents = { 0 };
 	struct dir_rows d = { .err = err, .marked_only = true };
@@ -341,18 +344,18 @@ plan_dirmeta(struct sb_recv *r, struct sb_error *err)
  * there).
  */
 static uint64_t
-leader_inode(struct sb_recv *r, const char *leader)
+leader_inode(struct sb_receive *r, const char *leader)
 {
 	const struct sb_entry *e = sb_manifest_find(r->added, leader);
 
 	if (e && (e->flags & SB_ENTRY_MARK))
-		return e->ino ? recv_rec(r, (uint32_t)e->ino - 1)->ino : 0;
+		return e->ino ? sb_receive_rec(r, (uint32_t)e->ino - 1)->ino : 0;
 	e = sb_manifest_find(r->rep->scan.manifest, leader);
 	return e ? e->ino : 0;
 }
 
 static int
-fill_inodes(struct sb_recv *r, struct sb_error *err)
+fill_inodes(struct sb_receive *r, struct sb_error *err)
 {
 	for (size_t i = 0; i < r->ops.n; i++) {
 		struct sb_op *op = &r->ops.v[i];
@@ -360,7 +363,7 @@ fill_inodes(struct sb_recv *r, struct sb_error *err)
 		char name[16];
 
 		if (op->kind == SB_OP_FILE) {
-			op->new_ino = recv_rec(r, op->rec - 1)->ino;
+			op->new_ino = sb_receive_rec(r, op->rec - 1)->ino;
 		} else if (op->kind == SB_OP_TREE) {
 			if (fstatat(r->stage->newfd, sb_stage_name('t', op->stage, name), &st,
 				    AT_SYMLINK_NOFOLLOW) < 0)
@@ -374,7 +377,7 @@ fill_inodes(struct sb_recv *r, struct sb_error *err)
 }
 
 struct merge_arg {
-	struct sb_recv *r;
+	struct sb_receive *r;
 	struct sb_manifest *into;
 	int64_t now; /* ns */
 	struct sb_error *err;
@@ -393,7 +396,7 @@ merge_entry(const char *path, size_t len, struct sb_entry *e, void *arg)
 	c.flags = 0;
 	c.link = 0;
 	if (e->type != SB_ENTRY_DIR && e->ino) {
-		const struct rec *rec = recv_rec(a->r, (uint32_t)e->ino - 1);
+		const struct sb_receive_rec *rec = sb_receive_rec(a->r, (uint32_t)e->ino - 1);
 
 		c.digest = rec->got;
 		c.ino = rec->ino;
@@ -420,14 +423,14 @@ static int
 settle_entry(const char *path, size_t len, struct sb_entry *e, void *arg)
 {
 	struct merge_arg *a = arg;
-	const struct rec *rec;
+	const struct sb_receive_rec *rec;
 	bool have = e->type != SB_ENTRY_DIR && e->ino;
 
 	(void)path;
 	(void)len;
 	e->flags = 0;
 	if (have) {
-		rec = recv_rec(a->r, (uint32_t)e->ino - 1);
+		rec = sb_receive_rec(a->r, (uint32_t)e->ino - 1);
 		e->digest = rec->got;
 		e->ctime = rec->ctime;
 		e->ino = rec->ino;
@@ -455,7 +458,7 @@ replace_manifest(struct merge_arg *a)
 
 /* The replica's manifest as it is after the commit. */
 static int
-update_manifest(struct sb_recv *r, struct sb_commit_result *res, struct sb_error *err)
+update_manifest(struct sb_receive *r, struct sb_commit_result *res, struct sb_error *err)
 {
 	struct sb_manifest *m = r->rep->scan.manifest;
 	struct timespec now;
@@ -475,7 +478,7 @@ update_manifest(struct sb_recv *r, struct sb_commit_result *res, struct sb_error
 		if (op->kind == SB_OP_DEL || op->kind == SB_OP_MOVE)
 			(void)sb_manifest_remove(m, op->kind == SB_OP_DEL ? op->path : op->from);
 		if (op->rec && op->new_ctime) {
-			struct rec *rec = recv_rec(r, op->rec - 1);
+			struct sb_receive_rec *rec = sb_receive_rec(r, op->rec - 1);
 
 			rec->ino = op->new_ino;
 			rec->ctime = op->new_ctime;
@@ -490,7 +493,7 @@ update_manifest(struct sb_recv *r, struct sb_commit_result *res, struct sb_error
 }
 
 int
-sb_recv_commit(struct sb_recv *r, enum sb_durability durability, struct sb_commit_result *res,
+sb_receive_commit(struct sb_receive *r, enum sb_durability durability, struct sb_commit_result *res,
 	struct sb_error *err)
 {
 	size_t ops;
@@ -498,7 +501,7 @@ sb_recv_commit(struct sb_recv *r, enum sb_durability durability, struct sb_commi
 
 	if (r->items.n)
 		return sb_fail(err, SB_E_STATE, "%zu files are still missing", r->items.n);
-	n = recv_pool_drain(r, err);
+	n = sb_receive_pool_drain(r, err);
 	if (n == 0)
 		n = drop_lost(r, res, err);
 	if (n < 0)
@@ -524,7 +527,7 @@ sb_recv_commit(struct sb_recv *r, enum sb_durability durability, struct sb_commi
 }
 
 void
-sb_recv_update_cache(struct sb_replica *rep, const struct sb_commit_result *res)
+sb_receive_update_cache(struct sb_replica *rep, const struct sb_commit_result *res)
 {
 	/* A move changes the ctime of all that moved, and nobody counted that. */
 	if (res->moved)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <sync/replica/receive-int.h>
+#include <sync/replica/receive-priv.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +15,8 @@
 #include <base/str.h>
 #include <sync/codec/delta.h>
 #include <sync/tree/hash.h>
+#include <sync/tree/stage-names.h>
+#include <sync/codec/patch.h>
 
 /*
  * Finds the item this entry is for: entries come in the order of the plan, some may be missing. It
@@ -22,10 +24,11 @@
  * move the list.
  */
 static int
-match(struct sb_recv *r, const struct sb_pack_entry *e, struct item *out, struct sb_error *err)
+match(struct sb_receive *r, const struct sb_pack_entry *e, struct sb_receive_item *out,
+	struct sb_error *err)
 {
 	for (; r->items.data_at < r->items.n; r->items.data_at++) {
-		struct item *it = &r->items.v[r->items.data_at];
+		struct sb_receive_item *it = &r->items.v[r->items.data_at];
 
 		it->has_data = true;
 		if (strcmp(it->path, e->path) == 0) {
@@ -33,13 +36,14 @@ match(struct sb_recv *r, const struct sb_pack_entry *e, struct item *out, struct
 			return 0;
 		}
 		/* Not sent: its row must say why. */
-		recv_rec(r, it->rec)->state = REC_DROPPED;
+		sb_receive_rec(r, it->rec)->state = REC_DROPPED;
 	}
 	return sb_fail(err, SB_E_PROTO, "the far side sent a file that was not announced");
 }
 
 static int
-read_all(struct sb_packr *in, uint64_t size, size_t max, struct sb_buf *out, struct sb_error *err)
+read_all(struct sb_pack_reader *in, uint64_t size, size_t max, struct sb_buf *out,
+	struct sb_error *err)
 {
 	sb_buf_init(out, max);
 	if (size > max)
@@ -49,7 +53,7 @@ read_all(struct sb_packr *in, uint64_t size, size_t max, struct sb_buf *out, str
 		return sb_buf_check(out, "entry", err);
 	for (;;) {
 		const void *p;
-		ssize_t n = sb_packr_read(in, &p, err);
+		ssize_t n = sb_pack_reader_read(in, &p, err);
 
 		if (n < 0)
 			return (int)n;
@@ -64,26 +68,27 @@ read_all(struct sb_packr *in, uint64_t size, size_t max, struct sb_buf *out, str
 
 /* Hands `b`'s bytes to a writer. */
 static int
-queue_write(struct sb_recv *r, const struct item *it, struct sb_buf *b, struct sb_error *err)
+queue_write(struct sb_receive *r, const struct sb_receive_item *it, struct sb_buf *b,
+	struct sb_error *err)
 {
-	struct job j = { .kind = JOB_WRITE,
-		.rec = recv_rec(r, it->rec),
+	struct sb_receive_job j = { .kind = JOB_WRITE,
+		.rec = sb_receive_rec(r, it->rec),
 		.mode = it->mode,
 		.mtime = it->mtime };
 	const char *leaf;
 
-	j.dir = recv_dir(r, it->staged, &leaf, err);
+	j.dir = sb_receive_dir_get(r, it->staged, &leaf, err);
 	if (!j.dir)
 		return err ? err->code : SB_E_SYS;
 	j.leaf = strdup(leaf);
 	j.data = sb_buf_detach(b, &j.len);
 	if (!j.leaf || !j.data) {
-		recv_dir_put(r, j.dir);
+		sb_receive_dir_put(r, j.dir);
 		free(j.leaf);
 		free(j.data);
 		return sb_fail(err, SB_E_NOMEM, "receive: out of memory");
 	}
-	return recv_pool_add(r, &j, err);
+	return sb_receive_pool_add(r, &j, err);
 }
 
 /* A file written by this thread in pieces, hashed as it goes. */
@@ -95,10 +100,11 @@ struct sink {
 };
 
 static int
-sink_open(struct sb_recv *r, const struct item *it, struct sink *s, struct sb_error *err)
+sink_open(struct sb_receive *r, const struct sb_receive_item *it, struct sink *s,
+	struct sb_error *err)
 {
 	const char *leaf;
-	struct dirh *d = recv_dir(r, it->staged, &leaf, err);
+	struct sb_receive_dir *d = sb_receive_dir_get(r, it->staged, &leaf, err);
 
 	s->fd = -1;
 	s->len = 0;
@@ -106,14 +112,14 @@ sink_open(struct sb_recv *r, const struct item *it, struct sink *s, struct sb_er
 	s->hash = XXH3_createState();
 	if (!d || !s->hash) {
 		if (d)
-			recv_dir_put(r, d);
+			sb_receive_dir_put(r, d);
 		return d    ? sb_fail(err, SB_E_NOMEM, "receive: out of memory") :
 			err ? err->code :
 			      SB_E_SYS;
 	}
 	XXH3_128bits_reset(s->hash);
 	s->fd = openat(d->fd, leaf, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	recv_dir_put(r, d);
+	sb_receive_dir_put(r, d);
 	return s->fd < 0 ? sb_fail_errno(err, "make staged %s", it->staged) : 0;
 }
 
@@ -138,14 +144,15 @@ sink_write(const void *data, size_t len, void *arg, struct sb_error *err)
 }
 
 static int
-sink_done(struct sb_recv *r, const struct item *it, struct sink *s, struct sb_error *err)
+sink_done(struct sb_receive *r, const struct sb_receive_item *it, struct sink *s,
+	struct sb_error *err)
 {
-	struct rec res = { .got = sb_digest_final(s->hash) };
-	int n = recv_finish_file(s->fd, it->mode, it->mtime, &res, err);
+	struct sb_receive_rec res = { .got = sb_digest_final(s->hash) };
+	int n = sb_receive_finish_file(s->fd, it->mode, it->mtime, &res, err);
 
 	if (n < 0)
 		return n;
-	recv_judge(r, recv_rec(r, it->rec), &res);
+	sb_receive_judge(r, sb_receive_rec(r, it->rec), &res);
 	pthread_mutex_lock(&r->pool.mu);
 	r->pool.written_files++;
 	r->pool.written_bytes += s->len;
@@ -154,14 +161,15 @@ sink_done(struct sb_recv *r, const struct item *it, struct sink *s, struct sb_er
 }
 
 static int
-large_whole(struct sb_recv *r, struct item *it, struct sb_packr *in, struct sb_error *err)
+large_whole(struct sb_receive *r, struct sb_receive_item *it, struct sb_pack_reader *in,
+	struct sb_error *err)
 {
 	struct sink s;
 	int n = sink_open(r, it, &s, err);
 
 	while (n == 0) {
 		const void *p;
-		ssize_t len = sb_packr_read(in, &p, err);
+		ssize_t len = sb_pack_reader_read(in, &p, err);
 
 		if (len <= 0) {
 			n = (int)len;
@@ -177,12 +185,12 @@ large_whole(struct sb_recv *r, struct item *it, struct sb_packr *in, struct sb_e
 
 /* The rest of a file whose beginning an interrupted transfer left. */
 static int
-range(struct sb_recv *r, struct item *it, struct sb_packr *in, const struct sb_pack_entry *e,
-	struct sb_error *err)
+range(struct sb_receive *r, struct sb_receive_item *it, struct sb_pack_reader *in,
+	const struct sb_pack_entry *e, struct sb_error *err)
 {
 	struct sb_leftover *l = sb_stage_lookup(r->stage, &e->base);
 	sb_autofree char *full = sb_str_printf("%s/%s", SB_STAGE_NEW, it->staged);
-	struct rec res = { 0 };
+	struct sb_receive_rec res = { 0 };
 	sb_autoclose int fd = -1;
 	uint64_t at = e->offset;
 	int n;
@@ -201,7 +209,7 @@ range(struct sb_recv *r, struct item *it, struct sb_packr *in, const struct sb_p
 		return fd;
 	for (;;) {
 		const void *p;
-		ssize_t len = sb_packr_read(in, &p, err);
+		ssize_t len = sb_pack_reader_read(in, &p, err);
 
 		if (len < 0)
 			return (int)len;
@@ -215,9 +223,9 @@ range(struct sb_recv *r, struct item *it, struct sb_packr *in, const struct sb_p
 	}
 	n = sb_hash_fd(fd, UINT64_MAX, &res.got, NULL, err);
 	if (n == 0)
-		n = recv_finish_file(fd, it->mode, it->mtime, &res, err);
+		n = sb_receive_finish_file(fd, it->mode, it->mtime, &res, err);
 	if (n == 0)
-		recv_judge(r, recv_rec(r, it->rec), &res);
+		sb_receive_judge(r, sb_receive_rec(r, it->rec), &res);
 	return n;
 }
 
@@ -226,7 +234,8 @@ range(struct sb_recv *r, struct item *it, struct sb_packr *in, const struct sb_p
  * on.
  */
 static int
-open_basis(struct sb_recv *r, const struct item *it, const struct sb_digest *base, struct stat *st)
+open_basis(struct sb_receive *r, const struct sb_receive_item *it, const struct sb_digest *base,
+	struct stat *st)
 {
 	const struct sb_entry *e = sb_manifest_find(r->rep->scan.manifest, it->path);
 	int fd;
@@ -245,11 +254,11 @@ open_basis(struct sb_recv *r, const struct item *it, const struct sb_digest *bas
 
 /* The basis is not what it was: the content will be asked for whole. */
 static int
-give_up(struct sb_recv *r, const struct item *it, struct sb_error *err)
+give_up(struct sb_receive *r, const struct sb_receive_item *it, struct sb_error *err)
 {
-	struct item again = *it;
+	struct sb_receive_item again = *it;
 
-	recv_rec(r, it->rec)->state = REC_BAD;
+	sb_receive_rec(r, it->rec)->state = REC_BAD;
 	again.path = strdup(it->path);
 	again.staged = strdup(it->staged);
 	if (!again.path || !again.staged) {
@@ -257,12 +266,12 @@ give_up(struct sb_recv *r, const struct item *it, struct sb_error *err)
 		free(again.staged);
 		return sb_fail(err, SB_E_NOMEM, "receive: out of memory");
 	}
-	return recv_items_add(&r->risky, &again, err);
+	return sb_receive_items_add(&r->risky, &again, err);
 }
 
 static int
-patch(struct sb_recv *r, struct item *it, struct sb_packr *in, const struct sb_pack_entry *e,
-	struct sb_error *err)
+patch(struct sb_receive *r, struct sb_receive_item *it, struct sb_pack_reader *in,
+	const struct sb_pack_entry *e, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf z = { 0 }, base = { 0 }, out = { 0 };
 	struct sb_error why = { 0 };
@@ -286,10 +295,10 @@ patch(struct sb_recv *r, struct item *it, struct sb_packr *in, const struct sb_p
 	if (sb_patch_apply(base.data, base.len, z.data, z.len, out.data, it->size, &why) < 0)
 		return give_up(r, it, err);
 	sb_buf_grow(&out, it->size);
-	if (sb_digest_known(&recv_rec(r, it->rec)->want)) {
+	if (sb_digest_known(&sb_receive_rec(r, it->rec)->want)) {
 		struct sb_digest d = sb_digest_of(out.data, out.len);
 
-		if (!sb_digest_eq(&d, &recv_rec(r, it->rec)->want))
+		if (!sb_digest_eq(&d, &sb_receive_rec(r, it->rec)->want))
 			return give_up(r, it, err);
 	}
 	return queue_write(r, it, &out, err);
@@ -298,12 +307,12 @@ patch(struct sb_recv *r, struct item *it, struct sb_packr *in, const struct sb_p
 static ssize_t
 delta_source(const void **out, void *arg, struct sb_error *err)
 {
-	return sb_packr_read(arg, out, err);
+	return sb_pack_reader_read(arg, out, err);
 }
 
 static int
-delta(struct sb_recv *r, struct item *it, struct sb_packr *in, const struct sb_pack_entry *e,
-	struct sb_error *err)
+delta(struct sb_receive *r, struct sb_receive_item *it, struct sb_pack_reader *in,
+	const struct sb_pack_entry *e, struct sb_error *err)
 {
 	struct sb_delta_budget b = SB_DELTA_BUDGET_INIT;
 	struct sb_error why = { 0 };
@@ -323,13 +332,13 @@ delta(struct sb_recv *r, struct item *it, struct sb_packr *in, const struct sb_p
 			r->rep->cancel, &why);
 		if (n < 0 && n != SB_E_CANCELED && n != SB_E_NOSPACE && n != SB_E_SYS) {
 			const char *leaf;
-			struct dirh *d = recv_dir(r, it->staged, &leaf, err);
+			struct sb_receive_dir *d = sb_receive_dir_get(r, it->staged, &leaf, err);
 
 			sink_close(&s);
 			if (!d)
 				return err ? err->code : SB_E_SYS;
 			(void)unlinkat(d->fd, leaf, 0);
-			recv_dir_put(r, d);
+			sb_receive_dir_put(r, d);
 			return give_up(r, it, err);
 		}
 		if (n < 0 && err)
@@ -343,7 +352,7 @@ delta(struct sb_recv *r, struct item *it, struct sb_packr *in, const struct sb_p
 
 /* A file with holes: runs of (varint offset, varint length, bytes), ended by (size, 0). */
 struct sparse {
-	struct sb_packr *in;
+	struct sb_pack_reader *in;
 	const uint8_t *p;
 	size_t n;
 };
@@ -356,7 +365,7 @@ sparse_fill(struct sparse *s, struct sb_error *err)
 
 	if (s->n)
 		return 0;
-	n = sb_packr_read(s->in, &p, err);
+	n = sb_pack_reader_read(s->in, &p, err);
 	if (n < 0)
 		return (int)n;
 	if (n == 0)
@@ -407,10 +416,11 @@ sparse_run(struct sparse *s, int fd, uint64_t off, uint64_t len, struct sb_error
 }
 
 static int
-sparse(struct sb_recv *r, struct item *it, struct sb_packr *in, struct sb_error *err)
+sparse(struct sb_receive *r, struct sb_receive_item *it, struct sb_pack_reader *in,
+	struct sb_error *err)
 {
 	struct sparse s = { .in = in };
-	struct rec res = { 0 };
+	struct sb_receive_rec res = { 0 };
 	struct sink k;
 	uint64_t end = 0, off, len;
 	int n = sink_open(r, it, &k, err);
@@ -433,16 +443,16 @@ sparse(struct sb_recv *r, struct item *it, struct sb_packr *in, struct sb_error 
 	if (n == 0)
 		n = sb_hash_fd(k.fd, UINT64_MAX, &res.got, NULL, err);
 	if (n == 0)
-		n = recv_finish_file(k.fd, it->mode, it->mtime, &res, err);
+		n = sb_receive_finish_file(k.fd, it->mode, it->mtime, &res, err);
 	if (n == 0)
-		recv_judge(r, recv_rec(r, it->rec), &res);
+		sb_receive_judge(r, sb_receive_rec(r, it->rec), &res);
 	sink_close(&k);
 	return n;
 }
 
 static int
-take_entry(struct sb_recv *r, struct item *it, struct sb_packr *in, const struct sb_pack_entry *e,
-	struct sb_error *err)
+take_entry(struct sb_receive *r, struct sb_receive_item *it, struct sb_pack_reader *in,
+	const struct sb_pack_entry *e, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 	int n;
@@ -457,17 +467,17 @@ take_entry(struct sb_recv *r, struct item *it, struct sb_packr *in, const struct
 	if (e->size != it->size)
 		return sb_fail(err, SB_E_PROTO, "%s has %llu bytes instead of %llu", it->path,
 			(unsigned long long)e->size, (unsigned long long)it->size);
-	if (e->size > SB_RECV_SMALL)
+	if (e->size > SB_RECEIVE_SMALL)
 		return large_whole(r, it, in, err);
-	n = read_all(in, e->size, SB_RECV_SMALL, &b, err);
+	n = read_all(in, e->size, SB_RECEIVE_SMALL, &b, err);
 	return n < 0 ? n : queue_write(r, it, &b, err);
 }
 
 int
-sb_recv_entry(struct sb_recv *r, struct sb_packr *in, const struct sb_pack_entry *e,
+sb_receive_entry(struct sb_receive *r, struct sb_pack_reader *in, const struct sb_pack_entry *e,
 	struct sb_error *err)
 {
-	struct item it;
+	struct sb_receive_item it;
 	int n = match(r, e, &it, err);
 
 	/* What the sender gave up on is not read: the reader skips it. */
@@ -480,10 +490,10 @@ sb_recv_entry(struct sb_recv *r, struct sb_packr *in, const struct sb_pack_entry
 
 /* A row: u8 status, 0x80 added when a digest follows. */
 static int
-take_row(struct sb_recv *r, struct item *it, uint8_t status, const uint8_t *digest,
+take_row(struct sb_receive *r, struct sb_receive_item *it, uint8_t status, const uint8_t *digest,
 	struct sb_error *err)
 {
-	struct rec *rec = recv_rec(r, it->rec);
+	struct sb_receive_rec *rec = sb_receive_rec(r, it->rec);
 	int n = 0;
 
 	it->has_row = true;
@@ -509,7 +519,7 @@ take_row(struct sb_recv *r, struct item *it, uint8_t status, const uint8_t *dige
 }
 
 int
-sb_recv_rows(struct sb_recv *r, const uint8_t *p, size_t len, struct sb_error *err)
+sb_receive_rows(struct sb_receive *r, const uint8_t *p, size_t len, struct sb_error *err)
 {
 	struct sb_cursor c;
 	int n = 0;
@@ -527,32 +537,32 @@ sb_recv_rows(struct sb_recv *r, const uint8_t *p, size_t len, struct sb_error *e
 }
 
 static int
-unlink_staged(struct sb_recv *r, const char *staged, struct sb_error *err)
+unlink_staged(struct sb_receive *r, const char *staged, struct sb_error *err)
 {
 	const char *leaf;
-	struct dirh *d = recv_dir(r, staged, &leaf, err);
+	struct sb_receive_dir *d = sb_receive_dir_get(r, staged, &leaf, err);
 
 	if (!d)
 		return err ? err->code : SB_E_SYS;
 	(void)unlinkat(d->fd, leaf, 0);
-	recv_dir_put(r, d);
+	sb_receive_dir_put(r, d);
 	return 0;
 }
 
 /* Every DATA item has come, as announced. */
 static int
-check_items(struct sb_recv *r, struct sb_error *err)
+check_items(struct sb_receive *r, struct sb_error *err)
 {
 	for (size_t i = 0; i < r->n_recs; i++) {
-		const struct rec *rec = recv_rec(r, (uint32_t)i);
+		const struct sb_receive_rec *rec = sb_receive_rec(r, (uint32_t)i);
 
 		if (rec->state == REC_OK && !sb_digest_known(&rec->want))
 			return sb_fail(err, SB_E_PROTO,
 				"the far side did not tell the digest of a file");
 	}
 	for (size_t i = 0; i < r->items.n; i++) {
-		const struct item *it = &r->items.v[i];
-		const struct rec *rec = recv_rec(r, it->rec);
+		const struct sb_receive_item *it = &r->items.v[i];
+		const struct sb_receive_rec *rec = sb_receive_rec(r, it->rec);
 		bool again = false;
 
 		if (!it->has_row)
@@ -574,32 +584,32 @@ check_items(struct sb_recv *r, struct sb_error *err)
 }
 
 int
-sb_recv_settle(struct sb_recv *r, struct sb_strlist *need, struct sb_error *err)
+sb_receive_settle(struct sb_receive *r, struct sb_strlist *need, struct sb_error *err)
 {
-	struct items again = { 0 };
-	int n = recv_pool_drain(r, err);
+	struct sb_receive_items again = { 0 };
+	int n = sb_receive_pool_drain(r, err);
 
 	if (n == 0)
 		n = check_items(r, err);
-	recv_items_free(&r->items);
+	sb_receive_items_free(&r->items);
 	for (size_t i = 0; n == 0 && i < r->risky.n; i++) {
-		struct item *it = &r->risky.v[i];
+		struct sb_receive_item *it = &r->risky.v[i];
 
-		if (recv_rec(r, it->rec)->state == REC_OK)
+		if (sb_receive_rec(r, it->rec)->state == REC_OK)
 			continue;
-		recv_rec(r, it->rec)->state = REC_PENDING;
+		sb_receive_rec(r, it->rec)->state = REC_PENDING;
 		n = unlink_staged(r, it->staged, err);
 		sb_strlist_add(need, it->path);
 		if (n == 0)
 			n = sb_strlist_check(need, err);
 		if (n == 0) {
 			it->has_row = it->has_data = it->dropped = false;
-			n = recv_items_add(&again, it, err);
+			n = sb_receive_items_add(&again, it, err);
 		}
 		if (n == 0)
 			it->path = it->staged = NULL;
 	}
-	recv_items_free(&r->risky);
+	sb_receive_items_free(&r->risky);
 	r->items = again;
 	return n;
 }

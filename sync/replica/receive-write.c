@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <sync/replica/receive-int.h>
+#include <sync/replica/receive-priv.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,8 @@
 #define QUEUE_BYTES (32u << 20)
 
 int
-recv_finish_file(int fd, uint16_t mode, int64_t mtime, struct rec *out, struct sb_error *err)
+sb_receive_finish_file(int fd, uint16_t mode, int64_t mtime, struct sb_receive_rec *out,
+	struct sb_error *err)
 {
 	struct timespec ts[2] = { { .tv_nsec = UTIME_OMIT }, sb_ns_to(mtime) };
 	struct stat st;
@@ -36,7 +37,8 @@ recv_finish_file(int fd, uint16_t mode, int64_t mtime, struct rec *out, struct s
 }
 
 void
-recv_judge(struct sb_recv *r, struct rec *rec, const struct rec *result)
+sb_receive_judge(struct sb_receive *r, struct sb_receive_rec *rec,
+	const struct sb_receive_rec *result)
 {
 	pthread_mutex_lock(&r->pool.mu);
 	rec->got = result->got;
@@ -50,7 +52,7 @@ recv_judge(struct sb_recv *r, struct rec *rec, const struct rec *result)
 }
 
 static int
-create(const struct job *j, struct sb_error *err)
+create(const struct sb_receive_job *j, struct sb_error *err)
 {
 	int fd = openat(j->dir->fd, j->leaf, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 		j->mode | 0200);
@@ -59,9 +61,9 @@ create(const struct job *j, struct sb_error *err)
 }
 
 static int
-do_write(struct sb_recv *r, const struct job *j, struct sb_error *err)
+do_write(struct sb_receive *r, const struct sb_receive_job *j, struct sb_error *err)
 {
-	struct rec res = { 0 };
+	struct sb_receive_rec res = { 0 };
 	sb_autoclose int fd = -1;
 	int n;
 
@@ -71,10 +73,10 @@ do_write(struct sb_recv *r, const struct job *j, struct sb_error *err)
 		return fd;
 	n = sb_file_write_all(fd, j->data, j->len, err);
 	if (n == 0)
-		n = recv_finish_file(fd, j->mode, j->mtime, &res, err);
+		n = sb_receive_finish_file(fd, j->mode, j->mtime, &res, err);
 	if (n < 0)
 		return n;
-	recv_judge(r, j->rec, &res);
+	sb_receive_judge(r, j->rec, &res);
 	if (r->pool.store)
 		(void)sb_store_add(r->pool.store, &res.got, j->data, j->len, NULL);
 	return 0;
@@ -122,9 +124,9 @@ copy_data(int from, int to, uint64_t size, struct sb_error *err)
  * asked for.
  */
 static int
-do_clone(struct sb_recv *r, const struct job *j, struct sb_error *err)
+do_clone(struct sb_receive *r, const struct sb_receive_job *j, struct sb_error *err)
 {
-	struct rec res = { 0 };
+	struct sb_receive_rec res = { 0 };
 	struct sb_error e = { 0 };
 	sb_autoclose int from = sb_path_open(j->fromfd, j->from, O_RDONLY | O_NONBLOCK, 0, &e);
 	sb_autoclose int to = -1;
@@ -133,7 +135,7 @@ do_clone(struct sb_recv *r, const struct job *j, struct sb_error *err)
 
 	if (from < 0 || fstat(from, &st) < 0 || !S_ISREG(st.st_mode) ||
 		(uint64_t)st.st_size != j->size) {
-		recv_judge(r, j->rec, &res);
+		sb_receive_judge(r, j->rec, &res);
 		return 0;
 	}
 	to = openat(j->dir->fd, j->leaf, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
@@ -144,18 +146,18 @@ do_clone(struct sb_recv *r, const struct job *j, struct sb_error *err)
 	if (n == 0)
 		n = sb_hash_fd(to, UINT64_MAX, &res.got, NULL, err);
 	if (n == 0)
-		n = recv_finish_file(to, j->mode, j->mtime, &res, err);
+		n = sb_receive_finish_file(to, j->mode, j->mtime, &res, err);
 	if (n < 0)
 		return n;
-	recv_judge(r, j->rec, &res);
+	sb_receive_judge(r, j->rec, &res);
 	return 0;
 }
 
 static void
-job_free(struct sb_recv *r, struct job *j)
+job_free(struct sb_receive *r, struct sb_receive_job *j)
 {
 	if (j->dir)
-		recv_dir_put(r, j->dir);
+		sb_receive_dir_put(r, j->dir);
 	free(j->leaf);
 	free(j->data);
 	free(j->from);
@@ -165,13 +167,13 @@ job_free(struct sb_recv *r, struct job *j)
 static void *
 work(void *arg)
 {
-	struct sb_recv *r = arg;
-	struct pool *p = &r->pool;
+	struct sb_receive *r = arg;
+	struct sb_receive_pool *p = &r->pool;
 
 	pthread_mutex_lock(&p->mu);
 	for (;;) {
 		struct sb_error e = { 0 };
-		struct job *j;
+		struct sb_receive_job *j;
 		bool want;
 		int n = 0;
 
@@ -207,9 +209,9 @@ work(void *arg)
 }
 
 int
-recv_pool_start(struct sb_recv *r, unsigned jobs, struct sb_error *err)
+sb_receive_pool_start(struct sb_receive *r, unsigned jobs, struct sb_error *err)
 {
-	struct pool *p = &r->pool;
+	struct sb_receive_pool *p = &r->pool;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
 	if (!jobs)
@@ -236,9 +238,9 @@ recv_pool_start(struct sb_recv *r, unsigned jobs, struct sb_error *err)
 }
 
 void
-recv_pool_stop(struct sb_recv *r)
+sb_receive_pool_stop(struct sb_receive *r)
 {
-	struct pool *p = &r->pool;
+	struct sb_receive_pool *p = &r->pool;
 
 	if (!p->tail)
 		return;
@@ -251,7 +253,7 @@ recv_pool_stop(struct sb_recv *r)
 	for (unsigned i = 0; i < p->n_threads; i++)
 		pthread_join(p->threads[i], NULL);
 	while (p->head) {
-		struct job *j = p->head;
+		struct sb_receive_job *j = p->head;
 
 		p->head = j->next;
 		job_free(r, j);
@@ -260,7 +262,7 @@ recv_pool_stop(struct sb_recv *r)
 }
 
 static int
-failure(struct pool *p, struct sb_error *err)
+failure(struct sb_receive_pool *p, struct sb_error *err)
 {
 	if (p->failed && err)
 		*err = p->why;
@@ -268,9 +270,9 @@ failure(struct pool *p, struct sb_error *err)
 }
 
 int
-recv_pool_drain(struct sb_recv *r, struct sb_error *err)
+sb_receive_pool_drain(struct sb_receive *r, struct sb_error *err)
 {
-	struct pool *p = &r->pool;
+	struct sb_receive_pool *p = &r->pool;
 	int n;
 
 	pthread_mutex_lock(&p->mu);
@@ -282,14 +284,14 @@ recv_pool_drain(struct sb_recv *r, struct sb_error *err)
 }
 
 int
-recv_pool_add(struct sb_recv *r, const struct job *job, struct sb_error *err)
+sb_receive_pool_add(struct sb_receive *r, const struct sb_receive_job *job, struct sb_error *err)
 {
-	struct pool *p = &r->pool;
-	struct job *j = malloc(sizeof *j);
+	struct sb_receive_pool *p = &r->pool;
+	struct sb_receive_job *j = malloc(sizeof *j);
 	int n;
 
 	if (!j) {
-		recv_dir_put(r, job->dir);
+		sb_receive_dir_put(r, job->dir);
 		free(job->leaf);
 		free(job->data);
 		free(job->from);
@@ -316,7 +318,7 @@ recv_pool_add(struct sb_recv *r, const struct job *job, struct sb_error *err)
 }
 
 static void
-dirh_drop(struct dirh *d)
+dirh_drop(struct sb_receive_dir *d)
 {
 	(void)close(d->fd);
 	free(d->path);
@@ -324,7 +326,7 @@ dirh_drop(struct dirh *d)
 }
 
 void
-recv_dir_put(struct sb_recv *r, struct dirh *d)
+sb_receive_dir_put(struct sb_receive *r, struct sb_receive_dir *d)
 {
 	bool last;
 
@@ -336,13 +338,14 @@ recv_dir_put(struct sb_recv *r, struct dirh *d)
 }
 
 /* Only the driving thread looks into r->dirs; the table itself holds one reference on each. */
-struct dirh *
-recv_dir(struct sb_recv *r, const char *staged, const char **leaf, struct sb_error *err)
+struct sb_receive_dir *
+sb_receive_dir_get(struct sb_receive *r, const char *staged, const char **leaf,
+	struct sb_error *err)
 {
 	const char *slash = strrchr(staged, '/');
 	size_t len = slash ? (size_t)(slash - staged) : 0;
 	size_t slot = 0;
-	struct dirh *d;
+	struct sb_receive_dir *d;
 
 	*leaf = slash ? slash + 1 : staged;
 	for (size_t i = 0; i < DIRH_MAX; i++) {
@@ -374,7 +377,7 @@ recv_dir(struct sb_recv *r, const char *staged, const char **leaf, struct sb_err
 	d->refs = 2;
 	d->used = ++r->clock;
 	if (r->dirs[slot])
-		recv_dir_put(r, r->dirs[slot]);
+		sb_receive_dir_put(r, r->dirs[slot]);
 	r->dirs[slot] = d;
 	return d;
 }

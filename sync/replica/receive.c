@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <sync/replica/receive-int.h>
+#include <sync/replica/receive-priv.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,32 +14,38 @@
 #include <base/path.h>
 #include <base/str.h>
 #include <sync/tree/nstime.h>
+#include <sync/tree/stage-names.h>
+#include <sync/tree/diff.h>
+#include <sync/replica/stage.h>
 
-struct rec *
-recv_rec(struct sb_recv *r, uint32_t n)
+struct sb_receive_rec *
+sb_receive_rec(struct sb_receive *r, uint32_t n)
 {
 	return &r->recs[n / REC_BLOCK][n % REC_BLOCK];
 }
 
 static int
-new_rec(struct sb_recv *r, const struct sb_digest *want, uint32_t *out, struct sb_error *err)
+new_rec(struct sb_receive *r, const struct sb_digest *want, uint32_t *out, struct sb_error *err)
 {
 	if (r->n_recs % REC_BLOCK == 0) {
-		struct rec **v =
-			realloc(r->recs, (r->n_recs / REC_BLOCK + 1) * sizeof(struct rec *));
+		struct sb_receive_rec **v = realloc(r->recs,
+			(r->n_recs / REC_BLOCK + 1) * sizeof(struct sb_receive_rec *));
 
 		if (v)
 			r->recs = v;
-		if (!v || !(v[r->n_recs / REC_BLOCK] = calloc(REC_BLOCK, sizeof(struct rec))))
+		if (!v ||
+			!(v[r->n_recs / REC_BLOCK] =
+					calloc(REC_BLOCK, sizeof(struct sb_receive_rec))))
 			return sb_fail(err, SB_E_NOMEM, "stage: out of memory");
 	}
 	*out = r->n_recs++;
-	recv_rec(r, *out)->want = *want;
+	sb_receive_rec(r, *out)->want = *want;
 	return 0;
 }
 
 int
-recv_items_add(struct items *l, const struct item *it, struct sb_error *err)
+sb_receive_items_add(struct sb_receive_items *l, const struct sb_receive_item *it,
+	struct sb_error *err)
 {
 	/* What has both its data and its row is done with: make room from the front. */
 	size_t done = l->data_at < l->row_at ? l->data_at : l->row_at;
@@ -56,7 +62,7 @@ recv_items_add(struct items *l, const struct item *it, struct sb_error *err)
 	}
 	if (l->n == l->cap) {
 		size_t cap = l->cap ? l->cap * 2 : 1024;
-		struct item *v = realloc(l->v, cap * sizeof *v);
+		struct sb_receive_item *v = realloc(l->v, cap * sizeof *v);
 
 		if (!v)
 			return sb_fail(err, SB_E_NOMEM, "stage: out of memory");
@@ -68,7 +74,7 @@ recv_items_add(struct items *l, const struct item *it, struct sb_error *err)
 }
 
 void
-recv_items_free(struct items *l)
+sb_receive_items_free(struct sb_receive_items *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		free(l->v[i].path);
@@ -78,11 +84,11 @@ recv_items_free(struct items *l)
 	memset(l, 0, sizeof *l);
 }
 
-struct sb_recv *
-sb_recv_new(struct sb_replica *rep, struct sb_stage *stage, const struct sb_recv_opts *opts,
+struct sb_receive *
+sb_receive_new(struct sb_replica *rep, struct sb_stage *stage, const struct sb_receive_opts *opts,
 	struct sb_error *err)
 {
-	sb_auto(sb_recv) struct sb_recv *r = calloc(1, sizeof *r);
+	sb_auto(sb_receive) struct sb_receive *r = calloc(1, sizeof *r);
 
 	if (!r) {
 		sb_stage_free(stage);
@@ -96,27 +102,27 @@ sb_recv_new(struct sb_replica *rep, struct sb_stage *stage, const struct sb_recv
 	r->added = sb_manifest_new(err);
 	if (!r->added || sb_replica_make_root(rep, err) < 0 ||
 		sb_stage_begin(rep->rootfd, stage, err) < 0 ||
-		recv_pool_start(r, opts->jobs, err) < 0)
+		sb_receive_pool_start(r, opts->jobs, err) < 0)
 		return NULL;
 	return sb_steal(&r);
 }
 
 void
-sb_recv_free(struct sb_recv *r)
+sb_receive_free(struct sb_receive *r)
 {
 	if (!r)
 		return;
 	if (r->pool.tail) {
-		recv_pool_stop(r);
+		sb_receive_pool_stop(r);
 		for (size_t i = 0; i < DIRH_MAX; i++)
 			if (r->dirs[i])
-				recv_dir_put(r, r->dirs[i]);
+				sb_receive_dir_put(r, r->dirs[i]);
 		pthread_cond_destroy(&r->pool.more);
 		pthread_cond_destroy(&r->pool.less);
 		pthread_mutex_destroy(&r->pool.mu);
 	}
-	recv_items_free(&r->items);
-	recv_items_free(&r->risky);
+	sb_receive_items_free(&r->items);
+	sb_receive_items_free(&r->risky);
 	sb_strlist_free(&r->deleted);
 	sb_strlist_free(&r->moved_from);
 	sb_strlist_free(&r->dropped);
@@ -124,7 +130,7 @@ sb_recv_free(struct sb_recv *r)
 	for (uint32_t i = 0; i * REC_BLOCK < r->n_recs; i++)
 		free(r->recs[i]);
 	free(r->recs);
-	sb_ops_free(&r->ops);
+	sb_journal_free(&r->ops);
 	sb_manifest_free(r->added);
 	sb_stage_free(r->stage);
 	free(r->tree);
@@ -135,7 +141,7 @@ sb_recv_free(struct sb_recv *r)
 
 /* Makes the directories above `path` in `added`, unmarked, as the root has them. */
 static int
-ensure_parents(struct sb_recv *r, const char *path, struct sb_error *err)
+ensure_parents(struct sb_receive *r, const char *path, struct sb_error *err)
 {
 	const char *slash = strrchr(path, '/');
 	size_t len = slash ? (size_t)(slash - path) : 0;
@@ -176,7 +182,7 @@ ensure_parents(struct sb_recv *r, const char *path, struct sb_error *err)
 
 /* Records the entry in `added`; `rec` is 1 + the record of its staged file, or 0. */
 static int
-record(struct sb_recv *r, const struct sb_change *ch, uint32_t rec, struct sb_error *err)
+record(struct sb_receive *r, const struct sb_change *ch, uint32_t rec, struct sb_error *err)
 {
 	struct sb_entry e = ch->entry, *put;
 	int n = ensure_parents(r, ch->path, err);
@@ -199,7 +205,7 @@ record(struct sb_recv *r, const struct sb_change *ch, uint32_t rec, struct sb_er
 }
 
 static bool
-in_tree(const struct sb_recv *r, const char *path)
+in_tree(const struct sb_receive *r, const char *path)
 {
 	return r->tree && strncmp(path, r->tree, r->tree_len) == 0 && path[r->tree_len] == '/';
 }
@@ -209,7 +215,7 @@ in_tree(const struct sb_recv *r, const char *path)
  * own.
  */
 static char *
-staged_path(struct sb_recv *r, const char *path, char kind, uint32_t *no, struct sb_error *err)
+staged_path(struct sb_receive *r, const char *path, char kind, uint32_t *no, struct sb_error *err)
 {
 	char name[16], *s = NULL;
 
@@ -226,14 +232,14 @@ staged_path(struct sb_recv *r, const char *path, char kind, uint32_t *no, struct
 
 /* The operation that puts a staged thing in place; none inside a new directory. */
 static int
-add_op(struct sb_recv *r, const struct sb_change *ch, enum sb_op_kind kind, uint32_t no,
+add_op(struct sb_receive *r, const struct sb_change *ch, enum sb_op_kind kind, uint32_t no,
 	const struct sb_entry *old, uint32_t rec, struct sb_error *err)
 {
 	struct sb_op *op;
 
 	if (in_tree(r, ch->path))
 		return 0;
-	op = sb_ops_add(&r->ops, kind, ch->path, NULL, err);
+	op = sb_journal_add(&r->ops, kind, ch->path, NULL, err);
 	if (!op)
 		return SB_E_NOMEM;
 	op->type = ch->entry.type;
@@ -242,33 +248,33 @@ add_op(struct sb_recv *r, const struct sb_change *ch, enum sb_op_kind kind, uint
 	op->stage = no;
 	op->rec = rec;
 	if (old)
-		sb_old_from_entry(&op->old, old);
+		sb_journal_seen_from(&op->old, old);
 	return 0;
 }
 
 static int
-plan_dir(struct sb_recv *r, const struct sb_change *ch, const struct sb_entry *old,
+plan_dir(struct sb_receive *r, const struct sb_change *ch, const struct sb_entry *old,
 	struct sb_error *err)
 {
 	sb_autofree char *staged = NULL;
 	const char *leaf;
-	struct dirh *d;
+	struct sb_receive_dir *d;
 	uint32_t no = 0;
 	bool inside = in_tree(r, ch->path);
 	int n = record(r, ch, 0, err);
 
 	if (n < 0 || (old && old->type == SB_ENTRY_DIR))
-		return n; /* an existing one: its mode and time are set by sb_recv_commit */
+		return n; /* an existing one: its mode and time are set by sb_receive_commit */
 	staged = staged_path(r, ch->path, 't', &no, err);
 	if (!staged)
 		return SB_E_NOMEM;
-	d = recv_dir(r, staged, &leaf, err);
+	d = sb_receive_dir_get(r, staged, &leaf, err);
 	if (!d)
 		return err ? err->code : SB_E_SYS;
 	n = mkdirat(d->fd, leaf, 0700) < 0 ?
 		sb_fail_errno(err, "make staged directory %s", staged) :
 		0;
-	recv_dir_put(r, d);
+	sb_receive_dir_put(r, d);
 	if (n < 0)
 		return n;
 	r->tree_dirs++;
@@ -285,7 +291,7 @@ plan_dir(struct sb_recv *r, const struct sb_change *ch, const struct sb_entry *o
 }
 
 static int
-plan_symlink(struct sb_recv *r, const struct sb_change *ch, const struct sb_entry *old,
+plan_symlink(struct sb_receive *r, const struct sb_change *ch, const struct sb_entry *old,
 	struct sb_error *err)
 {
 	struct timespec ts[2] = { { .tv_nsec = UTIME_OMIT }, sb_ns_to(ch->entry.mtime) };
@@ -293,7 +299,7 @@ plan_symlink(struct sb_recv *r, const struct sb_change *ch, const struct sb_entr
 	sb_autofree char *staged = NULL;
 	const char *leaf;
 	struct stat st;
-	struct dirh *d;
+	struct sb_receive_dir *d;
 	uint32_t no = 0, rec;
 	int n = new_rec(r, &want, &rec, err);
 
@@ -304,20 +310,20 @@ plan_symlink(struct sb_recv *r, const struct sb_change *ch, const struct sb_entr
 	staged = staged_path(r, ch->path, 'f', &no, err);
 	if (!staged)
 		return SB_E_NOMEM;
-	d = recv_dir(r, staged, &leaf, err);
+	d = sb_receive_dir_get(r, staged, &leaf, err);
 	if (!d)
 		return err ? err->code : SB_E_SYS;
 	if (symlinkat(ch->target, d->fd, leaf) < 0 ||
 		utimensat(d->fd, leaf, ts, AT_SYMLINK_NOFOLLOW) < 0 ||
 		fstatat(d->fd, leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		n = sb_fail_errno(err, "make staged symlink %s", staged);
-	recv_dir_put(r, d);
+	sb_receive_dir_put(r, d);
 	if (n < 0)
 		return n;
-	recv_rec(r, rec)->state = REC_OK;
-	recv_rec(r, rec)->got = want;
-	recv_rec(r, rec)->ino = st.st_ino;
-	recv_rec(r, rec)->ctime = sb_ns_from(st.st_ctim);
+	sb_receive_rec(r, rec)->state = REC_OK;
+	sb_receive_rec(r, rec)->got = want;
+	sb_receive_rec(r, rec)->ino = st.st_ino;
+	sb_receive_rec(r, rec)->ctime = sb_ns_from(st.st_ctim);
 	if (in_tree(r, ch->path))
 		r->tree_files++;
 	return add_op(r, ch, SB_OP_FILE, no, old, rec + 1, err);
@@ -325,11 +331,12 @@ plan_symlink(struct sb_recv *r, const struct sb_change *ch, const struct sb_entr
 
 /* A leftover of an interrupted transfer takes its place; a second taker gets a copy. */
 static int
-take_leftover(struct sb_recv *r, const struct sb_change *ch, struct item *it, struct sb_error *err)
+take_leftover(struct sb_receive *r, const struct sb_change *ch, struct sb_receive_item *it,
+	struct sb_error *err)
 {
 	struct sb_leftover *l = sb_stage_lookup(r->stage, &ch->entry.digest);
 	sb_autofree char *full = sb_str_printf("%s/%s", SB_STAGE_NEW, it->staged);
-	struct rec res = { .got = ch->entry.digest };
+	struct sb_receive_rec res = { .got = ch->entry.digest };
 	sb_autoclose int fd = -1;
 	int n;
 
@@ -346,61 +353,61 @@ take_leftover(struct sb_recv *r, const struct sb_change *ch, struct item *it, st
 	fd = sb_path_open(r->stage->fd, l->path, O_RDONLY, 0, err);
 	if (fd < 0)
 		return fd;
-	n = recv_finish_file(fd, it->mode, it->mtime, &res, err);
+	n = sb_receive_finish_file(fd, it->mode, it->mtime, &res, err);
 	if (n < 0)
 		return n;
-	recv_judge(r, recv_rec(r, it->rec), &res);
+	sb_receive_judge(r, sb_receive_rec(r, it->rec), &res);
 	return 0;
 }
 
 static int
-queue_clone(struct sb_recv *r, const struct item *it, int fromfd, const char *from,
+queue_clone(struct sb_receive *r, const struct sb_receive_item *it, int fromfd, const char *from,
 	struct sb_error *err)
 {
-	struct job j = { .kind = JOB_CLONE,
-		.rec = recv_rec(r, it->rec),
+	struct sb_receive_job j = { .kind = JOB_CLONE,
+		.rec = sb_receive_rec(r, it->rec),
 		.mode = it->mode,
 		.mtime = it->mtime,
 		.size = it->size,
 		.fromfd = fromfd };
 	const char *leaf;
 
-	j.dir = recv_dir(r, it->staged, &leaf, err);
+	j.dir = sb_receive_dir_get(r, it->staged, &leaf, err);
 	if (!j.dir)
 		return err ? err->code : SB_E_SYS;
 	j.leaf = strdup(leaf);
 	j.from = strdup(from);
 	if (!j.leaf || !j.from) {
-		recv_dir_put(r, j.dir);
+		sb_receive_dir_put(r, j.dir);
 		free(j.leaf);
 		free(j.from);
 		return sb_fail(err, SB_E_NOMEM, "receive: out of memory");
 	}
-	return recv_pool_add(r, &j, err);
+	return sb_receive_pool_add(r, &j, err);
 }
 
 static int
-queue_empty(struct sb_recv *r, const struct item *it, struct sb_error *err)
+queue_empty(struct sb_receive *r, const struct sb_receive_item *it, struct sb_error *err)
 {
-	struct job j = { .kind = JOB_WRITE,
-		.rec = recv_rec(r, it->rec),
+	struct sb_receive_job j = { .kind = JOB_WRITE,
+		.rec = sb_receive_rec(r, it->rec),
 		.mode = it->mode,
 		.mtime = it->mtime };
 	const char *leaf;
 
-	j.dir = recv_dir(r, it->staged, &leaf, err);
+	j.dir = sb_receive_dir_get(r, it->staged, &leaf, err);
 	if (!j.dir)
 		return err ? err->code : SB_E_SYS;
 	j.leaf = strdup(leaf);
 	if (!j.leaf) {
-		recv_dir_put(r, j.dir);
+		sb_receive_dir_put(r, j.dir);
 		return sb_fail(err, SB_E_NOMEM, "receive: out of memory");
 	}
-	return recv_pool_add(r, &j, err);
+	return sb_receive_pool_add(r, &j, err);
 }
 
 static void
-drop_item(struct item *it)
+drop_item(struct sb_receive_item *it)
 {
 	free(it->path);
 	free(it->staged);
@@ -411,13 +418,13 @@ drop_item(struct item *it)
  * freed.
  */
 static int
-start_content(struct sb_recv *r, const struct sb_change *ch, const struct sb_step *st,
-	struct item *it, struct sb_error *err)
+start_content(struct sb_receive *r, const struct sb_change *ch, const struct sb_plan_step *st,
+	struct sb_receive_item *it, struct sb_error *err)
 {
 	int n = 0;
 
 	switch (st->method) {
-	case SB_METHOD_DATA: return recv_items_add(&r->items, it, err);
+	case SB_METHOD_DATA: return sb_receive_items_add(&r->items, it, err);
 	case SB_METHOD_MAKE: {
 		n = queue_empty(r, it, err);
 		drop_item(it);
@@ -435,7 +442,7 @@ start_content(struct sb_recv *r, const struct sb_change *ch, const struct sb_ste
 			return sb_fail(err, SB_E_PROTO,
 				"the plan copies from a file that is not there");
 		}
-		n = recv_items_add(&r->risky, it, err);
+		n = sb_receive_items_add(&r->risky, it, err);
 		return n < 0 ? n : queue_clone(r, it, r->rep->rootfd, st->from, err);
 	}
 	default:
@@ -443,7 +450,7 @@ start_content(struct sb_recv *r, const struct sb_change *ch, const struct sb_ste
 		if (n == 2) {
 			struct sb_leftover *l = sb_stage_lookup(r->stage, &ch->entry.digest);
 
-			n = recv_items_add(&r->risky, it, err);
+			n = sb_receive_items_add(&r->risky, it, err);
 			return n < 0 ? n : queue_clone(r, it, r->stage->fd, l->path, err);
 		}
 		if (n < 0) {
@@ -451,16 +458,16 @@ start_content(struct sb_recv *r, const struct sb_change *ch, const struct sb_ste
 			return n;
 		}
 		if (n == 1)
-			recv_rec(r, it->rec)->state = REC_BAD;
-		return recv_items_add(&r->risky, it, err);
+			sb_receive_rec(r, it->rec)->state = REC_BAD;
+		return sb_receive_items_add(&r->risky, it, err);
 	}
 }
 
 static int
-plan_file(struct sb_recv *r, const struct sb_change *ch, const struct sb_step *st,
+plan_file(struct sb_receive *r, const struct sb_change *ch, const struct sb_plan_step *st,
 	const struct sb_entry *old, struct sb_error *err)
 {
-	struct item it = { .mode = ch->entry.mode & r->o.mode_mask,
+	struct sb_receive_item it = { .mode = ch->entry.mode & r->o.mode_mask,
 		.mtime = ch->entry.mtime,
 		.size = ch->entry.size };
 	struct sb_digest want = ch->entry.digest;
@@ -493,7 +500,7 @@ plan_file(struct sb_recv *r, const struct sb_change *ch, const struct sb_step *s
 
 /* Mode and mtime of a file that keeps its content. */
 static int
-plan_meta(struct sb_recv *r, const struct sb_change *ch, const struct sb_entry *old,
+plan_meta(struct sb_receive *r, const struct sb_change *ch, const struct sb_entry *old,
 	struct sb_error *err)
 {
 	struct sb_change kept = *ch;
@@ -511,21 +518,21 @@ plan_meta(struct sb_recv *r, const struct sb_change *ch, const struct sb_entry *
 		n = record(r, &kept, rec + 1, err);
 	if (n < 0)
 		return n;
-	recv_rec(r, rec)->state = REC_OK;
-	recv_rec(r, rec)->got = old->digest;
-	op = sb_ops_add(&r->ops, SB_OP_META, ch->path, NULL, err);
+	sb_receive_rec(r, rec)->state = REC_OK;
+	sb_receive_rec(r, rec)->got = old->digest;
+	op = sb_journal_add(&r->ops, SB_OP_META, ch->path, NULL, err);
 	if (!op)
 		return SB_E_NOMEM;
 	op->type = old->type;
 	op->mode = ch->entry.mode & r->o.mode_mask;
 	op->mtime = ch->entry.mtime;
 	op->rec = rec + 1;
-	sb_old_from_entry(&op->old, old);
+	sb_journal_seen_from(&op->old, old);
 	return 0;
 }
 
 static int
-plan_link(struct sb_recv *r, const struct sb_change *ch, const struct sb_entry *old,
+plan_link(struct sb_receive *r, const struct sb_change *ch, const struct sb_entry *old,
 	struct sb_error *err)
 {
 	struct sb_op *op;
@@ -536,21 +543,21 @@ plan_link(struct sb_recv *r, const struct sb_change *ch, const struct sb_entry *
 		n = record(r, ch, rec + 1, err);
 	if (n < 0)
 		return n;
-	recv_rec(r, rec)->state = REC_OK;
-	recv_rec(r, rec)->got = ch->entry.digest;
-	op = sb_ops_add(&r->ops, SB_OP_LINK, ch->path, ch->leader, err);
+	sb_receive_rec(r, rec)->state = REC_OK;
+	sb_receive_rec(r, rec)->got = ch->entry.digest;
+	op = sb_journal_add(&r->ops, SB_OP_LINK, ch->path, ch->leader, err);
 	if (!op)
 		return SB_E_NOMEM;
 	op->type = SB_ENTRY_FILE;
 	op->stage = r->next_stage++;
 	op->rec = rec + 1;
 	if (old)
-		sb_old_from_entry(&op->old, old);
+		sb_journal_seen_from(&op->old, old);
 	return 0;
 }
 
 struct copy_arg {
-	struct sb_recv *r;
+	struct sb_receive *r;
 	const char *to;
 	struct sb_error *err;
 };
@@ -578,7 +585,7 @@ copy_entry(const char *path, size_t len, struct sb_entry *e, void *arg)
 }
 
 static int
-plan_move(struct sb_recv *r, const struct sb_change *ch, const struct sb_step *st,
+plan_move(struct sb_receive *r, const struct sb_change *ch, const struct sb_plan_step *st,
 	const struct sb_entry *at, struct sb_error *err)
 {
 	const struct sb_entry *from = sb_manifest_find(r->rep->scan.manifest, st->from);
@@ -600,8 +607,8 @@ plan_move(struct sb_recv *r, const struct sb_change *ch, const struct sb_step *s
 		c.entry.digest = from->digest;
 		n = new_rec(r, &from->digest, &rec, err);
 		if (n == 0) {
-			recv_rec(r, rec)->state = REC_OK;
-			recv_rec(r, rec)->got = from->digest;
+			sb_receive_rec(r, rec)->state = REC_OK;
+			sb_receive_rec(r, rec)->got = from->digest;
 			rec++;
 		}
 	}
@@ -610,24 +617,24 @@ plan_move(struct sb_recv *r, const struct sb_change *ch, const struct sb_step *s
 	if (n == 0 && from->type == SB_ENTRY_DIR) {
 		struct copy_arg a = { r, ch->path, err };
 
-		n = sb_dir_walk(from->dir, "", copy_entry, &a);
+		n = sb_manifest_walk_dir(from->dir, "", copy_entry, &a);
 	}
 	if (n < 0)
 		return n;
-	op = sb_ops_add(&r->ops, SB_OP_MOVE, ch->path, st->from, err);
+	op = sb_journal_add(&r->ops, SB_OP_MOVE, ch->path, st->from, err);
 	if (!op)
 		return SB_E_NOMEM;
 	op->type = ch->entry.type;
 	op->mode = ch->entry.mode & r->o.mode_mask;
 	op->mtime = ch->entry.mtime;
 	op->rec = rec;
-	sb_old_from_entry(&op->old, from);
+	sb_journal_seen_from(&op->old, from);
 	sb_strlist_add(&r->moved_from, st->from);
 	return sb_strlist_check(&r->moved_from, err);
 }
 
 struct del_arg {
-	struct sb_recv *r;
+	struct sb_receive *r;
 	struct sb_error *err;
 };
 
@@ -635,14 +642,14 @@ static int
 del_entry(const char *path, size_t len, struct sb_entry *e, void *arg)
 {
 	struct del_arg *a = arg;
-	struct sb_op *op = sb_ops_add(&a->r->ops, SB_OP_DEL, path, NULL, a->err);
+	struct sb_op *op = sb_journal_add(&a->r->ops, SB_OP_DEL, path, NULL, a->err);
 
 	(void)len;
 	if (!op)
 		return SB_E_NOMEM;
 	op->type = e->type;
 	op->stage = a->r->next_stage++;
-	sb_old_from_entry(&op->old, e);
+	sb_journal_seen_from(&op->old, e);
 	return 0;
 }
 
@@ -651,7 +658,7 @@ del_entry(const char *path, size_t len, struct sb_entry *e, void *arg)
  * comes next.
  */
 static int
-plan_delete(struct sb_recv *r, const char *path, bool replaced, struct sb_error *err)
+plan_delete(struct sb_receive *r, const char *path, bool replaced, struct sb_error *err)
 {
 	struct sb_entry *old = sb_manifest_find(r->rep->scan.manifest, path);
 	struct del_arg a = { r, err };
@@ -662,17 +669,17 @@ plan_delete(struct sb_recv *r, const char *path, bool replaced, struct sb_error 
 	sb_strlist_add(&r->deleted, path);
 	n = sb_strlist_check(&r->deleted, err);
 	if (n == 0 && old->type == SB_ENTRY_DIR)
-		n = sb_dir_walk(old->dir, path, del_entry, &a);
+		n = sb_manifest_walk_dir(old->dir, path, del_entry, &a);
 	if (n == 0 && !replaced)
 		n = del_entry(path, strlen(path), old, &a);
 	return n;
 }
 
 static int
-plan_one(struct sb_recv *r, const struct sb_plan_piece *p, size_t i, struct sb_error *err)
+plan_one(struct sb_receive *r, const struct sb_plan_piece *p, size_t i, struct sb_error *err)
 {
 	const struct sb_change *ch = &p->diff.v[i];
-	const struct sb_step *st = &p->steps[i];
+	const struct sb_plan_step *st = &p->steps[i];
 	const struct sb_entry *old = NULL;
 
 	/*
@@ -721,7 +728,7 @@ comes_before(const char *a, const char *b)
 }
 
 int
-sb_recv_plan(struct sb_recv *r, const struct sb_plan_piece *piece, struct sb_error *err)
+sb_receive_plan(struct sb_receive *r, const struct sb_plan_piece *piece, struct sb_error *err)
 {
 	size_t count = piece->diff.n;
 	char *last;
@@ -749,7 +756,7 @@ sb_recv_plan(struct sb_recv *r, const struct sb_plan_piece *piece, struct sb_err
 }
 
 void
-sb_recv_root_meta(struct sb_recv *r, uint16_t mode, int64_t mtime)
+sb_receive_root_meta(struct sb_receive *r, uint16_t mode, int64_t mtime)
 {
 	r->set_root = true;
 	r->root_mode = mode & r->o.mode_mask;

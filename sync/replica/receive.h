@@ -14,12 +14,12 @@
 
 /*
  * The receiving end of a sync: takes plan pieces and the data stream, stages everything, verifies
- * it, and commits. Until sb_recv_commit nothing but the stage directory changes. Driven by one
+ * it, and commits. Until sb_receive_commit nothing but the stage directory changes. Driven by one
  * thread; files are written by a few workers.
  */
-struct sb_recv;
+struct sb_receive;
 
-struct sb_recv_opts {
+struct sb_receive_opts {
 	size_t size;
 	uint16_t
 		mode_mask; /* bits a mode may have (an untrusted peer's set-id and write bits go) */
@@ -29,51 +29,52 @@ struct sb_recv_opts {
 	void (*progress)(uint64_t files, uint64_t bytes, void *arg);
 	void *arg;
 };
-#define SB_RECV_OPTS_INIT \
+#define SB_RECEIVE_OPTS_INIT \
 	{ \
-		.size = sizeof(struct sb_recv_opts), .mode_mask = 07777, .max_bytes = UINT64_MAX \
+		.size = sizeof(struct sb_receive_opts), .mode_mask = 07777, \
+		.max_bytes = UINT64_MAX \
 	}
 
 /*
  * `stage` as sb_stage_find gave it; taken over. The replica must have been scanned; a missing root
  * is made here.
  */
-struct sb_recv *sb_recv_new(struct sb_replica *rep, struct sb_stage *stage,
-	const struct sb_recv_opts *opts, struct sb_error *err);
-void sb_recv_free(struct sb_recv *r);
-SB_CLEANUP_PTR(sb_recv, sb_recv_free)
+struct sb_receive *sb_receive_new(struct sb_replica *rep, struct sb_stage *stage,
+	const struct sb_receive_opts *opts, struct sb_error *err);
+void sb_receive_free(struct sb_receive *r);
+SB_CLEANUP_PTR(sb_receive, sb_receive_free)
 
 /*
  * Takes a plan piece: makes directories and links in the stage, clones, and expects DATA entries in
  * this order.
  */
-int sb_recv_plan(struct sb_recv *r, const struct sb_plan_piece *piece, struct sb_error *err);
+int sb_receive_plan(struct sb_receive *r, const struct sb_plan_piece *piece, struct sb_error *err);
 
-/* Takes the entry that sb_packr_next gave. */
-int sb_recv_entry(struct sb_recv *r, struct sb_packr *in, const struct sb_pack_entry *e,
+/* Takes the entry that sb_pack_reader_next gave. */
+int sb_receive_entry(struct sb_receive *r, struct sb_pack_reader *in, const struct sb_pack_entry *e,
 	struct sb_error *err);
 
 /* Takes the DATA_END rows: one for each entry announced with DATA so far (since the last call). */
-int sb_recv_rows(struct sb_recv *r, const uint8_t *p, size_t len, struct sb_error *err);
+int sb_receive_rows(struct sb_receive *r, const uint8_t *p, size_t len, struct sb_error *err);
 
 /*
  * Waits for the writers. `need` gets the paths whose content could not be made from what is here (a
  * clone or patch whose basis had changed): they are expected as whole DATA entries next, in this
  * order; call again after them.
  */
-int sb_recv_settle(struct sb_recv *r, struct sb_strlist *need, struct sb_error *err);
+int sb_receive_settle(struct sb_receive *r, struct sb_strlist *need, struct sb_error *err);
 
 /* Sets the root's own mode and mtime at the commit (mirror); without it the root keeps its mode. */
-void sb_recv_root_meta(struct sb_recv *r, uint16_t mode, int64_t mtime);
+void sb_receive_root_meta(struct sb_receive *r, uint16_t mode, int64_t mtime);
 
 /*
  * Commits, then brings the replica's manifest up to date (finished; stat fields filled) without
  * scanning. SB_E_STATE when something is still missing.
  */
-int sb_recv_commit(struct sb_recv *r, enum sb_durability durability, struct sb_commit_result *res,
-	struct sb_error *err);
+int sb_receive_commit(struct sb_receive *r, enum sb_durability durability,
+	struct sb_commit_result *res, struct sb_error *err);
 
 /* Saves the scan cache after that, if it did enough to be worth it (sb_replica_update_cache). */
-void sb_recv_update_cache(struct sb_replica *rep, const struct sb_commit_result *res);
+void sb_receive_update_cache(struct sb_replica *rep, const struct sb_commit_result *res);
 
 #endif

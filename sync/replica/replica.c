@@ -21,7 +21,7 @@
 #define LOCK_STEP_MS 20
 
 char *
-sb_state_dir(struct sb_error *err)
+sb_replica_state_dir(struct sb_error *err)
 {
 	const char *own = getenv("SBSYNC_STATE_DIR");
 	const char *xdg = getenv("XDG_STATE_HOME");
@@ -52,7 +52,7 @@ open_state(const struct sb_replica_opts *o)
 {
 	static const uint8_t none[16];
 	struct sb_error e = { 0 };
-	sb_autofree char *dir = o->state_dir ? strdup(o->state_dir) : sb_state_dir(&e);
+	sb_autofree char *dir = o->state_dir ? strdup(o->state_dir) : sb_replica_state_dir(&e);
 	sb_autofree char *path = NULL;
 	char hex[33];
 	int fd;

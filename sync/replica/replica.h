@@ -8,7 +8,7 @@
 #include <base/cleanup.h>
 #include <sb/cancel.h>
 #include <sb/log.h>
-#include <sync/scan/ignore.h>
+#include <sync/scan/rules.h>
 #include <sync/tree/manifest.h>
 #include <sync/replica/recall.h>
 #include <sync/scan/scan.h>
@@ -21,7 +21,7 @@
 struct sb_replica_opts {
 	size_t size;
 	const char *root;      /* path of the root directory */
-	const char *state_dir; /* NULL: the default (sb_state_dir) */
+	const char *state_dir; /* NULL: the default (sb_replica_state_dir) */
 	const char *role;      /* "local" or "runtime" */
 	uint8_t pair[16];      /* names the state; all zero: keep none */
 	bool create;           /* a missing root is an empty one */
@@ -106,6 +106,6 @@ int sb_replica_recipes(struct sb_replica *r);
  * $SBSYNC_STATE_DIR, $XDG_STATE_HOME/sbsync or ~/.local/state/sbsync. NULL when none of them is
  * set.
  */
-char *sb_state_dir(struct sb_error *err);
+char *sb_replica_state_dir(struct sb_error *err);
 
 #endif

@@ -14,9 +14,10 @@
 #include <base/path.h>
 #include <base/str.h>
 #include <sync/codec/delta.h>
-#include <sync/codec/delta-recipe.h>
+#include <sync/codec/recipe.h>
 #include <sync/tree/hash.h>
 #include <sync/tree/nstime.h>
+#include <sync/codec/patch.h>
 
 #define SMALL (1u << 20)
 #define CHUNK (256u << 10)
@@ -27,35 +28,35 @@
 /* So much of a stream is kept in the store in any case. */
 #define KEEP_ALWAYS (16u << 20)
 
-struct sb_sender {
+struct sb_send {
 	struct sb_replica *rep;
 	struct sb_wire *w;
-	struct sb_sender_opts o;
-	struct sb_packw *pack; /* made with the first file */
+	struct sb_send_opts o;
+	struct sb_pack_writer *pack; /* made with the first file */
 	struct sb_buf rows;
 	struct sb_buf data; /* the file at hand */
 	struct sb_buf patch;
 	char *dir; /* directory opened last */
 	int dirfd;
-	struct sb_sender_stats stats;
+	struct sb_send_stats stats;
 };
 
 static int
 put_block(enum sb_pack_codec codec, size_t raw_len, const void *data, size_t len, void *arg,
 	struct sb_error *err)
 {
-	struct sb_sender *s = arg;
+	struct sb_send *s = arg;
 	uint8_t head[5] = { (uint8_t)codec, (uint8_t)raw_len, (uint8_t)(raw_len >> 8),
 		(uint8_t)(raw_len >> 16), (uint8_t)(raw_len >> 24) };
 
 	return sb_wire_send2(s->w, SB_MSG_DATA, head, sizeof head, data, len, err);
 }
 
-struct sb_sender *
-sb_sender_new(struct sb_replica *rep, struct sb_wire *w, const struct sb_sender_opts *opts,
+struct sb_send *
+sb_send_new(struct sb_replica *rep, struct sb_wire *w, const struct sb_send_opts *opts,
 	struct sb_error *err)
 {
-	struct sb_sender *s = calloc(1, sizeof *s);
+	struct sb_send *s = calloc(1, sizeof *s);
 
 	if (!s) {
 		sb_fail(err, SB_E_NOMEM, "send: out of memory");
@@ -72,11 +73,11 @@ sb_sender_new(struct sb_replica *rep, struct sb_wire *w, const struct sb_sender_
 }
 
 void
-sb_sender_free(struct sb_sender *s)
+sb_send_free(struct sb_send *s)
 {
 	if (!s)
 		return;
-	sb_packw_free(s->pack);
+	sb_pack_writer_free(s->pack);
 	sb_buf_free(&s->rows);
 	sb_buf_free(&s->data);
 	sb_buf_free(&s->patch);
@@ -86,14 +87,14 @@ sb_sender_free(struct sb_sender *s)
 	free(s);
 }
 
-const struct sb_sender_stats *
-sb_sender_stats(const struct sb_sender *s)
+const struct sb_send_stats *
+sb_send_stats(const struct sb_send *s)
 {
 	return &s->stats;
 }
 
 static int
-flush_rows(struct sb_sender *s, struct sb_error *err)
+flush_rows(struct sb_send *s, struct sb_error *err)
 {
 	int r;
 
@@ -107,7 +108,7 @@ flush_rows(struct sb_sender *s, struct sb_error *err)
 }
 
 static int
-add_row(struct sb_sender *s, enum sb_sent status, const struct sb_digest *digest,
+add_row(struct sb_send *s, enum sb_sent status, const struct sb_digest *digest,
 	struct sb_error *err)
 {
 	sb_buf_add_u8(&s->rows, (uint8_t)(status | (digest ? 0x80 : 0)));
@@ -119,21 +120,21 @@ add_row(struct sb_sender *s, enum sb_sent status, const struct sb_digest *digest
 }
 
 int
-sb_sender_skip(struct sb_sender *s, enum sb_sent status, struct sb_error *err)
+sb_send_skip(struct sb_send *s, enum sb_sent status, struct sb_error *err)
 {
 	return add_row(s, status, NULL, err);
 }
 
 static bool
-many(const struct sb_sender *s)
+many(const struct sb_send *s)
 {
 	return s->rep->scan.manifest && s->rep->scan.manifest->count > MANY;
 }
 
 static int
-ready(struct sb_sender *s, struct sb_error *err)
+ready(struct sb_send *s, struct sb_error *err)
 {
-	struct sb_packw_opts o = SB_PACKW_OPTS_INIT;
+	struct sb_pack_writer_opts o = SB_PACK_WRITER_OPTS_INIT;
 
 	if (s->pack)
 		return 0;
@@ -144,13 +145,13 @@ ready(struct sb_sender *s, struct sb_error *err)
 	o.out = put_block;
 	o.arg = s;
 	o.cancel = s->rep->cancel;
-	s->pack = sb_packw_new(&o, err);
+	s->pack = sb_pack_writer_new(&o, err);
 	return s->pack ? 0 : err ? err->code : SB_E_NOMEM;
 }
 
 /* Opens the file; files of one directory come together, so that is kept open. */
 static int
-open_file(struct sb_sender *s, const char *path)
+open_file(struct sb_send *s, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	size_t len = slash ? (size_t)(slash - path) : 0;
@@ -193,23 +194,23 @@ unchanged(int fd, const struct sb_entry *e)
 }
 
 static int
-emit(struct sb_sender *s, const struct sb_pack_entry *pe, const void *data, size_t len,
+emit(struct sb_send *s, const struct sb_pack_entry *pe, const void *data, size_t len,
 	struct sb_error *err)
 {
 	int r = ready(s, err);
 
 	if (r == 0)
-		r = sb_packw_begin(s->pack, pe, err);
+		r = sb_pack_writer_begin(s->pack, pe, err);
 	if (r == 0 && len)
-		r = sb_packw_data(s->pack, data, len, err);
+		r = sb_pack_writer_data(s->pack, data, len, err);
 	if (r == 0)
-		r = sb_packw_end(s->pack, err);
+		r = sb_pack_writer_end(s->pack, err);
 	return r;
 }
 
 /* Tries a patch on the bytes the receiver holds: 1 when it was sent. */
 static int
-try_patch(struct sb_sender *s, const struct sb_want *w, const struct sb_entry *e,
+try_patch(struct sb_send *s, const struct sb_want *w, const struct sb_entry *e,
 	struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf base = { 0 };
@@ -251,7 +252,7 @@ spool(const void *data, size_t len, void *arg, struct sb_error *err)
 
 /* Sends what is in s->patch as a delta. */
 static int
-emit_delta(struct sb_sender *s, const struct sb_want *w, const struct sb_entry *e,
+emit_delta(struct sb_send *s, const struct sb_want *w, const struct sb_entry *e,
 	struct sb_error *err)
 {
 	struct sb_pack_entry pe = { .path = w->path,
@@ -268,14 +269,14 @@ emit_delta(struct sb_sender *s, const struct sb_want *w, const struct sb_entry *
 }
 
 static uint64_t
-delta_max(const struct sb_sender *s, const struct sb_entry *e)
+delta_max(const struct sb_send *s, const struct sb_entry *e)
 {
 	return e->size / 2 < s->patch.max ? e->size / 2 : s->patch.max;
 }
 
 /* Tries a delta by what we remember of the receiver's copy: 1 when it was sent. */
 static int
-try_recipe(struct sb_sender *s, const struct sb_want *w, const struct sb_entry *e, int fd,
+try_recipe(struct sb_send *s, const struct sb_want *w, const struct sb_entry *e, int fd,
 	struct sb_error *err)
 {
 	int r;
@@ -293,7 +294,7 @@ try_recipe(struct sb_sender *s, const struct sb_want *w, const struct sb_entry *
 
 /* Tries a librsync delta against the receiver's signature: 1 when it was sent. */
 static int
-try_delta(struct sb_sender *s, const struct sb_want *w, const struct sb_entry *e, int fd,
+try_delta(struct sb_send *s, const struct sb_want *w, const struct sb_entry *e, int fd,
 	struct sb_error *err)
 {
 	struct sb_delta_budget b = SB_DELTA_BUDGET_INIT;
@@ -323,19 +324,19 @@ try_delta(struct sb_sender *s, const struct sb_want *w, const struct sb_entry *e
  * index there is no memory.
  */
 static void
-keep(struct sb_sender *s, const struct sb_want *w, const struct sb_digest *d)
+keep(struct sb_send *s, const struct sb_want *w, const struct sb_digest *d)
 {
 	if (!s->o.store)
 		return;
 	if (s->o.keep_all || s->stats.bytes < KEEP_ALWAYS ||
-		(!many(s) && sb_packw_link_bound(s->pack)) ||
+		(!many(s) && sb_pack_writer_link_bound(s->pack)) ||
 		(sb_digest_known(&w->base) && sb_store_has(s->o.store, &w->base)))
 		(void)sb_store_add(s->o.store, d, s->data.data, s->data.len, NULL);
 }
 
 /* A file small enough for memory: read, check, hash, send. */
 static int
-send_small(struct sb_sender *s, const struct sb_want *w, struct sb_entry *e, int fd,
+send_small(struct sb_send *s, const struct sb_want *w, struct sb_entry *e, int fd,
 	struct sb_error *err)
 {
 	struct sb_pack_entry pe = { .path = w->path,
@@ -375,8 +376,8 @@ send_small(struct sb_sender *s, const struct sb_want *w, struct sb_entry *e, int
  * (the row tells).
  */
 static int
-send_range(struct sb_sender *s, int fd, uint64_t from, uint64_t size, XXH3_state_t *hash,
-	bool *torn, struct sb_error *err)
+send_range(struct sb_send *s, int fd, uint64_t from, uint64_t size, XXH3_state_t *hash, bool *torn,
+	struct sb_error *err)
 {
 	sb_autofree uint8_t *buf = malloc(CHUNK);
 
@@ -396,7 +397,7 @@ send_range(struct sb_sender *s, int fd, uint64_t from, uint64_t size, XXH3_state
 		}
 		if (hash)
 			XXH3_128bits_update(hash, buf, (size_t)n);
-		r = sb_packw_data(s->pack, buf, (size_t)n, err);
+		r = sb_pack_writer_data(s->pack, buf, (size_t)n, err);
 		if (r == 0)
 			r = sb_check_alive(s->rep->cancel, SB_NEVER, "send", err);
 		if (r < 0)
@@ -461,7 +462,7 @@ sparse_size(int fd, const struct sb_entry *e, const struct stat *st)
 }
 
 static int
-send_sparse(struct sb_sender *s, int fd, const struct sb_entry *e, uint64_t total, bool *torn,
+send_sparse(struct sb_send *s, int fd, const struct sb_entry *e, uint64_t total, bool *torn,
 	struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
@@ -480,7 +481,7 @@ send_sparse(struct sb_sender *s, int fd, const struct sb_entry *e, uint64_t tota
 		sent += b.len + (uint64_t)(end - at);
 		if (sent > total)
 			break;
-		r = sb_packw_data(s->pack, b.data, b.len, err);
+		r = sb_pack_writer_data(s->pack, b.data, b.len, err);
 		if (r == 0)
 			r = send_range(s, fd, (uint64_t)at, (uint64_t)end, NULL, torn, err);
 		at = end;
@@ -497,16 +498,16 @@ send_sparse(struct sb_sender *s, int fd, const struct sb_entry *e, uint64_t tota
 			size_t n =
 				total - sent < sizeof zeros ? (size_t)(total - sent) : sizeof zeros;
 
-			r = sb_packw_data(s->pack, zeros, n, err);
+			r = sb_pack_writer_data(s->pack, zeros, n, err);
 			sent += n;
 		}
 		return r;
 	}
-	return r < 0 ? r : sb_packw_data(s->pack, b.data, b.len, err);
+	return r < 0 ? r : sb_pack_writer_data(s->pack, b.data, b.len, err);
 }
 
 static int
-send_large(struct sb_sender *s, const struct sb_want *w, struct sb_entry *e, int fd,
+send_large(struct sb_send *s, const struct sb_want *w, struct sb_entry *e, int fd,
 	const struct stat *st, bool told, struct sb_error *err)
 {
 	struct sb_pack_entry pe = { .path = w->path,
@@ -531,12 +532,12 @@ send_large(struct sb_sender *s, const struct sb_want *w, struct sb_entry *e, int
 			pe.size = holes;
 		}
 		if (r == 0)
-			r = sb_packw_begin(s->pack, &pe, err);
+			r = sb_pack_writer_begin(s->pack, &pe, err);
 		if (r == 0)
 			r = holes ? send_sparse(s, fd, e, holes, &torn, err) :
 				    send_range(s, fd, from, e->size, NULL, &torn, err);
 		if (r == 0)
-			r = sb_packw_end(s->pack, err);
+			r = sb_pack_writer_end(s->pack, err);
 	}
 	if (r < 0)
 		return r;
@@ -549,7 +550,7 @@ send_large(struct sb_sender *s, const struct sb_want *w, struct sb_entry *e, int
  * A file that cannot be opened: is it about this path (the row tells) or about the machine (stop)?
  */
 static int
-not_opened(struct sb_sender *s, const char *path, struct sb_error *err)
+not_opened(struct sb_send *s, const char *path, struct sb_error *err)
 {
 	switch (errno) {
 	case EACCES:
@@ -564,8 +565,7 @@ not_opened(struct sb_sender *s, const char *path, struct sb_error *err)
 }
 
 int
-sb_sender_file(struct sb_sender *s, const struct sb_want *w, struct sb_entry *e,
-	struct sb_error *err)
+sb_send_file(struct sb_send *s, const struct sb_want *w, struct sb_entry *e, struct sb_error *err)
 {
 	sb_autoclose int fd = open_file(s, w->source ? w->source : w->path);
 	struct stat st;
@@ -599,10 +599,10 @@ sb_sender_file(struct sb_sender *s, const struct sb_want *w, struct sb_entry *e,
 }
 
 int
-sb_sender_finish(struct sb_sender *s, struct sb_error *err)
+sb_send_finish(struct sb_send *s, struct sb_error *err)
 {
 	bool any = s->pack != NULL;
-	int r = s->pack ? sb_packw_finish(s->pack, err) : 0;
+	int r = s->pack ? sb_pack_writer_finish(s->pack, err) : 0;
 
 	if (r == 0)
 		r = flush_rows(s, err);

@@ -16,11 +16,11 @@
  * as it is read, sent as a patch, a delta or whole, whichever is smallest with what is known about
  * the receiver. One thread drives it.
  */
-struct sb_sender;
+struct sb_send;
 
-struct sb_sender_opts {
+struct sb_send_opts {
 	size_t size;
-	int level;     /* compression, as sb_packw_opts.level */
+	int level;     /* compression, as sb_pack_writer_opts.level */
 	bool no_delta; /* never patch, never delta */
 	bool keep_all; /* all of it goes into the store: a later merge needs it */
 	bool open;     /* the way to the receiver is not encrypted: a pipe of this machine */
@@ -30,38 +30,38 @@ struct sb_sender_opts {
 	void (*progress)(uint64_t files, uint64_t bytes, void *arg);
 	void *arg;
 };
-#define SB_SENDER_OPTS_INIT \
+#define SB_SEND_OPTS_INIT \
 	{ \
-		.size = sizeof(struct sb_sender_opts), .level = SB_PACK_LEVEL_AUTO, .recipes = -1 \
+		.size = sizeof(struct sb_send_opts), .level = SB_PACK_LEVEL_AUTO, .recipes = -1 \
 	}
 
-struct sb_sender *sb_sender_new(struct sb_replica *rep, struct sb_wire *w,
-	const struct sb_sender_opts *opts, struct sb_error *err);
-void sb_sender_free(struct sb_sender *s);
-SB_CLEANUP_PTR(sb_sender, sb_sender_free)
+struct sb_send *sb_send_new(struct sb_replica *rep, struct sb_wire *w,
+	const struct sb_send_opts *opts, struct sb_error *err);
+void sb_send_free(struct sb_send *s);
+SB_CLEANUP_PTR(sb_send, sb_send_free)
 
 /*
  * Sends the file that `e` describes. A file that is gone or not what the scan saw any more is
  * accounted for in its row, not an error. An unhashed `e` gets its digest.
  */
-int sb_sender_file(struct sb_sender *s, const struct sb_want *w, struct sb_entry *e,
+int sb_send_file(struct sb_send *s, const struct sb_want *w, struct sb_entry *e,
 	struct sb_error *err);
 
 /* A row for a file that will not come at all. */
-int sb_sender_skip(struct sb_sender *s, enum sb_sent status, struct sb_error *err);
+int sb_send_skip(struct sb_send *s, enum sb_sent status, struct sb_error *err);
 
 /*
  * Ends the stream: the last blocks, the rows, DATA_END (nothing at all when no file was sent). Does
  * not flush the wire.
  */
-int sb_sender_finish(struct sb_sender *s, struct sb_error *err);
+int sb_send_finish(struct sb_send *s, struct sb_error *err);
 
-struct sb_sender_stats {
+struct sb_send_stats {
 	uint64_t files;
 	uint64_t bytes;   /* of content sent whichever way */
 	uint64_t patches; /* files sent as patch or delta */
 	uint64_t lost;    /* rows that are not OK */
 };
-const struct sb_sender_stats *sb_sender_stats(const struct sb_sender *s);
+const struct sb_send_stats *sb_send_stats(const struct sb_send *s);
 
 #endif

@@ -18,6 +18,7 @@
 #include <sync/replica/commit.h>
 #include <sync/tree/hash.h>
 #include <sync/scan/scan.h>
+#include <sync/tree/stage-names.h>
 
 #define MAX_LEFTOVERS 2000000u
 
@@ -209,12 +210,11 @@ sb_stage_free(struct sb_stage *s)
 	free(s);
 }
 
-bool
-sb_stage_holds(const char *path)
+char *
+sb_stage_name(char kind, uint32_t n, char *buf)
 {
-	size_t n = sizeof SB_STAGE_NAME - 1;
-
-	return strncmp(path, SB_STAGE_NAME, n) == 0 && (!path[n] || path[n] == '/');
+	(void)snprintf(buf, 16, "%c%u", kind, n);
+	return buf;
 }
 
 struct sb_leftover *

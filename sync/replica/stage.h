@@ -8,6 +8,7 @@
 #include <base/cleanup.h>
 #include <sb/cancel.h>
 #include <sync/tree/digest.h>
+#include <sync/tree/stage-names.h>
 
 /*
  * The stage directory of a root: where everything lands before it becomes visible. What an
@@ -34,8 +35,8 @@ int sb_stage_begin(int rootfd, struct sb_stage *s, struct sb_error *err);
 void sb_stage_free(struct sb_stage *s);
 SB_CLEANUP_PTR(sb_stage, sb_stage_free)
 
-/* Is this path the stage directory, or in it? */
-bool sb_stage_holds(const char *path);
+/* The staged name of number `n`, for example "t12"; `buf` holds 16 bytes. Returns `buf`. */
+char *sb_stage_name(char kind, uint32_t n, char *buf);
 
 struct sb_leftover *sb_stage_lookup(struct sb_stage *s, const struct sb_digest *d);
 

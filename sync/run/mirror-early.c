@@ -9,7 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <sync/scan/ignore.h>
+#include <sync/scan/rules.h>
 
 /*
  * The local scan while the connection is made, which takes round trips and hardly a processor. The

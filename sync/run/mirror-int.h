@@ -8,8 +8,10 @@
 #include <sync/plan/plan.h>
 #include <sync/plan/reconcile.h>
 #include <sync/replica/replica.h>
-#include <sync/run/result.h>
+#include <sync/run/sync-result.h>
 #include <sync/replica/stage.h>
+#include <sync/tree/diff.h>
+#include <sync/remote/exchange.h>
 
 /* One mirror run. mirror.c sets it up, mirror-push.c and mirror-pull.c do the two directions. */
 struct mirror {
@@ -24,7 +26,7 @@ struct mirror {
 	bool keep_all; /* sent content goes into the base store, however fast the link is */
 	bool near;     /* the far side is a directory of this machine */
 	bool frozen;   /* the rules are those of the session: ignore files are not read again */
-	struct sb_peer remote;
+	struct sb_exchange remote;
 	struct sb_plan plan;
 	const char *near_name; /* for messages */
 	const char *far_name;

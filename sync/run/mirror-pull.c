@@ -17,6 +17,7 @@
 #include <sync/plan/guard.h>
 #include <sync/replica/inflow.h>
 #include <sync/replica/receive.h>
+#include <sync/tree/diff.h>
 
 #define PIECE 4096u
 #define PARTIAL_MIN (1u << 20)
@@ -59,7 +60,7 @@ guard_diff(struct mirror *m, struct sb_diff *d, struct sb_error *err)
 		enum sb_guard g = sb_guard_path(c->path, redirects);
 
 		if (g == SB_GUARD_GIT && !m->o->trust_git_config) {
-			r = sb_result_note(&m->res->conflicts, c->path, NULL,
+			r = sb_sync_result_note(&m->res->conflicts, c->path, NULL,
 				"changes git's configuration or hooks: not taken from a sandbox "
 				"(--trust-git-config takes it)",
 				err);
@@ -67,14 +68,14 @@ guard_diff(struct mirror *m, struct sb_diff *d, struct sb_error *err)
 		}
 		if (!c->del && c->entry.type == SB_ENTRY_LINK &&
 			sb_guard_escapes(c->path, c->target)) {
-			r = sb_result_note(&m->res->escaping_links, c->path, NULL,
+			r = sb_sync_result_note(&m->res->escaping_links, c->path, NULL,
 				"leads out of the root", err);
 			if (m->o->no_escaping_links)
 				continue;
 		}
 		if (r == 0 && g == SB_GUARD_AUTOEXEC && !c->del && c->entry.type != SB_ENTRY_DIR)
-			r = sb_result_note(&m->res->auto_exec, c->path, NULL, "may run by itself",
-				err);
+			r = sb_sync_result_note(&m->res->auto_exec, c->path, NULL,
+				"may run by itself", err);
 		d->v[kept++] = *c;
 	}
 	d->n = kept;
@@ -133,7 +134,7 @@ send_wants(struct mirror *m, const struct sb_want_list *wants, struct sb_error *
 	int r;
 
 	sb_buf_init(&b, 1u << 30);
-	sb_want_list_encode(wants, &b);
+	sb_proto_want_encode(wants, &b);
 	r = sb_buf_check(&b, "list of wanted files", err);
 	if (r == 0)
 		r = sb_wire_send_blob(m->link->w, SB_MSG_WANT, b.data, b.len, err);
@@ -142,7 +143,7 @@ send_wants(struct mirror *m, const struct sb_want_list *wants, struct sb_error *
 
 /* Reads the answer to WANT: rows and data, then the proof. */
 static int
-take_data(struct mirror *m, struct sb_recv *recv, struct sb_error *err)
+take_data(struct mirror *m, struct sb_receive *recv, struct sb_error *err)
 {
 	for (;;) {
 		const uint8_t *p;
@@ -154,7 +155,7 @@ take_data(struct mirror *m, struct sb_recv *recv, struct sb_error *err)
 			return r;
 		switch (type) {
 		case SB_MSG_PROOF: return 0;
-		case SB_MSG_ROWS: r = sb_recv_rows(recv, p, len, err); break;
+		case SB_MSG_ROWS: r = sb_receive_rows(recv, p, len, err); break;
 		case SB_MSG_DATA: r = sb_inflow_run(m->link->w, recv, false, p, len, err); break;
 		default:
 			r = sb_fail(err, SB_E_PROTO, "the far side sent message %u instead of data",
@@ -166,7 +167,7 @@ take_data(struct mirror *m, struct sb_recv *recv, struct sb_error *err)
 }
 
 static int
-plan_into(struct mirror *m, struct sb_recv *recv, const struct sb_stage *st,
+plan_into(struct mirror *m, struct sb_receive *recv, const struct sb_stage *st,
 	struct sb_want_list *wants, struct sb_error *err)
 {
 	int r = 0;
@@ -176,13 +177,13 @@ plan_into(struct mirror *m, struct sb_recv *recv, const struct sb_stage *st,
 		struct sb_plan_piece piece = { .diff = { .v = m->plan.diff.v + at, .n = n },
 			.steps = m->plan.steps + at };
 
-		r = sb_recv_plan(recv, &piece, err);
+		r = sb_receive_plan(recv, &piece, err);
 		for (size_t i = at; r == 0 && i < at + n; i++) {
 			struct sb_want *w;
 
 			if (m->plan.steps[i].method != SB_METHOD_DATA)
 				continue;
-			r = sb_want_list_add(wants, m->plan.diff.v[i].path, &w, err);
+			r = sb_proto_want_add(wants, m->plan.diff.v[i].path, &w, err);
 			if (r == 0)
 				r = set_source(m, w, err);
 			if (r == 0)
@@ -194,7 +195,8 @@ plan_into(struct mirror *m, struct sb_recv *recv, const struct sb_stage *st,
 }
 
 static int
-transfer(struct mirror *m, struct sb_recv *recv, struct sb_want_list *wants, struct sb_error *err)
+transfer(struct mirror *m, struct sb_receive *recv, struct sb_want_list *wants,
+	struct sb_error *err)
 {
 	int r = 0;
 
@@ -207,14 +209,14 @@ transfer(struct mirror *m, struct sb_recv *recv, struct sb_want_list *wants, str
 				r = take_data(m, recv, err);
 		}
 		if (r == 0)
-			r = sb_recv_settle(recv, &need, err);
+			r = sb_receive_settle(recv, &need, err);
 		if (r < 0 || !need.n)
 			return r;
-		sb_want_list_free(wants);
+		sb_proto_want_free(wants);
 		for (size_t i = 0; r == 0 && i < need.n; i++) {
 			struct sb_want *w;
 
-			r = sb_want_list_add(wants, need.v[i], &w, err);
+			r = sb_proto_want_add(wants, need.v[i], &w, err);
 			if (r == 0)
 				r = set_source(m, w, err);
 			if (r == 0)
@@ -298,9 +300,9 @@ int
 mirror_receive_plan(struct mirror *m, struct sb_stage *stage, struct sb_commit_result *res,
 	struct sb_error *err)
 {
-	struct sb_recv_opts ro = SB_RECV_OPTS_INIT;
+	struct sb_receive_opts ro = SB_RECEIVE_OPTS_INIT;
 	sb_auto(sb_want_list) struct sb_want_list wants = { 0 };
-	sb_auto(sb_recv) struct sb_recv *recv = NULL;
+	sb_auto(sb_receive) struct sb_receive *recv = NULL;
 	sb_auto(sb_flush_early) struct sb_flush_early *flush = NULL;
 	int r;
 
@@ -315,7 +317,7 @@ mirror_receive_plan(struct mirror *m, struct sb_stage *stage, struct sb_commit_r
 	ro.mode_mask = mirror_mode_mask();
 	ro.jobs = m->o->jobs;
 	ro.store = m->keep ? sb_replica_store(m->local) : NULL;
-	recv = sb_recv_new(m->local, stage, &ro, err);
+	recv = sb_receive_new(m->local, stage, &ro, err);
 	if (!recv)
 		return err ? err->code : SB_E_SYS;
 	r = plan_into(m, recv, stage, &wants, err);
@@ -328,13 +330,13 @@ mirror_receive_plan(struct mirror *m, struct sb_stage *stage, struct sb_commit_r
 	mirror_phase(m, SB_PHASE_COMMIT);
 	sb_flush_early_stop(sb_steal(&flush));
 	if (m->set_root)
-		sb_recv_root_meta(recv, m->remote.reply.root_mode, m->remote.reply.root_mtime);
-	r = sb_recv_commit(recv, durability(m), res, err);
+		sb_receive_root_meta(recv, m->remote.reply.root_mode, m->remote.reply.root_mtime);
+	r = sb_receive_commit(recv, durability(m), res, err);
 	if (r < 0)
 		return r;
 	m->res->bytes_transferred += m->plan.data_bytes;
-	sb_recv_update_cache(m->local, res);
-	return sb_result_commit(m->res, res, err);
+	sb_receive_update_cache(m->local, res);
+	return sb_sync_result_commit(m->res, res, err);
 }
 
 int
@@ -379,7 +381,8 @@ mirror_pull(struct mirror *m, struct sb_error *err)
 		return r;
 	m->res->entries = m->remote.manifest->count;
 	if (m->o->dry_run)
-		return sb_result_changes(m->res, &m->plan, m->local->scan.manifest, "local", err);
+		return sb_sync_result_changes(m->res, &m->plan, m->local->scan.manifest, "local",
+			err);
 	if (!m->plan.diff.n && m->local->rootfd >= 0 &&
 		m->local->scan.manifest->root.mtime == m->remote.reply.root_mtime) {
 		if (m->local->scan.hashed_files)

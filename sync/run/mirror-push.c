@@ -10,8 +10,9 @@
 #include <base/path.h>
 #include <base/strlist.h>
 #include <sync/codec/delta.h>
-#include <sync/codec/delta-recipe.h>
+#include <sync/codec/recipe.h>
 #include <sync/replica/send.h>
+#include <sync/tree/diff.h>
 
 #define PIECE 4096u
 #define SIG_MIN SB_DELTA_MIN_SIZE
@@ -67,7 +68,7 @@ request_sigs(struct mirror *m, struct sigs *s, struct sb_error *err)
 	if (r < 0 || !s->paths.n)
 		return r;
 	sb_buf_init(&b, 256u << 20);
-	sb_paths_encode((const char *const *)s->paths.v, s->paths.n, &b);
+	sb_proto_paths_encode((const char *const *)s->paths.v, s->paths.n, &b);
 	r = sb_buf_check(&b, "SIGREQ", err);
 	if (r == 0)
 		r = sb_wire_send_blob(m->link->w, SB_MSG_SIGREQ, b.data, b.len, err);
@@ -133,7 +134,7 @@ on_progress(uint64_t files, uint64_t bytes, void *arg)
 }
 
 static int
-send_piece(struct mirror *m, struct sb_sender *s, const struct sigs *sigs, size_t *sig_at,
+send_piece(struct mirror *m, struct sb_send *s, const struct sigs *sigs, size_t *sig_at,
 	size_t from, size_t n, struct sb_error *err)
 {
 	struct sb_diff part = { .v = m->plan.diff.v + from, .n = n };
@@ -141,7 +142,7 @@ send_piece(struct mirror *m, struct sb_sender *s, const struct sigs *sigs, size_
 	int r;
 
 	sb_buf_init(&b, 256u << 20);
-	r = sb_plan_piece_encode(&part, m->plan.steps + from, &b, err);
+	r = sb_proto_plan_encode(&part, m->plan.steps + from, &b, err);
 	if (r == 0)
 		r = sb_wire_send_blob(m->link->w, SB_MSG_PLAN, b.data, b.len, err);
 	for (size_t i = from; r == 0 && i < from + n; i++) {
@@ -153,9 +154,9 @@ send_piece(struct mirror *m, struct sb_sender *s, const struct sigs *sigs, size_
 		fill_want(m, sigs, sig_at, &m->plan.diff.v[i], &w);
 		e = sb_manifest_find(m->local->scan.manifest, w.source ? w.source : w.path);
 		if (e && e->type == SB_ENTRY_FILE)
-			r = sb_sender_file(s, &w, e, err);
+			r = sb_send_file(s, &w, e, err);
 		else
-			r = sb_sender_skip(s, SB_SENT_VANISHED, err);
+			r = sb_send_skip(s, SB_SENT_VANISHED, err);
 	}
 	return r;
 }
@@ -163,8 +164,8 @@ send_piece(struct mirror *m, struct sb_sender *s, const struct sigs *sigs, size_
 static int
 send_all(struct mirror *m, const struct sigs *sigs, struct sb_error *err)
 {
-	struct sb_sender_opts o = SB_SENDER_OPTS_INIT;
-	sb_auto(sb_sender) struct sb_sender *s = NULL;
+	struct sb_send_opts o = SB_SEND_OPTS_INIT;
+	sb_auto(sb_send) struct sb_send *s = NULL;
 	size_t sig_at = 0;
 	int r = 0;
 
@@ -178,7 +179,7 @@ send_all(struct mirror *m, const struct sigs *sigs, struct sb_error *err)
 	o.recipes = m->no_delta ? -1 : sb_replica_recipes(m->local);
 	o.progress = on_progress;
 	o.arg = m;
-	s = sb_sender_new(m->local, m->link->w, &o, err);
+	s = sb_send_new(m->local, m->link->w, &o, err);
 	if (!s)
 		return SB_E_NOMEM;
 	for (size_t at = 0; r == 0 && at < m->plan.diff.n;) {
@@ -188,9 +189,9 @@ send_all(struct mirror *m, const struct sigs *sigs, struct sb_error *err)
 		at += n;
 	}
 	if (r == 0)
-		r = sb_sender_finish(s, err);
-	m->res->bytes_transferred += sb_sender_stats(s)->bytes;
-	m->res->files_delta += sb_sender_stats(s)->patches;
+		r = sb_send_finish(s, err);
+	m->res->bytes_transferred += sb_send_stats(s)->bytes;
+	m->res->files_delta += sb_send_stats(s)->patches;
 	return r;
 }
 
@@ -198,8 +199,8 @@ send_all(struct mirror *m, const struct sigs *sigs, struct sb_error *err)
 static int
 send_needed(struct mirror *m, const struct sb_strlist *need, struct sb_error *err)
 {
-	struct sb_sender_opts o = SB_SENDER_OPTS_INIT;
-	sb_auto(sb_sender) struct sb_sender *s = sb_sender_new(m->local, m->link->w, &o, err);
+	struct sb_send_opts o = SB_SEND_OPTS_INIT;
+	sb_auto(sb_send) struct sb_send *s = sb_send_new(m->local, m->link->w, &o, err);
 	int r = s ? 0 : SB_E_NOMEM;
 
 	for (size_t i = 0; r == 0 && i < need->n; i++) {
@@ -214,11 +215,11 @@ send_needed(struct mirror *m, const struct sb_strlist *need, struct sb_error *er
 		 * run, not to the next.
 		 */
 		if (e && e->type == SB_ENTRY_FILE)
-			r = sb_sender_file(s, &w, e, err);
+			r = sb_send_file(s, &w, e, err);
 		else
-			r = sb_sender_skip(s, SB_SENT_VANISHED, err);
+			r = sb_send_skip(s, SB_SENT_VANISHED, err);
 	}
-	return r < 0 ? r : sb_sender_finish(s, err);
+	return r < 0 ? r : sb_send_finish(s, err);
 }
 
 static int
@@ -235,7 +236,7 @@ send_commit(struct mirror *m, struct sb_error *err)
 	int r;
 
 	sb_buf_init(&b, 64);
-	sb_commit_req_encode(&req, &b);
+	sb_proto_commit_encode(&req, &b);
 	r = sb_buf_check(&b, "COMMIT", err);
 	if (r == 0)
 		r = sb_wire_send(m->link->w, SB_MSG_COMMIT, b.data, b.len, err);
@@ -299,8 +300,8 @@ finish(struct mirror *m, struct sb_commit_result *res, struct sb_error *err)
 		if (r < 0)
 			return r;
 		if (type == SB_MSG_RESULT)
-			return sb_commit_result_decode(b.data, b.len, res, err);
-		r = sb_paths_decode(b.data, b.len, &need, err);
+			return sb_proto_result_decode(b.data, b.len, res, err);
+		r = sb_proto_paths_decode(b.data, b.len, &need, err);
 		if (r == 0)
 			r = send_needed(m, &need, err);
 		if (r < 0)
@@ -380,7 +381,7 @@ mirror_send_plan(struct mirror *m, struct sb_commit_result *res, struct sb_error
 		r = finish(m, res, err);
 	if (r == 0)
 		r = sb_link_after_commit(m->link, err);
-	return r < 0 ? r : sb_result_commit(m->res, res, err);
+	return r < 0 ? r : sb_sync_result_commit(m->res, res, err);
 }
 
 /* Both sides are equal now: the next run starts from here. */
@@ -422,7 +423,7 @@ mirror_push(struct mirror *m, struct sb_error *err)
 		return r;
 	m->res->entries = m->local->scan.manifest->count;
 	if (m->o->dry_run)
-		return sb_result_changes(m->res, &m->plan, m->remote.manifest, "runtime", err);
+		return sb_sync_result_changes(m->res, &m->plan, m->remote.manifest, "runtime", err);
 	if (!m->plan.diff.n && !root_differs(m)) {
 		if (m->local->scan.hashed_files)
 			sb_replica_save_cache(m->local, m->local->scan.manifest);

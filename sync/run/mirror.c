@@ -14,10 +14,12 @@
 
 #include <base/file.h>
 #include <base/str.h>
-#include <sync/remote/conn-int.h>
+#include <sync/remote/conn-priv.h>
 #include <sync/run/connect.h>
 #include <sync/wire/endpoint.h>
 #include <sync/wire/limit.h>
+#include <sync/tree/diff.h>
+#include <sync/remote/exchange.h>
 
 void
 mirror_phase(struct mirror *m, enum sb_phase p)
@@ -224,7 +226,7 @@ mirror_scan_both(struct mirror *m, struct sb_begin *b, bool source, struct sb_er
 	 */
 	if ((m->retry && m->retry->was_lost) || (b->flags & SB_BEGIN_SESSION))
 		b->flags |= SB_BEGIN_AGAIN;
-	r = sb_peer_begin(m->link, b, guess ? guess : asked, err);
+	r = sb_exchange_begin(m->link, b, guess ? guess : asked, err);
 	if (r < 0)
 		return mirror_send_failed(m, r, err);
 	mirror_phase(m, SB_PHASE_SCAN);
@@ -237,24 +239,24 @@ mirror_scan_both(struct mirror *m, struct sb_begin *b, bool source, struct sb_er
 		return r;
 	if (!sb_digest_eq(&m->rules_digest, &guessed)) {
 		/* An ignore file came, went or changed: once more, with what holds now. */
-		sb_auto(sb_peer) struct sb_peer old = { 0 };
+		sb_auto(sb_exchange) struct sb_exchange old = { 0 };
 		struct sb_manifest *known = NULL;
 
 		keep_rules(m->local, &given, m->rules);
-		r = sb_peer_wait(m->link, sb_digest_known(&b->base) ? &m->local->base : &known,
+		r = sb_exchange_wait(m->link, sb_digest_known(&b->base) ? &m->local->base : &known,
 			NULL, &old, err);
 		if (r < 0)
 			return r;
 		sb_manifest_free(sb_steal(&m->local->base));
 		b->base = (struct sb_digest){ 0 };
 		b->rules = m->rules_digest;
-		r = sb_peer_begin(m->link, b, m->rules, err);
+		r = sb_exchange_begin(m->link, b, m->rules, err);
 		if (r < 0)
 			return r;
 	}
 	if (!sb_rules_empty(m->rules) && !guess && !m->frozen)
 		keep_rules(m->local, &given, m->rules);
-	return sb_peer_wait(m->link, &m->local->base, m->local->scan.manifest, &m->remote, err);
+	return sb_exchange_wait(m->link, &m->local->base, m->local->scan.manifest, &m->remote, err);
 }
 
 static int
@@ -296,17 +298,17 @@ run(struct mirror *m, const struct sb_endpoint *src, const struct sb_endpoint *d
 	if (r == 0 && !m->near)
 		mirror_early_start(m, push);
 	if (r == 0)
-		m->link = sb_connect(there, m->o, m->retry, err);
+		m->link = sb_connect_begin(there, m->o, m->retry, err);
 	if (r == 0 && !m->link)
 		r = err ? err->code : SB_E_CONNECT;
 	if (r == 0)
 		r = mirror_scan_both(m, &b, push, err);
 	mirror_early_stop(m);
 	if (r == 0)
-		r = sb_result_skipped(m->res, m->local->scan.skipped, m->local->scan.n_skipped,
+		r = sb_sync_result_skipped(m->res, m->local->scan.skipped, m->local->scan.n_skipped,
 			err);
 	if (r == 0)
-		r = sb_result_skipped(m->res, m->remote.skipped, m->remote.n_skipped, err);
+		r = sb_sync_result_skipped(m->res, m->remote.skipped, m->remote.n_skipped, err);
 	if (r == 0 && push)
 		sb_retry_progress(m->retry, m->remote.n_have);
 	if (r == 0)
@@ -414,7 +416,7 @@ attempt(const struct sb_endpoint *from, const struct sb_endpoint *to, struct mir
 		r = run(&m, from, to, err);
 	free(m.source);
 	sb_plan_free(&m.plan);
-	sb_peer_free(&m.remote);
+	sb_exchange_free(&m.remote);
 	sb_replica_free(m.local);
 	sb_rules_free(m.rules);
 	return r;
@@ -443,13 +445,13 @@ look_again(const struct sb_endpoint *from, const struct sb_endpoint *to, struct 
 	struct sb_sync_result before = *m.res;
 	int r;
 
-	if (m.o->dry_run || before.conflicts.n || !sb_result_has_unstable(&before))
+	if (m.o->dry_run || before.conflicts.n || !sb_sync_result_has_unstable(&before))
 		return 0;
 	memset(m.res, 0, sizeof *m.res);
 	m.res->reason = before.reason;
 	r = attempts(from, to, m, err);
 	if (r == 0)
-		return sb_result_after(m.res, &before, err);
+		return sb_sync_result_after(m.res, &before, err);
 	sb_sync_result_free(&before);
 	return r;
 }

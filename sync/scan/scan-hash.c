@@ -24,7 +24,7 @@ sb_scan_wants_hash(const struct sb_scan_ctx *c, const struct sb_entry *e)
 
 /* A read into the worker's buffer, through EINTR. Negative errno on failure. */
 static ssize_t
-read_some(struct scan_worker *w, int fd)
+read_some(struct sb_scan_worker *w, int fd)
 {
 	ssize_t n;
 
@@ -40,7 +40,7 @@ read_some(struct scan_worker *w, int fd)
  * `out_count` is what was read.
  */
 static int
-read_content(struct scan_worker *w, int fd, uint64_t expect, struct sb_digest *out,
+read_content(struct sb_scan_worker *w, int fd, uint64_t expect, struct sb_digest *out,
 	uint64_t *out_count)
 {
 	ssize_t n = read_some(w, fd);
@@ -69,7 +69,7 @@ read_content(struct scan_worker *w, int fd, uint64_t expect, struct sb_digest *o
 }
 
 static bool
-same_stat(const struct scan_stat *a, const struct scan_stat *b)
+same_stat(const struct sb_scan_stat *a, const struct sb_scan_stat *b)
 {
 	return a->ino == b->ino && a->size == b->size && a->mtime == b->mtime &&
 		a->ctime == b->ctime && a->mode == b->mode;
@@ -80,11 +80,11 @@ same_stat(const struct scan_stat *a, const struct scan_stat *b)
  * why `before` is filled then. Returns 0, a negative errno, or 1: it moved.
  */
 static int
-try_hash(struct scan_worker *w, int dirfd, const char *name, bool have_before,
-	struct scan_stat *before, struct sb_digest *out)
+try_hash(struct sb_scan_worker *w, int dirfd, const char *name, bool have_before,
+	struct sb_scan_stat *before, struct sb_digest *out)
 {
 	sb_autoclose int fd = sb_scan_open(w, dirfd, name, 0);
-	struct scan_stat after;
+	struct sb_scan_stat after;
 	uint64_t count = 0;
 	int r;
 
@@ -108,9 +108,9 @@ try_hash(struct scan_worker *w, int dirfd, const char *name, bool have_before,
 
 /* Returns 0 and the entry has its digest, a negative errno, or 1: it kept moving. */
 static int
-hash_entry(struct scan_worker *w, int dirfd, struct sb_entry *e)
+hash_entry(struct sb_scan_worker *w, int dirfd, struct sb_entry *e)
 {
-	struct scan_stat st = { .ino = e->ino,
+	struct sb_scan_stat st = { .ino = e->ino,
 		.size = e->size,
 		.mtime = e->mtime,
 		.ctime = e->ctime,
@@ -131,8 +131,8 @@ hash_entry(struct scan_worker *w, int dirfd, struct sb_entry *e)
 }
 
 void
-sb_scan_hash_file(struct scan_worker *w, int dirfd, const struct scan_node *n, const char *dir,
-	struct sb_entry *e)
+sb_scan_hash_file(struct sb_scan_worker *w, int dirfd, const struct sb_scan_node *n,
+	const char *dir, struct sb_entry *e)
 {
 	struct sb_scan_ctx *c = w->c;
 	enum sb_skip_reason why = SB_SKIP_UNSTABLE;
@@ -166,7 +166,7 @@ static int
 add_batch(struct sb_scan_ctx *c, const char *path, size_t len, struct sb_dir *d, uint32_t first,
 	uint32_t last)
 {
-	struct scan_batch *b;
+	struct sb_scan_batch *b;
 
 	if (c->n_batches == c->cap_batches) {
 		size_t cap = c->cap_batches ? c->cap_batches * 2 : 64;
@@ -178,7 +178,7 @@ add_batch(struct sb_scan_ctx *c, const char *path, size_t len, struct sb_dir *d,
 		c->cap_batches = cap;
 	}
 	b = &c->batches[c->n_batches];
-	*b = (struct scan_batch){ .path = strndup(path, len),
+	*b = (struct sb_scan_batch){ .path = strndup(path, len),
 		.dir = d,
 		.first = first,
 		.last = last };
@@ -218,7 +218,7 @@ collect_dir(const char *path, size_t len, struct sb_entry *e, void *arg)
 
 /* The directory cannot be entered: what was wanted from it has the same fate. */
 static void
-lose_batch(struct sb_scan_ctx *c, const struct scan_batch *b, int r, const struct sb_error *err)
+lose_batch(struct sb_scan_ctx *c, const struct sb_scan_batch *b, int r, const struct sb_error *err)
 {
 	enum sb_skip_reason why = SB_SKIP_UNSTABLE;
 	bool explained = r == SB_E_ESCAPE || sb_scan_explain(err->sys, &why);
@@ -239,13 +239,13 @@ lose_batch(struct sb_scan_ctx *c, const struct scan_batch *b, int r, const struc
 }
 
 static void
-hash_batches(struct scan_worker *w)
+hash_batches(struct sb_scan_worker *w)
 {
 	struct sb_scan_ctx *c = w->c;
 
 	while (!sb_scan_stopped(c)) {
 		size_t i = atomic_fetch_add(&c->next_batch, 1);
-		const struct scan_batch *b = &c->batches[i];
+		const struct sb_scan_batch *b = &c->batches[i];
 		struct sb_error err = { 0 };
 		sb_autoclose int fd = -1;
 
@@ -280,7 +280,7 @@ sb_scan_hash_wanted(struct sb_scan_ctx *c)
 	else if (c->n_batches)
 		r = sb_scan_parallel(c, hash_batches, NULL);
 	for (size_t i = 0; i < c->n_batches; i++) {
-		struct scan_batch *b = &c->batches[i];
+		struct sb_scan_batch *b = &c->batches[i];
 
 		for (uint32_t k = b->first; k < b->last; k++)
 			b->dir->entries[k].spare &= (uint8_t)~SPARE_WANTED & 0xf;

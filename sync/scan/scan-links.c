@@ -9,7 +9,7 @@
 static int
 compare_links(const void *a, const void *b)
 {
-	const struct scan_link *x = a, *y = b;
+	const struct sb_scan_link *x = a, *y = b;
 
 	if (x->dev != y->dev)
 		return x->dev < y->dev ? -1 : 1;
@@ -19,7 +19,7 @@ compare_links(const void *a, const void *b)
 }
 
 static bool
-same_inode(const struct scan_link *a, const struct scan_link *b)
+same_inode(const struct sb_scan_link *a, const struct sb_scan_link *b)
 {
 	return a->dev == b->dev && a->ino == b->ino;
 }

@@ -21,7 +21,7 @@ enum {
 #define SCAN_BATCH_BYTES ((uint64_t)1 << 20)
 
 /* What statx tells, in our units. */
-struct scan_stat {
+struct sb_scan_stat {
 	uint64_t dev;
 	uint64_t ino;
 	uint64_t size;
@@ -39,8 +39,8 @@ struct scan_stat {
  * them; else they are opened by path. `refs`, `users`, `next` are guarded by the scan's mutex once
  * others can see the node.
  */
-struct scan_node {
-	struct scan_node *parent;
+struct sb_scan_node {
+	struct sb_scan_node *parent;
 	struct sb_entry *entry;
 	const struct sb_dir *cached; /* the same directory in the cache, or NULL */
 	const struct sb_rules_node *rules;
@@ -52,14 +52,14 @@ struct scan_node {
 };
 
 /* Files first to last (not included) of a directory, to be hashed. */
-struct scan_task {
-	struct scan_node *node;
+struct sb_scan_task {
+	struct sb_scan_node *node;
 	uint32_t first;
 	uint32_t last;
 };
 
 /* Wanted files, first to last (not included), of a directory known by its path. */
-struct scan_batch {
+struct sb_scan_batch {
 	char *path;
 	struct sb_dir *dir;
 	uint32_t first;
@@ -67,7 +67,7 @@ struct scan_batch {
 };
 
 /* One of several names of an inode. */
-struct scan_link {
+struct sb_scan_link {
 	uint64_t dev;
 	uint64_t ino;
 	struct sb_entry *entry;
@@ -87,17 +87,17 @@ struct sb_scan_ctx {
 	atomic_uint_fast64_t removed; /* entries with SPARE_GONE */
 	atomic_int_fast64_t next_progress;
 	/* sb_scan_hash_wanted */
-	struct scan_batch *batches;
+	struct sb_scan_batch *batches;
 	size_t n_batches;
 	size_t cap_batches;
 	atomic_size_t next_batch;
 
 	pthread_mutex_t mu; /* guards what follows */
 	pthread_cond_t more;
-	struct scan_node **stack;
+	struct sb_scan_node **stack;
 	size_t n_stack;
 	size_t cap_stack;
-	struct scan_task *tasks;
+	struct sb_scan_task *tasks;
 	size_t n_tasks;
 	size_t cap_tasks;
 	unsigned active;
@@ -107,7 +107,7 @@ struct sb_scan_ctx {
 	size_t n_skipped;
 	size_t cap_skipped;
 	uint64_t n_specials;
-	struct scan_link *links;
+	struct sb_scan_link *links;
 	size_t n_links;
 	size_t cap_links;
 	int code; /* of the first failure */
@@ -115,7 +115,7 @@ struct sb_scan_ctx {
 };
 
 /* A name as the directory has it. */
-struct scan_item {
+struct sb_scan_item {
 	uint64_t key; /* the first 8 bytes, for sorting */
 	size_t off;   /* into the worker's names */
 	uint16_t len;
@@ -123,7 +123,7 @@ struct scan_item {
 };
 
 /* An entry while its directory is being read. */
-struct scan_pending {
+struct sb_scan_pending {
 	struct sb_entry e;
 	size_t off; /* of the name, with a symlink's target behind it */
 	uint64_t dev;
@@ -131,40 +131,40 @@ struct scan_pending {
 };
 
 /* One thread's own. */
-struct scan_worker {
+struct sb_scan_worker {
 	struct sb_scan_ctx *c;
-	struct scan_node *start; /* what it begins with, or NULL */
-	bool noatime;            /* still worth trying */
-	uint8_t *buf;            /* SCAN_BUF bytes */
+	struct sb_scan_node *start; /* what it begins with, or NULL */
+	bool noatime;               /* still worth trying */
+	uint8_t *buf;               /* SCAN_BUF bytes */
 	XXH3_state_t *xxh;
 	struct sb_buf names;
 	struct sb_buf path;
-	struct scan_item *items;
+	struct sb_scan_item *items;
 	size_t n_items;
 	size_t cap_items;
-	struct scan_pending *pending;
+	struct sb_scan_pending *pending;
 	size_t cap_pending;
 };
 
 /* scan.c */
-int sb_scan_worker_init(struct scan_worker *w, struct sb_scan_ctx *c);
-void sb_scan_worker_free(struct scan_worker *w);
+int sb_scan_worker_init(struct sb_scan_worker *w, struct sb_scan_ctx *c);
+void sb_scan_worker_free(struct sb_scan_worker *w);
 /*
  * Runs `fn` in c->jobs threads, this one among them, with a worker each; the first starts with
  * `start`.
  */
-int sb_scan_parallel(struct sb_scan_ctx *c, void (*fn)(struct scan_worker *w),
-	struct scan_node *start);
+int sb_scan_parallel(struct sb_scan_ctx *c, void (*fn)(struct sb_scan_worker *w),
+	struct sb_scan_node *start);
 /* Notes the first failure and stops everyone. */
 void sb_scan_fail(struct sb_scan_ctx *c, int code, const struct sb_error *err);
 void sb_scan_fail_memory(struct sb_scan_ctx *c);
 void sb_scan_fail_at(struct sb_scan_ctx *c, int sys, const char *what, const char *dir,
 	const char *name);
 /* A path for a message: escaped, its beginning if it is long. Either part may be "". */
-struct scan_shown {
+struct sb_scan_shown {
 	char text[300];
 };
-const char *sb_scan_show(const char *dir, const char *name, struct scan_shown *s);
+const char *sb_scan_show(const char *dir, const char *name, struct sb_scan_shown *s);
 /* True when it is time to end: failed, or canceled (which it notes). */
 bool sb_scan_stopped(struct sb_scan_ctx *c);
 void sb_scan_progress(struct sb_scan_ctx *c);
@@ -175,15 +175,16 @@ void sb_scan_skip(struct sb_scan_ctx *c, const char *dir, const char *name, enum
 void sb_scan_drop(struct sb_scan_ctx *c, struct sb_entry *e);
 
 /* scan-stat.c: negative errno on failure. `name` NULL: the descriptor itself. */
-int sb_scan_stat(int fd, const char *name, struct scan_stat *out);
+int sb_scan_stat(int fd, const char *name, struct sb_scan_stat *out);
 /* The racy rule: could the file still change without its times telling? */
-bool sb_scan_racy(const struct sb_scan_ctx *c, const struct scan_stat *st);
+bool sb_scan_racy(const struct sb_scan_ctx *c, const struct sb_scan_stat *st);
 /* How old a time must be; of all file systems the coarsest when mounts are crossed. */
 int64_t sb_scan_slack(int rootfd, bool cross_mounts);
 /* Takes what a manifest keeps of it; not the size of anything but files. */
-void sb_scan_take_stat(const struct sb_scan_ctx *c, const struct scan_stat *st, struct sb_entry *e);
+void sb_scan_take_stat(const struct sb_scan_ctx *c, const struct sb_scan_stat *st,
+	struct sb_entry *e);
 /* Opens without following, blocking or touching the access time. Negative errno on failure. */
-int sb_scan_open(struct scan_worker *w, int dirfd, const char *name, int flags);
+int sb_scan_open(struct sb_scan_worker *w, int dirfd, const char *name, int flags);
 /*
  * A failure to open or stat that only means this one entry: gone (returns false), or skipped; else
  * the scan fails.
@@ -191,16 +192,16 @@ int sb_scan_open(struct scan_worker *w, int dirfd, const char *name, int flags);
 bool sb_scan_explain(int sys, enum sb_skip_reason *out_why);
 
 /* scan-walk.c: a worker's whole life in the walk. */
-void sb_scan_walk(struct scan_worker *w);
+void sb_scan_walk(struct sb_scan_worker *w);
 /* Lets go of what a stopped walk left. */
 void sb_scan_walk_drain(struct sb_scan_ctx *c);
 /*
  * scan-read.c: reads the directory open at n->fd into its entry. False: the scan has failed or the
  * directory is gone.
  */
-bool sb_scan_read_dir(struct scan_worker *w, struct scan_node *n);
+bool sb_scan_read_dir(struct sb_scan_worker *w, struct sb_scan_node *n);
 /* The path of a directory into w->path; false: out of memory (noted). */
-bool sb_scan_node_path(struct scan_worker *w, const struct scan_node *n);
+bool sb_scan_node_path(struct sb_scan_worker *w, const struct sb_scan_node *n);
 
 /* scan-hash.c */
 bool sb_scan_wants_hash(const struct sb_scan_ctx *c, const struct sb_entry *e);
@@ -208,8 +209,8 @@ bool sb_scan_wants_hash(const struct sb_scan_ctx *c, const struct sb_entry *e);
  * Hashes `e` in the directory `dirfd` whose path is `dir`; drops and reports it where that cannot
  * be done.
  */
-void sb_scan_hash_file(struct scan_worker *w, int dirfd, const struct scan_node *n, const char *dir,
-	struct sb_entry *e);
+void sb_scan_hash_file(struct sb_scan_worker *w, int dirfd, const struct sb_scan_node *n,
+	const char *dir, struct sb_entry *e);
 /* Hashes every entry with SPARE_WANTED, by path, in parallel, and clears the mark. */
 int sb_scan_hash_wanted(struct sb_scan_ctx *c);
 

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include <sync/scan/scan-priv.h>
+#include <sync/tree/stage-names.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -26,12 +27,12 @@ struct raw_dirent {
 };
 
 bool
-sb_scan_node_path(struct scan_worker *w, const struct scan_node *n)
+sb_scan_node_path(struct sb_scan_worker *w, const struct sb_scan_node *n)
 {
 	size_t len = 0;
 	uint8_t *to;
 
-	for (const struct scan_node *p = n; p->parent; p = p->parent)
+	for (const struct sb_scan_node *p = n; p->parent; p = p->parent)
 		len += strlen(p->entry->name) + 1;
 	sb_buf_reset(&w->path);
 	if (!len)
@@ -44,7 +45,7 @@ sb_scan_node_path(struct scan_worker *w, const struct scan_node *n)
 	}
 	sb_buf_grow(&w->path, len);
 	to += len;
-	for (const struct scan_node *p = n; p->parent; p = p->parent) {
+	for (const struct sb_scan_node *p = n; p->parent; p = p->parent) {
 		size_t k = strlen(p->entry->name);
 
 		to -= k;
@@ -57,16 +58,16 @@ sb_scan_node_path(struct scan_worker *w, const struct scan_node *n)
 
 /* Reports an entry of the directory being read. */
 static void
-skip(struct scan_worker *w, const struct scan_node *n, const char *name, enum sb_skip_reason why,
-	int sys)
+skip(struct sb_scan_worker *w, const struct sb_scan_node *n, const char *name,
+	enum sb_skip_reason why, int sys)
 {
 	if (sb_scan_node_path(w, n))
 		sb_scan_skip(w->c, (const char *)w->path.data, name, why, sys);
 }
 
 static void
-fail_entry(struct scan_worker *w, const struct scan_node *n, const char *what, const char *name,
-	int sys)
+fail_entry(struct sb_scan_worker *w, const struct sb_scan_node *n, const char *what,
+	const char *name, int sys)
 {
 	if (sb_scan_node_path(w, n))
 		sb_scan_fail_at(w->c, sys, what, (const char *)w->path.data, name);
@@ -85,7 +86,7 @@ sort_key(const char *name, size_t len)
 static int
 compare_items(const void *a, const void *b, void *arg)
 {
-	const struct scan_item *x = a, *y = b;
+	const struct sb_scan_item *x = a, *y = b;
 	const char *names = arg;
 
 	if (x->key != y->key)
@@ -94,10 +95,10 @@ compare_items(const void *a, const void *b, void *arg)
 }
 
 static int
-add_item(struct scan_worker *w, const char *name, uint8_t type)
+add_item(struct sb_scan_worker *w, const char *name, uint8_t type)
 {
 	size_t len = strlen(name);
-	struct scan_item *it;
+	struct sb_scan_item *it;
 
 	if (w->n_items == w->cap_items) {
 		size_t cap = w->cap_items ? w->cap_items * 2 : 256;
@@ -108,7 +109,7 @@ add_item(struct scan_worker *w, const char *name, uint8_t type)
 		w->items = it;
 		w->cap_items = cap;
 	}
-	w->items[w->n_items++] = (struct scan_item){ .key = sort_key(name, len),
+	w->items[w->n_items++] = (struct sb_scan_item){ .key = sort_key(name, len),
 		.off = w->names.len,
 		.len = (uint16_t)len,
 		.type = type };
@@ -118,7 +119,7 @@ add_item(struct scan_worker *w, const char *name, uint8_t type)
 
 /* A directory that is changed while it is read may give a name twice. */
 static void
-drop_twins(struct scan_worker *w)
+drop_twins(struct sb_scan_worker *w)
 {
 	size_t kept = 0;
 
@@ -132,7 +133,7 @@ drop_twins(struct scan_worker *w)
 
 /* The names in the directory, sorted, without "." and "..". Negative errno on failure. */
 static int
-read_names(struct scan_worker *w, int fd)
+read_names(struct sb_scan_worker *w, int fd)
 {
 	bool sorted = true;
 
@@ -172,14 +173,14 @@ read_names(struct scan_worker *w, int fd)
 
 /* Reads one ignore file, if the directory has it as a regular file, into the rules. */
 static bool
-collect_file(struct scan_worker *w, const struct scan_node *n, const char *name,
+collect_file(struct sb_scan_worker *w, const struct sb_scan_node *n, const char *name,
 	enum sb_rules_source src)
 {
 	struct sb_error err = { 0 };
 	sb_autoclose int fd = sb_scan_open(w, n->fd, name, 0);
-	struct scan_stat st;
+	struct sb_scan_stat st;
 	sb_auto(sb_buf) struct sb_buf text;
-	struct scan_shown shown;
+	struct sb_scan_shown shown;
 	ssize_t got = 1;
 	int r;
 
@@ -219,15 +220,15 @@ collect_file(struct scan_worker *w, const struct scan_node *n, const char *name,
 
 /* Finds a name among the sorted ones. */
 static bool
-has_name(const struct scan_worker *w, const char *name)
+has_name(const struct sb_scan_worker *w, const char *name)
 {
-	struct scan_item key = { .key = sort_key(name, strlen(name)) };
+	struct sb_scan_item key = { .key = sort_key(name, strlen(name)) };
 	const char *names = (const char *)w->names.data;
 	size_t lo = 0, hi = w->n_items;
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
-		const struct scan_item *it = &w->items[mid];
+		const struct sb_scan_item *it = &w->items[mid];
 		int c = it->key != key.key ? (it->key < key.key ? -1 : 1) :
 					     strcmp(names + it->off, name);
 
@@ -245,7 +246,7 @@ has_name(const struct scan_worker *w, const char *name)
  * Makes n->rules the ones in force for the entries of this directory; its path is in w->path then.
  */
 static bool
-enter_rules(struct scan_worker *w, struct scan_node *n)
+enter_rules(struct sb_scan_worker *w, struct sb_scan_node *n)
 {
 	const struct sb_scan_opts *o = &w->c->o;
 
@@ -269,7 +270,8 @@ enter_rules(struct scan_worker *w, struct scan_node *n)
 }
 
 static bool
-excluded(struct scan_worker *w, const struct scan_node *n, const struct scan_item *it, bool is_dir)
+excluded(struct sb_scan_worker *w, const struct sb_scan_node *n, const struct sb_scan_item *it,
+	bool is_dir)
 {
 	const char *name = (const char *)w->names.data + it->off;
 	size_t len = w->path.len;
@@ -299,8 +301,8 @@ excluded(struct scan_worker *w, const struct scan_node *n, const struct scan_ite
 
 /* Is what the cache knows still true? Its own stat must have been safe to rely on. */
 static bool
-cache_holds(const struct scan_worker *w, const struct scan_node *n, const struct sb_entry *have,
-	const struct scan_stat *st, uint8_t type)
+cache_holds(const struct sb_scan_worker *w, const struct sb_scan_node *n,
+	const struct sb_entry *have, const struct sb_scan_stat *st, uint8_t type)
 {
 	return have && have->type == type && !(have->flags & (SB_ENTRY_RACY | SB_ENTRY_UNHASHED)) &&
 		n->cached->dev == n->entry->dir->dev && have->ino == st->ino &&
@@ -310,8 +312,8 @@ cache_holds(const struct scan_worker *w, const struct scan_node *n, const struct
 
 /* A symlink's target behind a second copy of its name. Negative errno on failure. */
 static int
-read_target(struct scan_worker *w, const struct scan_node *n, const struct scan_item *it,
-	const struct sb_entry *have, const struct scan_stat *st, struct scan_pending *p)
+read_target(struct sb_scan_worker *w, const struct sb_scan_node *n, const struct sb_scan_item *it,
+	const struct sb_entry *have, const struct sb_scan_stat *st, struct sb_scan_pending *p)
 {
 	char target[TARGET_LEN_MAX + 2];
 	const char *text = target;
@@ -343,14 +345,14 @@ read_target(struct scan_worker *w, const struct scan_node *n, const struct scan_
  * What becomes of one name. Returns 1: `p` is filled; 0: not to be in the manifest; negative errno.
  */
 static int
-make_pending(struct scan_worker *w, const struct scan_node *n, const struct scan_item *it,
-	const struct sb_entry *have, const struct scan_stat *st, struct scan_pending *p)
+make_pending(struct sb_scan_worker *w, const struct sb_scan_node *n, const struct sb_scan_item *it,
+	const struct sb_entry *have, const struct sb_scan_stat *st, struct sb_scan_pending *p)
 {
 	const char *name = (const char *)w->names.data + it->off;
 	struct sb_scan_ctx *c = w->c;
 	int r;
 
-	*p = (struct scan_pending){ .off = it->off, .dev = st->dev, .nlink = 1 };
+	*p = (struct sb_scan_pending){ .off = it->off, .dev = st->dev, .nlink = 1 };
 	if (!c->o.cross_mounts &&
 		(st->mount || (S_ISDIR(st->mode) && st->dev != n->entry->dir->dev))) {
 		skip(w, n, name, SB_SKIP_MOUNT, 0);
@@ -385,12 +387,12 @@ make_pending(struct scan_worker *w, const struct scan_node *n, const struct scan
  * 0.
  */
 static int
-read_entry(struct scan_worker *w, const struct scan_node *n, const struct scan_item *it,
-	const struct sb_entry *have, struct scan_pending *p)
+read_entry(struct sb_scan_worker *w, const struct sb_scan_node *n, const struct sb_scan_item *it,
+	const struct sb_entry *have, struct sb_scan_pending *p)
 {
 	const char *name = (const char *)w->names.data + it->off;
 	enum sb_skip_reason why;
-	struct scan_stat st;
+	struct sb_scan_stat st;
 	int r;
 
 	if (it->type != DT_UNKNOWN && excluded(w, n, it, it->type == DT_DIR))
@@ -417,14 +419,14 @@ read_entry(struct scan_worker *w, const struct scan_node *n, const struct scan_i
 
 /* Notes the files that have several names. */
 static bool
-note_link(struct sb_scan_ctx *c, const struct scan_pending *p, struct sb_entry *e)
+note_link(struct sb_scan_ctx *c, const struct sb_scan_pending *p, struct sb_entry *e)
 {
 	bool ok = true;
 
 	pthread_mutex_lock(&c->mu);
 	if (c->n_links == c->cap_links) {
 		size_t cap = c->cap_links ? c->cap_links * 2 : 64;
-		struct scan_link *grown = reallocarray(c->links, cap, sizeof *grown);
+		struct sb_scan_link *grown = reallocarray(c->links, cap, sizeof *grown);
 
 		ok = grown != NULL;
 		if (ok) {
@@ -434,13 +436,13 @@ note_link(struct sb_scan_ctx *c, const struct scan_pending *p, struct sb_entry *
 	}
 	if (ok)
 		c->links[c->n_links++] =
-			(struct scan_link){ .dev = p->dev, .ino = p->e.ino, .entry = e };
+			(struct sb_scan_link){ .dev = p->dev, .ino = p->e.ino, .entry = e };
 	pthread_mutex_unlock(&c->mu);
 	return ok;
 }
 
 static size_t
-pending_name_size(const struct scan_worker *w, const struct scan_pending *p)
+pending_name_size(const struct sb_scan_worker *w, const struct sb_scan_pending *p)
 {
 	return strlen((const char *)w->names.data + p->off) + 1 +
 		(p->e.type == SB_ENTRY_LINK ? p->e.size + 1 : 0);
@@ -448,7 +450,7 @@ pending_name_size(const struct scan_worker *w, const struct scan_pending *p)
 
 /* Moves the pending entries into the manifest. */
 static bool
-place_entries(struct scan_worker *w, struct sb_dir *d, size_t n)
+place_entries(struct sb_scan_worker *w, struct sb_dir *d, size_t n)
 {
 	struct sb_manifest *m = w->c->m;
 	size_t bytes = 0, dirs = 0;
@@ -468,7 +470,7 @@ place_entries(struct scan_worker *w, struct sb_dir *d, size_t n)
 	if (!v || !made || !names)
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		const struct scan_pending *p = &w->pending[i];
+		const struct sb_scan_pending *p = &w->pending[i];
 		size_t k = pending_name_size(w, p);
 
 		v[i] = p->e;
@@ -488,7 +490,7 @@ place_entries(struct scan_worker *w, struct sb_dir *d, size_t n)
 }
 
 bool
-sb_scan_read_dir(struct scan_worker *w, struct scan_node *n)
+sb_scan_read_dir(struct sb_scan_worker *w, struct sb_scan_node *n)
 {
 	const struct sb_dir *cached = n->cached;
 	size_t made = 0;
@@ -507,7 +509,7 @@ sb_scan_read_dir(struct scan_worker *w, struct scan_node *n)
 	if (!enter_rules(w, n))
 		return false;
 	if (w->n_items > w->cap_pending) {
-		struct scan_pending *grown = reallocarray(w->pending, w->n_items, sizeof *grown);
+		struct sb_scan_pending *grown = reallocarray(w->pending, w->n_items, sizeof *grown);
 
 		if (!grown) {
 			sb_scan_fail_memory(w->c);

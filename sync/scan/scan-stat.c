@@ -41,7 +41,7 @@ coarse_now(void)
  * device only.
  */
 static int
-old_stat(int fd, const char *name, struct scan_stat *out)
+old_stat(int fd, const char *name, struct sb_scan_stat *out)
 {
 	struct stat st;
 	int r = name ? fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) : fstat(fd, &st);
@@ -60,7 +60,7 @@ old_stat(int fd, const char *name, struct scan_stat *out)
 }
 
 int
-sb_scan_stat(int fd, const char *name, struct scan_stat *out)
+sb_scan_stat(int fd, const char *name, struct sb_scan_stat *out)
 {
 	static atomic_bool no_statx;
 	/* gVisor mounts nothing by itself and refuses the flag. */
@@ -112,7 +112,7 @@ sb_scan_slack(int rootfd, bool cross_mounts)
 }
 
 bool
-sb_scan_racy(const struct sb_scan_ctx *c, const struct scan_stat *st)
+sb_scan_racy(const struct sb_scan_ctx *c, const struct sb_scan_stat *st)
 {
 	int64_t slack = c->slack;
 
@@ -129,7 +129,7 @@ sb_scan_racy(const struct sb_scan_ctx *c, const struct scan_stat *st)
 }
 
 void
-sb_scan_take_stat(const struct sb_scan_ctx *c, const struct scan_stat *st, struct sb_entry *e)
+sb_scan_take_stat(const struct sb_scan_ctx *c, const struct sb_scan_stat *st, struct sb_entry *e)
 {
 	e->mtime = st->mtime;
 	e->ctime = st->ctime;
@@ -143,7 +143,7 @@ sb_scan_take_stat(const struct sb_scan_ctx *c, const struct scan_stat *st, struc
 }
 
 int
-sb_scan_open(struct scan_worker *w, int dirfd, const char *name, int flags)
+sb_scan_open(struct sb_scan_worker *w, int dirfd, const char *name, int flags)
 {
 	int fd;
 

@@ -20,7 +20,7 @@
 
 /* Gives back a use of the descriptor (if `user`) and a reference. */
 static void
-release(struct sb_scan_ctx *c, struct scan_node *n, bool user)
+release(struct sb_scan_ctx *c, struct sb_scan_node *n, bool user)
 {
 	int fd = -1;
 
@@ -32,7 +32,7 @@ release(struct sb_scan_ctx *c, struct scan_node *n, bool user)
 		n->retained = false;
 	}
 	while (n && --n->refs == 0) {
-		struct scan_node *parent = n->parent;
+		struct sb_scan_node *parent = n->parent;
 
 		free(n);
 		n = parent;
@@ -47,7 +47,7 @@ release(struct sb_scan_ctx *c, struct scan_node *n, bool user)
  * node.
  */
 static struct sb_entry *
-next_child(struct scan_node *n)
+next_child(struct sb_scan_node *n)
 {
 	struct sb_dir *d = n->entry->dir;
 
@@ -61,7 +61,7 @@ next_child(struct scan_node *n)
 }
 
 static bool
-more_children(struct scan_node *n)
+more_children(struct sb_scan_node *n)
 {
 	const struct sb_dir *d = n->entry->dir;
 
@@ -75,7 +75,7 @@ more_children(struct scan_node *n)
  * failure.
  */
 static int
-open_by_path(struct scan_worker *w, const struct scan_node *parent, const char *name)
+open_by_path(struct sb_scan_worker *w, const struct sb_scan_node *parent, const char *name)
 {
 	int flags = O_RDONLY | O_DIRECTORY | O_NONBLOCK;
 	struct sb_error err = { 0 };
@@ -99,7 +99,7 @@ open_by_path(struct scan_worker *w, const struct scan_node *parent, const char *
 
 /* A child that cannot be opened: gone, skipped, or the end of the scan. */
 static void
-lose_child(struct scan_worker *w, const struct scan_node *parent, struct sb_entry *e, int sys)
+lose_child(struct sb_scan_worker *w, const struct sb_scan_node *parent, struct sb_entry *e, int sys)
 {
 	enum sb_skip_reason why;
 	const char *dir;
@@ -120,10 +120,10 @@ lose_child(struct scan_worker *w, const struct scan_node *parent, struct sb_entr
 }
 
 /* Opens the child `e`, through `parentfd` if that is not -1. NULL: there is nothing to visit. */
-static struct scan_node *
-open_child(struct scan_worker *w, struct scan_node *parent, int parentfd, struct sb_entry *e)
+static struct sb_scan_node *
+open_child(struct sb_scan_worker *w, struct sb_scan_node *parent, int parentfd, struct sb_entry *e)
 {
-	struct scan_node *n;
+	struct sb_scan_node *n;
 	const struct sb_entry *have;
 	int fd = parentfd >= 0 ? sb_scan_open(w, parentfd, e->name, O_DIRECTORY) :
 				 open_by_path(w, parent, e->name);
@@ -138,8 +138,9 @@ open_child(struct scan_worker *w, struct scan_node *parent, int parentfd, struct
 		sb_scan_fail_memory(w->c);
 		return NULL;
 	}
-	*n = (struct scan_node){ .parent = parent, .entry = e, .fd = fd, .refs = 1, .users = 1 };
-	have = parent->cached ? sb_dir_find(parent->cached, e->name, strlen(e->name)) : NULL;
+	*n = (struct sb_scan_node){ .parent = parent, .entry = e, .fd = fd, .refs = 1, .users = 1 };
+	have = parent->cached ? sb_manifest_dir_find(parent->cached, e->name, strlen(e->name)) :
+				NULL;
 	if (have && have->type == SB_ENTRY_DIR)
 		n->cached = have->dir;
 	pthread_mutex_lock(&w->c->mu);
@@ -149,7 +150,7 @@ open_child(struct scan_worker *w, struct scan_node *parent, int parentfd, struct
 }
 
 static void
-hash_range(struct scan_worker *w, const struct scan_node *n, uint32_t first, uint32_t last)
+hash_range(struct sb_scan_worker *w, const struct sb_scan_node *n, uint32_t first, uint32_t last)
 {
 	for (uint32_t i = first; i < last && !sb_scan_stopped(w->c); i++) {
 		struct sb_entry *e = &n->entry->dir->entries[i];
@@ -161,14 +162,14 @@ hash_range(struct scan_worker *w, const struct scan_node *n, uint32_t first, uin
 }
 
 static bool
-push_task(struct sb_scan_ctx *c, struct scan_node *n, uint32_t first, uint32_t last)
+push_task(struct sb_scan_ctx *c, struct sb_scan_node *n, uint32_t first, uint32_t last)
 {
 	bool ok = true;
 
 	pthread_mutex_lock(&c->mu);
 	if (c->n_tasks == c->cap_tasks) {
 		size_t cap = c->cap_tasks ? c->cap_tasks * 2 : 64;
-		struct scan_task *grown = reallocarray(c->tasks, cap, sizeof *grown);
+		struct sb_scan_task *grown = reallocarray(c->tasks, cap, sizeof *grown);
 
 		ok = grown != NULL;
 		if (ok) {
@@ -178,7 +179,7 @@ push_task(struct sb_scan_ctx *c, struct scan_node *n, uint32_t first, uint32_t l
 	}
 	if (ok) {
 		c->tasks[c->n_tasks++] =
-			(struct scan_task){ .node = n, .first = first, .last = last };
+			(struct sb_scan_task){ .node = n, .first = first, .last = last };
 		n->refs++;
 		n->users++;
 		if (c->waiting)
@@ -192,14 +193,14 @@ push_task(struct sb_scan_ctx *c, struct scan_node *n, uint32_t first, uint32_t l
 
 /* Puts the directory where others find its children. */
 static void
-push_node(struct sb_scan_ctx *c, struct scan_node *n)
+push_node(struct sb_scan_ctx *c, struct sb_scan_node *n)
 {
 	bool ok = true;
 
 	pthread_mutex_lock(&c->mu);
 	if (c->n_stack == c->cap_stack) {
 		size_t cap = c->cap_stack ? c->cap_stack * 2 : 64;
-		struct scan_node **grown = reallocarray(c->stack, cap, sizeof *grown);
+		struct sb_scan_node **grown = reallocarray(c->stack, cap, sizeof *grown);
 
 		ok = grown != NULL;
 		if (ok) {
@@ -239,7 +240,7 @@ more_than_a_batch(const struct sb_scan_ctx *c, const struct sb_dir *d)
 
 /* May the descriptor stay open for others? */
 static bool
-retain(struct sb_scan_ctx *c, struct scan_node *n)
+retain(struct sb_scan_ctx *c, struct sb_scan_node *n)
 {
 	pthread_mutex_lock(&c->mu);
 	if (c->retained < c->retain_max) {
@@ -252,7 +253,7 @@ retain(struct sb_scan_ctx *c, struct scan_node *n)
 
 /* Cuts the files to be hashed into tasks for everyone. */
 static void
-push_tasks(struct sb_scan_ctx *c, struct scan_node *n)
+push_tasks(struct sb_scan_ctx *c, struct sb_scan_node *n)
 {
 	const struct sb_dir *d = n->entry->dir;
 	uint32_t first = 0, files = 0, i;
@@ -280,11 +281,11 @@ push_tasks(struct sb_scan_ctx *c, struct scan_node *n)
  * Reads a directory and hands out what it leads to. Returns the child to go on with, or NULL.
  * Releases `n`.
  */
-static struct scan_node *
-visit(struct scan_worker *w, struct scan_node *n)
+static struct sb_scan_node *
+visit(struct sb_scan_worker *w, struct sb_scan_node *n)
 {
 	struct sb_scan_ctx *c = w->c;
-	struct scan_node *child = NULL;
+	struct sb_scan_node *child = NULL;
 	struct sb_entry *e;
 
 	if (sb_scan_read_dir(w, n)) {
@@ -306,9 +307,9 @@ visit(struct scan_worker *w, struct scan_node *n)
 }
 
 /* What there is to do, as take_work found it. */
-struct work {
-	struct scan_task task;    /* node NULL: none */
-	struct scan_node *parent; /* NULL: none */
+struct walk_work {
+	struct sb_scan_task task;    /* node NULL: none */
+	struct sb_scan_node *parent; /* NULL: none */
 	struct sb_entry *child;
 	int parentfd; /* -1: closed */
 	bool user;    /* of the parent's descriptor */
@@ -316,15 +317,15 @@ struct work {
 
 /* The caller holds the mutex. */
 static bool
-find_work(struct sb_scan_ctx *c, struct work *out)
+find_work(struct sb_scan_ctx *c, struct walk_work *out)
 {
-	*out = (struct work){ .parentfd = -1 };
+	*out = (struct walk_work){ .parentfd = -1 };
 	if (c->n_tasks) {
 		out->task = c->tasks[--c->n_tasks];
 		return true;
 	}
 	if (c->n_stack) {
-		struct scan_node *n = c->stack[c->n_stack - 1];
+		struct sb_scan_node *n = c->stack[c->n_stack - 1];
 
 		/* A node is on the stack only while it has untaken children. */
 		out->child = next_child(n);
@@ -345,7 +346,7 @@ find_work(struct sb_scan_ctx *c, struct work *out)
 
 /* Waits for work. False: there will be none any more. */
 static bool
-take_work(struct sb_scan_ctx *c, struct work *out)
+take_work(struct sb_scan_ctx *c, struct walk_work *out)
 {
 	bool found = false;
 
@@ -368,11 +369,11 @@ take_work(struct sb_scan_ctx *c, struct work *out)
 }
 
 void
-sb_scan_walk(struct scan_worker *w)
+sb_scan_walk(struct sb_scan_worker *w)
 {
 	struct sb_scan_ctx *c = w->c;
-	struct scan_node *n = w->start;
-	struct work work;
+	struct sb_scan_node *n = w->start;
+	struct walk_work work;
 
 	for (;;) {
 		while (n && !sb_scan_stopped(c))
@@ -398,7 +399,7 @@ sb_scan_walk_drain(struct sb_scan_ctx *c)
 	while (c->n_tasks)
 		release(c, c->tasks[--c->n_tasks].node, true);
 	while (c->n_stack) {
-		struct scan_node *n = c->stack[--c->n_stack];
+		struct sb_scan_node *n = c->stack[--c->n_stack];
 
 		release(c, n, n->retained);
 	}

@@ -30,7 +30,7 @@
 #define PROGRESS_MS 200
 
 const char *
-sb_skip_reason_text(enum sb_skip_reason r)
+sb_scan_skip_text(enum sb_skip_reason r)
 {
 	switch (r) {
 	case SB_SKIP_SPECIAL: return "socket, fifo or device";
@@ -43,15 +43,15 @@ sb_skip_reason_text(enum sb_skip_reason r)
 }
 
 bool
-sb_skip_is_loss(enum sb_skip_reason r)
+sb_scan_skip_is_loss(enum sb_skip_reason r)
 {
 	return r == SB_SKIP_UNREADABLE || r == SB_SKIP_UNSTABLE;
 }
 
 int
-sb_scan_worker_init(struct scan_worker *w, struct sb_scan_ctx *c)
+sb_scan_worker_init(struct sb_scan_worker *w, struct sb_scan_ctx *c)
 {
-	*w = (struct scan_worker){ .c = c, .noatime = true };
+	*w = (struct sb_scan_worker){ .c = c, .noatime = true };
 	sb_buf_init(&w->names, SIZE_MAX / 2);
 	sb_buf_init(&w->path, SIZE_MAX / 2);
 	w->buf = malloc(SCAN_BUF);
@@ -60,7 +60,7 @@ sb_scan_worker_init(struct scan_worker *w, struct sb_scan_ctx *c)
 }
 
 void
-sb_scan_worker_free(struct scan_worker *w)
+sb_scan_worker_free(struct sb_scan_worker *w)
 {
 	free(w->buf);
 	(void)XXH3_freeState(w->xxh);
@@ -72,8 +72,8 @@ sb_scan_worker_free(struct scan_worker *w)
 
 struct thread {
 	pthread_t id;
-	struct scan_worker w;
-	void (*fn)(struct scan_worker *w);
+	struct sb_scan_worker w;
+	void (*fn)(struct sb_scan_worker *w);
 	bool running;
 };
 
@@ -106,7 +106,8 @@ start_threads(struct sb_scan_ctx *c, struct thread *v)
 }
 
 int
-sb_scan_parallel(struct sb_scan_ctx *c, void (*fn)(struct scan_worker *w), struct scan_node *start)
+sb_scan_parallel(struct sb_scan_ctx *c, void (*fn)(struct sb_scan_worker *w),
+	struct sb_scan_node *start)
 {
 	sb_autofree struct thread *v = calloc(c->jobs, sizeof *v);
 	bool ok = v != NULL;
@@ -153,7 +154,7 @@ sb_scan_fail_memory(struct sb_scan_ctx *c)
 }
 
 const char *
-sb_scan_show(const char *dir, const char *name, struct scan_shown *s)
+sb_scan_show(const char *dir, const char *name, struct sb_scan_shown *s)
 {
 	char *end;
 
@@ -170,7 +171,7 @@ sb_scan_show(const char *dir, const char *name, struct scan_shown *s)
 void
 sb_scan_fail_at(struct sb_scan_ctx *c, int sys, const char *what, const char *dir, const char *name)
 {
-	struct scan_shown s;
+	struct sb_scan_shown s;
 	struct sb_error err;
 
 	errno = sys;
@@ -237,7 +238,7 @@ sb_scan_skip(struct sb_scan_ctx *c, const char *dir, const char *name, enum sb_s
 			path[dir_len++] = '/';
 		memcpy(path + dir_len, name, len + 1);
 		sb_log(&c->o.log, SB_LOG_DEBUG, "scan", "skipped %s: %s", path,
-			sb_skip_reason_text(why));
+			sb_scan_skip_text(why));
 	}
 	pthread_mutex_lock(&c->mu);
 	if (why == SB_SKIP_SPECIAL)
@@ -336,8 +337,8 @@ static int
 start_walk(struct sb_scan_ctx *c)
 {
 	struct sb_entry *root = &c->m->root;
-	struct scan_node *n = malloc(sizeof *n);
-	struct scan_stat st;
+	struct sb_scan_node *n = malloc(sizeof *n);
+	struct sb_scan_stat st;
 	struct sb_error err;
 	int fd = openat(c->rootfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int r = fd < 0 ? -errno : sb_scan_stat(fd, NULL, &st);
@@ -353,7 +354,7 @@ start_walk(struct sb_scan_ctx *c)
 	}
 	sb_scan_take_stat(c, &st, root);
 	root->dir->dev = st.dev;
-	*n = (struct scan_node){ .entry = root,
+	*n = (struct sb_scan_node){ .entry = root,
 		.fd = fd,
 		.refs = 1,
 		.users = 1,

@@ -4,11 +4,8 @@
 
 #include <sb/cancel.h>
 #include <sb/log.h>
-#include <sync/scan/ignore.h>
+#include <sync/scan/rules.h>
 #include <sync/tree/manifest.h>
-
-/* The stage directory that a sync makes in a root; never scanned, never synced. */
-#define SB_STAGE_NAME ".sbsync-stage"
 
 struct sb_scan_opts {
 	size_t size;
@@ -84,8 +81,8 @@ int sb_scan_hash_rest(int rootfd, const struct sb_scan_opts *opts, struct sb_sca
 	bool (*want)(const char *path, const struct sb_entry *e, void *arg), void *arg,
 	struct sb_error *err);
 
-const char *sb_skip_reason_text(enum sb_skip_reason r);
+const char *sb_scan_skip_text(enum sb_skip_reason r);
 /* Is there content that should have been synced? The others are never synced, by design. */
-bool sb_skip_is_loss(enum sb_skip_reason r);
+bool sb_scan_skip_is_loss(enum sb_skip_reason r);
 
 #endif

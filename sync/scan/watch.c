@@ -15,6 +15,7 @@
 
 #include <base/str.h>
 #include <sync/scan/scan.h>
+#include <sync/tree/stage-names.h>
 
 #define MASK \
 	(IN_CREATE | IN_DELETE | IN_MODIFY | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | \
@@ -97,8 +98,7 @@ counts(const struct sb_watch *w, uint32_t root, const char *path, bool is_dir)
 	const char *leaf = strrchr(path, '/');
 	size_t n = strlen(path);
 
-	if (strcmp(path, SB_STAGE_NAME) == 0 ||
-		strncmp(path, SB_STAGE_NAME "/", sizeof SB_STAGE_NAME) == 0)
+	if (sb_stage_holds(path))
 		return false;
 	if (leaf && n > 5 && strcmp(path + n - 5, ".lock") == 0 && leaf - path >= 4 &&
 		memcmp(leaf - 4, ".git", 4) == 0)

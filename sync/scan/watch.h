@@ -7,7 +7,7 @@
 #include <base/cleanup.h>
 #include <sb/cancel.h>
 #include <sb/error.h>
-#include <sync/scan/ignore.h>
+#include <sync/scan/rules.h>
 
 /*
  * Tells that something changed beneath some directories, by inotify. A hint and no more: it may

@@ -1,12 +1,12 @@
 # Sessions: state, turns, conflicts, undo, watch.
 sync_libsbsync_core_la_SOURCES += \
+	%D%/session.c \
 	%D%/session-conflicts.c %D%/session-conflicts.h \
 	%D%/session-local.c %D%/session-local.h \
 	%D%/session-policy.c \
 	%D%/session-resolve.c %D%/session-resolve.h \
 	%D%/session-run.c %D%/session-run.h \
 	%D%/session-store.c %D%/session-store.h \
-	%D%/session-undo-run.c \
 	%D%/session-undo.c %D%/session-undo.h \
-	%D%/session-watch.c \
-	%D%/session.c
+	%D%/session-undo-run.c \
+	%D%/session-watch.c

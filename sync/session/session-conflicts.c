@@ -44,7 +44,7 @@ add_field(struct sb_buf *b, const char *s)
 }
 
 void
-session_conflicts_add(int dirfd, const char *root, const struct sb_reconciled *rec,
+sb_session_conflicts_add(int dirfd, const char *root, const struct sb_reconciled *rec,
 	const struct sb_manifest *base)
 {
 	sb_autoclose int fd = -1;
@@ -132,7 +132,7 @@ add_row(struct sb_session_saved_list *l, const char *const *f, struct sb_error *
 	(void)sb_str_to_i64(f[5], 0, SB_CONFLICT_REVIVED, &kind);
 	row->when = when;
 	row->size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
-	row->why = sb_conflict_text((enum sb_conflict_kind)kind);
+	row->why = sb_reconcile_conflict_text((enum sb_conflict_kind)kind);
 	memset(row->base, 0, 16);
 	if (strlen(f[4]) > 33 && f[4][32] == ':') {
 		char hex[33];
@@ -147,7 +147,7 @@ add_row(struct sb_session_saved_list *l, const char *const *f, struct sb_error *
 }
 
 int
-session_conflicts_load(int dirfd, struct sb_session_saved_list *out, struct sb_error *err)
+sb_session_conflicts_load(int dirfd, struct sb_session_saved_list *out, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 	const char *p, *end, *f[FIELDS];
@@ -166,7 +166,7 @@ session_conflicts_load(int dirfd, struct sb_session_saved_list *out, struct sb_e
 }
 
 int
-session_conflicts_upgrade(int dirfd, struct sb_error *err)
+sb_session_conflicts_upgrade(int dirfd, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf b = { 0 }, now = { 0 };
 	const char *p, *end, *f[4];
@@ -195,5 +195,5 @@ sb_session_conflicts(const struct sb_session *s, const char *state_dir,
 	sb_autoclose int fd = dir ? sb_session_open_dir(dir, s->name, false, err) : -1;
 
 	memset(out, 0, sizeof *out);
-	return fd < 0 ? (err ? err->code : SB_E_SYS) : session_conflicts_load(fd, out, err);
+	return fd < 0 ? (err ? err->code : SB_E_SYS) : sb_session_conflicts_load(fd, out, err);
 }

@@ -12,13 +12,13 @@ SB_CLEANUP_VALUE(sb_session_saved_list, sb_session_saved_free)
  * Adds the conflicts with a saved version to the session's list. `base` tells what both sides had
  * before. Failure is ignored.
  */
-void session_conflicts_add(int dirfd, const char *root, const struct sb_reconciled *rec,
+void sb_session_conflicts_add(int dirfd, const char *root, const struct sb_reconciled *rec,
 	const struct sb_manifest *base);
 
 /* The list as it is in the folder; rows whose saved version is gone are left out. */
-int session_conflicts_load(int dirfd, struct sb_session_saved_list *out, struct sb_error *err);
+int sb_session_conflicts_load(int dirfd, struct sb_session_saved_list *out, struct sb_error *err);
 
 /* Brings the file of an older version up to date. */
-int session_conflicts_upgrade(int dirfd, struct sb_error *err);
+int sb_session_conflicts_upgrade(int dirfd, struct sb_error *err);
 
 #endif

@@ -15,17 +15,19 @@
 #include <base/path.h>
 #include <base/strlist.h>
 #include <sync/replica/commit.h>
-#include <sync/scan/ignore.h>
+#include <sync/scan/rules.h>
 #include <sync/plan/plan.h>
 #include <sync/replica/receive.h>
-#include <sync/run/result.h>
+#include <sync/run/sync-result.h>
 #include <sync/session/session-undo.h>
 #include <sync/replica/stage.h>
+#include <sync/tree/stage-names.h>
+#include <sync/tree/diff.h>
 
 #define PIECE 4096u
 
 static struct sb_rules *
-load_rules(const struct session_local *x, struct sb_error *err)
+load_rules(const struct sb_session_local *x, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 	char name[32];
@@ -41,7 +43,7 @@ load_rules(const struct session_local *x, struct sb_error *err)
 }
 
 int
-session_local_open(struct session_local *x, struct sb_error *err)
+sb_session_local_open(struct sb_session_local *x, struct sb_error *err)
 {
 	const struct sb_session_pair *p = &x->s->pairs[x->pair];
 	struct sb_replica_opts o = SB_REPLICA_OPTS_INIT;
@@ -67,14 +69,14 @@ session_local_open(struct session_local *x, struct sb_error *err)
 }
 
 void
-session_local_close(struct session_local *x)
+sb_session_local_close(struct sb_session_local *x)
 {
 	sb_replica_free(x->rep);
 	x->rep = NULL;
 }
 
 int
-session_local_read(struct session_local *x, const char *path, size_t max, struct sb_buf *out,
+sb_session_local_read(struct sb_session_local *x, const char *path, size_t max, struct sb_buf *out,
 	struct sb_error *err)
 {
 	const struct sb_entry *e = sb_manifest_find(x->rep->scan.manifest, path);
@@ -104,7 +106,7 @@ session_local_read(struct session_local *x, const char *path, size_t max, struct
 
 /* A new file among what the stage keeps. */
 static int
-open_offer(struct session_local *x, struct sb_error *err)
+open_offer(struct sb_session_local *x, struct sb_error *err)
 {
 	sb_autoclose int stage = -1, fresh = -1;
 
@@ -132,8 +134,8 @@ open_offer(struct session_local *x, struct sb_error *err)
 }
 
 int
-session_local_offer(struct session_local *x, const void *data, size_t len, struct sb_digest *out,
-	struct sb_error *err)
+sb_session_local_offer(struct sb_session_local *x, const void *data, size_t len,
+	struct sb_digest *out, struct sb_error *err)
 {
 	sb_autoclose int fd = -1;
 
@@ -145,7 +147,7 @@ session_local_offer(struct session_local *x, const void *data, size_t len, struc
 }
 
 static int
-into_stage(struct session_local *x, struct sb_plan *plan, struct sb_recv *recv,
+into_stage(struct sb_session_local *x, struct sb_plan *plan, struct sb_receive *recv,
 	struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist need = { 0 };
@@ -156,11 +158,11 @@ into_stage(struct session_local *x, struct sb_plan *plan, struct sb_recv *recv,
 		struct sb_plan_piece piece = { .diff = { .v = plan->diff.v + at, .n = n },
 			.steps = plan->steps + at };
 
-		r = sb_recv_plan(recv, &piece, err);
+		r = sb_receive_plan(recv, &piece, err);
 		at += n;
 	}
 	if (r == 0)
-		r = sb_recv_settle(recv, &need, err);
+		r = sb_receive_settle(recv, &need, err);
 	if (r == 0 && need.n)
 		return sb_fail(err, SB_E_CHANGED,
 			"%s: %s changes just now: nothing was changed, run it again",
@@ -169,20 +171,21 @@ into_stage(struct session_local *x, struct sb_plan *plan, struct sb_recv *recv,
 }
 
 static int
-commit(struct session_local *x, struct sb_plan *plan, struct sb_stage *stage, struct sb_error *err)
+commit(struct sb_session_local *x, struct sb_plan *plan, struct sb_stage *stage,
+	struct sb_error *err)
 {
 	sb_auto(sb_commit_result) struct sb_commit_result res = { 0 };
-	struct sb_recv_opts ro = SB_RECV_OPTS_INIT;
-	sb_auto(sb_recv) struct sb_recv *recv = NULL;
+	struct sb_receive_opts ro = SB_RECEIVE_OPTS_INIT;
+	sb_auto(sb_receive) struct sb_receive *recv = NULL;
 	int r;
 
 	ro.jobs = x->o->jobs;
-	recv = sb_recv_new(x->rep, stage, &ro, err);
+	recv = sb_receive_new(x->rep, stage, &ro, err);
 	if (!recv)
 		return err ? err->code : SB_E_SYS;
 	r = into_stage(x, plan, recv, err);
 	if (r == 0)
-		r = sb_recv_commit(recv,
+		r = sb_receive_commit(recv,
 			x->o->durability == SB_SYNC_DURABLE_DEFAULT ?
 				SB_DURABLE_FULL :
 				(enum sb_durability)x->o->durability,
@@ -190,11 +193,11 @@ commit(struct session_local *x, struct sb_plan *plan, struct sb_stage *stage, st
 	if (r < 0)
 		return r;
 	sb_replica_save_cache(x->rep, x->rep->scan.manifest);
-	return sb_result_commit(x->res, &res, err);
+	return sb_sync_result_commit(x->res, &res, err);
 }
 
 static int
-make_plan(struct session_local *x, struct sb_diff *d, const struct sb_stage *stage,
+make_plan(struct sb_session_local *x, struct sb_diff *d, const struct sb_stage *stage,
 	struct sb_plan *plan, struct sb_error *err)
 {
 	struct sb_plan_opts po = SB_PLAN_OPTS_INIT;
@@ -215,7 +218,8 @@ make_plan(struct session_local *x, struct sb_diff *d, const struct sb_stage *sta
 }
 
 int
-session_local_apply(struct session_local *x, const struct sb_manifest *target, struct sb_error *err)
+sb_session_local_apply(struct sb_session_local *x, const struct sb_manifest *target,
+	struct sb_error *err)
 {
 	sb_auto(sb_diff) struct sb_diff d = { 0 };
 	sb_auto(sb_plan) struct sb_plan plan = { 0 };
@@ -226,14 +230,14 @@ session_local_apply(struct session_local *x, const struct sb_manifest *target, s
 		return r;
 	r = sb_stage_find(x->rep->readonly ? -1 : x->rep->rootfd, x->o->cancel, &stage, err);
 	if (r == 0 && !x->o->dry_run)
-		r = session_undo_prepare(x->dirfd, x->pair, x->stamp, x->rep, &d, err);
+		r = sb_session_undo_prepare(x->dirfd, x->pair, x->stamp, x->rep, &d, err);
 	if (r == 0)
 		r = make_plan(x, &d, stage, &plan, err);
 	if (r == 0 && x->o->dry_run)
-		return sb_result_changes(x->res, &plan, x->rep->scan.manifest, "local", err);
+		return sb_sync_result_changes(x->res, &plan, x->rep->scan.manifest, "local", err);
 	if (r == 0)
 		r = commit(x, &plan, sb_steal(&stage), err);
-	session_undo_settle(x->dirfd, x->pair, r == 0);
+	sb_session_undo_settle(x->dirfd, x->pair, r == 0);
 	return r;
 }
 
@@ -257,7 +261,7 @@ graft_one(const char *path, size_t len, struct sb_entry *e, void *arg)
 }
 
 int
-session_local_graft(struct sb_manifest *m, const char *path, const struct sb_entry *e,
+sb_session_local_graft(struct sb_manifest *m, const char *path, const struct sb_entry *e,
 	struct sb_error *err)
 {
 	struct graft g = { m, err };
@@ -265,5 +269,6 @@ session_local_graft(struct sb_manifest *m, const char *path, const struct sb_ent
 
 	(void)sb_manifest_remove(m, path);
 	r = graft_one(path, strlen(path), (struct sb_entry *)e, &g);
-	return r < 0 || e->type != SB_ENTRY_DIR ? r : sb_dir_walk(e->dir, path, graft_one, &g);
+	return r < 0 || e->type != SB_ENTRY_DIR ? r :
+						  sb_manifest_walk_dir(e->dir, path, graft_one, &g);
 }

@@ -10,7 +10,7 @@
  * Changes of a session's local root that need no far side: undo, resolving, merging. They go the
  * way every commit goes: staged, journalled, checked against the scan, and can be undone.
  */
-struct session_local {
+struct sb_session_local {
 	const struct sb_session *s;
 	const struct sb_sync_opts *o;
 	int dirfd; /* the session's folder */
@@ -24,18 +24,18 @@ struct session_local {
 /*
  * Opens, locks and scans the root with the session's rules; finishes an interrupted commit first.
  */
-int session_local_open(struct session_local *x, struct sb_error *err);
-void session_local_close(struct session_local *x);
+int sb_session_local_open(struct sb_session_local *x, struct sb_error *err);
+void sb_session_local_close(struct sb_session_local *x);
 
 /*
  * The whole content of a file of the root; SB_E_NOTFOUND, SB_E_LIMIT, or SB_E_CHANGED when it is
  * not what the scan saw.
  */
-int session_local_read(struct session_local *x, const char *path, size_t max, struct sb_buf *out,
-	struct sb_error *err);
+int sb_session_local_read(struct sb_session_local *x, const char *path, size_t max,
+	struct sb_buf *out, struct sb_error *err);
 
 /* Puts content where the next apply finds it by its digest, which is given back. */
-int session_local_offer(struct session_local *x, const void *data, size_t len,
+int sb_session_local_offer(struct sb_session_local *x, const void *data, size_t len,
 	struct sb_digest *out, struct sb_error *err);
 
 /*
@@ -43,11 +43,11 @@ int session_local_offer(struct session_local *x, const void *data, size_t len,
  * With opts.dry_run only lists the changes. What changed since the scan is left alone and noted in
  * the result.
  */
-int session_local_apply(struct session_local *x, const struct sb_manifest *target,
+int sb_session_local_apply(struct sb_session_local *x, const struct sb_manifest *target,
 	struct sb_error *err);
 
 /* The subtree `e` under another path; what is there goes. */
-int session_local_graft(struct sb_manifest *m, const char *path, const struct sb_entry *e,
+int sb_session_local_graft(struct sb_manifest *m, const char *path, const struct sb_entry *e,
 	struct sb_error *err);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sync/scan/ignore.h>
+#include <sync/scan/rules.h>
 
 static const char *const names[] = { "both", "local", "runtime", "merge" };
 
@@ -41,8 +41,8 @@ policy_of(enum sb_session_conflict c)
 }
 
 int
-session_policies_make(const struct sb_session *s, enum sb_session_conflict asked,
-	struct session_policies *out, struct sb_error *err)
+sb_session_policies_make(const struct sb_session *s, enum sb_session_conflict asked,
+	struct sb_session_policies *out, struct sb_error *err)
 {
 	int r = 0;
 
@@ -60,12 +60,12 @@ session_policies_make(const struct sb_session *s, enum sb_session_conflict asked
 		out->n++;
 	}
 	if (r < 0)
-		session_policies_free(out);
+		sb_session_policies_free(out);
 	return r;
 }
 
 void
-session_policies_free(struct session_policies *p)
+sb_session_policies_free(struct sb_session_policies *p)
 {
 	for (size_t i = 0; i < p->n; i++)
 		sb_rules_free(p->v[i].match);
@@ -74,7 +74,7 @@ session_policies_free(struct session_policies *p)
 }
 
 bool
-session_policies_merge(const struct session_policies *p)
+sb_session_policies_merge(const struct sb_session_policies *p)
 {
 	bool merge = p->all == SB_POLICY_MERGE;
 
@@ -84,9 +84,9 @@ session_policies_merge(const struct session_policies *p)
 }
 
 enum sb_policy
-session_policy_at(const char *path, void *arg)
+sb_session_policy_at(const char *path, void *arg)
 {
-	const struct session_policies *p = arg;
+	const struct sb_session_policies *p = arg;
 
 	for (size_t i = p->n; i-- > 0;)
 		if (sb_rules_excluded(p->v[i].match, path, false))

@@ -9,7 +9,7 @@
 
 #include <base/str.h>
 #include <sync/plan/merge.h>
-#include <sync/run/result.h>
+#include <sync/run/sync-result.h>
 #include <sync/session/session-conflicts.h>
 #include <sync/session/session-local.h>
 #include <sync/session/session-run.h>
@@ -19,7 +19,7 @@ static const char unclean[] = "does not merge cleanly: both versions are kept";
 
 /* The three texts; 1 with the merged one in `out`, 0: there is none. */
 static int
-merge_row(struct session_local *x, const struct session_row *row, struct sb_buf *out,
+merge_row(struct sb_session_local *x, const struct sb_session_row *row, struct sb_buf *out,
 	struct sb_error *err)
 {
 	struct sb_store *store = sb_replica_store(x->rep);
@@ -31,9 +31,9 @@ merge_row(struct session_local *x, const struct session_row *row, struct sb_buf 
 	if (!store || !sb_digest_known(&row->base) ||
 		sb_store_get(store, &row->base, &base, NULL) < 0)
 		return 0;
-	r = session_local_read(x, row->path, SB_MERGE_MAX_BYTES, &mine, err);
+	r = sb_session_local_read(x, row->path, SB_MERGE_MAX_BYTES, &mine, err);
 	if (r == 0)
-		r = session_local_read(x, row->saved_as, SB_MERGE_MAX_BYTES, &theirs, err);
+		r = sb_session_local_read(x, row->saved_as, SB_MERGE_MAX_BYTES, &theirs, err);
 	if (r < 0)
 		return r == SB_E_NOMEM ? r : 0;
 	t[0] = (struct sb_merge_text){ base.data, base.len };
@@ -44,8 +44,8 @@ merge_row(struct session_local *x, const struct session_row *row, struct sb_buf 
 
 /* The merged text takes the place, the saved version goes. */
 static int
-take_merged(struct session_local *x, struct sb_manifest *target, const struct session_row *row,
-	struct sb_error *err)
+take_merged(struct sb_session_local *x, struct sb_manifest *target,
+	const struct sb_session_row *row, struct sb_error *err)
 {
 	const struct sb_entry *mine = sb_manifest_find(x->rep->scan.manifest, row->path),
 			      *theirs = sb_manifest_find(x->rep->scan.manifest, row->saved_as);
@@ -66,7 +66,7 @@ take_merged(struct session_local *x, struct sb_manifest *target, const struct se
 	e.size = text.len;
 	if (mine->mode == row->base_mode)
 		e.mode = theirs->mode;
-	r = session_local_offer(x, text.data, text.len, &e.digest, err);
+	r = sb_session_local_offer(x, text.data, text.len, &e.digest, err);
 	if (r == 0 && !sb_manifest_put(target, row->path, &e, NULL, err))
 		r = SB_E_NOMEM;
 	(void)sb_manifest_remove(target, row->saved_as);
@@ -75,8 +75,8 @@ take_merged(struct session_local *x, struct sb_manifest *target, const struct se
 
 /* 1: done, 0: not possible. */
 static int
-resolve_row(struct session_local *x, struct sb_manifest *target, const struct session_row *row,
-	enum sb_session_take take, struct sb_error *err)
+resolve_row(struct sb_session_local *x, struct sb_manifest *target,
+	const struct sb_session_row *row, enum sb_session_take take, struct sb_error *err)
 {
 	const struct sb_entry *theirs = sb_manifest_find(x->rep->scan.manifest, row->saved_as);
 	int r;
@@ -86,7 +86,7 @@ resolve_row(struct session_local *x, struct sb_manifest *target, const struct se
 	if (take == SB_TAKE_MERGED)
 		return take_merged(x, target, row, err);
 	if (take == SB_TAKE_RUNTIME) {
-		r = session_local_graft(target, row->path, theirs, err);
+		r = sb_session_local_graft(target, row->path, theirs, err);
 		if (r < 0)
 			return r;
 	}
@@ -95,7 +95,7 @@ resolve_row(struct session_local *x, struct sb_manifest *target, const struct se
 }
 
 int
-session_resolve_rows(struct session_local *x, const struct session_row *rows, size_t n,
+sb_session_resolve_rows(struct sb_session_local *x, const struct sb_session_row *rows, size_t n,
 	enum sb_session_take take, bool *done, struct sb_error *err)
 {
 	sb_auto(sb_manifest) struct sb_manifest *target =
@@ -110,14 +110,14 @@ session_resolve_rows(struct session_local *x, const struct session_row *rows, si
 	if (r >= 0)
 		r = sb_manifest_finish(target, err);
 	if (r >= 0 && count)
-		r = session_local_apply(x, target, err);
+		r = sb_session_local_apply(x, target, err);
 	return r < 0 ? r : count;
 }
 
 /* The rows of one root that are meant. */
 static int
 pick(const struct sb_session_saved_list *all, const char *root, const char *path,
-	struct session_row *rows, size_t *n)
+	struct sb_session_row *rows, size_t *n)
 {
 	*n = 0;
 	for (size_t i = 0; i < all->n; i++) {
@@ -130,7 +130,7 @@ pick(const struct sb_session_saved_list *all, const char *root, const char *path
 		if (strcmp(s->root, root) != 0 ||
 			(path && strcmp(path, full) != 0 && strcmp(path, saved) != 0))
 			continue;
-		rows[*n] = (struct session_row){ .path = s->path,
+		rows[*n] = (struct sb_session_row){ .path = s->path,
 			.saved_as = s->saved_as,
 			.base_mode = s->base_mode };
 		memcpy(rows[(*n)++].base.b, s->base, 16);
@@ -143,7 +143,7 @@ pick(const struct sb_session_saved_list *all, const char *root, const char *path
  * came.
  */
 static int
-resolve_pair(struct session_local *x, const struct session_row *rows, size_t n,
+resolve_pair(struct sb_session_local *x, const struct sb_session_row *rows, size_t n,
 	enum sb_session_take take, struct sb_error *err)
 {
 	int r = 0, all = 0;
@@ -151,17 +151,17 @@ resolve_pair(struct session_local *x, const struct session_row *rows, size_t n,
 	for (size_t i = 0; r >= 0 && i < n; i++) {
 		bool done = false;
 
-		r = session_resolve_rows(x, &rows[i], 1, take, &done, err);
+		r = sb_session_resolve_rows(x, &rows[i], 1, take, &done, err);
 		if (r >= 0 && done) {
 			all++;
-			r = sb_result_note(&x->res->merged, rows[i].path, rows[i].saved_as,
+			r = sb_sync_result_note(&x->res->merged, rows[i].path, rows[i].saved_as,
 				take == SB_TAKE_LOCAL ? "the local version stays" :
 					take == SB_TAKE_RUNTIME ?
 							"the sandbox's version was taken" :
 							"merged",
 				err);
 		} else if (r >= 0) {
-			r = sb_result_note(&x->res->conflicts, rows[i].path, rows[i].saved_as,
+			r = sb_sync_result_note(&x->res->conflicts, rows[i].path, rows[i].saved_as,
 				unclean, err);
 		}
 	}
@@ -169,14 +169,14 @@ resolve_pair(struct session_local *x, const struct session_row *rows, size_t n,
 }
 
 static int
-resolve_held(struct session_held *h, struct sb_session *s, const char *path,
+resolve_held(struct sb_session_held *h, struct sb_session *s, const char *path,
 	enum sb_session_take take, const struct sb_sync_opts *opts, struct sb_sync_result *res,
 	struct sb_error *err)
 {
 	sb_auto(sb_session_saved_list) struct sb_session_saved_list all = { 0 };
-	sb_autofree struct session_row *rows = NULL;
-	uint64_t stamp = session_stamp();
-	int r = session_conflicts_load(h->dirfd, &all, err), count = 0;
+	sb_autofree struct sb_session_row *rows = NULL;
+	uint64_t stamp = sb_session_stamp();
+	int r = sb_session_conflicts_load(h->dirfd, &all, err), count = 0;
 
 	if (r < 0)
 		return r;
@@ -184,7 +184,7 @@ resolve_held(struct session_held *h, struct sb_session *s, const char *path,
 	if (!rows)
 		return sb_fail(err, SB_E_NOMEM, "resolve: out of memory");
 	for (size_t i = 0; r >= 0 && i < s->n_pairs; i++) {
-		struct session_local x = { .s = s,
+		struct sb_session_local x = { .s = s,
 			.o = opts,
 			.dirfd = h->dirfd,
 			.pair = i,
@@ -196,10 +196,10 @@ resolve_held(struct session_held *h, struct sb_session *s, const char *path,
 		if (r < 0 || !n)
 			continue;
 		count += (int)n;
-		r = session_local_open(&x, err);
+		r = sb_session_local_open(&x, err);
 		if (r == 0)
 			r = resolve_pair(&x, rows, n, take, err);
-		session_local_close(&x);
+		sb_session_local_close(&x);
 	}
 	if (r >= 0 && path && !count)
 		r = sb_fail(err, SB_E_NOTFOUND,
@@ -214,18 +214,18 @@ int
 sb_session_resolve(struct sb_session *s, const char *path, enum sb_session_take take,
 	const struct sb_sync_opts *opts, struct sb_sync_result *res, struct sb_error *err)
 {
-	struct session_held h;
+	struct sb_session_held h;
 	int64_t start = sb_now_ms();
 	int r;
 
 	memset(res, 0, sizeof *res);
 	res->direction = "local";
 	res->reason = "resolve";
-	r = session_hold(opts->state_dir, s->name, false, &h, err);
+	r = sb_session_hold(opts->state_dir, s->name, false, &h, err);
 	if (r < 0)
 		return r;
 	r = resolve_held(&h, s, path, take, opts, res, err);
-	session_let_go(&h);
+	sb_session_let_go(&h);
 	res->duration_ms = sb_now_ms() - start;
 	return r;
 }

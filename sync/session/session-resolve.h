@@ -7,7 +7,7 @@
 #include <sync/session/session-local.h>
 
 /* One conflict of a root: two versions beside each other, and what both grew from. */
-struct session_row {
+struct sb_session_row {
 	const char *path;
 	const char *saved_as;
 	struct sb_digest base; /* zero: not known */
@@ -18,7 +18,7 @@ struct session_row {
  * Decides these conflicts in one commit. `done[i]` says which were: with SB_TAKE_MERGED those that
  * merge cleanly. Returns their number.
  */
-int session_resolve_rows(struct session_local *x, const struct session_row *rows, size_t n,
+int sb_session_resolve_rows(struct sb_session_local *x, const struct sb_session_row *rows, size_t n,
 	enum sb_session_take take, bool *done, struct sb_error *err);
 
 #endif

@@ -17,10 +17,12 @@
 #include <sync/session/session-conflicts.h>
 #include <sync/session/session-resolve.h>
 #include <sync/session/session-undo.h>
+#include <sync/tree/diff.h>
+#include <sync/remote/exchange.h>
 
 /* One pair being synced. */
 struct pair_run {
-	struct session_run *run;
+	struct sb_session_run *run;
 	const struct sb_session_pair *p;
 	char base_name[32];
 	char rules_name[32];
@@ -113,14 +115,14 @@ check_identity(const struct pair_run *x, struct sb_error *err)
 }
 
 static bool
-recovers(const struct session_run *run)
+recovers(const struct sb_session_run *run)
 {
 	return run->whole && run->whole->reason && strcmp(run->whole->reason, "crash") == 0;
 }
 
 /* The command that is under way, for messages that tell how to go on. */
 static const char *
-verb(const struct session_run *run)
+verb(const struct sb_session_run *run)
 {
 	return run->direction == SB_BOTH_WAYS   ? "sync" :
 		run->direction == SB_TO_RUNTIME ? "start" :
@@ -157,8 +159,9 @@ tell_changes(struct pair_run *x, struct sb_error *err)
 	for (size_t i = 0; r == 0 && i < x->rec.n_conflicts; i++) {
 		const struct sb_conflict *c = &x->rec.conflicts[i];
 
-		r = sb_result_note(c->kind == SB_CONFLICT_REVIVED ? &res->skipped : &res->conflicts,
-			c->path, c->saved_as, sb_conflict_text(c->kind), err);
+		r = sb_sync_result_note(c->kind == SB_CONFLICT_REVIVED ? &res->skipped :
+									 &res->conflicts,
+			c->path, c->saved_as, sb_reconcile_conflict_text(c->kind), err);
 	}
 	for (size_t i = 0; r == 0 && i < x->rec.local.n; i++) {
 		const struct sb_change *c = &x->rec.local.v[i];
@@ -166,10 +169,10 @@ tell_changes(struct pair_run *x, struct sb_error *err)
 		if (c->del || c->entry.type == SB_ENTRY_DIR)
 			continue;
 		if (c->entry.type == SB_ENTRY_LINK && sb_guard_escapes(c->path, c->target))
-			r = sb_result_note(&res->escaping_links, c->path, NULL,
+			r = sb_sync_result_note(&res->escaping_links, c->path, NULL,
 				"leads out of the root", err);
 		else if (sb_guard_path(c->path, false) == SB_GUARD_AUTOEXEC)
-			r = sb_result_note(&res->auto_exec, c->path, NULL, "may run by itself",
+			r = sb_sync_result_note(&res->auto_exec, c->path, NULL, "may run by itself",
 				err);
 	}
 	return r;
@@ -183,7 +186,7 @@ reconcile(struct pair_run *x, struct sb_error *err)
 	int r;
 
 	o.direction = x->run->direction;
-	o.policy_of = session_policy_at;
+	o.policy_of = sb_session_policy_at;
 	o.arg = (void *)x->run->policies;
 	o.label = x->run->s->name;
 	o.mode_mask = mirror_mode_mask();
@@ -193,7 +196,7 @@ reconcile(struct pair_run *x, struct sb_error *err)
 	o.n_unseen[0] = l->n_skipped;
 	o.unseen[1] = x->m.remote.skipped;
 	o.n_unseen[1] = x->m.remote.n_skipped;
-	r = sb_reconcile(x->base, l->manifest, x->m.remote.manifest, &o, &x->rec, err);
+	r = sb_reconcile_trees(x->base, l->manifest, x->m.remote.manifest, &o, &x->rec, err);
 	return r < 0 ? r : tell_changes(x, err);
 }
 
@@ -294,15 +297,15 @@ check_brought(const struct pair_run *x, const struct sb_commit_result *res, stru
 	struct missing m = { 0 };
 
 	if (x->run->direction != SB_FROM_RUNTIME ||
-		(!x->last && sb_result_has_unstable(x->run->res)))
+		(!x->last && sb_sync_result_has_unstable(x->run->res)))
 		return 0;
 	for (size_t i = 0; res && i < res->n_left; i++)
 		if (res->left[i].why != SB_WHY_NOTEMPTY)
-			miss(&m, res->left[i].path, sb_commit_why_text(res->left[i].why));
+			miss(&m, res->left[i].path, sb_proto_why_text(res->left[i].why));
 	for (size_t i = 0; i < x->m.remote.n_skipped; i++)
-		if (sb_skip_is_loss(x->m.remote.skipped[i].reason))
+		if (sb_scan_skip_is_loss(x->m.remote.skipped[i].reason))
 			miss(&m, x->m.remote.skipped[i].path,
-				sb_skip_reason_text(x->m.remote.skipped[i].reason));
+				sb_scan_skip_text(x->m.remote.skipped[i].reason));
 	if (!m.n)
 		return 0;
 	return sb_fail(err, SB_E_STATE, "%.300s: %s%s; the rest is synced back, run it again",
@@ -317,7 +320,8 @@ pull(struct pair_run *x, struct sb_error *err)
 
 	if (!x->local_plan.diff.n)
 		return check_brought(x, NULL, err);
-	r = session_undo_prepare(x->run->dirfd, x->k, x->run->stamp, x->m.local, &x->forward, err);
+	r = sb_session_undo_prepare(x->run->dirfd, x->k, x->run->stamp, x->m.local, &x->forward,
+		err);
 	if (r < 0)
 		return r;
 	x->m.plan = x->local_plan;
@@ -325,7 +329,7 @@ pull(struct pair_run *x, struct sb_error *err)
 	x->m.rec = &x->rec;
 	x->m.keep = true;
 	r = mirror_receive_plan(&x->m, sb_steal(&x->stage), &res, err);
-	session_undo_settle(x->run->dirfd, x->k, r == 0);
+	sb_session_undo_settle(x->run->dirfd, x->k, r == 0);
 	x->m.rec = NULL;
 	sb_plan_free(&x->m.plan);
 	if (r == 0)
@@ -420,7 +424,7 @@ revert(struct sb_manifest *m, const struct sb_manifest *base, const char *path,
 	}
 	if (graft(path, strlen(path), (struct sb_entry *)old, &g) < 0)
 		return SB_E_NOMEM;
-	return old->type == SB_ENTRY_DIR ? sb_dir_walk(old->dir, path, graft, &g) : 0;
+	return old->type == SB_ENTRY_DIR ? sb_manifest_walk_dir(old->dir, path, graft, &g) : 0;
 }
 
 static int
@@ -465,7 +469,7 @@ drop_note(struct pair_run *x, const char *path)
 
 /* The conflicts that may be merged, now that both versions are here. */
 static size_t
-mergeable(struct pair_run *x, struct session_row *rows)
+mergeable(struct pair_run *x, struct sb_session_row *rows)
 {
 	size_t n = 0;
 
@@ -474,9 +478,9 @@ mergeable(struct pair_run *x, struct session_row *rows)
 		const struct sb_entry *b = sb_manifest_find(x->base, c->path);
 
 		if (c->kind != SB_CONFLICT_EDIT || !c->saved_as || !b || b->type != SB_ENTRY_FILE ||
-			session_policy_at(c->path, (void *)x->run->policies) != SB_POLICY_MERGE)
+			sb_session_policy_at(c->path, (void *)x->run->policies) != SB_POLICY_MERGE)
 			continue;
-		rows[n++] = (struct session_row){ .path = c->path,
+		rows[n++] = (struct sb_session_row){ .path = c->path,
 			.saved_as = c->saved_as,
 			.base = b->digest,
 			.base_mode = b->mode };
@@ -491,14 +495,14 @@ mergeable(struct pair_run *x, struct session_row *rows)
 static int
 merge_conflicts(struct pair_run *x, struct sb_error *err)
 {
-	struct session_local l = { .s = x->run->s,
+	struct sb_session_local l = { .s = x->run->s,
 		.o = x->run->o,
 		.dirfd = x->run->dirfd,
 		.pair = x->k,
 		.stamp = x->run->stamp,
 		.rep = x->m.local,
 		.res = x->run->res };
-	sb_autofree struct session_row *rows = calloc(x->rec.n_conflicts + 1, sizeof *rows);
+	sb_autofree struct sb_session_row *rows = calloc(x->rec.n_conflicts + 1, sizeof *rows);
 	sb_autofree bool *done = calloc(x->rec.n_conflicts + 1, sizeof *done);
 	size_t n;
 	int r, count = 0;
@@ -508,12 +512,13 @@ merge_conflicts(struct pair_run *x, struct sb_error *err)
 	if (!rows || !done)
 		return sb_fail(err, SB_E_NOMEM, "merge: out of memory");
 	n = mergeable(x, rows);
-	r = n ? session_resolve_rows(&l, rows, n, SB_TAKE_MERGED, done, err) : 0;
+	r = n ? sb_session_resolve_rows(&l, rows, n, SB_TAKE_MERGED, done, err) : 0;
 	for (size_t i = 0; r >= 0 && i < n; i++)
 		if (done[i]) {
 			drop_note(x, rows[i].path);
 			count++;
-			r = sb_result_note(&x->run->res->merged, rows[i].path, NULL, "merged", err);
+			r = sb_sync_result_note(&x->run->res->merged, rows[i].path, NULL, "merged",
+				err);
 		}
 	return r < 0 ? r : count;
 }
@@ -521,7 +526,7 @@ merge_conflicts(struct pair_run *x, struct sb_error *err)
 static int
 exchange(struct pair_run *x, struct sb_error *err)
 {
-	struct session_run *run = x->run;
+	struct sb_session_run *run = x->run;
 	sb_auto(sb_endpoint) struct sb_endpoint there = { 0 };
 	struct sb_begin b = { .jobs = run->o->jobs };
 	int r = sb_endpoint_parse(x->p->remote, &there, err);
@@ -540,17 +545,18 @@ exchange(struct pair_run *x, struct sb_error *err)
 		b.flags |= SB_BEGIN_AGAIN;
 	x->m.no_delta = run->o->no_delta;
 	x->m.near = there.kind == SB_ENDPOINT_LOCAL;
-	x->m.keep_all = session_policies_merge(run->policies);
+	x->m.keep_all = sb_session_policies_merge(run->policies);
 	r = mirror_open_local(&x->m, x->p->local, b.pair, false, run->o->dry_run, err);
 	if (r == 0)
 		r = mirror_scan_both(&x->m, &b, true, err);
 	x->known = r == 0 && (x->m.remote.reply.flags & SB_SCAN_BASE_KNOWN) &&
 		sb_digest_eq(&b.base, &x->m.remote.reply.id);
 	if (r == 0)
-		r = sb_result_skipped(run->res, x->m.local->scan.skipped,
+		r = sb_sync_result_skipped(run->res, x->m.local->scan.skipped,
 			x->m.local->scan.n_skipped, err);
 	if (r == 0)
-		r = sb_result_skipped(run->res, x->m.remote.skipped, x->m.remote.n_skipped, err);
+		r = sb_sync_result_skipped(run->res, x->m.remote.skipped, x->m.remote.n_skipped,
+			err);
 	return r;
 }
 
@@ -602,10 +608,10 @@ run_pair(struct pair_run *x, struct sb_error *err)
 		return r;
 	x->run->res->entries += x->m.local->scan.manifest->count;
 	if (x->run->o->dry_run) {
-		r = sb_result_changes(x->run->res, &x->local_plan, x->m.local->scan.manifest,
+		r = sb_sync_result_changes(x->run->res, &x->local_plan, x->m.local->scan.manifest,
 			"local", err);
 		return r < 0 ? r :
-			       sb_result_changes(x->run->res, &x->runtime_plan,
+			       sb_sync_result_changes(x->run->res, &x->runtime_plan,
 				       x->m.remote.manifest, "runtime", err);
 	}
 	r = freeze_rules(x, err);
@@ -614,7 +620,7 @@ run_pair(struct pair_run *x, struct sb_error *err)
 	 * never got saved does not show.
 	 */
 	if (r == 0)
-		session_conflicts_add(x->run->dirfd, x->p->local, &x->rec, x->base);
+		sb_session_conflicts_add(x->run->dirfd, x->p->local, &x->rec, x->base);
 	if (r == 0)
 		r = pull(x, err);
 	if (r == 0)
@@ -645,7 +651,7 @@ give_back(struct pair_run *x)
 }
 
 static int
-run_once(struct session_run *run, size_t k, bool last, struct sb_error *err)
+run_once(struct sb_session_run *run, size_t k, bool last, struct sb_error *err)
 {
 	struct pair_run x = { .run = run,
 		.p = &run->s->pairs[k],
@@ -668,13 +674,13 @@ run_once(struct session_run *run, size_t k, bool last, struct sb_error *err)
 	sb_plan_free(&x.local_plan);
 	sb_plan_free(&x.runtime_plan);
 	sb_plan_free(&x.m.plan);
-	sb_reconciled_free(&x.rec);
+	sb_reconcile_free(&x.rec);
 	give_back(&x);
 	sb_manifest_free(x.peer_next);
 	sb_stage_free(x.stage);
 	sb_strlist_free(&x.left);
 	sb_diff_free(&x.forward);
-	sb_peer_free(&x.m.remote);
+	sb_exchange_free(&x.m.remote);
 	sb_replica_free(x.m.local);
 	sb_rules_free(x.m.rules);
 	free(x.m.source);
@@ -682,17 +688,17 @@ run_once(struct session_run *run, size_t k, bool last, struct sb_error *err)
 }
 
 int
-session_run_pair(struct session_run *run, size_t k, struct sb_error *err)
+sb_session_run_pair(struct sb_session_run *run, size_t k, struct sb_error *err)
 {
 	int r = run_once(run, k, false, err);
-	bool unstable = r >= 0 && !run->o->dry_run && sb_result_has_unstable(run->res);
+	bool unstable = r >= 0 && !run->o->dry_run && sb_sync_result_has_unstable(run->res);
 
 	/*
 	 * What was merged here has to go there; files that changed while they were read may be calm
 	 * by now.
 	 */
 	if (unstable || (r > 0 && (run->direction & SB_TO_RUNTIME))) {
-		sb_result_look_again(run->res);
+		sb_sync_result_look_again(run->res);
 		r = run_once(run, k, true, err);
 	}
 	return r < 0 ? r : 0;

@@ -87,7 +87,7 @@ sb_session_list_free(struct sb_session_list *l)
 char *
 sb_session_dir(const char *given, struct sb_error *err)
 {
-	char *s = given ? strdup(given) : sb_state_dir(err);
+	char *s = given ? strdup(given) : sb_replica_state_dir(err);
 
 	if (given && !s)
 		sb_fail(err, SB_E_NOMEM, "state directory: out of memory");
@@ -435,7 +435,7 @@ sb_session_upgrade(int dirfd, const char *name, struct sb_error *err)
 	if (r < 0 || r == SESSION_VERSION)
 		return r < 0 ? r : 0;
 	/* Its own file is last: until then all of it is done again. */
-	r = session_conflicts_upgrade(dirfd, err);
+	r = sb_session_conflicts_upgrade(dirfd, err);
 	return r < 0 ? r : sb_session_save(dirfd, &s, err);
 }
 

@@ -10,11 +10,12 @@
 
 #include <base/str.h>
 #include <sync/plan/reconcile.h>
-#include <sync/run/result.h>
+#include <sync/run/sync-result.h>
 #include <sync/session/session-conflicts.h>
 #include <sync/session/session-local.h>
 #include <sync/session/session-run.h>
 #include <sync/session/session-undo.h>
+#include <sync/tree/diff.h>
 
 /*
  * Puts what is missing on the way to `path`: a place for an entry in a tree that has lost its
@@ -106,8 +107,8 @@ by_digest(const void *a, const void *b)
  * now, and is told.
  */
 static int
-bring_contents(struct session_local *x, struct sb_manifest *target, const struct sb_diff *changes,
-	struct sb_error *err)
+bring_contents(struct sb_session_local *x, struct sb_manifest *target,
+	const struct sb_diff *changes, struct sb_error *err)
 {
 	struct sb_store *store = sb_replica_store(x->rep);
 	struct known k = { .err = err };
@@ -125,21 +126,21 @@ bring_contents(struct session_local *x, struct sb_manifest *target, const struct
 			(k.n && bsearch(&c->entry.digest, k.v, k.n, sizeof *k.v, by_digest)))
 			continue;
 		if (store && sb_store_get(store, &c->entry.digest, &b, NULL) == 0) {
-			r = session_local_offer(x, b.data, b.len, &d, err);
+			r = sb_session_local_offer(x, b.data, b.len, &d, err);
 			continue;
 		}
 		(void)sb_manifest_remove(target, c->path);
-		r = sb_result_note(&x->res->errors, c->path, NULL,
+		r = sb_sync_result_note(&x->res->errors, c->path, NULL,
 			"its content is not kept any more: left as it is", err);
 		if (r == 0 && now)
-			r = session_local_graft(target, c->path, now, err);
+			r = sb_session_local_graft(target, c->path, now, err);
 	}
 	free(k.v);
 	return r;
 }
 
 static int
-undo_pair(struct session_local *x, const struct session_undo *u, struct sb_error *err)
+undo_pair(struct sb_session_local *x, const struct sb_session_undo *u, struct sb_error *err)
 {
 	struct sb_reconcile_opts o = SB_RECONCILE_OPTS_INIT;
 	struct sb_manifest *now = x->rep->scan.manifest;
@@ -170,7 +171,7 @@ undo_pair(struct session_local *x, const struct session_undo *u, struct sb_error
 	o.trust_git_config = true;
 	o.unseen[0] = x->rep->scan.skipped;
 	o.n_unseen[0] = x->rep->scan.n_skipped;
-	r = sb_reconcile(left, now, before, &o, &rec, err);
+	r = sb_reconcile_trees(left, now, before, &o, &rec, err);
 	if (r == 0 && !(target = sb_manifest_copy(now, err)))
 		r = SB_E_NOMEM;
 	if (r == 0)
@@ -180,15 +181,16 @@ undo_pair(struct session_local *x, const struct session_undo *u, struct sb_error
 	if (r == 0)
 		r = sb_manifest_finish(target, err);
 	for (size_t i = 0; r == 0 && i < rec.n_conflicts; i++)
-		r = sb_result_note(rec.conflicts[i].saved_as ? &x->res->conflicts :
-							       &x->res->skipped,
+		r = sb_sync_result_note(rec.conflicts[i].saved_as ? &x->res->conflicts :
+								    &x->res->skipped,
 			rec.conflicts[i].path, rec.conflicts[i].saved_as,
-			rec.conflicts[i].saved_as ? "edited since the sync that is undone" :
-						    sb_conflict_text(rec.conflicts[i].kind),
+			rec.conflicts[i].saved_as ?
+				"edited since the sync that is undone" :
+				sb_reconcile_conflict_text(rec.conflicts[i].kind),
 			err);
 	if (r == 0 && !x->o->dry_run)
-		session_conflicts_add(x->dirfd, x->s->pairs[x->pair].local, &rec, left);
-	return r < 0 ? r : session_local_apply(x, target, err);
+		sb_session_conflicts_add(x->dirfd, x->s->pairs[x->pair].local, &rec, left);
+	return r < 0 ? r : sb_session_local_apply(x, target, err);
 }
 
 /* The newest run of all roots. */
@@ -197,8 +199,8 @@ newest(int dirfd, const struct sb_session *s, uint64_t *out, struct sb_error *er
 {
 	*out = 0;
 	for (size_t i = 0; i < s->n_pairs; i++) {
-		sb_auto(session_undo) struct session_undo u = { 0 };
-		int r = session_undo_load(dirfd, i, &u, err);
+		sb_auto(sb_session_undo) struct sb_session_undo u = { 0 };
+		int r = sb_session_undo_load(dirfd, i, &u, err);
 
 		if (r < 0 && r != SB_E_NOTFOUND)
 			return r;
@@ -212,27 +214,27 @@ newest(int dirfd, const struct sb_session *s, uint64_t *out, struct sb_error *er
 }
 
 static int
-undo_held(struct session_held *h, struct sb_session *s, const struct sb_sync_opts *opts,
+undo_held(struct sb_session_held *h, struct sb_session *s, const struct sb_sync_opts *opts,
 	struct sb_sync_result *res, struct sb_error *err)
 {
-	uint64_t last, stamp = session_stamp();
+	uint64_t last, stamp = sb_session_stamp();
 	int r = newest(h->dirfd, s, &last, err);
 
 	for (size_t i = 0; r == 0 && i < s->n_pairs; i++) {
-		struct session_local x = { .s = s,
+		struct sb_session_local x = { .s = s,
 			.o = opts,
 			.dirfd = h->dirfd,
 			.pair = i,
 			.stamp = stamp,
 			.res = res };
-		sb_auto(session_undo) struct session_undo u = { 0 };
+		sb_auto(sb_session_undo) struct sb_session_undo u = { 0 };
 
-		if (session_undo_load(h->dirfd, i, &u, NULL) < 0 || u.stamp != last)
+		if (sb_session_undo_load(h->dirfd, i, &u, NULL) < 0 || u.stamp != last)
 			continue;
-		r = session_local_open(&x, err);
+		r = sb_session_local_open(&x, err);
 		if (r == 0)
 			r = undo_pair(&x, &u, err);
-		session_local_close(&x);
+		sb_session_local_close(&x);
 	}
 	if (!opts->dry_run && r != SB_E_NOTFOUND)
 		sb_session_log(h->dirfd, "undo", r, err, res);
@@ -243,18 +245,18 @@ int
 sb_session_undo(struct sb_session *s, const struct sb_sync_opts *opts, struct sb_sync_result *res,
 	struct sb_error *err)
 {
-	struct session_held h;
+	struct sb_session_held h;
 	int64_t start = sb_now_ms();
 	int r;
 
 	memset(res, 0, sizeof *res);
 	res->direction = "local";
 	res->reason = "undo";
-	r = session_hold(opts->state_dir, s->name, false, &h, err);
+	r = sb_session_hold(opts->state_dir, s->name, false, &h, err);
 	if (r < 0)
 		return r;
 	r = undo_held(&h, s, opts, res, err);
-	session_let_go(&h);
+	sb_session_let_go(&h);
 	res->duration_ms = sb_now_ms() - start;
 	return r;
 }

@@ -15,6 +15,7 @@
 #include <base/path.h>
 #include <base/str.h>
 #include <sync/tree/digest.h>
+#include <sync/tree/diff.h>
 
 /*
  * The file, rootN.undo (rootN.undo-new until the changes are made):
@@ -28,7 +29,7 @@
 #define KEEP_ALL (512u << 20)  /* and no more than this for one run */
 
 void
-session_undo_free(struct session_undo *u)
+sb_session_undo_free(struct sb_session_undo *u)
 {
 	for (size_t i = 0; i < u->n; i++) {
 		sb_diff_free(&u->layers[i].forward);
@@ -46,7 +47,7 @@ undo_name(size_t pair, bool made, char *buf, size_t size)
 }
 
 static int
-take_layer(struct sb_cursor *c, size_t max, struct session_layer *out, struct sb_error *err)
+take_layer(struct sb_cursor *c, size_t max, struct sb_session_layer *out, struct sb_error *err)
 {
 	static const struct sb_manifest_limits limits = SB_MANIFEST_LIMITS_INIT;
 	size_t n[2];
@@ -62,7 +63,7 @@ take_layer(struct sb_cursor *c, size_t max, struct session_layer *out, struct sb
 }
 
 static int
-parse(const struct sb_buf *b, struct session_undo *out, struct sb_error *err)
+parse(const struct sb_buf *b, struct sb_session_undo *out, struct sb_error *err)
 {
 	struct sb_digest d;
 	struct sb_cursor c;
@@ -88,7 +89,7 @@ parse(const struct sb_buf *b, struct session_undo *out, struct sb_error *err)
 }
 
 static int
-load_file(int dirfd, const char *name, struct session_undo *out, struct sb_error *err)
+load_file(int dirfd, const char *name, struct sb_session_undo *out, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 	int r = sb_file_read(dirfd, name, UNDO_MAX, &b, err);
@@ -97,12 +98,12 @@ load_file(int dirfd, const char *name, struct session_undo *out, struct sb_error
 	if (r == 0)
 		r = parse(&b, out, err);
 	if (r < 0)
-		session_undo_free(out);
+		sb_session_undo_free(out);
 	return r;
 }
 
 int
-session_undo_load(int dirfd, size_t pair, struct session_undo *out, struct sb_error *err)
+sb_session_undo_load(int dirfd, size_t pair, struct sb_session_undo *out, struct sb_error *err)
 {
 	char fresh[40], made[40];
 	int r = load_file(dirfd, undo_name(pair, false, fresh, sizeof fresh), out, NULL);
@@ -247,10 +248,10 @@ write_record(int dirfd, size_t pair, const struct sb_buf *b, struct sb_error *er
 }
 
 int
-session_undo_prepare(int dirfd, size_t pair, uint64_t stamp, struct sb_replica *rep,
+sb_session_undo_prepare(int dirfd, size_t pair, uint64_t stamp, struct sb_replica *rep,
 	const struct sb_diff *forward, struct sb_error *err)
 {
-	sb_auto(session_undo) struct session_undo old = { 0 };
+	sb_auto(sb_session_undo) struct sb_session_undo old = { 0 };
 	sb_auto(sb_diff) struct sb_diff reverse = { 0 };
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 	struct sb_digest d;
@@ -282,7 +283,7 @@ session_undo_prepare(int dirfd, size_t pair, uint64_t stamp, struct sb_replica *
 }
 
 void
-session_undo_settle(int dirfd, size_t pair, bool made)
+sb_session_undo_settle(int dirfd, size_t pair, bool made)
 {
 	char fresh[40], name[40];
 

@@ -7,6 +7,7 @@
 #include <base/cleanup.h>
 #include <sync/tree/manifest.h>
 #include <sync/replica/replica.h>
+#include <sync/tree/diff.h>
 
 /*
  * What the last run did to a local root, so that it can be taken back: layers of changes, each with
@@ -14,29 +15,29 @@
  * before the commit. Never needed for correctness: a run after a crash may find a record of changes
  * that were not made, and `undo` compares with what is there anyway.
  */
-struct session_layer {
+struct sb_session_layer {
 	struct sb_diff forward, reverse;
 };
 
-struct session_undo {
-	uint64_t stamp;               /* of the run; the same for all its roots */
-	struct session_layer *layers; /* in the order they were made */
+struct sb_session_undo {
+	uint64_t stamp;                  /* of the run; the same for all its roots */
+	struct sb_session_layer *layers; /* in the order they were made */
 	size_t n;
 };
-void session_undo_free(struct session_undo *u);
-SB_CLEANUP_VALUE(session_undo, session_undo_free)
+void sb_session_undo_free(struct sb_session_undo *u);
+SB_CLEANUP_VALUE(sb_session_undo, sb_session_undo_free)
 
 /*
  * Keeps what `forward` is about to replace or delete in the scanned root, and writes the record
  * aside. A record of the same run grows by a layer. What cannot be kept (too large, no store) is
  * left out: undo says so then.
  */
-int session_undo_prepare(int dirfd, size_t pair, uint64_t stamp, struct sb_replica *rep,
+int sb_session_undo_prepare(int dirfd, size_t pair, uint64_t stamp, struct sb_replica *rep,
 	const struct sb_diff *forward, struct sb_error *err);
 /* The changes were made: the record replaces the one before; or not: it goes. */
-void session_undo_settle(int dirfd, size_t pair, bool made);
+void sb_session_undo_settle(int dirfd, size_t pair, bool made);
 
 /* SB_E_NOTFOUND: there is nothing to undo. */
-int session_undo_load(int dirfd, size_t pair, struct session_undo *out, struct sb_error *err);
+int sb_session_undo_load(int dirfd, size_t pair, struct sb_session_undo *out, struct sb_error *err);
 
 #endif

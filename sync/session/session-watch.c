@@ -180,7 +180,7 @@ watch_once(struct watcher *w, bool peek, struct sb_error *err)
 {
 	struct sb_sync_result unused = { 0 };
 	struct sb_retry retry = { 0 };
-	struct sb_link *l = sb_connect(&w->there, &w->o, &retry, err);
+	struct sb_link *l = sb_connect_begin(&w->there, &w->o, &retry, err);
 	/* What it can is known once it has answered anything: after the first sync. */
 	bool can = l && l->greeted && (l->peer.features & SB_FEATURE_WATCH);
 	int r = 0;
@@ -270,7 +270,7 @@ sb_session_watch(struct sb_session *s, const struct sb_session_watch *how,
 
 	if (!err)
 		err = &own;
-	session_use_way(s, &w.o);
+	sb_session_use_way(s, &w.o);
 	r = sb_endpoint_parse(s->pairs[0].remote, &w.there, err);
 	if (r == 0)
 		r = prepare(&w, err);

@@ -20,7 +20,7 @@
 #include <sync/wire/endpoint.h>
 #include <sync/wire/limit.h>
 #include <sync/run/mirror-int.h>
-#include <sync/run/result.h>
+#include <sync/run/sync-result.h>
 #include <sync/session/session-run.h>
 #include <sync/session/session-store.h>
 
@@ -28,7 +28,7 @@
 #define BACKOFF_MAX 3600
 
 void
-session_let_go(struct session_held *h)
+sb_session_let_go(struct sb_session_held *h)
 {
 	sb_file_unlock(h->lockfd);
 	if (h->dirfd >= 0)
@@ -37,7 +37,7 @@ session_let_go(struct session_held *h)
 }
 
 int
-session_hold(const char *state_dir, const char *name, bool create, struct session_held *h,
+sb_session_hold(const char *state_dir, const char *name, bool create, struct sb_session_held *h,
 	struct sb_error *err)
 {
 	sb_autofree char *dir = sb_session_dir(state_dir, err);
@@ -58,12 +58,12 @@ session_hold(const char *state_dir, const char *name, bool create, struct sessio
 	if (r == 0)
 		r = sb_session_upgrade(h->dirfd, name, err);
 	if (r < 0)
-		session_let_go(h);
+		sb_session_let_go(h);
 	return r;
 }
 
 uint64_t
-session_stamp(void)
+sb_session_stamp(void)
 {
 	struct timespec now;
 
@@ -104,7 +104,7 @@ keep_way(struct sb_session *s, const struct sb_sync_opts *o, struct sb_error *er
 }
 
 void
-session_use_way(const struct sb_session *s, struct sb_sync_opts *o)
+sb_session_use_way(const struct sb_session *s, struct sb_sync_opts *o)
 {
 	o->port = o->port ? o->port : (int)s->port;
 	o->identity = o->identity ? o->identity : s->identity_file;
@@ -118,21 +118,21 @@ session_use_way(const struct sb_session *s, struct sb_sync_opts *o)
  * tried again.
  */
 static int
-try_pairs(struct session_run *run, const struct sb_endpoint *there, struct sb_retry *retry,
+try_pairs(struct sb_session_run *run, const struct sb_endpoint *there, struct sb_retry *retry,
 	size_t *done, struct sb_error *err)
 {
 	int64_t start = sb_now_ms();
 	int r;
 
-	run->link = sb_connect(there, run->o, retry, err);
+	run->link = sb_connect_begin(there, run->o, retry, err);
 	r = run->link ? 0 : err->code;
 	run->retry = retry;
 	run->res->phases_ms[SB_PHASE_CONNECT] += sb_now_ms() - start;
 	while (r == 0 && *done < run->s->n_pairs) {
-		r = session_run_pair(run, *done, err);
+		r = sb_session_run_pair(run, *done, err);
 		if (r == 0) {
 			(*done)++;
-			r = sb_result_add(run->whole, run->res, err);
+			r = sb_sync_result_add(run->whole, run->res, err);
 		}
 	}
 	r = sb_connect_end(run->link, r, run->res, retry, err);
@@ -142,7 +142,7 @@ try_pairs(struct session_run *run, const struct sb_endpoint *there, struct sb_re
 
 /* All pairs over one connection, within one time limit; ends at the first that fails. */
 static int
-run_pairs(struct session_run *run, struct sb_error *err)
+run_pairs(struct sb_session_run *run, struct sb_error *err)
 {
 	sb_auto(sb_endpoint) struct sb_endpoint there = { 0 };
 	struct sb_sync_opts o = *run->o;
@@ -170,7 +170,7 @@ run_pairs(struct session_run *run, struct sb_error *err)
 			r = try_pairs(run, &there, &retry, &done, err);
 		while (r < 0 && sb_retry_again(&retry, r, &o, err, &part));
 	}
-	if (sb_result_add(res, &part, r == 0 ? err : NULL) < 0 && r == 0)
+	if (sb_sync_result_add(res, &part, r == 0 ? err : NULL) < 0 && r == 0)
 		r = SB_E_NOMEM;
 	run->res = res;
 	run->o = NULL;
@@ -213,18 +213,18 @@ note_outcome(struct sb_session *s, enum sb_session_reason reason, int code,
 }
 
 static int
-sync_held(struct session_held *h, struct sb_session *s, enum sb_session_reason reason,
+sync_held(struct sb_session_held *h, struct sb_session *s, enum sb_session_reason reason,
 	const struct sb_sync_opts *opts, enum sb_session_conflict policy,
 	struct sb_sync_result *res, struct sb_error *err)
 {
 	struct sb_sync_opts o = *opts;
-	struct session_policies policies = { 0 };
-	struct session_run run = { .s = s,
+	struct sb_session_policies policies = { 0 };
+	struct sb_session_run run = { .s = s,
 		.dirfd = h->dirfd,
 		.o = &o,
 		.direction = direction_of(reason),
 		.policies = &policies,
-		.stamp = session_stamp(),
+		.stamp = sb_session_stamp(),
 		.res = res };
 	struct sb_error own = { 0 };
 	int r, saved;
@@ -249,13 +249,13 @@ sync_held(struct session_held *h, struct sb_session *s, enum sb_session_reason r
 		return sb_fail(err, SB_E_STATE,
 			"session '%s' has not been synced back yet: sbsync sync %s", s->name,
 			s->name);
-	session_use_way(s, &o);
+	sb_session_use_way(s, &o);
 	if (reason != SB_REASON_CRASH && !opts->dry_run)
 		(void)sb_session_beat(s, opts->state_dir, NULL);
-	r = session_policies_make(s, policy, &policies, err);
+	r = sb_session_policies_make(s, policy, &policies, err);
 	if (r == 0)
 		r = run_pairs(&run, err);
-	session_policies_free(&policies);
+	sb_session_policies_free(&policies);
 	if (opts->dry_run)
 		return r;
 	note_outcome(s, reason, r, err);
@@ -269,9 +269,9 @@ sb_session_sync(struct sb_session *s, enum sb_session_reason reason,
 	const struct sb_sync_opts *opts, enum sb_session_conflict policy,
 	struct sb_sync_result *res, struct sb_error *err)
 {
-	struct session_held h;
+	struct sb_session_held h;
 	struct sb_session now;
-	int r = session_hold(opts->state_dir, s->name, false, &h, err);
+	int r = sb_session_hold(opts->state_dir, s->name, false, &h, err);
 
 	memset(res, 0, sizeof *res);
 	if (r < 0)
@@ -283,7 +283,7 @@ sb_session_sync(struct sb_session *s, enum sb_session_reason reason,
 		*s = now;
 		r = sync_held(&h, s, reason, opts, policy, res, err);
 	}
-	session_let_go(&h);
+	sb_session_let_go(&h);
 	return r;
 }
 
@@ -472,14 +472,14 @@ sb_session_start(const char *local, const char *remote, const struct sb_session_
 	struct sb_sync_result *res, struct sb_error *err)
 {
 	sb_auto(sb_session) struct sb_session s = { 0 };
-	struct session_held h = { -1, -1 };
-	struct session_policies policies = { 0 };
-	struct session_run run = { .s = &s,
+	struct sb_session_held h = { -1, -1 };
+	struct sb_session_policies policies = { 0 };
+	struct sb_session_run run = { .s = &s,
 		.o = opts,
 		.direction = SB_TO_RUNTIME,
 		.policies = &policies,
 		.first = true,
-		.stamp = session_stamp(),
+		.stamp = sb_session_stamp(),
 		.res = res };
 	int r;
 
@@ -491,13 +491,13 @@ sb_session_start(const char *local, const char *remote, const struct sb_session_
 	for (size_t i = 0; r == 0 && how->conflict_rules && how->conflict_rules[i]; i++)
 		r = add_rule(&s, how->conflict_rules[i], err);
 	if (r == 0)
-		r = session_policies_make(&s, policy, &policies, err);
+		r = sb_session_policies_make(&s, policy, &policies, err);
 	if (r == 0)
 		r = keep_way(&s, opts, err);
 	if (r == 0)
 		r = take_name(&s, opts, how->name, err);
 	if (r == 0)
-		r = session_hold(opts->state_dir, s.name, true, &h, err);
+		r = sb_session_hold(opts->state_dir, s.name, true, &h, err);
 	if (r == 0)
 		r = sb_session_save(h.dirfd, &s, err);
 	if (r == 0) {
@@ -513,8 +513,8 @@ sb_session_start(const char *local, const char *remote, const struct sb_session_
 			r = err ? err->code : SB_E_SYS;
 		sb_session_log(h.dirfd, "start", r, err, res);
 	}
-	session_let_go(&h);
-	session_policies_free(&policies);
+	sb_session_let_go(&h);
+	sb_session_policies_free(&policies);
 	if (r == 0 && out) {
 		*out = s;
 		memset(&s, 0, sizeof s);
@@ -546,7 +546,7 @@ recover_one(struct sb_session *s, bool now, const struct sb_sync_opts *opts, sb_
 {
 	struct sb_sync_result res = { 0 };
 	struct sb_error err = { 0 };
-	struct session_held h;
+	struct sb_session_held h;
 	const char *why = not_due(s, now);
 	int r = 0;
 
@@ -554,7 +554,7 @@ recover_one(struct sb_session *s, bool now, const struct sb_sync_opts *opts, sb_
 		fn(s, why, &res, &err, arg);
 		return 0;
 	}
-	r = session_hold(opts->state_dir, s->name, false, &h, &err);
+	r = sb_session_hold(opts->state_dir, s->name, false, &h, &err);
 	if (r == SB_E_LOCKED) {
 		fn(s, "busy", &res, &err, arg);
 		return 0;
@@ -570,12 +570,12 @@ recover_one(struct sb_session *s, bool now, const struct sb_sync_opts *opts, sb_
 			why = not_due(s, now);
 		}
 		if (r < 0 || why) {
-			session_let_go(&h);
+			sb_session_let_go(&h);
 			fn(s, r < 0 ? "failed" : why, &res, &err, arg);
 			return r < 0 ? 1 : 0;
 		}
 		r = sync_held(&h, s, SB_REASON_CRASH, opts, SB_SESSION_AS_STARTED, &res, &err);
-		session_let_go(&h);
+		sb_session_let_go(&h);
 	}
 	fn(s, r < 0 ? "failed" : "done", &res, &err, arg);
 	sb_sync_result_free(&res);
@@ -652,7 +652,7 @@ sb_session_remove(struct sb_session *s, const char *state_dir, bool discard, str
 	sb_autofree char *sessions = dir ? sb_str_printf("%s/sessions", dir) : NULL;
 	sb_autofree char *pairs = dir ? sb_str_printf("%s/pairs", dir) : NULL;
 	sb_autoclose int fd = -1, pfd = -1;
-	struct session_held h;
+	struct sb_session_held h;
 	int r;
 
 	if (!sessions || !pairs)
@@ -663,7 +663,7 @@ sb_session_remove(struct sb_session *s, const char *state_dir, bool discard, str
 			"--discard forgets it (what changed in "
 			"%s since the last sync stays only there)",
 			s->name, sb_session_state_name(s->state), s->name, s->pairs[0].remote);
-	r = session_hold(state_dir, s->name, false, &h, err);
+	r = sb_session_hold(state_dir, s->name, false, &h, err);
 	if (r < 0)
 		return r;
 	fd = open(sessions, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -678,7 +678,7 @@ sb_session_remove(struct sb_session *s, const char *state_dir, bool discard, str
 	}
 	r = fd < 0 ? sb_fail_errno(err, "open %s", sessions) :
 		     sb_path_remove_tree(fd, s->name, err);
-	session_let_go(&h);
+	sb_session_let_go(&h);
 	return r;
 }
 

@@ -1,5 +1,6 @@
 # SSH by libssh2.
 sync_libsbsync_core_la_SOURCES += \
+	%D%/ssh.c %D%/ssh.h \
 	%D%/ssh-agent.c %D%/ssh-agent.h \
 	%D%/ssh-auth.c \
 	%D%/ssh-channel.c %D%/ssh-channel.h \
@@ -11,5 +12,4 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/ssh-net.c %D%/ssh-net.h \
 	%D%/ssh-pump.c \
 	%D%/ssh-tty.c \
-	%D%/ssh-wire.c %D%/ssh-wire.h \
-	%D%/ssh.c %D%/ssh.h
+	%D%/ssh-wire.c %D%/ssh-wire.h

@@ -3,7 +3,7 @@
 #define SBSYNC_SSH_CHANNEL_H
 
 #include <sync/ssh/ssh-conn.h>
-#include <sync/wire/transport-tail.h>
+#include <sync/wire/tail.h>
 #include <sync/wire/transport.h>
 
 enum sb_ssh_channel_state {

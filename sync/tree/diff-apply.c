@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <sync/tree/manifest.h>
+#include <sync/tree/diff.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
  * entries with the changes: the cost is that of the directories touched, not one insertion a
  * change.
  */
-struct frame {
+struct apply_frame {
 	struct sb_dir *dir;
 	uint32_t next; /* the first old entry not yet taken over */
 	struct sb_entry *v;
@@ -23,9 +23,9 @@ struct frame {
 	size_t path_len; /* of the directory within `path` */
 };
 
-struct applier {
+struct diff_applier {
 	struct sb_manifest *m;
-	struct frame *v;
+	struct apply_frame *v;
 	size_t n;
 	size_t cap;
 	const char *path; /* the change before: every frame's directory is a prefix of it */
@@ -33,13 +33,13 @@ struct applier {
 };
 
 static int
-no_memory(struct applier *a)
+no_memory(struct diff_applier *a)
 {
 	return sb_fail(a->err, SB_E_NOMEM, "changes to a manifest: out of memory");
 }
 
 static int
-misfit(struct applier *a, const struct sb_change *c, const char *why)
+misfit(struct diff_applier *a, const struct sb_change *c, const char *why)
 {
 	char shown[256];
 
@@ -48,23 +48,23 @@ misfit(struct applier *a, const struct sb_change *c, const char *why)
 }
 
 static int
-push_frame(struct applier *a, struct sb_dir *d, size_t path_len)
+push_frame(struct diff_applier *a, struct sb_dir *d, size_t path_len)
 {
 	if (a->n == a->cap) {
 		size_t cap = a->cap ? a->cap * 2 : 32;
-		struct frame *grown = reallocarray(a->v, cap, sizeof *grown);
+		struct apply_frame *grown = reallocarray(a->v, cap, sizeof *grown);
 
 		if (!grown)
 			return no_memory(a);
 		a->v = grown;
 		a->cap = cap;
 	}
-	a->v[a->n++] = (struct frame){ .dir = d, .path_len = path_len };
+	a->v[a->n++] = (struct apply_frame){ .dir = d, .path_len = path_len };
 	return 0;
 }
 
 static int
-append(struct applier *a, struct frame *f, const struct sb_entry *e, uint32_t n)
+append(struct diff_applier *a, struct apply_frame *f, const struct sb_entry *e, uint32_t n)
 {
 	if (n > f->cap - f->n) {
 		uint64_t cap =
@@ -87,7 +87,8 @@ append(struct applier *a, struct frame *f, const struct sb_entry *e, uint32_t n)
 
 /* Takes over the old entries below `name`; `out_old` is the old entry of that name or NULL. */
 static int
-advance(struct applier *a, struct frame *f, const char *name, size_t len, struct sb_entry **out_old)
+advance(struct diff_applier *a, struct apply_frame *f, const char *name, size_t len,
+	struct sb_entry **out_old)
 {
 	struct sb_dir rest = { .n = f->dir->n - f->next };
 	bool hit;
@@ -98,7 +99,7 @@ advance(struct applier *a, struct frame *f, const char *name, size_t len, struct
 	if (!rest.n)
 		return 0;
 	rest.entries = f->dir->entries + f->next;
-	n = sb_dir_lower_bound(&rest, name, len, &hit);
+	n = sb_manifest_dir_lower_bound(&rest, name, len, &hit);
 	r = append(a, f, rest.entries, n);
 	if (r < 0)
 		return r;
@@ -109,16 +110,16 @@ advance(struct applier *a, struct frame *f, const char *name, size_t len, struct
 
 /* Is `name` above everything that was put in so far? */
 static bool
-in_order(const struct frame *f, const char *name)
+in_order(const struct apply_frame *f, const char *name)
 {
 	return !f->n || strcmp(f->v[f->n - 1].name, name) < 0;
 }
 
 /* Ends the topmost directory: what is left of the old entries, then all of it into the manifest. */
 static int
-pop_frame(struct applier *a)
+pop_frame(struct diff_applier *a)
 {
-	struct frame *f = &a->v[a->n - 1];
+	struct apply_frame *f = &a->v[a->n - 1];
 	struct sb_dir *d = f->dir;
 	int r = 0;
 
@@ -144,9 +145,9 @@ pop_frame(struct applier *a)
 
 /* Goes from the topmost directory into its child `name`. */
 static int
-descend(struct applier *a, const struct sb_change *c, const char *name, size_t len)
+descend(struct diff_applier *a, const struct sb_change *c, const char *name, size_t len)
 {
-	struct frame *f = &a->v[a->n - 1];
+	struct apply_frame *f = &a->v[a->n - 1];
 	struct sb_entry *old;
 	struct sb_entry *e = f->n ? &f->v[f->n - 1] : NULL;
 	int r;
@@ -170,7 +171,7 @@ descend(struct applier *a, const struct sb_change *c, const char *name, size_t l
 
 /* Brings the directory of the change to the top; `out_leaf` is its name in there. */
 static int
-enter_parent(struct applier *a, const struct sb_change *c, const char **out_leaf)
+enter_parent(struct diff_applier *a, const struct sb_change *c, const char **out_leaf)
 {
 	const char *p, *slash;
 	int r;
@@ -199,10 +200,10 @@ enter_parent(struct applier *a, const struct sb_change *c, const char **out_leaf
 }
 
 static int
-apply_change(struct applier *a, const struct sb_change *c)
+apply_change(struct diff_applier *a, const struct sb_change *c)
 {
 	struct sb_entry *old, made;
-	struct frame *f;
+	struct apply_frame *f;
 	const char *leaf;
 	int r = enter_parent(a, c, &leaf);
 
@@ -234,7 +235,7 @@ apply_change(struct applier *a, const struct sb_change *c)
 int
 sb_diff_apply(struct sb_manifest *m, const struct sb_diff *d, struct sb_error *err)
 {
-	struct applier a = { .m = m, .path = "", .err = err };
+	struct diff_applier a = { .m = m, .path = "", .err = err };
 	int r = push_frame(&a, m->root.dir, 0);
 
 	for (size_t i = 0; r == 0 && i < d->n; i++)

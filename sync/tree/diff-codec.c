@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <sync/tree/manifest.h>
+#include <sync/tree/diff.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +122,7 @@ sb_diff_encode(const struct sb_diff *d, struct sb_buf *out, struct sb_error *err
 	return sb_buf_check(out, "encoded changes", err);
 }
 
-struct reader {
+struct diff_reader {
 	struct sb_cursor in;
 	const struct sb_manifest_limits *limits;
 	struct sb_diff *out;
@@ -135,14 +135,14 @@ struct reader {
 };
 
 static int
-corrupt(struct reader *r, const char *what)
+corrupt(struct diff_reader *r, const char *what)
 {
 	return sb_fail(r->err, SB_E_CORRUPT, "list of changes is damaged: %s (change %zu of %llu)",
 		what, r->out->n, (unsigned long long)r->n);
 }
 
 static int
-read_header(struct reader *r, const uint8_t *data, size_t len)
+read_header(struct diff_reader *r, const uint8_t *data, size_t len)
 {
 	uint64_t sum;
 	uint8_t version;
@@ -176,7 +176,7 @@ read_header(struct reader *r, const uint8_t *data, size_t len)
  * above it?
  */
 static bool
-rises(const struct reader *r, size_t same, const uint8_t *rest, size_t rest_len, bool del)
+rises(const struct diff_reader *r, size_t same, const uint8_t *rest, size_t rest_len, bool del)
 {
 	size_t before = r->path.len;
 	int x, y;
@@ -191,7 +191,7 @@ rises(const struct reader *r, size_t same, const uint8_t *rest, size_t rest_len,
 }
 
 static int
-read_path(struct reader *r, bool del)
+read_path(struct diff_reader *r, bool del)
 {
 	uint64_t same = sb_cursor_varint(&r->in);
 	size_t rest_len, depth = 1;
@@ -221,7 +221,7 @@ read_path(struct reader *r, bool del)
 
 /* Bytes into a NUL-terminated copy that lives as long as the list. */
 static int
-read_text(struct reader *r, size_t max, const char *what, const char **out)
+read_text(struct diff_reader *r, size_t max, const char *what, const char **out)
 {
 	size_t len;
 	const uint8_t *p = sb_cursor_bytes(&r->in, max, &len);
@@ -233,7 +233,7 @@ read_text(struct reader *r, size_t max, const char *what, const char **out)
 }
 
 static int
-read_file(struct reader *r, unsigned kind, struct sb_entry *e, const char **leader)
+read_file(struct diff_reader *r, unsigned kind, struct sb_entry *e, const char **leader)
 {
 	const uint8_t *p;
 	int code;
@@ -264,7 +264,7 @@ read_file(struct reader *r, unsigned kind, struct sb_entry *e, const char **lead
 }
 
 static int
-read_row(struct reader *r)
+read_row(struct diff_reader *r)
 {
 	unsigned kind = sb_cursor_u8(&r->in);
 	struct sb_entry e = { .type = kind & ROW_TYPE };
@@ -307,7 +307,7 @@ sb_diff_decode(const void *data, size_t len, const struct sb_manifest_limits *li
 	struct sb_diff *out, struct sb_error *err)
 {
 	static const struct sb_manifest_limits usual = SB_MANIFEST_LIMITS_INIT;
-	struct reader r = { .limits = limits ? limits : &usual, .out = out, .err = err };
+	struct diff_reader r = { .limits = limits ? limits : &usual, .out = out, .err = err };
 	int code;
 
 	sb_buf_init(&r.path, PATH_LEN_MAX);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <sync/tree/manifest.h>
+#include <sync/tree/diff.h>
 
 #include <stdlib.h>
 #include <string.h>

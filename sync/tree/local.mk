@@ -1,11 +1,13 @@
 # What a tree is: entries, manifests, differences, digests.
 sync_libsbsync_core_la_SOURCES += \
 	%D%/arena.c %D%/arena.h \
+	%D%/diff.c %D%/diff.h \
 	%D%/diff-apply.c \
 	%D%/diff-codec.c \
-	%D%/diff.c \
 	%D%/digest.h \
+	%D%/entry.c %D%/entry.h \
 	%D%/hash.c %D%/hash.h \
+	%D%/manifest.c %D%/manifest.h \
 	%D%/manifest-codec.h \
 	%D%/manifest-decode.c \
 	%D%/manifest-encode.c \
@@ -13,5 +15,5 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/manifest-finish.c \
 	%D%/manifest-priv.h \
 	%D%/manifest-walk.c \
-	%D%/manifest.c %D%/manifest.h \
-	%D%/nstime.h
+	%D%/nstime.h \
+	%D%/stage-names.h

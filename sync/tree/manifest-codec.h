@@ -44,7 +44,7 @@ enum {
 	KIND_ALL = (1 << 6) - 1,
 };
 
-enum column {
+enum sb_manifest_column {
 	COL_COUNTS,
 	COL_NAMES,
 	COL_KINDS,

@@ -411,7 +411,7 @@ sb_manifest_decode(const void *data, size_t len, const struct sb_manifest_limits
 }
 
 struct sb_manifest *
-sb_dir_decode(const void *data, size_t len, const struct sb_manifest_limits *limits,
+sb_manifest_decode_dir(const void *data, size_t len, const struct sb_manifest_limits *limits,
 	struct sb_error *err)
 {
 	return decode(data, len, limits, true, err);

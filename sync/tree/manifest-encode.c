@@ -169,7 +169,7 @@ add_devs(struct encoder *c)
 
 /* One column behind its length. */
 static void
-add_column(struct encoder *c, enum column col)
+add_column(struct encoder *c, enum sb_manifest_column col)
 {
 	static const entry_fn by_entry[COLUMNS] = {
 		[COL_NAMES] = add_name,
@@ -283,7 +283,7 @@ sb_manifest_encode(const struct sb_manifest *m, bool with_stat, struct sb_buf *o
 }
 
 int
-sb_dir_encode(const struct sb_manifest *m, const struct sb_dir *d, const char *prefix,
+sb_manifest_encode_dir(const struct sb_manifest *m, const struct sb_dir *d, const char *prefix,
 	struct sb_buf *out, struct sb_error *err)
 {
 	const struct sb_entry *e = sb_manifest_find(m, prefix);

@@ -37,7 +37,8 @@ struct sb_entry **sb_manifest_dirs(const struct sb_entry *root, size_t *out_n,
  * The first position in `d` whose name is not below the `len` bytes of `name`; `out_hit` tells
  * whether it is that name.
  */
-uint32_t sb_dir_lower_bound(const struct sb_dir *d, const char *name, size_t len, bool *out_hit);
+uint32_t sb_manifest_dir_lower_bound(const struct sb_dir *d, const char *name, size_t len,
+	bool *out_hit);
 
 /*
  * Fills `out` with what sb_manifest_put makes of `e` in the place of `old` (NULL: there was

@@ -12,14 +12,14 @@
  * The way from the top to where the walk is. On the heap: a tree may be deeper than the stack is
  * large.
  */
-struct frame {
+struct walk_frame {
 	const struct sb_dir *dir;
 	uint32_t next;
 	size_t path_len; /* of the directory, with the slash behind it unless empty */
 };
 
-struct walk {
-	struct frame *v;
+struct manifest_walk {
+	struct walk_frame *v;
 	size_t n;
 	size_t cap;
 	char *path;
@@ -27,18 +27,18 @@ struct walk {
 };
 
 static int
-walk_push(struct walk *w, const struct sb_dir *d, size_t path_len)
+walk_push(struct manifest_walk *w, const struct sb_dir *d, size_t path_len)
 {
 	if (w->n == w->cap) {
 		size_t cap = w->cap ? w->cap * 2 : 32;
-		struct frame *grown = reallocarray(w->v, cap, sizeof *grown);
+		struct walk_frame *grown = reallocarray(w->v, cap, sizeof *grown);
 
 		if (!grown)
 			return SB_E_NOMEM;
 		w->v = grown;
 		w->cap = cap;
 	}
-	w->v[w->n++] = (struct frame){ .dir = d, .path_len = path_len };
+	w->v[w->n++] = (struct walk_frame){ .dir = d, .path_len = path_len };
 	return 0;
 }
 
@@ -47,7 +47,7 @@ walk_push(struct walk *w, const struct sb_dir *d, size_t path_len)
  * length, 0: no memory.
  */
 static size_t
-walk_name(struct walk *w, size_t at, const char *name)
+walk_name(struct manifest_walk *w, size_t at, const char *name)
 {
 	size_t len = strlen(name);
 
@@ -65,10 +65,10 @@ walk_name(struct walk *w, size_t at, const char *name)
 }
 
 static int
-walk_run(struct walk *w, sb_manifest_walk_fn fn, void *arg)
+walk_run(struct manifest_walk *w, sb_manifest_walk_fn fn, void *arg)
 {
 	while (w->n) {
-		struct frame *f = &w->v[w->n - 1];
+		struct walk_frame *f = &w->v[w->n - 1];
 		struct sb_entry *e;
 		size_t len;
 		int r;
@@ -95,9 +95,9 @@ walk_run(struct walk *w, sb_manifest_walk_fn fn, void *arg)
 }
 
 int
-sb_dir_walk(const struct sb_dir *d, const char *prefix, sb_manifest_walk_fn fn, void *arg)
+sb_manifest_walk_dir(const struct sb_dir *d, const char *prefix, sb_manifest_walk_fn fn, void *arg)
 {
-	struct walk w = { 0 };
+	struct manifest_walk w = { 0 };
 	size_t at = 0;
 	int r = 0;
 
@@ -118,7 +118,7 @@ sb_dir_walk(const struct sb_dir *d, const char *prefix, sb_manifest_walk_fn fn, 
 int
 sb_manifest_walk(const struct sb_manifest *m, sb_manifest_walk_fn fn, void *arg)
 {
-	return sb_dir_walk(m->root.dir, "", fn, arg);
+	return sb_manifest_walk_dir(m->root.dir, "", fn, arg);
 }
 
 struct sb_entry **

@@ -68,28 +68,8 @@ sb_manifest_strdup(struct sb_manifest *m, const char *s, size_t len)
 	return sb_arena_strdup(sb_manifest_priv(m)->mem, s, len);
 }
 
-bool
-sb_entry_same_content(const struct sb_entry *a, const struct sb_entry *b)
-{
-	if (a->type != b->type)
-		return false;
-	if (a->type == SB_ENTRY_DIR)
-		return true;
-	if (a->type == SB_ENTRY_FILE && ((a->flags | b->flags) & SB_ENTRY_UNHASHED))
-		return false;
-	return a->size == b->size && sb_digest_eq(&a->digest, &b->digest) &&
-		sb_digest_known(&a->digest);
-}
-
-bool
-sb_entry_same(const struct sb_entry *a, const struct sb_entry *b)
-{
-	return sb_entry_same_content(a, b) && a->mtime == b->mtime &&
-		(a->type == SB_ENTRY_LINK || a->mode == b->mode);
-}
-
 uint32_t
-sb_dir_lower_bound(const struct sb_dir *d, const char *name, size_t len, bool *out_hit)
+sb_manifest_dir_lower_bound(const struct sb_dir *d, const char *name, size_t len, bool *out_hit)
 {
 	uint32_t lo = 0, hi = d->n;
 
@@ -112,10 +92,10 @@ sb_dir_lower_bound(const struct sb_dir *d, const char *name, size_t len, bool *o
 }
 
 struct sb_entry *
-sb_dir_find(const struct sb_dir *d, const char *name, size_t len)
+sb_manifest_dir_find(const struct sb_dir *d, const char *name, size_t len)
 {
 	bool hit;
-	uint32_t at = sb_dir_lower_bound(d, name, len, &hit);
+	uint32_t at = sb_manifest_dir_lower_bound(d, name, len, &hit);
 
 	return hit ? &d->entries[at] : NULL;
 }
@@ -133,7 +113,7 @@ find_prefix(const struct sb_manifest *m, const char *path, size_t len)
 
 		if (e->type != SB_ENTRY_DIR)
 			return NULL;
-		e = sb_dir_find(e->dir, path, (size_t)(stop - path));
+		e = sb_manifest_dir_find(e->dir, path, (size_t)(stop - path));
 		if (!e)
 			return NULL;
 		path = slash ? slash + 1 : end;
@@ -252,7 +232,7 @@ sb_manifest_put(struct sb_manifest *m, const char *path, const struct sb_entry *
 			sb_escape(path, len, shown, sizeof shown));
 		return NULL;
 	}
-	at = sb_dir_lower_bound(parent->dir, leaf, strlen(leaf), &hit);
+	at = sb_manifest_dir_lower_bound(parent->dir, leaf, strlen(leaf), &hit);
 	old = hit ? &parent->dir->entries[at] : NULL;
 	if (sb_manifest_make_entry(m, leaf, e, target, old, &made) < 0 ||
 		(!old && make_gap(m, parent->dir, at) < 0)) {
@@ -276,7 +256,7 @@ sb_manifest_remove(struct sb_manifest *m, const char *path)
 	if (!parent || parent->type != SB_ENTRY_DIR || !*leaf)
 		return false;
 	d = parent->dir;
-	at = sb_dir_lower_bound(d, leaf, strlen(leaf), &hit);
+	at = sb_manifest_dir_lower_bound(d, leaf, strlen(leaf), &hit);
 	if (!hit)
 		return false;
 	memmove(d->entries + at, d->entries + at + 1, (d->n - at - 1) * sizeof *d->entries);

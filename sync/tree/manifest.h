@@ -5,58 +5,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include <base/buf.h>
 #include <base/cleanup.h>
 #include <sync/tree/digest.h>
+#include <sync/tree/entry.h>
 
 /*
  * A manifest: what a tree holds, in memory. Directories own sorted arrays of entries (byte order of
  * the names); names and arrays live in arenas that go with the manifest. 64 bytes an entry plus its
  * name. Not thread-safe for writers; any number of readers.
  */
-enum sb_entry_type {
-	SB_ENTRY_DIR = 1,
-	SB_ENTRY_FILE = 2,
-	SB_ENTRY_LINK = 3,
-};
-
-enum {
-	SB_ENTRY_UNHASHED = 1 << 0, /* a file whose digest is not known yet (lazy scan) */
-	SB_ENTRY_RACY = 1 << 1,     /* stat too close to the scan: the cache must not trust it */
-	SB_ENTRY_MARK = 1 << 2,     /* free for the user of the manifest */
-};
-
-struct sb_dir;
-
-struct sb_entry {
-	const char *name; /* NUL-terminated; a symlink's target stands behind that NUL,
-			     NUL-terminated too */
-	union {
-		uint64_t size;      /* files: bytes; symlinks: length of the target */
-		struct sb_dir *dir; /* directories: never NULL */
-	};
-	int64_t mtime;           /* ns since the epoch */
-	struct sb_digest digest; /* files: content; symlinks: target; directories: Merkle
-				    (sb_manifest_finish) */
-	uint64_t ino;            /* local knowledge, never on the wire: 0 when not known */
-	int64_t ctime;           /* likewise, ns */
-	uint32_t link; /* 1 + index into `leaders` when hard-linked to other entries here, else 0 */
-	uint16_t mode; /* 07777 bits */
-	uint8_t type;  /* enum sb_entry_type */
-	uint8_t flags : 4;
-	uint8_t spare : 4;
-};
-
-struct sb_dir {
-	struct sb_entry *entries; /* sorted by name */
-	uint32_t n;
-	uint32_t cap;
-	uint32_t total; /* entries beneath, all levels (sb_manifest_finish) */
-	uint64_t dev;   /* local knowledge */
-};
-
 struct sb_manifest {
 	struct sb_entry root; /* SB_ENTRY_DIR with an empty name */
 	char **leaders;       /* the first path (pre-order, byte order) of each hard-link group */
@@ -79,23 +38,9 @@ SB_CLEANUP_PTR(sb_manifest, sb_manifest_free)
 void *sb_manifest_alloc(struct sb_manifest *m, size_t size);
 char *sb_manifest_strdup(struct sb_manifest *m, const char *s, size_t len);
 
-static inline const char *
-sb_entry_target(const struct sb_entry *e)
-{
-	return e->name + strlen(e->name) + 1;
-}
-
-/*
- * Same type and content (size+digest, target); directories are always alike. Unknown digests never
- * are.
- */
-bool sb_entry_same_content(const struct sb_entry *a, const struct sb_entry *b);
-/* Same content, mode and mtime. Mode is not compared for symlinks. */
-bool sb_entry_same(const struct sb_entry *a, const struct sb_entry *b);
-
 /* Finds by path relative to the root ("" is the root). NULL when not there. */
 struct sb_entry *sb_manifest_find(const struct sb_manifest *m, const char *path);
-struct sb_entry *sb_dir_find(const struct sb_dir *d, const char *name, size_t len);
+struct sb_entry *sb_manifest_dir_find(const struct sb_dir *d, const char *name, size_t len);
 
 /*
  * Puts a copy of `e` (its name is taken from `path`, its children are kept if both are directories,
@@ -131,7 +76,8 @@ int sb_manifest_finish(struct sb_manifest *m, struct sb_error *err);
  */
 typedef int (*sb_manifest_walk_fn)(const char *path, size_t len, struct sb_entry *e, void *arg);
 int sb_manifest_walk(const struct sb_manifest *m, sb_manifest_walk_fn fn, void *arg);
-int sb_dir_walk(const struct sb_dir *d, const char *prefix, sb_manifest_walk_fn fn, void *arg);
+int sb_manifest_walk_dir(const struct sb_dir *d, const char *prefix, sb_manifest_walk_fn fn,
+	void *arg);
 
 /* Limits on what a peer may send. */
 struct sb_manifest_limits {
@@ -160,9 +106,9 @@ struct sb_manifest *sb_manifest_decode(const void *data, size_t len,
  * paths in the whole tree and may lie outside the subtree; groups of one are kept and the id does
  * not cover them.
  */
-int sb_dir_encode(const struct sb_manifest *m, const struct sb_dir *d, const char *prefix,
+int sb_manifest_encode_dir(const struct sb_manifest *m, const struct sb_dir *d, const char *prefix,
 	struct sb_buf *out, struct sb_error *err);
-struct sb_manifest *sb_dir_decode(const void *data, size_t len,
+struct sb_manifest *sb_manifest_decode_dir(const void *data, size_t len,
 	const struct sb_manifest_limits *limits, struct sb_error *err);
 
 /*
@@ -172,50 +118,5 @@ struct sb_manifest *sb_dir_decode(const void *data, size_t len,
 struct sb_manifest *sb_manifest_load(int dirfd, const char *name, struct sb_error *err);
 int sb_manifest_save(const struct sb_manifest *m, bool with_stat, bool durable, int dirfd,
 	const char *name, struct sb_error *err);
-
-/*
- * What leads from one manifest to another, in pre-order: PUT (new or changed entry, directories
- * before what is in them) or DEL (a whole subtree in one). A type change to or from a directory is
- * DEL then PUT at the same path.
- */
-struct sb_change {
-	const char *path; /* borrowed from the diff */
-	bool del;
-	struct sb_entry entry; /* PUT: name is the leaf; a directory's `dir` is NULL */
-	const char *target;    /* symlinks */
-	const char *leader;    /* hard-linked to this path (its own path: the leader), or NULL */
-};
-
-struct sb_diff {
-	struct sb_change *v;
-	size_t n;
-	size_t cap;
-	void *arena;
-};
-
-void sb_diff_free(struct sb_diff *d);
-SB_CLEANUP_VALUE(sb_diff, sb_diff_free)
-/*
- * Fills `out` (zeroed by the caller). Skips equal subtrees by their digests: both must be finished.
- * Hard-link changes count.
- */
-int sb_diff_make(const struct sb_manifest *from, const struct sb_manifest *to, struct sb_diff *out,
-	struct sb_error *err);
-/* Adds one change; copies path, target, leader. */
-int sb_diff_add(struct sb_diff *d, const char *path, bool del, const struct sb_entry *e,
-	const char *target, const char *leader, struct sb_error *err);
-/*
- * The same checks as sb_manifest_decode; paths must be strictly ordered (DEL before PUT at one
- * path).
- */
-int sb_diff_encode(const struct sb_diff *d, struct sb_buf *out, struct sb_error *err);
-int sb_diff_decode(const void *data, size_t len, const struct sb_manifest_limits *limits,
-	struct sb_diff *out, struct sb_error *err);
-/*
- * Applies it; the result is finished. SB_E_CORRUPT when it does not fit: no parent, DEL of nothing,
- * PUT that turns a directory into something else or back without a DEL. After a failure the
- * manifest is good for sb_manifest_free only.
- */
-int sb_diff_apply(struct sb_manifest *m, const struct sb_diff *d, struct sb_error *err);
 
 #endif

@@ -11,6 +11,7 @@
 #include <base/strlist.h>
 #include <sync/tree/digest.h>
 #include <sync/tree/manifest.h>
+#include <sync/tree/diff.h>
 
 /*
  * The messages between the controller (the side the user is on) and the agent.
@@ -131,8 +132,8 @@ struct sb_commit_req {
 	uint16_t root_mode;
 	int64_t root_mtime;
 };
-void sb_commit_req_encode(const struct sb_commit_req *m, struct sb_buf *b);
-int sb_commit_req_decode(const uint8_t *p, size_t len, struct sb_commit_req *out,
+void sb_proto_commit_encode(const struct sb_commit_req *m, struct sb_buf *b);
+int sb_proto_commit_decode(const uint8_t *p, size_t len, struct sb_commit_req *out,
 	struct sb_error *err);
 
 /* How the content of a PUT in a plan reaches the receiver. */
@@ -148,7 +149,7 @@ enum sb_method {
 };
 
 /* What goes with each change of a plan piece, in the same order. */
-struct sb_step {
+struct sb_plan_step {
 	uint8_t method;
 	const char *from; /* CLONE, MOVE; borrowed */
 };
@@ -156,12 +157,12 @@ struct sb_step {
 /* A plan piece: a diff and its steps. `arena` holds the strings. */
 struct sb_plan_piece {
 	struct sb_diff diff;
-	struct sb_step *steps;
+	struct sb_plan_step *steps;
 	struct sb_buf strings;
 };
 
-void sb_plan_piece_free(struct sb_plan_piece *p);
-SB_CLEANUP_VALUE(sb_plan_piece, sb_plan_piece_free)
+void sb_proto_plan_free(struct sb_plan_piece *p);
+SB_CLEANUP_VALUE(sb_plan_piece, sb_proto_plan_free)
 
 /* One file the other side is asked to send. */
 struct sb_want {
@@ -181,9 +182,9 @@ struct sb_want_list {
 	size_t n;
 	size_t cap;
 };
-void sb_want_list_free(struct sb_want_list *l);
-SB_CLEANUP_VALUE(sb_want_list, sb_want_list_free)
-int sb_want_list_add(struct sb_want_list *l, const char *path, struct sb_want **out,
+void sb_proto_want_free(struct sb_want_list *l);
+SB_CLEANUP_VALUE(sb_want_list, sb_proto_want_free)
+int sb_proto_want_add(struct sb_want_list *l, const char *path, struct sb_want **out,
 	struct sb_error *err);
 
 /* What became of an entry of the data stream. */
@@ -224,28 +225,28 @@ struct sb_commit_result {
 	size_t n_left;
 	size_t cap_left;
 };
-void sb_commit_result_free(struct sb_commit_result *r);
-SB_CLEANUP_VALUE(sb_commit_result, sb_commit_result_free)
-int sb_commit_result_add(struct sb_commit_result *r, const char *path, enum sb_commit_why why,
+void sb_proto_result_free(struct sb_commit_result *r);
+SB_CLEANUP_VALUE(sb_commit_result, sb_proto_result_free)
+int sb_proto_result_add(struct sb_commit_result *r, const char *path, enum sb_commit_why why,
 	struct sb_error *err);
-const char *sb_commit_why_text(enum sb_commit_why why);
+const char *sb_proto_why_text(enum sb_commit_why why);
 
-void sb_hello_encode(const struct sb_hello *h, struct sb_buf *b);
-int sb_hello_decode(const uint8_t *p, size_t len, struct sb_hello *out, struct sb_error *err);
-void sb_begin_encode(const struct sb_begin *m, struct sb_buf *b);
-int sb_begin_decode(const uint8_t *p, size_t len, struct sb_begin *out, struct sb_error *err);
-void sb_scan_reply_encode(const struct sb_scan_reply *m, struct sb_buf *b);
-int sb_scan_reply_decode(const uint8_t *p, size_t len, struct sb_scan_reply *out,
+void sb_proto_hello_encode(const struct sb_hello *h, struct sb_buf *b);
+int sb_proto_hello_decode(const uint8_t *p, size_t len, struct sb_hello *out, struct sb_error *err);
+void sb_proto_begin_encode(const struct sb_begin *m, struct sb_buf *b);
+int sb_proto_begin_decode(const uint8_t *p, size_t len, struct sb_begin *out, struct sb_error *err);
+void sb_proto_scan_encode(const struct sb_scan_reply *m, struct sb_buf *b);
+int sb_proto_scan_decode(const uint8_t *p, size_t len, struct sb_scan_reply *out,
 	struct sb_error *err);
-int sb_plan_piece_encode(const struct sb_diff *diff, const struct sb_step *steps, struct sb_buf *b,
-	struct sb_error *err);
-int sb_plan_piece_decode(const uint8_t *p, size_t len, const struct sb_manifest_limits *limits,
+int sb_proto_plan_encode(const struct sb_diff *diff, const struct sb_plan_step *steps,
+	struct sb_buf *b, struct sb_error *err);
+int sb_proto_plan_decode(const uint8_t *p, size_t len, const struct sb_manifest_limits *limits,
 	struct sb_plan_piece *out, struct sb_error *err);
-void sb_want_list_encode(const struct sb_want_list *l, struct sb_buf *b);
-int sb_want_list_decode(const uint8_t *p, size_t len, struct sb_want_list *out,
+void sb_proto_want_encode(const struct sb_want_list *l, struct sb_buf *b);
+int sb_proto_want_decode(const uint8_t *p, size_t len, struct sb_want_list *out,
 	struct sb_error *err);
-void sb_commit_result_encode(const struct sb_commit_result *r, struct sb_buf *b);
-int sb_commit_result_decode(const uint8_t *p, size_t len, struct sb_commit_result *out,
+void sb_proto_result_encode(const struct sb_commit_result *r, struct sb_buf *b);
+int sb_proto_result_decode(const uint8_t *p, size_t len, struct sb_commit_result *out,
 	struct sb_error *err);
 
 /* One child in the answer to LIST. */
@@ -255,13 +256,14 @@ struct sb_listed {
 	char *target;
 	uint64_t total; /* entries beneath a directory */
 };
-void sb_listing_add(const struct sb_entry *e, struct sb_buf *b);
+void sb_proto_listing_add(const struct sb_entry *e, struct sb_buf *b);
 /* SB_E_PROTO on anything that is not a valid child; the strings are the caller's. */
-int sb_listing_take(struct sb_cursor *c, struct sb_listed *out, struct sb_error *err);
+int sb_proto_listing_take(struct sb_cursor *c, struct sb_listed *out, struct sb_error *err);
 
 /* Lists of paths (LIST, TREE, NEED, SIGREQ): varint count, then length-prefixed valid paths. */
 struct sb_strlist;
-void sb_paths_encode(const char *const *v, size_t n, struct sb_buf *b);
-int sb_paths_decode(const uint8_t *p, size_t len, struct sb_strlist *out, struct sb_error *err);
+void sb_proto_paths_encode(const char *const *v, size_t n, struct sb_buf *b);
+int sb_proto_paths_decode(const uint8_t *p, size_t len, struct sb_strlist *out,
+	struct sb_error *err);
 
 #endif

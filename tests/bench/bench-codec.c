@@ -21,6 +21,7 @@
 #include <sync/codec/delta.h>
 #include <sync/codec/pack.h>
 #include <sync/codec/store.h>
+#include <sync/codec/patch.h>
 
 enum {
 	FILES = 50000,
@@ -143,19 +144,19 @@ static void
 read_stream(struct blocks *b)
 {
 	struct sb_error err = { 0 };
-	struct sb_packr *r = sb_packr_new(give_block, b, &err);
+	struct sb_pack_reader *r = sb_pack_reader_new(give_block, b, &err);
 	struct sb_pack_entry e;
 	const void *p;
 	double c = cpu();
 	int k = -1;
 
-	while (r && (k = sb_packr_next(r, &e, &err)) > 0)
-		while (sb_packr_read(r, &p, &err) > 0)
+	while (r && (k = sb_pack_reader_next(r, &e, &err)) > 0)
+		while (sb_pack_reader_read(r, &p, &err) > 0)
 			;
 	if (k < 0)
 		die("read", &err);
 	c = cpu() - c;
-	sb_packr_free(r);
+	sb_pack_reader_free(r);
 	(void)printf("  read: %.0f ns an entry, %.0f MB/s\n", c / FILES * 1e9,
 		(double)b->raw / c / 1e6);
 }
@@ -164,26 +165,27 @@ static void
 stream(const char *what, int level, bool keep)
 {
 	struct blocks b = { .keep = keep, .v = calloc(20000, sizeof(struct block)) };
-	struct sb_packw_opts o = SB_PACKW_OPTS_INIT;
+	struct sb_pack_writer_opts o = SB_PACK_WRITER_OPTS_INIT;
 	struct sb_error err = { 0 };
-	struct sb_packw *w;
+	struct sb_pack_writer *w;
 	double c = cpu(), t = wall(), own = seconds_of(RUSAGE_THREAD);
 
 	o.level = level;
 	o.out = take_block;
 	o.arg = &b;
-	w = sb_packw_new(&o, &err);
+	w = sb_pack_writer_new(&o, &err);
 	for (int i = 0; w && i < FILES; i++) {
 		char path[64];
 		struct sb_pack_entry e = { .path = path, .size = FILE_LEN, .file_size = FILE_LEN };
 		const uint8_t *d = corpus + (size_t)i * FILE_LEN % (CORPUS - FILE_LEN);
 
 		(void)snprintf(path, sizeof path, "source/part%03d/file%05d.c", i / 100, i);
-		if (sb_packw_begin(w, &e, &err) < 0 || sb_packw_data(w, d, FILE_LEN, &err) < 0 ||
-			sb_packw_end(w, &err) < 0)
+		if (sb_pack_writer_begin(w, &e, &err) < 0 ||
+			sb_pack_writer_data(w, d, FILE_LEN, &err) < 0 ||
+			sb_pack_writer_end(w, &err) < 0)
 			die("write", &err);
 	}
-	if (!w || sb_packw_finish(w, &err) < 0)
+	if (!w || sb_pack_writer_finish(w, &err) < 0)
 		die("write", &err);
 	own = seconds_of(RUSAGE_THREAD) - own;
 	(void)printf("%s: %.3f s cpu, %.3f s wall, feeding thread %.0f ns an entry; %.0f "
@@ -191,7 +193,7 @@ stream(const char *what, int level, bool keep)
 		     "stored\n",
 		what, cpu() - c, wall() - t, own / FILES * 1e9, (double)b.raw / 1e6,
 		(double)b.wire / 1e6, b.stored, b.n);
-	sb_packw_free(w);
+	sb_pack_writer_free(w);
 	if (keep)
 		read_stream(&b);
 	for (size_t i = 0; keep && i < b.n; i++)

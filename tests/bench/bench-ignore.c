@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include <sync/scan/ignore.h>
+#include <sync/scan/rules.h>
 
 /*
  * What the exclude rules cost a scan: 50,000 paths in 4,000 directories against 30

@@ -9,6 +9,7 @@
 
 #include <base/path.h>
 #include <sync/tree/manifest.h>
+#include <sync/tree/diff.h>
 
 #include "fuzz.h"
 

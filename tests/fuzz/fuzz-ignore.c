@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include <base/buf.h>
-#include <sync/scan/ignore.h>
+#include <sync/scan/rules.h>
 
 #include "fuzz.h"
 

@@ -16,6 +16,7 @@
 #include <base/path.h>
 #include <sync/replica/commit.h>
 #include <sync/scan/scan.h>
+#include <sync/tree/stage-names.h>
 
 #include "fuzz.h"
 
@@ -124,7 +125,7 @@ replay(const uint8_t *journal, size_t len)
 static void
 decode(const uint8_t *p, size_t len)
 {
-	sb_auto(sb_ops) struct sb_ops ops = { 0 }, again = { 0 };
+	sb_auto(sb_journal) struct sb_journal ops = { 0 }, again = { 0 };
 	sb_auto(sb_buf) struct sb_buf once = { 0 }, twice = { 0 };
 	struct sb_error err = { 0 };
 	int r = sb_journal_decode(p, len, &ops, &err);

@@ -64,7 +64,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	sb_buf_add(&b, data, len);
 	sb_buf_add_u64(&b, XXH3_64bits(data, len));
 	whole = sb_manifest_decode(b.data, b.len, &limits, NULL);
-	part = sb_dir_decode(b.data, b.len, &limits, NULL);
+	part = sb_manifest_decode_dir(b.data, b.len, &limits, NULL);
 	FUZZ_CHECK(!whole || !part);
 	if (whole) {
 		FUZZ_CHECK(whole->count <= limits.max_entries);

@@ -78,7 +78,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct input in = { 0 };
 	struct sb_error err = { 0 };
 	struct sb_pack_entry e;
-	struct sb_packr *r;
+	struct sb_pack_reader *r;
 	uint64_t seen = 0;
 	uint8_t *copy;
 	int k;
@@ -93,15 +93,15 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		in.piece = data[0] & 63 ? data[0] & 63 : SB_PACK_BLOCK_MAX;
 	if (data[0] < 128 && (data[0] & 64))
 		fix_checksums(copy + 1, len - 1);
-	r = sb_packr_new(next_block, &in, &err);
+	r = sb_pack_reader_new(next_block, &in, &err);
 	FUZZ_CHECK(r);
-	while ((k = sb_packr_next(r, &e, &err)) == 1) {
+	while ((k = sb_pack_reader_next(r, &e, &err)) == 1) {
 		const void *p;
 		ssize_t n;
 
 		FUZZ_CHECK(e.path && e.path[0] && e.path[0] != '/' && !strstr(e.path, "//"));
 		FUZZ_CHECK(e.kind <= SB_PACK_SPARSE);
-		while ((n = sb_packr_read(r, &p, &err)) > 0) {
+		while ((n = sb_pack_reader_read(r, &p, &err)) > 0) {
 			volatile uint8_t last = ((const uint8_t *)p)[n - 1];
 
 			(void)last;
@@ -111,7 +111,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	}
 	FUZZ_CHECK(k == 0 || k == SB_E_PROTO);
 	FUZZ_CHECK(seen <= in.raw);
-	sb_packr_free(r);
+	sb_pack_reader_free(r);
 	free(copy);
 	return 0;
 }

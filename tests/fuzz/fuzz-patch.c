@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <sync/codec/delta.h>
+#include <sync/codec/patch.h>
 
 #include "fuzz.h"
 

@@ -37,10 +37,10 @@ static int
 hello(const uint8_t *p, size_t len, struct sb_buf *out, struct sb_error *err)
 {
 	struct sb_hello m;
-	int r = sb_hello_decode(p, len, &m, err);
+	int r = sb_proto_hello_decode(p, len, &m, err);
 
 	if (r == 0)
-		sb_hello_encode(&m, out);
+		sb_proto_hello_encode(&m, out);
 	return r;
 }
 
@@ -48,11 +48,11 @@ static int
 begin(const uint8_t *p, size_t len, struct sb_buf *out, struct sb_error *err)
 {
 	struct sb_begin m;
-	int r = sb_begin_decode(p, len, &m, err);
+	int r = sb_proto_begin_decode(p, len, &m, err);
 
 	FUZZ_CHECK((r == 0) == (m.root != NULL));
 	if (r == 0)
-		sb_begin_encode(&m, out);
+		sb_proto_begin_encode(&m, out);
 	free(m.root);
 	return r;
 }
@@ -61,10 +61,10 @@ static int
 scan_reply(const uint8_t *p, size_t len, struct sb_buf *out, struct sb_error *err)
 {
 	struct sb_scan_reply m;
-	int r = sb_scan_reply_decode(p, len, &m, err);
+	int r = sb_proto_scan_decode(p, len, &m, err);
 
 	if (r == 0)
-		sb_scan_reply_encode(&m, out);
+		sb_proto_scan_encode(&m, out);
 	return r;
 }
 
@@ -72,10 +72,10 @@ static int
 commit_req(const uint8_t *p, size_t len, struct sb_buf *out, struct sb_error *err)
 {
 	struct sb_commit_req m;
-	int r = sb_commit_req_decode(p, len, &m, err);
+	int r = sb_proto_commit_decode(p, len, &m, err);
 
 	if (r == 0)
-		sb_commit_req_encode(&m, out);
+		sb_proto_commit_encode(&m, out);
 	return r;
 }
 
@@ -83,10 +83,10 @@ static int
 plan(const uint8_t *p, size_t len, struct sb_buf *out, struct sb_error *err)
 {
 	sb_auto(sb_plan_piece) struct sb_plan_piece m = { 0 };
-	int r = sb_plan_piece_decode(p, len, &limits, &m, err);
+	int r = sb_proto_plan_decode(p, len, &limits, &m, err);
 
 	for (size_t i = 0; r == 0 && i < m.diff.n; i++) {
-		const struct sb_step *s = &m.steps[i];
+		const struct sb_plan_step *s = &m.steps[i];
 
 		check_path(m.diff.v[i].path);
 		FUZZ_CHECK(s->method <= SB_METHOD_DELETE);
@@ -95,7 +95,7 @@ plan(const uint8_t *p, size_t len, struct sb_buf *out, struct sb_error *err)
 			check_path(s->from);
 	}
 	if (r == 0)
-		FUZZ_CHECK(sb_plan_piece_encode(&m.diff, m.steps, out, NULL) == 0);
+		FUZZ_CHECK(sb_proto_plan_encode(&m.diff, m.steps, out, NULL) == 0);
 	return r;
 }
 
@@ -103,7 +103,7 @@ static int
 wants(const uint8_t *p, size_t len, struct sb_buf *out, struct sb_error *err)
 {
 	sb_auto(sb_want_list) struct sb_want_list m = { 0 };
-	int r = sb_want_list_decode(p, len, &m, err);
+	int r = sb_proto_want_decode(p, len, &m, err);
 
 	FUZZ_CHECK(r == 0 || (m.n == 0 && !m.v));
 	for (size_t i = 0; i < m.n; i++) {
@@ -113,7 +113,7 @@ wants(const uint8_t *p, size_t len, struct sb_buf *out, struct sb_error *err)
 		FUZZ_CHECK(m.v[i].sig_len <= len);
 	}
 	if (r == 0)
-		sb_want_list_encode(&m, out);
+		sb_proto_want_encode(&m, out);
 	return r;
 }
 
@@ -121,13 +121,13 @@ static int
 result(const uint8_t *p, size_t len, struct sb_buf *out, struct sb_error *err)
 {
 	sb_auto(sb_commit_result) struct sb_commit_result m = { 0 };
-	int r = sb_commit_result_decode(p, len, &m, err);
+	int r = sb_proto_result_decode(p, len, &m, err);
 
 	FUZZ_CHECK(r == 0 || (m.n_left == 0 && !m.left));
 	for (size_t i = 0; i < m.n_left; i++)
-		FUZZ_CHECK(sb_commit_why_text(m.left[i].why)[0]);
+		FUZZ_CHECK(sb_proto_why_text(m.left[i].why)[0]);
 	if (r == 0)
-		sb_commit_result_encode(&m, out);
+		sb_proto_result_encode(&m, out);
 	return r;
 }
 
@@ -135,10 +135,10 @@ static int
 paths(const uint8_t *p, size_t len, struct sb_buf *out, struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist m = { 0 };
-	int r = sb_paths_decode(p, len, &m, err);
+	int r = sb_proto_paths_decode(p, len, &m, err);
 
 	if (r == 0)
-		sb_paths_encode((const char *const *)m.v, m.n, out);
+		sb_proto_paths_encode((const char *const *)m.v, m.n, out);
 	return r;
 }
 
@@ -155,7 +155,7 @@ listing(const uint8_t *p, size_t len, struct sb_buf *out, struct sb_error *err)
 		struct sb_dir dir = { 0 };
 		sb_autofree char *both = NULL;
 
-		r = sb_listing_take(&c, &m, err);
+		r = sb_proto_listing_take(&c, &m, err);
 		if (r < 0)
 			break;
 		check_path(m.name);
@@ -170,7 +170,7 @@ listing(const uint8_t *p, size_t len, struct sb_buf *out, struct sb_error *err)
 		dir.total = (uint32_t)m.total;
 		if (m.e.type == SB_ENTRY_DIR)
 			m.e.dir = &dir;
-		sb_listing_add(&m.e, out);
+		sb_proto_listing_add(&m.e, out);
 		free(m.name);
 		free(m.target);
 	}

@@ -16,6 +16,8 @@
 #include <base/file.h>
 #include <base/path.h>
 #include <sync/replica/receive.h>
+#include <sync/tree/stage-names.h>
+#include <sync/tree/diff.h>
 
 #include "fuzz.h"
 
@@ -110,7 +112,7 @@ make_root(void)
 struct run {
 	struct sb_cursor c;
 	struct sb_replica *rep;
-	struct sb_recv *recv;
+	struct sb_receive *recv;
 	struct sb_error err;
 	bool committing;
 	/* The blocks of one data stream. */
@@ -126,7 +128,7 @@ pick(struct run *x, size_t n)
 
 /* Rows in rising order: each name may come once, or as a deletion and again. */
 static void
-plan_rows(struct run *x, struct sb_diff *d, struct sb_step *steps)
+plan_rows(struct run *x, struct sb_diff *d, struct sb_plan_step *steps)
 {
 	size_t at = 0;
 
@@ -134,7 +136,7 @@ plan_rows(struct run *x, struct sb_diff *d, struct sb_step *steps)
 		uint8_t how = sb_cursor_u8(&x->c), more;
 		struct sb_entry e = { .type = (uint8_t)(1 + (how >> 4 & 3) % 3),
 			.mtime = (int64_t)(how * 1000000007u) };
-		struct sb_step *s = &steps[d->n];
+		struct sb_plan_step *s = &steps[d->n];
 		size_t b;
 
 		at += how & 15;
@@ -172,20 +174,20 @@ plan(struct run *x)
 	sb_auto(sb_plan_piece) struct sb_plan_piece piece = { 0 };
 	sb_auto(sb_diff) struct sb_diff d = { 0 };
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
-	struct sb_step steps[ROWS_MAX + 1] = { 0 };
+	struct sb_plan_step steps[ROWS_MAX + 1] = { 0 };
 	int r;
 
 	sb_buf_init(&b, 1 << 20);
 	sb_buf_init(&piece.strings, 0);
 	plan_rows(x, &d, steps);
-	if (sb_plan_piece_encode(&d, steps, &b, NULL) < 0)
+	if (sb_proto_plan_encode(&d, steps, &b, NULL) < 0)
 		return 0;
-	r = sb_plan_piece_decode(b.data, b.len, &limits, &piece, &x->err);
+	r = sb_proto_plan_decode(b.data, b.len, &limits, &piece, &x->err);
 	if (r < 0) {
 		FUZZ_CHECK(r == SB_E_PROTO || r == SB_E_CORRUPT);
 		return 0; /* the codec has a target of its own; go on */
 	}
-	return sb_recv_plan(x->recv, &piece, &x->err);
+	return sb_receive_plan(x->recv, &piece, &x->err);
 }
 
 static int
@@ -218,7 +220,7 @@ give_block(enum sb_pack_codec *codec, size_t *raw_len, const void **data, size_t
 
 /* One entry: a name, a kind, a body of the table or bytes of the input, and attributes. */
 static void
-write_entry(struct run *x, struct sb_packw *w)
+write_entry(struct run *x, struct sb_pack_writer *w)
 {
 	uint8_t how = sb_cursor_u8(&x->c);
 	size_t b = pick(x, N(bodies));
@@ -245,19 +247,19 @@ write_entry(struct run *x, struct sb_packw *w)
 	e.size = len;
 	if (e.kind == SB_PACK_WHOLE)
 		e.file_size = len;
-	if (sb_packw_begin(w, &e, NULL) == 0) {
-		(void)sb_packw_data(w, p, len, NULL);
-		(void)sb_packw_end(w, NULL);
+	if (sb_pack_writer_begin(w, &e, NULL) == 0) {
+		(void)sb_pack_writer_data(w, p, len, NULL);
+		(void)sb_pack_writer_end(w, NULL);
 	}
 }
 
 static int
 stream(struct run *x)
 {
-	struct sb_packw_opts o = SB_PACKW_OPTS_INIT;
-	sb_auto(sb_packr) struct sb_packr *in = NULL;
+	struct sb_pack_writer_opts o = SB_PACK_WRITER_OPTS_INIT;
+	sb_auto(sb_pack_reader) struct sb_pack_reader *in = NULL;
 	struct sb_pack_entry e;
-	struct sb_packw *w;
+	struct sb_pack_writer *w;
 	int r;
 
 	sb_buf_init(&x->stream, SB_PACK_BLOCK_MAX);
@@ -267,16 +269,16 @@ stream(struct run *x)
 	o.jobs = 1;
 	o.out = keep_block;
 	o.arg = &x->stream;
-	w = sb_packw_new(&o, NULL);
+	w = sb_pack_writer_new(&o, NULL);
 	FUZZ_CHECK(w);
 	for (size_t n = 1 + pick(x, 5); n; n--)
 		write_entry(x, w);
-	(void)sb_packw_finish(w, NULL);
-	sb_packw_free(w);
-	in = sb_packr_new(give_block, x, &x->err);
+	(void)sb_pack_writer_finish(w, NULL);
+	sb_pack_writer_free(w);
+	in = sb_pack_reader_new(give_block, x, &x->err);
 	FUZZ_CHECK(in);
-	while ((r = sb_packr_next(in, &e, &x->err)) > 0) {
-		r = sb_recv_entry(x->recv, in, &e, &x->err);
+	while ((r = sb_pack_reader_next(in, &e, &x->err)) > 0) {
+		r = sb_receive_entry(x->recv, in, &e, &x->err);
 		if (r < 0)
 			break;
 	}
@@ -293,7 +295,7 @@ rows(struct run *x)
 	if (len > sb_cursor_left(&x->c))
 		len = sb_cursor_left(&x->c);
 	p = sb_cursor_take(&x->c, len);
-	return p ? sb_recv_rows(x->recv, p, len, &x->err) : 0;
+	return p ? sb_receive_rows(x->recv, p, len, &x->err) : 0;
 }
 
 static int
@@ -301,12 +303,12 @@ commit(struct run *x)
 {
 	sb_auto(sb_commit_result) struct sb_commit_result res = { 0 };
 	sb_auto(sb_strlist) struct sb_strlist need = { 0 };
-	int r = sb_recv_settle(x->recv, &need, &x->err);
+	int r = sb_receive_settle(x->recv, &need, &x->err);
 
 	if (r < 0 || need.n)
 		return r;
 	x->committing = true;
-	r = sb_recv_commit(x->recv, SB_DURABLE_NONE, &res, &x->err);
+	r = sb_receive_commit(x->recv, SB_DURABLE_NONE, &res, &x->err);
 	return r < 0 ? r : 1;
 }
 
@@ -321,8 +323,8 @@ act(struct run *x)
 	case 2:
 	case 3: return stream(x);
 	case 4: return rows(x);
-	case 5: return sb_recv_settle(x->recv, &need, &x->err);
-	case 6: sb_recv_root_meta(x->recv, (uint16_t)(07000 | pick(x, 0700)), 0); return 0;
+	case 5: return sb_receive_settle(x->recv, &need, &x->err);
+	case 6: sb_receive_root_meta(x->recv, (uint16_t)(07000 | pick(x, 0700)), 0); return 0;
 	default: return commit(x);
 	}
 }
@@ -366,7 +368,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct sb_replica_opts ro = SB_REPLICA_OPTS_INIT;
 	struct sb_scan_opts so = SB_SCAN_OPTS_INIT;
-	struct sb_recv_opts o = SB_RECV_OPTS_INIT;
+	struct sb_receive_opts o = SB_RECEIVE_OPTS_INIT;
 	struct sb_stage *stage = NULL;
 	char root[sizeof scratch + 8];
 	struct run x = { 0 };
@@ -388,13 +390,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	x.rep = sb_replica_open(&ro, &x.err);
 	FUZZ_CHECK(x.rep && sb_stage_find(x.rep->rootfd, NULL, &stage, &x.err) == 0);
 	FUZZ_CHECK(sb_replica_scan(x.rep, &so, &x.err) == 0);
-	x.recv = sb_recv_new(x.rep, stage, &o, &x.err);
+	x.recv = sb_receive_new(x.rep, stage, &o, &x.err);
 	FUZZ_CHECK(x.recv);
 	sb_cursor_init(&x.c, data + 1, len - 1);
 	for (unsigned n = 0; r == 0 && n < ACTIONS_MAX && sb_cursor_left(&x.c); n++)
 		r = act(&x);
 	FUZZ_CHECK(r >= 0 || x.err.msg[0]);
-	sb_recv_free(x.recv);
+	sb_receive_free(x.recv);
 	sb_replica_free(x.rep);
 	inspect(&x, masked);
 	FUZZ_CHECK(sb_path_remove_tree(scratch_fd, "root", NULL) == 0);

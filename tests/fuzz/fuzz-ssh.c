@@ -59,14 +59,14 @@ base64(const char *text, size_t len)
 static void
 listing(const char *form, const char *text, size_t len)
 {
-	sb_auto(sb_far_list) struct sb_far_list l = { 0 };
+	sb_auto(sb_agentless_list) struct sb_agentless_list l = { 0 };
 
-	if (sb_far_list_parse(form, text, len, &l, NULL) < 0)
+	if (sb_agentless_list_parse(form, text, len, &l, NULL) < 0)
 		return;
 	FUZZ_CHECK(l.n > 0 && l.v[0].path[0] == '\0' && l.v[0].type == 'd');
 	for (size_t i = 0; i < l.n; i++) {
 		FUZZ_CHECK(sb_path_check(l.v[i].path, strlen(l.v[i].path), NULL) == 0);
-		FUZZ_CHECK(sb_far_list_find(&l, l.v[i].path) == &l.v[i]);
+		FUZZ_CHECK(sb_agentless_list_find(&l, l.v[i].path) == &l.v[i]);
 		FUZZ_CHECK((l.v[i].type == 'l') == (l.v[i].target != NULL));
 	}
 }

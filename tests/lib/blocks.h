@@ -156,25 +156,25 @@ blocks_cut(struct blocks *b, const uint8_t *raw, size_t len, size_t piece)
 }
 
 /* A writer into `b`. */
-static inline struct sb_packw *
+static inline struct sb_pack_writer *
 blocks_writer(struct blocks *b, int level, size_t block_size)
 {
-	struct sb_packw_opts o = SB_PACKW_OPTS_INIT;
+	struct sb_pack_writer_opts o = SB_PACK_WRITER_OPTS_INIT;
 	struct sb_error err = { 0 };
-	struct sb_packw *w;
+	struct sb_pack_writer *w;
 
 	o.level = level;
 	o.block_size = block_size;
 	o.out = blocks_out;
 	o.arg = b;
 	o.jobs = 3;
-	w = sb_packw_new(&o, &err);
+	w = sb_pack_writer_new(&o, &err);
 	assert_non_null(w);
 	return w;
 }
 
 static inline void
-put_whole(struct sb_packw *w, const char *path, const void *data, size_t len)
+put_whole(struct sb_pack_writer *w, const char *path, const void *data, size_t len)
 {
 	struct sb_pack_entry e = { .path = path,
 		.size = len,
@@ -182,9 +182,9 @@ put_whole(struct sb_packw *w, const char *path, const void *data, size_t len)
 		.kind = SB_PACK_WHOLE };
 	struct sb_error err = { 0 };
 
-	assert_ok(sb_packw_begin(w, &e, &err), &err);
-	assert_ok(sb_packw_data(w, data, len, &err), &err);
-	assert_ok(sb_packw_end(w, &err), &err);
+	assert_ok(sb_pack_writer_begin(w, &e, &err), &err);
+	assert_ok(sb_pack_writer_data(w, data, len, &err), &err);
+	assert_ok(sb_pack_writer_end(w, &err), &err);
 }
 
 /*
@@ -194,7 +194,7 @@ put_whole(struct sb_packw *w, const char *path, const void *data, size_t len)
 static inline int
 read_all(struct blocks *b, size_t *entries, struct sb_error *err)
 {
-	sb_auto(sb_packr) struct sb_packr *r = sb_packr_new(blocks_in, b, err);
+	sb_auto(sb_pack_reader) struct sb_pack_reader *r = sb_pack_reader_new(blocks_in, b, err);
 	struct sb_pack_entry e;
 	const void *data;
 	ssize_t n;
@@ -203,10 +203,10 @@ read_all(struct blocks *b, size_t *entries, struct sb_error *err)
 	assert_non_null(r);
 	b->next = 0;
 	*entries = 0;
-	while ((k = sb_packr_next(r, &e, err)) == 1) {
+	while ((k = sb_pack_reader_next(r, &e, err)) == 1) {
 		uint64_t seen = 0;
 
-		while ((n = sb_packr_read(r, &data, err)) > 0)
+		while ((n = sb_pack_reader_read(r, &data, err)) > 0)
 			seen += (uint64_t)n;
 		if (n < 0)
 			return (int)n;
@@ -214,7 +214,7 @@ read_all(struct blocks *b, size_t *entries, struct sb_error *err)
 		++*entries;
 	}
 	if (k < 0) /* a failure sticks */
-		assert_int_equal(sb_packr_next(r, &e, NULL), k);
+		assert_int_equal(sb_pack_reader_next(r, &e, NULL), k);
 	return k;
 }
 

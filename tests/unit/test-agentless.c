@@ -349,25 +349,25 @@ what_cannot_be_read_is_an_error(void **state)
 {
 	struct place *p = &places[0];
 	struct sb_agentless a;
-	struct sb_far_list l;
+	struct sb_agentless_list l;
 	struct sb_agentless_stats st;
 	struct sb_error err = { 0 };
 	char root[400];
 
 	(void)state;
 	agentless(p, "not-there", &a, root);
-	assert_ok(sb_agentless_list(&a, &l, &err), &err);
+	assert_ok(sb_agentless_list_far(&a, &l, &err), &err);
 	assert_true(l.absent);
 	assert_fails(sb_agentless_fetch(&a, "/nonexistent/shadow", "/nonexistent/r", &st, &err),
 		err.code, &err);
 	SHELL("echo x >gnu/file");
 	agentless(p, "file", &a, root);
-	assert_fails(sb_agentless_list(&a, &l, &err), SB_E_PEER, &err);
+	assert_fails(sb_agentless_list_far(&a, &l, &err), SB_E_PEER, &err);
 	assert_non_null(strstr(err.msg, "not a directory"));
 	if (getuid() != 0) {
 		SHELL("mkdir -p gnu/shut/in && chmod 0 gnu/shut/in");
 		agentless(p, "shut", &a, root);
-		assert_fails(sb_agentless_list(&a, &l, &err), SB_E_PEER, &err);
+		assert_fails(sb_agentless_list_far(&a, &l, &err), SB_E_PEER, &err);
 		SHELL("chmod 700 gnu/shut/in");
 	}
 }
@@ -473,10 +473,10 @@ listings_are_checked(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		sb_auto(sb_far_list) struct sb_far_list l = { 0 };
+		sb_auto(sb_agentless_list) struct sb_agentless_list l = { 0 };
 		struct sb_error err = { 0 };
-		bool got =
-			sb_far_list_parse(rows[i].form, rows[i].data, rows[i].len, &l, &err) >= 0;
+		bool got = sb_agentless_list_parse(rows[i].form, rows[i].data, rows[i].len, &l,
+				   &err) >= 0;
 
 		if (got != rows[i].good)
 			fail_msg("row %zu: %d (%s)", i, got, err.msg);

@@ -11,6 +11,7 @@
 #include <sync/codec/delta.h>
 #include <sync/codec/pack.h>
 #include <sync/codec/store.h>
+#include <sync/codec/patch.h>
 
 #include "tests/lib/nomem.h"
 #include "tests/lib/tmpdir.h"
@@ -64,8 +65,8 @@ static int
 write_stream(void *arg, struct sb_error *err)
 {
 	static const char text[20000] = "some text";
-	struct sb_packw_opts o = SB_PACKW_OPTS_INIT;
-	sb_auto(sb_packw) struct sb_packw *w = NULL;
+	struct sb_pack_writer_opts o = SB_PACK_WRITER_OPTS_INIT;
+	sb_auto(sb_pack_writer) struct sb_pack_writer *w = NULL;
 	struct sb_pack_entry e = { .path = "file", .size = sizeof text, .file_size = sizeof text };
 	int r = 0;
 
@@ -75,24 +76,25 @@ write_stream(void *arg, struct sb_error *err)
 	o.jobs = 2;
 	o.out = keep_block;
 	o.arg = &stream;
-	w = sb_packw_new(&o, err);
+	w = sb_pack_writer_new(&o, err);
 	if (!w)
 		return err->code;
 	for (int i = 0; i < 3 && r >= 0; i++) {
 		e.kind = i == 1 ? SB_PACK_SPARSE : SB_PACK_WHOLE;
-		r = sb_packw_begin(w, &e, err);
+		r = sb_pack_writer_begin(w, &e, err);
 		if (r >= 0)
-			r = sb_packw_data(w, text, sizeof text, err);
+			r = sb_pack_writer_data(w, text, sizeof text, err);
 		if (r >= 0)
-			r = sb_packw_end(w, err);
+			r = sb_pack_writer_end(w, err);
 	}
-	return r < 0 ? r : sb_packw_finish(w, err);
+	return r < 0 ? r : sb_pack_writer_finish(w, err);
 }
 
 static int
 read_stream(void *arg, struct sb_error *err)
 {
-	sb_auto(sb_packr) struct sb_packr *r = sb_packr_new(give_block, &stream, err);
+	sb_auto(sb_pack_reader) struct sb_pack_reader *r =
+		sb_pack_reader_new(give_block, &stream, err);
 	struct sb_pack_entry e;
 	const void *p;
 	ssize_t n;
@@ -101,8 +103,8 @@ read_stream(void *arg, struct sb_error *err)
 	if (!r)
 		return err->code;
 	stream.next = 0;
-	while ((k = sb_packr_next(r, &e, err)) > 0) {
-		while ((n = sb_packr_read(r, &p, err)) > 0)
+	while ((k = sb_pack_reader_next(r, &e, err)) > 0) {
+		while ((n = sb_pack_reader_read(r, &p, err)) > 0)
 			;
 		if (n < 0)
 			return (int)n;

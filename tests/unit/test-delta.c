@@ -11,7 +11,7 @@
 #include <librsync.h>
 
 #include <base/str.h>
-#include <sync/codec/delta-recipe.h>
+#include <sync/codec/recipe.h>
 #include <sync/codec/delta.h>
 
 #include "tests/lib/tmpdir.h"

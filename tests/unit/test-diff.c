@@ -2,6 +2,7 @@
 #include "tests/lib/unit.h"
 
 #include <sync/tree/manifest.h>
+#include <sync/tree/diff.h>
 
 #include "tests/lib/randtree.h"
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include <base/buf.h>
-#include <sync/scan/ignore.h>
+#include <sync/scan/rules.h>
 
 #include "tests/lib/unit.h"
 

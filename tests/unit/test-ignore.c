@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <sync/scan/ignore.h>
+#include <sync/scan/rules.h>
 
-#include <sync/scan/ignore-priv.h>
+#include <sync/scan/rules-priv.h>
 #include "tests/lib/unit.h"
 
 /* Does the one pattern exclude the path? A trailing '/' of the path says directory. */

@@ -153,7 +153,8 @@ walk_is_preorder_and_can_skip(void **state)
 	put(m, "stop", &f, NULL);
 	assert_int_equal(sb_manifest_walk(m, note_path, &b), -99);
 	sb_buf_reset(&b);
-	assert_int_equal(sb_dir_walk(sb_manifest_find(m, "d")->dir, "p/q", note_path, &b), 0);
+	assert_int_equal(sb_manifest_walk_dir(sb_manifest_find(m, "d")->dir, "p/q", note_path, &b),
+		0);
 	assert_string_equal((char *)b.data, "p/q/e;p/q/f;p/q/skip;");
 }
 
@@ -635,11 +636,11 @@ subtrees_keep_their_leaders(void **state)
 	assert_int_equal(m->n_leaders, 2);
 	d = sb_manifest_find(m, "d");
 	sb_buf_init(&b, 1 << 16);
-	assert_fails(sb_dir_encode(m, d->dir, "d/e", &b, &err), SB_E_INVAL, &err);
-	assert_ok(sb_dir_encode(m, d->dir, "d", &b, &err), &err);
+	assert_fails(sb_manifest_encode_dir(m, d->dir, "d/e", &b, &err), SB_E_INVAL, &err);
+	assert_ok(sb_manifest_encode_dir(m, d->dir, "d", &b, &err), &err);
 	assert_null(sb_manifest_decode(b.data, b.len, NULL, &err));
 	assert_int_equal(err.code, SB_E_CORRUPT);
-	back = sb_dir_decode(b.data, b.len, NULL, &err);
+	back = sb_manifest_decode_dir(b.data, b.len, NULL, &err);
 	if (!back)
 		fail_msg("%s", err.msg);
 	assert_memory_equal(back->root.digest.b, d->digest.b, 16);

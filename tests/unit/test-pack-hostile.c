@@ -21,7 +21,7 @@ static void
 good_stream(struct blocks *b, int level, size_t block_size)
 {
 	struct sb_error err = { 0 };
-	struct sb_packw *w;
+	struct sb_pack_writer *w;
 	sb_autofree char *text = malloc(20000);
 	struct sb_pack_entry p = { .path = "patch",
 		.size = 3,
@@ -34,13 +34,13 @@ good_stream(struct blocks *b, int level, size_t block_size)
 	blocks_init(b);
 	w = blocks_writer(b, level, block_size);
 	put_whole(w, "a", text, 20000);
-	assert_ok(sb_packw_begin(w, &p, &err), &err);
-	assert_ok(sb_packw_data(w, "abc", 3, &err), &err);
-	assert_ok(sb_packw_end(w, &err), &err);
+	assert_ok(sb_pack_writer_begin(w, &p, &err), &err);
+	assert_ok(sb_pack_writer_data(w, "abc", 3, &err), &err);
+	assert_ok(sb_pack_writer_end(w, &err), &err);
 	memset(text, 0, 20000);
 	put_whole(w, "zeros", text, 1024);
-	assert_ok(sb_packw_finish(w, &err), &err);
-	sb_packw_free(w);
+	assert_ok(sb_pack_writer_finish(w, &err), &err);
+	sb_pack_writer_free(w);
 }
 
 static void

@@ -76,7 +76,7 @@ static void
 check_names(struct blocks *b, char **names, size_t n)
 {
 	struct sb_error err = { 0 };
-	sb_auto(sb_packr) struct sb_packr *r = sb_packr_new(blocks_in, b, &err);
+	sb_auto(sb_pack_reader) struct sb_pack_reader *r = sb_pack_reader_new(blocks_in, b, &err);
 	struct sb_pack_entry e;
 
 	for (size_t i = 0; i < n; i++) {
@@ -86,12 +86,12 @@ check_names(struct blocks *b, char **names, size_t n)
 		size_t at = 0;
 		ssize_t k;
 
-		assert_ok(sb_packr_next(r, &e, &err), &err);
+		assert_ok(sb_pack_reader_next(r, &e, &err), &err);
 		assert_string_equal(e.path, names[i]);
 		assert_int_equal(e.kind, SB_PACK_WHOLE);
 		assert_int_equal(e.size, len);
 		assert_int_equal(e.file_size, len);
-		while ((k = sb_packr_read(r, &got, &err)) > 0) {
+		while ((k = sb_pack_reader_read(r, &got, &err)) > 0) {
 			assert_true((size_t)k <= len - at);
 			assert_memory_equal(got, want + at, k);
 			at += (size_t)k;
@@ -99,8 +99,8 @@ check_names(struct blocks *b, char **names, size_t n)
 		assert_int_equal(k, 0);
 		assert_int_equal(at, len);
 	}
-	assert_int_equal(sb_packr_next(r, &e, &err), 0);
-	assert_int_equal(sb_packr_next(r, &e, &err), 0);
+	assert_int_equal(sb_pack_reader_next(r, &e, &err), 0);
+	assert_int_equal(sb_pack_reader_next(r, &e, &err), 0);
 }
 
 static char **
@@ -136,7 +136,7 @@ names_and_sizes_round_trip(void **state)
 	(void)state;
 	for (size_t w = 0; w < N(ways); w++) {
 		struct blocks b;
-		struct sb_packw *pw;
+		struct sb_pack_writer *pw;
 		struct sb_error err = { 0 };
 
 		blocks_init(&b);
@@ -147,8 +147,8 @@ names_and_sizes_round_trip(void **state)
 
 			put_whole(pw, names[i], d, len);
 		}
-		assert_ok(sb_packw_finish(pw, &err), &err);
-		sb_packw_free(pw);
+		assert_ok(sb_pack_writer_finish(pw, &err), &err);
+		sb_pack_writer_free(pw);
 		check_names(&b, names, n);
 		blocks_free(&b);
 	}
@@ -173,7 +173,7 @@ any_cut_of_the_stream_reads_the_same(void **state)
 	static const size_t pieces[] = { 1, 2, 3, 7, 511, 512, 513, 4095, 1 << 20 };
 	char *names[] = { (char *)"a", (char *)"caf\xc3\xa9", NULL };
 	struct blocks b;
-	struct sb_packw *pw;
+	struct sb_pack_writer *pw;
 	struct sb_error err = { 0 };
 	sb_autofree uint8_t *raw = NULL;
 	size_t len;
@@ -187,8 +187,8 @@ any_cut_of_the_stream_reads_the_same(void **state)
 
 		put_whole(pw, names[i], d, odd_sizes[i]);
 	}
-	assert_ok(sb_packw_finish(pw, &err), &err);
-	sb_packw_free(pw);
+	assert_ok(sb_pack_writer_finish(pw, &err), &err);
+	sb_pack_writer_free(pw);
 	raw = blocks_raw(&b, &len);
 	assert_int_equal(len % 512, 0);
 	for (size_t i = 0; i < N(pieces); i++) {
@@ -230,8 +230,8 @@ static void
 kinds_keep_their_attributes(void **state)
 {
 	struct blocks b;
-	struct sb_packw *pw;
-	struct sb_packr *r;
+	struct sb_pack_writer *pw;
+	struct sb_pack_reader *r;
 	struct sb_error err = { 0 };
 	struct sb_pack_entry e;
 
@@ -239,22 +239,22 @@ kinds_keep_their_attributes(void **state)
 	blocks_init(&b);
 	pw = blocks_writer(&b, 3, 0);
 	for (size_t i = 0; i < N(kinds); i++) {
-		assert_ok(sb_packw_begin(pw, &kinds[i], &err), &err);
-		assert_ok(sb_packw_data(pw, raw_zeros, kinds[i].size, &err), &err);
-		assert_ok(sb_packw_end(pw, &err), &err);
+		assert_ok(sb_pack_writer_begin(pw, &kinds[i], &err), &err);
+		assert_ok(sb_pack_writer_data(pw, raw_zeros, kinds[i].size, &err), &err);
+		assert_ok(sb_pack_writer_end(pw, &err), &err);
 	}
-	assert_ok(sb_packw_finish(pw, &err), &err);
-	sb_packw_free(pw);
-	r = sb_packr_new(blocks_in, &b, &err);
+	assert_ok(sb_pack_writer_finish(pw, &err), &err);
+	sb_pack_writer_free(pw);
+	r = sb_pack_reader_new(blocks_in, &b, &err);
 	for (size_t i = 0; i < N(kinds); i++) { /* the data is not read: next skips it */
-		assert_int_equal(sb_packr_next(r, &e, &err), 1);
+		assert_int_equal(sb_pack_reader_next(r, &e, &err), 1);
 		assert_string_equal(e.path, kinds[i].path);
 		assert_int_equal(e.kind, kinds[i].kind);
 		assert_true(e.size == kinds[i].size && e.file_size == kinds[i].file_size);
 		assert_true(e.offset == kinds[i].offset && sb_digest_eq(&e.base, &kinds[i].base));
 	}
-	assert_int_equal(sb_packr_next(r, &e, &err), 0);
-	sb_packr_free(r);
+	assert_int_equal(sb_pack_reader_next(r, &e, &err), 0);
+	sb_pack_reader_free(r);
 	blocks_free(&b);
 }
 
@@ -276,7 +276,7 @@ any_tar_reads_the_stream(void **state)
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
 	struct sb_error err = { 0 };
 	struct blocks b;
-	struct sb_packw *pw;
+	struct sb_pack_writer *pw;
 	sb_autofree uint8_t *raw = NULL;
 	sb_autofree char *path = NULL;
 	sb_auto(sb_buf) struct sb_buf out, want, said;
@@ -294,12 +294,12 @@ any_tar_reads_the_stream(void **state)
 	put_whole(pw, "a/\xff name", "x", 1);
 	put_whole(pw, path, "", 0);
 	for (size_t i = 0; i < N(kinds); i++) {
-		assert_ok(sb_packw_begin(pw, &kinds[i], &err), &err);
-		assert_ok(sb_packw_data(pw, raw_zeros, kinds[i].size, &err), &err);
-		assert_ok(sb_packw_end(pw, &err), &err);
+		assert_ok(sb_pack_writer_begin(pw, &kinds[i], &err), &err);
+		assert_ok(sb_pack_writer_data(pw, raw_zeros, kinds[i].size, &err), &err);
+		assert_ok(sb_pack_writer_end(pw, &err), &err);
 	}
-	assert_ok(sb_packw_finish(pw, &err), &err);
-	sb_packw_free(pw);
+	assert_ok(sb_pack_writer_finish(pw, &err), &err);
+	sb_pack_writer_free(pw);
 	sb_buf_addf(&want, "a/\xff name\n%s\np\nd/\xff\nr\ns\nw\n", path);
 	raw = blocks_raw(&b, &len);
 	o.search_path = true;
@@ -322,25 +322,25 @@ large_sizes_fit_the_header(void **state)
 		struct sb_pack_entry e = { .path = "big", .size = sizes[i], .file_size = sizes[i] };
 		struct sb_error err = { 0 };
 		struct blocks b;
-		struct sb_packw *pw;
-		struct sb_packr *r;
+		struct sb_pack_writer *pw;
+		struct sb_pack_reader *r;
 		const void *data;
 		ssize_t n;
 		static const uint8_t some[4096];
 
 		blocks_init(&b);
 		pw = blocks_writer(&b, 0, 512);
-		assert_ok(sb_packw_begin(pw, &e, &err), &err);
-		assert_ok(sb_packw_data(pw, some, sizeof some, &err), &err);
+		assert_ok(sb_pack_writer_begin(pw, &e, &err), &err);
+		assert_ok(sb_pack_writer_data(pw, some, sizeof some, &err), &err);
 		blocks_wait(&b, 4);
-		sb_packw_free(pw);
-		r = sb_packr_new(blocks_in, &b, &err);
-		assert_int_equal(sb_packr_next(r, &e, &err), 1);
+		sb_pack_writer_free(pw);
+		r = sb_pack_reader_new(blocks_in, &b, &err);
+		assert_int_equal(sb_pack_reader_next(r, &e, &err), 1);
 		assert_true(e.size == sizes[i]);
-		while ((n = sb_packr_read(r, &data, &err)) > 0)
+		while ((n = sb_pack_reader_read(r, &data, &err)) > 0)
 			;
 		assert_int_equal(n, SB_E_PROTO);
-		sb_packr_free(r);
+		sb_pack_reader_free(r);
 		blocks_free(&b);
 	}
 }
@@ -349,15 +349,15 @@ static void
 empty_archive_is_fine(void **state)
 {
 	struct blocks b;
-	struct sb_packw *pw;
+	struct sb_pack_writer *pw;
 	struct sb_error err = { 0 };
 	size_t entries;
 
 	(void)state;
 	blocks_init(&b);
 	pw = blocks_writer(&b, SB_PACK_LEVEL_AUTO, 0);
-	assert_ok(sb_packw_finish(pw, &err), &err);
-	sb_packw_free(pw);
+	assert_ok(sb_pack_writer_finish(pw, &err), &err);
+	sb_pack_writer_free(pw);
 	assert_int_equal(read_all(&b, &entries, &err), 0);
 	assert_int_equal(entries, 0);
 	blocks_free(&b);
@@ -371,7 +371,7 @@ noise_is_stored_and_text_shrinks(void **state)
 	(void)state;
 	for (size_t i = 0; i < N(levels); i++) {
 		struct blocks b;
-		struct sb_packw *pw;
+		struct sb_pack_writer *pw;
 		struct sb_error err = { 0 };
 		size_t stored = 0, packed = 0;
 		sb_autofree uint8_t *noise = make_data(4 << 20, 1, true);
@@ -381,8 +381,8 @@ noise_is_stored_and_text_shrinks(void **state)
 		pw = blocks_writer(&b, levels[i], 256 << 10);
 		put_whole(pw, "noise", noise, 4 << 20);
 		put_whole(pw, "text", text, 4 << 20);
-		assert_ok(sb_packw_finish(pw, &err), &err);
-		sb_packw_free(pw);
+		assert_ok(sb_pack_writer_finish(pw, &err), &err);
+		sb_pack_writer_free(pw);
 		for (size_t k = 0; k < b.n; k++) {
 			stored += b.v[k].codec == SB_PACK_STORED;
 			packed += b.v[k].codec == SB_PACK_ZSTD;
@@ -400,25 +400,25 @@ lengths_must_be_kept(void **state)
 	struct sb_pack_entry e = { .path = "x", .size = 10, .file_size = 10 };
 	struct sb_error err = { 0 };
 	struct blocks b;
-	struct sb_packw *pw;
+	struct sb_pack_writer *pw;
 
 	(void)state;
 	blocks_init(&b);
 	pw = blocks_writer(&b, 0, 0);
-	assert_int_equal(sb_packw_data(pw, "x", 1, &err), SB_E_STATE);
-	assert_ok(sb_packw_begin(pw, &e, &err), &err);
-	assert_int_equal(sb_packw_begin(pw, &e, &err), SB_E_STATE);
-	assert_int_equal(sb_packw_finish(pw, &err), SB_E_STATE);
-	assert_int_equal(sb_packw_data(pw, "01234567890", 11, &err), SB_E_INVAL);
-	assert_int_equal(sb_packw_end(pw, &err), SB_E_INVAL);
-	sb_packw_free(pw);
+	assert_int_equal(sb_pack_writer_data(pw, "x", 1, &err), SB_E_STATE);
+	assert_ok(sb_pack_writer_begin(pw, &e, &err), &err);
+	assert_int_equal(sb_pack_writer_begin(pw, &e, &err), SB_E_STATE);
+	assert_int_equal(sb_pack_writer_finish(pw, &err), SB_E_STATE);
+	assert_int_equal(sb_pack_writer_data(pw, "01234567890", 11, &err), SB_E_INVAL);
+	assert_int_equal(sb_pack_writer_end(pw, &err), SB_E_INVAL);
+	sb_pack_writer_free(pw);
 	pw = blocks_writer(&b, 0, 0);
-	assert_ok(sb_packw_begin(pw, &e, &err), &err);
-	assert_ok(sb_packw_data(pw, "0123", 4, &err), &err);
-	assert_int_equal(sb_packw_end(pw, &err), SB_E_INVAL);
+	assert_ok(sb_pack_writer_begin(pw, &e, &err), &err);
+	assert_ok(sb_pack_writer_data(pw, "0123", 4, &err), &err);
+	assert_int_equal(sb_pack_writer_end(pw, &err), SB_E_INVAL);
 	assert_string_equal(err.msg, "entry ends 6 bytes short");
-	assert_int_equal(sb_packw_finish(pw, &err), SB_E_INVAL);
-	sb_packw_free(pw);
+	assert_int_equal(sb_pack_writer_finish(pw, &err), SB_E_INVAL);
+	sb_pack_writer_free(pw);
 	blocks_free(&b);
 }
 
@@ -432,25 +432,25 @@ failing_link_sticks(void **state)
 		struct sb_pack_entry e = { .path = "x", .size = 1 << 20, .file_size = 1 << 20 };
 		struct sb_error err = { 0 };
 		struct blocks b;
-		struct sb_packw *pw;
+		struct sb_pack_writer *pw;
 		int r = 0;
 
 		blocks_init(&b);
 		b.fail_at = at;
 		pw = blocks_writer(&b, at % 2 ? 0 : 1, 64 << 10);
 		for (int i = 0; i < 20 && r >= 0; i++) {
-			r = sb_packw_begin(pw, &e, &err);
+			r = sb_pack_writer_begin(pw, &e, &err);
 			if (r >= 0)
-				r = sb_packw_data(pw, data, 1 << 20, &err);
+				r = sb_pack_writer_data(pw, data, 1 << 20, &err);
 			if (r >= 0)
-				r = sb_packw_end(pw, &err);
+				r = sb_pack_writer_end(pw, &err);
 		}
 		assert_int_equal(r, SB_E_CLOSED);
 		memset(&err, 0, sizeof err);
-		assert_int_equal(sb_packw_finish(pw, &err), SB_E_CLOSED);
+		assert_int_equal(sb_pack_writer_finish(pw, &err), SB_E_CLOSED);
 		assert_non_null(strstr(err.msg, "the link is gone"));
 		assert_int_equal(b.n, at);
-		sb_packw_free(pw);
+		sb_pack_writer_free(pw);
 		blocks_free(&b);
 	}
 }
@@ -475,11 +475,11 @@ static void
 cancel_ends_the_wait_for_a_stuck_link(void **state)
 {
 	struct sb_pack_entry e = { .path = "x", .size = 64 << 20, .file_size = 64 << 20 };
-	struct sb_packw_opts o = SB_PACKW_OPTS_INIT;
+	struct sb_pack_writer_opts o = SB_PACK_WRITER_OPTS_INIT;
 	pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
 	struct sb_error err = { 0 };
 	struct sb_cancel *cancel = sb_cancel_new(&err);
-	struct sb_packw *pw;
+	struct sb_pack_writer *pw;
 	sb_autofree uint8_t *data = make_data(1 << 20, 5, false);
 	int r = 0;
 
@@ -489,27 +489,27 @@ cancel_ends_the_wait_for_a_stuck_link(void **state)
 	o.out = stuck_out;
 	o.arg = &held;
 	o.cancel = cancel;
-	pw = sb_packw_new(&o, &err);
-	assert_ok(sb_packw_begin(pw, &e, &err), &err);
+	pw = sb_pack_writer_new(&o, &err);
+	assert_ok(sb_pack_writer_begin(pw, &e, &err), &err);
 	sb_cancel_request(cancel);
 	for (int i = 0; i < 64 && r >= 0; i++)
-		r = sb_packw_data(pw, data, 1 << 20, &err);
+		r = sb_pack_writer_data(pw, data, 1 << 20, &err);
 	assert_int_equal(r, SB_E_CANCELED);
 	pthread_mutex_unlock(&held);
-	sb_packw_free(pw);
+	sb_pack_writer_free(pw);
 	sb_cancel_free(cancel);
 }
 
 static void
 bad_level_is_named(void **state)
 {
-	struct sb_packw_opts o = SB_PACKW_OPTS_INIT;
+	struct sb_pack_writer_opts o = SB_PACK_WRITER_OPTS_INIT;
 	struct sb_error err = { 0 };
 
 	(void)state;
 	o.out = blocks_out;
 	o.level = 20;
-	assert_null(sb_packw_new(&o, &err));
+	assert_null(sb_pack_writer_new(&o, &err));
 	assert_int_equal(err.code, SB_E_INVAL);
 	assert_string_equal(err.msg, "compression level 20: must be 0 to 19");
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <sync/codec/delta.h>
+#include <sync/codec/patch.h>
 
 #include "tests/lib/unit.h"
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <sync/plan/reconcile.h>
+#include <sync/tree/diff.h>
 
 #include "tests/lib/model.h"
 
@@ -116,7 +117,7 @@ real_run(const struct model_list *b, const struct model_list *l, const struct mo
 		policy == MODEL_TAKE_RUNTIME  ? SB_POLICY_RUNTIME :
 						SB_POLICY_KEEP_BOTH;
 	o.label = MODEL_LABEL;
-	assert_ok(sb_reconcile(mb, ml, mr, &o, &out->rec, &err), &err);
+	assert_ok(sb_reconcile_trees(mb, ml, mr, &o, &out->rec, &err), &err);
 	apply(ml, &out->rec.local, l, r, &out->local);
 	apply(mr, &out->rec.runtime, l, r, &out->runtime);
 }
@@ -258,7 +259,7 @@ check_again(const struct triple *t, int direction, enum model_policy policy,
 	if (asides(&again.rec))
 		fail_msg("seed %llu: %s: the second run finds conflicts",
 			(unsigned long long)t->seed, ways[direction]);
-	sb_reconciled_free(&again.rec);
+	sb_reconcile_free(&again.rec);
 }
 
 /* The sides exchanged, directions and policies too: the same with the sides exchanged. */
@@ -274,7 +275,7 @@ check_mirrored(const struct triple *t, int direction, enum model_policy policy,
 	real_run(&t->bl, &t->rl, &t->ll, back[direction], other[policy], &m);
 	must_match(t, "mirrored: local", &m.runtime, &o->local);
 	must_match(t, "mirrored: runtime", &m.local, &o->runtime);
-	sb_reconciled_free(&m.rec);
+	sb_reconcile_free(&m.rec);
 }
 
 static const struct model_node *
@@ -314,7 +315,7 @@ check_mirrored_conflicts(const struct triple *t, const struct outcome *o)
 			fail_msg("seed %llu: mirrored: %s is not beside itself",
 				(unsigned long long)t->seed, c->path);
 	}
-	sb_reconciled_free(&m.rec);
+	sb_reconcile_free(&m.rec);
 }
 
 static unsigned
@@ -346,7 +347,7 @@ random_triples_follow_the_table(void **state)
 				check_mirrored_conflicts(&t, &o);
 			conflicts += o.rec.n_conflicts;
 			changes += o.rec.local.n + o.rec.runtime.n;
-			sb_reconciled_free(&o.rec);
+			sb_reconcile_free(&o.rec);
 		}
 	}
 	print_message("# %u triples, three directions: %llu changes, %llu conflicts\n", n,
@@ -371,7 +372,7 @@ choosing_a_side_follows_the_table_and_mirrors(void **state)
 			check_model(&t, direction, policy, &o);
 			check_mirrored(&t, direction, policy, &o);
 			check_again(&t, direction, policy, &o);
-			sb_reconciled_free(&o.rec);
+			sb_reconcile_free(&o.rec);
 		}
 	}
 }

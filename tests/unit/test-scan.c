@@ -10,6 +10,7 @@
 #include <sys/un.h>
 
 #include <sync/scan/scan.h>
+#include <sync/tree/stage-names.h>
 
 #include "tests/lib/tree.h"
 
@@ -589,7 +590,7 @@ small_things(void **state)
 	assert_true(sb_scan_run(file, &plain, &s, &err) < 0);
 	assert_true(err.msg[0] != 0);
 	(void)close(file);
-	assert_string_equal(sb_skip_reason_text(SB_SKIP_MOUNT), "another file system");
+	assert_string_equal(sb_scan_skip_text(SB_SKIP_MOUNT), "another file system");
 }
 
 #define WITH_DIR(test) cmocka_unit_test_setup_teardown(test, tmpdir_setup, tmpdir_teardown)

@@ -56,7 +56,7 @@ a_session_of_version_1_is_upgraded(void **state)
 	struct sb_error err = { 0 };
 	sb_auto(sb_session) struct sb_session s = { 0 };
 	struct sb_session_saved_list l = { 0 };
-	struct session_held h;
+	struct sb_session_held h;
 	sb_auto(sb_buf) struct sb_buf b = { 0 }, row = { 0 };
 
 	make_session(t, "old", "sbsync-session 1", body);
@@ -77,8 +77,8 @@ a_session_of_version_1_is_upgraded(void **state)
 	assert_int_equal(s.n_rules, 0);
 	assert_int_equal(s.failures, 3);
 
-	assert_ok(session_hold(t->path, "old", false, &h, &err), &err);
-	session_let_go(&h);
+	assert_ok(sb_session_hold(t->path, "old", false, &h, &err), &err);
+	sb_session_let_go(&h);
 	read_text(t, "sessions/old/session", &b);
 	assert_memory_equal(b.data, "sbsync-session 2\n", 17);
 	sb_session_free(&s);
@@ -100,7 +100,7 @@ a_session_of_a_newer_version_is_refused_and_kept(void **state)
 	struct sb_error err = { 0 };
 	struct sb_session s = { 0 };
 	struct sb_session_list all = { 0 };
-	struct session_held h;
+	struct sb_session_held h;
 	sb_auto(sb_buf) struct sb_buf before = { 0 }, after = { 0 };
 
 	make_session(t, "new", "sbsync-session 3", body);
@@ -108,7 +108,7 @@ a_session_of_a_newer_version_is_refused_and_kept(void **state)
 	read_text(t, "sessions/new/session", &before);
 	assert_fails(sb_session_load(t->path, "new", NULL, &s, &err), SB_E_VERSION, &err);
 	assert_non_null(strstr(err.msg, "newer sbsync"));
-	assert_fails(session_hold(t->path, "new", false, &h, &err), SB_E_VERSION, &err);
+	assert_fails(sb_session_hold(t->path, "new", false, &h, &err), SB_E_VERSION, &err);
 	read_text(t, "sessions/new/session", &after);
 	assert_int_equal(before.len, after.len);
 	assert_memory_equal(before.data, after.data, after.len);
@@ -129,14 +129,14 @@ damage_is_noticed(void **state)
 	struct tmpdir *t = *state;
 	struct sb_error err = { 0 };
 	struct sb_session s = { 0 };
-	struct session_held h;
+	struct sb_session_held h;
 
 	assert_int_equal(mkdirat(t->fd, "sessions", 0700), 0);
 	assert_int_equal(mkdirat(t->fd, "sessions/d", 0700), 0);
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		tmpdir_file(t, "sessions/d/session", bad[i]);
 		assert_fails(sb_session_load(t->path, "d", NULL, &s, &err), SB_E_CORRUPT, &err);
-		assert_fails(session_hold(t->path, "d", false, &h, &err), SB_E_CORRUPT, &err);
+		assert_fails(sb_session_hold(t->path, "d", false, &h, &err), SB_E_CORRUPT, &err);
 	}
 	/* A good sum over bad lines, and over another name. */
 	make_session(t, "d", "sbsync-session 2", "name d\nstate flying\n");
@@ -151,16 +151,16 @@ rules_and_owner_survive_saving(void **state)
 	struct tmpdir *t = *state;
 	struct sb_error err = { 0 };
 	sb_auto(sb_session) struct sb_session s = { 0 }, back = { 0 };
-	struct session_held h;
+	struct sb_session_held h;
 
 	make_session(t, "old", "sbsync-session 1", body);
 	assert_ok(sb_session_load(t->path, "old", NULL, &s, &err), &err);
 	assert_ok(sb_session_add_rule(&s, "*.lock \\ x", SB_SESSION_TAKE_RUNTIME, &err), &err);
 	assert_ok(sb_session_add_rule(&s, "/doc", SB_SESSION_MERGE, &err), &err);
 	s.conflict = SB_SESSION_TAKE_LOCAL;
-	assert_ok(session_hold(t->path, "old", false, &h, &err), &err);
+	assert_ok(sb_session_hold(t->path, "old", false, &h, &err), &err);
 	assert_ok(sb_session_save(h.dirfd, &s, &err), &err);
-	session_let_go(&h);
+	sb_session_let_go(&h);
 	assert_ok(sb_session_load(t->path, "old", NULL, &back, &err), &err);
 	assert_int_equal(back.n_rules, 2);
 	assert_string_equal(back.rules[0].pattern, "*.lock \\ x");

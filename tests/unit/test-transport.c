@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include <sync/wire/transport.h>
-#include <sync/wire/transport-tail.h>
+#include <sync/wire/tail.h>
 
 #include "tests/lib/unit.h"
 

@@ -10,7 +10,7 @@
  */
 #include "config.h"
 
-#include <sync/codec/delta-recipe.h>
+#include <sync/codec/recipe.h>
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <sync/remote/agentless-shadow.h>
+#include <sync/remote/shadow.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +21,7 @@
 #include <sync/replica/replica.h>
 #include <sync/scan/scan.h>
 #include <sync/wire/transport.h>
+#include <sync/tree/stage-names.h>
 
 /* Beside the synced files over there, never listed: the identity of the sandbox. */
 #define ID_NAME ".sbsync-far-id"
@@ -84,7 +85,7 @@ sb_shadow_new(struct sb_remote *remote, const struct sb_sync_opts *o, struct sb_
 	s->remote = remote;
 	s->dirfd = -1;
 	sb_shadow_renew(s, o);
-	s->state_dir = o->state_dir ? strdup(o->state_dir) : sb_state_dir(err);
+	s->state_dir = o->state_dir ? strdup(o->state_dir) : sb_replica_state_dir(err);
 	if (!s->state_dir) {
 		sb_shadow_free(s);
 		return NULL;
@@ -97,8 +98,8 @@ ignored(const char *path, bool dir, void *arg)
 {
 	struct sb_shadow *s = arg;
 
-	return strcmp(path, SB_STAGE_NAME) == 0 || sb_str_starts(path, SB_STAGE_NAME "/") ||
-		strcmp(path, ID_NAME) == 0 || sb_rules_excluded(s->rules, path, dir);
+	return sb_stage_holds(path) || strcmp(path, ID_NAME) == 0 ||
+		sb_rules_excluded(s->rules, path, dir);
 }
 
 static struct sb_agentless

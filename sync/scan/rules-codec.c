@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <sync/scan/ignore-priv.h>
+#include <sync/scan/rules-priv.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ enum {
 	RULES_VERSION = 1,
 };
 
-struct list {
+struct rules_list {
 	uint8_t src;
 	const char *dir;
 	size_t dir_len;
@@ -44,7 +44,7 @@ compare_dirs(const char *a, size_t alen, const char *b, size_t blen)
 static int
 compare_lists(const void *a, const void *b)
 {
-	const struct list *x = a, *y = b;
+	const struct rules_list *x = a, *y = b;
 
 	if (x->src != y->src)
 		return x->src < y->src ? -1 : 1;
@@ -52,18 +52,18 @@ compare_lists(const void *a, const void *b)
 }
 
 static void
-add_list(struct list *v, size_t *n, uint8_t src, const struct sb_rules_dir *d,
+add_list(struct rules_list *v, size_t *n, uint8_t src, const struct sb_rules_dir *d,
 	const struct sb_rule_block *last)
 {
 	if (last)
-		v[(*n)++] = (struct list){ .src = src,
+		v[(*n)++] = (struct rules_list){ .src = src,
 			.dir = d ? d->path : "",
 			.dir_len = d ? d->len : 0,
 			.last = last };
 }
 
 static void
-encode_list(const struct list *l, const struct sb_rule_block **blocks, struct sb_buf *out)
+encode_list(const struct rules_list *l, const struct sb_rule_block **blocks, struct sb_buf *out)
 {
 	size_t depth = 0, count = 0;
 
@@ -87,7 +87,7 @@ static int
 encode_locked(const struct sb_rules *r, struct sb_buf *out, struct sb_error *err)
 {
 	const struct sb_rule_block *blocks[64];
-	sb_autofree struct list *v = malloc((r->n_dirs * 2 + 3) * sizeof *v);
+	sb_autofree struct rules_list *v = malloc((r->n_dirs * 2 + 3) * sizeof *v);
 	size_t n = 0;
 
 	if (!v)
@@ -143,8 +143,8 @@ damaged(struct sb_error *err, const char *what)
 
 /* The head of one list, checked against the one before it. */
 static int
-decode_head(struct sb_cursor *c, const struct list *before, struct list *out, size_t *count,
-	struct sb_error *err)
+decode_head(struct sb_cursor *c, const struct rules_list *before, struct rules_list *out,
+	size_t *count, struct sb_error *err)
 {
 	uint64_t n;
 
@@ -175,11 +175,12 @@ decode_head(struct sb_cursor *c, const struct list *before, struct list *out, si
 }
 
 static int
-decode_list(struct sb_rules *r, struct sb_cursor *c, struct list *before, struct sb_error *err)
+decode_list(struct sb_rules *r, struct sb_cursor *c, struct rules_list *before,
+	struct sb_error *err)
 {
 	sb_autofree const char **texts = NULL;
 	sb_autofree uint16_t *lens = NULL;
-	struct list l = { 0 };
+	struct rules_list l = { 0 };
 	size_t count = 0;
 	int ret = decode_head(c, before, &l, &count, err);
 
@@ -208,7 +209,7 @@ struct sb_rules *
 sb_rules_decode(const void *data, size_t len, struct sb_error *err)
 {
 	sb_auto(sb_rules) struct sb_rules *r = NULL;
-	struct list before = { 0 };
+	struct rules_list before = { 0 };
 	struct sb_cursor c;
 	uint64_t lists;
 	uint8_t version;

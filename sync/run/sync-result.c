@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <sync/run/result.h>
+#include <sync/run/sync-result.h>
+#include <sync/tree/diff.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +36,8 @@ sb_sync_result_free(struct sb_sync_result *r)
 }
 
 int
-sb_result_note(struct sb_sync_notes *l, const char *path, const char *saved_as, const char *why,
-	struct sb_error *err)
+sb_sync_result_note(struct sb_sync_notes *l, const char *path, const char *saved_as,
+	const char *why, struct sb_error *err)
 {
 	if (l->n == l->cap) {
 		size_t cap = l->cap ? l->cap * 2 : 16;
@@ -68,7 +69,7 @@ sb_phase_name(enum sb_phase p)
 }
 
 static const char *
-what_of(const struct sb_change *c, const struct sb_step *s, const struct sb_manifest *at)
+what_of(const struct sb_change *c, const struct sb_plan_step *s, const struct sb_manifest *at)
 {
 	bool there = sb_manifest_find(at, c->path) != NULL;
 
@@ -86,8 +87,8 @@ what_of(const struct sb_change *c, const struct sb_step *s, const struct sb_mani
 }
 
 int
-sb_result_changes(struct sb_sync_result *res, const struct sb_plan *p, const struct sb_manifest *at,
-	const char *side, struct sb_error *err)
+sb_sync_result_changes(struct sb_sync_result *res, const struct sb_plan *p,
+	const struct sb_manifest *at, const char *side, struct sb_error *err)
 {
 	struct sb_sync_change *v =
 		realloc(res->changes, (res->n_changes + p->diff.n + 1) * sizeof *v);
@@ -112,7 +113,8 @@ sb_result_changes(struct sb_sync_result *res, const struct sb_plan *p, const str
 }
 
 int
-sb_result_commit(struct sb_sync_result *res, const struct sb_commit_result *c, struct sb_error *err)
+sb_sync_result_commit(struct sb_sync_result *res, const struct sb_commit_result *c,
+	struct sb_error *err)
 {
 	int r = 0;
 
@@ -127,25 +129,26 @@ sb_result_commit(struct sb_sync_result *res, const struct sb_commit_result *c, s
 			l = &res->skipped;
 		else if (why == SB_WHY_DENIED || why == SB_WHY_SOURCE)
 			l = &res->errors;
-		r = sb_result_note(l, c->left[i].path, NULL, sb_commit_why_text(why), err);
+		r = sb_sync_result_note(l, c->left[i].path, NULL, sb_proto_why_text(why), err);
 	}
 	return r;
 }
 
 int
-sb_result_skipped(struct sb_sync_result *res, const struct sb_skipped *v, size_t n,
+sb_sync_result_skipped(struct sb_sync_result *res, const struct sb_skipped *v, size_t n,
 	struct sb_error *err)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < n && r == 0; i++)
-		r = sb_result_note(sb_skip_is_loss(v[i].reason) ? &res->errors : &res->skipped,
-			v[i].path, NULL, sb_skip_reason_text(v[i].reason), err);
+		r = sb_sync_result_note(sb_scan_skip_is_loss(v[i].reason) ? &res->errors :
+									    &res->skipped,
+			v[i].path, NULL, sb_scan_skip_text(v[i].reason), err);
 	return r;
 }
 
 void
-sb_result_restart(struct sb_sync_result *res)
+sb_sync_result_restart(struct sb_sync_result *res)
 {
 	struct sb_sync_result kept = {
 		.direction = res->direction,
@@ -181,7 +184,7 @@ notes_move(struct sb_sync_notes *to, struct sb_sync_notes *from, struct sb_error
 }
 
 int
-sb_result_add(struct sb_sync_result *res, struct sb_sync_result *part, struct sb_error *err)
+sb_sync_result_add(struct sb_sync_result *res, struct sb_sync_result *part, struct sb_error *err)
 {
 	struct sb_sync_change *v;
 	int r;
@@ -224,10 +227,10 @@ sb_result_add(struct sb_sync_result *res, struct sb_sync_result *part, struct sb
 }
 
 bool
-sb_result_has_unstable(const struct sb_sync_result *r)
+sb_sync_result_has_unstable(const struct sb_sync_result *r)
 {
-	const char *left = sb_commit_why_text(SB_WHY_SOURCE),
-		   *seen = sb_skip_reason_text(SB_SKIP_UNSTABLE);
+	const char *left = sb_proto_why_text(SB_WHY_SOURCE),
+		   *seen = sb_scan_skip_text(SB_SKIP_UNSTABLE);
 
 	for (size_t i = 0; i < r->errors.n; i++)
 		if (strcmp(r->errors.v[i].why, left) == 0 || strcmp(r->errors.v[i].why, seen) == 0)
@@ -238,10 +241,10 @@ sb_result_has_unstable(const struct sb_sync_result *r)
 static bool
 will_be_found_again(const char *why)
 {
-	if (strcmp(why, sb_commit_why_text(SB_WHY_SOURCE)) == 0)
+	if (strcmp(why, sb_proto_why_text(SB_WHY_SOURCE)) == 0)
 		return true;
 	for (int i = SB_SKIP_SPECIAL; i <= SB_SKIP_NAME; i++)
-		if (strcmp(why, sb_skip_reason_text((enum sb_skip_reason)i)) == 0)
+		if (strcmp(why, sb_scan_skip_text((enum sb_skip_reason)i)) == 0)
 			return true;
 	return false;
 }
@@ -263,7 +266,7 @@ notes_look_again(struct sb_sync_notes *l)
 }
 
 void
-sb_result_look_again(struct sb_sync_result *r)
+sb_sync_result_look_again(struct sb_sync_result *r)
 {
 	notes_look_again(&r->skipped);
 	notes_look_again(&r->errors);
@@ -271,10 +274,11 @@ sb_result_look_again(struct sb_sync_result *r)
 }
 
 int
-sb_result_after(struct sb_sync_result *res, struct sb_sync_result *before, struct sb_error *err)
+sb_sync_result_after(struct sb_sync_result *res, struct sb_sync_result *before,
+	struct sb_error *err)
 {
 	notes_free(&before->skipped);
 	notes_free(&before->errors);
 	before->entries = 0;
-	return sb_result_add(res, before, err);
+	return sb_sync_result_add(res, before, err);
 }

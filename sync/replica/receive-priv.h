@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SBSYNC_RECEIVE_INT_H
-#define SBSYNC_RECEIVE_INT_H
+#ifndef SBSYNC_RECEIVE_PRIV_H
+#define SBSYNC_RECEIVE_PRIV_H
 
 #include <pthread.h>
 
@@ -11,9 +11,9 @@
  * receive-commit.c.
  */
 
-#define SB_RECV_SMALL (1u << 20) /* up to this a file is written by a worker, in one piece */
+#define SB_RECEIVE_SMALL (1u << 20) /* up to this a file is written by a worker, in one piece */
 
-enum rec_state {
+enum sb_receive_state {
 	REC_PENDING,
 	REC_OK,
 	REC_BAD,     /* written, but not the content that was announced */
@@ -21,7 +21,7 @@ enum rec_state {
 };
 
 /* What became of one staged file. Guarded by the pool's lock while writers run. */
-struct rec {
+struct sb_receive_rec {
 	struct sb_digest got;
 	struct sb_digest want; /* zero: not known yet */
 	uint64_t ino;
@@ -33,7 +33,7 @@ struct rec {
 #define REC_BLOCK 4096u
 
 /* A file whose bytes are to come, or that is made from something here. */
-struct item {
+struct sb_receive_item {
 	char *path;   /* beneath the root */
 	char *staged; /* beneath "new" */
 	uint32_t rec;
@@ -45,8 +45,8 @@ struct item {
 	int64_t mtime;
 };
 
-struct items {
-	struct item *v;
+struct sb_receive_items {
+	struct sb_receive_item *v;
 	size_t n;
 	size_t cap;
 	size_t data_at; /* the next one the stream must bring */
@@ -54,7 +54,7 @@ struct items {
 };
 
 /* A staging directory kept open; counted. */
-struct dirh {
+struct sb_receive_dir {
 	char *path;
 	int fd;
 	unsigned refs;
@@ -63,32 +63,32 @@ struct dirh {
 
 #define DIRH_MAX 32
 
-enum job_kind {
+enum sb_receive_job_kind {
 	JOB_WRITE, /* `data` */
 	JOB_CLONE, /* from `from` beneath `fromfd` */
 };
 
-struct job {
-	enum job_kind kind;
-	struct dirh *dir;
+struct sb_receive_job {
+	enum sb_receive_job_kind kind;
+	struct sb_receive_dir *dir;
 	char *leaf;
 	uint8_t *data;
 	size_t len;
 	int fromfd;
 	char *from;
-	struct rec *rec;
+	struct sb_receive_rec *rec;
 	uint16_t mode;
 	int64_t mtime;
 	uint64_t size;
-	struct job *next;
+	struct sb_receive_job *next;
 };
 
-struct pool {
+struct sb_receive_pool {
 	pthread_mutex_t mu;
 	pthread_cond_t more;
 	pthread_cond_t less;
-	struct job *head;
-	struct job **tail;
+	struct sb_receive_job *head;
+	struct sb_receive_job **tail;
 	size_t n_jobs; /* queued and running */
 	size_t bytes;  /* in them */
 	bool stop;
@@ -101,23 +101,23 @@ struct pool {
 	uint64_t written_bytes;
 };
 
-struct sb_recv {
+struct sb_receive {
 	struct sb_replica *rep;
 	struct sb_stage *stage;
-	struct sb_recv_opts o;
+	struct sb_receive_opts o;
 	struct sb_manifest *added; /* what was put, MARKed; `ino` is 1 + record until the commit */
-	struct sb_ops ops;
+	struct sb_journal ops;
 	struct sb_strlist deleted; /* paths of DEL changes */
 	struct sb_strlist moved_from;
-	struct rec **recs;
+	struct sb_receive_rec **recs;
 	uint32_t n_recs;
-	struct items items;               /* DATA */
-	struct items risky;               /* CLONE: may turn out to need DATA */
+	struct sb_receive_items items;    /* DATA */
+	struct sb_receive_items risky;    /* CLONE: may turn out to need DATA */
 	struct sb_strlist dropped;        /* paths */
 	struct sb_strlist dropped_staged; /* beneath "new" */
-	struct dirh *dirs[DIRH_MAX];
+	struct sb_receive_dir *dirs[DIRH_MAX];
 	uint64_t clock;
-	struct pool pool;
+	struct sb_receive_pool pool;
 	char *tree; /* the new directory that staged things go into, or NULL */
 	size_t tree_len;
 	uint32_t tree_no;
@@ -132,30 +132,33 @@ struct sb_recv {
 	char *last_path;   /* of the last plan piece */
 };
 
-struct rec *recv_rec(struct sb_recv *r, uint32_t n);
+struct sb_receive_rec *sb_receive_rec(struct sb_receive *r, uint32_t n);
 
 /* receive-write.c */
-int recv_pool_start(struct sb_recv *r, unsigned jobs, struct sb_error *err);
+int sb_receive_pool_start(struct sb_receive *r, unsigned jobs, struct sb_error *err);
 /*
  * Ends the writers. Files that arrived are written first, unless it was canceled: the next attempt
  * need not send them again.
  */
-void recv_pool_stop(struct sb_recv *r);
+void sb_receive_pool_stop(struct sb_receive *r);
 /* Waits until nothing is queued or running; returns what failed. */
-int recv_pool_drain(struct sb_recv *r, struct sb_error *err);
+int sb_receive_pool_drain(struct sb_receive *r, struct sb_error *err);
 /* Queues; takes over leaf, data, from and one reference of dir. */
-int recv_pool_add(struct sb_recv *r, const struct job *j, struct sb_error *err);
+int sb_receive_pool_add(struct sb_receive *r, const struct sb_receive_job *j, struct sb_error *err);
 /* The staging directory for `staged`'s parent with a reference, and the leaf. */
-struct dirh *recv_dir(struct sb_recv *r, const char *staged, const char **leaf,
-	struct sb_error *err);
-void recv_dir_put(struct sb_recv *r, struct dirh *d);
+struct sb_receive_dir *sb_receive_dir_get(struct sb_receive *r, const char *staged,
+	const char **leaf, struct sb_error *err);
+void sb_receive_dir_put(struct sb_receive *r, struct sb_receive_dir *d);
 /* Mode, mtime, then the stat for the cache; closes nothing. */
-int recv_finish_file(int fd, uint16_t mode, int64_t mtime, struct rec *out, struct sb_error *err);
+int sb_receive_finish_file(int fd, uint16_t mode, int64_t mtime, struct sb_receive_rec *out,
+	struct sb_error *err);
 /* Compares got and want under the lock and sets the state. */
-void recv_judge(struct sb_recv *r, struct rec *rec, const struct rec *result);
+void sb_receive_judge(struct sb_receive *r, struct sb_receive_rec *rec,
+	const struct sb_receive_rec *result);
 
 /* receive.c */
-int recv_items_add(struct items *l, const struct item *it, struct sb_error *err);
-void recv_items_free(struct items *l);
+int sb_receive_items_add(struct sb_receive_items *l, const struct sb_receive_item *it,
+	struct sb_error *err);
+void sb_receive_items_free(struct sb_receive_items *l);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <sync/scan/ignore-priv.h>
+#include <sync/scan/rules-priv.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,14 +61,14 @@ pattern_length(const char *line, size_t len)
 	return trimmed_length(line, len);
 }
 
-struct lines {
+struct pattern_lines {
 	const char **texts;
 	uint16_t *lens;
 	size_t n;
 };
 
 static int
-split_lines(struct lines *out, enum sb_rules_source src, const char *dir, const char *text,
+split_lines(struct pattern_lines *out, enum sb_rules_source src, const char *dir, const char *text,
 	size_t len, struct sb_error *err)
 {
 	const char *p = text, *end = text + len;
@@ -102,7 +102,7 @@ sb_rules_add_file(struct sb_rules *r, enum sb_rules_source src, const char *dir,
 {
 	sb_autofree const char **texts = NULL;
 	sb_autofree uint16_t *lens = NULL;
-	struct lines l = { 0 };
+	struct pattern_lines l = { 0 };
 	size_t max = 1, dir_len = strlen(dir);
 	int ret;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SBSYNC_TRANSPORT_TAIL_H
-#define SBSYNC_TRANSPORT_TAIL_H
+#ifndef SBSYNC_TAIL_H
+#define SBSYNC_TAIL_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SBSYNC_DELTA_RECIPE_H
-#define SBSYNC_DELTA_RECIPE_H
+#ifndef SBSYNC_RECIPE_H
+#define SBSYNC_RECIPE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <sync/scan/ignore-priv.h>
+#include <sync/scan/rules-priv.h>
 
 #include <assert.h>
 #include <string.h>
@@ -349,7 +349,7 @@ name_kind(const char *p, size_t len, size_t head)
 }
 
 void
-sb_rule_compile(struct sb_rule *out, const char *text, size_t len)
+sb_rules_pattern_compile(struct sb_rule *out, const char *text, size_t len)
 {
 	struct sb_rule r = { .text = text, .len = (uint16_t)len };
 	size_t start = 0, end = len, tail = 0;
@@ -395,7 +395,7 @@ glob_rule_match(const struct sb_rule *r, const char *p, const char *t, size_t tl
 }
 
 bool
-sb_rule_match(const struct sb_rule *r, const char *rel, size_t rel_len, const char *name,
+sb_rules_pattern_match(const struct sb_rule *r, const char *rel, size_t rel_len, const char *name,
 	size_t name_len, bool is_dir)
 {
 	const char *p = r->text + r->start;

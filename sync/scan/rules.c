@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <sync/scan/ignore.h>
+#include <sync/scan/rules.h>
 
 #include <assert.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include <xxhash.h>
 
-#include <sync/scan/ignore-priv.h>
+#include <sync/scan/rules-priv.h>
 
 enum {
 	FIRST_BLOCK = 8,
@@ -246,7 +246,7 @@ add_locked(struct sb_rules *r, enum sb_rules_source src, const char *dir, size_t
 	p = t->bytes;
 	for (size_t i = 0; i < n; i++) {
 		memcpy(p, texts[i], lens[i]);
-		sb_rule_compile(&b->v[b->n++], p, lens[i]);
+		sb_rules_pattern_compile(&b->v[b->n++], p, lens[i]);
 		p += lens[i];
 	}
 	r->n_rules += n;
@@ -382,7 +382,7 @@ sb_rules_enter(struct sb_rules *r, const struct sb_rules_node *n, const char *di
 }
 
 /* One entry that is asked about. */
-struct entry {
+struct rules_entry {
 	const char *path;
 	size_t len;
 	const char *name;
@@ -398,7 +398,7 @@ enum verdict {
 
 /* The last matching pattern of the list of a directory whose name has `dir_len` bytes. */
 static enum verdict
-match_view(struct sb_rule_view v, size_t dir_len, const struct entry *e)
+match_view(struct sb_rule_view v, size_t dir_len, const struct rules_entry *e)
 {
 	size_t skip = dir_len ? dir_len + 1 : 0;
 	uint8_t last;
@@ -414,8 +414,8 @@ match_view(struct sb_rule_view v, size_t dir_len, const struct entry *e)
 
 			if (rule->last && rule->last != last)
 				continue;
-			if (sb_rule_match(rule, e->path + skip, e->len - skip, e->name, e->name_len,
-				    e->is_dir))
+			if (sb_rules_pattern_match(rule, e->path + skip, e->len - skip, e->name,
+				    e->name_len, e->is_dir))
 				return rule->negative ? VERDICT_INCLUDE : VERDICT_EXCLUDE;
 		}
 	}
@@ -423,7 +423,7 @@ match_view(struct sb_rule_view v, size_t dir_len, const struct entry *e)
 }
 
 static bool
-match(const struct sb_rules_node *n, const struct entry *e)
+match(const struct sb_rules_node *n, const struct rules_entry *e)
 {
 	enum verdict v = match_view(n->command, 0, e);
 
@@ -442,7 +442,7 @@ match(const struct sb_rules_node *n, const struct entry *e)
 bool
 sb_rules_match(const struct sb_rules_node *n, const char *path, const char *name, bool is_dir)
 {
-	struct entry e = { .path = path,
+	struct rules_entry e = { .path = path,
 		.len = strlen(path),
 		.name = name,
 		.name_len = strlen(name),
@@ -456,7 +456,7 @@ sb_rules_match(const struct sb_rules_node *n, const char *path, const char *name
  * can fail.
  */
 static bool
-match_in_dirs(const struct sb_rules *r, const struct entry *e)
+match_in_dirs(const struct sb_rules *r, const struct rules_entry *e)
 {
 	enum verdict v = match_view(view_of(r->command), 0, e);
 	size_t dir_len = (size_t)(e->name - e->path);
@@ -493,7 +493,7 @@ sb_rules_excluded(struct sb_rules *r, const char *path, bool is_dir)
 	while (!out) {
 		const char *slash = strchr(name, '/');
 		size_t name_len = slash ? (size_t)(slash - name) : strlen(name);
-		struct entry e = { .path = path,
+		struct rules_entry e = { .path = path,
 			.len = (size_t)(name - path) + name_len,
 			.name = name,
 			.name_len = name_len,

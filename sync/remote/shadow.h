@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SBSYNC_AGENTLESS_SHADOW_H
-#define SBSYNC_AGENTLESS_SHADOW_H
+#ifndef SBSYNC_SHADOW_H
+#define SBSYNC_SHADOW_H
 
 #include <sbsync/sync.h>
-#include <sync/scan/ignore.h>
+#include <sync/scan/rules.h>
 #include <sync/wire/proto.h>
 #include <sync/remote/remote.h>
 

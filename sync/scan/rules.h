@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SBSYNC_IGNORE_H
-#define SBSYNC_IGNORE_H
+#ifndef SBSYNC_RULES_H
+#define SBSYNC_RULES_H
 
 #include <stdbool.h>
 #include <stddef.h>

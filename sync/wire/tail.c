@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <sync/wire/transport-tail.h>
+#include <sync/wire/tail.h>
 
 #include <string.h>
 #include <time.h>

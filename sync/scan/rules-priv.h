@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SBSYNC_IGNORE_PRIV_H
-#define SBSYNC_IGNORE_PRIV_H
+#ifndef SBSYNC_RULES_PRIV_H
+#define SBSYNC_RULES_PRIV_H
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <sync/scan/ignore.h>
+#include <sync/scan/rules.h>
 
 /* Ceilings of one rule set. They bound memory and time, whoever wrote the rules. */
 #define SB_RULE_TEXT_MAX 4096u
@@ -49,14 +49,14 @@ struct sb_rule {
 };
 
 /* Fills `out` from `text` (1 to SB_RULE_TEXT_MAX bytes), which must live as long. */
-void sb_rule_compile(struct sb_rule *out, const char *text, size_t len);
+void sb_rules_pattern_compile(struct sb_rule *out, const char *text, size_t len);
 
 /*
  * Does the pattern match? `rel` (`rel_len`) is the path from the list's directory on,
  * `name` its last component. Time is at most about plen x rel_len, memory none.
  */
-bool sb_rule_match(const struct sb_rule *r, const char *rel, size_t rel_len, const char *name,
-	size_t name_len, bool is_dir);
+bool sb_rules_pattern_match(const struct sb_rule *r, const char *rel, size_t rel_len,
+	const char *name, size_t name_len, bool is_dir);
 
 /*
  * Patterns in the order they were added. A block is never moved and its filled part

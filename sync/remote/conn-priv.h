@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SBSYNC_CONN_INT_H
-#define SBSYNC_CONN_INT_H
+#ifndef SBSYNC_CONN_PRIV_H
+#define SBSYNC_CONN_PRIV_H
 
 #include <sbsync/conn.h>
 #include <sync/wire/endpoint.h>
