@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The version of the library. */
 #include "config.h"
 
 #include <sbsync/version.h>

@@ -5,7 +5,7 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/delta-child.c %D%/delta-child.h \
 	%D%/delta-job.c %D%/delta-job.h \
 	%D%/pack.h \
-	%D%/pack-attr.h \
+	%D%/pack-priv.h \
 	%D%/pack-level.c %D%/pack-level.h \
 	%D%/pack-pipe.c %D%/pack-pipe.h \
 	%D%/pack-read.c \

@@ -21,7 +21,7 @@
 
 #include <base/path.h>
 
-#include <sync/codec/pack-attr.h>
+#include <sync/codec/pack-priv.h>
 
 #define TAR_END 1024u
 #define PATH_BYTES_MAX 65535u

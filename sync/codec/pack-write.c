@@ -26,7 +26,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-#include <sync/codec/pack-attr.h>
+#include <sync/codec/pack-priv.h>
 #include <sync/codec/pack-pipe.h>
 
 enum writer_state {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Brings a shadow to the state of a far tree, with find and tar on the far machine. */
 #include "config.h"
 
 #include <sync/remote/agentless.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Lists a far tree with find and stat, and a local one in the same form. */
 #include "config.h"
 
 #include <sync/remote/agentless.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Brings a far tree to the state of a shadow, with sh and tar on the far machine. */
 #include "config.h"
 
 #include <sync/remote/agentless.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Connections that stay open for many syncs and commands, and the agents that wait on them. */
 #include "config.h"
 
 #include <sbsync/conn.h>

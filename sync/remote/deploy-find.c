@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Finds the agent program for a type of machine among the files of this one. */
 #include "config.h"
 
 #include <sync/remote/deploy.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The shell script that starts the agent on a far machine, or takes it from its input first. */
 #include "config.h"
 
 #include <string.h>

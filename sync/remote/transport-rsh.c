@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A transport through the ssh program, or what --rsh names instead. */
 #include "config.h"
 
 #include <stdio.h>

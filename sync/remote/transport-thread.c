@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A transport to an agent that runs in a thread of this process, for shadows. */
 #include "config.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The last part of receiving: turns what is staged into a commit, then updates the manifest. */
 #include "config.h"
 
 #include <sync/replica/receive-priv.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The middle part of receiving: takes entries of the data stream and verifies them. */
 #include "config.h"
 
 #include <sync/replica/receive-priv.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The writers of the receiver: threads that put files into the stage. */
 #include "config.h"
 
 #include <sync/replica/receive-priv.h>

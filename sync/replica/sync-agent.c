@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The public entry of an agent on two descriptors. */
 #include "config.h"
 
 #include <sbsync/sync.h>

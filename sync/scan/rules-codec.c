@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The compiled form of exclude rules, which is sent to the agent and kept with the base. */
 #include "config.h"
 
 #include <sync/scan/rules-priv.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Compiles one pattern of the exclude rules and matches paths against it. */
 #include "config.h"
 
 #include <sync/scan/rules-priv.h>

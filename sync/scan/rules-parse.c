@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads exclude rules from lines of text, as git reads a .gitignore file. */
 #include "config.h"
 
 #include <sync/scan/rules-priv.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The digests of a scan: reads files, and reads one again that changed meanwhile. */
 #include "config.h"
 
 #include <sync/scan/scan-priv.h>

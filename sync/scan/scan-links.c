@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Hard links of a scan: groups the names of one inode and makes them agree. */
 #include "config.h"
 
 #include <sync/scan/scan-priv.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads one directory of a scan: names, stats, exclude rules, the cache. */
 #include "config.h"
 
 #include <sync/scan/scan-priv.h>

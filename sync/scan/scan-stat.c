@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What the scan asks of the system: statx, opening without side effects, the racy rule. */
 #include "config.h"
 
 #include <sync/scan/scan-priv.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The parallel walk of a scan: who reads which directory next. */
 #include "config.h"
 
 #include <sync/scan/scan-priv.h>

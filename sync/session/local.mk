@@ -3,7 +3,9 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/session.c \
 	%D%/session-conflicts.c %D%/session-conflicts.h \
 	%D%/session-local.c %D%/session-local.h \
-	%D%/session-policy.c \
+	%D%/session-hold.c %D%/session-hold.h \
+	%D%/session-policy.c %D%/session-policy.h \
+	%D%/session-priv.h \
 	%D%/session-resolve.c %D%/session-resolve.h \
 	%D%/session-run.c %D%/session-run.h \
 	%D%/session-store.c %D%/session-store.h \

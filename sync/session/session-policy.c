@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <sync/session/session-run.h>
+#include <sync/session/session-policy.h>
 
 #include <stdlib.h>
 #include <string.h>

@@ -12,8 +12,8 @@
 #include <sync/run/sync-result.h>
 #include <sync/session/session-conflicts.h>
 #include <sync/session/session-local.h>
-#include <sync/session/session-run.h>
 #include <sync/session/session-store.h>
+#include <sync/session/session-hold.h>
 
 static const char unclean[] = "does not merge cleanly: both versions are kept";
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The undo of a session's last run: compares, plans and commits on the local side. */
 #include "config.h"
 
 #include <sbsync/session.h>
@@ -13,8 +14,9 @@
 #include <sync/run/sync-result.h>
 #include <sync/session/session-conflicts.h>
 #include <sync/session/session-local.h>
-#include <sync/session/session-run.h>
+#include <sync/session/session-store.h>
 #include <sync/session/session-undo.h>
+#include <sync/session/session-hold.h>
 #include <sync/tree/diff.h>
 
 /*

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Keeps a session in step: waits for changes on either side, then runs a turn. */
 #include "config.h"
 
 #include <sbsync/session.h>
@@ -17,8 +18,8 @@
 #include <sync/run/connect.h>
 #include <sync/wire/endpoint.h>
 #include <sync/wire/proto.h>
-#include <sync/session/session-run.h>
 #include <sync/session/session-store.h>
+#include <sync/session/session-priv.h>
 #include <sync/scan/watch.h>
 
 #define QUIET_MS 80

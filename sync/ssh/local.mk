@@ -5,7 +5,7 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/ssh-auth.c \
 	%D%/ssh-channel.c %D%/ssh-channel.h \
 	%D%/ssh-config.c %D%/ssh-config.h \
-	%D%/ssh-conn.h \
+	%D%/ssh-priv.h \
 	%D%/ssh-hash.c %D%/ssh-hash.h \
 	%D%/ssh-key.c %D%/ssh-key.h \
 	%D%/ssh-known.c %D%/ssh-known.h \

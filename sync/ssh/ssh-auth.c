@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/* Logs in: keys of the agent, key files, passwords, in the order OpenSSH tries them. */
 #include "config.h"
 
-#include <sync/ssh/ssh-conn.h>
+#include <sync/ssh/ssh-priv.h>
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef SBSYNC_SSH_CHANNEL_H
 #define SBSYNC_SSH_CHANNEL_H
 
-#include <sync/ssh/ssh-conn.h>
+#include <sync/ssh/ssh-priv.h>
 #include <sync/wire/tail.h>
 #include <sync/wire/transport.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The thread that drives an SSH connection: moves bytes between libssh2 and the channels. */
 #include "config.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Asks the user for passphrases and passwords on the terminal. */
 #include "config.h"
 
 #include <sync/ssh/ssh.h>

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include <sync/ssh/ssh-conn.h>
+#include <sync/ssh/ssh-priv.h>
 #include <sync/ssh/ssh-hash.h>
 #include <sync/ssh/ssh-net.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Applies a difference to a manifest. */
 #include "config.h"
 
 #include <sync/tree/diff.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The bytes of a difference, for the wire and the disk; decodes those of a peer. */
 #include "config.h"
 
 #include <sync/tree/diff.h>

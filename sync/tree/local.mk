@@ -8,7 +8,7 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/entry.c %D%/entry.h \
 	%D%/hash.c %D%/hash.h \
 	%D%/manifest.c %D%/manifest.h \
-	%D%/manifest-codec.h \
+	%D%/manifest-codec-priv.h \
 	%D%/manifest-decode.c \
 	%D%/manifest-encode.c \
 	%D%/manifest-file.c \

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads a manifest from its compact form, which may come from a peer. */
 #include "config.h"
 
 #include <sync/tree/manifest.h>
@@ -8,7 +9,7 @@
 
 #include <base/cursor.h>
 #include <base/path.h>
-#include <sync/tree/manifest-codec.h>
+#include <sync/tree/manifest-codec-priv.h>
 #include <sync/tree/manifest-priv.h>
 
 #define NAME_LEN_MAX 255

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Writes a manifest in its compact form. */
 #include "config.h"
 
 #include <sync/tree/manifest.h>
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sync/tree/manifest-codec.h>
+#include <sync/tree/manifest-codec-priv.h>
 #include <sync/tree/manifest-priv.h>
 
 struct encoder {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Manifests as files: loads them, and replaces them atomically. */
 #include "config.h"
 
 #include <sync/tree/manifest.h>

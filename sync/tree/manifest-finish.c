@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Computes what a manifest says about itself: Merkle digests, totals, link groups, its id. */
 #include "config.h"
 
 #include <sync/tree/manifest.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Walks over the entries of a manifest. */
 #include "config.h"
 
 #include <sync/tree/manifest.h>

@@ -92,10 +92,10 @@ struct sb_manifest_limits {
 
 /*
  * The compact form (wire and disk): magic, version, flags, columns, XXH3 checksum; drawn in
- * manifest-codec.h. Encode wants a finished manifest and appends to `out`. `with_stat` adds inode,
- * ctime, dev and the racy flag (scan cache; never on the wire). Decode checks everything: names,
- * order, duplicates, depth, counts, types, mode bits, nanoseconds, link leaders; finishes the
- * manifest. sb_manifest_decode fails with SB_E_CORRUPT, SB_E_VERSION or SB_E_LIMIT.
+ * manifest-codec-priv.h. Encode wants a finished manifest and appends to `out`. `with_stat` adds
+ * inode, ctime, dev and the racy flag (scan cache; never on the wire). Decode checks everything:
+ * names, order, duplicates, depth, counts, types, mode bits, nanoseconds, link leaders; finishes
+ * the manifest. sb_manifest_decode fails with SB_E_CORRUPT, SB_E_VERSION or SB_E_LIMIT.
  */
 int sb_manifest_encode(const struct sb_manifest *m, bool with_stat, struct sb_buf *out,
 	struct sb_error *err);

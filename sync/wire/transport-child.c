@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Transports over the pipes of a child process, and over descriptors that are open already. */
 #include "config.h"
 
 #include <sync/wire/transport.h>

@@ -11,7 +11,7 @@
 #include <base/file.h>
 #include <base/str.h>
 #include <sync/tree/digest.h>
-#include <sync/session/session-run.h>
+#include <sync/session/session-hold.h>
 #include <sync/session/session-store.h>
 
 #include "tests/lib/tmpdir.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SBSYNC_SSH_CONN_H
-#define SBSYNC_SSH_CONN_H
+#ifndef SBSYNC_SSH_PRIV_H
+#define SBSYNC_SSH_PRIV_H
 
 #include <pthread.h>
 #include <stdatomic.h>

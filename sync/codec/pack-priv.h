@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SBSYNC_PACK_ATTR_H
-#define SBSYNC_PACK_ATTR_H
+#ifndef SBSYNC_PACK_PRIV_H
+#define SBSYNC_PACK_PRIV_H
 
 /* The extended attributes of a stream's entries; drawn in pack-write.c. */
 #define SB_PACK_ATTR_PREFIX "user.sbsync."

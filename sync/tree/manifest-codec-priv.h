@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SBSYNC_MANIFEST_CODEC_H
-#define SBSYNC_MANIFEST_CODEC_H
+#ifndef SBSYNC_MANIFEST_CODEC_PRIV_H
+#define SBSYNC_MANIFEST_CODEC_PRIV_H
 
 #include <stdint.h>
 
