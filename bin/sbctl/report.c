@@ -46,7 +46,7 @@ on_progress(const struct sb_progress *p, void *arg)
 	if (now - line.started >= PROGRESS_AFTER_MS && now - line.drawn >= PROGRESS_EVERY_MS) {
 		line.drawn = now;
 		line.shown = true;
-		(void)fprintf(stderr, "\r%s: %llu files, %s", sb_phase_name(p->phase),
+		(void)fprintf(stderr, "\r%s: %llu files, %s", sb_step_name(p->step),
 			(unsigned long long)p->files, unit_bytes(p->bytes, size, sizeof size));
 		if (p->bytes_total)
 			(void)fprintf(stderr, " of %s",

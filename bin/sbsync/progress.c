@@ -51,7 +51,7 @@ draw(struct progress *p, const struct sb_progress *s, int64_t now)
 				(int)(secs * (double)(s->bytes_total - s->bytes) /
 					(double)s->bytes));
 	} else {
-		(void)snprintf(line, sizeof line, "%s %llu files %s", sb_phase_name(s->phase),
+		(void)snprintf(line, sizeof line, "%s %llu files %s", sb_step_name(s->step),
 			(unsigned long long)s->files, bytes);
 	}
 	(void)fprintf(stderr, "\r%.*s\033[K", columns() - 1, line);

@@ -114,8 +114,8 @@ print_json(const struct sync_args *a, int code, const struct sb_error *err,
 	}
 	json_object_set_new(o, "errors", errors);
 	json_object_set_new(o, "duration_ms", json_integer(res->duration_ms));
-	for (int i = 0; i < SB_PHASE_DONE; i++)
-		json_object_set_new(phases, sb_phase_name((enum sb_phase)i),
+	for (int i = 0; i < SB_STEPS; i++)
+		json_object_set_new(phases, sb_step_name((enum sb_step)i),
 			json_integer(res->phases_ms[i]));
 	json_object_set_new(o, "phases_ms", phases);
 	(void)json_dumpf(o, stdout, JSON_COMPACT);
@@ -168,8 +168,8 @@ print_stats(const struct sb_sync_result *res)
 		unit_bytes(res->bytes_wire_up, up, sizeof up),
 		unit_bytes(res->bytes_wire_down, down, sizeof down));
 	(void)printf("time %lld ms:", (long long)res->duration_ms);
-	for (int i = 0; i < SB_PHASE_DONE; i++)
-		(void)printf(" %s %lld", sb_phase_name((enum sb_phase)i),
+	for (int i = 0; i < SB_STEPS; i++)
+		(void)printf(" %s %lld", sb_step_name((enum sb_step)i),
 			(long long)res->phases_ms[i]);
 	(void)putchar('\n');
 }

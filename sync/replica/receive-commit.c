@@ -502,7 +502,7 @@ sb_receive_commit(struct sb_receive *r, enum sb_durability durability, struct sb
 
 	if (r->items.n)
 		return sb_fail(err, SB_E_STATE, "%zu files are still missing", r->items.n);
-	n = sb_receive_pool_drain(r, err);
+	n = sb_receive_drain(r, err);
 	if (n == 0)
 		n = drop_lost(r, res, err);
 	if (n < 0)

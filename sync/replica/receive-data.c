@@ -588,7 +588,7 @@ int
 sb_receive_settle(struct sb_receive *r, struct sb_strlist *need, struct sb_error *err)
 {
 	struct sb_receive_items again = { 0 };
-	int n = sb_receive_pool_drain(r, err);
+	int n = sb_receive_drain(r, err);
 
 	if (n == 0)
 		n = check_items(r, err);

@@ -141,8 +141,6 @@ int sb_receive_pool_start(struct sb_receive *r, unsigned jobs, struct sb_error *
  * need not send them again.
  */
 void sb_receive_pool_stop(struct sb_receive *r);
-/* Waits until nothing is queued or running; returns what failed. */
-int sb_receive_pool_drain(struct sb_receive *r, struct sb_error *err);
 /* Queues; takes over leaf, data, from and one reference of dir. */
 int sb_receive_pool_add(struct sb_receive *r, const struct sb_receive_job *j, struct sb_error *err);
 /* The staging directory for `staged`'s parent with a reference, and the leaf. */

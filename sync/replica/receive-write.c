@@ -271,7 +271,7 @@ failure(struct sb_receive_pool *p, struct sb_error *err)
 }
 
 int
-sb_receive_pool_drain(struct sb_receive *r, struct sb_error *err)
+sb_receive_drain(struct sb_receive *r, struct sb_error *err)
 {
 	struct sb_receive_pool *p = &r->pool;
 	int n;

@@ -57,10 +57,13 @@ int sb_receive_entry(struct sb_receive *r, struct sb_pack_reader *in, const stru
 /* Takes the DATA_END rows: one for each entry announced with DATA so far (since the last call). */
 int sb_receive_rows(struct sb_receive *r, const uint8_t *p, size_t len, struct sb_error *err);
 
+/* Waits until the writers have put all that came into the stage; returns what failed. */
+int sb_receive_drain(struct sb_receive *r, struct sb_error *err);
+
 /*
- * Waits for the writers. `need` gets the paths whose content could not be made from what is here (a
- * clone or patch whose basis had changed): they are expected as whole DATA entries next, in this
- * order; call again after them.
+ * Drains the writers and verifies what they staged. `need` gets the paths whose content could not
+ * be made from what is here (a clone or patch whose basis had changed): they are expected as whole
+ * DATA entries next, in this order; call again after them.
  */
 int sb_receive_settle(struct sb_receive *r, struct sb_strlist *need, struct sb_error *err);
 

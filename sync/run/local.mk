@@ -1,10 +1,13 @@
 # One sync from start to end.
 sync_libsbsync_core_la_SOURCES += \
 	%D%/connect.c %D%/connect.h \
-	%D%/mirror.c \
-	%D%/mirror-early.c \
-	%D%/mirror-int.h \
-	%D%/mirror-pull.c \
-	%D%/mirror-push.c \
 	%D%/retry.c %D%/retry.h \
+	%D%/run-early.c \
+	%D%/run-priv.h \
+	%D%/run-pull.c \
+	%D%/run-push.c \
+	%D%/run-scan.c \
+	%D%/run.c %D%/run.h \
+	%D%/step.c %D%/step.h \
+	%D%/sync-mirror.c \
 	%D%/sync-result.c %D%/sync-result.h

@@ -59,15 +59,6 @@ sb_sync_result_note(struct sb_sync_notes *l, const char *path, const char *saved
 	return 0;
 }
 
-const char *
-sb_phase_name(enum sb_phase p)
-{
-	static const char *const names[] = { "connect", "scan", "exchange", "transfer", "commit",
-		"done" };
-
-	return (unsigned)p < sizeof names / sizeof names[0] ? names[p] : "unknown";
-}
-
 static const char *
 what_of(const struct sb_change *c, const struct sb_plan_step *s, const struct sb_manifest *at)
 {
@@ -199,7 +190,7 @@ sb_sync_result_add(struct sb_sync_result *res, struct sb_sync_result *part, stru
 	res->files_moved += part->files_moved;
 	res->files_delta += part->files_delta;
 	res->entries += part->entries;
-	for (int i = 0; i < SB_PHASE_DONE; i++)
+	for (int i = 0; i < SB_STEPS; i++)
 		res->phases_ms[i] += part->phases_ms[i];
 	r = notes_move(&res->conflicts, &part->conflicts, err);
 	if (r == 0)

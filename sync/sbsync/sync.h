@@ -10,18 +10,51 @@
 #include <sb/error.h>
 #include <sb/log.h>
 
-/* Where a sync is. */
-enum sb_phase {
-	SB_PHASE_CONNECT,
-	SB_PHASE_SCAN,
-	SB_PHASE_EXCHANGE,
-	SB_PHASE_TRANSFER,
-	SB_PHASE_COMMIT,
-	SB_PHASE_DONE,
+/*
+ * The steps of a run, in their order. phases_ms of the result says how long each took, as the side
+ * that controls the run sees it: every moment belongs to the one step its main thread is in. Scans,
+ * writers and the other side work at the same time, so a step holds only what the run had to wait
+ * for. A step that did not occur took 0 ms; pauses before another attempt belong to no step.
+ */
+enum sb_step {
+	/* Reach the other side: connect, log in, start the agent (and bring it there if need be).
+	 */
+	SB_STEP_CONNECT,
+	/*
+	 * Read the local tree: open and lock it, finish an interrupted commit, walk, hash. What is
+	 * read while the connection is made costs no time of its own.
+	 */
+	SB_STEP_SCAN,
+	/* Learn the other side's tree. Includes the rest of its scan, which began with ours. */
+	SB_STEP_EXCHANGE,
+	/* Decide: compare the trees and find out how each change travels; the brake. */
+	SB_STEP_PLAN,
+	/*
+	 * Send or receive contents. The receiver stages and verifies most of them meanwhile: all
+	 * that is in time for the stream is counted here.
+	 */
+	SB_STEP_TRANSFER,
+	/*
+	 * Put what is new into the stage, beside the tree. Here: directories, links, copies, and
+	 * waiting for the writers after the last byte came. The other side's is in transfer and
+	 * commit.
+	 */
+	SB_STEP_STAGE,
+	/*
+	 * Compare what is staged with what was announced. Here: after the writers are done. The
+	 * other side's is in commit, unless it asked for files again.
+	 */
+	SB_STEP_VERIFY,
+	/* Make it visible: journal, renames, flushing to the disk; on the other side, its answer.
+	 */
+	SB_STEP_COMMIT,
+	/* Keep what the next run starts from: base, scan cache, undo; take leave of the agent. */
+	SB_STEP_RECORD,
+	SB_STEPS, /* how many there are */
 };
 
 struct sb_progress {
-	enum sb_phase phase;
+	enum sb_step step;
 	uint64_t files;       /* done so far */
 	uint64_t files_total; /* 0: not known yet */
 	uint64_t bytes;
@@ -135,11 +168,12 @@ struct sb_sync_result {
 	struct sb_sync_change *changes; /* dry run only */
 	size_t n_changes;
 	int64_t duration_ms;
-	int64_t phases_ms[SB_PHASE_DONE];
+	int64_t phases_ms[SB_STEPS]; /* by enum sb_step */
 };
 
 SB_API void sb_sync_result_free(struct sb_sync_result *r);
-SB_API const char *sb_phase_name(enum sb_phase p);
+/* "connect", "scan", "exchange", "plan", "transfer", "stage", "verify", "commit", "record". */
+SB_API const char *sb_step_name(enum sb_step step);
 
 /*
  * Makes the tree at `dst` equal to the one at `src`, one way. Each is a local path or a remote one

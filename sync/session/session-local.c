@@ -50,6 +50,7 @@ sb_session_local_open(struct sb_session_local *x, struct sb_error *err)
 	struct sb_scan_opts so = SB_SCAN_OPTS_INIT;
 	sb_auto(sb_rules) struct sb_rules *rules = load_rules(x, err);
 
+	sb_step_start(x->clock, x->res, SB_STEP_SCAN);
 	if (!rules)
 		return err ? err->code : SB_E_CORRUPT;
 	o.root = p->local;
@@ -71,6 +72,7 @@ sb_session_local_open(struct sb_session_local *x, struct sb_error *err)
 void
 sb_session_local_close(struct sb_session_local *x)
 {
+	sb_step_stop(x->clock);
 	sb_replica_free(x->rep);
 	x->rep = NULL;
 }
@@ -162,6 +164,9 @@ into_stage(struct sb_session_local *x, struct sb_plan *plan, struct sb_receive *
 		at += n;
 	}
 	if (r == 0)
+		r = sb_receive_drain(recv, err);
+	sb_step_next(x->clock, SB_STEP_VERIFY);
+	if (r == 0)
 		r = sb_receive_settle(recv, &need, err);
 	if (r == 0 && need.n)
 		return sb_fail(err, SB_E_CHANGED,
@@ -179,17 +184,20 @@ commit(struct sb_session_local *x, struct sb_plan *plan, struct sb_stage *stage,
 	sb_auto(sb_receive) struct sb_receive *recv = NULL;
 	int r;
 
+	sb_step_next(x->clock, SB_STEP_STAGE);
 	ro.jobs = x->o->jobs;
 	recv = sb_receive_new(x->rep, stage, &ro, err);
 	if (!recv)
 		return err ? err->code : SB_E_SYS;
 	r = into_stage(x, plan, recv, err);
+	sb_step_next(x->clock, SB_STEP_COMMIT);
 	if (r == 0)
 		r = sb_receive_commit(recv,
 			x->o->durability == SB_SYNC_DURABLE_DEFAULT ?
 				SB_DURABLE_FULL :
 				(enum sb_durability)x->o->durability,
 			&res, err);
+	sb_step_next(x->clock, SB_STEP_RECORD);
 	if (r < 0)
 		return r;
 	sb_replica_save_cache(x->rep, x->rep->scan.manifest);
@@ -224,13 +232,17 @@ sb_session_local_apply(struct sb_session_local *x, const struct sb_manifest *tar
 	sb_auto(sb_diff) struct sb_diff d = { 0 };
 	sb_auto(sb_plan) struct sb_plan plan = { 0 };
 	sb_auto(sb_stage) struct sb_stage *stage = NULL;
-	int r = sb_diff_make(x->rep->scan.manifest, target, &d, err);
+	int r;
 
+	sb_step_next(x->clock, SB_STEP_PLAN);
+	r = sb_diff_make(x->rep->scan.manifest, target, &d, err);
 	if (r < 0 || !d.n)
 		return r;
 	r = sb_stage_find(x->rep->readonly ? -1 : x->rep->rootfd, x->o->cancel, &stage, err);
+	sb_step_next(x->clock, SB_STEP_RECORD);
 	if (r == 0 && !x->o->dry_run)
 		r = sb_session_undo_prepare(x->dirfd, x->pair, x->stamp, x->rep, &d, err);
+	sb_step_next(x->clock, SB_STEP_PLAN);
 	if (r == 0)
 		r = make_plan(x, &d, stage, &plan, err);
 	if (r == 0 && x->o->dry_run)

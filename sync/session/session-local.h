@@ -5,6 +5,7 @@
 #include <sbsync/session.h>
 #include <sync/wire/proto.h>
 #include <sync/replica/replica.h>
+#include <sync/run/step.h>
 
 /*
  * Changes of a session's local root that need no far side: undo, resolving, merging. They go the
@@ -18,11 +19,13 @@ struct sb_session_local {
 	uint64_t stamp;         /* of the run, for its undo record */
 	struct sb_replica *rep; /* scanned */
 	struct sb_sync_result *res;
+	struct sb_step_clock *clock; /* of this change alone, or of the run it belongs to */
 	unsigned offered;
 };
 
 /*
  * Opens, locks and scans the root with the session's rules; finishes an interrupted commit first.
+ * Starts the clock, which the close stops.
  */
 int sb_session_local_open(struct sb_session_local *x, struct sb_error *err);
 void sb_session_local_close(struct sb_session_local *x);

@@ -102,6 +102,7 @@ sb_session_resolve_rows(struct sb_session_local *x, const struct sb_session_row 
 		sb_manifest_copy(x->rep->scan.manifest, err);
 	int r = target ? 0 : SB_E_NOMEM, count = 0;
 
+	sb_step_next(x->clock, SB_STEP_PLAN);
 	for (size_t i = 0; r >= 0 && i < n; i++) {
 		r = resolve_row(x, target, &rows[i], take, err);
 		done[i] = r > 0;
@@ -184,11 +185,13 @@ resolve_held(struct sb_session_held *h, struct sb_session *s, const char *path,
 	if (!rows)
 		return sb_fail(err, SB_E_NOMEM, "resolve: out of memory");
 	for (size_t i = 0; r >= 0 && i < s->n_pairs; i++) {
+		struct sb_step_clock clock;
 		struct sb_session_local x = { .s = s,
 			.o = opts,
 			.dirfd = h->dirfd,
 			.pair = i,
 			.stamp = stamp,
+			.clock = &clock,
 			.res = res };
 		size_t n;
 

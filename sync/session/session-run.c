@@ -13,7 +13,8 @@
 #include <base/strlist.h>
 #include <sync/wire/endpoint.h>
 #include <sync/plan/guard.h>
-#include <sync/run/mirror-int.h>
+#include <sync/run/run.h>
+#include <sync/run/sync-result.h>
 #include <sync/session/session-conflicts.h>
 #include <sync/session/session-resolve.h>
 #include <sync/session/session-undo.h>
@@ -22,16 +23,16 @@
 
 /* One pair being synced. */
 struct pair_run {
-	struct sb_session_run *run;
+	struct sb_session_pass *pass;
 	const struct sb_session_pair *p;
 	char base_name[32];
 	char rules_name[32];
-	struct mirror m;
+	struct sb_run run;
 	struct sb_manifest *base;
 	struct sb_recall_tag base_tag;
 	struct sb_reconciled rec;
 	struct sb_plan local_plan, runtime_plan;
-	struct sb_manifest *peer_next; /* the runtime's tree as it will be */
+	struct sb_manifest *far_next; /* the runtime's tree as it will be */
 	struct sb_stage *stage;
 	struct sb_strlist left; /* paths that were left alone: their base entry stays */
 	struct sb_diff forward; /* a copy of what is done here, for undo */
@@ -47,16 +48,16 @@ load_rules(struct pair_run *x, struct sb_error *err)
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 	int r;
 
-	if (x->run->first) {
-		x->m.rules = sb_rules_new(err);
-		return x->m.rules ? mirror_add_rules(x->run->o, x->m.rules, err) : SB_E_NOMEM;
+	if (x->pass->first) {
+		x->run.rules = sb_rules_new(err);
+		return x->run.rules ? sb_run_add_rules(x->pass->o, x->run.rules, err) : SB_E_NOMEM;
 	}
-	r = sb_file_read(x->run->dirfd, x->rules_name, 16u << 20, &b, err);
+	r = sb_file_read(x->pass->dirfd, x->rules_name, 16u << 20, &b, err);
 	if (r < 0)
 		return sb_wrap(err, r, "the session's exclude rules");
-	x->m.rules = sb_rules_decode(b.data, b.len, err);
-	x->m.frozen = true;
-	return x->m.rules ? 0 : err ? err->code : SB_E_CORRUPT;
+	x->run.rules = sb_rules_decode(b.data, b.len, err);
+	x->run.frozen = true;
+	return x->run.rules ? 0 : err ? err->code : SB_E_CORRUPT;
 }
 
 static int
@@ -65,11 +66,11 @@ freeze_rules(struct pair_run *x, struct sb_error *err)
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 	int r;
 
-	if (!x->run->first)
+	if (!x->pass->first)
 		return 0;
 	sb_buf_init(&b, 16u << 20);
-	r = sb_rules_encode(x->m.rules, &b, err);
-	return r < 0 ? r : sb_file_replace(x->run->dirfd, x->rules_name, b.data, b.len, 0600, err);
+	r = sb_rules_encode(x->run.rules, &b, err);
+	return r < 0 ? r : sb_file_replace(x->pass->dirfd, x->rules_name, b.data, b.len, 0600, err);
 }
 
 static int
@@ -77,13 +78,14 @@ load_base(struct pair_run *x, struct sb_error *err)
 {
 	struct sb_error e = { 0 };
 
-	x->base = sb_recall_load(x->m.local->recall, x->run->dirfd, x->base_name, &x->base_tag, &e);
+	x->base = sb_recall_load(x->run.local->recall, x->pass->dirfd, x->base_name, &x->base_tag,
+		&e);
 	if (x->base)
 		return 0;
 	if (e.code == SB_E_VERSION)
 		return sb_fail(err, e.code,
 			"the base of session '%s' was made by a newer sbsync: use that one",
-			x->run->s->name);
+			x->pass->s->name);
 	/* A base that is there but cannot be read now is no reason to see conflicts everywhere. */
 	if (e.code != SB_E_NOTFOUND && e.code != SB_E_CORRUPT) {
 		if (err)
@@ -91,7 +93,7 @@ load_base(struct pair_run *x, struct sb_error *err)
 		return e.code;
 	}
 	if (e.code != SB_E_NOTFOUND)
-		sb_log(&x->run->o->log, SB_LOG_WARN, "session",
+		sb_log(&x->pass->o->log, SB_LOG_WARN, "session",
 			"%s: the base cannot be used, both versions are kept where they differ",
 			e.msg);
 	x->base = sb_manifest_new(err);
@@ -101,44 +103,44 @@ load_base(struct pair_run *x, struct sb_error *err)
 static int
 check_identity(const struct pair_run *x, struct sb_error *err)
 {
-	const struct sb_session *s = x->run->s;
+	const struct sb_session *s = x->pass->s;
 
-	if (x->run->first || memcmp(x->m.remote.reply.identity, s->identity, 16) == 0)
+	if (x->pass->first || memcmp(x->run.far.reply.identity, s->identity, 16) == 0)
 		return 0;
 	return sb_fail(err, SB_E_IDENTITY,
 		"%s is not the sandbox this session was started with: it is %s; nothing was "
 		"changed. To push "
 		"there anew: sbsync rm --discard --yes %s && sbsync start --name %s %s %s",
 		x->p->remote,
-		x->m.remote.reply.flags & SB_SCAN_MISSING ? "gone" : "another one, or was emptied",
+		x->run.far.reply.flags & SB_SCAN_MISSING ? "gone" : "another one, or was emptied",
 		s->name, s->name, x->p->local, x->p->remote);
 }
 
 static bool
-recovers(const struct sb_session_run *run)
+recovers(const struct sb_session_pass *pass)
 {
-	return run->whole && run->whole->reason && strcmp(run->whole->reason, "crash") == 0;
+	return pass->whole && pass->whole->reason && strcmp(pass->whole->reason, "crash") == 0;
 }
 
 /* The command that is under way, for messages that tell how to go on. */
 static const char *
-verb(const struct sb_session_run *run)
+verb(const struct sb_session_pass *pass)
 {
-	return run->direction == SB_BOTH_WAYS   ? "sync" :
-		run->direction == SB_TO_RUNTIME ? "start" :
-		recovers(run)                   ? "recover" :
-						  "stop";
+	return pass->direction == SB_BOTH_WAYS   ? "sync" :
+		pass->direction == SB_TO_RUNTIME ? "start" :
+		recovers(pass)                   ? "recover" :
+						   "stop";
 }
 
 /* An emptied side must not read as "everything was deleted". */
 static int
 check_emptied(const struct pair_run *x, struct sb_error *err)
 {
-	uint64_t base = x->base->count, l = x->m.local->scan.manifest->count,
-		 r = x->m.remote.manifest->count;
-	bool from = x->run->direction & SB_FROM_RUNTIME, to = x->run->direction & SB_TO_RUNTIME;
+	uint64_t base = x->base->count, l = x->run.local->scan.manifest->count,
+		 r = x->run.far.manifest->count;
+	bool from = x->pass->direction & SB_FROM_RUNTIME, to = x->pass->direction & SB_TO_RUNTIME;
 
-	if (base < 2 || (x->run->o->max_delete >= 0 && (uint64_t)x->run->o->max_delete >= base))
+	if (base < 2 || (x->pass->o->max_delete >= 0 && (uint64_t)x->pass->o->max_delete >= base))
 		return 0;
 	if ((from && !r && l) || (to && !l && r))
 		return sb_fail(err, SB_E_BRAKE,
@@ -146,14 +148,14 @@ check_emptied(const struct pair_run *x, struct sb_error *err)
 			"changed. If that is "
 			"meant: sbsync %s --max-delete %llu %s",
 			from && !r && l ? x->p->remote : x->p->local, (unsigned long long)base,
-			verb(x->run), (unsigned long long)base, x->run->s->name);
+			verb(x->pass), (unsigned long long)base, x->pass->s->name);
 	return 0;
 }
 
 static int
 tell_changes(struct pair_run *x, struct sb_error *err)
 {
-	struct sb_sync_result *res = x->run->res;
+	struct sb_sync_result *res = x->pass->res;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < x->rec.n_conflicts; i++) {
@@ -182,21 +184,21 @@ static int
 reconcile(struct pair_run *x, struct sb_error *err)
 {
 	struct sb_reconcile_opts o = SB_RECONCILE_OPTS_INIT;
-	struct sb_scan *l = &x->m.local->scan;
+	struct sb_scan *l = &x->run.local->scan;
 	int r;
 
-	o.direction = x->run->direction;
+	o.direction = x->pass->direction;
 	o.policy_of = sb_session_policy_at;
-	o.arg = (void *)x->run->policies;
-	o.label = x->run->s->name;
-	o.mode_mask = mirror_mode_mask();
-	o.trust_git_config = x->run->o->trust_git_config;
-	o.no_escaping_links = x->run->o->no_escaping_links;
+	o.arg = (void *)x->pass->policies;
+	o.label = x->pass->s->name;
+	o.mode_mask = sb_run_mode_mask();
+	o.trust_git_config = x->pass->o->trust_git_config;
+	o.no_escaping_links = x->pass->o->no_escaping_links;
 	o.unseen[0] = l->skipped;
 	o.n_unseen[0] = l->n_skipped;
-	o.unseen[1] = x->m.remote.skipped;
-	o.n_unseen[1] = x->m.remote.n_skipped;
-	r = sb_reconcile_trees(x->base, l->manifest, x->m.remote.manifest, &o, &x->rec, err);
+	o.unseen[1] = x->run.far.skipped;
+	o.n_unseen[1] = x->run.far.n_skipped;
+	r = sb_reconcile_trees(x->base, l->manifest, x->run.far.manifest, &o, &x->rec, err);
 	return r < 0 ? r : tell_changes(x, err);
 }
 
@@ -219,48 +221,44 @@ copy_diff(const struct sb_diff *from, struct sb_diff *to, struct sb_error *err)
 static int
 brake(const struct pair_run *x, struct sb_error *err)
 {
-	uint64_t l = x->m.local->scan.manifest->count, r = x->m.remote.manifest->count;
+	uint64_t l = x->run.local->scan.manifest->count, r = x->run.far.manifest->count;
 	char old[SB_ERROR_MSG_MAX];
 
-	if (!err || x->run->first)
+	if (!err || x->pass->first)
 		return SB_E_BRAKE;
 	memcpy(old, err->msg, sizeof old);
 	return sb_fail(err, SB_E_BRAKE,
 		"%.*s; nothing was changed. If that is meant: sbsync %s --max-delete %llu %s",
-		(int)strcspn(old, ";"), old, verb(x->run), (unsigned long long)(l > r ? l : r),
-		x->run->s->name);
+		(int)strcspn(old, ";"), old, verb(x->pass), (unsigned long long)(l > r ? l : r),
+		x->pass->s->name);
 }
 
 /* Plans for both sides, with their brakes, before anything is touched. */
 static int
 make_plans(struct pair_run *x, struct sb_error *err)
 {
-	int r = sb_stage_find(x->m.local->readonly ? -1 : x->m.local->rootfd, x->run->o->cancel,
-		&x->stage, err);
+	int r = sb_stage_find(x->run.local->readonly ? -1 : x->run.local->rootfd,
+		x->pass->o->cancel, &x->stage, err);
 
 	if (r < 0)
 		return r;
-	sb_retry_progress(x->run->retry, x->m.remote.n_have + x->stage->n_left);
-	if (!x->run->o->dry_run)
+	sb_retry_progress(x->pass->retry, x->run.far.n_have + x->stage->n_left);
+	if (!x->pass->o->dry_run)
 		r = copy_diff(&x->rec.local, &x->forward, err);
 	if (r < 0)
 		return r;
 	/* Only what changes needs to be copied. */
-	if (x->rec.runtime.n || x->run->first || !x->known) {
-		x->peer_next = sb_manifest_copy(x->m.remote.manifest, err);
-		if (!x->peer_next)
+	if (x->rec.runtime.n || x->pass->first || !x->known) {
+		x->far_next = sb_manifest_copy(x->run.far.manifest, err);
+		if (!x->far_next)
 			return err ? err->code : SB_E_NOMEM;
 	}
 	if (x->rec.runtime.n)
-		r = sb_diff_apply(x->peer_next, &x->rec.runtime, err);
+		r = sb_diff_apply(x->far_next, &x->rec.runtime, err);
 	if (r == 0)
-		r = mirror_plan_pull(&x->m, &x->rec.local, x->stage, err);
-	x->local_plan = x->m.plan;
-	memset(&x->m.plan, 0, sizeof x->m.plan);
+		r = sb_run_plan_pull(&x->run, &x->rec.local, x->stage, &x->local_plan, err);
 	if (r == 0)
-		r = mirror_plan_push(&x->m, &x->rec.runtime, err);
-	x->runtime_plan = x->m.plan;
-	memset(&x->m.plan, 0, sizeof x->m.plan);
+		r = sb_run_plan_push(&x->run, &x->rec.runtime, &x->runtime_plan, err);
 	return r == SB_E_BRAKE ? brake(x, err) : r;
 }
 
@@ -296,16 +294,16 @@ check_brought(const struct pair_run *x, const struct sb_commit_result *res, stru
 {
 	struct missing m = { 0 };
 
-	if (x->run->direction != SB_FROM_RUNTIME ||
-		(!x->last && sb_sync_result_has_unstable(x->run->res)))
+	if (x->pass->direction != SB_FROM_RUNTIME ||
+		(!x->last && sb_sync_result_has_unstable(x->pass->res)))
 		return 0;
 	for (size_t i = 0; res && i < res->n_left; i++)
 		if (res->left[i].why != SB_WHY_NOTEMPTY)
 			miss(&m, res->left[i].path, sb_proto_why_text(res->left[i].why));
-	for (size_t i = 0; i < x->m.remote.n_skipped; i++)
-		if (sb_scan_skip_is_loss(x->m.remote.skipped[i].reason))
-			miss(&m, x->m.remote.skipped[i].path,
-				sb_scan_skip_text(x->m.remote.skipped[i].reason));
+	for (size_t i = 0; i < x->run.far.n_skipped; i++)
+		if (sb_scan_skip_is_loss(x->run.far.skipped[i].reason))
+			miss(&m, x->run.far.skipped[i].path,
+				sb_scan_skip_text(x->run.far.skipped[i].reason));
 	if (!m.n)
 		return 0;
 	return sb_fail(err, SB_E_STATE, "%.300s: %s%s; the rest is synced back, run it again",
@@ -320,18 +318,17 @@ pull(struct pair_run *x, struct sb_error *err)
 
 	if (!x->local_plan.diff.n)
 		return check_brought(x, NULL, err);
-	r = sb_session_undo_prepare(x->run->dirfd, x->k, x->run->stamp, x->m.local, &x->forward,
+	sb_run_step(&x->run, SB_STEP_RECORD);
+	r = sb_session_undo_prepare(x->pass->dirfd, x->k, x->pass->stamp, x->run.local, &x->forward,
 		err);
 	if (r < 0)
 		return r;
-	x->m.plan = x->local_plan;
-	memset(&x->local_plan, 0, sizeof x->local_plan);
-	x->m.rec = &x->rec;
-	x->m.keep = true;
-	r = mirror_receive_plan(&x->m, sb_steal(&x->stage), &res, err);
-	sb_session_undo_settle(x->run->dirfd, x->k, r == 0);
-	x->m.rec = NULL;
-	sb_plan_free(&x->m.plan);
+	x->run.rec = &x->rec;
+	x->run.keep = true;
+	r = sb_run_pull(&x->run, &x->local_plan, sb_steal(&x->stage), &res, err);
+	sb_session_undo_settle(x->pass->dirfd, x->k, r == 0);
+	x->run.rec = NULL;
+	sb_plan_free(&x->local_plan);
 	if (r == 0)
 		r = check_brought(x, &res, err);
 	return r < 0 ? r : keep_left(x, &res, err);
@@ -343,39 +340,39 @@ push(struct pair_run *x, struct sb_error *err)
 	sb_auto(sb_commit_result) struct sb_commit_result res = { 0 };
 	int r;
 
-	if (!x->runtime_plan.diff.n && !x->run->first) {
+	if (!x->runtime_plan.diff.n && !x->pass->first) {
 		/*
 		 * Its tree is as it was scanned: worth remembering when it differs from what both
 		 * knew.
 		 */
-		if (x->known || !sb_digest_known(&x->m.remote.reply.id) ||
-			(x->m.remote.reply.flags & SB_SCAN_LAZY))
+		if (x->known || !sb_digest_known(&x->run.far.reply.id) ||
+			(x->run.far.reply.flags & SB_SCAN_LAZY))
 			return 0;
-		r = sb_wire_send(x->m.link->w, SB_MSG_REMEMBER, NULL, 0, err);
+		sb_run_step(&x->run, SB_STEP_RECORD);
+		r = sb_wire_send(x->run.link->w, SB_MSG_REMEMBER, NULL, 0, err);
 		if (r == 0)
-			r = sb_wire_flush(x->m.link->w, err);
+			r = sb_wire_flush(x->run.link->w, err);
 		return r < 0 ? r :
-			       sb_replica_save_base(x->m.local, sb_steal(&x->peer_next),
-				       &x->m.rules_digest, err);
+			       sb_replica_save_base(x->run.local, sb_steal(&x->far_next),
+				       &x->run.rules_digest, err);
 	}
-	x->m.plan = x->runtime_plan;
-	memset(&x->runtime_plan, 0, sizeof x->runtime_plan);
-	r = mirror_send_plan(&x->m, &res, err);
-	sb_plan_free(&x->m.plan);
+	r = sb_run_push(&x->run, &x->runtime_plan, &res, err);
+	sb_run_step(&x->run, SB_STEP_RECORD);
+	sb_plan_free(&x->runtime_plan);
 	if (r == 0)
 		r = keep_left(x, &res, err);
-	if (r == 0 && x->m.local->scan.unhashed) {
+	if (r == 0 && x->run.local->scan.unhashed) {
 		/* A first push: the digests are known now. */
-		x->m.local->scan.unhashed = 0;
-		r = sb_manifest_finish(x->m.local->scan.manifest, err);
-		sb_manifest_free(x->peer_next);
-		x->peer_next = r < 0 ? NULL : sb_manifest_copy(x->m.local->scan.manifest, err);
+		x->run.local->scan.unhashed = 0;
+		r = sb_manifest_finish(x->run.local->scan.manifest, err);
+		sb_manifest_free(x->far_next);
+		x->far_next = r < 0 ? NULL : sb_manifest_copy(x->run.local->scan.manifest, err);
 	}
 	if (r < 0)
 		return r;
-	if (!res.n_left && x->peer_next && sb_digest_eq(&x->peer_next->id, &res.id))
-		return sb_replica_save_base(x->m.local, sb_steal(&x->peer_next), &x->m.rules_digest,
-			err);
+	if (!res.n_left && x->far_next && sb_digest_eq(&x->far_next->id, &res.id))
+		return sb_replica_save_base(x->run.local, sb_steal(&x->far_next),
+			&x->run.rules_digest, err);
 	return 0;
 }
 
@@ -430,9 +427,9 @@ revert(struct sb_manifest *m, const struct sb_manifest *base, const char *path,
 static int
 record_base(struct pair_run *x, struct sb_error *err)
 {
-	const struct sb_manifest *from = x->run->direction == SB_FROM_RUNTIME ?
-		x->m.remote.manifest :
-		x->m.local->scan.manifest;
+	const struct sb_manifest *from = x->pass->direction == SB_FROM_RUNTIME ?
+		x->run.far.manifest :
+		x->run.local->scan.manifest;
 	sb_auto(sb_manifest) struct sb_manifest *next = NULL;
 	int r;
 
@@ -447,7 +444,7 @@ record_base(struct pair_run *x, struct sb_error *err)
 	if (r == 0)
 		r = sb_manifest_finish(next, err);
 	if (r == 0 && !sb_digest_eq(&next->id, &x->base->id))
-		r = sb_manifest_save(next, false, true, x->run->dirfd, x->base_name, err);
+		r = sb_manifest_save(next, false, true, x->pass->dirfd, x->base_name, err);
 	return r;
 }
 
@@ -455,7 +452,7 @@ record_base(struct pair_run *x, struct sb_error *err)
 static void
 drop_note(struct pair_run *x, const char *path)
 {
-	struct sb_sync_notes *l = &x->run->res->conflicts;
+	struct sb_sync_notes *l = &x->pass->res->conflicts;
 
 	for (size_t i = x->n_conflicts; i < l->n; i++)
 		if (strcmp(l->v[i].path, path) == 0) {
@@ -478,7 +475,7 @@ mergeable(struct pair_run *x, struct sb_session_row *rows)
 		const struct sb_entry *b = sb_manifest_find(x->base, c->path);
 
 		if (c->kind != SB_CONFLICT_EDIT || !c->saved_as || !b || b->type != SB_ENTRY_FILE ||
-			sb_session_policy_at(c->path, (void *)x->run->policies) != SB_POLICY_MERGE)
+			sb_session_policy_at(c->path, (void *)x->pass->policies) != SB_POLICY_MERGE)
 			continue;
 		rows[n++] = (struct sb_session_row){ .path = c->path,
 			.saved_as = c->saved_as,
@@ -495,19 +492,20 @@ mergeable(struct pair_run *x, struct sb_session_row *rows)
 static int
 merge_conflicts(struct pair_run *x, struct sb_error *err)
 {
-	struct sb_session_local l = { .s = x->run->s,
-		.o = x->run->o,
-		.dirfd = x->run->dirfd,
+	struct sb_session_local l = { .s = x->pass->s,
+		.o = x->pass->o,
+		.dirfd = x->pass->dirfd,
 		.pair = x->k,
-		.stamp = x->run->stamp,
-		.rep = x->m.local,
-		.res = x->run->res };
+		.stamp = x->pass->stamp,
+		.rep = x->run.local,
+		.clock = &x->run.clock,
+		.res = x->pass->res };
 	sb_autofree struct sb_session_row *rows = calloc(x->rec.n_conflicts + 1, sizeof *rows);
 	sb_autofree bool *done = calloc(x->rec.n_conflicts + 1, sizeof *done);
 	size_t n;
 	int r, count = 0;
 
-	if (!(x->run->direction & SB_FROM_RUNTIME) || !x->rec.n_conflicts)
+	if (!(x->pass->direction & SB_FROM_RUNTIME) || !x->rec.n_conflicts)
 		return 0;
 	if (!rows || !done)
 		return sb_fail(err, SB_E_NOMEM, "merge: out of memory");
@@ -517,7 +515,7 @@ merge_conflicts(struct pair_run *x, struct sb_error *err)
 		if (done[i]) {
 			drop_note(x, rows[i].path);
 			count++;
-			r = sb_sync_result_note(&x->run->res->merged, rows[i].path, NULL, "merged",
+			r = sb_sync_result_note(&x->pass->res->merged, rows[i].path, NULL, "merged",
 				err);
 		}
 	return r < 0 ? r : count;
@@ -526,36 +524,36 @@ merge_conflicts(struct pair_run *x, struct sb_error *err)
 static int
 exchange(struct pair_run *x, struct sb_error *err)
 {
-	struct sb_session_run *run = x->run;
+	struct sb_session_pass *pass = x->pass;
 	sb_auto(sb_endpoint) struct sb_endpoint there = { 0 };
-	struct sb_begin b = { .jobs = run->o->jobs };
+	struct sb_begin b = { .jobs = pass->o->jobs };
 	int r = sb_endpoint_parse(x->p->remote, &there, err);
 
 	if (r < 0)
 		return r;
 	memcpy(b.pair, x->p->id, sizeof b.pair);
-	memcpy(b.identity, run->s->identity, sizeof b.identity);
+	memcpy(b.identity, pass->s->identity, sizeof b.identity);
 	b.root = there.path;
-	b.flags = SB_BEGIN_SESSION | SB_BEGIN_CREATE | (run->first ? SB_BEGIN_CLAIM : 0) |
-		(run->o->dry_run ? SB_BEGIN_READONLY : 0) |
-		(run->o->checksum ? SB_BEGIN_CHECKSUM : 0) |
-		(run->o->cross_mounts ? SB_BEGIN_CROSS : 0);
+	b.flags = SB_BEGIN_SESSION | SB_BEGIN_CREATE | (pass->first ? SB_BEGIN_CLAIM : 0) |
+		(pass->o->dry_run ? SB_BEGIN_READONLY : 0) |
+		(pass->o->checksum ? SB_BEGIN_CHECKSUM : 0) |
+		(pass->o->cross_mounts ? SB_BEGIN_CROSS : 0);
 	/* The agent of the run that crashed may not have noticed yet. */
-	if (recovers(run))
+	if (recovers(pass))
 		b.flags |= SB_BEGIN_AGAIN;
-	x->m.no_delta = run->o->no_delta;
-	x->m.near = there.kind == SB_ENDPOINT_LOCAL;
-	x->m.keep_all = sb_session_policies_merge(run->policies);
-	r = mirror_open_local(&x->m, x->p->local, b.pair, false, run->o->dry_run, err);
+	x->run.no_delta = pass->o->no_delta;
+	x->run.near = there.kind == SB_ENDPOINT_LOCAL;
+	x->run.keep_all = sb_session_policies_merge(pass->policies);
+	r = sb_run_open_local(&x->run, x->p->local, b.pair, false, pass->o->dry_run, err);
 	if (r == 0)
-		r = mirror_scan_both(&x->m, &b, true, err);
-	x->known = r == 0 && (x->m.remote.reply.flags & SB_SCAN_BASE_KNOWN) &&
-		sb_digest_eq(&b.base, &x->m.remote.reply.id);
+		r = sb_run_scan_both(&x->run, &b, true, err);
+	x->known = r == 0 && (x->run.far.reply.flags & SB_SCAN_BASE_KNOWN) &&
+		sb_digest_eq(&b.base, &x->run.far.reply.id);
 	if (r == 0)
-		r = sb_sync_result_skipped(run->res, x->m.local->scan.skipped,
-			x->m.local->scan.n_skipped, err);
+		r = sb_sync_result_skipped(pass->res, x->run.local->scan.skipped,
+			x->run.local->scan.n_skipped, err);
 	if (r == 0)
-		r = sb_sync_result_skipped(run->res, x->m.remote.skipped, x->m.remote.n_skipped,
+		r = sb_sync_result_skipped(pass->res, x->run.far.skipped, x->run.far.n_skipped,
 			err);
 	return r;
 }
@@ -569,14 +567,14 @@ incomplete(const struct pair_run *x, int code, struct sb_error *err)
 	if (!err)
 		return code;
 	memcpy(old, err->msg, sizeof old);
-	if (x->run->first)
+	if (x->pass->first)
 		return sb_fail(err, code,
 			"the scan of %s is incomplete: %.300s; nothing was changed. To go on: "
 			"sbsync start --name %s %s %s",
-			x->p->remote, old, x->run->s->name, x->p->local, x->p->remote);
+			x->p->remote, old, x->pass->s->name, x->p->local, x->p->remote);
 	return sb_fail(err, code,
 		"the scan of %s is incomplete: %.300s; nothing was changed. To go on: sbsync %s %s",
-		x->p->remote, old, verb(x->run), x->run->s->name);
+		x->p->remote, old, verb(x->pass), x->pass->s->name);
 }
 
 static int
@@ -589,6 +587,7 @@ run_pair(struct pair_run *x, struct sb_error *err)
 	if (r == SB_E_CLOSED || r == SB_E_PROTO || r == SB_E_TIMEOUT || r == SB_E_CORRUPT ||
 		r == SB_E_PEER)
 		r = incomplete(x, r, err);
+	sb_run_step(&x->run, SB_STEP_PLAN);
 	if (r == 0)
 		r = check_identity(x, err);
 	if (r == 0)
@@ -599,40 +598,43 @@ run_pair(struct pair_run *x, struct sb_error *err)
 	 * A first push into an empty place needs no digests yet; everything else compares contents.
 	 */
 	if (r == 0)
-		r = mirror_hash_rest(&x->m, err);
+		r = sb_run_hash_rest(&x->run, err);
+	sb_run_step(&x->run, SB_STEP_PLAN);
 	if (r == 0)
 		r = reconcile(x, err);
 	if (r == 0)
 		r = make_plans(x, err);
 	if (r < 0)
 		return r;
-	x->run->res->entries += x->m.local->scan.manifest->count;
-	if (x->run->o->dry_run) {
-		r = sb_sync_result_changes(x->run->res, &x->local_plan, x->m.local->scan.manifest,
-			"local", err);
+	x->pass->res->entries += x->run.local->scan.manifest->count;
+	if (x->pass->o->dry_run) {
+		r = sb_sync_result_changes(x->pass->res, &x->local_plan,
+			x->run.local->scan.manifest, "local", err);
 		return r < 0 ? r :
-			       sb_sync_result_changes(x->run->res, &x->runtime_plan,
-				       x->m.remote.manifest, "runtime", err);
+			       sb_sync_result_changes(x->pass->res, &x->runtime_plan,
+				       x->run.far.manifest, "runtime", err);
 	}
+	sb_run_step(&x->run, SB_STEP_RECORD);
 	r = freeze_rules(x, err);
 	/*
 	 * Listed first: a run that dies in between leaves no conflict that nobody knows of. What
 	 * never got saved does not show.
 	 */
 	if (r == 0)
-		sb_session_conflicts_add(x->run->dirfd, x->p->local, &x->rec, x->base);
+		sb_session_conflicts_add(x->pass->dirfd, x->p->local, &x->rec, x->base);
 	if (r == 0)
 		r = pull(x, err);
 	if (r == 0)
 		r = push(x, err);
+	sb_run_step(&x->run, SB_STEP_RECORD);
 	if (r == 0)
 		r = record_base(x, err);
 	/* What a commit brought is in the cache already. */
-	if (r == 0 && x->run->first)
-		sb_replica_save_cache(x->m.local, x->m.local->scan.manifest);
+	if (r == 0 && x->pass->first)
+		sb_replica_save_cache(x->run.local, x->run.local->scan.manifest);
 	else if (r == 0)
-		sb_replica_update_cache(x->m.local, x->m.local->scan.hashed_files,
-			x->m.local->scan.hashed_bytes);
+		sb_replica_update_cache(x->run.local, x->run.local->scan.hashed_files,
+			x->run.local->scan.hashed_bytes);
 	return r < 0 ? r : merge_conflicts(x, err);
 }
 
@@ -643,63 +645,58 @@ run_pair(struct pair_run *x, struct sb_error *err)
 static void
 give_back(struct pair_run *x)
 {
-	struct sb_replica *l = x->m.local;
+	struct sb_replica *l = x->run.local;
 
 	sb_recall_give(l ? l->recall : NULL, &x->base_tag, x->base);
 	if (x->known && !l->base)
-		sb_recall_give(l->recall, &l->base_tag, sb_steal(&x->m.remote.manifest));
+		sb_recall_give(l->recall, &l->base_tag, sb_steal(&x->run.far.manifest));
 }
 
 static int
-run_once(struct sb_session_run *run, size_t k, bool last, struct sb_error *err)
+run_once(struct sb_session_pass *pass, size_t k, bool last, struct sb_error *err)
 {
-	struct pair_run x = { .run = run,
-		.p = &run->s->pairs[k],
+	struct pair_run x = { .pass = pass,
+		.p = &pass->s->pairs[k],
 		.k = k,
-		.n_conflicts = run->res->conflicts.n,
+		.n_conflicts = pass->res->conflicts.n,
 		.last = last };
 	int r;
 
-	x.m.o = run->o;
-	x.m.res = run->res;
-	x.m.link = run->link;
-	x.m.retry = run->retry;
-	x.m.near_name = x.p->local;
-	x.m.far_name = x.p->remote;
-	x.m.phase_start = sb_now_ms();
+	x.run.o = pass->o;
+	x.run.res = pass->res;
+	x.run.link = pass->link;
+	x.run.retry = pass->retry;
+	x.run.near_name = x.p->local;
+	x.run.far_name = x.p->remote;
+	sb_run_start(&x.run);
 	(void)snprintf(x.base_name, sizeof x.base_name, "root%zu.base", k);
 	(void)snprintf(x.rules_name, sizeof x.rules_name, "root%zu.rules", k);
 	r = run_pair(&x, err);
-	mirror_phase(&x.m, SB_PHASE_DONE);
 	sb_plan_free(&x.local_plan);
 	sb_plan_free(&x.runtime_plan);
-	sb_plan_free(&x.m.plan);
 	sb_reconcile_free(&x.rec);
 	give_back(&x);
-	sb_manifest_free(x.peer_next);
+	sb_manifest_free(x.far_next);
 	sb_stage_free(x.stage);
 	sb_strlist_free(&x.left);
 	sb_diff_free(&x.forward);
-	sb_exchange_free(&x.m.remote);
-	sb_replica_free(x.m.local);
-	sb_rules_free(x.m.rules);
-	free(x.m.source);
+	sb_run_end(&x.run);
 	return r;
 }
 
 int
-sb_session_run_pair(struct sb_session_run *run, size_t k, struct sb_error *err)
+sb_session_run_pair(struct sb_session_pass *pass, size_t k, struct sb_error *err)
 {
-	int r = run_once(run, k, false, err);
-	bool unstable = r >= 0 && !run->o->dry_run && sb_sync_result_has_unstable(run->res);
+	int r = run_once(pass, k, false, err);
+	bool unstable = r >= 0 && !pass->o->dry_run && sb_sync_result_has_unstable(pass->res);
 
 	/*
 	 * What was merged here has to go there; files that changed while they were read may be calm
 	 * by now.
 	 */
-	if (unstable || (r > 0 && (run->direction & SB_TO_RUNTIME))) {
-		sb_sync_result_look_again(run->res);
-		r = run_once(run, k, true, err);
+	if (unstable || (r > 0 && (pass->direction & SB_TO_RUNTIME))) {
+		sb_sync_result_look_again(pass->res);
+		r = run_once(pass, k, true, err);
 	}
 	return r < 0 ? r : 0;
 }

@@ -8,7 +8,7 @@
 #include <sync/session/session-store.h>
 
 /* What one sync of a session needs to know. */
-struct sb_session_run {
+struct sb_session_pass {
 	const struct sb_session *s;
 	int dirfd; /* the session's folder */
 	const struct sb_sync_opts *o;
@@ -23,6 +23,6 @@ struct sb_session_run {
 };
 
 /* Syncs one pair of the session over the run's link. */
-int sb_session_run_pair(struct sb_session_run *run, size_t k, struct sb_error *err);
+int sb_session_run_pair(struct sb_session_pass *pass, size_t k, struct sb_error *err);
 
 #endif

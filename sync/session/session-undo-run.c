@@ -151,6 +151,7 @@ undo_pair(struct sb_session_local *x, const struct sb_session_undo *u, struct sb
 	sb_auto(sb_reconciled) struct sb_reconciled rec = { 0 };
 	int r = left ? 0 : SB_E_NOMEM;
 
+	sb_step_next(x->clock, SB_STEP_PLAN);
 	/*
 	 * What the sync left behind, and what was there before it; where it did nothing, both are
 	 * as it is now.
@@ -223,11 +224,13 @@ undo_held(struct sb_session_held *h, struct sb_session *s, const struct sb_sync_
 	int r = newest(h->dirfd, s, &last, err);
 
 	for (size_t i = 0; r == 0 && i < s->n_pairs; i++) {
+		struct sb_step_clock clock;
 		struct sb_session_local x = { .s = s,
 			.o = opts,
 			.dirfd = h->dirfd,
 			.pair = i,
 			.stamp = stamp,
+			.clock = &clock,
 			.res = res };
 		sb_auto(sb_session_undo) struct sb_session_undo u = { 0 };
 

@@ -20,7 +20,7 @@
 #include <sync/run/connect.h>
 #include <sync/wire/endpoint.h>
 #include <sync/wire/limit.h>
-#include <sync/run/mirror-int.h>
+#include <sync/run/run.h>
 #include <sync/run/sync-result.h>
 #include <sync/session/session-run.h>
 #include <sync/session/session-store.h>
@@ -43,7 +43,7 @@ keep_text(char **to, const char *from, bool is_path, struct sb_error *err)
 {
 	if (!from)
 		return 0;
-	*to = is_path ? mirror_absolute(from, err) : strdup(from);
+	*to = is_path ? sb_endpoint_absolute(from, err) : strdup(from);
 	return *to ? 0 : sb_fail(err, SB_E_NOMEM, "session: out of memory");
 }
 
@@ -77,35 +77,37 @@ sb_session_use_way(const struct sb_session *s, struct sb_sync_opts *o)
  * tried again.
  */
 static int
-try_pairs(struct sb_session_run *run, const struct sb_endpoint *there, struct sb_retry *retry,
+try_pairs(struct sb_session_pass *pass, const struct sb_endpoint *there, struct sb_retry *retry,
 	size_t *done, struct sb_error *err)
 {
 	int64_t start = sb_now_ms();
 	int r;
 
-	run->link = sb_connect_begin(there, run->o, retry, err);
-	r = run->link ? 0 : err->code;
-	run->retry = retry;
-	run->res->phases_ms[SB_PHASE_CONNECT] += sb_now_ms() - start;
-	while (r == 0 && *done < run->s->n_pairs) {
-		r = sb_session_run_pair(run, *done, err);
+	pass->link = sb_connect_begin(there, pass->o, retry, err);
+	r = pass->link ? 0 : err->code;
+	pass->retry = retry;
+	pass->res->phases_ms[SB_STEP_CONNECT] += sb_now_ms() - start;
+	while (r == 0 && *done < pass->s->n_pairs) {
+		r = sb_session_run_pair(pass, *done, err);
 		if (r == 0) {
 			(*done)++;
-			r = sb_sync_result_add(run->whole, run->res, err);
+			r = sb_sync_result_add(pass->whole, pass->res, err);
 		}
 	}
-	r = sb_connect_end(run->link, r, run->res, retry, err);
-	run->link = NULL;
+	start = sb_now_ms();
+	r = sb_connect_end(pass->link, r, pass->res, retry, err);
+	pass->link = NULL;
+	pass->res->phases_ms[SB_STEP_RECORD] += sb_now_ms() - start;
 	return r;
 }
 
 /* All pairs over one connection, within one time limit; ends at the first that fails. */
 static int
-run_pairs(struct sb_session_run *run, struct sb_error *err)
+run_pairs(struct sb_session_pass *pass, struct sb_error *err)
 {
 	sb_auto(sb_endpoint) struct sb_endpoint there = { 0 };
-	struct sb_sync_opts o = *run->o;
-	struct sb_sync_result part = { 0 }, *res = run->res;
+	struct sb_sync_opts o = *pass->o;
+	struct sb_sync_result part = { 0 }, *res = pass->res;
 	struct sb_retry retry = { 0 };
 	struct sb_error own = { 0 };
 	struct sb_limit limit;
@@ -120,20 +122,20 @@ run_pairs(struct sb_session_run *run, struct sb_error *err)
 	if (r < 0)
 		return r;
 	o.cancel = sb_limit_cancel(&limit);
-	run->o = &o;
-	run->res = &part;
-	run->whole = res;
-	r = sb_endpoint_parse(run->s->pairs[0].remote, &there, err);
+	pass->o = &o;
+	pass->res = &part;
+	pass->whole = res;
+	r = sb_endpoint_parse(pass->s->pairs[0].remote, &there, err);
 	if (r == 0) {
 		do
-			r = try_pairs(run, &there, &retry, &done, err);
+			r = try_pairs(pass, &there, &retry, &done, err);
 		while (r < 0 && sb_retry_again(&retry, r, &o, err, &part));
 	}
 	if (sb_sync_result_add(res, &part, r == 0 ? err : NULL) < 0 && r == 0)
 		r = SB_E_NOMEM;
-	run->res = res;
-	run->o = NULL;
-	run->res->duration_ms = sb_now_ms() - start;
+	pass->res = res;
+	pass->o = NULL;
+	pass->res->duration_ms = sb_now_ms() - start;
 	return sb_limit_end(&limit, r, err);
 }
 
@@ -178,7 +180,7 @@ sync_held(struct sb_session_held *h, struct sb_session *s, enum sb_session_reaso
 {
 	struct sb_sync_opts o = *opts;
 	struct sb_session_policies policies = { 0 };
-	struct sb_session_run run = { .s = s,
+	struct sb_session_pass pass = { .s = s,
 		.dirfd = h->dirfd,
 		.o = &o,
 		.direction = direction_of(reason),
@@ -213,7 +215,7 @@ sync_held(struct sb_session_held *h, struct sb_session *s, enum sb_session_reaso
 		(void)sb_session_beat(s, opts->state_dir, NULL);
 	r = sb_session_policies_make(s, policy, &policies, err);
 	if (r == 0)
-		r = run_pairs(&run, err);
+		r = run_pairs(&pass, err);
 	sb_session_policies_free(&policies);
 	if (opts->dry_run)
 		return r;
@@ -257,7 +259,7 @@ add_pair(struct sb_session *s, const char *local, const char *remote, struct sb_
 	s->pairs = v;
 	p = &v[s->n_pairs++];
 	memset(p, 0, sizeof *p);
-	p->local = mirror_absolute(local, err);
+	p->local = sb_endpoint_absolute(local, err);
 	if (!p->local)
 		return err ? err->code : SB_E_SYS;
 	if (stat(p->local, &st) < 0)
@@ -352,7 +354,7 @@ settle_remote(const char *remote, char **out, struct sb_error *err)
 
 	if (r < 0)
 		return r;
-	*out = e.kind == SB_ENDPOINT_LOCAL ? mirror_absolute(e.path, err) : strdup(remote);
+	*out = e.kind == SB_ENDPOINT_LOCAL ? sb_endpoint_absolute(e.path, err) : strdup(remote);
 	return *out ? 0 : err && err->code ? err->code : SB_E_NOMEM;
 }
 
@@ -433,7 +435,7 @@ sb_session_start(const char *local, const char *remote, const struct sb_session_
 	sb_auto(sb_session) struct sb_session s = { 0 };
 	struct sb_session_held h = { -1, -1 };
 	struct sb_session_policies policies = { 0 };
-	struct sb_session_run run = { .s = &s,
+	struct sb_session_pass pass = { .s = &s,
 		.o = opts,
 		.direction = SB_TO_RUNTIME,
 		.policies = &policies,
@@ -461,8 +463,8 @@ sb_session_start(const char *local, const char *remote, const struct sb_session_
 		r = sb_session_save(h.dirfd, &s, err);
 	if (r == 0) {
 		(void)sb_session_beat(&s, opts->state_dir, NULL);
-		run.dirfd = h.dirfd;
-		r = run_pairs(&run, err);
+		pass.dirfd = h.dirfd;
+		r = run_pairs(&pass, err);
 		set_error(&s, r, err);
 		if (r == 0) {
 			s.state = SB_SESSION_ACTIVE;

@@ -3,8 +3,11 @@
 
 #include <sync/wire/endpoint.h>
 
+#include <limits.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <base/str.h>
 #include <sb/log.h>
@@ -305,4 +308,33 @@ sb_endpoint_show(const struct sb_endpoint *e, char *out, size_t size)
 	if (!text)
 		return sb_escape("?", 1, out, size);
 	return sb_escape(text, strlen(text), out, size);
+}
+
+char *
+sb_endpoint_absolute(const char *path, struct sb_error *err)
+{
+	sb_autofree char *given = *path == '/' ? strdup(path) : NULL;
+	char cwd[PATH_MAX];
+	char *rest, *real, *out = NULL;
+
+	if (!given && getcwd(cwd, sizeof cwd))
+		given = sb_str_printf("%s/%s", cwd, path);
+	if (!given) {
+		sb_fail_errno(err, "resolve %s", path);
+		return NULL;
+	}
+	real = realpath(given, NULL);
+	if (real)
+		return real;
+	for (size_t n = strlen(given); n > 1 && given[n - 1] == '/'; n--)
+		given[n - 1] = 0;
+	rest = strrchr(given, '/');
+	if (!rest || rest == given)
+		return strdup(given);
+	*rest++ = 0;
+	real = sb_endpoint_absolute(given, err);
+	if (real)
+		out = sb_str_printf("%s/%s", strcmp(real, "/") == 0 ? "" : real, rest);
+	free(real);
+	return out;
 }

@@ -49,4 +49,10 @@ char *sb_endpoint_show(const struct sb_endpoint *e, char *out, size_t size);
 int sb_endpoint_check_host(const char *host, const char *what, struct sb_error *err);
 int sb_endpoint_check_user(const char *user, const char *what, struct sb_error *err);
 
+/*
+ * The absolute form of a local path, also of one that is not there yet: its nearest existing
+ * directory is resolved, the rest stays as written. A new string, or NULL.
+ */
+char *sb_endpoint_absolute(const char *path, struct sb_error *err);
+
 #endif

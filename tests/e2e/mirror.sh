@@ -129,6 +129,9 @@ is "a moved directory and a moved file" \
 is "send nothing" \
 	"$(printf '%s' "$out" | grep -o '"bytes_transferred":[0-9]*')" '"bytes_transferred":0'
 check "and arrive" $trees same mv mvd
+is "phases_ms has the steps of a run" \
+	"$(printf '%s' "$out" | grep -o '"phases_ms":{[^}]*}' | grep -o '[a-z_]*":' | tr -d '\n')" \
+	'phases_ms":connect":scan":exchange":plan":transfer":stage":verify":commit":record":'
 
 # What an interrupted run left goes when there is nothing more to send.
 mkdir -p eq && echo same >eq/same && touch -d 2020-01-01 eq

@@ -4,6 +4,7 @@ UNIT_SESSION = \
 	%D%/test-reconcile \
 	%D%/test-session-model \
 	%D%/test-session-store \
+	%D%/test-step \
 	%D%/test-recall
 
 check_PROGRAMS += $(UNIT_SESSION)
@@ -20,3 +21,5 @@ tests_unit_test_recall_SOURCES = %D%/test-recall.c tests/lib/tmpdir.h
 tests_unit_test_recall_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_session_store_SOURCES = %D%/test-session-store.c tests/lib/tmpdir.h
 tests_unit_test_session_store_LDADD = $(UNIT_LDADD_SYNC)
+tests_unit_test_step_SOURCES = %D%/test-step.c tests/lib/tmpdir.h
+tests_unit_test_step_LDADD = $(UNIT_LDADD_SYNC)

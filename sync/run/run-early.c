@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/* The local scan that runs while the connection is made. */
 #include "config.h"
 
-#include <sync/run/mirror-int.h>
+#include <sync/run/run.h>
 
 #include <poll.h>
 #include <pthread.h>
@@ -9,14 +10,15 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <sync/run/run-priv.h>
 #include <sync/scan/rules.h>
 
 /*
  * The local scan while the connection is made, which takes round trips and hardly a processor. The
  * thread has the replica, the rules and the progress callback for itself until it is joined.
  */
-struct mirror_early {
-	struct mirror *m;
+struct sb_run_early {
+	struct sb_run *run;
 	bool source;
 	pthread_t thread;
 	struct sb_cancel *stop;
@@ -29,9 +31,9 @@ struct mirror_early {
 static void *
 scan(void *arg)
 {
-	struct mirror_early *e = arg;
+	struct sb_run_early *e = arg;
 
-	e->code = mirror_scan_local(e->m, e->source, &e->err);
+	e->code = sb_run_scan_local(e->run, e->source, &e->err);
 	(void)eventfd_write(e->done, 1);
 	return NULL;
 }
@@ -48,7 +50,7 @@ copy_rules(const struct sb_rules *rules)
 }
 
 static void
-early_free(struct mirror_early *e)
+early_free(struct sb_run_early *e)
 {
 	sb_cancel_free(e->stop);
 	sb_rules_free(e->given);
@@ -58,52 +60,52 @@ early_free(struct mirror_early *e)
 }
 
 void
-mirror_early_start(struct mirror *m, bool source)
+sb_run_early_start(struct sb_run *run, bool source)
 {
-	struct mirror_early *e = calloc(1, sizeof *e);
+	struct sb_run_early *e = calloc(1, sizeof *e);
 
 	if (!e)
 		return;
-	*e = (struct mirror_early){ .m = m,
+	*e = (struct sb_run_early){ .run = run,
 		.source = source,
 		.stop = sb_cancel_new(NULL),
 		.done = eventfd(0, EFD_CLOEXEC),
-		.given = copy_rules(m->rules) };
+		.given = copy_rules(run->rules) };
 	if (!e->stop || e->done < 0 || !e->given) {
 		early_free(e);
 		return;
 	}
-	m->local->cancel = e->stop;
+	run->local->cancel = e->stop;
 	if (pthread_create(&e->thread, NULL, scan, e) != 0) {
-		m->local->cancel = m->o->cancel;
+		run->local->cancel = run->o->cancel;
 		early_free(e);
 		return;
 	}
-	m->early = e;
+	run->early = e;
 }
 
 const struct sb_rules *
-mirror_given_rules(const struct mirror *m)
+sb_run_early_rules(const struct sb_run *run)
 {
-	return m->early ? m->early->given : m->rules;
+	return run->early ? run->early->given : run->rules;
 }
 
 int
-mirror_early_join(struct mirror *m, struct sb_error *err)
+sb_run_early_join(struct sb_run *run, struct sb_error *err)
 {
-	struct mirror_early *e = m->early;
+	struct sb_run_early *e = run->early;
 	struct pollfd p[] = { { .fd = e->done, .events = POLLIN },
-		{ .fd = sb_cancel_fd(m->o->cancel), .events = POLLIN } };
+		{ .fd = sb_cancel_fd(run->o->cancel), .events = POLLIN } };
 	int r;
 
 	/* Interrupted by a signal: look again. */
-	while (!p[0].revents && !sb_cancel_requested(m->o->cancel))
+	while (!p[0].revents && !sb_cancel_requested(run->o->cancel))
 		(void)poll(p, 2, -1);
 	if (!p[0].revents)
 		sb_cancel_request(e->stop);
 	(void)pthread_join(e->thread, NULL);
-	m->early = NULL;
-	m->local->cancel = m->o->cancel;
+	run->early = NULL;
+	run->local->cancel = run->o->cancel;
 	r = e->code;
 	if (r < 0 && err)
 		*err = e->err;
@@ -112,10 +114,10 @@ mirror_early_join(struct mirror *m, struct sb_error *err)
 }
 
 void
-mirror_early_stop(struct mirror *m)
+sb_run_early_stop(struct sb_run *run)
 {
-	if (!m->early)
+	if (!run->early)
 		return;
-	sb_cancel_request(m->early->stop);
-	(void)mirror_early_join(m, NULL);
+	sb_cancel_request(run->early->stop);
+	(void)sb_run_early_join(run, NULL);
 }

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <sync/run/run.h>
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/file.h>
+#include <base/str.h>
+#include <sync/remote/conn-priv.h>
+#include <sync/run/run-priv.h>
+
+void
+sb_run_start(struct sb_run *run)
+{
+	sb_step_start(&run->clock, run->res, SB_STEP_CONNECT);
+}
+
+void
+sb_run_step(struct sb_run *run, enum sb_step step)
+{
+	sb_step_next(&run->clock, step);
+	run->progress.step = step;
+	if (run->o->progress && !run->early)
+		run->o->progress(&run->progress, run->o->progress_arg);
+}
+
+void
+sb_run_end(struct sb_run *run)
+{
+	sb_step_stop(&run->clock);
+	free(run->source);
+	sb_exchange_free(&run->far);
+	sb_replica_free(run->local);
+	sb_rules_free(run->rules);
+	run->source = NULL;
+	run->local = NULL;
+	run->rules = NULL;
+}
+
+void
+sb_run_keep_unseen(struct sb_diff *d, const struct sb_skipped *v, size_t n)
+{
+	size_t kept = 0;
+
+	if (!n)
+		return;
+	for (size_t i = 0; i < d->n; i++) {
+		bool unseen = false;
+
+		for (size_t k = 0; d->v[i].del && k < n && !unseen; k++) {
+			size_t len = strlen(v[k].path);
+
+			unseen = strncmp(d->v[i].path, v[k].path, len) == 0 &&
+				(!d->v[i].path[len] || d->v[i].path[len] == '/');
+		}
+		if (!unseen)
+			d->v[kept++] = d->v[i];
+	}
+	d->n = kept;
+}
+
+const char *
+sb_run_source(struct sb_run *run, const char *path)
+{
+	for (size_t i = 0; run->rec && i < run->rec->n_conflicts; i++) {
+		const struct sb_conflict *c = &run->rec->conflicts[i];
+		size_t n = c->saved_as ? strlen(c->saved_as) : 0;
+
+		if (!n || strncmp(path, c->saved_as, n) != 0)
+			continue;
+		if (!path[n])
+			return c->path;
+		if (path[n] != '/')
+			continue;
+		free(run->source);
+		run->source = sb_str_printf("%s%s", c->path, path + n);
+		return run->source;
+	}
+	return NULL;
+}
+
+int
+sb_run_send_failed(struct sb_run *run, int code, struct sb_error *err)
+{
+	int told;
+
+	if (code != SB_E_CLOSED && code != SB_E_SYS)
+		return code;
+	told = sb_wire_last_words(run->link->w, 10000, err);
+	return told < 0 ? told : code;
+}
+
+int
+sb_run_add_rules(const struct sb_sync_opts *o, struct sb_rules *rules, struct sb_error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && o->exclude_from && o->exclude_from[i]; i++) {
+		sb_auto(sb_buf) struct sb_buf b = { 0 };
+
+		sb_buf_init(&b, 0);
+		r = sb_file_read(AT_FDCWD, o->exclude_from[i], 1u << 20, &b, err);
+		if (r == 0)
+			r = sb_rules_add_file(rules, SB_RULES_FROM_FILE, "", (const char *)b.data,
+				b.len, err);
+		if (r < 0)
+			return sb_wrap(err, r, "--exclude-from %s", o->exclude_from[i]);
+	}
+	for (size_t i = 0; r == 0 && o->exclude && o->exclude[i]; i++)
+		r = sb_rules_add(rules, SB_RULES_COMMAND, o->exclude[i], err);
+	return r;
+}
+
+int
+sb_run_open_local(struct sb_run *run, const char *root, const uint8_t pair[16], bool create,
+	bool readonly, struct sb_error *err)
+{
+	struct sb_replica_opts o = SB_REPLICA_OPTS_INIT;
+
+	sb_run_step(run, SB_STEP_SCAN);
+	o.root = root;
+	o.state_dir = run->o->state_dir;
+	o.role = "local";
+	memcpy(o.pair, pair, sizeof o.pair);
+	o.create = create;
+	o.readonly = readonly;
+	o.recall = run->o->conn ? sb_conn_recall(run->o->conn) : NULL;
+	o.cancel = run->o->cancel;
+	o.log = run->o->log;
+	run->local = sb_replica_open(&o, err);
+	return run->local ? 0 : err ? err->code : SB_E_SYS;
+}
