@@ -12,7 +12,7 @@
 void
 sb_store_catalog_free(struct sb_store_catalog *c)
 {
-	free(c->frames);
+	free(c->blocks);
 	free(c->items);
 	free(c->table);
 	memset(c, 0, sizeof *c);
@@ -100,17 +100,17 @@ grow(void **v, size_t *cap, size_t n, size_t elem, struct sb_error *err)
 }
 
 int
-sb_store_catalog_add_frame(struct sb_store_catalog *c, const struct sb_store_frame *f,
+sb_store_catalog_add_block(struct sb_store_catalog *c, const struct sb_store_block *f,
 	uint32_t *out, struct sb_error *err)
 {
-	int r = grow((void **)&c->frames, &c->frames_cap, c->n_frames, sizeof *c->frames, err);
+	int r = grow((void **)&c->blocks, &c->blocks_cap, c->n_blocks, sizeof *c->blocks, err);
 
 	if (r < 0)
 		return r;
-	c->frames[c->n_frames] = *f;
-	c->frames[c->n_frames].first_item = (uint32_t)c->n_items;
-	c->frames[c->n_frames].n_items = 0;
-	*out = (uint32_t)c->n_frames++;
+	c->blocks[c->n_blocks] = *f;
+	c->blocks[c->n_blocks].first_item = (uint32_t)c->n_items;
+	c->blocks[c->n_blocks].n_items = 0;
+	*out = (uint32_t)c->n_blocks++;
 	return 0;
 }
 
@@ -125,45 +125,45 @@ sb_store_catalog_add_item(struct sb_store_catalog *c, const struct sb_digest *d,
 	if (r < 0)
 		return r;
 	c->items[c->n_items] = (struct sb_store_item){ .digest = *d,
-		.frame = (uint32_t)c->n_frames - 1,
+		.block = (uint32_t)c->n_blocks - 1,
 		.off = off,
 		.len = len };
 	insert(c, (uint32_t)c->n_items++);
-	c->frames[c->n_frames - 1].n_items++;
+	c->blocks[c->n_blocks - 1].n_items++;
 	return 0;
 }
 
 void
 sb_store_catalog_drop_segment(struct sb_store_catalog *c, uint32_t segment)
 {
-	size_t n_frames = 0, n_items = 0;
+	size_t n_blocks = 0, n_items = 0;
 
-	for (size_t i = 0; i < c->n_frames; i++) {
-		struct sb_store_frame f = c->frames[i];
+	for (size_t i = 0; i < c->n_blocks; i++) {
+		struct sb_store_block f = c->blocks[i];
 
 		if (f.segment == segment)
 			continue;
 		for (uint32_t k = 0; k < f.n_items; k++) {
 			c->items[n_items + k] = c->items[f.first_item + k];
-			c->items[n_items + k].frame = (uint32_t)n_frames;
+			c->items[n_items + k].block = (uint32_t)n_blocks;
 		}
 		f.first_item = (uint32_t)n_items;
 		n_items += f.n_items;
-		c->frames[n_frames++] = f;
+		c->blocks[n_blocks++] = f;
 	}
-	c->n_frames = n_frames;
+	c->n_blocks = n_blocks;
 	c->n_items = n_items;
 	if (c->table)
 		refill(c);
 }
 
 void
-sb_store_catalog_truncate(struct sb_store_catalog *c, size_t n_frames)
+sb_store_catalog_truncate(struct sb_store_catalog *c, size_t n_blocks)
 {
-	if (n_frames >= c->n_frames)
+	if (n_blocks >= c->n_blocks)
 		return;
-	c->n_items = c->frames[n_frames].first_item;
-	c->n_frames = n_frames;
+	c->n_items = c->blocks[n_blocks].first_item;
+	c->n_blocks = n_blocks;
 	if (c->table)
 		refill(c);
 }

@@ -25,9 +25,9 @@ struct store_wanted {
 	void *arg;
 };
 
-/* Raw bytes of the frame that are wanted. An item another one replaced is not. */
+/* Raw bytes of the block that are wanted. An item another one replaced is not. */
 static uint64_t
-frame_wanted(const struct sb_store *s, const struct sb_store_frame *f, const struct store_wanted *w)
+block_wanted(const struct sb_store *s, const struct sb_store_block *f, const struct store_wanted *w)
 {
 	uint64_t sum = 0;
 
@@ -47,9 +47,9 @@ segment_shares(const struct sb_store *s, const struct store_wanted *w)
 {
 	double *share = calloc(s->n_segments + 1, sizeof *share);
 
-	for (size_t i = 0; i < s->cat.n_frames && share; i++) {
-		const struct sb_store_frame *f = &s->cat.frames[i];
-		double part = f->raw_len ? (double)frame_wanted(s, f, w) / f->raw_len : 0;
+	for (size_t i = 0; i < s->cat.n_blocks && share; i++) {
+		const struct sb_store_block *f = &s->cat.blocks[i];
+		double part = f->raw_len ? (double)block_wanted(s, f, w) / f->raw_len : 0;
 
 		for (size_t k = 0; k < s->n_segments; k++)
 			if (s->segments[k].id == f->segment)
@@ -61,11 +61,11 @@ segment_shares(const struct sb_store *s, const struct store_wanted *w)
 
 /* ---- moving ---- */
 
-/* Writes the frame once more, as it is. */
+/* Writes the block once more, as it is. */
 static int
-copy_frame(struct sb_store *s, uint32_t number, struct sb_error *err)
+copy_block(struct sb_store *s, uint32_t number, struct sb_error *err)
 {
-	struct sb_store_frame f = s->cat.frames[number];
+	struct sb_store_block f = s->cat.blocks[number];
 	size_t len = (size_t)f.header_len + f.packed_len;
 	sb_autofree uint8_t *bytes = malloc(len);
 	uint32_t first = f.first_item, copy;
@@ -73,11 +73,11 @@ copy_frame(struct sb_store *s, uint32_t number, struct sb_error *err)
 
 	if (!bytes)
 		return sb_fail(err, SB_E_NOMEM, "store: out of memory");
-	r = sb_store_frame_read(s, &f, true, bytes, err);
+	r = sb_store_block_read(s, &f, true, bytes, err);
 	if (r >= 0)
 		r = sb_store_segment_append(s, bytes, len, &f.segment, &f.at, err);
 	if (r >= 0)
-		r = sb_store_catalog_add_frame(&s->cat, &f, &copy, err);
+		r = sb_store_catalog_add_block(&s->cat, &f, &copy, err);
 	for (uint32_t i = 0; i < f.n_items && r >= 0; i++) {
 		struct sb_store_item it = s->cat.items[first + i];
 
@@ -86,12 +86,12 @@ copy_frame(struct sb_store *s, uint32_t number, struct sb_error *err)
 	return r;
 }
 
-/* Takes the wanted contents out of a frame and adds them again. */
+/* Takes the wanted contents out of a block and adds them again. */
 static int
-repack_frame(struct sb_store *s, uint32_t number, const struct store_wanted *w,
+repack_block(struct sb_store *s, uint32_t number, const struct store_wanted *w,
 	struct sb_error *err)
 {
-	uint32_t n = s->cat.frames[number].n_items, first = s->cat.frames[number].first_item;
+	uint32_t n = s->cat.blocks[number].n_items, first = s->cat.blocks[number].first_item;
 	int r = 0;
 
 	for (uint32_t i = 0; i < n && r >= 0; i++) {
@@ -113,20 +113,20 @@ static int
 move_wanted(struct sb_store *s, uint32_t segment, const struct store_wanted *w,
 	struct sb_error *err)
 {
-	size_t n = s->cat.n_frames;
+	size_t n = s->cat.n_blocks;
 	int r = 0;
 
 	for (size_t i = 0; i < n && r >= 0; i++) {
-		const struct sb_store_frame *f = &s->cat.frames[i];
+		const struct sb_store_block *f = &s->cat.blocks[i];
 		uint64_t keep;
 
 		if (f->segment != segment)
 			continue;
-		keep = frame_wanted(s, f, w);
+		keep = block_wanted(s, f, w);
 		if (keep && keep >= f->raw_len - f->raw_len / 8)
-			r = copy_frame(s, (uint32_t)i, err);
+			r = copy_block(s, (uint32_t)i, err);
 		else if (keep)
-			r = repack_frame(s, (uint32_t)i, w, err);
+			r = repack_block(s, (uint32_t)i, w, err);
 	}
 	return r;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The index file "index": the catalog, so that opening reads one file instead of every
- * frame's header. Written now and then; frames behind what it covers are found by
+ * block's header. Written now and then; blocks behind what it covers are found by
  * scanning. Without it, or when anything is wrong with it, everything is found by
  * scanning. All numbers little-endian:
  *
- *    0  "SBI1", u32 segments, u32 frames, u32 items, u64 XXH3-64 of all that follows
+ *    0  "SBI1", u32 segments, u32 blocks, u32 items, u64 XXH3-64 of all that follows
  *   24  segments: u32 id, u64 covered length
- *       frames:   u32 segment id, u64 offset, u32 raw, u32 packed, u32 items, u8 codec
- *       items:    digest (16), u32 length; in the order of the frames
+ *       blocks:   u32 segment id, u64 offset, u32 raw, u32 packed, u32 items, u8 codec
+ *       items:    digest (16), u32 length; in the order of the blocks
  */
 #include "config.h"
 
@@ -28,21 +28,21 @@
 #define INDEX_MAGIC "SBI1"
 #define INDEX_HEAD 24u
 #define SEGMENT_LEN 12u
-#define FRAME_LEN 25u
+#define BLOCK_LEN 25u
 #define ITEM_LEN 20u
 #define INDEX_MAX (1u << 30)
-#define FRAME_HEAD 32u /* on disk, see store-segment.c */
+#define BLOCK_HEAD 32u /* on disk, see store-segment.c */
 
 struct counts {
-	uint32_t segments, frames, items;
+	uint32_t segments, blocks, items;
 };
 
 void
 sb_store_index_remove(struct sb_store *s)
 {
-	if (s->indexed_frames)
+	if (s->indexed_blocks)
 		(void)unlinkat(s->dirfd, INDEX_NAME, 0);
-	s->indexed_frames = 0;
+	s->indexed_blocks = 0;
 }
 
 /* ---- load ---- */
@@ -67,9 +67,9 @@ load_segments(struct sb_store *s, struct sb_cursor *c, uint32_t n, uint64_t *cov
 }
 
 static bool
-load_frame(struct sb_store *s, struct sb_cursor *c, const uint64_t *covered)
+load_block(struct sb_store *s, struct sb_cursor *c, const uint64_t *covered)
 {
-	struct sb_store_frame f = { .segment = sb_cursor_u32(c) };
+	struct sb_store_block f = { .segment = sb_cursor_u32(c) };
 	uint32_t n_items, number;
 	uint8_t codec;
 	size_t k = 0;
@@ -85,16 +85,16 @@ load_frame(struct sb_store *s, struct sb_cursor *c, const uint64_t *covered)
 	if (k == s->n_segments || codec > 1 || f.raw_len > SB_STORE_RAW_MAX || !n_items ||
 		n_items > SB_STORE_ITEMS_MAX || (!f.zstd && f.raw_len != f.packed_len))
 		return false;
-	f.header_len = FRAME_HEAD + n_items * ITEM_LEN;
+	f.header_len = BLOCK_HEAD + n_items * ITEM_LEN;
 	if (f.at > covered[k] || (uint64_t)f.header_len + f.packed_len > covered[k] - f.at)
 		return false;
-	if (sb_store_catalog_add_frame(&s->cat, &f, &number, NULL) < 0)
+	if (sb_store_catalog_add_block(&s->cat, &f, &number, NULL) < 0)
 		return false;
-	s->cat.frames[number].n_items = n_items;
+	s->cat.blocks[number].n_items = n_items;
 	return true;
 }
 
-/* The frames have their counts; gives each its items. */
+/* The blocks have their counts; gives each its items. */
 static bool
 load_items(struct sb_store_catalog *cat, struct sb_cursor *c, uint32_t n)
 {
@@ -104,8 +104,8 @@ load_items(struct sb_store_catalog *cat, struct sb_cursor *c, uint32_t n)
 	if (!cat->items)
 		return false;
 	cat->items_cap = n ? n : 1;
-	for (size_t i = 0; i < cat->n_frames; i++) {
-		struct sb_store_frame *f = &cat->frames[i];
+	for (size_t i = 0; i < cat->n_blocks; i++) {
+		struct sb_store_block *f = &cat->blocks[i];
 		uint64_t off = 0;
 
 		if (f->n_items > n - at)
@@ -117,7 +117,7 @@ load_items(struct sb_store_catalog *cat, struct sb_cursor *c, uint32_t n)
 			memcpy(it->digest.b, sb_cursor_take(c, sizeof it->digest.b),
 				sizeof it->digest.b);
 			it->len = sb_cursor_u32(c);
-			it->frame = (uint32_t)i;
+			it->block = (uint32_t)i;
 			it->off = (uint32_t)off;
 			if (it->len > f->raw_len - off)
 				return false;
@@ -136,12 +136,12 @@ check_head(struct sb_cursor *c, struct counts *n)
 	uint64_t sum, want;
 
 	n->segments = sb_cursor_u32(c);
-	n->frames = sb_cursor_u32(c);
+	n->blocks = sb_cursor_u32(c);
 	n->items = sb_cursor_u32(c);
 	sum = sb_cursor_u64(c);
 	if (c->bad || memcmp(magic, INDEX_MAGIC, 4) != 0)
 		return false;
-	want = (uint64_t)n->segments * SEGMENT_LEN + (uint64_t)n->frames * FRAME_LEN +
+	want = (uint64_t)n->segments * SEGMENT_LEN + (uint64_t)n->blocks * BLOCK_LEN +
 		(uint64_t)n->items * ITEM_LEN;
 	return want == sb_cursor_left(c) && XXH3_64bits(c->p, sb_cursor_left(c)) == sum;
 }
@@ -159,10 +159,10 @@ sb_store_index_load(struct sb_store *s, uint64_t *covered)
 		return;
 	sb_cursor_init(&c, b.data, b.len);
 	good = check_head(&c, &n) && load_segments(s, &c, n.segments, covered);
-	for (uint32_t i = 0; i < n.frames && good; i++)
-		good = load_frame(s, &c, covered);
+	for (uint32_t i = 0; i < n.blocks && good; i++)
+		good = load_block(s, &c, covered);
 	if (good && load_items(&s->cat, &c, n.items)) {
-		s->indexed_frames = s->cat.n_frames;
+		s->indexed_blocks = s->cat.n_blocks;
 		return;
 	}
 	/* It could seem to fit again one day. */
@@ -182,8 +182,8 @@ add_catalog(struct sb_store *s, struct sb_buf *b)
 		sb_buf_add_u32(b, s->segments[i].id);
 		sb_buf_add_u64(b, s->segments[i].size);
 	}
-	for (size_t i = 0; i < cat->n_frames; i++) {
-		const struct sb_store_frame *f = &cat->frames[i];
+	for (size_t i = 0; i < cat->n_blocks; i++) {
+		const struct sb_store_block *f = &cat->blocks[i];
 
 		sb_buf_add_u32(b, f->segment);
 		sb_buf_add_u64(b, f->at);
@@ -225,11 +225,11 @@ sb_store_index_save(struct sb_store *s, struct sb_error *err)
 
 	sb_buf_init(&b, INDEX_MAX);
 	(void)sb_buf_reserve(&b,
-		INDEX_HEAD + s->n_segments * SEGMENT_LEN + s->cat.n_frames * FRAME_LEN +
+		INDEX_HEAD + s->n_segments * SEGMENT_LEN + s->cat.n_blocks * BLOCK_LEN +
 			s->cat.n_items * ITEM_LEN);
 	sb_buf_add(&b, INDEX_MAGIC, 4);
 	sb_buf_add_u32(&b, (uint32_t)s->n_segments);
-	sb_buf_add_u32(&b, (uint32_t)s->cat.n_frames);
+	sb_buf_add_u32(&b, (uint32_t)s->cat.n_blocks);
 	sb_buf_add_u32(&b, (uint32_t)s->cat.n_items);
 	sb_buf_add_u64(&b, 0);
 	add_catalog(s, &b);
@@ -241,6 +241,6 @@ sb_store_index_save(struct sb_store *s, struct sb_error *err)
 		b.data[INDEX_HEAD - 8 + i] = (uint8_t)(sum >> (8 * i));
 	r = write_file(s, &b, err);
 	if (r >= 0)
-		s->indexed_frames = s->cat.n_frames;
+		s->indexed_blocks = s->cat.n_blocks;
 	return r;
 }

@@ -9,24 +9,24 @@
 #include <sync/codec/store.h>
 
 /*
- * Parts of the store. Contents lie in frames, frames in segments (files pack-ID). The
+ * Parts of the store. Contents lie in blocks, blocks in segments (files pack-ID). The
  * catalog says which content lies where; the index file is the catalog on disk.
  *
- *   store.c          calls of users, pending contents, decoded frames
+ *   store.c          calls of users, pending contents, decoded blocks
  *   store-clean.c    the cap: which segments go
- *   store-segment.c  the files and the frames in them
+ *   store-segment.c  the files and the blocks in them
  *   store-catalog.c  digest -> place, in memory
  *   store-index.c    the catalog on disk
  */
 
-#define SB_STORE_RAW_MAX (1u << 30)   /* bytes of a frame before compression */
-#define SB_STORE_ITEMS_MAX (1u << 16) /* contents of a frame */
+#define SB_STORE_RAW_MAX (1u << 30)   /* bytes of a block before compression */
+#define SB_STORE_ITEMS_MAX (1u << 16) /* contents of a block */
 #define SB_STORE_SEGMENTS_MAX 256u
 
-/* One content. In a batch `frame` means nothing. */
+/* One content. In a batch `block` means nothing. */
 struct sb_store_item {
 	struct sb_digest digest;
-	uint32_t frame;
+	uint32_t block;
 	uint32_t off, len;
 };
 
@@ -38,8 +38,8 @@ struct sb_store_batch {
 	struct sb_store_batch *next;
 };
 
-/* Where a frame is. */
-struct sb_store_frame {
+/* Where a block is. */
+struct sb_store_block {
 	uint32_t segment; /* id */
 	uint32_t header_len, packed_len, raw_len;
 	bool zstd;
@@ -48,8 +48,8 @@ struct sb_store_frame {
 };
 
 struct sb_store_catalog {
-	struct sb_store_frame *frames;
-	size_t n_frames, frames_cap;
+	struct sb_store_block *blocks;
+	size_t n_blocks, blocks_cap;
 	struct sb_store_item *items;
 	size_t n_items, items_cap;
 	uint32_t *table; /* item + 1 by hash, 0: empty; length table_mask + 1 */
@@ -62,9 +62,9 @@ struct sb_store_segment {
 	uint64_t size;
 };
 
-/* A frame decoded not long ago. */
+/* A block decoded not long ago. */
 struct sb_store_decoded {
-	uint32_t frame;
+	uint32_t block;
 	uint8_t *raw; /* NULL: unused */
 	uint64_t used;
 };
@@ -74,7 +74,7 @@ struct sb_store_decoded {
 struct sb_store {
 	int dirfd;
 	struct sb_store_opts opts;
-	uint64_t segment_size; /* one that is larger gets no more frames */
+	uint64_t segment_size; /* one that is larger gets no more blocks */
 
 	pthread_mutex_t mu;
 	pthread_cond_t written; /* a batch left in_flight */
@@ -85,7 +85,7 @@ struct sb_store {
 	struct sb_store_batch *in_flight; /* being compressed, without `mu` */
 	bool cleaning;                    /* a thread is in sb_store_clean */
 	uint64_t bytes;                   /* of all segments */
-	size_t indexed_frames;            /* how many of the catalog the index file has */
+	size_t indexed_blocks;            /* how many of the catalog the index file has */
 	struct sb_store_decoded decoded[SB_STORE_DECODED];
 	uint64_t clock;
 	ZSTD_DCtx *dctx;
@@ -98,18 +98,18 @@ void sb_store_catalog_free(struct sb_store_catalog *c);
 /* The item with that digest, or NULL. */
 struct sb_store_item *sb_store_catalog_find(const struct sb_store_catalog *c,
 	const struct sb_digest *d);
-/* Adds a frame without items. Gives its number. */
-int sb_store_catalog_add_frame(struct sb_store_catalog *c, const struct sb_store_frame *f,
+/* Adds a block without items. Gives its number. */
+int sb_store_catalog_add_block(struct sb_store_catalog *c, const struct sb_store_block *f,
 	uint32_t *out, struct sb_error *err);
 /*
- * Adds a content to the frame added last; a digest that is there already gets this place.
+ * Adds a content to the block added last; a digest that is there already gets this place.
  */
 int sb_store_catalog_add_item(struct sb_store_catalog *c, const struct sb_digest *d, uint32_t off,
 	uint32_t len, struct sb_error *err);
-/* Forgets every frame of the segment. Frames and items get new numbers. */
+/* Forgets every block of the segment. Blocks and items get new numbers. */
 void sb_store_catalog_drop_segment(struct sb_store_catalog *c, uint32_t segment);
-/* Forgets the frames from `n_frames` on. */
-void sb_store_catalog_truncate(struct sb_store_catalog *c, size_t n_frames);
+/* Forgets the blocks from `n_blocks` on. */
+void sb_store_catalog_truncate(struct sb_store_catalog *c, size_t n_blocks);
 /* The table anew, after items were put in place by hand. */
 int sb_store_catalog_rehash(struct sb_store_catalog *c, struct sb_error *err);
 
@@ -124,18 +124,18 @@ int sb_store_segments_open(struct sb_store *s, struct sb_error *err);
  */
 int sb_store_segment_scan(struct sb_store *s, struct sb_store_segment *g, uint64_t from,
 	struct sb_error *err);
-/* Appends a frame (header, items, payload in one piece) and says where it is. */
-int sb_store_segment_append(struct sb_store *s, const void *frame, size_t len, uint32_t *out_id,
+/* Appends a block (header, items, payload in one piece) and says where it is. */
+int sb_store_segment_append(struct sb_store *s, const void *block, size_t len, uint32_t *out_id,
 	uint64_t *out_at, struct sb_error *err);
 /* Starts a segment that is appended to from now on. */
 int sb_store_segment_begin(struct sb_store *s, struct sb_error *err);
 /* Unlinks the segment at `i` and forgets its contents. */
 void sb_store_segment_drop(struct sb_store *s, size_t i);
-/* The header of a frame with these contents, appended to `out`. */
-void sb_store_frame_header(const struct sb_store_frame *f, const struct sb_store_item *items,
+/* The header of a block with these contents, appended to `out`. */
+void sb_store_block_header(const struct sb_store_block *f, const struct sb_store_item *items,
 	struct sb_buf *out);
-/* The packed bytes of a frame (`whole`: with its header) into `to`. */
-int sb_store_frame_read(struct sb_store *s, const struct sb_store_frame *f, bool whole, void *to,
+/* The packed bytes of a block (`whole`: with its header) into `to`. */
+int sb_store_block_read(struct sb_store *s, const struct sb_store_block *f, bool whole, void *to,
 	struct sb_error *err);
 void sb_store_segments_close(struct sb_store *s);
 
@@ -157,9 +157,9 @@ int sb_store_write_pending(struct sb_store *s, struct sb_error *err);
 /* sb_store_add. */
 int sb_store_add_locked(struct sb_store *s, const struct sb_digest *d, const void *data, size_t len,
 	struct sb_error *err);
-/* Borrowed bytes of a frame, decoded; valid until the next call. */
-const uint8_t *sb_store_decode(struct sb_store *s, uint32_t frame, struct sb_error *err);
-/* Forgets decoded frames, whose numbers are about to change. */
+/* Borrowed bytes of a block, decoded; valid until the next call. */
+const uint8_t *sb_store_decode(struct sb_store *s, uint32_t block, struct sb_error *err);
+/* Forgets decoded blocks, whose numbers are about to change. */
 void sb_store_forget_decoded(struct sb_store *s);
 
 /* ---- store-clean.c ---- */

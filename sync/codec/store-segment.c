@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Segments: files "pack-" and the id in 8 hex digits, appended to. A frame in one, all
+ * Segments: files "pack-" and the id in 8 hex digits, appended to. A block in one, all
  * numbers little-endian:
  *
  *    0  "SBF1"
@@ -13,7 +13,7 @@
  *   32  n items        digest (16), u32 length; one after the other in the raw bytes
  *       packed_len bytes
  *
- * A frame is written with one call at the end of the file; whatever a crash leaves of it
+ * A block is written with one call at the end of the file; whatever a crash leaves of it
  * is cut off when the segment is scanned. Payloads carry no checksum, contents have their
  * digest.
  */
@@ -34,9 +34,9 @@
 
 #include <sync/codec/store-priv.h>
 
-#define FRAME_MAGIC "SBF1"
-#define FRAME_HEAD 32u
-#define FRAME_SUM_AT 24u
+#define BLOCK_MAGIC "SBF1"
+#define BLOCK_HEAD 32u
+#define BLOCK_SUM_AT 24u
 #define ITEM_LEN 20u
 
 #define NAME_LEN 14
@@ -66,17 +66,17 @@ parse_name(const char *name, uint32_t *out)
 	return id != 0;
 }
 
-/* ---- frames ---- */
+/* ---- blocks ---- */
 
 void
-sb_store_frame_header(const struct sb_store_frame *f, const struct sb_store_item *items,
+sb_store_block_header(const struct sb_store_block *f, const struct sb_store_item *items,
 	struct sb_buf *out)
 {
 	static const uint8_t zeros[7];
 	size_t start = out->len;
 	XXH64_hash_t sum;
 
-	sb_buf_add(out, FRAME_MAGIC, 4);
+	sb_buf_add(out, BLOCK_MAGIC, 4);
 	sb_buf_add_u32(out, f->n_items);
 	sb_buf_add_u32(out, f->raw_len);
 	sb_buf_add_u32(out, f->packed_len);
@@ -91,7 +91,7 @@ sb_store_frame_header(const struct sb_store_frame *f, const struct sb_store_item
 		return;
 	sum = XXH3_64bits(out->data + start, out->len - start);
 	for (unsigned i = 0; i < 8; i++)
-		out->data[start + FRAME_SUM_AT + i] = (uint8_t)(sum >> (8 * i));
+		out->data[start + BLOCK_SUM_AT + i] = (uint8_t)(sum >> (8 * i));
 }
 
 static int
@@ -125,7 +125,7 @@ find_segment(struct sb_store *s, uint32_t id)
 }
 
 int
-sb_store_frame_read(struct sb_store *s, const struct sb_store_frame *f, bool whole, void *to,
+sb_store_block_read(struct sb_store *s, const struct sb_store_block *f, bool whole, void *to,
 	struct sb_error *err)
 {
 	const struct sb_store_segment *g = find_segment(s, f->segment);
@@ -139,15 +139,15 @@ sb_store_frame_read(struct sb_store *s, const struct sb_store_frame *f, bool who
 
 /* ---- scan ---- */
 
-/* Reads the fixed part. False when no frame can be there. */
+/* Reads the fixed part. False when no block can be there. */
 static bool
-parse_head(const uint8_t *head, uint64_t left, struct sb_store_frame *f)
+parse_head(const uint8_t *head, uint64_t left, struct sb_store_block *f)
 {
 	struct sb_cursor c;
 	uint8_t codec;
 
-	sb_cursor_init(&c, head, FRAME_HEAD);
-	if (memcmp(sb_cursor_take(&c, 4), FRAME_MAGIC, 4) != 0)
+	sb_cursor_init(&c, head, BLOCK_HEAD);
+	if (memcmp(sb_cursor_take(&c, 4), BLOCK_MAGIC, 4) != 0)
 		return false;
 	f->n_items = sb_cursor_u32(&c);
 	f->raw_len = sb_cursor_u32(&c);
@@ -157,13 +157,13 @@ parse_head(const uint8_t *head, uint64_t left, struct sb_store_frame *f)
 		f->raw_len > SB_STORE_RAW_MAX || (!codec && f->packed_len != f->raw_len))
 		return false;
 	f->zstd = codec == 1;
-	f->header_len = FRAME_HEAD + f->n_items * ITEM_LEN;
+	f->header_len = BLOCK_HEAD + f->n_items * ITEM_LEN;
 	return (uint64_t)f->header_len + f->packed_len <= left;
 }
 
-/* Takes the frame with its items into the catalog. `header` is all of it. */
+/* Takes the block with its items into the catalog. `header` is all of it. */
 static int
-take_frame(struct sb_store *s, const struct sb_store_frame *f, uint8_t *header,
+take_block(struct sb_store *s, const struct sb_store_block *f, uint8_t *header,
 	struct sb_error *err)
 {
 	struct sb_cursor c;
@@ -171,12 +171,12 @@ take_frame(struct sb_store *s, const struct sb_store_frame *f, uint8_t *header,
 	uint32_t number;
 	int r;
 
-	sb_cursor_init(&c, header + FRAME_SUM_AT, f->header_len - FRAME_SUM_AT);
+	sb_cursor_init(&c, header + BLOCK_SUM_AT, f->header_len - BLOCK_SUM_AT);
 	sum = sb_cursor_u64(&c);
-	memset(header + FRAME_SUM_AT, 0, 8);
+	memset(header + BLOCK_SUM_AT, 0, 8);
 	if (XXH3_64bits(header, f->header_len) != sum)
-		return sb_fail(err, SB_E_CORRUPT, "frame of the store is damaged");
-	r = sb_store_catalog_add_frame(&s->cat, f, &number, err);
+		return sb_fail(err, SB_E_CORRUPT, "block of the store is damaged");
+	r = sb_store_catalog_add_block(&s->cat, f, &number, err);
 	for (uint32_t i = 0; i < f->n_items && r >= 0; i++) {
 		struct sb_digest d;
 		uint32_t len;
@@ -184,7 +184,7 @@ take_frame(struct sb_store *s, const struct sb_store_frame *f, uint8_t *header,
 		memcpy(d.b, sb_cursor_take(&c, sizeof d.b), sizeof d.b);
 		len = sb_cursor_u32(&c);
 		if (len > f->raw_len - off)
-			r = sb_fail(err, SB_E_CORRUPT, "contents of a frame exceed it");
+			r = sb_fail(err, SB_E_CORRUPT, "contents of a block exceed it");
 		else
 			r = sb_store_catalog_add_item(&s->cat, &d, (uint32_t)off, len, err);
 		off += len;
@@ -198,20 +198,20 @@ int
 sb_store_segment_scan(struct sb_store *s, struct sb_store_segment *g, uint64_t from,
 	struct sb_error *err)
 {
-	sb_autofree uint8_t *header = malloc(FRAME_HEAD + SB_STORE_ITEMS_MAX * ITEM_LEN);
+	sb_autofree uint8_t *header = malloc(BLOCK_HEAD + SB_STORE_ITEMS_MAX * ITEM_LEN);
 	int r = 0;
 
 	if (!header)
 		return sb_fail(err, SB_E_NOMEM, "store: out of memory");
-	while (g->size - from >= FRAME_HEAD) {
-		struct sb_store_frame f = { .segment = g->id, .at = from };
+	while (g->size - from >= BLOCK_HEAD) {
+		struct sb_store_block f = { .segment = g->id, .at = from };
 
-		r = read_at(g->fd, header, FRAME_HEAD, from, err);
+		r = read_at(g->fd, header, BLOCK_HEAD, from, err);
 		if (r < 0 || !parse_head(header, g->size - from, &f))
 			break;
 		r = read_at(g->fd, header, f.header_len, from, err);
 		if (r >= 0)
-			r = take_frame(s, &f, header, err);
+			r = take_block(s, &f, header, err);
 		if (r < 0)
 			break;
 		from += (uint64_t)f.header_len + f.packed_len;
@@ -302,11 +302,11 @@ sb_store_segment_begin(struct sb_store *s, struct sb_error *err)
 }
 
 int
-sb_store_segment_append(struct sb_store *s, const void *frame, size_t len, uint32_t *out_id,
+sb_store_segment_append(struct sb_store *s, const void *block, size_t len, uint32_t *out_id,
 	uint64_t *out_at, struct sb_error *err)
 {
 	struct sb_store_segment *g = s->n_segments ? &s->segments[s->n_segments - 1] : NULL;
-	const uint8_t *p = frame;
+	const uint8_t *p = block;
 	size_t done = 0;
 	int r;
 

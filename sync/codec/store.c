@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Contents are gathered until they make a frame, which is compressed by whoever completed
- * it, without the lock. Until a frame is on disk its contents are read from memory.
+ * Contents are gathered until they make a block, which is compressed by whoever completed
+ * it, without the lock. Until a block is on disk its contents are read from memory.
  */
 #include "config.h"
 
@@ -16,17 +16,17 @@
 #include <sync/codec/store-priv.h>
 
 /*
- * Raw bytes of a frame. One block of zstd: reading one content decodes all of its frame,
+ * Raw bytes of a block, as zstd cuts them: reading one content decodes all of its block,
  * so more would cost time, and less would cost space.
  */
 #define BATCH_RAW (128u << 10)
 #define BATCH_ITEMS 4096u
-/* A content this large has a frame of its own. */
+/* A content this large has a block of its own. */
 #define ALONE_FROM (64u << 10)
-/* Frames larger than this are not kept decoded. */
+/* Blocks larger than this are not kept decoded. */
 #define DECODED_MAX (512u << 10)
 #define SEGMENT_MIN (64u << 10)
-/* Frames behind the index that opening may have to look for. */
+/* Blocks behind the index that opening may have to look for. */
 #define UNINDEXED_MAX 64u
 
 /* ---- batches ---- */
@@ -106,9 +106,9 @@ find_in_memory(const struct sb_store *s, const struct sb_digest *d,
 
 /* ---- writing ---- */
 
-/* The frame's bytes, header and payload, into `out`. Without the lock. */
+/* The block's bytes, header and payload, into `out`. Without the lock. */
 static int
-batch_pack(ZSTD_CCtx *cctx, const struct sb_store_batch *b, int level, struct sb_store_frame *f,
+batch_pack(ZSTD_CCtx *cctx, const struct sb_store_batch *b, int level, struct sb_store_block *f,
 	struct sb_buf *out, struct sb_error *err)
 {
 	size_t len = b->raw.len, room = ZSTD_compressBound(len);
@@ -122,18 +122,18 @@ batch_pack(ZSTD_CCtx *cctx, const struct sb_store_batch *b, int level, struct sb
 	f->raw_len = (uint32_t)len;
 	f->packed_len = f->zstd ? (uint32_t)n : (uint32_t)len;
 	f->n_items = (uint32_t)b->n_items;
-	sb_store_frame_header(f, b->items, out);
+	sb_store_block_header(f, b->items, out);
 	f->header_len = (uint32_t)out->len;
 	sb_buf_add(out, f->zstd ? packed : b->raw.data, f->packed_len);
 	return sb_buf_check(out, "store", err);
 }
 
 static int
-catalog_batch(struct sb_store *s, const struct sb_store_batch *b, const struct sb_store_frame *f,
+catalog_batch(struct sb_store *s, const struct sb_store_batch *b, const struct sb_store_block *f,
 	struct sb_error *err)
 {
 	uint32_t number;
-	int r = sb_store_catalog_add_frame(&s->cat, f, &number, err);
+	int r = sb_store_catalog_add_block(&s->cat, f, &number, err);
 
 	if (r < 0)
 		return r;
@@ -162,7 +162,7 @@ unlink_batch(struct sb_store *s, const struct sb_store_batch *b)
 static int
 write_batch(struct sb_store *s, struct sb_store_batch *b, struct sb_error *err)
 {
-	struct sb_store_frame f = { 0 };
+	struct sb_store_block f = { 0 };
 	ZSTD_CCtx *cctx = sb_steal(&s->spare_cctx);
 	sb_auto(sb_buf) struct sb_buf bytes;
 	int r;
@@ -268,29 +268,29 @@ sb_store_forget_decoded(struct sb_store *s)
 	}
 }
 
-/* Reads and decodes a whole frame into `to` (raw_len bytes). */
+/* Reads and decodes a whole block into `to` (raw_len bytes). */
 static int
-decode_frame(struct sb_store *s, const struct sb_store_frame *f, uint8_t *to, struct sb_error *err)
+decode_block(struct sb_store *s, const struct sb_store_block *f, uint8_t *to, struct sb_error *err)
 {
 	sb_autofree uint8_t *packed = NULL;
 	size_t n;
 	int r;
 
 	if (!f->zstd)
-		return sb_store_frame_read(s, f, false, to, err);
+		return sb_store_block_read(s, f, false, to, err);
 	packed = malloc(f->packed_len ? f->packed_len : 1);
 	if (!packed)
 		return sb_fail(err, SB_E_NOMEM, "store: out of memory");
-	r = sb_store_frame_read(s, f, false, packed, err);
+	r = sb_store_block_read(s, f, false, packed, err);
 	if (r < 0)
 		return r;
 	n = ZSTD_decompressDCtx(s->dctx, to, f->raw_len, packed, f->packed_len);
 	if (ZSTD_isError(n) || n != f->raw_len)
-		return sb_fail(err, SB_E_CORRUPT, "frame of the store is damaged");
+		return sb_fail(err, SB_E_CORRUPT, "block of the store is damaged");
 	return 0;
 }
 
-/* The place for one more decoded frame: the one used longest ago. */
+/* The place for one more decoded block: the one used longest ago. */
 static struct sb_store_decoded *
 oldest_decoded(struct sb_store *s)
 {
@@ -305,14 +305,14 @@ oldest_decoded(struct sb_store *s)
 }
 
 const uint8_t *
-sb_store_decode(struct sb_store *s, uint32_t frame, struct sb_error *err)
+sb_store_decode(struct sb_store *s, uint32_t block, struct sb_error *err)
 {
-	const struct sb_store_frame *f = &s->cat.frames[frame];
+	const struct sb_store_block *f = &s->cat.blocks[block];
 	struct sb_store_decoded *d;
 	sb_autofree uint8_t *raw = NULL;
 
 	for (size_t i = 0; i < SB_STORE_DECODED; i++) {
-		if (!s->decoded[i].raw || s->decoded[i].frame != frame)
+		if (!s->decoded[i].raw || s->decoded[i].block != block)
 			continue;
 		s->decoded[i].used = ++s->clock;
 		return s->decoded[i].raw;
@@ -322,10 +322,10 @@ sb_store_decode(struct sb_store *s, uint32_t frame, struct sb_error *err)
 		(void)sb_fail(err, SB_E_NOMEM, "store: out of memory");
 		return NULL;
 	}
-	if (decode_frame(s, f, raw, err) < 0)
+	if (decode_block(s, f, raw, err) < 0)
 		return NULL;
 	d = oldest_decoded(s);
-	*d = (struct sb_store_decoded){ .frame = frame, .raw = sb_steal(&raw), .used = ++s->clock };
+	*d = (struct sb_store_decoded){ .block = block, .raw = sb_steal(&raw), .used = ++s->clock };
 	return d->raw;
 }
 
@@ -334,7 +334,7 @@ static int
 read_content(struct sb_store *s, const struct sb_store_item *it, const struct sb_store_batch *b,
 	uint8_t *to, struct sb_error *err)
 {
-	const struct sb_store_frame *f;
+	const struct sb_store_block *f;
 	struct sb_error local = { 0 };
 	const uint8_t *raw;
 
@@ -342,10 +342,10 @@ read_content(struct sb_store *s, const struct sb_store_item *it, const struct sb
 		memcpy(to, b->raw.data + it->off, it->len);
 		return 0;
 	}
-	f = &s->cat.frames[it->frame];
+	f = &s->cat.blocks[it->block];
 	if (f->raw_len == it->len && f->raw_len > DECODED_MAX)
-		return decode_frame(s, f, to, err);
-	raw = sb_store_decode(s, it->frame, &local);
+		return decode_block(s, f, to, err);
+	raw = sb_store_decode(s, it->block, &local);
 	if (!raw)
 		return sb_fail(err, local.code, "%s", local.msg);
 	memcpy(to, raw + it->off, it->len);
@@ -431,11 +431,11 @@ sb_store_flush(struct sb_store *s, bool (*live)(const struct sb_digest *d, void 
 	r = sb_store_write_pending(s, err);
 	while (s->in_flight)
 		pthread_cond_wait(&s->written, &s->mu);
-	many = s->cat.n_frames > s->indexed_frames + UNINDEXED_MAX;
+	many = s->cat.n_blocks > s->indexed_blocks + UNINDEXED_MAX;
 	/* Asking about every content is for when much was added. */
 	if (r >= 0 && (many || s->bytes > s->opts.cap))
 		r = sb_store_clean(s, live, arg, err);
-	if (r >= 0 && s->cat.n_frames > s->indexed_frames + UNINDEXED_MAX)
+	if (r >= 0 && s->cat.n_blocks > s->indexed_blocks + UNINDEXED_MAX)
 		r = sb_store_index_save(s, err);
 	pthread_mutex_unlock(&s->mu);
 	return r;

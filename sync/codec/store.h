@@ -12,11 +12,11 @@
 
 /*
  * The base store: content by digest, kept so that a changed file can be sent as a patch on what was
- * synced last, `diff` has its text, and `undo` and merge have theirs. A pack of zstd frames (each
- * up to a few hundred KiB of small files together, or one larger file's piece) with an index;
- * appended to, compacted when over the cap or when mostly dead. Never needed for correctness:
- * anything damaged or missing reads as "not there" (every read is verified against the digest).
- * Thread-safe. One process at a time (the session lock).
+ * synced last, `diff` has its text, and `undo` and merge have theirs. Its
+ * files hold blocks (a few hundred KiB of small files together, or one larger file's piece, each
+ * one zstd frame) and an index; appended to, compacted when over the cap or when mostly dead. Never
+ * needed for correctness: anything damaged or missing reads as "not there" (every read is verified
+ * against the digest). Thread-safe. One process at a time (the session lock).
  */
 struct sb_store;
 

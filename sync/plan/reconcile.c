@@ -162,7 +162,7 @@ leader_of(const struct sb_manifest *m, const struct sb_entry *e)
 
 /*
  * PUT of one entry on a side: FROM_RUNTIME changes the local tree, TO_RUNTIME the other. Does
- * nothing when that way is closed.
+ * nothing when the sync does not go in that direction.
  */
 static int
 put(struct reconcile_work *w, enum sb_direction d, const char *path, const struct sb_entry *e,
@@ -555,7 +555,7 @@ edited(const struct reconcile_work *w, const struct sb_entry *b, const struct sb
 	return false;
 }
 
-/* One side deleted it, `x` is what the other has; `d` is the way from the side that has it. */
+/* One side deleted it, `x` is what the other has; `d` leads from the side that has it. */
 static int
 one_gone(struct reconcile_work *w, const char *path, const struct three *t,
 	const struct sb_entry *x, enum sb_direction d)

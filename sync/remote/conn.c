@@ -12,14 +12,14 @@
 
 #include <base/strlist.h>
 #include <sync/remote/shadow.h>
-#include <sync/remote/conn-priv.h>
+#include <sync/remote/conn.h>
 #include <sync/remote/deploy.h>
 #include <sync/wire/limit.h>
 #include <sync/remote/remote.h>
 
 /*
- * One way to the far side while it stands. Links and commands that use it keep it when the
- * connection gets another.
+ * The remote of a connection while it stands. Links and commands that use it keep it when the
+ * connection gets another one.
  */
 struct sb_conn_live {
 	struct sb_remote *remote;
@@ -31,7 +31,7 @@ struct sb_conn {
 	bool keep;
 	struct sb_recall *recall;
 	char name[400];
-	/* The way there, copied. */
+	/* The route, copied. */
 	struct sb_strlist agent;
 	char *rsh, *identity, *ssh_config, *known_hosts;
 	int port, stall_ms;
@@ -39,12 +39,12 @@ struct sb_conn {
 	bool accept_new, token_login, ask_password, never_ask;
 	struct sb_log log;
 
-	pthread_mutex_t opening; /* held while a way is made, before `mu` */
+	pthread_mutex_t opening; /* held while a remote is opened, before `mu` */
 	pthread_mutex_t mu;      /* guards what follows */
 	struct sb_conn_live *live;
 	struct sb_link *idle; /* greeted, its agent waits */
 	unsigned users;       /* links and commands in use */
-	uint64_t up, down;    /* of ways that are gone */
+	uint64_t up, down;    /* of remotes that are gone */
 };
 
 struct sb_conn_exec {

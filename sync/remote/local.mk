@@ -4,8 +4,7 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/agentless-fetch.c \
 	%D%/agentless-list.c \
 	%D%/agentless-push.c \
-	%D%/conn.c \
-	%D%/conn-priv.h \
+	%D%/conn.c %D%/conn.h \
 	%D%/deploy.c %D%/deploy.h \
 	%D%/deploy-find.c \
 	%D%/deploy-script.c \
@@ -20,3 +19,5 @@ sync_libsbsync_core_la_SOURCES += \
 
 # Where the agent program is looked for.
 AM_CPPFLAGS += -DSB_PKGLIBEXECDIR='"$(pkglibexecdir)"'
+
+EXTRA_DIST += %D%/README.md

@@ -14,13 +14,13 @@
 #include <base/cleanup.h>
 #include <base/str.h>
 #include <sync/wire/proto.h>
-#include <sync/scan/watch.h>
+#include <sync/scan/notice.h>
 
 #define QUIET_MS 50
 #define BURST_MS 1000
 
 struct sb_agent_watch {
-	struct sb_watch *w;    /* NULL: this system cannot watch */
+	struct sb_notice *w;   /* NULL: this system cannot watch */
 	struct sb_digest list; /* of what is watched */
 	struct sb_wire *wire;
 	int stopfd;
@@ -74,7 +74,7 @@ add_roots(struct sb_agent_watch *a, const struct sb_buf *list, struct sb_error *
 				       SB_E_PROTO;
 		}
 		if (a->w)
-			r = sb_watch_add(a->w, root, rules, err);
+			r = sb_notice_add(a->w, root, rules, err);
 		else
 			sb_rules_free(rules);
 	}
@@ -85,20 +85,20 @@ static void *
 look_out(void *arg)
 {
 	struct sb_agent_watch *a = arg;
-	uint8_t partial = !a->w || sb_watch_partial(a->w);
+	uint8_t partial = !a->w || sb_notice_partial(a->w);
 
 	for (;;) {
 		struct pollfd p[2] = { { .fd = a->stopfd, .events = POLLIN },
-			{ .fd = a->w ? sb_watch_fd(a->w) : -1, .events = POLLIN } };
+			{ .fd = a->w ? sb_notice_fd(a->w) : -1, .events = POLLIN } };
 
 		if (poll(p, 2, -1) < 0 && errno != EINTR)
 			return NULL;
 		if (p[0].revents)
 			return NULL;
-		if (p[1].revents && sb_watch_take(a->w))
+		if (p[1].revents && sb_notice_take(a->w))
 			break;
 	}
-	sb_watch_settle(a->w, QUIET_MS, BURST_MS, NULL);
+	sb_notice_settle(a->w, QUIET_MS, BURST_MS, NULL);
 	if (sb_wire_send(a->wire, SB_MSG_CHANGED, &partial, 1, NULL) == 0)
 		(void)sb_wire_flush(a->wire, NULL);
 	return NULL;
@@ -123,7 +123,7 @@ sb_agent_watch_free(struct sb_agent_watch *a)
 	if (!a)
 		return;
 	halt(a);
-	sb_watch_free(a->w);
+	sb_notice_free(a->w);
 	if (a->stopfd >= 0)
 		(void)close(a->stopfd);
 	free(a);
@@ -140,7 +140,7 @@ make(struct sb_wire *wire, const struct sb_buf *list, struct sb_error *err)
 	}
 	a->wire = wire;
 	a->list = sb_digest_of(list->data, list->len);
-	a->w = sb_watch_new(NULL);
+	a->w = sb_notice_new(NULL);
 	a->stopfd = eventfd(0, EFD_CLOEXEC);
 	if (a->stopfd < 0)
 		sb_fail_errno(err, "watch for changes");
@@ -178,7 +178,7 @@ sb_agent_watch_start(struct sb_agent_watch **w, struct sb_wire *wire, const stru
 int
 sb_agent_watch_stop(struct sb_agent_watch *w, struct sb_wire *wire, struct sb_error *err)
 {
-	uint8_t partial = !w || !w->w || sb_watch_partial(w->w);
+	uint8_t partial = !w || !w->w || sb_notice_partial(w->w);
 	int r;
 
 	if (w)

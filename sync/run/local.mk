@@ -1,8 +1,8 @@
 # One sync from start to end.
 sync_libsbsync_core_la_SOURCES += \
-	%D%/connect.c %D%/connect.h \
 	%D%/retry.c %D%/retry.h \
 	%D%/run-early.c \
+	%D%/run-link.c \
 	%D%/run-priv.h \
 	%D%/run-pull.c \
 	%D%/run-push.c \

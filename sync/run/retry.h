@@ -8,8 +8,8 @@
 #include <sbsync/sync.h>
 
 /*
- * A sync that goes on after its connection was lost: each attempt begins with sb_connect_begin and
- * ends with sb_connect_end, both given the same one of these, zero at first.
+ * A sync that goes on after its connection was lost: each attempt begins with sb_run_link_take and
+ * ends with sb_run_link_give, both given the same one of these, zero at first.
  */
 struct sb_retry {
 	bool connected; /* a link was there once, so the name, the keys and the log-in are right */

@@ -9,7 +9,7 @@
 
 #include <base/file.h>
 #include <base/str.h>
-#include <sync/remote/conn-priv.h>
+#include <sync/remote/conn.h>
 #include <sync/run/run-priv.h>
 
 void

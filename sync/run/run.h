@@ -12,6 +12,7 @@
 #include <sync/run/retry.h>
 #include <sync/run/step.h>
 #include <sync/tree/diff.h>
+#include <sync/wire/endpoint.h>
 
 /*
  * A run: one pair of trees, synced once. It goes through the steps of enum sb_step; each function
@@ -55,6 +56,22 @@ struct sb_run {
 	struct sb_run_early *early; /* the local scan that runs while the connection is made */
 	char *source;               /* the last answer of sb_run_source that had to be made */
 };
+
+/*
+ * A link to an agent for this endpoint (a child process for a local one), for one sync: over
+ * o->conn with the agent that waits there, or over a connection of its own. NULL with `err` on
+ * failure. Goes back by sb_run_link_give.
+ */
+struct sb_link *sb_run_link_take(const struct sb_endpoint *e, const struct sb_sync_opts *o,
+	struct sb_retry *t, struct sb_error *err);
+
+/*
+ * The sync over `l` (NULL: sb_run_link_take failed) ended with `code`: the agent is dismissed, or
+ * kept for the next one when all went well and the connection stays. Adds the bytes on the wire to
+ * `res`. Returns `code`, its message told better, or why the end failed.
+ */
+int sb_run_link_give(struct sb_link *l, int code, struct sb_sync_result *res, struct sb_retry *t,
+	struct sb_error *err);
 
 /* The first step, connect, begins now. */
 void sb_run_start(struct sb_run *run);

@@ -10,7 +10,6 @@
 
 #include <sync/plan/guard.h>
 #include <sync/replica/commit.h>
-#include <sync/run/connect.h>
 #include <sync/run/run.h>
 #include <sync/run/sync-result.h>
 #include <sync/wire/endpoint.h>
@@ -268,7 +267,7 @@ mirror(struct sb_run *run, const struct sb_endpoint *src, const struct sb_endpoi
 		sb_run_early_start(run, push);
 	sb_run_step(run, SB_STEP_CONNECT);
 	if (r == 0)
-		run->link = sb_connect_begin(there, run->o, run->retry, err);
+		run->link = sb_run_link_take(there, run->o, run->retry, err);
 	if (r == 0 && !run->link)
 		r = err ? err->code : SB_E_CONNECT;
 	if (r == 0)
@@ -287,7 +286,7 @@ mirror(struct sb_run *run, const struct sb_endpoint *src, const struct sb_endpoi
 	/* What was read is not read again by the next attempt. */
 	if (r < 0 && run->local && run->local->scan.manifest && run->local->scan.hashed_files)
 		sb_replica_save_cache(run->local, run->local->scan.manifest);
-	r = sb_connect_end(run->link, r, run->res, run->retry, err);
+	r = sb_run_link_give(run->link, r, run->res, run->retry, err);
 	run->link = NULL;
 	return r;
 }

@@ -28,7 +28,7 @@ struct sb_conn;
 
 /*
  * Connects to the host of `endpoint` ([user@]host:path, ssh://..., or a local path); its path is
- * not looked at. Of `opts` the way is kept (port, identity, ssh_config, known_hosts,
+ * not looked at. Of `opts` the route is kept (port, identity, ssh_config, known_hosts,
  * accept_new_host_key, rsh, token_login, ask_password, never_ask, agent, stall_ms, bwlimit, log);
  * timeout_ms and cancel count for this call only. Errors as for a sync: CONNECT, HOSTKEY, AUTH,
  * TIMEOUT, CANCELED, UNSUPPORTED, PROTO; the message names user, host, port and what to try.

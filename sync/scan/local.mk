@@ -12,4 +12,4 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/scan-read.c \
 	%D%/scan-stat.c \
 	%D%/scan-walk.c \
-	%D%/watch.c %D%/watch.h
+	%D%/notice.c %D%/notice.h

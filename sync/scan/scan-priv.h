@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include <sync/tree/manifest-priv.h>
+#include <sync/tree/manifest.h>
 #include <sync/scan/scan.h>
 
 /* While a scan runs, `spare` of an entry holds these; it is 0 in what the caller gets. */

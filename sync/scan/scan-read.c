@@ -467,7 +467,7 @@ place_entries(struct sb_scan_worker *w, struct sb_dir *d, size_t n)
 	}
 	v = n < UINT32_MAX ? sb_manifest_alloc(m, n * sizeof *v) : NULL;
 	made = sb_manifest_alloc(m, dirs * sizeof *made);
-	names = sb_arena_bytes(sb_manifest_priv(m)->mem, bytes);
+	names = sb_manifest_bytes(m, bytes);
 	if (!v || !made || !names)
 		return false;
 	for (size_t i = 0; i < n; i++) {

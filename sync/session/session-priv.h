@@ -5,9 +5,9 @@
 #include <sbsync/session.h>
 
 /*
- * The way to the other side as it was given at the start, where `o` does not say otherwise. Borrows
- * from `s`.
+ * Fills in the route to the far side (port, key file, ssh configuration, known hosts, remote shell)
+ * that the session was started with, where `o` does not say otherwise. Borrows from `s`.
  */
-void sb_session_use_way(const struct sb_session *s, struct sb_sync_opts *o);
+void sb_session_use_route(const struct sb_session *s, struct sb_sync_opts *o);
 
 #endif

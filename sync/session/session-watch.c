@@ -15,12 +15,12 @@
 #include <base/str.h>
 #include <sbsync/conn.h>
 #include <sync/replica/agent-watch.h>
-#include <sync/run/connect.h>
+#include <sync/run/run.h>
 #include <sync/wire/endpoint.h>
 #include <sync/wire/proto.h>
 #include <sync/session/session-store.h>
 #include <sync/session/session-priv.h>
-#include <sync/scan/watch.h>
+#include <sync/scan/notice.h>
 
 #define QUIET_MS 80
 #define BURST_MS 2000
@@ -38,7 +38,7 @@ struct watcher {
 	struct sb_sync_opts o;
 	enum sb_session_conflict policy;
 	struct sb_endpoint there;
-	struct sb_watch *here;
+	struct sb_notice *here;
 	struct sb_buf roots; /* WATCH's payload */
 	bool blind;          /* the far side cannot watch, or not all of it */
 	bool far_changed;    /* it said so before it was asked to stop */
@@ -69,7 +69,7 @@ prepare(struct watcher *w, struct sb_error *err)
 		return sb_fail(err, SB_E_LIMIT,
 			"session '%s' has more than %d pairs: too many to watch", w->s->name,
 			SB_WATCH_ROOTS);
-	w->here = sb_watch_new(NULL);
+	w->here = sb_notice_new(NULL);
 	sb_buf_init(&w->roots, SB_WATCH_LIST_MAX);
 	sb_buf_add_varint(&w->roots, w->s->n_pairs);
 	for (size_t i = 0; r == 0 && i < w->s->n_pairs; i++) {
@@ -88,7 +88,7 @@ prepare(struct watcher *w, struct sb_error *err)
 		if (!rules)
 			return err ? err->code : SB_E_CORRUPT;
 		if (w->here)
-			r = sb_watch_add(w->here, w->s->pairs[i].local, rules, err);
+			r = sb_notice_add(w->here, w->s->pairs[i].local, rules, err);
 		else
 			sb_rules_free(rules);
 	}
@@ -138,11 +138,11 @@ wait_for_change(struct watcher *w, struct sb_link *l, struct sb_error *err)
 	int64_t ms = w->how->every_ms;
 	sb_deadline end;
 
-	if ((w->blind || !l || !w->here || sb_watch_partial(w->here)) && ms > BLIND_MS)
+	if ((w->blind || !l || !w->here || sb_notice_partial(w->here)) && ms > BLIND_MS)
 		ms = BLIND_MS;
 	end = sb_deadline_in(ms);
 	while (!sb_deadline_passed(end) && !w->far_changed) {
-		struct pollfd p[3] = { { .fd = w->here ? sb_watch_fd(w->here) : -1,
+		struct pollfd p[3] = { { .fd = w->here ? sb_notice_fd(w->here) : -1,
 					       .events = POLLIN },
 			{ .fd = l ? l->t->rfd : -1, .events = POLLIN },
 			{ .fd = sb_cancel_fd(w->o.cancel), .events = POLLIN } };
@@ -164,8 +164,8 @@ wait_for_change(struct watcher *w, struct sb_link *l, struct sb_error *err)
 		}
 		if (poll(p, 3, sb_deadline_poll_ms(end)) < 0 && errno != EINTR)
 			return sb_fail_errno(err, "poll");
-		if (p[0].revents && sb_watch_take(w->here)) {
-			sb_watch_settle(w->here, QUIET_MS, BURST_MS, w->o.cancel);
+		if (p[0].revents && sb_notice_take(w->here)) {
+			sb_notice_settle(w->here, QUIET_MS, BURST_MS, w->o.cancel);
 			break;
 		}
 	}
@@ -181,7 +181,7 @@ watch_once(struct watcher *w, bool peek, struct sb_error *err)
 {
 	struct sb_sync_result unused = { 0 };
 	struct sb_retry retry = { 0 };
-	struct sb_link *l = sb_connect_begin(&w->there, &w->o, &retry, err);
+	struct sb_link *l = sb_run_link_take(&w->there, &w->o, &retry, err);
 	/* What it can is known once it has answered anything: after the first sync. */
 	bool can = l && l->greeted && (l->peer.features & SB_FEATURE_WATCH);
 	int r = 0;
@@ -194,7 +194,7 @@ watch_once(struct watcher *w, bool peek, struct sb_error *err)
 		r = wait_for_change(w, can ? l : NULL, err);
 	if (r == 0 && can)
 		r = far_stop(w, l, err);
-	return sb_connect_end(l, r, &unused, &retry, err);
+	return sb_run_link_give(l, r, &unused, &retry, err);
 }
 
 /* Failures that another try may not have. */
@@ -271,7 +271,7 @@ sb_session_watch(struct sb_session *s, const struct sb_session_watch *how,
 
 	if (!err)
 		err = &own;
-	sb_session_use_way(s, &w.o);
+	sb_session_use_route(s, &w.o);
 	r = sb_endpoint_parse(s->pairs[0].remote, &w.there, err);
 	if (r == 0)
 		r = prepare(&w, err);
@@ -283,7 +283,7 @@ sb_session_watch(struct sb_session *s, const struct sb_session_watch *how,
 		r = run(&w, err);
 	if (!opts->conn)
 		sb_conn_free(w.o.conn);
-	sb_watch_free(w.here);
+	sb_notice_free(w.here);
 	sb_buf_free(&w.roots);
 	sb_endpoint_free(&w.there);
 	return r == SB_E_CANCELED ? 0 : r;

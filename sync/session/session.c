@@ -17,7 +17,6 @@
 #include <base/path.h>
 #include <base/random.h>
 #include <base/str.h>
-#include <sync/run/connect.h>
 #include <sync/wire/endpoint.h>
 #include <sync/wire/limit.h>
 #include <sync/run/run.h>
@@ -47,9 +46,9 @@ keep_text(char **to, const char *from, bool is_path, struct sb_error *err)
 	return *to ? 0 : sb_fail(err, SB_E_NOMEM, "session: out of memory");
 }
 
-/* What was said at the start about the way to the other side holds for later calls too. */
+/* Keeps the route to the far side that the start was given: later calls use it, too. */
 static int
-keep_way(struct sb_session *s, const struct sb_sync_opts *o, struct sb_error *err)
+keep_route(struct sb_session *s, const struct sb_sync_opts *o, struct sb_error *err)
 {
 	int r;
 
@@ -63,7 +62,7 @@ keep_way(struct sb_session *s, const struct sb_sync_opts *o, struct sb_error *er
 }
 
 void
-sb_session_use_way(const struct sb_session *s, struct sb_sync_opts *o)
+sb_session_use_route(const struct sb_session *s, struct sb_sync_opts *o)
 {
 	o->port = o->port ? o->port : (int)s->port;
 	o->identity = o->identity ? o->identity : s->identity_file;
@@ -83,7 +82,7 @@ try_pairs(struct sb_session_pass *pass, const struct sb_endpoint *there, struct 
 	int64_t start = sb_now_ms();
 	int r;
 
-	pass->link = sb_connect_begin(there, pass->o, retry, err);
+	pass->link = sb_run_link_take(there, pass->o, retry, err);
 	r = pass->link ? 0 : err->code;
 	pass->retry = retry;
 	pass->res->phases_ms[SB_STEP_CONNECT] += sb_now_ms() - start;
@@ -95,7 +94,7 @@ try_pairs(struct sb_session_pass *pass, const struct sb_endpoint *there, struct 
 		}
 	}
 	start = sb_now_ms();
-	r = sb_connect_end(pass->link, r, pass->res, retry, err);
+	r = sb_run_link_give(pass->link, r, pass->res, retry, err);
 	pass->link = NULL;
 	pass->res->phases_ms[SB_STEP_RECORD] += sb_now_ms() - start;
 	return r;
@@ -210,7 +209,7 @@ sync_held(struct sb_session_held *h, struct sb_session *s, enum sb_session_reaso
 		return sb_fail(err, SB_E_STATE,
 			"session '%s' has not been synced back yet: sbsync sync %s", s->name,
 			s->name);
-	sb_session_use_way(s, &o);
+	sb_session_use_route(s, &o);
 	if (reason != SB_REASON_CRASH && !opts->dry_run)
 		(void)sb_session_beat(s, opts->state_dir, NULL);
 	r = sb_session_policies_make(s, policy, &policies, err);
@@ -454,7 +453,7 @@ sb_session_start(const char *local, const char *remote, const struct sb_session_
 	if (r == 0)
 		r = sb_session_policies_make(&s, policy, &policies, err);
 	if (r == 0)
-		r = keep_way(&s, opts, err);
+		r = keep_route(&s, opts, err);
 	if (r == 0)
 		r = take_name(&s, opts, how->name, err);
 	if (r == 0)

@@ -12,4 +12,4 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/ssh-net.c %D%/ssh-net.h \
 	%D%/ssh-pump.c \
 	%D%/ssh-tty.c \
-	%D%/ssh-wire.c %D%/ssh-wire.h
+	%D%/ssh-socket.c %D%/ssh-socket.h

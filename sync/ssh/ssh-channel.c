@@ -345,7 +345,7 @@ run_channel(struct sb_ssh_channel *ch)
 		moved = start_command(ch);
 	/* Input goes first, and at once: it is what somebody waits for the answer to. */
 	if (ch->state == CHANNEL_RUNNING && !ch->out_shut && push(ch)) {
-		sb_ssh_wire_flush(&ch->conn->wire);
+		sb_ssh_socket_flush(&ch->conn->wire);
 		moved = true;
 	}
 	if (ch->state == CHANNEL_RUNNING && !ch->out_shut)

@@ -11,7 +11,7 @@
 
 #include <sync/ssh/ssh.h>
 #include <sync/ssh/ssh-known.h>
-#include <sync/ssh/ssh-wire.h>
+#include <sync/ssh/ssh-socket.h>
 
 /* The inside of a connection; only the ssh-*.c files include this. */
 struct sb_ssh_channel;
@@ -33,7 +33,7 @@ struct sb_ssh {
 
 	/* Until the pump runs, the connecting thread's; then the pump's alone. */
 	LIBSSH2_SESSION *session;
-	struct sb_ssh_wire wire;
+	struct sb_ssh_socket wire;
 	size_t memory; /* bytes libssh2 holds */
 	union sb_ssh_block *blocks;
 	bool memory_hit;

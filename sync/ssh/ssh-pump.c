@@ -141,12 +141,12 @@ work(struct sb_ssh *c)
 			moved |= sb_ssh_channel_step(ch);
 		if (c->pinging && !is_broken(c))
 			moved |= ping(c);
-		sb_ssh_wire_flush(&c->wire);
+		sb_ssh_socket_flush(&c->wire);
 	}
 	/* Bytes nobody asked for: requests of the server while no channel reads. */
 	if (!moved && c->wire.in_len > 0 && !c->pinging && !c->opener && !is_broken(c)) {
 		(void)ping(c);
-		sb_ssh_wire_flush(&c->wire);
+		sb_ssh_socket_flush(&c->wire);
 	}
 }
 
@@ -154,7 +154,7 @@ work(struct sb_ssh *c)
 static int
 check_life(struct sb_ssh *c)
 {
-	int64_t silence = sb_ssh_wire_silence_ms(&c->wire);
+	int64_t silence = sb_ssh_socket_silence_ms(&c->wire);
 	int64_t next;
 
 	if (sb_ssh_conn_dead(c)) {
@@ -169,7 +169,7 @@ check_life(struct sb_ssh *c)
 	}
 	if (c->alive_ms > 0 && silence >= c->alive_ms && !c->pinging && !c->opener) {
 		(void)ping(c);
-		sb_ssh_wire_flush(&c->wire);
+		sb_ssh_socket_flush(&c->wire);
 	}
 	next = c->stall_ms > 0 ? c->stall_ms - silence : 60000;
 	if (c->alive_ms > 0 && !c->pinging && silence < c->alive_ms && c->alive_ms - silence < next)
@@ -201,7 +201,8 @@ wait_for_events(struct sb_ssh *c, int delay)
 	size_t n = FIXED;
 	uint64_t count;
 
-	p[0] = (struct pollfd){ .fd = c->wire.fd, .events = sb_ssh_wire_events(&c->wire, &delay) };
+	p[0] = (struct pollfd){ .fd = c->wire.fd,
+		.events = sb_ssh_socket_events(&c->wire, &delay) };
 	p[1] = (struct pollfd){ .fd = c->wake_fd, .events = POLLIN };
 	p[2] = (struct pollfd){ .fd = sb_cancel_fd(c->cancel), .events = POLLIN };
 	for (struct sb_ssh_channel *ch = c->channels; ch && n + 3 <= POLLED; ch = ch->next) {
@@ -223,11 +224,11 @@ wait_for_events(struct sb_ssh *c, int delay)
 	if (p[2].revents)
 		sb_ssh_pump_break(c, SB_E_CANCELED, "canceled");
 	if (p[0].revents & (POLLIN | POLLHUP | POLLERR))
-		sb_ssh_wire_fill(&c->wire);
+		sb_ssh_socket_fill(&c->wire);
 	for (size_t i = FIXED; i < n; i++)
 		if (who[i] && p[i].revents)
 			who[i]->in_ready = true;
-	sb_ssh_wire_flush(&c->wire);
+	sb_ssh_socket_flush(&c->wire);
 }
 
 static void *

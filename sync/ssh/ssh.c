@@ -165,14 +165,14 @@ static LIBSSH2_SEND_FUNC(wire_send)
 {
 	struct sb_ssh *c = *abstract;
 
-	return sb_ssh_wire_send(&c->wire, buffer, length);
+	return sb_ssh_socket_send(&c->wire, buffer, length);
 }
 
 static LIBSSH2_RECV_FUNC(wire_recv)
 {
 	struct sb_ssh *c = *abstract;
 
-	return sb_ssh_wire_recv(&c->wire, buffer, length);
+	return sb_ssh_socket_recv(&c->wire, buffer, length);
 }
 
 const char *
@@ -200,14 +200,14 @@ static LIBSSH2_DISCONNECT_FUNC(note_farewell)
 bool
 sb_ssh_conn_dead(const struct sb_ssh *c)
 {
-	return c->farewell[0] || sb_ssh_wire_dead(&c->wire);
+	return c->farewell[0] || sb_ssh_socket_dead(&c->wire);
 }
 
 const char *
 sb_ssh_conn_why(struct sb_ssh *c, char *buf, size_t size)
 {
 	if (!c->farewell[0])
-		return sb_ssh_wire_why(&c->wire, buf, size);
+		return sb_ssh_socket_why(&c->wire, buf, size);
 	(void)snprintf(buf, size, "the server ended the connection: %s", c->farewell);
 	return buf;
 }
@@ -221,21 +221,21 @@ sb_ssh_conn_turn(struct sb_ssh *c, int rc, sb_deadline d, const char *what, stru
 	int delay = sb_deadline_poll_ms(d);
 	int r;
 
-	sb_ssh_wire_flush(&c->wire);
+	sb_ssh_socket_flush(&c->wire);
 	if (rc != LIBSSH2_ERROR_EAGAIN)
 		return 0;
-	if (sb_ssh_wire_dead(&c->wire))
+	if (sb_ssh_socket_dead(&c->wire))
 		return sb_fail(err, SB_E_CLOSED, "%s: %s", what,
 			sb_ssh_conn_why(c, why, sizeof why));
 	r = sb_check_alive(c->cancel, d, what, err);
 	if (r < 0)
 		return r;
-	p[0].events = sb_ssh_wire_events(&c->wire, &delay);
+	p[0].events = sb_ssh_socket_events(&c->wire, &delay);
 	if (poll(p, 2, delay) < 0 && errno != EINTR)
 		return sb_fail_errno(err, "poll");
-	sb_ssh_wire_flush(&c->wire);
+	sb_ssh_socket_flush(&c->wire);
 	if (p[0].revents & (POLLIN | POLLHUP | POLLERR))
-		sb_ssh_wire_fill(&c->wire);
+		sb_ssh_socket_fill(&c->wire);
 	return 1;
 }
 
@@ -442,7 +442,7 @@ conn_destroy(struct sb_ssh *c)
 	sb_ssh_pump_stop(c);
 	if (c->session) {
 		(void)libssh2_session_disconnect(c->session, "done");
-		sb_ssh_wire_flush(&c->wire);
+		sb_ssh_socket_flush(&c->wire);
 		/*
 		 * From here every read and write fails, so that freeing never waits for the server.
 		 */
@@ -457,7 +457,7 @@ conn_destroy(struct sb_ssh *c)
 		block_unlink(c, b);
 		free(b);
 	}
-	sb_ssh_wire_destroy(&c->wire);
+	sb_ssh_socket_destroy(&c->wire);
 	if (c->wake_fd >= 0)
 		(void)close(c->wake_fd);
 	(void)pthread_cond_destroy(&c->cond);
@@ -518,7 +518,7 @@ session_start(struct sb_ssh *c, const struct sb_ssh_opts *o, sb_deadline d, stru
 		sb_deadline_min(d, sb_deadline_in(o->connect_ms)), err);
 	if (fd < 0)
 		return fd;
-	r = sb_ssh_wire_init(&c->wire, fd, o->bwlimit, err);
+	r = sb_ssh_socket_init(&c->wire, fd, o->bwlimit, err);
 	if (r < 0)
 		return r;
 	c->session = libssh2_session_init_ex(count_alloc, count_free, count_realloc, c);

@@ -27,13 +27,6 @@ sb_manifest_priv(const struct sb_manifest *m)
 }
 
 /*
- * Every directory beneath `root`, itself first, level by level and in order within a level: a
- * parent always stands before its children. The caller frees the array; the entries are borrowed.
- */
-struct sb_entry **sb_manifest_dirs(const struct sb_entry *root, size_t *out_n,
-	struct sb_error *err);
-
-/*
  * The first position in `d` whose name is not below the `len` bytes of `name`; `out_hit` tells
  * whether it is that name.
  */

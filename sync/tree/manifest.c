@@ -63,6 +63,12 @@ sb_manifest_alloc(struct sb_manifest *m, size_t size)
 }
 
 char *
+sb_manifest_bytes(struct sb_manifest *m, size_t size)
+{
+	return sb_arena_bytes(sb_manifest_priv(m)->mem, size);
+}
+
+char *
 sb_manifest_strdup(struct sb_manifest *m, const char *s, size_t len)
 {
 	return sb_arena_strdup(sb_manifest_priv(m)->mem, s, len);

@@ -37,6 +37,8 @@ SB_CLEANUP_PTR(sb_manifest, sb_manifest_free)
  */
 void *sb_manifest_alloc(struct sb_manifest *m, size_t size);
 char *sb_manifest_strdup(struct sb_manifest *m, const char *s, size_t len);
+/* Bytes packed without gaps, for names. */
+char *sb_manifest_bytes(struct sb_manifest *m, size_t size);
 
 /* Finds by path relative to the root ("" is the root). NULL when not there. */
 struct sb_entry *sb_manifest_find(const struct sb_manifest *m, const char *path);
@@ -78,6 +80,13 @@ typedef int (*sb_manifest_walk_fn)(const char *path, size_t len, struct sb_entry
 int sb_manifest_walk(const struct sb_manifest *m, sb_manifest_walk_fn fn, void *arg);
 int sb_manifest_walk_dir(const struct sb_dir *d, const char *prefix, sb_manifest_walk_fn fn,
 	void *arg);
+
+/*
+ * Every directory beneath `root`, itself first, level by level and in order within a level: a
+ * parent always stands before its children. The caller frees the array; the entries are borrowed.
+ */
+struct sb_entry **sb_manifest_dirs(const struct sb_entry *root, size_t *out_n,
+	struct sb_error *err);
 
 /* Limits on what a peer may send. */
 struct sb_manifest_limits {

@@ -189,7 +189,7 @@ write_out(struct sb_wire *w, const uint8_t *p, size_t len, struct sb_error *err)
 	return 0;
 }
 
-static int attach(struct sb_wire *w, struct sb_transport *t, struct sb_error *err);
+static int use_transport(struct sb_wire *w, struct sb_transport *t, struct sb_error *err);
 
 static int
 begin_locked(struct sb_wire *w)
@@ -197,7 +197,7 @@ begin_locked(struct sb_wire *w)
 	struct sb_transport *t = NULL;
 	int r = w->o.start(w->out.data, w->out.len, &t, w->o.start_arg, &w->why);
 
-	return r < 0 ? r : attach(w, t, &w->why);
+	return r < 0 ? r : use_transport(w, t, &w->why);
 }
 
 static int
@@ -700,7 +700,7 @@ ping_loop(void *arg)
 
 /* The transport is there: from now on both sides are told when the other is slow. */
 static int
-attach(struct sb_wire *w, struct sb_transport *t, struct sb_error *err)
+use_transport(struct sb_wire *w, struct sb_transport *t, struct sb_error *err)
 {
 	int e;
 
@@ -747,7 +747,7 @@ sb_wire_new(struct sb_transport *t, const struct sb_wire_opts *opts, struct sb_e
 	}
 	XXH3_128bits_reset(w->out_hash);
 	XXH3_128bits_reset(w->in_hash);
-	if (t && attach(w, t, err) < 0) {
+	if (t && use_transport(w, t, err) < 0) {
 		sb_wire_free(w);
 		return NULL;
 	}

@@ -15,7 +15,7 @@
 #include <base/str.h>
 #include <sbsync/conn.h>
 #include <sbsync/sync.h>
-#include <sync/run/connect.h>
+#include <sync/run/retry.h>
 
 #include "tests/lib/sshd.h"
 #include "tests/lib/tmpdir.h"

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/* The link of a run: taken from a connection when it starts, given back when it ends. */
 #include "config.h"
 
-#include <sync/run/connect.h>
+#include <sync/run/run.h>
 
-#include <sync/remote/conn-priv.h>
+#include <sync/remote/conn.h>
 #include <sync/run/sync-result.h>
 
 struct sb_link *
-sb_connect_begin(const struct sb_endpoint *e, const struct sb_sync_opts *o, struct sb_retry *t,
+sb_run_link_take(const struct sb_endpoint *e, const struct sb_sync_opts *o, struct sb_retry *t,
 	struct sb_error *err)
 {
 	struct sb_conn *c = o->conn;
@@ -32,7 +33,7 @@ sb_connect_begin(const struct sb_endpoint *e, const struct sb_sync_opts *o, stru
 }
 
 int
-sb_connect_end(struct sb_link *l, int code, struct sb_sync_result *res, struct sb_retry *t,
+sb_run_link_give(struct sb_link *l, int code, struct sb_sync_result *res, struct sb_retry *t,
 	struct sb_error *err)
 {
 	struct sb_conn *c = l ? l->conn : NULL;

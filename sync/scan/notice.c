@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <sync/scan/watch.h>
+#include <sync/scan/notice.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -35,7 +35,7 @@ struct root {
 	struct sb_rules *rules;
 };
 
-struct sb_watch {
+struct sb_notice {
 	int fd;
 	bool partial;
 	struct root *roots;
@@ -44,10 +44,10 @@ struct sb_watch {
 	size_t n_dirs; /* room in the table */
 };
 
-struct sb_watch *
-sb_watch_new(struct sb_error *err)
+struct sb_notice *
+sb_notice_new(struct sb_error *err)
 {
-	sb_auto(sb_watch) struct sb_watch *w = calloc(1, sizeof *w);
+	sb_auto(sb_notice) struct sb_notice *w = calloc(1, sizeof *w);
 
 	if (!w) {
 		sb_fail(err, SB_E_NOMEM, "watch: out of memory");
@@ -62,7 +62,7 @@ sb_watch_new(struct sb_error *err)
 }
 
 void
-sb_watch_free(struct sb_watch *w)
+sb_notice_free(struct sb_notice *w)
 {
 	if (!w)
 		return;
@@ -80,20 +80,20 @@ sb_watch_free(struct sb_watch *w)
 }
 
 bool
-sb_watch_partial(const struct sb_watch *w)
+sb_notice_partial(const struct sb_notice *w)
 {
 	return w->partial;
 }
 
 int
-sb_watch_fd(const struct sb_watch *w)
+sb_notice_fd(const struct sb_notice *w)
 {
 	return w->fd;
 }
 
 /* Never synced, or excluded. */
 static bool
-counts(const struct sb_watch *w, uint32_t root, const char *path, bool is_dir)
+counts(const struct sb_notice *w, uint32_t root, const char *path, bool is_dir)
 {
 	const char *leaf = strrchr(path, '/');
 	size_t n = strlen(path);
@@ -108,7 +108,7 @@ counts(const struct sb_watch *w, uint32_t root, const char *path, bool is_dir)
 
 /* Remembers which directory has this number; false: no memory. */
 static bool
-remember(struct sb_watch *w, int wd, uint32_t root, const char *path)
+remember(struct sb_notice *w, int wd, uint32_t root, const char *path)
 {
 	char *copy = strdup(path);
 
@@ -135,7 +135,7 @@ remember(struct sb_watch *w, int wd, uint32_t root, const char *path)
 }
 
 static void
-add_dir(struct sb_watch *w, uint32_t root, const char *path, int depth)
+add_dir(struct sb_notice *w, uint32_t root, const char *path, int depth)
 {
 	sb_autofree char *full = *path ? sb_str_printf("%s/%s", w->roots[root].path, path) :
 					 strdup(w->roots[root].path);
@@ -168,7 +168,7 @@ add_dir(struct sb_watch *w, uint32_t root, const char *path, int depth)
 }
 
 int
-sb_watch_add(struct sb_watch *w, const char *path, struct sb_rules *rules, struct sb_error *err)
+sb_notice_add(struct sb_notice *w, const char *path, struct sb_rules *rules, struct sb_error *err)
 {
 	struct root *v = realloc(w->roots, (w->n_roots + 1) * sizeof *v);
 
@@ -186,7 +186,7 @@ sb_watch_add(struct sb_watch *w, const char *path, struct sb_rules *rules, struc
 }
 
 static bool
-take_event(struct sb_watch *w, const struct inotify_event *e)
+take_event(struct sb_notice *w, const struct inotify_event *e)
 {
 	const struct dir *d;
 	sb_autofree char *path = NULL;
@@ -216,7 +216,7 @@ take_event(struct sb_watch *w, const struct inotify_event *e)
 }
 
 bool
-sb_watch_take(struct sb_watch *w)
+sb_notice_take(struct sb_notice *w)
 {
 	_Alignas(struct inotify_event) char buf[16384];
 	bool changed = false;
@@ -233,7 +233,7 @@ sb_watch_take(struct sb_watch *w)
 }
 
 void
-sb_watch_settle(struct sb_watch *w, int quiet_ms, int max_ms, const struct sb_cancel *cancel)
+sb_notice_settle(struct sb_notice *w, int quiet_ms, int max_ms, const struct sb_cancel *cancel)
 {
 	sb_deadline end = sb_deadline_in(max_ms);
 
@@ -243,6 +243,6 @@ sb_watch_settle(struct sb_watch *w, int quiet_ms, int max_ms, const struct sb_ca
 
 		if (sb_deadline_passed(end) || poll(p, 2, quiet_ms) <= 0 || p[1].revents)
 			return;
-		(void)sb_watch_take(w);
+		(void)sb_notice_take(w);
 	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SBSYNC_CONN_PRIV_H
-#define SBSYNC_CONN_PRIV_H
+#ifndef SBSYNC_REMOTE_CONN_H
+#define SBSYNC_REMOTE_CONN_H
 
 #include <sbsync/conn.h>
 #include <sync/wire/endpoint.h>
@@ -8,8 +8,11 @@
 #include <sync/replica/recall.h>
 
 /*
- * For connect.c: a connection that is not connected yet. `keep`: agents are kept for further syncs.
+ * What the engine does with a connection beyond the calls of sbsync/conn.h. A run takes a link from
+ * it and gives it back; see sync/run/run-link.c.
  */
+
+/* A connection that is not connected yet. `keep`: agents wait for further syncs. */
 struct sb_conn *sb_conn_new(const struct sb_endpoint *to, const struct sb_sync_opts *o, bool keep,
 	struct sb_error *err);
 bool sb_conn_keeps(const struct sb_conn *c);

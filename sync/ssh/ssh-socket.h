@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SBSYNC_SSH_WIRE_H
-#define SBSYNC_SSH_WIRE_H
+#ifndef SBSYNC_SSH_SOCKET_H
+#define SBSYNC_SSH_SOCKET_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -23,7 +23,7 @@ struct sb_ssh_bucket {
 	int64_t at_us;
 };
 
-struct sb_ssh_wire {
+struct sb_ssh_socket {
 	int fd;
 	uint8_t *in;
 	size_t in_head, in_len;
@@ -39,33 +39,33 @@ struct sb_ssh_wire {
 };
 
 /* Takes `fd` (non-blocking) over. `bwlimit` is bytes a second in each direction, 0: none. */
-int sb_ssh_wire_init(struct sb_ssh_wire *w, int fd, uint64_t bwlimit, struct sb_error *err);
-void sb_ssh_wire_destroy(struct sb_ssh_wire *w);
+int sb_ssh_socket_init(struct sb_ssh_socket *w, int fd, uint64_t bwlimit, struct sb_error *err);
+void sb_ssh_socket_destroy(struct sb_ssh_socket *w);
 
 /* Moves what can be moved without waiting. */
-void sb_ssh_wire_fill(struct sb_ssh_wire *w);
-void sb_ssh_wire_flush(struct sb_ssh_wire *w);
+void sb_ssh_socket_fill(struct sb_ssh_socket *w);
+void sb_ssh_socket_flush(struct sb_ssh_socket *w);
 
 /*
  * The poll events wanted now; `out_delay_ms` (lowered, never raised; -1: no limit) is when to look
  * again because of the rate.
  */
-short sb_ssh_wire_events(struct sb_ssh_wire *w, int *out_delay_ms);
+short sb_ssh_socket_events(struct sb_ssh_socket *w, int *out_delay_ms);
 
 /* True once nothing more will move: the end, an error or a flood. `text` then says which. */
-bool sb_ssh_wire_dead(const struct sb_ssh_wire *w);
-const char *sb_ssh_wire_why(const struct sb_ssh_wire *w, char *buf, size_t size);
+bool sb_ssh_socket_dead(const struct sb_ssh_socket *w);
+const char *sb_ssh_socket_why(const struct sb_ssh_socket *w, char *buf, size_t size);
 
 /*
  * Milliseconds since the last sign of life: a byte in, or the peer's kernel acknowledging bytes of
  * ours.
  */
-int64_t sb_ssh_wire_silence_ms(struct sb_ssh_wire *w);
+int64_t sb_ssh_socket_silence_ms(struct sb_ssh_socket *w);
 
 /*
  * For the libssh2 callbacks: counts, or -EAGAIN, or another negative errno; 0 from recv is the end.
  */
-ptrdiff_t sb_ssh_wire_recv(struct sb_ssh_wire *w, void *buf, size_t len);
-ptrdiff_t sb_ssh_wire_send(struct sb_ssh_wire *w, const void *buf, size_t len);
+ptrdiff_t sb_ssh_socket_recv(struct sb_ssh_socket *w, void *buf, size_t len);
+ptrdiff_t sb_ssh_socket_send(struct sb_ssh_socket *w, const void *buf, size_t len);
 
 #endif

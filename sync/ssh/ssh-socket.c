@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <sync/ssh/ssh-wire.h>
+#include <sync/ssh/ssh-socket.h>
 
 #include <errno.h>
 #include <linux/sockios.h>
@@ -85,7 +85,7 @@ bucket_delay_ms(const struct sb_ssh_bucket *b)
 }
 
 int
-sb_ssh_wire_init(struct sb_ssh_wire *w, int fd, uint64_t bwlimit, struct sb_error *err)
+sb_ssh_socket_init(struct sb_ssh_socket *w, int fd, uint64_t bwlimit, struct sb_error *err)
 {
 	memset(w, 0, sizeof *w);
 	w->fd = fd;
@@ -101,7 +101,7 @@ sb_ssh_wire_init(struct sb_ssh_wire *w, int fd, uint64_t bwlimit, struct sb_erro
 }
 
 void
-sb_ssh_wire_destroy(struct sb_ssh_wire *w)
+sb_ssh_socket_destroy(struct sb_ssh_socket *w)
 {
 	if (w->fd >= 0)
 		(void)close(w->fd);
@@ -112,7 +112,7 @@ sb_ssh_wire_destroy(struct sb_ssh_wire *w)
 }
 
 void
-sb_ssh_wire_fill(struct sb_ssh_wire *w)
+sb_ssh_socket_fill(struct sb_ssh_socket *w)
 {
 	size_t room;
 	ssize_t n;
@@ -136,7 +136,7 @@ sb_ssh_wire_fill(struct sb_ssh_wire *w)
 }
 
 void
-sb_ssh_wire_flush(struct sb_ssh_wire *w)
+sb_ssh_socket_flush(struct sb_ssh_socket *w)
 {
 	while (w->out_len > 0 && !w->sys) {
 		size_t want = bucket_allow(&w->up, w->out_len);
@@ -162,7 +162,7 @@ sb_ssh_wire_flush(struct sb_ssh_wire *w)
 }
 
 short
-sb_ssh_wire_events(struct sb_ssh_wire *w, int *out_delay_ms)
+sb_ssh_socket_events(struct sb_ssh_socket *w, int *out_delay_ms)
 {
 	const struct sb_ssh_bucket *slow = NULL;
 	short events = 0;
@@ -189,13 +189,13 @@ sb_ssh_wire_events(struct sb_ssh_wire *w, int *out_delay_ms)
 }
 
 bool
-sb_ssh_wire_dead(const struct sb_ssh_wire *w)
+sb_ssh_socket_dead(const struct sb_ssh_socket *w)
 {
 	return w->sys || w->flooded || (w->eof && w->in_len == 0);
 }
 
 const char *
-sb_ssh_wire_why(const struct sb_ssh_wire *w, char *buf, size_t size)
+sb_ssh_socket_why(const struct sb_ssh_socket *w, char *buf, size_t size)
 {
 	char text[128];
 
@@ -209,7 +209,7 @@ sb_ssh_wire_why(const struct sb_ssh_wire *w, char *buf, size_t size)
 }
 
 int64_t
-sb_ssh_wire_silence_ms(struct sb_ssh_wire *w)
+sb_ssh_socket_silence_ms(struct sb_ssh_socket *w)
 {
 	int queued = 0;
 	int64_t now = sb_now_ms();
@@ -224,7 +224,7 @@ sb_ssh_wire_silence_ms(struct sb_ssh_wire *w)
 }
 
 ptrdiff_t
-sb_ssh_wire_recv(struct sb_ssh_wire *w, void *buf, size_t len)
+sb_ssh_socket_recv(struct sb_ssh_socket *w, void *buf, size_t len)
 {
 	if (w->in_len == 0)
 		return w->eof ? 0 : w->sys ? -w->sys : -EAGAIN;
@@ -237,7 +237,7 @@ sb_ssh_wire_recv(struct sb_ssh_wire *w, void *buf, size_t len)
 }
 
 ptrdiff_t
-sb_ssh_wire_send(struct sb_ssh_wire *w, const void *buf, size_t len)
+sb_ssh_socket_send(struct sb_ssh_socket *w, const void *buf, size_t len)
 {
 	if (w->sys || w->flooded)
 		return -EPIPE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SBSYNC_WATCH_H
-#define SBSYNC_WATCH_H
+#ifndef SBSYNC_NOTICE_H
+#define SBSYNC_NOTICE_H
 
 #include <stdbool.h>
 
@@ -14,29 +14,30 @@
  * tell too often, and where the system has too few watches, or the file system is not a local one,
  * not at all. One thread at a time.
  */
-struct sb_watch;
+struct sb_notice;
 
-struct sb_watch *sb_watch_new(struct sb_error *err);
-void sb_watch_free(struct sb_watch *w);
-SB_CLEANUP_PTR(sb_watch, sb_watch_free)
+struct sb_notice *sb_notice_new(struct sb_error *err);
+void sb_notice_free(struct sb_notice *w);
+SB_CLEANUP_PTR(sb_notice, sb_notice_free)
 
 /*
  * Watches `path` and all beneath it but what `rules` (taken over) exclude. A directory that cannot
  * be watched makes it partial, no error.
  */
-int sb_watch_add(struct sb_watch *w, const char *path, struct sb_rules *rules,
+int sb_notice_add(struct sb_notice *w, const char *path, struct sb_rules *rules,
 	struct sb_error *err);
 
 /* Not all could be watched: look for yourself now and then. */
-bool sb_watch_partial(const struct sb_watch *w);
+bool sb_notice_partial(const struct sb_notice *w);
 
-/* Readable when sb_watch_take has something to say. */
-int sb_watch_fd(const struct sb_watch *w);
+/* Readable when sb_notice_take has something to say. */
+int sb_notice_fd(const struct sb_notice *w);
 
 /* Takes what came since the last call: did anything change that counts? */
-bool sb_watch_take(struct sb_watch *w);
+bool sb_notice_take(struct sb_notice *w);
 
 /* Waits until nothing changed for `quiet_ms`, at most `max_ms`: a burst of changes is one. */
-void sb_watch_settle(struct sb_watch *w, int quiet_ms, int max_ms, const struct sb_cancel *cancel);
+void sb_notice_settle(struct sb_notice *w, int quiet_ms, int max_ms,
+	const struct sb_cancel *cancel);
 
 #endif
