@@ -20,6 +20,7 @@
 #include <zstd.h>
 
 #include <base/path.h>
+#include <base/str.h>
 
 #include <sync/codec/pack-priv.h>
 
@@ -226,27 +227,16 @@ parse_number(const char *text, size_t len, uint64_t *out)
 	return v <= INT64_MAX;
 }
 
-static int
-hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
+/* Lower-case digits only, as the writer writes them. */
 static bool
 parse_digest(const char *text, size_t len, struct sb_digest *out)
 {
-	if (len != 2 * sizeof out->b)
-		return false;
-	for (size_t i = 0; i < len; i++) {
-		int v = hex_digit(text[i]);
+	char hex[2 * sizeof out->b + 1] = "";
 
-		if (v < 0)
-			return false;
-		out->b[i / 2] = (uint8_t)(i % 2 ? out->b[i / 2] | v : v << 4);
-	}
-	return true;
+	if (len != sizeof hex - 1)
+		return false;
+	memcpy(hex, text, len);
+	return strspn(hex, "0123456789abcdef") == len && sb_str_unhex(hex, out->b, sizeof out->b);
 }
 
 static bool

@@ -196,35 +196,12 @@ struct descent {
 	struct sb_error *err;
 };
 
-struct graft {
-	struct sb_manifest *m;
-	struct sb_error *err;
-};
-
-static int
-graft_entry(const char *path, size_t len, struct sb_entry *e, void *arg)
-{
-	struct graft *g = arg;
-	struct sb_entry c = *e;
-
-	(void)len;
-	c.ino = 0;
-	c.ctime = 0;
-	c.flags = 0;
-	c.link = 0;
-	return sb_manifest_put(g->m, path, &c, e->type == SB_ENTRY_LINK ? sb_entry_target(e) : NULL,
-		       g->err) ?
-		0 :
-		SB_E_NOMEM;
-}
-
 static int
 take_child(struct descent *d, const char *dir, const struct sb_listed *c)
 {
 	sb_autofree char *path = *dir ? sb_str_printf("%s/%s", dir, c->name) : strdup(c->name);
 	const struct sb_entry *mine;
 	struct sb_entry e = c->e;
-	struct graft g = { d->m, d->err };
 
 	if (!path)
 		return sb_fail(d->err, SB_E_NOMEM, "manifest: out of memory");
@@ -236,7 +213,7 @@ take_child(struct descent *d, const char *dir, const struct sb_listed *c)
 	mine = sb_manifest_find(d->like, path);
 	if (mine && mine->type == SB_ENTRY_DIR && sb_digest_known(&mine->digest) &&
 		sb_digest_eq(&mine->digest, &c->e.digest))
-		return sb_manifest_walk_dir(mine->dir, path, graft_entry, &g);
+		return sb_manifest_graft_dir(d->m, path, mine->dir, true, d->err);
 	if (!c->total)
 		return 0;
 	d->differing += c->total;

@@ -252,35 +252,3 @@ sb_session_local_apply(struct sb_session_local *x, const struct sb_manifest *tar
 	sb_session_undo_settle(x->dirfd, x->pair, r == 0);
 	return r;
 }
-
-struct graft {
-	struct sb_manifest *m;
-	struct sb_error *err;
-};
-
-static int
-graft_one(const char *path, size_t len, struct sb_entry *e, void *arg)
-{
-	struct graft *g = arg;
-	struct sb_entry c = *e;
-
-	(void)len;
-	c.link = 0;
-	return sb_manifest_put(g->m, path, &c, e->type == SB_ENTRY_LINK ? sb_entry_target(e) : NULL,
-		       g->err) ?
-		0 :
-		SB_E_NOMEM;
-}
-
-int
-sb_session_local_graft(struct sb_manifest *m, const char *path, const struct sb_entry *e,
-	struct sb_error *err)
-{
-	struct graft g = { m, err };
-	int r;
-
-	(void)sb_manifest_remove(m, path);
-	r = graft_one(path, strlen(path), (struct sb_entry *)e, &g);
-	return r < 0 || e->type != SB_ENTRY_DIR ? r :
-						  sb_manifest_walk_dir(e->dir, path, graft_one, &g);
-}

@@ -49,8 +49,4 @@ int sb_session_local_offer(struct sb_session_local *x, const void *data, size_t 
 int sb_session_local_apply(struct sb_session_local *x, const struct sb_manifest *target,
 	struct sb_error *err);
 
-/* The subtree `e` under another path; what is there goes. */
-int sb_session_local_graft(struct sb_manifest *m, const char *path, const struct sb_entry *e,
-	struct sb_error *err);
-
 #endif

@@ -86,7 +86,7 @@ resolve_row(struct sb_session_local *x, struct sb_manifest *target,
 	if (take == SB_TAKE_MERGED)
 		return take_merged(x, target, row, err);
 	if (take == SB_TAKE_RUNTIME) {
-		r = sb_session_local_graft(target, row->path, theirs, err);
+		r = sb_manifest_graft(target, row->path, theirs, err);
 		if (r < 0)
 			return r;
 	}

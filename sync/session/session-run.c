@@ -376,32 +376,12 @@ push(struct pair_run *x, struct sb_error *err)
 	return 0;
 }
 
-struct graft {
-	struct sb_manifest *m;
-	struct sb_error *err;
-};
-
-static int
-graft(const char *path, size_t len, struct sb_entry *e, void *arg)
-{
-	struct graft *g = arg;
-	struct sb_entry c = *e;
-
-	(void)len;
-	c.link = 0;
-	return sb_manifest_put(g->m, path, &c, e->type == SB_ENTRY_LINK ? sb_entry_target(e) : NULL,
-		       g->err) ?
-		0 :
-		SB_E_NOMEM;
-}
-
 /* The entry of the old base stays at this path. */
 static int
 revert(struct sb_manifest *m, const struct sb_manifest *base, const char *path,
 	struct sb_error *err)
 {
 	const struct sb_entry *old = sb_manifest_find(base, path);
-	struct graft g = { m, err };
 	sb_autofree char *parent = NULL;
 	char *slash;
 
@@ -419,9 +399,7 @@ revert(struct sb_manifest *m, const struct sb_manifest *base, const char *path,
 		if (!sb_manifest_find(m, parent))
 			return 0;
 	}
-	if (graft(path, strlen(path), (struct sb_entry *)old, &g) < 0)
-		return SB_E_NOMEM;
-	return old->type == SB_ENTRY_DIR ? sb_manifest_walk_dir(old->dir, path, graft, &g) : 0;
+	return sb_manifest_graft(m, path, old, err);
 }
 
 static int

@@ -135,7 +135,7 @@ bring_contents(struct sb_session_local *x, struct sb_manifest *target,
 		r = sb_sync_result_note(&x->res->errors, c->path, NULL,
 			"its content is not kept any more: left as it is", err);
 		if (r == 0 && now)
-			r = sb_session_local_graft(target, c->path, now, err);
+			r = sb_manifest_graft(target, c->path, now, err);
 	}
 	free(k.v);
 	return r;

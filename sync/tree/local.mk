@@ -13,6 +13,7 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/manifest-encode.c \
 	%D%/manifest-file.c \
 	%D%/manifest-finish.c \
+	%D%/manifest-graft.c \
 	%D%/manifest-priv.h \
 	%D%/manifest-walk.c \
 	%D%/nstime.h \

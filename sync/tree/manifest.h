@@ -58,6 +58,15 @@ bool sb_manifest_remove(struct sb_manifest *m, const char *path);
 /* Gives `e` the hard-link group led by `leader` (made if new). */
 int sb_manifest_set_link(struct sb_manifest *m, struct sb_entry *e, const char *leader,
 	struct sb_error *err);
+/*
+ * Puts a copy of `e`, of another manifest, with everything beneath at `path`; what is there goes.
+ * The copies are in no hard-link group. The second copies only what is beneath `d` to beneath
+ * `path`, which is a directory; `bare`: without what only one machine knows (inode, ctime, flags).
+ */
+int sb_manifest_graft(struct sb_manifest *m, const char *path, const struct sb_entry *e,
+	struct sb_error *err);
+int sb_manifest_graft_dir(struct sb_manifest *m, const char *path, const struct sb_dir *d,
+	bool bare, struct sb_error *err);
 /* A deep copy. */
 struct sb_manifest *sb_manifest_copy(const struct sb_manifest *m, struct sb_error *err);
 
