@@ -1,6 +1,7 @@
 # libsbsync: the delta-sync engine. The core is a convenience library so that tests reach private
 # symbols.
 noinst_LTLIBRARIES += %D%/libsbsync-core.la
+EXTRA_DIST += %D%/README.md
 sync_libsbsync_core_la_SOURCES = %D%/sync-version.c
 sync_libsbsync_core_la_LIBADD = lib/base/libbase.la
 
