@@ -8,8 +8,8 @@
  *   0x00             end
  *   0x01 .. 0x40     literal of so many bytes
  *   0x41 .. 0x44     literal, its length in 1, 2, 4 or 8 bytes
- *   0x45 .. 0x54     copy from the basis: 0x45 + 4 * o + l, offset in 2^o bytes, length in 2^l
- * bytes
+ *   0x45 .. 0x54     copy from the basis: 0x45 + 4 * o + l,
+ *                    offset in 2^o bytes, length in 2^l bytes
  */
 #include "config.h"
 

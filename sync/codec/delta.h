@@ -10,8 +10,8 @@
 #include <sb/error.h>
 
 /*
- * How a changed file travels without being sent whole. Nothing here trusts the peer; results are
- * verified by digest by the caller.
+ * librsync deltas: send a changed file without sending all of it. Nothing here trusts the peer; the
+ * caller verifies every result by digest.
  */
 
 #define SB_DELTA_MIN_SIZE (64u << 10)

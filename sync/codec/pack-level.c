@@ -18,8 +18,9 @@
  *      thread compresses them: store. Not where the stream is encrypted below us: that
  *      costs 4 to 10 ns a byte on each side, the fastest levels 3 to 4 on one.
  *   3. The link is the bottleneck and the next step would still leave the processors
- *      room: up, at the lower steps by two where both fit. Room is what nobody uses: others may
- * need them more, not least a receiver on the same machine that is what makes the link slow.
+ *      room: up, at the lower steps by two where both fit. Only processors that nobody
+ *      uses are room: others may need them more, not least a receiver on the same
+ *      machine, whose hunger then makes the link slow.
  *   4. The processors are the bottleneck: one step down, not below the fastest
  *      compression; when it is others who use them, not below the first level. On a slow
  *      link that is so only when it starves: its buffers carry it over short droughts.

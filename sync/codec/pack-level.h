@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /*
- * How hard the blocks of a stream are compressed. Fed with one measurement a block, in stream
- * order; decides once a window. A function of its measurements alone (it looks at no clock), not
+ * Decides how hard to compress the blocks of a stream. The pipe feeds it one measurement a block,
+ * in stream order; it decides once a window, from its measurements alone (it reads no clock). Not
  * thread-safe.
  */
 struct sb_pack_level {
@@ -49,7 +49,7 @@ struct sb_pack_sample {
 /* `level` and `block_size` as in struct sb_pack_writer_opts. */
 void sb_pack_level_init(struct sb_pack_level *l, int level, size_t block_size, unsigned jobs);
 void sb_pack_level_note(struct sb_pack_level *l, const struct sb_pack_sample *s);
-/* Is the link slow, and what we wait for? A level that was asked for says so by itself. */
+/* Is the link slow, and is it what we wait for? A level that was asked for says so by itself. */
 bool sb_pack_level_link_bound(const struct sb_pack_level *l);
 
 #endif

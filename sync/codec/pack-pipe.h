@@ -10,9 +10,9 @@
 #include <sync/codec/pack.h>
 
 /*
- * Bytes in, compressed blocks out: cuts a byte stream into blocks, compresses them on several
- * threads and gives them to `opts->out` in order, from a thread of its own. Fed from one thread.
- * Bounded: a write waits while every block is on its way. A failure sticks.
+ * Cuts a byte stream into blocks, compresses them on several threads and gives them to `opts->out`
+ * in order, from a thread of its own. One thread feeds it. Bounded: a write waits while every block
+ * is on its way. A failure sticks.
  */
 struct sb_pack_pipe;
 

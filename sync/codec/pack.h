@@ -13,8 +13,8 @@
 
 /*
  * The data stream: a pax tar (libarchive, tar only) cut into blocks, each block one zstd frame or
- * stored as it is. What an entry's bytes are is its kind; anything but SB_PACK_WHOLE carries its
- * attributes as extended attributes (user.sbsync.*) so that any tar can read the archive.
+ * stored as it is. The kind of an entry says what its bytes are; all kinds but SB_PACK_WHOLE carry
+ * their attributes as extended attributes (user.sbsync.*), so that any tar can read the archive.
  * SB_PACK_WHOLE entries have plain headers (no pax extension unless the name or size needs it):
  * mode, mtime and digest travel in the plan, not here.
  */
@@ -69,8 +69,8 @@ struct sb_pack_writer_opts {
 /*
  * The writer. begin, data (exactly entry.size bytes in any pieces), end, ..., finish. Queues are
  * bounded. Adapts: a block whose sample does not shrink is stored; in AUTO the level follows how
- * long `out` blocks against how long compression takes. abandon writes nothing more and makes
- * finish unnecessary. A failure of `out` sticks and is returned by every later call.
+ * long `out` blocks against how long compression takes. Free without finish writes nothing more. A
+ * failure of `out` sticks: every later call returns it.
  */
 struct sb_pack_writer;
 struct sb_pack_writer *sb_pack_writer_new(const struct sb_pack_writer_opts *opts,
@@ -101,7 +101,7 @@ typedef int (*sb_pack_in_fn)(enum sb_pack_codec *codec, size_t *raw_len, const v
  * a larger window or that do not give exactly raw_len bytes, tar features we do not write (links,
  * devices, sparse maps, ACLs, other formats) and trailing garbage are SB_E_PROTO. next: 1 with an
  * entry (strings valid until the next call), 0 at the end of the archive. read: borrowed bytes of
- * the current entry; 0 at its end. What is not read is skipped by next.
+ * the current entry; 0 at its end. next skips what was not read.
  */
 struct sb_pack_reader;
 struct sb_pack_reader *sb_pack_reader_new(sb_pack_in_fn in, void *arg, struct sb_error *err);

@@ -10,10 +10,10 @@
 #include <sync/tree/digest.h>
 
 /*
- * A recipe: what is remembered of a large file that the other side has, so that its next version
- * can be told apart without asking for a signature. Sums of its blocks; kept in a folder by the
- * content's digest; never needed (what is damaged or missing reads as "not there"). Our own data:
- * no peer has a say in it.
+ * A recipe remembers a large file that the other side has, as sums of its blocks, so that we can
+ * find the differences of its next version without asking for a signature. Recipes lie in a folder,
+ * by the content's digest. Nothing depends on them: a damaged or missing one reads as "not there".
+ * They are our own data; no peer has a say in them.
  */
 #define SB_RECIPE_MIN_SIZE (1u << 20)
 
@@ -27,9 +27,9 @@ bool sb_recipe_has(int dirfd, const struct sb_digest *d);
 
 /*
  * A delta in librsync's format from the content `base` to what `fd` holds (`size` bytes), appended
- * to `out`. SB_E_NOTFOUND without a recipe, SB_E_LIMIT when it would be longer than `max`. Blocks
- * that follow each other are told by one hash each, at the speed of memory; where that fails the
- * rolling sums of the two halves of a block look for the next one.
+ * to `out`. SB_E_NOTFOUND without a recipe, SB_E_LIMIT when it would be longer than `max`. Finds
+ * blocks that follow each other by one hash each, at the speed of memory; where that fails, looks
+ * for the next one by the rolling sums of the two halves of a block.
  */
 int sb_recipe_delta(int dirfd, const struct sb_digest *base, int fd, uint64_t size, uint64_t max,
 	struct sb_buf *out, const struct sb_cancel *cancel, struct sb_error *err);

@@ -110,7 +110,7 @@ int sb_store_catalog_add_item(struct sb_store_catalog *c, const struct sb_digest
 void sb_store_catalog_drop_segment(struct sb_store_catalog *c, uint32_t segment);
 /* Forgets the blocks from `n_blocks` on. */
 void sb_store_catalog_truncate(struct sb_store_catalog *c, size_t n_blocks);
-/* The table anew, after items were put in place by hand. */
+/* Builds the table again, after the caller put items in place itself. */
 int sb_store_catalog_rehash(struct sb_store_catalog *c, struct sb_error *err);
 
 /* ---- store-segment.c ---- */
@@ -142,8 +142,8 @@ void sb_store_segments_close(struct sb_store *s);
 /* ---- store-index.c ---- */
 
 /*
- * Takes over the index file if it fits the segments; `covered` (one a segment) says up to
- * where. Anything wrong with it: nothing is covered.
+ * Loads the index file if it fits the segments; `covered` (one a segment) says up to where. A
+ * damaged one covers nothing.
  */
 void sb_store_index_load(struct sb_store *s, uint64_t *covered);
 int sb_store_index_save(struct sb_store *s, struct sb_error *err);
@@ -152,7 +152,7 @@ void sb_store_index_remove(struct sb_store *s);
 
 /* ---- store.c, all with `mu` held ---- */
 
-/* Compresses and writes what is pending. `mu` is given up meanwhile. */
+/* Compresses and writes what is pending. Releases `mu` meanwhile and takes it again. */
 int sb_store_write_pending(struct sb_store *s, struct sb_error *err);
 /* sb_store_add. */
 int sb_store_add_locked(struct sb_store *s, const struct sb_digest *d, const void *data, size_t len,
@@ -164,7 +164,7 @@ void sb_store_forget_decoded(struct sb_store *s);
 
 /* ---- store-clean.c ---- */
 
-/* Brings the store below its cap. With `mu` held; may be given up meanwhile. */
+/* Brings the store below its cap. Call it with `mu` held; it may release and take it again. */
 int sb_store_clean(struct sb_store *s, bool (*live)(const struct sb_digest *d, void *arg),
 	void *arg, struct sb_error *err);
 

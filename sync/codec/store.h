@@ -12,11 +12,11 @@
 
 /*
  * The base store: content by digest, kept so that a changed file can be sent as a patch on what was
- * synced last, `diff` has its text, and `undo` and merge have theirs. Its
- * files hold blocks (a few hundred KiB of small files together, or one larger file's piece, each
- * one zstd frame) and an index; appended to, compacted when over the cap or when mostly dead. Never
- * needed for correctness: anything damaged or missing reads as "not there" (every read is verified
- * against the digest). Thread-safe. One process at a time (the session lock).
+ * synced last, `diff` has its text, and `undo` and merge have theirs. Its files hold blocks (a few
+ * hundred KiB of small files together, or one larger file's piece, each one zstd frame) and an
+ * index; appended to, compacted when over the cap or when mostly dead. Nothing depends on it:
+ * damaged or missing content reads as "not there" (every read is verified against the digest).
+ * Thread-safe. One process at a time (the session lock).
  */
 struct sb_store;
 
@@ -39,8 +39,8 @@ SB_CLEANUP_PTR(sb_store, sb_store_free)
 
 bool sb_store_has(struct sb_store *s, const struct sb_digest *d);
 /*
- * Adds content (a digest it has already is skipped). Content that is larger than max_file is left
- * out silently.
+ * Adds content (a digest it has already is skipped). Silently leaves out content that is larger
+ * than max_file.
  */
 int sb_store_add(struct sb_store *s, const struct sb_digest *d, const void *data, size_t len,
 	struct sb_error *err);

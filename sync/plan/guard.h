@@ -8,13 +8,13 @@
 #include <sync/tree/manifest.h>
 
 /*
- * What a change that comes from a sandbox may do to the machine it comes to. A name is judged
+ * Judges what a change from a sandbox could do to the machine that takes it. Names are compared
  * without regard to case and to the trailing dots and spaces that some file systems drop.
  */
 enum sb_guard {
 	SB_GUARD_NONE,
 	SB_GUARD_GIT,      /* git runs it or obeys it: not accepted */
-	SB_GUARD_AUTOEXEC, /* a tool runs it by itself: accepted, but told */
+	SB_GUARD_AUTOEXEC, /* a tool runs it by itself: accepted, but reported */
 };
 
 /*

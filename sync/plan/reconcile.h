@@ -31,7 +31,8 @@ enum sb_policy {
 	SB_POLICY_KEEP_BOTH,
 	SB_POLICY_LOCAL,
 	SB_POLICY_RUNTIME,
-	SB_POLICY_MERGE, /* as KEEP_BOTH here; whoever has the contents may merge them first */
+	SB_POLICY_MERGE, /* as KEEP_BOTH here: the session, which has the contents, merges
+			    afterwards */
 };
 
 enum sb_conflict_kind {

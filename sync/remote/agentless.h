@@ -14,17 +14,19 @@
 struct sb_remote;
 
 /*
- * Syncing with a machine where no agent can run: POSIX sh, find and tar (GNU's or busybox's) there,
- * and a shadow here, a private directory that is brought to the far tree's state (fetch) or brings
- * the far tree to its own (push). Everything else (plan, three-way comparison, staging, safety) is
- * done between the shadow and the user's directory, both local. Whole files only; size and times
- * decide what has changed. Hard links become copies, other special files are left alone and
- * counted.
+ * Syncs with a machine where no agent can run, with POSIX sh, find and tar (GNU's or busybox's)
+ * there and a shadow here: a private directory. Fetch brings the shadow to the far tree's state,
+ * push brings the far tree to the shadow's. Everything else (plan, three-way comparison, staging,
+ * safety) happens between the shadow and the user's directory, both local. Moves whole files only;
+ * size and times decide whether one changed. Hard links become copies; other special files stay
+ * alone and are counted.
  */
 struct sb_agentless {
 	struct sb_remote *remote;
 	const char *root; /* on the far side; relative to the log-in directory unless absolute */
-	/* Paths neither side is looked at for, nor what is beneath them; may be NULL. */
+	/*
+	 * Says which paths to leave out on both sides, with everything beneath them; may be NULL.
+	 */
 	bool (*ignored)(const char *path, bool dir, void *arg);
 	void *ignored_arg;
 	const struct sb_cancel *cancel;

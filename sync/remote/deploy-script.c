@@ -9,12 +9,15 @@
 #include <sync/remote/deploy.h>
 
 /*
- * What runs on the far side, in one line and without single quotes and exclamation marks, because
- * the log-in shell that takes it apart may be csh or fish. Arguments: nonce, digest, how many bytes
- * for the agent are on standard input already (dropped when an upload has to come first: they are
- * sent again behind it), then the agent's. The answers are lines "sbsync:NONCE:WORD ...": ready the
- * agent's stream follows absent MACHINE SYSTEM gzip|raw         an upload is awaited: a line
- * "gzip|raw LENGTH CRC SIZE SHA256", then LENGTH bytes failed write | exec | verify | run CODE TEXT
+ * The script that runs on the far side, in one line and without single quotes and exclamation
+ * marks, because the log-in shell that takes it apart may be csh or fish. Arguments: nonce, digest,
+ * how many bytes for the agent are on standard input already (the script drops them when an upload
+ * has to come first, and we send them again behind it), then the agent's. It answers with lines
+ * "sbsync:NONCE:WORD ...":
+ *   ready                             the agent's stream follows
+ *   absent MACHINE SYSTEM gzip|raw    it waits for an upload: a line
+ *                                     "gzip|raw LENGTH CRC SIZE SHA256", then LENGTH bytes
+ *   failed write | exec | verify | run CODE TEXT
  * The nonce is an argument, so an echo of this text does not look like an answer.
  */
 static const char script[] =

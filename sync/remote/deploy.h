@@ -60,8 +60,8 @@ struct sb_deploy_info {
 /*
  * The transport's streams begin exactly where the agent's do. Errors: those of the connection;
  * SB_E_NOTFOUND: no agent program on this side; SB_E_UNSUPPORTED: it cannot run there (other
- * machine type, nothing executable, no sh): the agentless way is left. `info` (may be NULL) is
- * filled as far as it got.
+ * machine type, nothing executable, no sh); agentless.h still works. `info` (may be NULL) is filled
+ * as far as it got.
  */
 int sb_deploy_open(struct sb_remote *r, const struct sb_deploy_opts *opts,
 	struct sb_deploy_info *info, struct sb_transport **out, struct sb_error *err);

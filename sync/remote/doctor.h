@@ -9,10 +9,7 @@
 
 struct sb_remote_opts;
 
-/*
- * The checks, in the order they are made; after a failure of one of the first four the rest is not
- * tried.
- */
+/* The checks, in their order; after a failure of one of the first four the rest is skipped. */
 enum sb_doctor_what {
 	SB_DOCTOR_NAME,  /* the machine answers under this name and port */
 	SB_DOCTOR_KEY,   /* its host key is the one we know */
@@ -37,7 +34,7 @@ struct sb_doctor_result {
 	char text[SB_ERROR_MSG_MAX]; /* what was found, with the way out when it is bad; escaped */
 };
 
-/* Told each result as it comes. */
+/* Called with each result as it comes. */
 typedef void (*sb_doctor_fn)(const struct sb_doctor_result *r, void *arg);
 
 /*

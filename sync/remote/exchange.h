@@ -21,7 +21,10 @@ struct sb_exchange {
 void sb_exchange_free(struct sb_exchange *r);
 SB_CLEANUP_VALUE(sb_exchange, sb_exchange_free)
 
-/* Sends BEGIN and RULES, flushed; waits for nothing. */
+/*
+ * Sends BEGIN and RULES and flushes them; does not wait for the answer. Starts the agent if the
+ * link has none yet.
+ */
 int sb_exchange_begin(struct sb_link *l, const struct sb_begin *b, const struct sb_rules *rules,
 	struct sb_error *err);
 

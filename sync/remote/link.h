@@ -20,11 +20,11 @@ struct sb_link {
 	/* Set and used by conn.c. */
 	struct sb_conn *conn;
 	struct sb_conn_live *live;
-	/* The agent cannot run there: puts a shadow in its place. Set with opts->start. */
+	/* Puts a shadow in place of an agent that cannot run there. Set with opts->start. */
 	int (*fall_back)(struct sb_link *l, struct sb_error *err);
 	const struct sb_sync_opts *o; /* while the agent is not started */
 	struct sb_shadow *shadow;     /* no agent runs there: see shadow.h; NULL: one does */
-	bool lost;                    /* the connection broke, found out by sb_link_explain */
+	bool lost;                    /* the connection broke; sb_link_explain sets it */
 	uint64_t up, down, turns; /* bytes on the wire and answers waited for before this sync */
 };
 
@@ -45,10 +45,13 @@ SB_CLEANUP_PTR(sb_link, sb_link_free)
  * common. */
 int sb_link_welcome(struct sb_link *l, struct sb_error *err);
 
-/* A failure of the link told better: adds what the far side wrote to stderr and how it ended. */
+/* Explains a failure of the link: adds what the far side wrote to stderr and how it ended. */
 int sb_link_explain(struct sb_link *l, int code, struct sb_error *err);
 
-/* Around COMMIT, when the agent's tree is not the far one yet. */
+/*
+ * Call these around COMMIT: the agent of a shadow commits into the shadow, and the second call
+ * takes that to the far tree.
+ */
 int sb_link_before_commit(struct sb_link *l, struct sb_error *err);
 int sb_link_after_commit(struct sb_link *l, struct sb_error *err);
 

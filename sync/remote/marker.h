@@ -10,9 +10,9 @@
 struct sb_transport;
 
 /*
- * Talking with a shell script on another machine: its answers are lines "sbsync:NONCE:WORDS" with a
- * random nonce, among whatever else the log-in shell prints. Reading a line takes not a byte more,
- * so that a stream can follow it.
+ * Talks with a shell script on another machine. The script answers with lines "sbsync:NONCE:WORDS"
+ * that carry a random nonce, among whatever else the log-in shell prints. Reading a line takes not
+ * a byte more, so that a stream can follow it.
  */
 #define SB_MARKER_NOISE_MAX (64u << 10)
 #define SB_MARKER_LINE_MAX 512
@@ -38,7 +38,7 @@ int sb_marker_init(struct sb_marker *m, struct sb_error *err);
 int sb_marker_next(struct sb_marker *m, struct sb_error *err);
 
 /*
- * Sends bytes to the script, ending on cancel and deadline; a script that is gone is told as by
+ * Sends bytes to the script until cancel or deadline; a script that is gone is the same error as in
  * sb_marker_next.
  */
 int sb_marker_send(struct sb_marker *m, const void *data, size_t len, struct sb_error *err);

@@ -17,10 +17,10 @@
 struct sb_transport;
 
 /*
- * A machine one can run commands on: over one libssh2 connection kept open, or with the ssh program
- * once a command, when the user's configuration needs it (ProxyJump, ProxyCommand, security keys,
- * certificates, a running ControlMaster), libssh2 and the server do not get along, or --rsh says
- * so. Thread-safe as struct sb_ssh is.
+ * A machine where we can run commands: over one libssh2 connection that stays open, or with the ssh
+ * program for each command, when the user's configuration needs it (ProxyJump, ProxyCommand,
+ * security keys, certificates, a running ControlMaster), libssh2 and the server do not get along,
+ * or --rsh says so. Thread-safe as struct sb_ssh is.
  */
 struct sb_remote;
 
@@ -67,7 +67,7 @@ struct sb_transport *sb_remote_exec_split(struct sb_remote *r, const char *comma
 int sb_remote_check(struct sb_remote *r, struct sb_error *err);
 /* "user@host port N", or the host for the ssh program. */
 const char *sb_remote_name(const struct sb_remote *r);
-/* Does the ssh program carry it? Then wire bytes are not known. */
+/* Does the ssh program carry the commands? Then wire bytes are not known. */
 bool sb_remote_is_program(const struct sb_remote *r);
 void sb_remote_wire_bytes(const struct sb_remote *r, uint64_t *up, uint64_t *down);
 

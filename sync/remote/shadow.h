@@ -8,10 +8,10 @@
 #include <sync/remote/remote.h>
 
 /*
- * What stands for the agent of a machine that runs none: the far tree is brought into a shadow in
- * our state folder, an agent in a thread of this process serves it, and what a sync changed in it
- * is taken to the far tree before anybody records that the two are equal. A shadow that is ahead of
- * the far tree (a crash in between) is thrown away.
+ * Stands in for the agent of a machine that runs none. It brings the far tree into a shadow in our
+ * state folder, serves the shadow with an agent in a thread of this process, and takes what a sync
+ * changed in it to the far tree before anybody records that the two are equal. It throws a shadow
+ * away that is ahead of the far tree (a crash in between).
  */
 struct sb_shadow;
 
@@ -23,8 +23,7 @@ void sb_shadow_renew(struct sb_shadow *s, const struct sb_sync_opts *o);
 
 /*
  * A sync of `b`'s root begins under these rules: brings the shadow up to date; returns its path,
- * valid until the next call. The sandbox's identity is checked here, as the agent would on the far
- * side.
+ * valid until the next call. Checks the sandbox's identity, as an agent would on the far side.
  */
 const char *sb_shadow_begin(struct sb_shadow *s, const struct sb_begin *b,
 	const struct sb_rules *rules, struct sb_error *err);

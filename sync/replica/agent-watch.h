@@ -12,8 +12,8 @@
 struct sb_agent_watch;
 
 /*
- * Begins. `list` is WATCH's payload; the roots of a second WATCH with the same list are still
- * watched, so that nothing between two is missed.
+ * Begins. `list` is WATCH's payload. Between UNWATCH and a WATCH with the same list the roots stay
+ * watched, so that no change is missed.
  */
 int sb_agent_watch_start(struct sb_agent_watch **w, struct sb_wire *wire, const struct sb_buf *list,
 	struct sb_error *err);

@@ -8,15 +8,15 @@
 
 /*
  * The far side of a sync: serves one controller on `t` until it says goodbye. Whatever the
- * controller sends, only what lies beneath the root it named is read or changed. The first bytes
- * written are SB_PROTO_MARKER. A failure is told to the controller and returned.
+ * controller sends, the agent reads and changes only what lies beneath the root that the controller
+ * named. It first writes SB_PROTO_MARKER. It tells the controller of a failure and returns it.
  */
 struct sb_agent_opts {
 	size_t size;
 	const char *state_dir; /* NULL: the default */
 	const struct sb_cancel *cancel;
 	struct sb_log log;
-	int stall_ms; /* a controller that is silent this long is gone */
+	int stall_ms; /* it takes a controller that is silent for so long for gone */
 };
 #define SB_AGENT_OPTS_INIT \
 	{ \

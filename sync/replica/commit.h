@@ -13,10 +13,10 @@
 #include <sync/wire/proto.h>
 
 /*
- * Making staged changes visible. The operations are written to a journal in the stage directory,
- * then done in the order of their phases; each checks that what it replaces is what the scan saw,
- * and puts it back when it is not. A crash leaves the journal: sb_commit_recover does the rest.
- * Every operation can be repeated.
+ * Makes staged changes visible. A commit writes its operations to a journal in the stage directory,
+ * then does them in the order of their phases. Each operation checks that it replaces what the scan
+ * saw, and puts it back when it does not. After a crash sb_commit_recover reads the journal and
+ * does the rest: every operation can be repeated.
  */
 enum sb_durability {
 	SB_DURABLE_DEFAULT, /* full when the data came from a sandbox, else none */
@@ -27,9 +27,9 @@ enum sb_durability {
 
 /*
  * Commits: journal, apply, drop the journal and what was swapped out. `stagefd` is the stage
- * directory with the staged things in "new". What was left alone is in `res->left` and marked in
- * the ops. An error (disk full, I/O) before the journal is complete changed nothing; after it, the
- * journal stays for recovery.
+ * directory with the staged things in "new". `res->left` lists what it left alone, and the
+ * operations are marked. An error (disk full, I/O) before the journal is complete changed nothing;
+ * after it, the journal stays for recovery.
  */
 int sb_commit_run(int rootfd, int stagefd, struct sb_journal *ops, enum sb_durability durability,
 	const struct sb_log *log, struct sb_commit_result *res, struct sb_error *err);
@@ -40,7 +40,7 @@ int sb_commit_run(int rootfd, int stagefd, struct sb_journal *ops, enum sb_durab
 int sb_commit_recover(int rootfd, const struct sb_log *log, struct sb_error *err);
 
 /*
- * Takes away what an interrupted transfer left, when nothing is to be sent any more. A stage with a
+ * Removes what an interrupted transfer left, when there is nothing to send any more. A stage with a
  * journal stays.
  */
 void sb_commit_drop_leftovers(int rootfd, const struct sb_log *log);

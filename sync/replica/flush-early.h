@@ -6,15 +6,15 @@
 
 /*
  * Writes a file system's buffers to the disk again and again while a long transfer goes on, so that
- * the one flush that counts, at its end, finds little left. It promises nothing itself, and errors
- * are left to that flush: the thread has a file description of its own, which alone sees what it is
- * told.
+ * the one flush that counts, at its end, finds little left. It promises nothing itself and leaves
+ * errors to that flush: the kernel reports an error once to each file description, and the thread
+ * has one of its own.
  */
 struct sb_flush_early;
 
 /*
- * The file system of directory `dirfd`. NULL when it cannot be had, which is no error. Nothing is
- * written in the first half second.
+ * The file system of directory `dirfd`. NULL when it cannot start, which is no error. It writes
+ * nothing in the first half second.
  */
 struct sb_flush_early *sb_flush_early_start(int dirfd);
 /*

@@ -6,9 +6,9 @@
 #include <sync/wire/wire.h>
 
 /*
- * Reads the data stream from the wire into a receiver: DATA blocks go through the tar reader, ROWS
- * (and, where `plans` is set, PLAN pieces) in between are taken as they come. Call with the first
- * DATA frame's payload; returns after DATA_END.
+ * Reads the data stream from the wire into a receiver: DATA blocks go through the tar reader; it
+ * takes ROWS in between (and PLAN pieces, with `plans`) as they come. Call it with the payload of
+ * the first DATA frame; it returns after DATA_END.
  */
 int sb_inflow_run(struct sb_wire *w, struct sb_receive *r, bool plans, const uint8_t *first,
 	size_t first_len, struct sb_error *err);

@@ -13,9 +13,11 @@
 /*
  * The journal of a commit:
  *   8 bytes "SBJRNL1\n", varint number of operations, then per operation
- *     u8 kind, u8 type, u16 mode, varint stage, svarint mtime, varint new inode, path, from
- * (length-prefixed, may be empty), u8 old type, and when that is not 0: u8 racy, varint inode,
- * varint size, svarint mtime, svarint ctime, 16 bytes digest 16 bytes XXH3-128 of all before.
+ *     u8 kind, u8 type, u16 mode, varint stage, svarint mtime, varint new inode,
+ *     path, from (length-prefixed, may be empty),
+ *     u8 old type, and when that is not 0:
+ *       u8 racy, varint inode, varint size, svarint mtime, svarint ctime, 16 bytes digest
+ *   16 bytes XXH3-128 of all before.
  */
 static const char magic[8] = "SBJRNL1\n";
 

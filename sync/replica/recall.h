@@ -5,11 +5,10 @@
 #include <sync/tree/manifest.h>
 
 /*
- * Manifests that were loaded from files and not changed since, for the next sync over the same
- * connection: decoding the three files of a side takes a tenth of a turn with nothing to do. What
- * counts is the file: one that was replaced meanwhile, by whomever, is loaded again. Small: a few
- * manifests, none of more than SB_RECALL_ENTRIES_MAX entries. Any thread. NULL instead of one
- * recalls nothing.
+ * Keeps loaded manifests for the next sync over the same connection: decoding the three files of a
+ * side takes a tenth of a turn with nothing to do. The file counts: when another one has taken its
+ * place, recall loads that. Small: a few manifests, none of more than SB_RECALL_ENTRIES_MAX
+ * entries. Any thread. NULL instead of one recalls nothing.
  */
 struct sb_recall;
 #define SB_RECALL_ENTRIES_MAX 250000u
@@ -29,8 +28,8 @@ struct sb_recall_tag {
 struct sb_manifest *sb_recall_load(struct sb_recall *c, int dirfd, const char *name,
 	struct sb_recall_tag *tag, struct sb_error *err);
 /*
- * Takes `m` over, which is still as it was loaded. Without a tag it is freed; `m` may be NULL.
- * Clears the tag.
+ * Takes `m` over, which the caller has not changed since it was loaded. Frees it when the tag is
+ * not set; `m` may be NULL. Clears the tag.
  */
 void sb_recall_give(struct sb_recall *c, struct sb_recall_tag *tag, struct sb_manifest *m);
 

@@ -14,8 +14,8 @@
 
 /*
  * The receiving end of a sync: takes plan pieces and the data stream, stages everything, verifies
- * it, and commits. Until sb_receive_commit nothing but the stage directory changes. Driven by one
- * thread; files are written by a few workers.
+ * it, and commits. Until sb_receive_commit it changes nothing but the stage directory. One thread
+ * drives it; a few workers write files.
  */
 struct sb_receive;
 
@@ -25,7 +25,7 @@ struct sb_receive_opts {
 		mode_mask; /* bits a mode may have (an untrusted peer's set-id and write bits go) */
 	unsigned jobs;     /* writers; 0: by processors, at most 4 */
 	uint64_t max_bytes;     /* content accepted in all */
-	struct sb_store *store; /* received content is kept here; may be NULL */
+	struct sb_store *store; /* keeps received content; may be NULL */
 	void (*progress)(uint64_t files, uint64_t bytes, void *arg);
 	void *arg;
 };
@@ -36,8 +36,8 @@ struct sb_receive_opts {
 	}
 
 /*
- * `stage` as sb_stage_find gave it; taken over. The replica must have been scanned; a missing root
- * is made here.
+ * Takes over `stage`, as sb_stage_find gave it. The replica must have been scanned. Makes a missing
+ * root.
  */
 struct sb_receive *sb_receive_new(struct sb_replica *rep, struct sb_stage *stage,
 	const struct sb_receive_opts *opts, struct sb_error *err);
@@ -61,9 +61,9 @@ int sb_receive_rows(struct sb_receive *r, const uint8_t *p, size_t len, struct s
 int sb_receive_drain(struct sb_receive *r, struct sb_error *err);
 
 /*
- * Drains the writers and verifies what they staged. `need` gets the paths whose content could not
- * be made from what is here (a clone or patch whose basis had changed): they are expected as whole
- * DATA entries next, in this order; call again after them.
+ * Drains the writers and verifies what they staged. `need` gets the paths whose content cannot be
+ * made from what is here (a clone or patch whose basis has changed): the receiver expects them as
+ * whole DATA entries next, in this order. Call it again after them.
  */
 int sb_receive_settle(struct sb_receive *r, struct sb_strlist *need, struct sb_error *err);
 

@@ -44,12 +44,12 @@ struct sb_replica {
 	bool create;
 	bool readonly;
 	int lock_ms, peer;
-	bool recovered; /* an interrupted commit was finished when it was opened */
+	bool recovered; /* opening it finished an interrupted commit */
 	const struct sb_cancel *cancel;
 	struct sb_log log;
 	struct sb_recall *recall;
 	struct sb_manifest *base;      /* what both sides last agreed on, or NULL */
-	struct sb_recall_tag base_tag; /* whoever changes or replaces it clears this */
+	struct sb_recall_tag base_tag; /* code that changes or replaces the base clears this */
 	struct sb_digest base_rules;   /* digest of the rules it was made with */
 	struct sb_scan scan;           /* scan.manifest is NULL before sb_replica_scan */
 	struct sb_store *store;        /* NULL when none is kept */
@@ -74,11 +74,11 @@ int sb_replica_make_root(struct sb_replica *r, struct sb_error *err);
  */
 int sb_replica_scan(struct sb_replica *r, struct sb_scan_opts *o, struct sb_error *err);
 
-/* Saves the scan cache; failure is harmless and only logged. */
+/* Saves the scan cache; a failure does no harm and is only logged. */
 void sb_replica_save_cache(struct sb_replica *r, const struct sb_manifest *m);
 /*
- * The same after a sync that hashed or brought `files` files of `bytes`: not when the next scan
- * reads those again in less time than it takes to write all of the cache.
+ * The same after a sync that hashed or brought `files` files of `bytes`. Does nothing when the next
+ * scan can read those again in less time than writing the cache takes.
  */
 void sb_replica_update_cache(struct sb_replica *r, uint64_t files, uint64_t bytes);
 

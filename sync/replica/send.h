@@ -22,7 +22,7 @@ struct sb_send_opts {
 	size_t size;
 	int level;     /* compression, as sb_pack_writer_opts.level */
 	bool no_delta; /* never patch, never delta */
-	bool keep_all; /* all of it goes into the store: a later merge needs it */
+	bool keep_all; /* keeps all of it in the store: a later merge needs it */
 	bool open;     /* the way to the receiver is not encrypted: a pipe of this machine */
 	int recipes;   /* folder of recipes of what the receiver has, -1: none */
 	struct sb_store *store; /* last-synced bytes: used as patch bases, filled with what is sent;
@@ -41,8 +41,8 @@ void sb_send_free(struct sb_send *s);
 SB_CLEANUP_PTR(sb_send, sb_send_free)
 
 /*
- * Sends the file that `e` describes. A file that is gone or not what the scan saw any more is
- * accounted for in its row, not an error. An unhashed `e` gets its digest.
+ * Sends the file that `e` describes. A file that is gone, or not what the scan saw any more, is a
+ * row that says so and no error. An unhashed `e` gets its digest.
  */
 int sb_send_file(struct sb_send *s, const struct sb_want *w, struct sb_entry *e,
 	struct sb_error *err);

@@ -11,8 +11,8 @@
 #include <sync/tree/stage-names.h>
 
 /*
- * The stage directory of a root: where everything lands before it becomes visible. What an
- * interrupted transfer left in it is found again by content, so that it need not be sent twice.
+ * The stage directory of a root: where everything lands before it becomes visible. The next
+ * transfer finds what an interrupted one left in it by content, so that nobody sends it twice.
  */
 struct sb_leftover {
 	struct sb_digest digest;

@@ -60,15 +60,16 @@ struct sb_run {
 /*
  * A link to an agent for this endpoint (a child process for a local one), for one sync: over
  * o->conn with the agent that waits there, or over a connection of its own. NULL with `err` on
- * failure. Goes back by sb_run_link_give.
+ * failure. The caller gives it back with sb_run_link_give.
  */
 struct sb_link *sb_run_link_take(const struct sb_endpoint *e, const struct sb_sync_opts *o,
 	struct sb_retry *t, struct sb_error *err);
 
 /*
- * The sync over `l` (NULL: sb_run_link_take failed) ended with `code`: the agent is dismissed, or
- * kept for the next one when all went well and the connection stays. Adds the bytes on the wire to
- * `res`. Returns `code`, its message told better, or why the end failed.
+ * Gives back the link of a run that ended with `code` (`l` NULL: sb_run_link_take failed). The
+ * agent waits for the next run when all went well and the connection stays, else it ends. Adds the
+ * bytes on the wire to `res`. Returns `code`, with a message that explains it better, or why the
+ * end failed.
  */
 int sb_run_link_give(struct sb_link *l, int code, struct sb_sync_result *res, struct sb_retry *t,
 	struct sb_error *err);

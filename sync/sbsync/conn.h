@@ -10,25 +10,25 @@
 #include <sbsync/sync.h>
 
 /*
- * A connection to the machine of an endpoint, opened once and used for many things: any number of
- * syncs (put it into sb_sync_opts.conn of sb_sync_mirror, sb_session_start, sb_session_sync; all
- * root pairs of that host go over it) and commands. The agent started by the first sync stays
- * alive, so that a later sync with nothing to do is one round trip.
+ * A connection to the machine of an endpoint. Open it once and use it for any number of commands
+ * and syncs: put it into sb_sync_opts.conn of sb_sync_mirror, sb_session_start or sb_session_sync,
+ * and all root pairs of that host go over it. The agent that the first sync starts stays alive, so
+ * a later sync with nothing to do is one round trip.
  *
- * With libssh2 everything shares one SSH connection; where the user's ssh program has to be used,
+ * With libssh2 everything shares one SSH connection. Where only the user's ssh program can connect,
  * each command is a process and a connection of its own (a ControlMaster in the user's
- * configuration avoids that) and only the agent is kept. A local endpoint works the same way, with
+ * configuration avoids that), and only the agent stays. A local endpoint works the same way, with
  * processes of this machine.
  *
- * A connection that broke is made anew by the next sync or command that needs it. Thread-safe:
- * commands from any thread; of two syncs at the same time the second starts an agent of its own on
- * the same connection.
+ * When the connection broke, the next sync or command that needs it connects again. Thread-safe:
+ * any thread may start commands; of two syncs at the same time the second starts an agent of its
+ * own on the same connection.
  */
 struct sb_conn;
 
 /*
- * Connects to the host of `endpoint` ([user@]host:path, ssh://..., or a local path); its path is
- * not looked at. Of `opts` the route is kept (port, identity, ssh_config, known_hosts,
+ * Connects to the host of `endpoint` ([user@]host:path, ssh://..., or a local path); its path does
+ * not matter. Keeps the route of `opts` (port, identity, ssh_config, known_hosts,
  * accept_new_host_key, rsh, token_login, ask_password, never_ask, agent, stall_ms, bwlimit, log);
  * timeout_ms and cancel count for this call only. Errors as for a sync: CONNECT, HOSTKEY, AUTH,
  * TIMEOUT, CANCELED, UNSUPPORTED, PROTO; the message names user, host, port and what to try.
@@ -43,8 +43,8 @@ SB_API struct sb_conn *sb_conn_open(const char *endpoint, const struct sb_sync_o
 SB_API void sb_conn_free(struct sb_conn *c);
 
 /*
- * 0 while the connection stands, else why it ended. Asks nobody; a peer that just vanished is
- * noticed by and by.
+ * 0 while the connection stands, else why it ended. Sends nothing: it may take a while to notice a
+ * peer that just vanished.
  */
 SB_API int sb_conn_check(struct sb_conn *c, struct sb_error *err);
 
@@ -67,17 +67,17 @@ struct sb_conn_exit {
 };
 
 /*
- * Starts a command line (the far user's shell takes it apart) without waiting for the far side to
- * agree; what is written meanwhile follows right behind. A refusal shows as end of file, and in
- * sb_conn_exec_wait. `cancel` counts only while a broken connection is made anew. Up to 64 at once;
+ * Starts a command line, which the far user's shell splits. Does not wait until the far side
+ * agrees: bytes that you write meanwhile follow right behind. A refusal shows as end of file, and
+ * in sb_conn_exec_wait. `cancel` counts only while this call connects again. Up to 64 at once;
  * servers often allow ten (MaxSessions of sshd).
  */
 SB_API struct sb_conn_exec *sb_conn_exec(struct sb_conn *c, const char *command,
 	const struct sb_cancel *cancel, struct sb_error *err);
 
 /*
- * Starts the agent program over there, sent along when it is not there, with `verb` as its
- * argument: its streams begin where the program's do, but for stderr, which may begin with words of
+ * Starts the agent program over there with `verb` as its argument, and sends the program along if
+ * it is missing. stdin and stdout carry only the program's bytes; stderr may begin with words of
  * the log-in shell. SB_E_UNSUPPORTED for a local endpoint, and where it cannot run.
  */
 SB_API struct sb_conn_exec *sb_conn_exec_agent(struct sb_conn *c, const char *verb,
@@ -96,15 +96,15 @@ SB_API int sb_conn_exec_err(const struct sb_conn_exec *x);
 SB_API int sb_conn_exec_close_in(struct sb_conn_exec *x, struct sb_error *err);
 
 /*
- * Waits for its end until `d`. SB_E_TIMEOUT leaves it running; a lost connection is an error of its
- * own. Call it again as you like.
+ * Waits until `d` for the command to end. SB_E_TIMEOUT leaves it running; a lost connection is an
+ * error of its own. You may call it again.
  */
 SB_API int sb_conn_exec_wait(struct sb_conn_exec *x, sb_deadline d, struct sb_conn_exit *out,
 	struct sb_error *err);
 
 /*
- * Lets go of it: reads, writes and waits return. Any thread. The far process sees its pipes close;
- * SSH has no sure way to kill it.
+ * Gives the command up: reads, writes and waits return. Any thread. The far process sees its pipes
+ * close; SSH has no sure way to kill it.
  */
 SB_API void sb_conn_exec_cancel(struct sb_conn_exec *x);
 SB_API void sb_conn_exec_free(struct sb_conn_exec *x);

@@ -14,21 +14,20 @@
  * any later process can go on with it.
  */
 enum sb_session_state {
-	SB_SESSION_STARTING, /* made, first push not finished */
+	SB_SESSION_STARTING, /* on record, first push not finished */
 	SB_SESSION_ACTIVE,
-	SB_SESSION_UNSYNCED, /* the last sync back failed: nothing may be thrown away over there */
-	SB_SESSION_ORPHANED, /* its owner was gone; recovery has synced back */
+	SB_SESSION_UNSYNCED, /* the last sync back failed: do not throw the runtime away */
+	SB_SESSION_ORPHANED, /* its owner was gone; recovery synced back */
 	SB_SESSION_STOPPED,
 };
 
-/* What becomes of a path that both sides changed. */
+/* What a sync does with a path that both sides changed. */
 enum sb_session_conflict {
-	SB_SESSION_AS_STARTED = -1, /* what the session was started with */
+	SB_SESSION_AS_STARTED = -1, /* the policy that the session was started with */
 	SB_SESSION_KEEP_BOTH,
 	SB_SESSION_TAKE_LOCAL,
 	SB_SESSION_TAKE_RUNTIME,
-	SB_SESSION_MERGE, /* texts that merge cleanly with what both had are merged; else both are
-			     kept */
+	SB_SESSION_MERGE, /* merges texts that merge cleanly over the base; else keeps both */
 };
 
 /* For the paths that match (gitignore syntax); of several, the last one counts. */
@@ -55,14 +54,14 @@ struct sb_session {
 	uint64_t owner_start; /* start time of that process, in clock ticks since boot */
 	uint32_t failures;    /* recoveries in a row that failed */
 	int64_t next_try;     /* not before */
-	int64_t heartbeat;    /* when the owner was last heard of; 0: never */
+	int64_t heartbeat;    /* when the owner last gave a sign of life; 0: never */
 	enum sb_session_conflict conflict;
 	struct sb_session_rule *rules;
 	size_t n_rules;
 	char *last_error; /* of the last sync; NULL: it went well */
 	/*
-	 * How to reach the other side, as given at the start; used where a later call does not say
-	 * otherwise.
+	 * The route to the other side that the session was started with. Later calls use it where
+	 * their options do not say otherwise.
 	 */
 	int64_t port;
 	char *identity_file, *ssh_config, *known_hosts, *rsh;
@@ -88,9 +87,9 @@ SB_API int sb_session_load_all(const char *state_dir, struct sb_session_list *ou
 	struct sb_error *err);
 
 /*
- * Is its owner alive? The process, if it has one; else (`owner_pid` 0: it runs elsewhere) whether
- * it was heard of in the last SB_SESSION_HEARTBEAT_S seconds. Every sync counts as a sign of life;
- * an owner that syncs less often calls sb_session_beat.
+ * Is the owner of the session alive? An owner process counts while it runs. An owner elsewhere
+ * (`owner_pid` 0) counts for SB_SESSION_HEARTBEAT_S seconds after its last sign of life: every sync
+ * is one, and an owner that syncs less often calls sb_session_beat.
  */
 #define SB_SESSION_HEARTBEAT_S 120
 SB_API bool sb_session_owned(const struct sb_session *s);
@@ -136,7 +135,7 @@ SB_API int sb_session_sync(struct sb_session *s, enum sb_session_reason reason,
 struct sb_session_watch {
 	size_t size;
 	int64_t every_ms; /* sync this often even if nothing seems to change */
-	/* After each sync; `res` may be changed by nothing. May be NULL. */
+	/* Called after each sync; may be NULL. */
 	void (*on_sync)(const struct sb_session *s, int code, const struct sb_sync_result *res,
 		const struct sb_error *err, void *arg);
 	void *arg;
@@ -147,10 +146,10 @@ struct sb_session_watch {
 	}
 
 /*
- * Keeps both sides in step until opts.cancel is requested (then 0): syncs both ways whenever
- * something changes here or there, over one connection. Lost connections, full disks and the like
- * are told through opts.log and tried again; what needs a decision (the brake, another sandbox)
- * ends it with that error.
+ * Keeps both sides in step until opts.cancel is requested (then 0): syncs in both directions
+ * whenever something changes here or there, over one connection. Logs lost connections, full disks
+ * and the like through opts.log and tries again; ends with the error where somebody has to decide
+ * (the brake, another sandbox).
  */
 SB_API int sb_session_watch(struct sb_session *s, const struct sb_session_watch *how,
 	const struct sb_sync_opts *opts, enum sb_session_conflict policy, struct sb_error *err);
@@ -168,9 +167,9 @@ typedef void (*sb_recover_fn)(const struct sb_session *s, const char *result,
 	const struct sb_sync_result *res, const struct sb_error *err, void *arg);
 
 /*
- * Finishes what crashes interrupted: every open session whose owner is gone is synced back (reason
- * crash); those that cannot be reached are tried again next time, less and less often (`now`: at
- * once). Returns how many failed. SB_E_LOCKED when `name` is NULL and another such call is under
+ * Finishes what crashes interrupted: syncs every open session back whose owner is gone (reason
+ * crash). One that it cannot reach waits for a later call, longer after each failure (`now`: not at
+ * all). Returns how many failed. SB_E_LOCKED when `name` is NULL and another such call is under
  * way.
  */
 SB_API int sb_session_recover(const char *name, bool now, const struct sb_sync_opts *opts,
@@ -180,7 +179,7 @@ SB_API int sb_session_recover(const char *name, bool now, const struct sb_sync_o
 SB_API int sb_session_remove(struct sb_session *s, const char *state_dir, bool discard,
 	struct sb_error *err);
 
-/* A version that lost its place in a conflict and is still there beside it. */
+/* A version that lost its place in a conflict and still lies beside it. */
 struct sb_session_saved {
 	char *root;     /* local root */
 	char *path;     /* in it */
@@ -188,7 +187,7 @@ struct sb_session_saved {
 	int64_t when;
 	uint64_t size;
 	const char *why;
-	uint8_t base[16]; /* digest of what both sides had before; zero: not known */
+	uint8_t base[16]; /* digest of the base; zero: not known */
 	uint16_t base_mode;
 };
 
@@ -201,22 +200,22 @@ SB_API int sb_session_conflicts(const struct sb_session *s, const char *state_di
 	struct sb_session_saved_list *out, struct sb_error *err);
 
 enum sb_session_take {
-	SB_TAKE_LOCAL,   /* what is in place stays */
+	SB_TAKE_LOCAL,   /* the version in place stays */
 	SB_TAKE_RUNTIME, /* the saved version takes the place */
 	SB_TAKE_MERGED,  /* the clean merge of both, where there is one */
 };
 
 /*
- * Decides conflicts on the local side (the next sync carries it over): the one at `path` (absolute;
- * the file or its saved version), or all (NULL). `res->merged` lists what was decided,
- * `res->conflicts` what could not be. SB_E_NOTFOUND when `path` is no conflict.
+ * Decides conflicts on the local side; the next sync carries the decision over. `path` (absolute)
+ * names one conflict by its file or its saved version; NULL decides all. `res->merged` lists the
+ * decided ones, `res->conflicts` the others. SB_E_NOTFOUND when `path` is no conflict.
  */
 SB_API int sb_session_resolve(struct sb_session *s, const char *path, enum sb_session_take take,
 	const struct sb_sync_opts *opts, struct sb_sync_result *res, struct sb_error *err);
 
 /*
- * Takes the local side back to what it was before the last run that changed it (sync, stop,
- * recover, resolve, undo: so a second call undoes the first). What was edited since stays and is a
+ * Takes the local side back to its state before the last run that changed it (sync, stop, recover,
+ * resolve, undo: so a second call undoes the first). A file that was edited since stays and is a
  * conflict, with the old version beside it. SB_E_NOTFOUND: there is nothing to undo.
  */
 SB_API int sb_session_undo(struct sb_session *s, const struct sb_sync_opts *opts,

@@ -92,8 +92,8 @@ struct sb_sync_opts {
 	int64_t max_delete;              /* negative: half of a tree with more than 100 entries */
 	enum sb_sync_durability durability;
 	unsigned jobs;      /* threads for scanning and writing; 0: by processors */
-	int64_t timeout_ms; /* for the whole sync, with all its attempts; 0: none, lost connections
-			       are made anew for about a minute */
+	int64_t timeout_ms; /* for the whole sync, with all its attempts; 0: none; a lost connection
+			       is tried again for about a minute */
 	int stall_ms;       /* a far side without a byte for this long is dead */
 	uint64_t bwlimit;   /* bytes a second; 0: none */
 	const char *state_dir; /* NULL: the default */
@@ -151,20 +151,21 @@ struct sb_sync_result {
 	uint64_t bytes_transferred; /* content, before compression */
 	uint64_t bytes_wire_up;
 	uint64_t bytes_wire_down;
-	uint64_t round_trips; /* times an answer of the agent was waited for; setting up a
-				 connection not counted */
-	uint64_t reconnects;  /* times the connection was lost and made anew */
+	uint64_t round_trips; /* times the run waited for an answer of the agent, without connecting
+			       */
+	uint64_t reconnects;  /* times the run lost its connection and connected again */
 	uint64_t files_deleted;
 	uint64_t files_moved;
 	uint64_t files_delta;
 	uint64_t entries; /* in the synced tree */
 	struct sb_sync_notes conflicts;
-	struct sb_sync_notes skipped;   /* never synced, or left as they are by the rules */
-	struct sb_sync_notes errors;    /* could not be synced: may not be read, kept changing. The
-					   rest was; the sync is not complete */
-	struct sb_sync_notes auto_exec; /* came through, but run by themselves */
+	struct sb_sync_notes skipped; /* never synced, or left as they are by the rules */
+	struct sb_sync_notes
+		errors; /* what the sync could not take: unreadable, or it kept changing. The rest
+			   is synced, but the sync is not complete */
+	struct sb_sync_notes auto_exec; /* synced, but tools run these by themselves */
 	struct sb_sync_notes escaping_links;
-	struct sb_sync_notes merged;    /* conflicts that were decided; `saved_as` is gone */
+	struct sb_sync_notes merged;    /* decided conflicts; `saved_as` is gone */
 	struct sb_sync_change *changes; /* dry run only */
 	size_t n_changes;
 	int64_t duration_ms;
@@ -176,11 +177,11 @@ SB_API void sb_sync_result_free(struct sb_sync_result *r);
 SB_API const char *sb_step_name(enum sb_step step);
 
 /*
- * Makes the tree at `dst` equal to the one at `src`, one way. Each is a local path or a remote one
- * ([user@]host:path, ssh://...); at most one may be remote. Nothing visible changes before
- * everything has arrived and was verified. Fails with the codes of sb/error.h; on failure nothing
- * is lost and the next run goes on where this one stopped. SB_E_BRAKE: it would delete too much.
- * SB_E_LOCKED: another sync works on `dst`.
+ * Makes the tree at `dst` equal to the one at `src`, in this direction only. Each is a local path
+ * or a remote one ([user@]host:path, ssh://...); at most one may be remote. Nothing visible changes
+ * before everything has arrived and is verified. Fails with the codes of sb/error.h; a failure
+ * loses nothing, and the next run goes on where this one stopped. SB_E_BRAKE: it would delete too
+ * much. SB_E_LOCKED: another sync works on `dst`.
  */
 SB_API int sb_sync_mirror(const char *src, const char *dst, const struct sb_sync_opts *opts,
 	struct sb_sync_result *out, struct sb_error *err);

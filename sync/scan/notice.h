@@ -10,9 +10,9 @@
 #include <sync/scan/rules.h>
 
 /*
- * Tells that something changed beneath some directories, by inotify. A hint and no more: it may
- * tell too often, and where the system has too few watches, or the file system is not a local one,
- * not at all. One thread at a time.
+ * Notices changes beneath some directories, by inotify. A hint and no more: it may report too
+ * often; and where the system has too few watches, or the file system is not a local one, not at
+ * all. One thread at a time.
  */
 struct sb_notice;
 
@@ -27,13 +27,13 @@ SB_CLEANUP_PTR(sb_notice, sb_notice_free)
 int sb_notice_add(struct sb_notice *w, const char *path, struct sb_rules *rules,
 	struct sb_error *err);
 
-/* Not all could be watched: look for yourself now and then. */
+/* It cannot watch everything: scan now and then. */
 bool sb_notice_partial(const struct sb_notice *w);
 
 /* Readable when sb_notice_take has something to say. */
 int sb_notice_fd(const struct sb_notice *w);
 
-/* Takes what came since the last call: did anything change that counts? */
+/* Reads what came since the last call: did anything change that is not excluded? */
 bool sb_notice_take(struct sb_notice *w);
 
 /* Waits until nothing changed for `quiet_ms`, at most `max_ms`: a burst of changes is one. */

@@ -11,13 +11,12 @@
 
 /*
  * Exclude rules with gitignore's grammar and semantics. Patterns come in lists; a list belongs to a
- * directory
- * ("" is the root) and a source. The last matching pattern of the strongest list that has one
- * decides. Strongest first: SB_RULES_COMMAND; then per directory from the deepest up:
+ * directory ("" is the root) and a source. The last matching pattern of the strongest list that has
+ * one decides. Strongest first: SB_RULES_COMMAND; then per directory from the deepest up:
  * SB_RULES_SBSYNCIGNORE, SB_RULES_GITIGNORE of the same directory; then SB_RULES_FROM_FILE; then
- * SB_RULES_BUILTIN. A path beneath an excluded directory is excluded whatever the patterns say
- * (callers walk from the top and do not enter excluded directories; sb_rules_excluded does that for
- * a single path).
+ * SB_RULES_BUILTIN. A path beneath an excluded directory is excluded whatever the patterns say:
+ * callers walk from the top and do not enter excluded directories; sb_rules_excluded does that for
+ * a single path.
  */
 enum sb_rules_source {
 	SB_RULES_BUILTIN,

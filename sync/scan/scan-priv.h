@@ -46,7 +46,7 @@ struct sb_scan_node {
 	const struct sb_rules_node *rules;
 	int fd;
 	bool retained;  /* counted in the scan's `retained` */
-	uint32_t refs;  /* children, tasks, the stack, whoever works on it */
+	uint32_t refs;  /* children, tasks, the stack, workers on it */
 	uint32_t users; /* of `fd` */
 	uint32_t next;  /* the first entry of its directory that may be an untaken child */
 };
@@ -75,7 +75,7 @@ struct sb_scan_link {
 
 struct sb_scan_ctx {
 	struct sb_scan_opts o;
-	int rootfd; /* our own, opened anew */
+	int rootfd; /* our own, opened again */
 	struct sb_manifest *m;
 	int64_t slack;
 	unsigned retain_max;
@@ -193,7 +193,7 @@ bool sb_scan_explain(int sys, enum sb_skip_reason *out_why);
 
 /* scan-walk.c: a worker's whole life in the walk. */
 void sb_scan_walk(struct sb_scan_worker *w);
-/* Lets go of what a stopped walk left. */
+/* Frees what a stopped walk left. */
 void sb_scan_walk_drain(struct sb_scan_ctx *c);
 /*
  * scan-read.c: reads the directory open at n->fd into its entry. False: the scan has failed or the
@@ -205,10 +205,7 @@ bool sb_scan_node_path(struct sb_scan_worker *w, const struct sb_scan_node *n);
 
 /* scan-hash.c */
 bool sb_scan_wants_hash(const struct sb_scan_ctx *c, const struct sb_entry *e);
-/*
- * Hashes `e` in the directory `dirfd` whose path is `dir`; drops and reports it where that cannot
- * be done.
- */
+/* Hashes `e` in the directory `dirfd` whose path is `dir`; drops and reports it when it cannot. */
 void sb_scan_hash_file(struct sb_scan_worker *w, int dirfd, const struct sb_scan_node *n,
 	const char *dir, struct sb_entry *e);
 /* Hashes every entry with SPARE_WANTED, by path, in parallel, and clears the mark. */

@@ -33,7 +33,7 @@ enum sb_skip_reason {
 	SB_SKIP_SPECIAL,    /* socket, fifo, device */
 	SB_SKIP_MOUNT,      /* another file system */
 	SB_SKIP_UNREADABLE, /* permission denied */
-	SB_SKIP_UNSTABLE,   /* kept changing while it was read */
+	SB_SKIP_UNSTABLE,   /* kept changing while we read it */
 	SB_SKIP_NAME,       /* a name the protocol cannot carry */
 };
 
@@ -82,7 +82,10 @@ int sb_scan_hash_rest(int rootfd, const struct sb_scan_opts *opts, struct sb_sca
 	struct sb_error *err);
 
 const char *sb_scan_skip_text(enum sb_skip_reason r);
-/* Is there content that should have been synced? The others are never synced, by design. */
+/*
+ * Does it mean that content was left out that should be synced? The other reasons never sync, by
+ * design.
+ */
 bool sb_scan_skip_is_loss(enum sb_skip_reason r);
 
 #endif

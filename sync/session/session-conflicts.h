@@ -15,7 +15,7 @@ SB_CLEANUP_VALUE(sb_session_saved_list, sb_session_saved_free)
 void sb_session_conflicts_add(int dirfd, const char *root, const struct sb_reconciled *rec,
 	const struct sb_manifest *base);
 
-/* The list as it is in the folder; rows whose saved version is gone are left out. */
+/* Loads the list from the folder, without rows whose saved version is gone. */
 int sb_session_conflicts_load(int dirfd, struct sb_session_saved_list *out, struct sb_error *err);
 
 /* Brings the file of an older version up to date. */

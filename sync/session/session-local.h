@@ -8,8 +8,8 @@
 #include <sync/run/step.h>
 
 /*
- * Changes of a session's local root that need no far side: undo, resolving, merging. They go the
- * way every commit goes: staged, journalled, checked against the scan, and can be undone.
+ * Changes a session's local root without the far side: undo, resolve, merge. It stages, journals
+ * and checks against the scan as every commit does, and undo can take it back.
  */
 struct sb_session_local {
 	const struct sb_session *s;
@@ -37,14 +37,14 @@ void sb_session_local_close(struct sb_session_local *x);
 int sb_session_local_read(struct sb_session_local *x, const char *path, size_t max,
 	struct sb_buf *out, struct sb_error *err);
 
-/* Puts content where the next apply finds it by its digest, which is given back. */
+/* Puts content where the next apply finds it by its digest, and gives that digest back. */
 int sb_session_local_offer(struct sb_session_local *x, const void *data, size_t len,
 	struct sb_digest *out, struct sb_error *err);
 
 /*
- * Makes the root what `target` (finished) says: contents are in the root already or were offered.
- * With opts.dry_run only lists the changes. What changed since the scan is left alone and noted in
- * the result.
+ * Makes the root what `target` (finished) says, with contents that the root has or that were
+ * offered. With opts.dry_run only lists the changes. Leaves alone what changed since the scan, and
+ * notes it in the result.
  */
 int sb_session_local_apply(struct sb_session_local *x, const struct sb_manifest *target,
 	struct sb_error *err);

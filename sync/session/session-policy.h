@@ -6,7 +6,7 @@
 #include <sync/plan/reconcile.h>
 #include <sync/scan/rules.h>
 
-/* Which policy holds where: the rules of the session, else one for all. */
+/* Which policy holds for which path: that of the session's rules, else one for all. */
 struct sb_session_policies {
 	enum sb_policy all;
 	struct {
@@ -18,7 +18,7 @@ struct sb_session_policies {
 int sb_session_policies_make(const struct sb_session *s, enum sb_session_conflict asked,
 	struct sb_session_policies *out, struct sb_error *err);
 void sb_session_policies_free(struct sb_session_policies *p);
-/* May anything be merged? Then the base's bytes have to be kept. */
+/* May a pass merge anything? Then it has to keep the base's bytes. */
 bool sb_session_policies_merge(const struct sb_session_policies *p);
 /* `arg` is the struct sb_session_policies. */
 enum sb_policy sb_session_policy_at(const char *path, void *arg);

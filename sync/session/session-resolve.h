@@ -6,7 +6,7 @@
 #include <sync/tree/digest.h>
 #include <sync/session/session-local.h>
 
-/* One conflict of a root: two versions beside each other, and what both grew from. */
+/* One conflict of a root: two versions beside each other, and the base of both. */
 struct sb_session_row {
 	const char *path;
 	const char *saved_as;
@@ -15,8 +15,8 @@ struct sb_session_row {
 };
 
 /*
- * Decides these conflicts in one commit. `done[i]` says which were: with SB_TAKE_MERGED those that
- * merge cleanly. Returns their number.
+ * Decides these conflicts in one commit. Sets `done[i]` for each decided one (with SB_TAKE_MERGED:
+ * those that merge cleanly) and returns their number.
  */
 int sb_session_resolve_rows(struct sb_session_local *x, const struct sb_session_row *rows, size_t n,
 	enum sb_session_take take, bool *done, struct sb_error *err);

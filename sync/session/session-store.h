@@ -16,7 +16,7 @@ int sb_session_open_dir(const char *state_dir, const char *name, bool create, st
 int sb_session_save(int dirfd, const struct sb_session *s, struct sb_error *err);
 int sb_session_add_rule(struct sb_session *s, const char *pattern, enum sb_session_conflict how,
 	struct sb_error *err);
-/* Rewrites what an older version made. The caller holds the session. */
+/* Brings the files of an older version up to date. The caller holds the session. */
 int sb_session_upgrade(int dirfd, const char *name, struct sb_error *err);
 /* Letters, digits, '-', '_' and '.', not first; at most 64. */
 bool sb_session_name_ok(const char *name);

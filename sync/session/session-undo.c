@@ -19,8 +19,9 @@
 
 /*
  * The file, rootN.undo (rootN.undo-new until the changes are made):
- *   8 bytes "SBUNDO1\n", u64 stamp, varint layers, per layer two byte strings (diffs: forward,
- * reverse), 16 bytes XXH3-128 of all before
+ *   8 bytes "SBUNDO1\n", u64 stamp, varint layers,
+ *   per layer two byte strings (diffs: forward, reverse),
+ *   16 bytes XXH3-128 of all before
  */
 #define MAGIC "SBUNDO1\n"
 #define UNDO_MAX (256u << 20)

@@ -10,10 +10,10 @@
 #include <sync/tree/diff.h>
 
 /*
- * What the last run did to a local root, so that it can be taken back: layers of changes, each with
- * its reverse; the contents are in the base store, up to its cap. Written beside the session's base
- * before the commit. Never needed for correctness: a run after a crash may find a record of changes
- * that were not made, and `undo` compares with what is there anyway.
+ * The record of what the last run did to a local root, for undo: layers of changes, each with its
+ * reverse; the base store has the contents, up to its cap. A run writes it beside the session's
+ * base before its commit. Nothing depends on it: after a crash it may list changes that were never
+ * made, and undo compares with the tree anyway.
  */
 struct sb_session_layer {
 	struct sb_diff forward, reverse;
@@ -29,12 +29,12 @@ SB_CLEANUP_VALUE(sb_session_undo, sb_session_undo_free)
 
 /*
  * Keeps what `forward` is about to replace or delete in the scanned root, and writes the record
- * aside. A record of the same run grows by a layer. What cannot be kept (too large, no store) is
- * left out: undo says so then.
+ * aside. A record of the same run grows by a layer. Leaves out what it cannot keep (too large, no
+ * store); undo says so then.
  */
 int sb_session_undo_prepare(int dirfd, size_t pair, uint64_t stamp, struct sb_replica *rep,
 	const struct sb_diff *forward, struct sb_error *err);
-/* The changes were made: the record replaces the one before; or not: it goes. */
+/* `made`: the run made the changes, so the record replaces the one before; else removes it. */
 void sb_session_undo_settle(int dirfd, size_t pair, bool made);
 
 /* SB_E_NOTFOUND: there is nothing to undo. */

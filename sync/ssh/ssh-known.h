@@ -11,9 +11,9 @@
 
 /*
  * The lines of known_hosts files that are about one host: plain names, patterns (* ? !),
- * [name]:port, hashed names,
- * @revoked and @cert-authority. Certificates of hosts are not verified here; `has_ca` tells that
- * somebody else should. Lines that cannot be read are skipped, as ssh does.
+ * [name]:port, hashed names, @revoked and @cert-authority. This code does not verify certificates
+ * of hosts: `has_ca` says that the ssh program should. It skips lines that it cannot read, as ssh
+ * does.
  */
 struct sb_ssh_known_key {
 	char *file;

@@ -12,9 +12,9 @@
 /*
  * The socket beneath an SSH session, buffered on both sides. libssh2 reads and writes the buffers
  * only, through its callbacks; the owner of the connection moves bytes between buffers and socket.
- * That way a send never fails half-way inside libssh2 (which then insists on repeating that very
- * packet before any other), several packets share a system call, and this is the one place where
- * bytes are counted and slowed down.
+ * So a send never fails half-way inside libssh2 (which then insists on repeating that very packet
+ * before any other), several packets share a system call, and bytes are counted and slowed down in
+ * this one place.
  */
 struct sb_ssh_bucket {
 	uint64_t rate; /* bytes a second, 0: unlimited */

@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 /*
- * Memory that is given out in pieces and freed all at once. Thread-safe. Pieces from sb_arena_alloc
- * are aligned to 8 bytes and not cleared; pieces from sb_arena_bytes are packed without gaps.
+ * Gives out memory in pieces and frees all of it at once. Thread-safe. sb_arena_alloc aligns its
+ * pieces to 8 bytes and does not clear them; sb_arena_bytes packs its pieces without gaps.
  */
 struct sb_arena;
 

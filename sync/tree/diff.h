@@ -11,9 +11,9 @@
 #include <sync/tree/manifest.h>
 
 /*
- * What leads from one manifest to another, in pre-order: PUT (new or changed entry, directories
- * before what is in them) or DEL (a whole subtree in one). A type change to or from a directory is
- * DEL then PUT at the same path.
+ * The changes that lead from one manifest to another, in pre-order: PUT (a new or changed entry,
+ * directories before their entries) or DEL (a whole subtree in one). A type change to or from a
+ * directory is DEL then PUT at the same path.
  */
 struct sb_change {
 	const char *path; /* borrowed from the diff */

@@ -14,15 +14,20 @@
  *   root: mode, mtime (signed) [stat: inode, ctime - mtime (signed)]
  *   columns, each: length u64 | bytes
  *     COUNTS   per directory: its number of entries
- *     NAMES    per entry: bytes shared with the name before it in the directory | length of the
- * rest | the rest KINDS    per entry: u8, type and KIND_* bits MODES    per entry without
- * KIND_SAME_MODE, unless a symlink: mode MTIMES   per entry: difference to the entry before
- * (signed) SIZES    per file: bytes DIGESTS  per file without KIND_UNHASHED: 16 bytes TARGETS  per
- * symlink: length | bytes LINKS    per entry with KIND_LINKED: number of its group, from 0 LEADERS
- * FORM_SUBTREE only, per group: length | path of its leader in the whole tree INODES   FORM_STAT
- * only, per entry: difference to the entry before (signed) CTIMES   FORM_STAT only, per entry:
- * ctime - mtime (signed) DEVS     FORM_STAT only, per directory: exclusive-or with the directory
- * before XXH3-64 of all that is before, u64
+ *     NAMES    per entry: bytes shared with the name before it in the directory |
+ *              length of the rest | the rest
+ *     KINDS    per entry: u8, type and KIND_* bits
+ *     MODES    per entry without KIND_SAME_MODE, unless a symlink: mode
+ *     MTIMES   per entry: difference to the entry before (signed)
+ *     SIZES    per file: bytes
+ *     DIGESTS  per file without KIND_UNHASHED: 16 bytes
+ *     TARGETS  per symlink: length | bytes
+ *     LINKS    per entry with KIND_LINKED: number of its group, from 0
+ *     LEADERS  FORM_SUBTREE only, per group: length | path of its leader in the whole tree
+ *     INODES   FORM_STAT only, per entry: difference to the entry before (signed)
+ *     CTIMES   FORM_STAT only, per entry: ctime - mtime (signed)
+ *     DEVS     FORM_STAT only, per directory: exclusive-or with the directory before
+ *   XXH3-64 of all that is before, u64
  *
  * Directories come level by level, the root first; "the entry before" is in this order.
  */

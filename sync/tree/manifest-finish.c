@@ -11,11 +11,12 @@
 #include <sync/tree/manifest-priv.h>
 
 /*
- * What a directory's digest is made of, one record a child, little-endian:
- *   type u8 | mode u16 (0 for symlinks) | mtime u64 | size u64 (0 for directories) | digest 16 |
- * name length u16 | name The manifest's id is the digest of the root's digest and the digest of the
- * hard links, which is all zero when there are none and else covers (group u32 | path | NUL) of
- * every linked entry in pre-order. The root's own mode and mtime are in neither.
+ * A directory's digest covers one record a child, little-endian:
+ *   type u8 | mode u16 (0 for symlinks) | mtime u64 | size u64 (0 for directories) |
+ *   digest 16 | name length u16 | name
+ * The manifest's id is the digest of the root's digest and the digest of the hard links, which is
+ * all zero when there are none and else covers (group u32 | path | NUL) of every linked entry in
+ * pre-order. The root's own mode and mtime are in neither.
  */
 #define RECORD_FIXED 37
 

@@ -5,7 +5,7 @@
 #include <sync/tree/arena.h>
 #include <sync/tree/manifest.h>
 
-/* What stands behind sb_manifest.arena. */
+/* What sb_manifest.arena points to. */
 struct sb_manifest_priv {
 	struct sb_arena *mem;
 	/*
@@ -14,9 +14,7 @@ struct sb_manifest_priv {
 	 */
 	uint32_t *slots;
 	size_t n_slots;
-	/*
-	 * Covers which paths are linked to which; all zero without hard links (sb_manifest_finish).
-	 */
+	/* Covers the hard links; all zero when there are none (sb_manifest_finish). */
 	struct sb_digest links;
 };
 
@@ -48,7 +46,7 @@ int sb_manifest_finish_digests(struct sb_manifest *m, struct sb_error *err);
 int sb_manifest_finish_links(struct sb_manifest *m, struct sb_error *err);
 void sb_manifest_finish_id(struct sb_manifest *m);
 
-/* Forgets the index over the leaders, after they were changed. */
+/* Forgets the index over the leaders; call it after changing them. */
 void sb_manifest_drop_index(struct sb_manifest *m);
 /* Appends a leader; returns 1 + its index, or 0 when out of memory. */
 uint32_t sb_manifest_add_leader(struct sb_manifest *m, const char *path, size_t len);

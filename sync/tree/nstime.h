@@ -6,8 +6,9 @@
 #include <time.h>
 
 /*
- * Times of files as nanoseconds since the epoch. What lies beyond the year 2262 (or before 1677)
- * ends at the border, the same everywhere: two ways to count would see a change in every such file.
+ * Times of files as nanoseconds since the epoch. A time beyond the year 2262 (or before 1677)
+ * becomes the last one that fits. All code must use these functions: two ways to count would see a
+ * change in every such file.
  */
 static inline int64_t
 sb_ns_of(int64_t sec, int64_t nsec)

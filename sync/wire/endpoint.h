@@ -10,10 +10,11 @@
 
 /*
  * One side of a sync, as the user writes it:
- *   PATH                               local; a ':' before the first '/' makes it remote, so
- * "./a:b" is local [USER@]HOST:PATH                   remote; an IPv6 address stands in brackets:
- * [::1]:PATH ssh://[USER@]HOST[:PORT][/PATH]    remote; user and path may be percent-encoded A
- * remote path that does not begin with '/' (after ssh://HOST/: that begins with "~/") is relative
+ *   PATH                               local; a ':' before the first '/' makes it remote,
+ *                                      so "./a:b" is local
+ *   [USER@]HOST:PATH                   remote; an IPv6 address stands in brackets: [::1]:PATH
+ *   ssh://[USER@]HOST[:PORT][/PATH]    remote; user and path may be percent-encoded
+ * A remote path that does not begin with '/' (after ssh://HOST/: that begins with "~/") is relative
  * to the login directory; an empty one is that directory ("."). Host and user never begin with '-'
  * and hold no control characters, spaces or characters special to a shell, so they are safe as
  * arguments of another program.

@@ -11,8 +11,9 @@
 #include <sb/error.h>
 
 /*
- * The time limit of a whole operation as a cancel token: it is requested when the caller's is, or
- * when the time is up. So whatever can be canceled, and everything here can, ends at the limit too.
+ * The time limit of a whole operation as a cancel token: it requests the cancel when the caller
+ * does, or when the time is up. So everything that can be canceled ends at the limit, too, and
+ * everything here can.
  */
 struct sb_limit {
 	const struct sb_cancel *from;
@@ -29,8 +30,8 @@ int sb_limit_start(struct sb_limit *l, const struct sb_cancel *from, int64_t ms,
 	struct sb_error *err);
 const struct sb_cancel *sb_limit_cancel(const struct sb_limit *l);
 /*
- * Ends it. A failure that came of the limit, or of the caller's cancel, is told as such; returns
- * the code.
+ * Ends it and returns `code`; a failure that the limit or the caller's cancel caused becomes
+ * SB_E_TIMEOUT or SB_E_CANCELED.
  */
 int sb_limit_end(struct sb_limit *l, int code, struct sb_error *err);
 

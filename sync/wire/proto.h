@@ -59,8 +59,8 @@ enum sb_msg {
 	SB_MSG_WATCHED = 74,  /* answer to UNWATCH; u8 likewise */
 	/* the data stream, from whichever side sends */
 	SB_MSG_DATA = 96,     /* u8 codec, u32 raw length, bytes: a block of the tar stream */
-	SB_MSG_ROWS = 97,     /* what became of the announced entries, in order: u8 status (0x80: a
-				 digest follows) */
+	SB_MSG_ROWS = 97,     /* how each announced entry fared, in order: u8 status (0x80: a digest
+				 follows) */
 	SB_MSG_DATA_END = 98, /* the tar stream is complete */
 };
 
@@ -85,10 +85,10 @@ enum {
 	SB_BEGIN_CROSS = 1 << 4,   /* cross mount points */
 	SB_BEGIN_SESSION = 1 << 5, /* the identity must match, or be written when `claim` is set */
 	SB_BEGIN_CLAIM = 1 << 6,   /* first push: write the identity */
-	SB_BEGIN_READONLY = 1 << 7, /* nothing will be changed there (a dry run, or the source of a
+	SB_BEGIN_READONLY = 1 << 7, /* I will change nothing there (a dry run, or the source of a
 				       mirror): no lock, no recovery */
-	SB_BEGIN_AGAIN = 1 << 8,    /* an agent of mine may still be busy there (the connection was
-				       lost, or a session) and is waited for */
+	SB_BEGIN_AGAIN = 1 << 8, /* an earlier agent of mine may still be busy there (after a lost
+				    connection, and in sessions): wait for it */
 };
 
 struct sb_begin {
@@ -148,7 +148,7 @@ enum sb_method {
 	SB_METHOD_DELETE,   /* for DEL */
 };
 
-/* What goes with each change of a plan piece, in the same order. */
+/* How one change of a plan travels; a plan has one for each change, in the same order. */
 struct sb_plan_step {
 	uint8_t method;
 	const char *from; /* CLONE, MOVE; borrowed */
@@ -187,7 +187,7 @@ SB_CLEANUP_VALUE(sb_want_list, sb_proto_want_free)
 int sb_proto_want_add(struct sb_want_list *l, const char *path, struct sb_want **out,
 	struct sb_error *err);
 
-/* What became of an entry of the data stream. */
+/* How an entry of the data stream fared at the sender. */
 enum sb_sent {
 	SB_SENT_OK,
 	SB_SENT_VANISHED,

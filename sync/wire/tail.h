@@ -10,8 +10,8 @@
 #include <sb/cancel.h>
 
 /*
- * The last bytes somebody wrote to stderr, kept by the thread that drains it and read by others.
- * Thread-safe between init and destroy.
+ * The last bytes that a program wrote to stderr. One thread drains it and adds them, others read
+ * them. Thread-safe between init and destroy.
  */
 struct sb_tail {
 	pthread_mutex_t mu;

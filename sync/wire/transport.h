@@ -11,10 +11,10 @@
 
 /*
  * A two-way byte stream to a running agent. The engine reads `rfd` and writes `wfd` (blocking or
- * with poll, one reader thread and one writer thread at most); what stands behind them is the
- * implementation's: a child's pipes, an `ssh` program's pipes, or a pump thread that moves bytes
- * between a socket pair and a libssh2 channel. End of file on `rfd` means the peer closed its side,
- * or the connection broke: `wait` tells which.
+ * with poll, one reader thread and one writer thread at most); behind them the implementation has a
+ * child's pipes, an `ssh` program's pipes, or a pump thread that moves bytes between a socket pair
+ * and a libssh2 channel. End of file on `rfd` means the peer closed its side, or the connection
+ * broke: `wait` tells which.
  */
 struct sb_transport;
 
@@ -50,7 +50,8 @@ struct sb_transport {
 	const struct sb_transport_ops *ops;
 	int rfd;
 	int wfd;
-	int efd; /* the far side's stderr, for who asked for it; -1: only its tail is kept */
+	int efd; /* the far side's stderr where the caller asked for it; -1: only its tail is kept
+		  */
 };
 
 static inline void
@@ -62,8 +63,9 @@ sb_transport_free(struct sb_transport *t)
 SB_CLEANUP_PTR(sb_transport, sb_transport_free)
 
 /*
- * A child process with argv (argv[0] looked up in PATH); its stderr tail is kept. The program must
- * ignore SIGPIPE, as for every transport: a write to a peer that is gone is EPIPE then.
+ * A child process with argv (argv[0] looked up in PATH); its stderr tail is kept. As for every
+ * transport, this program must ignore SIGPIPE, so that a write to a peer that is gone fails with
+ * EPIPE.
  */
 struct sb_transport *sb_transport_child(const char *const *argv, struct sb_error *err);
 /* The same with its stderr at `efd`, which must be read. */

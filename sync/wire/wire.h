@@ -14,10 +14,10 @@
 
 /*
  * Frames over a transport: u32 length (little-endian, of the payload), u8 type, payload. Each
- * direction keeps a count and a running digest of all its frames; a PROOF frame carries both and is
- * checked on arrival, so bytes lost, added or changed on the way are noticed whatever the exit
- * status says. While a side is busy it sends PING so that the other can tell slow from dead.
- * sb_wire_send may be called from several threads; sb_wire_recv from one at a time.
+ * direction keeps a count and a running digest of all its frames; a PROOF frame carries both, and
+ * the receiver checks it. So it notices lost, added and changed bytes whatever the exit status
+ * says. While a side is busy it sends PING so that the other can tell slow from dead. sb_wire_send
+ * may be called from several threads; sb_wire_recv from one at a time.
  */
 #define SB_WIRE_MAX_PAYLOAD ((4u << 20) + 1024)
 
@@ -26,15 +26,15 @@ struct sb_wire;
 struct sb_wire_opts {
 	size_t size;
 	const struct sb_cancel *cancel;
-	int stall_ms;     /* no byte from it, and none taken by it, for this long is a dead peer; 0:
-			     wait for ever */
-	int busy_ms;      /* alive for this long, but no whole frame that is not a PING, and nothing
-			     taken: given up; 0: 120 times stall_ms, negative: never */
-	int ping_ms;      /* send PING when idle for this long; 0: never */
+	int stall_ms; /* a peer that neither sends nor takes a byte for so long is dead; 0: wait for
+			 ever */
+	int busy_ms;  /* gives up a peer that for so long only sends PING and takes nothing; 0: 120
+			 times stall_ms, negative: never */
+	int ping_ms;  /* send PING when idle for this long; 0: never */
 	uint64_t bwlimit; /* bytes a second we send, 0: no limit */
 	/*
-	 * For a wire made without a transport: called by the first flush with what is to be sent
-	 * first; makes the transport and sees to it that these bytes arrive.
+	 * For a wire without a transport: the first flush calls it with the first bytes to send; it
+	 * makes the transport and sees to it that these bytes arrive.
 	 */
 	int (*start)(const void *first, size_t len, struct sb_transport **out, void *arg,
 		struct sb_error *err);
@@ -61,13 +61,13 @@ int sb_wire_send2(struct sb_wire *w, uint8_t type, const void *a, size_t a_len, 
 int sb_wire_flush(struct sb_wire *w, struct sb_error *err);
 /* A PROOF of all that was sent so far, then flush. */
 int sb_wire_send_proof(struct sb_wire *w, struct sb_error *err);
-/* An ERROR frame with `e`, flushed; what cannot be sent is dropped. */
+/* Sends an ERROR frame with `e` and flushes; drops it when it cannot. */
 void sb_wire_send_error(struct sb_wire *w, const struct sb_error *e);
 
 /*
- * The next frame but PING and ERROR; `out` is valid until the next call. PROOF is checked and
- * handed on. An ERROR frame becomes the peer's code with its text, escaped, behind "far side: ".
- * End of stream is SB_E_CLOSED.
+ * The next frame but PING and ERROR; `out` is valid until the next call. Checks a PROOF and hands
+ * it on. An ERROR frame becomes the peer's code with its text, escaped, behind "far side: ". End of
+ * stream is SB_E_CLOSED.
  */
 int sb_wire_recv(struct sb_wire *w, uint8_t *type, const uint8_t **out, size_t *len,
 	struct sb_error *err);
@@ -91,20 +91,20 @@ int sb_wire_recv_blob(struct sb_wire *w, uint8_t type, const uint8_t *first, siz
 	size_t max, struct sb_buf *out, struct sb_error *err);
 
 /*
- * For a wire that outlives one sync, between two of them: who may cancel, how long is too long, how
- * fast. The cancel token must last until the next call.
+ * Between two syncs over one wire: sets the cancel token, the stall time and the speed of the next.
+ * The cancel token must last until the next call.
  */
 void sb_wire_renew(struct sb_wire *w, const struct sb_cancel *cancel, int stall_ms,
 	uint64_t bwlimit);
 /*
- * Takes the PINGs that came while nobody read. SB_E_CLOSED when the peer is gone, SB_E_PROTO when
- * it said something else.
+ * Takes the PINGs that came while this side did not read. SB_E_CLOSED when the peer is gone,
+ * SB_E_PROTO when it said something else.
  */
 int sb_wire_idle(struct sb_wire *w, struct sb_error *err);
 /* Looks without waiting: 1 and its type when a frame other than PING has come, 0 when none has. */
 int sb_wire_peep(struct sb_wire *w, uint8_t *type, struct sb_error *err);
 
-/* How often an answer was waited for: frames went out, then one came in. */
+/* How often this side waited for an answer: frames went out, then one came in. */
 uint64_t sb_wire_turns(const struct sb_wire *w);
 /* Payload and header bytes so far. */
 void sb_wire_counts(const struct sb_wire *w, uint64_t *sent, uint64_t *received);
