@@ -12,7 +12,7 @@
 
 #include <jansson.h>
 
-#include <bin/sbsync/units.h>
+#include <bin/common/units.h>
 #include <provider/state-json.h>
 
 #define SHOWN 4096

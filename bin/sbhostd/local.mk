@@ -4,7 +4,8 @@ sbhostd_SOURCES = \
 	%D%/config.c %D%/hostd.h \
 	%D%/config-apply.c \
 	%D%/config-yaml.c \
-	%D%/main.c
+	%D%/main.c \
+	%D%/options.c
 sbhostd_LDADD = lib/libsandbox-core.la sync/libsbsync-core.la \
 	$(SANDBOX_LIBS) $(SYNC_LIBS) $(SSH2_LIBS)
 

@@ -16,6 +16,7 @@
 #include <base/spawn.h>
 #include <base/str.h>
 #include <base/strlist.h>
+#include <bin/common/opt-rows.h>
 #include <sb/conform.h>
 #include <sb/registry.h>
 #include <sb/version.h>
@@ -30,30 +31,23 @@ struct args {
 	int64_t timeout;
 };
 
-#define AT(field) offsetof(struct args, field)
+#define OPT_VALUES struct args
 static const struct sb_opt options[] = {
-	{ 'b', "backend", SB_OPT_STRING, AT(backend), "NAME", "provider of the library to check",
-		NULL, 0, 0 },
-	{ 0, "plugin", SB_OPT_STRING, AT(plugin), "FILE", "shared object with a provider to check",
-		NULL, 0, 0 },
-	{ 'o', "option", SB_OPT_LIST, AT(options), "KEY=VALUE",
-		"option of the backend; may be repeated", NULL, 0, 0 },
-	{ 0, "runtime-root", SB_OPT_STRING, AT(root), "PATH",
-		"runtime root instead of the provider's", NULL, 0, 0 },
-	{ 'c', "check", SB_OPT_LIST, AT(checks), "NAME",
-		"only checks whose names begin so; may be repeated", NULL, 0, 0 },
-	{ 0, "hang", SB_OPT_STRING, AT(hang), "COMMAND",
-		"makes the other side hang (with 'on') and go on ('off')", NULL, 0, 0 },
-	{ 0, "work-dir", SB_OPT_STRING, AT(work), "DIR",
-		"where local roots are made; default: a new one in $TMPDIR", NULL, 0, 0 },
-	{ 0, "state-dir", SB_OPT_STRING, AT(state), "DIR",
-		"of sessions; default: beside the local roots", NULL, 0, 0 },
-	{ 't', "timeout", SB_OPT_TIME, AT(timeout), "TIME", "for a single call; default: 60s", NULL,
-		1, INT64_MAX },
-	{ 'l', "list", SB_OPT_FLAG, AT(list), NULL, "list the checks", NULL, 0, 0 },
-	{ 0, "version", SB_OPT_FLAG, AT(version), NULL, "show the version", NULL, 0, 0 },
-	{ 'h', "help", SB_OPT_FLAG, AT(help), NULL, "show this help", NULL, 0, 0 },
-	{ 0, NULL, SB_OPT_FLAG, 0, NULL, NULL, NULL, 0, 0 },
+	OPT_TEXT('b', "backend", backend, "NAME", "provider of the library to check"),
+	OPT_TEXT(0, "plugin", plugin, "FILE", "shared object with a provider to check"),
+	OPT_LIST('o', "option", options, "KEY=VALUE", "option of the backend; may be repeated"),
+	OPT_TEXT(0, "runtime-root", root, "PATH", "runtime root instead of the provider's"),
+	OPT_LIST('c', "check", checks, "NAME", "only checks whose names begin so; may be repeated"),
+	OPT_TEXT(0, "hang", hang, "COMMAND",
+		"makes the other side hang (with 'on') and go on ('off')"),
+	OPT_TEXT(0, "work-dir", work, "DIR",
+		"where local roots are made; default: a new one in $TMPDIR"),
+	OPT_TEXT(0, "state-dir", state, "DIR", "of sessions; default: beside the local roots"),
+	OPT_TIME('t', "timeout", timeout, "TIME", 1, INT64_MAX, "for a single call; default: 60s"),
+	OPT_FLAG('l', "list", list, "list the checks"),
+	OPT_FLAG(0, "version", version, "show the version"),
+	OPT_FLAG('h', "help", help, "show this help"),
+	OPT_END,
 };
 
 static const struct sb_cmd command = {

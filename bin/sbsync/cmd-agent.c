@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/* sbsync agent: the far side of a sync, started by the other verbs. */
 #include "config.h"
 
 #include <unistd.h>
 
-#include <bin/sbsync/sbsync.h>
+#include <bin/sbsync/options.h>
 
-const struct sb_opt agent_options[] = {
-	{ 'h', "help", SB_OPT_FLAG, offsetof(struct sync_args, help), NULL, "show this help", NULL,
-		0, 0 },
-	{ 0, NULL, SB_OPT_FLAG, 0, NULL, NULL, NULL, 0, 0 },
-};
-
-int
-run_agent(void *values, int argc, char **argv)
+static int
+agent_verb(void *values, int argc, char **argv)
 {
 	struct sb_error err = { 0 };
 	int r;
@@ -31,3 +26,17 @@ run_agent(void *values, int argc, char **argv)
 		complain("agent: %s", err.msg);
 	return exit_code(r);
 }
+
+static const struct sb_opt options[] = {
+	OPTIONS_HELP,
+	OPT_END,
+};
+
+const struct sb_cmd cmd_agent = {
+	.name = "agent",
+	.args = "",
+	.help = "be the far side of a sync, on stdin and stdout",
+	.opts = options,
+	.max_args = 0,
+	.run = agent_verb,
+};

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* sbsync doctor: checks the way to another machine, or this machine. */
 #include "config.h"
 
 #include <errno.h>
@@ -11,13 +12,11 @@
 
 #include <base/file.h>
 #include <base/str.h>
-#include <bin/sbsync/sbsync.h>
+#include <bin/sbsync/options.h>
 #include <sync/remote/deploy.h>
 #include <sync/remote/doctor.h>
 #include <sync/remote/remote.h>
 #include <sync/replica/replica.h>
-
-/* Checks of the way to another machine, or of this one. */
 
 struct visit {
 	const struct sync_args *a;
@@ -114,8 +113,8 @@ check_there(struct visit *v, const struct sync_args *a, const struct sb_endpoint
 	return r < 0 ? r : 0;
 }
 
-int
-run_doctor(void *values, int argc, char **argv)
+static int
+doctor_verb(void *values, int argc, char **argv)
 {
 	struct sync_args *a = values;
 	struct visit v = { .a = a, .checks = a->json ? json_array() : NULL };
@@ -146,9 +145,7 @@ run_doctor(void *values, int argc, char **argv)
 
 		if (r < 0)
 			json_object_set_new(o, "error", json_string(err.msg));
-		(void)json_dumpf(o, stdout, JSON_COMPACT);
-		(void)fputc('\n', stdout);
-		json_decref(o);
+		print_json(o);
 	}
 	if (r < 0) {
 		complain("%s", err.msg);
@@ -156,3 +153,25 @@ run_doctor(void *values, int argc, char **argv)
 	}
 	return v.bad ? EXIT_FAILED : EXIT_DONE;
 }
+
+static const struct sb_opt options[] = {
+	OPTIONS_SSH,
+	OPTIONS_TIMEOUT,
+	OPTIONS_JSON,
+	OPT_FLAG('q', "quiet", quiet, "print what is wrong only"),
+	OPTIONS_VERBOSE,
+	OPTIONS_HELP,
+	OPT_END,
+};
+
+const struct sb_cmd cmd_doctor = {
+	.name = "doctor",
+	.args = "[REMOTE]",
+	.help = "check the way to REMOTE, or this machine; say what to do",
+	.details =
+		"REMOTE is [user@]host:path or ssh://[user@]host[:port]/path. Nothing is changed\n"
+		"there, but the agent is brought there as a sync would do.",
+	.opts = options,
+	.max_args = 1,
+	.run = doctor_verb,
+};

@@ -1,34 +1,39 @@
 /* SPDX-License-Identifier: MIT */
+/* sbsync: the table of verbs and their dispatch. */
 #include "config.h"
 
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <bin/sbsync/sbsync.h>
 #include <sbsync/version.h>
 
-void
-complain(const char *fmt, ...)
-{
-	va_list ap;
-
-	(void)fputs("sbsync: ", stderr);
-	va_start(ap, fmt);
-	(void)vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	(void)fputc('\n', stderr);
-}
+/* In the order of --help. */
+static const struct sb_cmd *const verbs[] = {
+	&cmd_mirror,
+	&cmd_start,
+	&cmd_sync,
+	&cmd_watch,
+	&cmd_stop,
+	&cmd_recover,
+	&cmd_diff,
+	&cmd_status,
+	&cmd_ls,
+	&cmd_conflicts,
+	&cmd_resolve,
+	&cmd_undo,
+	&cmd_log,
+	&cmd_rm,
+	&cmd_doctor,
+	&cmd_agent,
+	NULL,
+};
 
 static void
 usage(FILE *f)
 {
-	const struct sb_cmd *list[VERBS + 1] = { 0 };
-
-	for (size_t i = 0; i < VERBS; i++)
-		list[i] = &verbs[i];
-	sb_opt_print_usage(f, "sbsync", "keep a workspace and a sandbox in step", list);
+	sb_opt_print_usage(f, "sbsync", "keep a workspace and a sandbox in step", verbs);
 }
 
 /*
@@ -91,9 +96,9 @@ main(int argc, char **argv)
 		usage(stdout);
 		return EXIT_DONE;
 	}
-	for (size_t i = 0; i < VERBS; i++)
-		if (strcmp(verbs[i].name, argv[1]) == 0)
-			return run(&verbs[i], argc - 1, argv + 1);
+	for (const struct sb_cmd *const *v = verbs; *v; v++)
+		if (strcmp((*v)->name, argv[1]) == 0)
+			return run(*v, argc - 1, argv + 1);
 	complain("there is no command '%s'; try 'sbsync --help'", argv[1]);
 	return EXIT_USAGE;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The progress line of a sync on stderr. */
 #include "config.h"
 
 #include <pthread.h>
@@ -7,8 +8,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <bin/common/units.h>
 #include <bin/sbsync/sbsync.h>
-#include <bin/sbsync/units.h>
 
 /* One line on stderr, redrawn at most ten times a second. */
 struct progress {

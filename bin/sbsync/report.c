@@ -1,14 +1,36 @@
 /* SPDX-License-Identifier: MIT */
+/* What the user is told at the end: results as lines or as JSON, complaints, the exit code. */
 #include "config.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
 
+#include <bin/common/units.h>
 #include <bin/sbsync/sbsync.h>
-#include <bin/sbsync/units.h>
+
+void
+complain(const char *fmt, ...)
+{
+	va_list ap;
+
+	(void)fputs("sbsync: ", stderr);
+	va_start(ap, fmt);
+	(void)vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	(void)fputc('\n', stderr);
+}
+
+void
+print_json(json_t *j)
+{
+	(void)json_dumpf(j, stdout, JSON_COMPACT);
+	(void)fputc('\n', stdout);
+	json_decref(j);
+}
 
 int
 exit_code(int code)
@@ -73,7 +95,7 @@ changes_json(const struct sb_sync_result *res)
 }
 
 static void
-print_json(const struct sync_args *a, int code, const struct sb_error *err,
+print_result(const struct sync_args *a, int code, const struct sb_error *err,
 	const struct sb_sync_result *res)
 {
 	json_t *o = json_object(), *phases = json_object(),
@@ -118,9 +140,7 @@ print_json(const struct sync_args *a, int code, const struct sb_error *err,
 		json_object_set_new(phases, sb_step_name((enum sb_step)i),
 			json_integer(res->phases_ms[i]));
 	json_object_set_new(o, "phases_ms", phases);
-	(void)json_dumpf(o, stdout, JSON_COMPACT);
-	(void)fputc('\n', stdout);
-	json_decref(o);
+	print_json(o);
 }
 
 static void
@@ -181,7 +201,7 @@ report(const struct sync_args *a, int code, const struct sb_error *err,
 	bool trouble = res->errors.n > 0;
 
 	if (a->json)
-		print_json(a, code, err, res);
+		print_result(a, code, err, res);
 	if (code < 0) {
 		complain("%s", err->msg);
 		return exit_code(code);

@@ -4,7 +4,10 @@
 
 #include <stdbool.h>
 
+#include <jansson.h>
+
 #include <base/opt.h>
+#include <sbsync/session.h>
 #include <sbsync/sync.h>
 
 /* Exit codes that scripts rely on. */
@@ -17,7 +20,7 @@ enum {
 	EXIT_BRAKE = 5,
 };
 
-/* What the command line of every sync verb fills. */
+/* What the command line fills: the values of all options. Each verb takes some. */
 struct sync_args {
 	struct sb_opt_list exclude;
 	struct sb_opt_list exclude_from;
@@ -45,67 +48,58 @@ struct sync_args {
 	int64_t every; /* ms */
 };
 
-/* The options that sync verbs share; one table, used for parsing and for --help. */
-extern const struct sb_opt sync_options[];
-extern const struct sb_opt session_options[];
-extern const struct sb_opt start_options[];
-extern const struct sb_opt recover_options[];
-extern const struct sb_opt list_options[];
-extern const struct sb_opt doctor_options[];
-extern const struct sb_opt rm_options[];
-extern const struct sb_opt resolve_options[];
-extern const struct sb_opt undo_options[];
-extern const struct sb_opt watch_options[];
-extern const struct sb_opt agent_options[];
+/*
+ * The verbs, each in its cmd-VERB.c. `run` gets the struct sync_args and the operands; it returns
+ * the exit code.
+ */
+extern const struct sb_cmd cmd_mirror, cmd_start, cmd_sync, cmd_watch, cmd_stop, cmd_recover,
+	cmd_diff, cmd_status, cmd_ls, cmd_conflicts, cmd_resolve, cmd_undo, cmd_log, cmd_rm,
+	cmd_doctor, cmd_agent;
 
-#define VERBS 16
-extern const struct sb_cmd verbs[VERBS];
-int run_mirror(void *values, int argc, char **argv);
-int run_start(void *values, int argc, char **argv);
-int run_sync(void *values, int argc, char **argv);
-int run_watch(void *values, int argc, char **argv);
-int run_stop(void *values, int argc, char **argv);
-int run_recover(void *values, int argc, char **argv);
-int run_diff(void *values, int argc, char **argv);
-int run_status(void *values, int argc, char **argv);
-int run_ls(void *values, int argc, char **argv);
-int run_conflicts(void *values, int argc, char **argv);
-int run_resolve(void *values, int argc, char **argv);
-int run_undo(void *values, int argc, char **argv);
-int run_log(void *values, int argc, char **argv);
-int run_rm(void *values, int argc, char **argv);
-int run_doctor(void *values, int argc, char **argv);
-int run_agent(void *values, int argc, char **argv);
-
-/* The mirror verb's work, also for `diff SRC DST`. */
-int run_sync_mirror(struct sync_args *a, char **argv);
-
-/* Defaults, before parsing. */
+/* args.c: defaults, before parsing. */
 void sync_args_init(struct sync_args *a);
 void sync_args_free(struct sync_args *a);
 /*
- * Checks what the table cannot; fills the library's options. 0, or EXIT_USAGE after a line on
- * stderr.
+ * Checks what the table cannot; fills the library's options, to be freed by sync_opts_free. 0, or
+ * EXIT_USAGE after a line on stderr; there is nothing to free then.
  */
 int sync_args_apply(const struct sync_args *a, struct sb_sync_opts *o);
-
+void sync_opts_free(struct sb_sync_opts *o);
 /* A NULL-terminated copy of the list (NULL when empty); free() it. */
 const char *const *terminated(const struct sb_opt_list *l);
 /* Where the library's log lines go. */
 struct sb_log stderr_log(const struct sync_args *a);
 
-/* Cancelled by SIGINT, SIGTERM and SIGHUP. */
+/* sync-once.c: one sync from its options to its report; each returns the exit code. */
+int sync_once_mirror(struct sync_args *a, char **argv);
+int sync_once_session(struct sync_args *a, int argc, char **argv, enum sb_session_reason reason);
+
+/*
+ * sessions.c: the open session named by the operand, or that of the current directory. 0, or an
+ * exit code after a line on stderr.
+ */
+int load_session(int argc, char **argv, struct sb_session *out);
+/* The same for verbs about what happened: without a name, also a session that was stopped. */
+int find_session(const char *name, struct sb_session *out, struct sb_error *err);
+json_t *session_json(const struct sb_session *s);
+/* A time as text, "never" for 0. Returns `out`. */
+char *time_text(int64_t t, char *out, size_t size);
+
+/* signals.c: cancelled by SIGINT, SIGTERM and SIGHUP. */
 struct sb_cancel *signals_cancel(void);
 
-/* Progress on stderr as the option says; `live` is cleared before results are printed. */
+/* progress.c: on stderr as the option says; ends before results are printed. */
 struct progress;
 struct progress *progress_new(const struct sync_args *a, struct sb_sync_opts *o);
 void progress_end(struct progress *p);
 
-/* Prints the outcome and gives the exit code. */
+/* report.c: prints the outcome and gives the exit code. */
 int report(const struct sync_args *a, int code, const struct sb_error *err,
 	const struct sb_sync_result *res);
 int exit_code(int code);
+/* Prints "sbsync: MESSAGE". */
 void complain(const char *fmt, ...) SB_PRINTF(1, 2);
+/* Prints one line of JSON and drops the reference. */
+void print_json(json_t *j);
 
 #endif

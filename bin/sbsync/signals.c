@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The cancel token that signals request. */
 #include "config.h"
 
 #include <signal.h>

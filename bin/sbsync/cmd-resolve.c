@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* sbsync resolve: one version of a conflict stays. */
+#include "config.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/cleanup.h>
+#include <base/str.h>
+#include <bin/sbsync/options.h>
+
+/* The file may be gone, its directory not. */
+static char *
+full_path(const char *path)
+{
+	char real[PATH_MAX];
+	sb_autofree char *dir = strdup(path);
+	const char *leaf = strrchr(path, '/');
+	char *slash = dir ? strrchr(dir, '/') : NULL;
+
+	if (!dir)
+		return NULL;
+	leaf = leaf ? leaf + 1 : path;
+	if (slash)
+		slash[slash == dir] = 0;
+	if (!realpath(slash ? dir : ".", real))
+		return NULL;
+	return sb_str_printf("%s/%s", strcmp(real, "/") == 0 ? "" : real, leaf);
+}
+
+static int
+resolve_verb(void *values, int argc, char **argv)
+{
+	struct sync_args *a = values;
+	struct sb_sync_opts o = SB_SYNC_OPTS_INIT;
+	struct sb_sync_result res = { .reason = "resolve" };
+	struct sb_session s = { 0 };
+	struct sb_error err = { 0 };
+	char *path = NULL;
+	int r;
+
+	if (a->take < 0 || (argc > 0) == a->all) {
+		complain("resolve needs %s; try 'sbsync resolve --help'",
+			a->take < 0 ? "--take local, runtime or merged" : "a PATH or --all");
+		return EXIT_USAGE;
+	}
+	r = sync_args_apply(a, &o);
+	if (r)
+		return r;
+	o.log = stderr_log(a);
+	if (argc && !(path = full_path(argv[0]))) {
+		complain("%s: there is no such directory", argv[0]);
+		return EXIT_FAILED;
+	}
+	r = find_session(a->name, &s, &err);
+	if (r == 0)
+		r = sb_session_resolve(&s, path, (enum sb_session_take)a->take, &o, &res, &err);
+	r = report(a, r, &err, &res);
+	sb_sync_result_free(&res);
+	sb_session_free(&s);
+	free(path);
+	return r;
+}
+
+static const char *const take_words[] = { "local", "runtime", "merged", NULL };
+
+static const struct sb_opt options[] = {
+	OPT_CHOICE(0, "take", take, "WHICH", take_words,
+		"local, runtime, or merged (where it merges cleanly)"),
+	OPT_FLAG(0, "all", all, "every conflict of the session"),
+	OPT_TEXT(0, "name", name, "SESSION",
+		"the session (default: that of the current directory)"),
+	OPTIONS_DRY_RUN,
+	OPTIONS_JSON,
+	OPTIONS_QUIET_VERBOSE,
+	OPTIONS_HELP,
+	OPT_END,
+};
+
+const struct sb_cmd cmd_resolve = {
+	.name = "resolve",
+	.args = "[PATH]",
+	.help = "decide conflicts: one version stays, the other goes",
+	.details = "PATH is the file or the version saved beside it. The next sync carries the\n"
+		   "decision over; undo takes it back.",
+	.opts = options,
+	.max_args = 1,
+	.run = resolve_verb,
+};
