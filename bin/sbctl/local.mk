@@ -1,16 +1,46 @@
-# sbctl: sandboxes from the command line. One file a group of verbs; their tables are in main.c.
+# sbctl: one file a verb (cmd-VERB.c, cmd-host-VERB.c); the tables of verbs are in main.c and
+# cmd-host.c.
 bin_PROGRAMS += sbctl
 sbctl_SOURCES = \
-	%D%/attach.c \
-	%D%/box.c %D%/box.h \
-	%D%/boxes.c \
-	%D%/host.c %D%/host.h \
-	%D%/host-show.c \
-	%D%/host-stream.c \
-	%D%/host-verbs.c \
-	%D%/main.c %D%/sbctl.h \
-	%D%/profiles.c \
-	%D%/report.c \
-	%D%/run.c
+	%D%/choose-profile.c \
+	%D%/cmd-destroy.c \
+	%D%/cmd-events.c \
+	%D%/cmd-exec.c \
+	%D%/cmd-host-about.c \
+	%D%/cmd-host-attach.c \
+	%D%/cmd-host-events.c \
+	%D%/cmd-host-exec.c \
+	%D%/cmd-host-logs.c \
+	%D%/cmd-host-process.c \
+	%D%/cmd-host-session.c \
+	%D%/cmd-host-snapshot.c \
+	%D%/cmd-host-tool.c \
+	%D%/cmd-host.c \
+	%D%/cmd-ls.c \
+	%D%/cmd-profile.c \
+	%D%/cmd-providers.c \
+	%D%/cmd-recover.c \
+	%D%/cmd-run.c \
+	%D%/cmd-shell.c \
+	%D%/cmd-show.c \
+	%D%/cmd-stop.c \
+	%D%/cmd-sync.c \
+	%D%/ctl.c \
+	%D%/ctl.h \
+	%D%/foreground.c \
+	%D%/host-call.c \
+	%D%/host-options.c \
+	%D%/host-print.c \
+	%D%/host-request.c \
+	%D%/host.h \
+	%D%/main.c \
+	%D%/options.h \
+	%D%/pick.c \
+	%D%/print.c \
+	%D%/progress.c \
+	%D%/report-sync.c \
+	%D%/show-state.c \
+	%D%/signals.c \
+	%D%/work-in.c
 sbctl_LDADD = lib/libsandbox-core.la sync/libsbsync-core.la \
 	$(SANDBOX_LIBS) $(SYNC_LIBS) $(SSH2_LIBS)

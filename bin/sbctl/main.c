@@ -1,63 +1,66 @@
 /* SPDX-License-Identifier: MIT */
+/* sbctl: the table of verbs and their dispatch. */
 #include "config.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include <bin/sbctl/sbctl.h>
+#include <bin/sbctl/ctl.h>
 #include <sb/version.h>
 
-const struct sb_cmd *const sbctl_cmds[] = {
-	&sbctl_run,
-	&sbctl_ls,
-	&sbctl_show,
-	&sbctl_exec,
-	&sbctl_shell,
-	&sbctl_sync,
-	&sbctl_stop,
-	&sbctl_destroy,
-	&sbctl_recover,
-	&sbctl_events,
-	&sbctl_providers,
-	&sbctl_profile,
-	&sbctl_host,
-	NULL,
+/* In the order of --help. */
+static const struct ctl_verb *const verbs[] = {
+	&cmd_run,
+	&cmd_ls,
+	&cmd_show,
+	&cmd_exec,
+	&cmd_shell,
+	&cmd_sync,
+	&cmd_stop,
+	&cmd_destroy,
+	&cmd_recover,
+	&cmd_events,
+	&cmd_providers,
+	&cmd_profile,
+	&cmd_host,
 };
-
-int
-sbctl_complain(const struct sb_error *err)
-{
-	(void)fprintf(stderr, "sbctl: %s\n", err->msg);
-	return err->code == SB_E_USAGE ? 2 : 1;
-}
+#define VERBS (sizeof verbs / sizeof verbs[0])
 
 static void
 print_usage(FILE *f)
 {
-	sb_opt_print_usage(f, "sbctl", "Sandboxes from the command line.", sbctl_cmds);
+	const struct sb_cmd *cmds[VERBS + 1] = { NULL };
+
+	for (size_t i = 0; i < VERBS; i++)
+		cmds[i] = &verbs[i]->cmd;
+	sb_opt_print_usage(f, "sbctl", "Sandboxes from the command line.", cmds);
 }
 
 int
 main(int argc, char **argv)
 {
-	const char *verb = argc > 1 ? argv[1] : "";
+	const char *name = argc > 1 ? argv[1] : "";
 	struct sb_error err = { 0 };
 
-	if (strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0 || strcmp(verb, "help") == 0) {
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
 		print_usage(stdout);
-		return 0;
+		return CTL_DONE;
 	}
-	if (strcmp(verb, "--version") == 0) {
+	if (strcmp(name, "--version") == 0) {
 		(void)printf("sbctl %s\n", sb_version());
-		return 0;
+		return CTL_DONE;
 	}
-	for (const struct sb_cmd *const *c = sbctl_cmds; *c; c++)
-		if (strcmp((*c)->name, verb) == 0)
-			return (*c)->run(NULL, argc - 1, argv + 1);
-	if (!verb[0]) {
+	for (size_t i = 0; i < VERBS; i++) {
+		const struct ctl_verb *v = verbs[i];
+
+		if (strcmp(v->cmd.name, name) == 0)
+			return v->run ? ctl_main(v, argc - 1, argv + 1) :
+					v->cmd.run(NULL, argc - 1, argv + 1);
+	}
+	if (!name[0]) {
 		print_usage(stderr);
-		return 2;
+		return CTL_USAGE;
 	}
-	(void)sb_fail(&err, SB_E_USAGE, "there is no command \"%s\": see sbctl --help", verb);
-	return sbctl_complain(&err);
+	(void)sb_fail(&err, SB_E_USAGE, "there is no command \"%s\": see sbctl --help", name);
+	return ctl_complain(&err);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The configuration as options of the host and of its server, and its tokens. */
 #include "config.h"
 
 #include <bin/sbhostd/hostd.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The configuration file: a map of option names, and a list of tokens. */
 #include "config.h"
 
 #include <bin/sbhostd/hostd.h>

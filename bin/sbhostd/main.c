@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* sbhostd: the daemon that serves a sandbox host, from its start to its orderly end. */
 #include "config.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* sbprovider-check: runs the conformance suite against one provider of sandboxes. */
 #include "config.h"
 
 #include <dlfcn.h>

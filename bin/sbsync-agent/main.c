@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* sbsync-agent: the agent of sbsync as a small program that can be sent to other machines. */
 #include "config.h"
 
 #include <signal.h>

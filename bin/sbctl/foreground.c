@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* A command in a sandbox with the terminal, or the pipes, of this process. */
 #include "config.h"
-
-#include <bin/sbctl/box.h>
 
 #include <errno.h>
 #include <poll.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include <base/file.h>
+#include <bin/sbctl/ctl.h>
 
 #define CHUNK 65536
 #define DRAIN_MS 200     /* for output of what the command left running behind it */
@@ -167,7 +167,7 @@ pump(struct attached *t, struct sb_error *err)
 		}
 		if (n <= 0)
 			continue;
-		while (p[2].revents && (sig = box_signals_take(t->sigfd)))
+		while (p[2].revents && (sig = ctl_signals_take(t->sigfd)))
 			on_signal(t, sig);
 		if (p[0].revents)
 			open = pass_output(t, buf);
@@ -203,7 +203,7 @@ attend(struct attached *t, struct sb_ended *end, struct sb_error *err)
 }
 
 int
-box_attach(struct box *b, struct sb_sandbox *sb, const char *const *argv, int sigfd,
+ctl_foreground(struct ctl *ctl, struct sb_sandbox *sb, const char *const *argv, int sigfd,
 	struct sb_error *err)
 {
 	struct sb_launch_spec spec = SB_LAUNCH_SPEC_INIT;
@@ -214,7 +214,7 @@ box_attach(struct box *b, struct sb_sandbox *sb, const char *const *argv, int si
 	const char *term = getenv("TERM");
 	int r = 0;
 
-	t.tty = !b->a.no_tty && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+	t.tty = !ctl->a.no_tty && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 	spec.argv = argv;
 	spec.tty = t.tty;
 	spec.stderr_fd = STDERR_FILENO;
@@ -224,16 +224,16 @@ box_attach(struct box *b, struct sb_sandbox *sb, const char *const *argv, int si
 	}
 	if (t.tty && term)
 		r = sb_texts_set(&env, "TERM", term, err);
-	for (size_t i = 0; r == 0 && i < b->a.env.n; i++)
-		r = sb_texts_add(&env, b->a.env.v[i], err);
+	for (size_t i = 0; r == 0 && i < ctl->a.env.n; i++)
+		r = sb_texts_add(&env, ctl->a.env.v[i], err);
 	spec.env = (const char *const *)env;
 	if (r == 0)
-		r = sb_sandbox_launch(sb, &spec, &b->call, &t.h, err);
+		r = sb_sandbox_launch(sb, &spec, &ctl->call, &t.h, err);
 	sb_texts_free(env);
 	if (r < 0)
 		return r;
-	box_progress_end();
-	box_signals_cancel(NULL);
+	ctl_progress_end();
+	ctl_signals_cancel(NULL);
 	r = attend(&t, &end, err);
 	sb_handle_free(t.h);
 	if (r == 0 && end.lost)

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* The profile of `sbctl run`: from the files, changed by the options. */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bin/sbctl/ctl.h>
+
+SB_CLEANUP_PTR(sb_profiles, sb_profiles_free)
+
+static int
+set_option(struct sb_profile *p, const char *pair, struct sb_error *err)
+{
+	const char *eq = strchr(pair, '=');
+	sb_autofree char *key = eq ? strndup(pair, (size_t)(eq - pair)) : NULL;
+
+	if (!key || !key[0])
+		return sb_fail(err, SB_E_USAGE, "--set %s: write KEY=VALUE", pair);
+	return sb_texts_set(&p->options, key, eq + 1, err);
+}
+
+static int
+set_host(struct sb_profile *p, const char *host, struct sb_error *err)
+{
+	const char *at = strrchr(host, '@');
+	sb_autofree char *user = at ? strndup(host, (size_t)(at - host)) : NULL;
+	int r = user ? sb_texts_set(&p->options, "user", user, err) : 0;
+
+	return r < 0 ? r : sb_texts_set(&p->options, "host", at ? at + 1 : host, err);
+}
+
+/* Words on the command line count more than the profile's. */
+static int
+apply_options(const struct ctl_args *a, struct sb_profile *p, struct sb_error *err)
+{
+	int r = 0;
+
+	if (a->sync_mode)
+		r = sb_sync_mode_parse(a->sync_mode, &p->sync_mode, err);
+	if (r == 0 && a->persistence) {
+		r = sb_persist_parse(a->persistence, &p->persist, err);
+		p->destroy_on_stop = p->persist != SB_PERSIST_REUSE;
+	}
+	if (r == 0 && a->permissions)
+		r = sb_perm_mode_parse(a->permissions, &p->permissions, err);
+	if (r < 0)
+		return sb_wrap(err, SB_E_USAGE, "options");
+	if (a->host)
+		r = set_host(p, a->host, err);
+	for (size_t i = 0; r == 0 && i < a->set.n; i++)
+		r = set_option(p, a->set.v[i], err);
+	return r;
+}
+
+/* Nothing says where: the sandbox host when there is one. */
+static int
+default_profile(struct ctl *ctl, struct sb_profile *out, struct sb_error *err)
+{
+	if (sb_registry_get(ctl->registry, SB_BACKEND_HOST, NULL))
+		return sb_profile_default(SB_BACKEND_HOST, NULL, out, err);
+	return sb_fail(err, SB_E_USAGE,
+		"say where to run: --profile NAME, --backend ssh --host HOST, or --backend local "
+		"(no isolation)");
+}
+
+/*
+ * A sandbox host on a machine where nothing isolates still runs the command: nobody should take
+ * that for a sandbox.
+ */
+static void
+warn_of_no_isolation(struct ctl *ctl, const struct sb_profile *p)
+{
+	struct sb_provider *host = p->backend == SB_BACKEND_HOST ?
+		sb_registry_get(ctl->registry, SB_BACKEND_HOST, NULL) :
+		NULL;
+	struct sb_capabilities c = SB_CAPABILITIES_INIT;
+
+	if (host && sb_provider_capabilities(host, p, &c, NULL) == 0 &&
+		strcmp(c.isolation, "none") == 0)
+		(void)fprintf(stderr,
+			"sbctl: warning: no isolation: the command runs with your rights, on a "
+			"copy; install bubblewrap for a sandbox\n");
+}
+
+int
+ctl_choose_profile(struct ctl *ctl, struct sb_profile *out, struct sb_error *err)
+{
+	struct sb_profiles_opts o = SB_PROFILES_OPTS_INIT;
+	sb_auto(sb_profiles) struct sb_profiles *ps = NULL;
+	enum sb_backend backend;
+	int r;
+
+	if (ctl->a.backend && ctl->a.profile)
+		return sb_fail(err, SB_E_USAGE,
+			"--profile and --backend exclude each other: a profile names its backend");
+	o.user_file = ctl->a.config;
+	o.project_dir = ctl->a.dir ? ctl->a.dir : ".";
+	o.registry = ctl->registry;
+	if (ctl->a.backend) {
+		if (sb_backend_parse(ctl->a.backend, &backend, err) < 0)
+			return sb_wrap(err, SB_E_USAGE, "--backend");
+		r = sb_profile_default(backend, NULL, out, err);
+	} else {
+		ps = sb_profiles_load(&o, err);
+		if (!ps)
+			return err->code;
+		r = ctl->a.profile || sb_profiles_chosen(ps) ?
+			sb_profiles_get(ps, ctl->a.profile, out, err) :
+			default_profile(ctl, out, err);
+	}
+	if (r == 0) {
+		r = apply_options(&ctl->a, out, err);
+		if (r < 0)
+			sb_profile_free(out);
+	}
+	if (r == 0)
+		warn_of_no_isolation(ctl, out);
+	/* There is nothing to take away of it, and no reason to list it for ever. */
+	if (r == 0 && out->backend == SB_BACKEND_LOCAL && out->persist == SB_PERSIST_TRANSIENT)
+		out->destroy_on_stop = true;
+	return r;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* The verbs of `sbctl host` about snapshots: tiny ones, so one file holds them all. */
+#include "config.h"
+
+#include <stdio.h>
+
+#include <bin/sbctl/host.h>
+
+static void
+show_snapshot(const json_t *out)
+{
+	host_print_line(out, "SnapshotID");
+}
+
+static const struct host_field one_session[] = {
+	FIELD_OPERAND("SessionID", 0),
+	FIELD_END,
+};
+
+const struct host_verb cmd_host_turn = {
+	.name = "turn",
+	.args = "SESSION",
+	.help = "end a turn: take its snapshot",
+	.min_args = 1,
+	.max_args = 1,
+	.method = "TurnComplete",
+	.fields = one_session,
+	.show = show_snapshot,
+};
+
+static const struct host_field snapshot_fields[] = {
+	FIELD_OPERAND("SessionID", 0),
+	FIELD_OPERAND("Name", 1),
+	FIELD_END,
+};
+
+const struct host_verb cmd_host_snapshot = {
+	.name = "snapshot",
+	.args = "SESSION NAME",
+	.help = "take a snapshot",
+	.min_args = 2,
+	.max_args = 2,
+	.method = "CreateSnapshot",
+	.fields = snapshot_fields,
+	.show = show_snapshot,
+};
+
+static void
+show_snapshots(const json_t *out)
+{
+	static const struct host_column c[] = { { "Name", "NAME" }, { "Kind", "KIND" },
+		{ "Turn", "TURN" }, { "Used", "USED" }, { "Refer", "REFER" }, { "Holds", "HOLDS" },
+		{ "Forks", "FORKS" }, { "CreatedAt", "CREATED" } };
+
+	host_print_table(json_object_get(out, "Snapshots"), c, sizeof c / sizeof c[0]);
+}
+
+const struct host_verb cmd_host_snapshots = {
+	.name = "snapshots",
+	.args = "SESSION",
+	.help = "list snapshots",
+	.min_args = 1,
+	.max_args = 1,
+	.method = "ListSnapshots",
+	.fields = one_session,
+	.show = show_snapshots,
+};
+
+static const struct host_field rollback_fields[] = {
+	FIELD_OPERAND("SessionID", 0),
+	FIELD_OPERAND("SnapshotID", 1),
+	FIELD(FLAG, "KillTools", kill_tools),
+	FIELD_END,
+};
+
+const struct host_verb cmd_host_rollback = {
+	.name = "rollback",
+	.args = "SESSION SNAPSHOT",
+	.help = "put the workspace back; what came later is gone",
+	.opts = "kill-tools",
+	.min_args = 2,
+	.max_args = 2,
+	.method = "RollbackSession",
+	.fields = rollback_fields,
+};
+
+static void
+show_changes(const json_t *out)
+{
+	const json_t *rows = json_object_get(out, "Changes");
+
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		const json_t *row = json_array_get(rows, i), *f = json_object_get(row, "From");
+		char path[8192], from[8192], kind[256];
+
+		(void)printf("%-9s %s",
+			host_print_cell(json_object_get(row, "Kind"), kind, sizeof kind),
+			host_print_cell(json_object_get(row, "Path"), path, sizeof path));
+		if (json_string_length(f) > 0)
+			(void)printf(" (was %s)", host_print_cell(f, from, sizeof from));
+		(void)printf("\n");
+	}
+	if (json_is_true(json_object_get(out, "More")))
+		(void)fprintf(stderr, "sbctl: there are more changes: raise --limit\n");
+}
+
+static const struct host_field diff_fields[] = {
+	FIELD_OPERAND("SessionID", 0),
+	FIELD_OPERAND("From", 1),
+	FIELD_OPERAND("To", 2),
+	FIELD(INT, "Limit", limit),
+	FIELD_END,
+};
+
+const struct host_verb cmd_host_diff = {
+	.name = "diff",
+	.args = "SESSION FROM [TO]",
+	.help = "paths that changed between snapshots, or until now",
+	.opts = "limit",
+	.min_args = 2,
+	.max_args = 3,
+	.method = "DiffSnapshots",
+	.fields = diff_fields,
+	.show = show_changes,
+};
+
+static const struct host_field one_snapshot[] = {
+	FIELD_OPERAND("SessionID", 0),
+	FIELD_OPERAND("SnapshotID", 1),
+	FIELD_OPERAND("Tag", 2),
+	FIELD_END,
+};
+
+const struct host_verb cmd_host_rm_snapshot = {
+	.name = "rm-snapshot",
+	.args = "SESSION SNAPSHOT",
+	.help = "delete a snapshot",
+	.min_args = 2,
+	.max_args = 2,
+	.method = "DeleteSnapshot",
+	.fields = one_snapshot,
+};
+
+const struct host_verb cmd_host_hold = {
+	.name = "hold",
+	.args = "SESSION SNAPSHOT TAG",
+	.help = "keep a snapshot from being deleted",
+	.min_args = 3,
+	.max_args = 3,
+	.method = "HoldSnapshot",
+	.fields = one_snapshot,
+};
+
+const struct host_verb cmd_host_release = {
+	.name = "release",
+	.args = "SESSION SNAPSHOT TAG",
+	.help = "take a hold away",
+	.min_args = 3,
+	.max_args = 3,
+	.method = "ReleaseSnapshot",
+	.fields = one_snapshot,
+};

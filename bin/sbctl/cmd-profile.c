@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* sbctl profile: lists profiles, shows one, looks for mistakes. */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <bin/sbctl/options.h>
+#include <provider/provider.h>
+
+SB_CLEANUP_PTR(sb_profiles, sb_profiles_free)
+
+static void
+print_mistake(const char *file, size_t line, const char *text, void *arg)
+{
+	size_t *n = arg;
+
+	(*n)++;
+	(void)fprintf(stderr, "%s:%zu: %s\n", file, line, text);
+}
+
+/* How often a call says it goes wrong must not depend on how: one line each, all of them. */
+static struct sb_profiles *
+load(struct ctl *ctl, size_t *mistakes, struct sb_error *err)
+{
+	struct sb_profiles_opts o = SB_PROFILES_OPTS_INIT;
+
+	o.user_file = ctl->a.config;
+	o.project_dir = ctl->a.dir ? ctl->a.dir : ".";
+	o.registry = ctl->registry;
+	o.on_mistake = print_mistake;
+	o.mistake_arg = mistakes;
+	return sb_profiles_load(&o, err);
+}
+
+static int
+check(struct ctl *ctl, struct sb_error *err)
+{
+	size_t mistakes = 0;
+	sb_auto(sb_profiles) struct sb_profiles *ps = load(ctl, &mistakes, err);
+
+	if (mistakes)
+		return CTL_FAILED;
+	if (!ps)
+		return err->code;
+	if (!ctl->a.quiet)
+		(void)printf("%zu profile%s, no mistakes\n", sb_profiles_count(ps),
+			sb_profiles_count(ps) == 1 ? "" : "s");
+	return 0;
+}
+
+static int
+list(struct ctl *ctl, struct sb_error *err)
+{
+	size_t mistakes = 0;
+	sb_auto(sb_profiles) struct sb_profiles *ps = load(ctl, &mistakes, err);
+	const char *chosen = ps ? sb_profiles_chosen(ps) : NULL;
+
+	if (!ps)
+		return mistakes ? CTL_FAILED : err->code;
+	for (size_t i = 0; i < sb_profiles_count(ps); i++) {
+		const char *file = NULL;
+		size_t line = 0;
+		const struct sb_profile *p = sb_profiles_at(ps, i, &file, &line);
+
+		(void)printf("%s %-16s %-8s %s:%zu\n",
+			chosen && strcmp(chosen, p->name) == 0 ? "*" : " ", p->name,
+			sb_backend_name(p->backend), file, line);
+	}
+	return 0;
+}
+
+static void
+print_list(const char *name, char **v)
+{
+	char text[4096];
+
+	for (size_t i = 0; v && v[i]; i++)
+		(void)printf("%-15s %s\n", i ? "" : name,
+			sb_escape(v[i], strlen(v[i]), text, sizeof text));
+}
+
+static int
+show(struct ctl *ctl, struct sb_error *err)
+{
+	size_t mistakes = 0;
+	sb_auto(sb_profiles) struct sb_profiles *ps = load(ctl, &mistakes, err);
+	sb_auto(sb_profile) struct sb_profile p = { 0 };
+	int r = ps ? sb_profiles_get(ps, ctl->a.n > 1 ? ctl->a.v[1] : NULL, &p, err) : err->code;
+
+	if (r < 0)
+		return mistakes ? CTL_FAILED : r;
+	(void)printf("%-15s %s\n%-15s %s\n%-15s %s\n%-15s %s\n%-15s %s\n%-15s %s\n", "profile",
+		p.name, "backend", sb_backend_name(p.backend), "sync_mode",
+		sb_sync_mode_name(p.sync_mode), "persistence", sb_persist_name(p.persist),
+		"destroy_on_stop", p.destroy_on_stop ? "true" : "false", "permissions",
+		sb_perm_mode_name(p.permissions));
+	print_list("options", p.options);
+	print_list("env", p.env);
+	print_list("secret_env", p.secret_env);
+	print_list("exclude", p.exclude);
+	print_list("include", p.include);
+	print_list("dirs", p.dirs);
+	return 0;
+}
+
+static int
+profile_verb(struct ctl *ctl, struct sb_error *err)
+{
+	const char *what = ctl->a.n ? ctl->a.v[0] : "list";
+
+	if (strcmp(what, "check") == 0)
+		return check(ctl, err);
+	if (strcmp(what, "list") == 0)
+		return list(ctl, err);
+	if (strcmp(what, "show") == 0)
+		return show(ctl, err);
+	return sb_fail(err, SB_E_USAGE, "sbctl profile has no \"%s\": use check, list or show",
+		what);
+}
+
+static const struct sb_opt options[] = {
+	OPTIONS_PROFILES,
+	OPTIONS_COMMON,
+	OPT_END,
+};
+
+const struct ctl_verb cmd_profile = {
+	.cmd = {
+		.name = "profile",
+		.args = "[list | show [NAME] | check]",
+		.help = "profiles: list them, show one, look for mistakes",
+		.opts = options,
+		.max_args = 2,
+	},
+	.run = profile_verb,
+};

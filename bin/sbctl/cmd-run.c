@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* sbctl run: a command in a sandbox with a copy of this directory. */
+#include "config.h"
+
+#include <stdio.h>
+
+#include <bin/sbctl/options.h>
+#include <session/session-priv.h>
+
+static int
+start(struct ctl *ctl, struct sb_profile *p, struct sb_sandbox **out, struct sb_error *err)
+{
+	struct sb_start_opts o = SB_START_OPTS_INIT;
+	char **also = NULL, **exclude = NULL;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ctl->a.also.n; i++)
+		r = sb_texts_add(&also, ctl->a.also.v[i], err);
+	for (size_t i = 0; r == 0 && i < ctl->a.exclude.n; i++)
+		r = sb_texts_add(&exclude, ctl->a.exclude.v[i], err);
+	o.profile = p;
+	o.sandbox_id = ctl->a.id;
+	o.local_root = ctl->a.dir ? ctl->a.dir : ".";
+	o.local_dirs = (const char *const *)also;
+	o.excludes = (const char *const *)exclude;
+	o.keep = ctl->a.keep;
+	if (r == 0)
+		r = sb_sandbox_start(ctl->keeper, &o, &ctl->call, out, NULL, err);
+	sb_texts_free(also);
+	sb_texts_free(exclude);
+	return r;
+}
+
+/* Better before an hour of work than after. */
+static int
+check_snapshots(struct ctl *ctl, const struct sb_profile *p, struct sb_error *err)
+{
+	struct sb_provider *provider = sb_registry_get(ctl->registry, p->backend, err);
+	struct sb_capabilities c = SB_CAPABILITIES_INIT;
+	int r = provider ? sb_provider_capabilities(provider, p, &c, err) : err->code;
+
+	if (r == 0 && !c.snapshots)
+		r = sb_fail(err, SB_E_UNSUPPORTED, "--snapshot: backend %s has no snapshots",
+			sb_backend_name(p->backend));
+	return r;
+}
+
+static int
+run_verb(struct ctl *ctl, struct sb_error *err)
+{
+	sb_auto(sb_profile) struct sb_profile p = { 0 };
+	sb_auto(sb_sandbox) struct sb_sandbox *sb = NULL;
+	struct sb_error why = { 0 };
+	int sigfd = ctl_signals_open(err), r = ctl_choose_profile(ctl, &p, err);
+
+	if (r < 0)
+		return r;
+	r = ctl->a.snapshot ? check_snapshots(ctl, &p, err) : 0;
+	if (r < 0)
+		return r;
+	r = start(ctl, &p, &sb, err);
+	if (r < 0)
+		return r;
+	if (ctl->a.verbose)
+		(void)fprintf(stderr, "sbctl: sandbox %s is ready\n",
+			sb_sandbox_state(sb)->sandbox_id);
+	r = ctl_foreground(ctl, sb, ctl->a.v, sigfd, &why);
+	return ctl_finish_work(ctl, sb, r, &why, err);
+}
+
+static const struct sb_opt options[] = {
+	OPT_TEXT('P', "profile", profile, "NAME", "profile to use"),
+	OPT_TEXT('b', "backend", backend, "NAME", "backend, without a profile"),
+	OPT_TEXT('H', "host", host, "[USER@]HOST", "same as --set host= and --set user="),
+	OPT_LIST('s', "set", set, "KEY=VALUE", "option of the backend; may be repeated"),
+	OPTIONS_PROFILES,
+	OPT_TEXT(0, "id", id, "ID", "name of the sandbox; one on record is used again"),
+	OPT_FLAG('k', "keep", keep, "keep the sandbox afterwards"),
+	OPTIONS_SNAPSHOT,
+	OPT_LIST('x', "exclude", exclude, "PATTERN", "do not sync these (gitignore syntax)"),
+	OPT_LIST('d', "dir", also, "DIR", "sync this directory too; may be repeated"),
+	OPTIONS_ENV,
+	OPT_TEXT(0, "sync-mode", sync_mode, "MODE",
+		"none, session-bidirectional or turn-bidirectional"),
+	OPT_TEXT(0, "persistence", persistence, "WORD", "transient, reuse or archive"),
+	OPT_TEXT(0, "permissions", permissions, "MODE", "approve-reads, deny-all or approve-all"),
+	OPTIONS_MAX_DELETE,
+	OPT_FLAG(0, "trust-git-config", trust_git_config,
+		"take changed git hooks and configuration"),
+	OPTIONS_NO_TTY,
+	OPTIONS_COMMON,
+	OPT_END,
+};
+
+const struct ctl_verb cmd_run = {
+	.cmd = {
+		.name = "run",
+		.args = "-- CMD [ARG]...",
+		.help = "run a command in a sandbox with a copy of this directory",
+		.details = "Syncs the directory in, runs CMD with this terminal, and on its end, a "
+			   "crash, Ctrl-C or hang-up syncs back what changed. The exit status is "
+			   "CMD's; 1 when the work could not be brought back: the sandbox is kept "
+			   "then.",
+		.opts = options,
+		.min_args = 1,
+		.max_args = -1,
+	},
+	.run = run_verb,
+};

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SBCTL_CTL_H
+#define SBCTL_CTL_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+#include <base/cleanup.h>
+#include <base/opt.h>
+#include <sb/session.h>
+
+/*
+ * Exit statuses of sbctl itself, the same as those of sbsync. `run`, `exec` and `shell` pass the
+ * command's own status on.
+ */
+enum ctl_exit {
+	CTL_DONE = 0,
+	CTL_FAILED = 1,
+	CTL_USAGE = 2,
+	CTL_CONFLICTS = 3,
+	CTL_LOCKED = 4,
+	CTL_BRAKE = 5,
+};
+
+/* Values of all options of the sandbox verbs; each verb takes some. */
+struct ctl_args {
+	const char *profile, *backend, *id, *dir, *config, *sync_mode, *persistence, *permissions,
+		*host;
+	struct sb_opt_list set, exclude, also, env;
+	bool keep, snapshot, json, help, quiet, all, discard, follow, dry_run, no_tty,
+		trust_git_config;
+	int conflict, verbose;
+	int64_t max_delete, timeout;
+	const char **v; /* operands */
+	int n;
+};
+
+/* What every sandbox verb works with. */
+struct ctl {
+	struct ctl_args a;
+	struct sb_registry *registry;
+	struct sb_keeper *keeper;
+	struct sb_cancel *cancel;
+	struct sb_call call;
+};
+
+/*
+ * One verb. `run` is given a parsed and opened struct ctl; it returns an exit status (>= 0) or an
+ * error. Where it is NULL, cmd.run gets the words from the verb's name on and does everything.
+ */
+struct ctl_verb {
+	struct sb_cmd cmd;
+	int (*run)(struct ctl *ctl, struct sb_error *err);
+};
+
+/* The verbs, each in its cmd-VERB.c. */
+extern const struct ctl_verb cmd_run, cmd_ls, cmd_show, cmd_exec, cmd_shell, cmd_sync, cmd_stop,
+	cmd_destroy, cmd_recover, cmd_events, cmd_providers, cmd_profile, cmd_host;
+
+/* ctl.c: parses, opens the keeper, runs, complains. Returns the exit status. */
+int ctl_main(const struct ctl_verb *verb, int argc, char **argv);
+/* The exit status of an error. */
+int ctl_status(int code);
+/* Prints "sbctl: MESSAGE" and gives the exit status for it. */
+int ctl_complain(const struct sb_error *err);
+
+/* pick.c: the sandbox that an operand names, or the only one of the current directory. New text. */
+char *ctl_pick(struct ctl *ctl, const char *named, struct sb_error *err);
+
+/* signals.c: they come as bytes to a descriptor; while `cancel` is set they request it too. */
+int ctl_signals_open(struct sb_error *err);
+int ctl_signals_take(int fd); /* the number, 0: none */
+void ctl_signals_cancel(struct sb_cancel *c);
+
+/* choose-profile.c: a profile from files and options. */
+int ctl_choose_profile(struct ctl *ctl, struct sb_profile *out, struct sb_error *err);
+
+/*
+ * foreground.c: runs argv in the sandbox with this terminal (or these pipes) as its own. The
+ * command's status or an error.
+ */
+int ctl_foreground(struct ctl *ctl, struct sb_sandbox *sb, const char *const *argv, int sigfd,
+	struct sb_error *err);
+
+/*
+ * work-in.c: after the command, brings back what there is, whatever happened. `status` is the
+ * command's, or an error with its message in `why`.
+ */
+int ctl_finish_work(struct ctl *ctl, struct sb_sandbox *sb, int status, const struct sb_error *why,
+	struct sb_error *err);
+/*
+ * Runs argv in a sandbox that is on record. One that nobody works with is woken up for it and
+ * synced afterwards.
+ */
+int ctl_work_in(struct ctl *ctl, const char *id, const char *const *argv, struct sb_error *err);
+
+/* progress.c: a line on a terminal; its end comes before anything else is printed. */
+void ctl_progress_begin(struct ctl *ctl);
+void ctl_progress_end(void);
+
+/* report-sync.c */
+void ctl_report_sync(const struct ctl *ctl, const struct sb_state *s,
+	const struct sb_sync_result *r, int code, const struct sb_error *err, FILE *f);
+
+/* show-state.c: one sandbox and a table of them; as JSON with --json. */
+void ctl_show_state(const struct ctl *ctl, const struct sb_state *s);
+void ctl_show_states(const struct ctl *ctl, const struct sb_state *v, size_t n);
+
+/* print.c: JSON for people, and text that is safe for a terminal (`buf` has CTL_SHOWN bytes). */
+#define CTL_SHOWN 4096
+void ctl_print_json(const json_t *j, FILE *f);
+const char *ctl_safe(const char *s, char *buf);
+
+#endif

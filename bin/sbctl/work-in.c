@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* Work in a sandbox that is on record, and the sync back after any work. */
+#include "config.h"
+
+#include <stdio.h>
+
+#include <bin/sbctl/ctl.h>
+#include <session/session-priv.h>
+
+SB_CLEANUP_PTR(sb_profiles, sb_profiles_free)
+
+int
+ctl_finish_work(struct ctl *ctl, struct sb_sandbox *sb, int status, const struct sb_error *why,
+	struct sb_error *err)
+{
+	sb_auto(sb_sync_result) struct sb_sync_result res = { 0 };
+	struct sb_stop_opts o = SB_STOP_OPTS_INIT;
+	struct sb_cancel *again = sb_cancel_new(err);
+	struct sb_call call = ctl->call;
+	int r;
+
+	if (!again)
+		return err->code;
+	o.crashed = status < 0;
+	o.snapshot = ctl->a.snapshot ? "end" : NULL;
+	o.trust_git_config = ctl->a.trust_git_config;
+	o.max_delete = ctl->a.max_delete;
+	call.cancel = again;
+	call.deadline = SB_NEVER;
+	/* What is signalled from now on interrupts the sync back; the sandbox is kept then. */
+	ctl_signals_cancel(again);
+	r = sb_sandbox_stop(sb, &o, &call, &res, err);
+	ctl_signals_cancel(NULL);
+	sb_cancel_free(again);
+	if (status < 0)
+		(void)fprintf(stderr, "sbctl: %s\n", why->msg);
+	ctl_report_sync(ctl, sb_sandbox_state(sb), &res, r, err, stderr);
+	return r < 0 ? r : status < 0 ? ctl_status(status) : status;
+}
+
+/*
+ * Environment, secrets and hooks are not on record: they come from the profile again, where it
+ * still is the same.
+ */
+static int
+find_profile(struct ctl *ctl, struct sb_sandbox *sb, struct sb_error *err)
+{
+	struct sb_profiles_opts o = SB_PROFILES_OPTS_INIT;
+	const struct sb_state *s = &sb->state;
+	sb_auto(sb_profiles) struct sb_profiles *ps = NULL;
+	struct sb_profile p = { 0 };
+	struct sb_error why = { 0 };
+
+	o.project_dir = s->local_root;
+	o.registry = ctl->registry;
+	ps = sb_profiles_load(&o, &why);
+	if (!ps || !s->profile || sb_profiles_get(ps, s->profile, &p, &why) < 0)
+		return 0;
+	if (p.backend != s->backend) {
+		sb_profile_free(&p);
+		return 0;
+	}
+	/* What was said on the command line of the run, and what is fixed since the start. */
+	sb_texts_free(p.options);
+	sb_texts_free(p.include);
+	sb_texts_free(p.exclude);
+	sb_texts_free(p.dirs);
+	p.options = p.include = p.exclude = p.dirs = NULL;
+	p.sync_mode = s->sync_mode;
+	p.persist = s->persist;
+	p.destroy_on_stop = s->destroy_on_stop;
+	p.permissions = s->permissions;
+	sb_profile_free(&sb->profile);
+	sb->profile = p;
+	return sb_texts_copy((const char *const *)s->options, &sb->profile.options, err);
+}
+
+int
+ctl_work_in(struct ctl *ctl, const char *id, const char *const *argv, struct sb_error *err)
+{
+	sb_auto(sb_sandbox) struct sb_sandbox *sb = NULL;
+	sb_auto(sb_sandbox) struct sb_sandbox *woken = NULL;
+	sb_auto(sb_profile) struct sb_profile p = { 0 };
+	struct sb_start_opts o = SB_START_OPTS_INIT;
+	const struct sb_state *s;
+	struct sb_error why = { 0 };
+	int sigfd = ctl_signals_open(err), r = sb_sandbox_open(ctl->keeper, id, &sb, err);
+
+	if (r < 0)
+		return r;
+	s = sb_sandbox_state(sb);
+	if (s->life == SB_LIFE_DESTROYED)
+		return sb_fail(err, SB_E_STATE, "sandbox %s is gone", s->sandbox_id);
+	r = find_profile(ctl, sb, err);
+	if (r < 0)
+		return r;
+	if (s->life == SB_LIFE_ACTIVE && sb_state_owned(s))
+		return ctl_foreground(ctl, sb, argv, sigfd, err);
+	r = sb_profile_copy(&sb->profile, &p, err);
+	if (r < 0)
+		return r;
+	o.profile = &p;
+	o.sandbox_id = s->sandbox_id;
+	o.session_id = s->session_id;
+	o.local_root = s->local_root;
+	o.local_dirs = (const char *const *)s->local_dirs;
+	o.excludes = (const char *const *)s->excludes;
+	o.keep = true;
+	r = sb_sandbox_start(ctl->keeper, &o, &ctl->call, &woken, NULL, err);
+	if (r < 0)
+		return r;
+	r = ctl_foreground(ctl, woken, argv, sigfd, &why);
+	return ctl_finish_work(ctl, woken, r, &why, err);
+}
