@@ -8,8 +8,6 @@
 
 #include <bin/sbctl/ctl.h>
 
-SB_CLEANUP_PTR(sb_profiles, sb_profiles_free)
-
 static int
 set_option(struct sb_profile *p, const char *pair, struct sb_error *err)
 {

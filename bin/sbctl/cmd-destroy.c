@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include <bin/sbctl/options.h>
-#include <session/session-priv.h>
 
 static int
 destroy_verb(struct ctl *ctl, struct sb_error *err)

@@ -11,7 +11,6 @@
 
 #include <base/buf.h>
 #include <bin/sbctl/options.h>
-#include <provider/provider.h>
 
 #define LOOK_MS 200 /* how often new events are looked for */
 #define EVENTS_AT_ONCE 65536

@@ -6,9 +6,6 @@
 #include <string.h>
 
 #include <bin/sbctl/options.h>
-#include <provider/provider.h>
-
-SB_CLEANUP_PTR(sb_profiles, sb_profiles_free)
 
 static void
 print_mistake(const char *file, size_t line, const char *text, void *arg)

@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include <bin/sbctl/options.h>
-#include <session/session-priv.h>
 
 static int
 start(struct ctl *ctl, struct sb_profile *p, struct sb_sandbox **out, struct sb_error *err)

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include <bin/sbctl/options.h>
-#include <provider/provider.h>
 
 static int
 show_verb(struct ctl *ctl, struct sb_error *err)

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include <bin/sbctl/options.h>
-#include <session/session-priv.h>
 
 #define LOOK_MS 200 /* how often the state of the other process is looked at */
 #define STOP_WAIT_MS 60000

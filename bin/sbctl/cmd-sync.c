@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include <bin/sbctl/options.h>
-#include <session/session-priv.h>
 
 static int
 sync_verb(struct ctl *ctl, struct sb_error *err)

@@ -11,6 +11,12 @@
 #include <base/opt.h>
 #include <sb/session.h>
 
+SB_CLEANUP_PTR(sb_profiles, sb_profiles_free)
+SB_CLEANUP_PTR(sb_sandbox, sb_sandbox_free)
+SB_CLEANUP_VALUE(sb_profile, sb_profile_free)
+SB_CLEANUP_VALUE(sb_state, sb_state_free)
+SB_CLEANUP_VALUE(sb_sync_result, sb_sync_result_free)
+
 /*
  * Exit statuses of sbctl itself, the same as those of sbsync. `run`, `exec` and `shell` pass the
  * command's own status on.
@@ -112,5 +118,7 @@ void ctl_show_states(const struct ctl *ctl, const struct sb_state *v, size_t n);
 #define CTL_SHOWN 4096
 void ctl_print_json(const json_t *j, FILE *f);
 const char *ctl_safe(const char *s, char *buf);
+/* A text for JSON; what is no UTF-8 becomes {"hex": "..."}. NULL: no memory. */
+json_t *ctl_json_text(const char *s);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include <bin/common/units.h>
 #include <bin/sbctl/ctl.h>
-#include <provider/state-json.h>
 
 static json_t *
 notes_json(const struct sb_sync_notes *l)
@@ -16,10 +15,9 @@ notes_json(const struct sb_sync_notes *l)
 	for (size_t i = 0; i < l->n; i++) {
 		json_t *o = json_object();
 
-		(void)json_object_set_new(o, "path", sb_state_json_text(l->v[i].path));
+		(void)json_object_set_new(o, "path", ctl_json_text(l->v[i].path));
 		if (l->v[i].saved_as)
-			(void)json_object_set_new(o, "saved_as",
-				sb_state_json_text(l->v[i].saved_as));
+			(void)json_object_set_new(o, "saved_as", ctl_json_text(l->v[i].saved_as));
 		(void)json_object_set_new(o, "why", json_string(l->v[i].why));
 		(void)json_array_append_new(a, o);
 	}

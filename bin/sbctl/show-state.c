@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include <bin/sbctl/ctl.h>
-#include <provider/state-json.h>
 
 static void
 print_time(const char *name, int64_t t)
@@ -32,8 +31,11 @@ print_text(const char *name, const char *value)
 static json_t *
 state_json(const struct sb_state *s)
 {
-	json_t *o = sb_state_json(s, NULL);
+	sb_autofree char *text = NULL;
+	json_t *o = NULL;
 
+	if (sb_state_encode(s, &text, NULL) == 0)
+		o = json_loads(text, 0, NULL);
 	(void)json_object_set_new(o, "owned", json_boolean(sb_state_owned(s)));
 	return o;
 }

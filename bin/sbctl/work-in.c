@@ -5,9 +5,6 @@
 #include <stdio.h>
 
 #include <bin/sbctl/ctl.h>
-#include <session/session-priv.h>
-
-SB_CLEANUP_PTR(sb_profiles, sb_profiles_free)
 
 int
 ctl_finish_work(struct ctl *ctl, struct sb_sandbox *sb, int status, const struct sb_error *why,
@@ -46,33 +43,21 @@ static int
 find_profile(struct ctl *ctl, struct sb_sandbox *sb, struct sb_error *err)
 {
 	struct sb_profiles_opts o = SB_PROFILES_OPTS_INIT;
-	const struct sb_state *s = &sb->state;
+	const struct sb_state *s = sb_sandbox_state(sb);
 	sb_auto(sb_profiles) struct sb_profiles *ps = NULL;
 	struct sb_profile p = { 0 };
 	struct sb_error why = { 0 };
+	int r;
 
 	o.project_dir = s->local_root;
 	o.registry = ctl->registry;
 	ps = sb_profiles_load(&o, &why);
 	if (!ps || !s->profile || sb_profiles_get(ps, s->profile, &p, &why) < 0)
 		return 0;
-	if (p.backend != s->backend) {
-		sb_profile_free(&p);
-		return 0;
-	}
-	/* What was said on the command line of the run, and what is fixed since the start. */
-	sb_texts_free(p.options);
-	sb_texts_free(p.include);
-	sb_texts_free(p.exclude);
-	sb_texts_free(p.dirs);
-	p.options = p.include = p.exclude = p.dirs = NULL;
-	p.sync_mode = s->sync_mode;
-	p.persist = s->persist;
-	p.destroy_on_stop = s->destroy_on_stop;
-	p.permissions = s->permissions;
-	sb_profile_free(&sb->profile);
-	sb->profile = p;
-	return sb_texts_copy((const char *const *)s->options, &sb->profile.options, err);
+	/* One of another backend took the name over: nothing of it counts. */
+	r = p.backend == s->backend ? sb_sandbox_use_profile(sb, &p, err) : 0;
+	sb_profile_free(&p);
+	return r;
 }
 
 int
@@ -96,7 +81,7 @@ ctl_work_in(struct ctl *ctl, const char *id, const char *const *argv, struct sb_
 		return r;
 	if (s->life == SB_LIFE_ACTIVE && sb_state_owned(s))
 		return ctl_foreground(ctl, sb, argv, sigfd, err);
-	r = sb_profile_copy(&sb->profile, &p, err);
+	r = sb_profile_copy(sb_sandbox_profile(sb), &p, err);
 	if (r < 0)
 		return r;
 	o.profile = &p;

@@ -138,6 +138,19 @@ SB_API int sb_sandbox_open(struct sb_keeper *k, const char *id, struct sb_sandbo
 SB_API void sb_sandbox_free(struct sb_sandbox *sb);
 
 SB_API const struct sb_state *sb_sandbox_state(const struct sb_sandbox *sb);
+/*
+ * The profile it works by: the one it was started with; after sb_sandbox_open, what is on record of
+ * it. Borrowed, until the next call on the sandbox.
+ */
+SB_API const struct sb_profile *sb_sandbox_profile(const struct sb_sandbox *sb);
+/*
+ * Gives an opened sandbox the part of its profile that is not on record: environment, secrets,
+ * hooks, network and time limits of `p`, which is copied. What was settled at the start stays as
+ * recorded: options, sync mode, persistence, permissions, excludes and directories. SB_E_INVAL for
+ * a profile of another backend. On failure nothing changes.
+ */
+SB_API int sb_sandbox_use_profile(struct sb_sandbox *sb, const struct sb_profile *p,
+	struct sb_error *err);
 /* Reattaches when this process has not prepared it. Borrowed. */
 SB_API struct sb_tool_host *sb_sandbox_tools(struct sb_sandbox *sb, const struct sb_call *call,
 	struct sb_error *err);

@@ -45,6 +45,52 @@ sb_sandbox_state(const struct sb_sandbox *sb)
 	return &sb->state;
 }
 
+const struct sb_profile *
+sb_sandbox_profile(const struct sb_sandbox *sb)
+{
+	return &sb->profile;
+}
+
+/* What was settled when the sandbox was started. `p` has no options yet. */
+static int
+settle(struct sb_profile *p, const struct sb_state *s, struct sb_error *err)
+{
+	p->sync_mode = s->sync_mode;
+	p->persist = s->persist;
+	p->destroy_on_stop = s->destroy_on_stop;
+	p->permissions = s->permissions;
+	return sb_texts_copy((const char *const *)s->options, &p->options, err);
+}
+
+int
+sb_sandbox_use_profile(struct sb_sandbox *sb, const struct sb_profile *p, struct sb_error *err)
+{
+	const struct sb_state *s = &sb->state;
+	struct sb_profile mine = { 0 };
+	int r;
+
+	if (p->backend != s->backend)
+		return sb_fail(err, SB_E_INVAL, "profile %s is of backend %s, sandbox %s of %s",
+			p->name, sb_backend_name(p->backend), s->sandbox_id,
+			sb_backend_name(s->backend));
+	r = sb_profile_copy(p, &mine, err);
+	if (r < 0)
+		return r;
+	sb_texts_free(mine.options);
+	sb_texts_free(mine.include);
+	sb_texts_free(mine.exclude);
+	sb_texts_free(mine.dirs);
+	mine.options = mine.include = mine.exclude = mine.dirs = NULL;
+	r = settle(&mine, s, err);
+	if (r < 0) {
+		sb_profile_free(&mine);
+		return r;
+	}
+	sb_profile_free(&sb->profile);
+	sb->profile = mine;
+	return 0;
+}
+
 int
 sb_sandbox_resolve(struct sb_sandbox *sb, struct sb_error *err)
 {
@@ -58,13 +104,7 @@ sb_sandbox_resolve(struct sb_sandbox *sb, struct sb_error *err)
 	if (p->name)
 		return 0;
 	r = sb_profile_default(s->backend, s->profile, p, err);
-	if (r == 0)
-		r = sb_texts_copy((const char *const *)s->options, &p->options, err);
-	p->sync_mode = s->sync_mode;
-	p->persist = s->persist;
-	p->destroy_on_stop = s->destroy_on_stop;
-	p->permissions = s->permissions;
-	return r;
+	return r < 0 ? r : settle(p, s, err);
 }
 
 int

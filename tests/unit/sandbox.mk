@@ -3,6 +3,7 @@ SANDBOX_TESTS = \
 	%D%/test-place \
 	%D%/test-profile \
 	%D%/test-sandbox \
+	%D%/test-sandbox-profile \
 	%D%/test-sshlink \
 	%D%/test-state
 check_PROGRAMS += $(SANDBOX_TESTS)
@@ -11,6 +12,8 @@ tests_unit_test_profile_SOURCES = %D%/test-profile.c
 tests_unit_test_profile_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_sandbox_SOURCES = %D%/test-sandbox.c
 tests_unit_test_sandbox_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_sandbox_profile_SOURCES = %D%/test-sandbox-profile.c
+tests_unit_test_sandbox_profile_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_sshlink_SOURCES = %D%/test-sshlink.c
 tests_unit_test_sshlink_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_state_SOURCES = %D%/test-state.c
