@@ -16,7 +16,7 @@ sbinclude_HEADERS += \
 	%D%/sb/conform.h %D%/sb/env.h \
 	%D%/sb/host.h %D%/sb/host-snapshot.h %D%/sb/host-exec.h \
 	%D%/sb/launcher.h %D%/sb/profile.h %D%/sb/provider.h %D%/sb/registry.h \
-	%D%/sb/rpc.h \
+	%D%/sb/rpc.h %D%/sb/rpc-daemon.h \
 	%D%/sb/sandbox.h %D%/sb/session.h %D%/sb/state.h %D%/sb/toolhost.h \
 	%D%/sb/version.h
 

@@ -166,10 +166,13 @@ hostd_config_server(const struct hostd_config *c, struct sb_rpc_server_opts *o,
 	return r;
 }
 
-/* A secret in a file: its first line. Others on the machine must not be able to read it. */
+/*
+ * A secret in a file: its first line, which becomes the token of `t`. Others on the machine must
+ * not be able to read it.
+ */
 static int
-add_token_file(struct sb_rpc_auth *auth, const char *name, enum sb_rpc_role role,
-	const char *session, const char *path, struct sb_error *err)
+add_token_file(struct sb_rpc_daemon *d, struct sb_rpc_token *t, const char *path,
+	struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf text = { 0 };
 	struct stat st;
@@ -184,33 +187,32 @@ add_token_file(struct sb_rpc_auth *auth, const char *name, enum sb_rpc_role role
 	if (r < 0)
 		return sb_wrap(err, r, "token file");
 	text.data[strcspn((const char *)text.data, "\r\n")] = '\0';
-	r = sb_rpc_auth_add(auth, name, role, session, (const char *)text.data, err);
+	t->token = (const char *)text.data;
+	r = sb_rpc_daemon_add_token(d, t, err);
+	t->token = NULL;
 	explicit_bzero(text.data, text.len);
 	return r < 0 ? sb_wrap(err, r, "token file %s", path) : 0;
 }
 
 static int
-add_config_token(struct sb_rpc_auth *auth, const struct hostd_token *t, struct sb_error *err)
+add_config_token(struct sb_rpc_daemon *d, const struct hostd_token *c, struct sb_error *err)
 {
-	enum sb_rpc_role role = SB_RPC_ROLE_NONE;
+	struct sb_rpc_token t = {
+		.name = c->name,
+		.role = c->role,
+		.session = c->session,
+		.token = c->token,
+		.sha256 = c->sha256,
+	};
 
-	for (int i = SB_RPC_ROLE_MONITOR; i <= SB_RPC_ROLE_ADMIN; i++)
-		if (strcmp(t->role, sb_rpc_auth_role_name((enum sb_rpc_role)i)) == 0)
-			role = (enum sb_rpc_role)i;
-	if (role == SB_RPC_ROLE_NONE)
-		return sb_fail(err, SB_E_INVAL,
-			"token %s: role \"%s\" must be admin, session or monitor", t->name,
-			t->role);
-	if (t->token_file)
-		return add_token_file(auth, t->name, role, t->session, t->token_file, err);
-	if (t->sha256)
-		return sb_rpc_auth_add_sha256(auth, t->name, role, t->session, t->sha256, err);
-	return sb_rpc_auth_add(auth, t->name, role, t->session, t->token, err);
+	if (c->token_file)
+		return add_token_file(d, &t, c->token_file, err);
+	return sb_rpc_daemon_add_token(d, &t, err);
 }
 
 /* The key that session tokens are signed with: made at the first start, then kept. */
 static int
-load_key(struct sb_rpc_auth *auth, const char *path, bool may_make, struct sb_error *err)
+load_key(struct sb_rpc_daemon *d, const char *path, bool may_make, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf key = { 0 };
 	uint8_t fresh[KEY_BYTES];
@@ -229,24 +231,30 @@ load_key(struct sb_rpc_auth *auth, const char *path, bool may_make, struct sb_er
 	}
 	if (r < 0)
 		return sb_wrap(err, r, "key for session tokens");
-	r = sb_rpc_auth_set_key(auth, key.data, key.len, err);
+	r = sb_rpc_daemon_set_key(d, key.data, key.len, err);
 	explicit_bzero(key.data, key.len);
 	return r < 0 ? sb_wrap(err, r, "%s", path) : 0;
 }
 
 int
-hostd_config_auth(const struct hostd_config *c, struct sb_rpc_auth *auth, struct sb_error *err)
+hostd_config_auth(const struct hostd_config *c, struct sb_rpc_daemon *d, struct sb_error *err)
 {
 	const char *env = getenv("SANDBOX_AUTH_TOKEN");
+	struct sb_rpc_token file = { .name = "token-file", .role = "admin" };
+	const struct sb_rpc_token variable = {
+		.name = "environment",
+		.role = "admin",
+		.token = env,
+	};
 	sb_autofree char *key = NULL;
 	int r = 0;
 
 	for (size_t i = 0; i < c->n_tokens && r == 0; i++)
-		r = add_config_token(auth, &c->tokens[i], err);
+		r = add_config_token(d, &c->tokens[i], err);
 	if (r == 0 && c->token_file)
-		r = add_token_file(auth, "token-file", SB_RPC_ROLE_ADMIN, NULL, c->token_file, err);
+		r = add_token_file(d, &file, c->token_file, err);
 	if (r == 0 && env && env[0]) {
-		r = sb_rpc_auth_add(auth, "environment", SB_RPC_ROLE_ADMIN, NULL, env, err);
+		r = sb_rpc_daemon_add_token(d, &variable, err);
 		if (r < 0)
 			return sb_wrap(err, r, "SANDBOX_AUTH_TOKEN");
 		/* Nothing that this process starts may see it. */
@@ -255,7 +263,7 @@ hostd_config_auth(const struct hostd_config *c, struct sb_rpc_auth *auth, struct
 	if (r < 0)
 		return r;
 	if (c->token_key_file)
-		return load_key(auth, c->token_key_file, false, err);
+		return load_key(d, c->token_key_file, false, err);
 	key = sb_str_printf("%s/session-token.key", c->state_dir);
-	return key ? load_key(auth, key, true, err) : sb_fail(err, SB_E_NOMEM, "out of memory");
+	return key ? load_key(d, key, true, err) : sb_fail(err, SB_E_NOMEM, "out of memory");
 }

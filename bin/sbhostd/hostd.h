@@ -6,9 +6,7 @@
 
 #include <base/opt.h>
 #include <base/strlist.h>
-#include <rpc/server/auth.h>
-#include <rpc/server/server.h>
-#include <sb/host.h>
+#include <sb/rpc-daemon.h>
 
 enum hostd_log_format { HOSTD_LOG_JSON, HOSTD_LOG_TEXT };
 
@@ -77,6 +75,6 @@ void hostd_config_host(const struct hostd_config *c, struct sb_host_opts *out);
 int hostd_config_server(const struct hostd_config *c, struct sb_rpc_server_opts *out,
 	const char ***listen, struct sb_error *err);
 /* Tokens of the file, of --token-file and of SANDBOX_AUTH_TOKEN; the key for session tokens. */
-int hostd_config_auth(const struct hostd_config *c, struct sb_rpc_auth *auth, struct sb_error *err);
+int hostd_config_auth(const struct hostd_config *c, struct sb_rpc_daemon *d, struct sb_error *err);
 
 #endif

@@ -19,7 +19,6 @@
 
 #include <base/cleanup.h>
 #include <bin/sbhostd/hostd.h>
-#include <rpc/service/host.h>
 #include <sb/version.h>
 
 #define DESCRIPTORS 65536
@@ -36,14 +35,11 @@ static const struct sb_cmd hostd_cmd = {
 	.opts = hostd_opts,
 };
 
-/* What runs; freed in this order from below. */
+/* What runs. */
 struct hostd {
 	struct hostd_config config;
 	struct sb_log log;
-	struct sb_rpc_auth *auth;
-	struct sb_rpc_host *rpc;
-	struct sb_host *host;
-	struct sb_rpc_server *server;
+	struct sb_rpc_daemon *daemon;
 	struct sb_cancel *hurry; /* a second signal: do not wait any more */
 	sigset_t signals;
 };
@@ -153,6 +149,7 @@ make_state_dir(struct hostd_config *c, struct sb_error *err)
 	return 0;
 }
 
+/* Checks the configuration as far as it goes without a host; starts everything unless --check. */
 static int
 open_parts(struct hostd *d, struct sb_error *err)
 {
@@ -161,30 +158,20 @@ open_parts(struct hostd *d, struct sb_error *err)
 	const char **listen = NULL;
 	int r;
 
-	d->auth = sb_rpc_auth_new(err);
+	d->daemon = sb_rpc_daemon_new(err);
 	d->hurry = sb_cancel_new(err);
-	if (!d->auth || !d->hurry)
+	if (!d->daemon || !d->hurry)
 		return SB_E_NOMEM;
-	r = hostd_config_auth(&d->config, d->auth, err);
+	r = hostd_config_auth(&d->config, d->daemon, err);
 	if (r == 0)
 		r = hostd_config_server(&d->config, &so, &listen, err);
 	if (r == 0 && !d->config.check) {
 		hostd_config_host(&d->config, &ho);
 		ho.log = so.log = d->log;
-		so.auth = d->auth;
-		d->rpc = sb_rpc_host_new(d->auth, so.max_message, err);
-		ho.on_event = sb_rpc_host_on_event;
-		ho.event_arg = d->rpc;
-		d->host = d->rpc ? sb_host_open(&ho, err) : NULL;
-		r = d->host ? sb_host_start(d->host, err) : err->code;
-		if (r == 0) {
-			sb_rpc_host_use(d->rpc, d->host);
-			d->server = sb_rpc_server_start(&so, sb_rpc_host_service(d->rpc), err);
-			r = d->server ? 0 : err->code;
-		}
+		r = sb_rpc_daemon_start(d->daemon, &ho, &so, err);
+		for (size_t i = 0; r == 0 && listen[i]; i++)
+			sb_log(&d->log, SB_LOG_INFO, "sbhostd", "listening on %s", listen[i]);
 	}
-	for (size_t i = 0; r == 0 && d->server && listen[i]; i++)
-		sb_log(&d->log, SB_LOG_INFO, "sbhostd", "listening on %s", listen[i]);
 	if (listen && d->config.listen.n == 0)
 		free((char *)(uintptr_t)listen[0]);
 	free(listen);
@@ -222,7 +209,6 @@ wait_for_signal(struct hostd *d)
 static int
 shut_down(struct hostd *d)
 {
-	struct sb_host_call limits = { .cancel = d->hurry, .deadline = SB_NEVER };
 	struct sb_error err = { 0 };
 	pthread_t thread;
 	int r;
@@ -230,8 +216,7 @@ shut_down(struct hostd *d)
 	notify("STOPPING=1");
 	if (pthread_create(&thread, NULL, hurry_thread, d) == 0)
 		(void)pthread_detach(thread);
-	sb_rpc_server_stop(d->server, d->config.shutdown_timeout, d->hurry);
-	r = sb_host_shutdown(d->host, &limits, &err);
+	r = sb_rpc_daemon_stop(d->daemon, d->config.shutdown_timeout, d->hurry, &err);
 	if (r < 0)
 		sb_log(&d->log, SB_LOG_ERROR, "sbhostd", "shutdown: %s", err.msg);
 	else
@@ -242,10 +227,7 @@ shut_down(struct hostd *d)
 static void
 close_parts(struct hostd *d)
 {
-	sb_rpc_server_free(d->server);
-	sb_host_close(d->host);
-	sb_rpc_host_free(d->rpc);
-	sb_rpc_auth_free(d->auth);
+	sb_rpc_daemon_free(d->daemon);
 	hostd_config_free(&d->config);
 }
 

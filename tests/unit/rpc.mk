@@ -4,6 +4,7 @@ UNIT_RPC = \
 	%D%/test-env-remote \
 	%D%/test-rpc-auth \
 	%D%/test-rpc-codec \
+	%D%/test-rpc-daemon \
 	%D%/test-rpc-idem \
 	%D%/test-rpc-server
 
@@ -14,6 +15,8 @@ tests_unit_test_rpc_auth_SOURCES = %D%/test-rpc-auth.c
 tests_unit_test_rpc_auth_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_rpc_codec_SOURCES = %D%/test-rpc-codec.c
 tests_unit_test_rpc_codec_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_rpc_daemon_SOURCES = %D%/test-rpc-daemon.c $(HOSTFIX)
+tests_unit_test_rpc_daemon_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_rpc_server_SOURCES = %D%/test-rpc-server.c %D%/rpc-toy.h tests/lib/tmpdir.h
 tests_unit_test_rpc_server_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_rpc_idem_SOURCES = %D%/test-rpc-idem.c

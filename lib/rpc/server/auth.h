@@ -8,6 +8,7 @@
 
 #include <base/cleanup.h>
 #include <sb/error.h>
+#include <sb/rpc-daemon.h>
 
 enum sb_rpc_role {
 	SB_RPC_ROLE_NONE,
@@ -40,10 +41,8 @@ struct sb_rpc_auth *sb_rpc_auth_new(struct sb_error *err);
 void sb_rpc_auth_free(struct sb_rpc_auth *a);
 SB_CLEANUP_PTR(sb_rpc_auth, sb_rpc_auth_free)
 
-#define SB_RPC_TOKEN_MIN 16
-#define SB_RPC_TOKEN_MAX 4096
-
-/* A token of 16 to 4096 printable ASCII bytes. `session` is for SB_RPC_ROLE_SESSION only. */
+/* SB_RPC_TOKEN_MIN to SB_RPC_TOKEN_MAX printable ASCII bytes. `session` is for SB_RPC_ROLE_SESSION
+ * only. */
 int sb_rpc_auth_add(struct sb_rpc_auth *a, const char *name, enum sb_rpc_role role,
 	const char *session, const char *token, struct sb_error *err);
 /* The same by the lower-case hex SHA-256 of the token. */

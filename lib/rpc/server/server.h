@@ -15,6 +15,7 @@
 #include <rpc/server/metrics.h>
 #include <sb/cancel.h>
 #include <sb/log.h>
+#include <sb/rpc-daemon.h>
 
 /*
  * A server of the Connect protocol (unary and server streaming, JSON, HTTP/1.1). It knows nothing
@@ -90,35 +91,6 @@ int sb_rpc_stream_send(struct sb_rpc_call *call, json_t *msg, struct sb_error *e
 void sb_rpc_call_abort(struct sb_rpc_call *call, int why, bool hung_up);
 /* Names the field that was wrong in the error answer. */
 void sb_rpc_call_bad_field(struct sb_rpc_call *call, const char *field);
-
-struct sb_rpc_server_opts {
-	size_t size;
-	const char *const *listen; /* NULL-terminated: "unix:PATH" or a path with a slash,
-				      "HOST:PORT", ":PORT" */
-	mode_t socket_mode;        /* of unix sockets */
-	gid_t socket_gid;          /* (gid_t)-1: unchanged */
-	bool socket_auth; /* a token is needed on unix sockets too; else who may connect is an admin
-			   */
-	const char *tls_cert, *tls_key; /* PEM files for TCP, both or none */
-	const struct sb_rpc_auth *auth; /* may be NULL: then no TCP */
-	unsigned api_version, min_api_version;
-	size_t max_message;  /* bytes of one message, each way, uncompressed */
-	size_t max_buffered; /* bytes of all request bodies being read at a time */
-	unsigned max_calls, max_streams, max_connections;
-	unsigned io_threads;
-	int64_t header_ms; /* from connecting to the end of the first request's header */
-	int64_t body_ms;   /* for a request body */
-	int64_t idle_ms; /* between two requests, or without progress while an answer is written */
-	struct sb_log log;
-};
-#define SB_RPC_SERVER_OPTS_INIT \
-	{ \
-		.size = sizeof(struct sb_rpc_server_opts), .socket_mode = 0600, \
-		.socket_gid = (gid_t)-1, .api_version = 1, .min_api_version = 1, \
-		.max_message = 16 << 20, .max_buffered = 256 << 20, .max_calls = 512, \
-		.max_streams = 256, .max_connections = 1024, .io_threads = 2, .header_ms = 10000, \
-		.body_ms = 60000, .idle_ms = 75000 \
-	}
 
 /*
  * Binds, listens and serves. Strings in `opts` are not kept. Errors: SB_E_INVAL for a bad address
