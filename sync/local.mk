@@ -14,6 +14,7 @@ pkgconfig_DATA += %D%/libsbsync.pc
 sbsyncincludedir = $(includedir)/sbsync
 sbsyncinclude_HEADERS = \
 	%D%/sbsync/conn.h \
+	%D%/sbsync/doctor.h \
 	%D%/sbsync/session.h \
 	%D%/sbsync/sync.h \
 	%D%/sbsync/version.h

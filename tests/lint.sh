@@ -12,7 +12,7 @@ lint="python3 $src/tests/lib/lint.py"
 export PYTHONDONTWRITEBYTECODE=1
 
 mkdir -p "$bad/lib/base" "$bad/lib/sb" "$bad/lib/host" "$bad/sync/tree" "$bad/sync/scan" \
-	"$bad/sync/codec" "$bad/lib/attic" "$bad/doc" "$bad/tests"
+	"$bad/sync/codec" "$bad/lib/attic" "$bad/bin/bad" "$bad/doc" "$bad/tests"
 cat >"$bad/sync/tree/bad.c" <<'BAD'
 #include <sb/host.h>
 int
@@ -31,6 +31,7 @@ struct sb_twin {
 BAD
 touch "$bad/lib/sb/host.h" "$bad/lib/host/host-int.h"
 echo '#include <host/host-int.h>' >"$bad/lib/base/bad.h"
+echo '#include <host/host-int.h>' >"$bad/bin/bad/bad.h"
 touch "$bad/sync/codec/pack.h" "$bad/lib/attic/old.c"
 echo '#include <sync/codec/pack.h>' >"$bad/sync/scan/scan.h"
 {
@@ -85,6 +86,7 @@ rule "no banned calls" banned
 rule "what is cleaned up has a value by then" cleanup
 rule "libraries neither exit nor print" library
 rule "includes point down the ranks, and not sideways" layers
+rule "programs include public headers only" programs
 rule "drawing, folders and ranks are the same" drawing
 rule "external names carry the noun of their file" names
 rule "no name and no tag is defined twice" twice

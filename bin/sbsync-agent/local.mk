@@ -1,6 +1,6 @@
-# The agent alone, without shared libraries: sbsync sends it to machines that have no sbsync. A build
-# that cannot have it (sanitizers) makes one with shared libraries for the tests, which stay on this
-# machine; it is not installed.
+# The agent alone, without shared libraries: sbsync sends it to machines that have no sbsync. A
+# build that cannot have it (sanitizers) makes one with shared libraries for the tests, which stay
+# on this machine; it is not installed.
 sbsync_agent_SOURCES = %D%/main.c
 if STATIC_AGENT
 pkglibexec_PROGRAMS += sbsync-agent

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -27,6 +28,7 @@
 
 struct doctor {
 	const struct sb_remote_opts *o;
+	char place[512];
 	const char *path;
 	sb_deadline d;
 	sb_doctor_fn fn;
@@ -46,19 +48,10 @@ static const char look[] =
 	"\"$t\"; m write yes; else m write no; fi; "
 	"else m write file; fi; m place \"$d\"; m free $(df -Pk \"$d\" 2>/dev/null | tail -n 1)";
 
-const char *
-sb_doctor_name(enum sb_doctor_what what)
-{
-	static const char *const names[] = { "name", "host key", "log-in", "agent", "write access",
-		"free space", "clock" };
-
-	return names[what];
-}
-
 static void
 tell(struct doctor *d, enum sb_doctor_what what, enum sb_doctor_state state, const char *text)
 {
-	struct sb_doctor_result r = { .what = what, .state = state };
+	struct sb_doctor_result r = { .what = what, .state = state, .place = d->place };
 
 	(void)snprintf(r.text, sizeof r.text, "%s", text);
 	d->bad += state == SB_DOCTOR_BAD;
@@ -300,10 +293,13 @@ sb_doctor_run(const struct sb_remote_opts *opts, const char *path, sb_deadline d
 {
 	struct doctor d = { .o = opts, .path = path, .d = deadline, .fn = fn, .arg = arg };
 	sb_auto(sb_remote) struct sb_remote *remote = NULL;
+	struct sb_endpoint shown = *opts->to; /* borrows */
 	struct sb_error why = { 0 };
 	char text[500];
 	int r = 0;
 
+	shown.path = (char *)(uintptr_t)path;
+	(void)sb_endpoint_show(&shown, d.place, sizeof d.place);
 	remote = sb_remote_open(opts, deadline, &why);
 	d.remote = remote;
 	if (remote && sb_remote_is_program(remote))

@@ -8,6 +8,7 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/deploy.c %D%/deploy.h \
 	%D%/deploy-find.c \
 	%D%/deploy-script.c \
+	%D%/doctor-check.c \
 	%D%/doctor.c %D%/doctor.h \
 	%D%/exchange.c %D%/exchange.h \
 	%D%/link.c %D%/link.h \

@@ -37,6 +37,12 @@ RANKS = (
     ("lib/session", "lib/conform", "lib"),
     ("bin",),
 )
+# What programs include: public headers, the base, and what programs share. The exceptions and why:
+PROGRAMS_INCLUDE = ("lib/sb/", "lib/base/", "sync/sbsync/", "bin/common/")
+PROGRAM_INCLUDES = {
+    "bin/sb-box": ("lib/host/runtime/",),  # the inner half of what lib/host/runtime speaks to
+    "bin/sbsync-agent": ("lib/tool/",),  # a static program of sync and lib/tool, without libsandbox
+}
 # External names that stand for the whole project and so do not carry the noun of their file.
 COMMON_NAMES = {"lib/base/error.c": ("sb_fail", "sb_fail_errno", "sb_wrap", "sb_code")}
 
@@ -160,6 +166,16 @@ def check_layers(root):
                 continue
             if rank_of(other) >= rank_of(room):
                 print("%s:%d: %s may not include %s of %s" % (name, number, room, target, other))
+
+
+def check_programs(root):
+    """A program uses the libraries as any other program could."""
+    for name, path in files(root, ("bin",), (".c", ".h")):
+        program = os.path.dirname(name)
+        allowed = PROGRAMS_INCLUDE + (program + "/",) + PROGRAM_INCLUDES.get(program, ())
+        for number, target in includes(root, name, path):
+            if not target.startswith(allowed):
+                print("%s:%d: %s is not public" % (name, number, target))
 
 
 def check_drawing(root):

@@ -2,6 +2,7 @@ check_PROGRAMS += \
 	%D%/test-agentless \
 	%D%/test-conn \
 	%D%/test-deploy \
+	%D%/test-doctor \
 	%D%/test-endpoint \
 	%D%/test-ssh \
 	%D%/test-ssh-auth \
@@ -13,6 +14,7 @@ TESTS += \
 	%D%/test-agentless \
 	%D%/test-conn \
 	%D%/test-deploy \
+	%D%/test-doctor \
 	%D%/test-endpoint \
 	%D%/test-ssh \
 	%D%/test-ssh-auth \
@@ -29,6 +31,8 @@ tests_unit_test_conn_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_deploy_SOURCES = %D%/test-deploy.c \
 	tests/lib/sshd.c tests/lib/sshd.h tests/lib/relay.c tests/lib/relay.h
 tests_unit_test_deploy_LDADD = $(UNIT_LDADD_SYNC)
+tests_unit_test_doctor_SOURCES = %D%/test-doctor.c
+tests_unit_test_doctor_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_ssh_auth_SOURCES = %D%/test-ssh-auth.c tests/lib/sshd.c tests/lib/sshd.h
 tests_unit_test_ssh_auth_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_ssh_bad_SOURCES = %D%/test-ssh-bad.c \
