@@ -30,12 +30,6 @@ attach_verb(struct host_run *r, json_t *in, struct sb_error *err)
 	return code;
 }
 
-static const struct host_field attach_fields[] = {
-	FIELD_OPERAND("SessionID", 0),
-	FIELD(PAIRS, "Env", env),
-	FIELD_END,
-};
-
 const struct host_verb cmd_host_attach = {
 	.name = "attach",
 	.args = "SESSION COMMAND [ARG]...",
@@ -44,6 +38,6 @@ const struct host_verb cmd_host_attach = {
 	.min_args = 2,
 	.max_args = -1,
 	.method = "Attach",
-	.fields = attach_fields,
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD(PAIRS, "Env", env)),
 	.run = attach_verb,
 };

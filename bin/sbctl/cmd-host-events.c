@@ -36,12 +36,6 @@ events_verb(struct host_run *r, json_t *in, struct sb_error *err)
 	return code == SB_E_CANCELED ? 0 : code;
 }
 
-static const struct host_field events_fields[] = {
-	FIELD_OPERAND("SessionID", 0),
-	FIELD(LIST, "Kinds", kinds),
-	FIELD_END,
-};
-
 const struct host_verb cmd_host_events = {
 	.name = "events",
 	.args = "[SESSION]",
@@ -49,6 +43,6 @@ const struct host_verb cmd_host_events = {
 	.opts = "kind",
 	.max_args = 1,
 	.method = "StreamEvents",
-	.fields = events_fields,
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD(LIST, "Kinds", kinds)),
 	.run = events_verb,
 };

@@ -51,11 +51,6 @@ exec_verb(struct host_run *r, json_t *in, struct sb_error *err)
 	return host_call_stream(r, in, on_exec, err);
 }
 
-static const struct host_field one_session[] = {
-	FIELD_OPERAND("SessionID", 0),
-	FIELD_END,
-};
-
 const struct host_verb cmd_host_exec = {
 	.name = "exec",
 	.args = "SESSION COMMAND [ARG]...",
@@ -64,6 +59,6 @@ const struct host_verb cmd_host_exec = {
 	.min_args = 2,
 	.max_args = -1,
 	.method = "ExecuteToolStream",
-	.fields = one_session,
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0)),
 	.run = exec_verb,
 };

@@ -29,14 +29,6 @@ logs_verb(struct host_run *r, json_t *in, struct sb_error *err)
 	return host_call_stream(r, in, on_log, err);
 }
 
-static const struct host_field logs_fields[] = {
-	FIELD_OPERAND("SessionID", 0),
-	FIELD_OPERAND("ProcessID", 1),
-	FIELD(FLAG, "Follow", follow),
-	FIELD(TEXT, "Stream", stream),
-	FIELD_END,
-};
-
 const struct host_verb cmd_host_logs = {
 	.name = "logs",
 	.args = "SESSION PROCESS",
@@ -45,6 +37,7 @@ const struct host_verb cmd_host_logs = {
 	.min_args = 2,
 	.max_args = 2,
 	.method = "StreamProcessLogs",
-	.fields = logs_fields,
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND("ProcessID", 1),
+		FIELD(FLAG, "Follow", follow), FIELD(TEXT, "Stream", stream)),
 	.run = logs_verb,
 };

@@ -18,16 +18,6 @@ show_process(const json_t *out)
 	(void)printf("\n");
 }
 
-static const struct host_field launch_fields[] = {
-	FIELD_OPERAND("SessionID", 0),
-	FIELD_OPERAND("Binary", 1),
-	FIELD_OPERANDS("Args", 2),
-	FIELD(INT, "ExposePort", expose_port),
-	FIELD(TIME, "ReadyTimeout", ready),
-	FIELD(PAIRS, "Env", env),
-	FIELD_END,
-};
-
 const struct host_verb cmd_host_launch = {
 	.name = "launch",
 	.args = "SESSION BINARY [ARG]...",
@@ -36,15 +26,10 @@ const struct host_verb cmd_host_launch = {
 	.min_args = 2,
 	.max_args = -1,
 	.method = "LaunchProcess",
-	.fields = launch_fields,
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND("Binary", 1),
+		FIELD_OPERANDS("Args", 2), FIELD(INT, "ExposePort", expose_port),
+		FIELD(TIME, "ReadyTimeout", ready), FIELD(PAIRS, "Env", env)),
 	.show = show_process,
-};
-
-static const struct host_field process_fields[] = {
-	FIELD_OPERAND("SessionID", 0),
-	FIELD_OPERAND("ProcessID", 1),
-	FIELD(INT, "Signal", signal),
-	FIELD_END,
 };
 
 const struct host_verb cmd_host_kill = {
@@ -55,7 +40,8 @@ const struct host_verb cmd_host_kill = {
 	.min_args = 2,
 	.max_args = 2,
 	.method = "KillProcess",
-	.fields = process_fields,
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND("ProcessID", 1),
+		FIELD(INT, "Signal", signal)),
 };
 
 const struct host_verb cmd_host_status = {
@@ -65,7 +51,8 @@ const struct host_verb cmd_host_status = {
 	.min_args = 2,
 	.max_args = 2,
 	.method = "GetProcessStatus",
-	.fields = process_fields,
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND("ProcessID", 1),
+		FIELD(INT, "Signal", signal)),
 	.show = host_print_fields,
 };
 
@@ -79,11 +66,6 @@ show_processes(const json_t *out)
 	host_print_table(json_object_get(out, "Processes"), c, sizeof c / sizeof c[0]);
 }
 
-static const struct host_field one_session[] = {
-	FIELD_OPERAND("SessionID", 0),
-	FIELD_END,
-};
-
 const struct host_verb cmd_host_ps = {
 	.name = "ps",
 	.args = "SESSION",
@@ -91,6 +73,6 @@ const struct host_verb cmd_host_ps = {
 	.min_args = 1,
 	.max_args = 1,
 	.method = "ListProcesses",
-	.fields = one_session,
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0)),
 	.show = show_processes,
 };

@@ -12,29 +12,16 @@ show_session(const json_t *out)
 	host_print_fields(json_object_get(out, "Session"));
 }
 
-static const struct host_field one_session[] = {
-	FIELD_OPERAND("SessionID", 0),
-	FIELD_END,
-};
-
-static const struct host_field create_fields[] = {
-	FIELD(TEXT, "SessionID", id),
-	FIELD(TEXT, "BaseSnapshot", base),
-	FIELD(SIZE, "Quota", quota),
-	FIELD(FLAG, "Empty", empty),
-	FIELD(TEXT, "Runtime", runtime),
-	FIELD(TEXT, "Network", network),
-	FIELD(PAIRS, "Labels", labels),
-	FIELD_END,
-};
-
 const struct host_verb cmd_host_create = {
 	.name = "create",
 	.args = "",
 	.help = "make a session and print it",
 	.opts = "id,base,empty,quota,label,runtime,network",
 	.method = "CreateSession",
-	.fields = create_fields,
+	.fields = FIELDS(FIELD(TEXT, "SessionID", id), FIELD(TEXT, "BaseSnapshot", base),
+		FIELD(SIZE, "Quota", quota), FIELD(FLAG, "Empty", empty),
+		FIELD(TEXT, "Runtime", runtime), FIELD(TEXT, "Network", network),
+		FIELD(PAIRS, "Labels", labels)),
 	.show = show_session,
 };
 
@@ -51,27 +38,15 @@ show_sessions(const json_t *out)
 		(void)fprintf(stderr, "sbctl: there are more sessions\n");
 }
 
-static const struct host_field ls_fields[] = {
-	FIELD(LIST, "States", states),
-	FIELD(INT, "Limit", limit),
-	FIELD(PAIRS, "Labels", labels),
-	FIELD_END,
-};
-
 const struct host_verb cmd_host_ls = {
 	.name = "ls",
 	.args = "",
 	.help = "list sessions",
 	.opts = "label,state,limit",
 	.method = "ListSessions",
-	.fields = ls_fields,
+	.fields = FIELDS(FIELD(LIST, "States", states), FIELD(INT, "Limit", limit),
+		FIELD(PAIRS, "Labels", labels)),
 	.show = show_sessions,
-};
-
-static const struct host_field get_fields[] = {
-	FIELD_OPERAND("SessionID", 0),
-	FIELD(FLAG, "Measure", measure),
-	FIELD_END,
 };
 
 const struct host_verb cmd_host_get = {
@@ -82,14 +57,8 @@ const struct host_verb cmd_host_get = {
 	.min_args = 1,
 	.max_args = 1,
 	.method = "GetSession",
-	.fields = get_fields,
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD(FLAG, "Measure", measure)),
 	.show = show_session,
-};
-
-static const struct host_field label_fields[] = {
-	FIELD_OPERAND("SessionID", 0),
-	FIELD_OPERAND_PAIRS("Labels", 1),
-	FIELD_END,
 };
 
 const struct host_verb cmd_host_label = {
@@ -99,7 +68,7 @@ const struct host_verb cmd_host_label = {
 	.min_args = 1,
 	.max_args = -1,
 	.method = "SetLabels",
-	.fields = label_fields,
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND_PAIRS("Labels", 1)),
 	.show = show_session,
 };
 
@@ -110,7 +79,7 @@ const struct host_verb cmd_host_pause = {
 	.min_args = 1,
 	.max_args = 1,
 	.method = "PauseSession",
-	.fields = one_session,
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0)),
 };
 
 const struct host_verb cmd_host_resume = {
@@ -120,13 +89,7 @@ const struct host_verb cmd_host_resume = {
 	.min_args = 1,
 	.max_args = 1,
 	.method = "ResumeSession",
-	.fields = one_session,
-};
-
-static const struct host_field destroy_fields[] = {
-	FIELD_OPERAND("SessionID", 0),
-	FIELD(FLAG, "Force", force),
-	FIELD_END,
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0)),
 };
 
 const struct host_verb cmd_host_destroy = {
@@ -137,16 +100,7 @@ const struct host_verb cmd_host_destroy = {
 	.min_args = 1,
 	.max_args = 1,
 	.method = "DestroySession",
-	.fields = destroy_fields,
-};
-
-static const struct host_field fork_fields[] = {
-	FIELD_OPERAND("SessionID", 0),
-	FIELD(TEXT, "SnapshotID", snapshot),
-	FIELD(TEXT, "NewSessionID", id),
-	FIELD(SIZE, "Quota", quota),
-	FIELD(PAIRS, "Labels", labels),
-	FIELD_END,
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD(FLAG, "Force", force)),
 };
 
 const struct host_verb cmd_host_fork = {
@@ -157,7 +111,9 @@ const struct host_verb cmd_host_fork = {
 	.min_args = 1,
 	.max_args = 1,
 	.method = "Fork",
-	.fields = fork_fields,
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD(TEXT, "SnapshotID", snapshot),
+		FIELD(TEXT, "NewSessionID", id), FIELD(SIZE, "Quota", quota),
+		FIELD(PAIRS, "Labels", labels)),
 	.show = show_session,
 };
 
@@ -169,12 +125,6 @@ show_token(const json_t *out)
 	(void)printf("%s\n", token ? token : "");
 }
 
-static const struct host_field token_fields[] = {
-	FIELD_OPERAND("SessionID", 0),
-	FIELD(TIME, "TTL", ttl),
-	FIELD_END,
-};
-
 const struct host_verb cmd_host_token = {
 	.name = "token",
 	.args = "SESSION",
@@ -183,6 +133,6 @@ const struct host_verb cmd_host_token = {
 	.min_args = 1,
 	.max_args = 1,
 	.method = "IssueSessionToken",
-	.fields = token_fields,
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD(TIME, "TTL", ttl)),
 	.show = show_token,
 };

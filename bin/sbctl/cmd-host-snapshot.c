@@ -12,11 +12,6 @@ show_snapshot(const json_t *out)
 	host_print_line(out, "SnapshotID");
 }
 
-static const struct host_field one_session[] = {
-	FIELD_OPERAND("SessionID", 0),
-	FIELD_END,
-};
-
 const struct host_verb cmd_host_turn = {
 	.name = "turn",
 	.args = "SESSION",
@@ -24,14 +19,8 @@ const struct host_verb cmd_host_turn = {
 	.min_args = 1,
 	.max_args = 1,
 	.method = "TurnComplete",
-	.fields = one_session,
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0)),
 	.show = show_snapshot,
-};
-
-static const struct host_field snapshot_fields[] = {
-	FIELD_OPERAND("SessionID", 0),
-	FIELD_OPERAND("Name", 1),
-	FIELD_END,
 };
 
 const struct host_verb cmd_host_snapshot = {
@@ -41,7 +30,7 @@ const struct host_verb cmd_host_snapshot = {
 	.min_args = 2,
 	.max_args = 2,
 	.method = "CreateSnapshot",
-	.fields = snapshot_fields,
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND("Name", 1)),
 	.show = show_snapshot,
 };
 
@@ -62,15 +51,8 @@ const struct host_verb cmd_host_snapshots = {
 	.min_args = 1,
 	.max_args = 1,
 	.method = "ListSnapshots",
-	.fields = one_session,
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0)),
 	.show = show_snapshots,
-};
-
-static const struct host_field rollback_fields[] = {
-	FIELD_OPERAND("SessionID", 0),
-	FIELD_OPERAND("SnapshotID", 1),
-	FIELD(FLAG, "KillTools", kill_tools),
-	FIELD_END,
 };
 
 const struct host_verb cmd_host_rollback = {
@@ -81,7 +63,8 @@ const struct host_verb cmd_host_rollback = {
 	.min_args = 2,
 	.max_args = 2,
 	.method = "RollbackSession",
-	.fields = rollback_fields,
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND("SnapshotID", 1),
+		FIELD(FLAG, "KillTools", kill_tools)),
 };
 
 static void
@@ -104,14 +87,6 @@ show_changes(const json_t *out)
 		(void)fprintf(stderr, "sbctl: there are more changes: raise --limit\n");
 }
 
-static const struct host_field diff_fields[] = {
-	FIELD_OPERAND("SessionID", 0),
-	FIELD_OPERAND("From", 1),
-	FIELD_OPERAND("To", 2),
-	FIELD(INT, "Limit", limit),
-	FIELD_END,
-};
-
 const struct host_verb cmd_host_diff = {
 	.name = "diff",
 	.args = "SESSION FROM [TO]",
@@ -120,15 +95,9 @@ const struct host_verb cmd_host_diff = {
 	.min_args = 2,
 	.max_args = 3,
 	.method = "DiffSnapshots",
-	.fields = diff_fields,
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND("From", 1),
+		FIELD_OPERAND("To", 2), FIELD(INT, "Limit", limit)),
 	.show = show_changes,
-};
-
-static const struct host_field one_snapshot[] = {
-	FIELD_OPERAND("SessionID", 0),
-	FIELD_OPERAND("SnapshotID", 1),
-	FIELD_OPERAND("Tag", 2),
-	FIELD_END,
 };
 
 const struct host_verb cmd_host_rm_snapshot = {
@@ -138,7 +107,8 @@ const struct host_verb cmd_host_rm_snapshot = {
 	.min_args = 2,
 	.max_args = 2,
 	.method = "DeleteSnapshot",
-	.fields = one_snapshot,
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND("SnapshotID", 1),
+		FIELD_OPERAND("Tag", 2)),
 };
 
 const struct host_verb cmd_host_hold = {
@@ -148,7 +118,8 @@ const struct host_verb cmd_host_hold = {
 	.min_args = 3,
 	.max_args = 3,
 	.method = "HoldSnapshot",
-	.fields = one_snapshot,
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND("SnapshotID", 1),
+		FIELD_OPERAND("Tag", 2)),
 };
 
 const struct host_verb cmd_host_release = {
@@ -158,5 +129,6 @@ const struct host_verb cmd_host_release = {
 	.min_args = 3,
 	.max_args = 3,
 	.method = "ReleaseSnapshot",
-	.fields = one_snapshot,
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND("SnapshotID", 1),
+		FIELD_OPERAND("Tag", 2)),
 };

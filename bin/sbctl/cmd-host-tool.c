@@ -43,12 +43,6 @@ tool_verb(struct host_run *r, json_t *in, struct sb_error *err)
 	return host_call_stream(r, in, on_tool, err);
 }
 
-static const struct host_field tool_fields[] = {
-	FIELD_OPERAND("SessionID", 0),
-	FIELD_OPERAND("ToolName", 1),
-	FIELD_END,
-};
-
 const struct host_verb cmd_host_tool = {
 	.name = "tool",
 	.args = "SESSION TOOL",
@@ -57,6 +51,6 @@ const struct host_verb cmd_host_tool = {
 	.min_args = 2,
 	.max_args = 2,
 	.method = "ExecuteToolStream",
-	.fields = tool_fields,
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND("ToolName", 1)),
 	.run = tool_verb,
 };

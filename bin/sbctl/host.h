@@ -47,13 +47,13 @@ struct host_field {
 	size_t at; /* number of the operand, or offset into struct host_args */
 };
 
-/* Rows of such a table: FIELD(FLAG, "Force", force). */
+/* Such a table: FIELDS(FIELD_OPERAND("SessionID", 0), FIELD(FLAG, "Force", force)). */
 /* clang-format off */
+#define FIELDS(...) (const struct host_field[]){ __VA_ARGS__, { NULL, HOST_TEXT, 0 } }
 #define FIELD(kind, key, field) { key, HOST_##kind, offsetof(struct host_args, field) }
 #define FIELD_OPERAND(key, i) { key, HOST_OPERAND, i }
 #define FIELD_OPERANDS(key, i) { key, HOST_OPERANDS, i }
 #define FIELD_OPERAND_PAIRS(key, i) { key, HOST_OPERAND_PAIRS, i }
-#define FIELD_END { NULL, HOST_TEXT, 0 }
 /* clang-format on */
 
 struct host_verb;

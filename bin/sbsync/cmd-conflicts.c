@@ -46,17 +46,11 @@ conflicts_verb(void *values, int argc, char **argv)
 	return r < 0 ? exit_code(r) : EXIT_DONE;
 }
 
-static const struct sb_opt options[] = {
-	OPTIONS_JSON,
-	OPTIONS_HELP,
-	OPT_END,
-};
-
 const struct sb_cmd cmd_conflicts = {
 	.name = "conflicts",
 	.args = "[SESSION]",
 	.help = "list the versions kept aside",
-	.opts = options,
+	.opts = list_options,
 	.max_args = 1,
 	.run = conflicts_verb,
 };

@@ -14,18 +14,12 @@ diff_verb(void *values, int argc, char **argv)
 			   sync_once_session(a, argc, argv, SB_REASON_TURN);
 }
 
-static const struct sb_opt options[] = {
-	OPTIONS_CONFLICT,
-	OPTIONS_SYNC,
-	OPT_END,
-};
-
 const struct sb_cmd cmd_diff = {
 	.name = "diff",
 	.args = "[SESSION] | SRC DST",
 	.help = "show what a sync, or a mirror, would do; change nothing",
 	.details = "Lines with '<-' change the local directory, with '->' the other one.",
-	.opts = options,
+	.opts = session_options,
 	.max_args = 2,
 	.run = diff_verb,
 };

@@ -30,17 +30,11 @@ log_verb(void *values, int argc, char **argv)
 	return fd < 0 ? exit_code(fd) : EXIT_DONE;
 }
 
-static const struct sb_opt options[] = {
-	OPTIONS_JSON,
-	OPTIONS_HELP,
-	OPT_END,
-};
-
 const struct sb_cmd cmd_log = {
 	.name = "log",
 	.args = "[SESSION]",
 	.help = "show what the session's syncs did",
-	.opts = options,
+	.opts = list_options,
 	.max_args = 1,
 	.run = log_verb,
 };

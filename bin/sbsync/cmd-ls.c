@@ -44,17 +44,11 @@ ls_verb(void *values, int argc, char **argv)
 	return r;
 }
 
-static const struct sb_opt options[] = {
-	OPTIONS_JSON,
-	OPTIONS_HELP,
-	OPT_END,
-};
-
 const struct sb_cmd cmd_ls = {
 	.name = "ls",
 	.args = "",
 	.help = "list the sessions",
-	.opts = options,
+	.opts = list_options,
 	.max_args = 0,
 	.run = ls_verb,
 };

@@ -34,17 +34,11 @@ status_verb(void *values, int argc, char **argv)
 	return r;
 }
 
-static const struct sb_opt options[] = {
-	OPTIONS_JSON,
-	OPTIONS_HELP,
-	OPT_END,
-};
-
 const struct sb_cmd cmd_status = {
 	.name = "status",
 	.args = "[SESSION]",
 	.help = "show a session",
-	.opts = options,
+	.opts = list_options,
 	.max_args = 1,
 	.run = status_verb,
 };

@@ -10,17 +10,11 @@ stop_verb(void *values, int argc, char **argv)
 	return sync_once_session(values, argc, argv, SB_REASON_STOP);
 }
 
-static const struct sb_opt options[] = {
-	OPTIONS_CONFLICT,
-	OPTIONS_SYNC,
-	OPT_END,
-};
-
 const struct sb_cmd cmd_stop = {
 	.name = "stop",
 	.args = "[SESSION]",
 	.help = "sync back from the sandbox and close the session",
-	.opts = options,
+	.opts = session_options,
 	.max_args = 1,
 	.run = stop_verb,
 };

@@ -10,18 +10,12 @@ sync_verb(void *values, int argc, char **argv)
 	return sync_once_session(values, argc, argv, SB_REASON_TURN);
 }
 
-static const struct sb_opt options[] = {
-	OPTIONS_CONFLICT,
-	OPTIONS_SYNC,
-	OPT_END,
-};
-
 const struct sb_cmd cmd_sync = {
 	.name = "sync",
 	.args = "[SESSION]",
 	.help = "sync both ways now",
 	.details = "SESSION may be left out inside the local directory.",
-	.opts = options,
+	.opts = session_options,
 	.max_args = 1,
 	.run = sync_verb,
 };

@@ -1,7 +1,6 @@
 # sbsync: one file a verb (cmd-VERB.c); the table of verbs is in main.c.
 bin_PROGRAMS += sbsync
 sbsync_SOURCES = \
-	%D%/args.c \
 	%D%/cmd-agent.c \
 	%D%/cmd-conflicts.c \
 	%D%/cmd-diff.c \
@@ -19,6 +18,7 @@ sbsync_SOURCES = \
 	%D%/cmd-undo.c \
 	%D%/cmd-watch.c \
 	%D%/main.c \
+	%D%/options.c \
 	%D%/options.h \
 	%D%/progress.c \
 	%D%/report.c \

@@ -80,6 +80,9 @@
 	OPTIONS_HELP
 /* clang-format on */
 
+/* Whole tables of verbs that take the same: those that show, and those that sync a session. */
+extern const struct sb_opt list_options[], session_options[];
+
 /* The words of choices, in the order of their values in struct sync_args. */
 extern const char *const conflict_words[], *const delta_words[], *const durability_words[],
 									 *const when_words[];

@@ -56,7 +56,7 @@ extern const struct sb_cmd cmd_mirror, cmd_start, cmd_sync, cmd_watch, cmd_stop,
 	cmd_diff, cmd_status, cmd_ls, cmd_conflicts, cmd_resolve, cmd_undo, cmd_log, cmd_rm,
 	cmd_doctor, cmd_agent;
 
-/* args.c: defaults, before parsing. */
+/* options.c: defaults, before parsing. */
 void sync_args_init(struct sync_args *a);
 void sync_args_free(struct sync_args *a);
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The values of the options: their defaults, and what the library is told of them. */
+/* Options of several verbs; their values, defaults, and what the library is told of them. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -12,6 +12,18 @@ const char *const conflict_words[] = { "both", "local", "runtime", "merge", NULL
 const char *const delta_words[] = { "auto", "off", "always", NULL };
 const char *const durability_words[] = { "default", "none", "barrier", "full", NULL };
 const char *const when_words[] = { "auto", "always", "never", NULL };
+
+const struct sb_opt list_options[] = {
+	OPTIONS_JSON,
+	OPTIONS_HELP,
+	OPT_END,
+};
+
+const struct sb_opt session_options[] = {
+	OPTIONS_CONFLICT,
+	OPTIONS_SYNC,
+	OPT_END,
+};
 
 void
 sync_args_init(struct sync_args *a)
