@@ -1,5 +1,6 @@
 # The programs, one folder each; headers that several of them share are in common/.
 EXTRA_DIST += \
+	%D%/README.md \
 	%D%/common/opt-rows.h \
 	%D%/common/units.h
 
