@@ -29,7 +29,7 @@ set_host(struct sb_profile *p, const char *host, struct sb_error *err)
 	return r < 0 ? r : sb_texts_set(&p->options, "host", at ? at + 1 : host, err);
 }
 
-/* Words on the command line count more than the profile's. */
+/* Options of the command line win over the profile. */
 static int
 apply_options(const struct ctl_args *a, struct sb_profile *p, struct sb_error *err)
 {
@@ -52,7 +52,7 @@ apply_options(const struct ctl_args *a, struct sb_profile *p, struct sb_error *e
 	return r;
 }
 
-/* Nothing says where: the sandbox host when there is one. */
+/* Neither options nor files say where to run: takes the sandbox host if there is one. */
 static int
 default_profile(struct ctl *ctl, struct sb_profile *out, struct sb_error *err)
 {
@@ -64,8 +64,8 @@ default_profile(struct ctl *ctl, struct sb_profile *out, struct sb_error *err)
 }
 
 /*
- * A sandbox host on a machine where nothing isolates still runs the command: nobody should take
- * that for a sandbox.
+ * Warns when the sandbox host runs the command without isolation, as it does on a machine that has
+ * no means for it: nobody should take that for a sandbox.
  */
 static void
 warn_of_no_isolation(struct ctl *ctl, const struct sb_profile *p)
@@ -115,7 +115,7 @@ ctl_choose_profile(struct ctl *ctl, struct sb_profile *out, struct sb_error *err
 	}
 	if (r == 0)
 		warn_of_no_isolation(ctl, out);
-	/* There is nothing to take away of it, and no reason to list it for ever. */
+	/* A local sandbox has nothing to remove; ending it keeps it out of later lists. */
 	if (r == 0 && out->backend == SB_BACKEND_LOCAL && out->persist == SB_PERSIST_TRANSIENT)
 		out->destroy_on_stop = true;
 	return r;

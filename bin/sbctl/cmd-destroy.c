@@ -29,7 +29,7 @@ destroy_verb(struct ctl *ctl, struct sb_error *err)
 }
 
 static const struct sb_opt options[] = {
-	OPT_FLAG(0, "discard", discard, "throw away work that is not synced back"),
+	OPT_FLAG(0, "discard", discard, "throw away work that was not synced back"),
 	OPTIONS_TIMEOUT,
 	OPTIONS_COMMON,
 	OPT_END,
@@ -39,7 +39,7 @@ const struct ctl_verb cmd_destroy = {
 	.cmd = {
 		.name = "destroy",
 		.args = "ID",
-		.help = "sync back, then take the sandbox away",
+		.help = "sync back, then remove the sandbox",
 		.opts = options,
 		.min_args = 1,
 		.max_args = 1,

@@ -75,7 +75,7 @@ print_more(const struct ctl *ctl, struct tail *t)
 	}
 }
 
-/* Opens what has come up since the last look. */
+/* Opens the events of sandboxes that are new since the last look. */
 static int
 open_tails(struct ctl *ctl, const char *only, struct tail **v, size_t *n, struct sb_error *err)
 {
@@ -139,7 +139,7 @@ events_verb(struct ctl *ctl, struct sb_error *err)
 }
 
 static const struct sb_opt options[] = {
-	OPT_FLAG('f', "follow", follow, "go on until stopped"),
+	OPT_FLAG('f', "follow", follow, "keep printing until stopped"),
 	OPTIONS_TIMEOUT,
 	OPTIONS_COMMON,
 	OPT_END,
@@ -149,7 +149,7 @@ const struct ctl_verb cmd_events = {
 	.cmd = {
 		.name = "events",
 		.args = "[ID]",
-		.help = "what happened to sandboxes",
+		.help = "print what happened to sandboxes",
 		.opts = options,
 		.max_args = 1,
 	},

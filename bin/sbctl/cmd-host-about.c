@@ -19,7 +19,7 @@ show_bases(const json_t *out)
 const struct host_verb cmd_host_health = {
 	.name = "health",
 	.args = "",
-	.help = "is the host well, and how full is it",
+	.help = "show whether the host is well and how full it is",
 	.method = "HealthCheck",
 	.show = host_print_fields,
 };
@@ -27,7 +27,7 @@ const struct host_verb cmd_host_health = {
 const struct host_verb cmd_host_capabilities = {
 	.name = "capabilities",
 	.args = "",
-	.help = "what the host can do",
+	.help = "show what the host can do",
 	.method = "GetCapabilities",
 	.show = host_print_fields,
 };
@@ -35,7 +35,7 @@ const struct host_verb cmd_host_capabilities = {
 const struct host_verb cmd_host_bases = {
 	.name = "bases",
 	.args = "",
-	.help = "base images",
+	.help = "list base images",
 	.method = "ListBases",
 	.show = show_bases,
 };

@@ -39,7 +39,7 @@ events_verb(struct host_run *r, json_t *in, struct sb_error *err)
 const struct host_verb cmd_host_events = {
 	.name = "events",
 	.args = "[SESSION]",
-	.help = "print what happens, until stopped",
+	.help = "print events until stopped",
 	.opts = "kind",
 	.max_args = 1,
 	.method = "StreamEvents",

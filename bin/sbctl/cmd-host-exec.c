@@ -54,7 +54,7 @@ exec_verb(struct host_run *r, json_t *in, struct sb_error *err)
 const struct host_verb cmd_host_exec = {
 	.name = "exec",
 	.args = "SESSION COMMAND [ARG]...",
-	.help = "run a command in the session (tool bash)",
+	.help = "run a shell command in a session",
 	.opts = "call-id",
 	.min_args = 2,
 	.max_args = -1,

@@ -32,7 +32,7 @@ logs_verb(struct host_run *r, json_t *in, struct sb_error *err)
 const struct host_verb cmd_host_logs = {
 	.name = "logs",
 	.args = "SESSION PROCESS",
-	.help = "what a process printed",
+	.help = "print what a process printed",
 	.opts = "follow,stream",
 	.min_args = 2,
 	.max_args = 2,

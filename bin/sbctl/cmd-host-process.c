@@ -21,7 +21,7 @@ show_process(const json_t *out)
 const struct host_verb cmd_host_launch = {
 	.name = "launch",
 	.args = "SESSION BINARY [ARG]...",
-	.help = "start a process that lives on",
+	.help = "start a process in the background",
 	.opts = "env,expose-port,ready",
 	.min_args = 2,
 	.max_args = -1,
@@ -47,7 +47,7 @@ const struct host_verb cmd_host_kill = {
 const struct host_verb cmd_host_status = {
 	.name = "status",
 	.args = "SESSION PROCESS",
-	.help = "is a process running",
+	.help = "show whether a process runs",
 	.min_args = 2,
 	.max_args = 2,
 	.method = "GetProcessStatus",

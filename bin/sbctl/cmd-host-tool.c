@@ -46,7 +46,7 @@ tool_verb(struct host_run *r, json_t *in, struct sb_error *err)
 const struct host_verb cmd_host_tool = {
 	.name = "tool",
 	.args = "SESSION TOOL",
-	.help = "run a tool and print what it says",
+	.help = "run a tool and print its result",
 	.opts = "params,call-id",
 	.min_args = 2,
 	.max_args = 2,

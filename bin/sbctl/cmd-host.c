@@ -72,7 +72,7 @@ parse_verb(struct host_run *r, int argc, char **argv, struct sb_error *err)
 	char **rest = NULL;
 	int n = 0, code;
 
-	/* What follows the session of exec and launch is the command's own. */
+	/* Words behind the session of exec and launch belong to the command. */
 	code = sb_opt_parse(opts, argc, argv, cmd.min_args == 2 && cmd.max_args < 0, &r->args,
 		&rest, &n, err);
 	if (code < 0)
@@ -139,7 +139,7 @@ const struct ctl_verb cmd_host = {
 	.cmd = {
 		.name = "host",
 		.args = "VERB [ARG]...",
-		.help = "sessions, snapshots, tools and processes of a sandbox host",
+		.help = "work with sessions, snapshots, tools and processes of a sandbox host",
 		.run = host_main,
 	},
 };

@@ -26,7 +26,7 @@ ls_verb(struct ctl *ctl, struct sb_error *err)
 }
 
 static const struct sb_opt options[] = {
-	OPT_FLAG('a', "all", all, "those that are gone, too"),
+	OPT_FLAG('a', "all", all, "list removed sandboxes too"),
 	OPTIONS_COMMON,
 	OPT_END,
 };

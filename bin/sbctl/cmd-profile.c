@@ -16,7 +16,7 @@ print_mistake(const char *file, size_t line, const char *text, void *arg)
 	(void)fprintf(stderr, "%s:%zu: %s\n", file, line, text);
 }
 
-/* How often a call says it goes wrong must not depend on how: one line each, all of them. */
+/* Loads the profiles and reports every mistake in them, one a line. */
 static struct sb_profiles *
 load(struct ctl *ctl, size_t *mistakes, struct sb_error *err)
 {
@@ -126,7 +126,7 @@ const struct ctl_verb cmd_profile = {
 	.cmd = {
 		.name = "profile",
 		.args = "[list | show [NAME] | check]",
-		.help = "profiles: list them, show one, look for mistakes",
+		.help = "list profiles, show one, or look for mistakes",
 		.opts = options,
 		.max_args = 2,
 	},

@@ -78,7 +78,7 @@ const struct ctl_verb cmd_providers = {
 	.cmd = {
 		.name = "providers",
 		.args = "",
-		.help = "the backends there are, and what they can",
+		.help = "list the backends and what each can do",
 		.opts = options,
 	},
 	.run = providers_verb,

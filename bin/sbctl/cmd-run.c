@@ -30,7 +30,7 @@ start(struct ctl *ctl, struct sb_profile *p, struct sb_sandbox **out, struct sb_
 	return r;
 }
 
-/* Better before an hour of work than after. */
+/* Refuses --snapshot before the work starts, not after an hour of it. */
 static int
 check_snapshots(struct ctl *ctl, const struct sb_profile *p, struct sb_error *err)
 {
@@ -73,7 +73,7 @@ static const struct sb_opt options[] = {
 	OPT_TEXT('H', "host", host, "[USER@]HOST", "same as --set host= and --set user="),
 	OPT_LIST('s', "set", set, "KEY=VALUE", "option of the backend; may be repeated"),
 	OPTIONS_PROFILES,
-	OPT_TEXT(0, "id", id, "ID", "name of the sandbox; one on record is used again"),
+	OPT_TEXT(0, "id", id, "ID", "name of the sandbox; an existing one is used again"),
 	OPT_FLAG('k', "keep", keep, "keep the sandbox afterwards"),
 	OPTIONS_SNAPSHOT,
 	OPT_LIST('x', "exclude", exclude, "PATTERN", "do not sync these (gitignore syntax)"),

@@ -26,7 +26,7 @@ const struct ctl_verb cmd_shell = {
 	.cmd = {
 		.name = "shell",
 		.args = "[ID]",
-		.help = "a shell in a sandbox that is there",
+		.help = "open a shell in an existing sandbox",
 		.opts = options,
 		.max_args = 1,
 	},

@@ -27,7 +27,7 @@ const struct ctl_verb cmd_show = {
 	.cmd = {
 		.name = "show",
 		.args = "[ID]",
-		.help = "all about one sandbox",
+		.help = "show what is on record about a sandbox",
 		.opts = options,
 		.max_args = 1,
 	},

@@ -76,7 +76,7 @@ const struct ctl_verb cmd_stop = {
 	.cmd = {
 		.name = "stop",
 		.args = "[ID]",
-		.help = "sync back, then end the sandbox by its policy",
+		.help = "sync back, then keep or remove the sandbox by its policy",
 		.opts = options,
 		.max_args = 1,
 	},

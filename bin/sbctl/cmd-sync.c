@@ -29,7 +29,7 @@ sync_verb(struct ctl *ctl, struct sb_error *err)
 static const char *const conflict_words[] = { "keep", "local", "runtime", NULL };
 
 static const struct sb_opt options[] = {
-	OPT_FLAG('n', "dry-run", dry_run, "tell what would be done, change nothing"),
+	OPT_FLAG('n', "dry-run", dry_run, "show what would be done, change nothing"),
 	OPT_CHOICE(0, "conflict", conflict, "SIDE", conflict_words,
 		"keep (both), local or runtime"),
 	OPT_INT(0, "max-delete", max_delete, "N", 0, INT64_MAX,

@@ -62,16 +62,14 @@ parse(struct ctl *ctl, const struct sb_cmd *cmd, int argc, char **argv, struct s
 {
 	char **rest = NULL;
 	int n = 0;
-	/* What follows the operands of run and exec is the command's own. */
+	/* Words behind the operands of run and exec belong to the command. */
 	int r = sb_opt_parse(cmd->opts, argc, argv, cmd->max_args < 0, &ctl->a, &rest, &n, err);
 
 	if (r < 0 || ctl->a.help)
 		return r;
 	if (n < cmd->min_args || (cmd->max_args >= 0 && n > cmd->max_args))
 		return sb_fail(err, SB_E_USAGE, "usage: sbctl %s %s", cmd->name, cmd->args);
-	/*
-	 * The parser leaves the options behind the operands; a command's words end where they end.
-	 */
+	/* The parser leaves the options behind the operands; a copy ends with the operands. */
 	ctl->a.v = calloc((size_t)n + 1, sizeof *ctl->a.v);
 	if (!ctl->a.v)
 		return sb_fail(err, SB_E_NOMEM, "out of memory");

@@ -31,7 +31,7 @@ struct attached {
 	sb_deadline stop_at; /* patience ends */
 };
 
-/* Our input into the command's, until either ends. */
+/* Copies our input into the command's, until either ends. */
 static void *
 feed(void *arg)
 {
@@ -112,10 +112,8 @@ on_signal(struct attached *t, int sig)
 			(void)sb_handle_resize(t->h, w.ws_row, w.ws_col, NULL);
 		return;
 	}
-	/*
-	 * A first signal is the command's to answer, as on a terminal of its own; Ctrl-C may mean
-	 * something to it.
-	 */
+	/* The command answers the first signal, as on a terminal of its own: Ctrl-C may mean
+	 * something to it. */
 	if (!t->stopping++) {
 		(void)sb_handle_signal(t->h, sig, NULL);
 		if (sig == SIGTERM || sig == SIGHUP)

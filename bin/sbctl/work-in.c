@@ -24,7 +24,7 @@ ctl_finish_work(struct ctl *ctl, struct sb_sandbox *sb, int status, const struct
 	o.max_delete = ctl->a.max_delete;
 	call.cancel = again;
 	call.deadline = SB_NEVER;
-	/* What is signalled from now on interrupts the sync back; the sandbox is kept then. */
+	/* A signal from now on interrupts the sync back; the sandbox is kept then. */
 	ctl_signals_cancel(again);
 	r = sb_sandbox_stop(sb, &o, &call, &res, err);
 	ctl_signals_cancel(NULL);
@@ -54,7 +54,7 @@ find_profile(struct ctl *ctl, struct sb_sandbox *sb, struct sb_error *err)
 	ps = sb_profiles_load(&o, &why);
 	if (!ps || !s->profile || sb_profiles_get(ps, s->profile, &p, &why) < 0)
 		return 0;
-	/* One of another backend took the name over: nothing of it counts. */
+	/* The name may belong to a profile of another backend by now: that one does not count. */
 	r = p.backend == s->backend ? sb_sandbox_use_profile(sb, &p, err) : 0;
 	sb_profile_free(&p);
 	return r;

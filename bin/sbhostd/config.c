@@ -13,7 +13,7 @@
 
 #define AT(field) offsetof(struct hostd_config, field)
 
-/* Where the defaults of the libraries are, this program has no others. */
+/* The libraries set the defaults where they have one; this program adds only its own options. */
 static void
 set_defaults(struct hostd_config *c)
 {

@@ -107,7 +107,7 @@ notify(const char *state)
 			(socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
 }
 
-/* Names are meant from where the daemon was started. */
+/* A relative path counts from where the daemon was started. */
 static int
 make_absolute(struct hostd_config *c, const char **path, struct sb_error *err)
 {
@@ -178,7 +178,7 @@ open_parts(struct hostd *d, struct sb_error *err)
 	return r;
 }
 
-/* While the end is under way, one more signal ends the waiting. */
+/* During a shutdown, one more signal ends the waiting. */
 static void *
 hurry_thread(void *arg)
 {
@@ -205,7 +205,7 @@ wait_for_signal(struct hostd *d)
 	sb_log(&d->log, SB_LOG_INFO, "sbhostd", "signal %d: draining, every session is kept", sig);
 }
 
-/* Calls end, streams are ended, sessions are paused and kept. */
+/* Lets calls end, ends streams, pauses every session and keeps it. */
 static int
 shut_down(struct hostd *d)
 {

@@ -38,13 +38,16 @@ static const struct sb_opt options[] = {
 	OPT_TEXT(0, "plugin", plugin, "FILE", "shared object with a provider to check"),
 	OPT_LIST('o', "option", options, "KEY=VALUE", "option of the backend; may be repeated"),
 	OPT_TEXT(0, "runtime-root", root, "PATH", "runtime root instead of the provider's"),
-	OPT_LIST('c', "check", checks, "NAME", "only checks whose names begin so; may be repeated"),
+	OPT_LIST('c', "check", checks, "NAME",
+		"only checks whose names begin with NAME; may be repeated"),
 	OPT_TEXT(0, "hang", hang, "COMMAND",
-		"makes the other side hang (with 'on') and go on ('off')"),
+		"'COMMAND on' makes the other side hang, 'COMMAND off' ends that"),
 	OPT_TEXT(0, "work-dir", work, "DIR",
 		"where local roots are made; default: a new one in $TMPDIR"),
-	OPT_TEXT(0, "state-dir", state, "DIR", "of sessions; default: beside the local roots"),
-	OPT_TIME('t', "timeout", timeout, "TIME", 1, INT64_MAX, "for a single call; default: 60s"),
+	OPT_TEXT(0, "state-dir", state, "DIR",
+		"state of sessions; default: beside the local roots"),
+	OPT_TIME('t', "timeout", timeout, "TIME", 1, INT64_MAX,
+		"limit of a single call; default: 60s"),
 	OPT_FLAG('l', "list", list, "list the checks"),
 	OPT_FLAG(0, "version", version, "show the version"),
 	OPT_FLAG('h', "help", help, "show this help"),
@@ -125,7 +128,7 @@ respawn(const char *step, const char *file, int kill_ms, void *arg, struct sb_er
 	}
 	r = r == 0 ? sb_child_exit_code(&child) : r;
 	sb_child_stop(&child, 0);
-	/* One that was to be killed and came through first is as good. */
+	/* A process that ended before it was to be killed counts as well. */
 	return kill_ms > 0 && r >= 0 ? 0 : r;
 }
 

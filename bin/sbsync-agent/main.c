@@ -21,8 +21,8 @@ tell(int r, const struct sb_error *err)
 }
 
 /*
- * The same as `sbsync agent`, without the rest of sbsync: small enough to be sent along. "tools"
- * and "launch" are what sandboxes on this machine are worked in with.
+ * Without an argument, the same as `sbsync agent`. A provider starts "tools" and "launch" to work
+ * in a sandbox on this machine.
  */
 int
 main(int argc, char **argv)

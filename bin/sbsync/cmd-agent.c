@@ -21,7 +21,7 @@ agent_verb(void *values, int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	r = sb_sync_agent(STDIN_FILENO, STDOUT_FILENO, signals_cancel(), &err);
-	/* The controller was told; this line is for one that went away. */
+	/* The controller knows already; this line is for when it went away. */
 	if (r < 0 && r != SB_E_CLOSED)
 		complain("agent: %s", err.msg);
 	return exit_code(r);
@@ -35,7 +35,7 @@ static const struct sb_opt options[] = {
 const struct sb_cmd cmd_agent = {
 	.name = "agent",
 	.args = "",
-	.help = "be the far side of a sync, on stdin and stdout",
+	.help = "serve the far side of a sync on stdin and stdout",
 	.opts = options,
 	.max_args = 0,
 	.run = agent_verb,

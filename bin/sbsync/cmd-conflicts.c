@@ -49,7 +49,7 @@ conflicts_verb(void *values, int argc, char **argv)
 const struct sb_cmd cmd_conflicts = {
 	.name = "conflicts",
 	.args = "[SESSION]",
-	.help = "list the versions kept aside",
+	.help = "list the versions that conflicts kept aside",
 	.opts = list_options,
 	.max_args = 1,
 	.run = conflicts_verb,

@@ -63,7 +63,7 @@ static const struct sb_opt options[] = {
 	OPTIONS_SSH,
 	OPTIONS_TIMEOUT,
 	OPTIONS_JSON,
-	OPT_FLAG('q', "quiet", quiet, "print what is wrong only"),
+	OPT_FLAG('q', "quiet", quiet, "print only what is wrong"),
 	OPTIONS_VERBOSE,
 	OPTIONS_HELP,
 	OPT_END,
@@ -73,9 +73,8 @@ const struct sb_cmd cmd_doctor = {
 	.name = "doctor",
 	.args = "[REMOTE]",
 	.help = "check the way to REMOTE, or this machine; say what to do",
-	.details =
-		"REMOTE is [user@]host:path or ssh://[user@]host[:port]/path. Nothing is changed\n"
-		"there, but the agent is brought there as a sync would do.",
+	.details = "REMOTE is [user@]host:path or ssh://[user@]host[:port]/path. Nothing\n"
+		   "changes there, except that the agent is brought there as for a sync.",
 	.opts = options,
 	.max_args = 1,
 	.run = doctor_verb,

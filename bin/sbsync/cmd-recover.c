@@ -75,7 +75,7 @@ recover_verb(void *values, int argc, char **argv)
 	if (r.rows)
 		print_json(r.rows);
 	sync_opts_free(&o);
-	/* A timer need not hear that the run before it is still at work. */
+	/* --quiet, as a timer uses it, says nothing when an earlier run is still at work. */
 	if (n < 0 && !(n == SB_E_LOCKED && a->quiet))
 		complain("%s", err.msg);
 	return n < 0 ? exit_code(n) : n > 0 ? EXIT_FAILED : EXIT_DONE;
@@ -83,7 +83,7 @@ recover_verb(void *values, int argc, char **argv)
 
 static const struct sb_opt options[] = {
 	OPT_FLAG(0, "all", all, "every session"),
-	OPT_FLAG(0, "now", now, "also those whose next try is later"),
+	OPT_FLAG(0, "now", now, "do not wait until the next try is due"),
 	OPTIONS_SYNC,
 	OPT_END,
 };

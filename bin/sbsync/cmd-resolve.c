@@ -10,7 +10,7 @@
 #include <base/str.h>
 #include <bin/sbsync/options.h>
 
-/* The file may be gone, its directory not. */
+/* The absolute path of a file that may be gone, in a directory that is there. */
 static char *
 full_path(const char *path)
 {

@@ -10,7 +10,7 @@
 
 #define LOST_SHOWN 10
 
-/* What only the sandbox has: found out there, if it can be reached. */
+/* Asks the sandbox, if it can be reached, which changes only it has, and prints them. */
 static void
 tell_loss(struct sb_session *s)
 {
@@ -23,10 +23,14 @@ tell_loss(struct sb_session *s)
 	o.max_delete = INT64_MAX;
 	o.cancel = signals_cancel();
 	if (sb_session_sync(s, SB_REASON_STOP, &o, SB_SESSION_AS_STARTED, &res, &err) < 0) {
-		(void)fprintf(stderr,
-			"%s cannot be asked what it has: %s\nWhatever changed there since %s stays "
-			"only there.\n",
-			s->pairs[0].remote, err.msg, time_text(s->last_sync, t, sizeof t));
+		(void)fprintf(stderr, "%s cannot be asked what it has: %s\n", s->pairs[0].remote,
+			err.msg);
+		if (s->last_sync)
+			(void)fprintf(stderr, "Changes made there since %s stay only there.\n",
+				time_text(s->last_sync, t, sizeof t));
+		else
+			(void)fprintf(stderr,
+				"No sync has succeeded: all its changes stay only there.\n");
 	} else if (!res.n_changes && !res.conflicts.n) {
 		(void)fprintf(stderr, "Nothing changed in %s since the last sync.\n",
 			s->pairs[0].remote);
@@ -45,7 +49,7 @@ tell_loss(struct sb_session *s)
 	sb_sync_result_free(&res);
 }
 
-/* Is it meant? */
+/* Tells what would be lost and asks whether that is meant. */
 static bool
 ask_discard(struct sb_session *s)
 {

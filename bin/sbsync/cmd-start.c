@@ -48,7 +48,7 @@ static const struct sb_opt options[] = {
 	OPT_LIST(0, "also", also, "LOCAL:PATH",
 		"a further pair of directories, same host; repeatable"),
 	OPT_INT(0, "owner", owner, "PID", 0, INT64_MAX,
-		"process whose end makes recovery sync back (default: the caller); 0: none"),
+		"recovery syncs back once this process is gone (default: the caller; 0: none)"),
 	OPT_LIST(0, "conflict-rule", conflict_rules, "PATTERN=HOW",
 		"--conflict for the paths that match, for the whole session; repeatable"),
 	OPTIONS_CONFLICT,

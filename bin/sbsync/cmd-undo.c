@@ -37,9 +37,9 @@ static const struct sb_opt options[] = {
 const struct sb_cmd cmd_undo = {
 	.name = "undo",
 	.args = "[SESSION]",
-	.help = "take the local side back to before the last sync",
-	.details = "What was edited since stays; the old version is put beside it. A second undo\n"
-		   "undoes the first.",
+	.help = "put the local side back as it was before the last sync",
+	.details = "Files edited since then stay; undo puts the old version beside them. A second\n"
+		   "undo undoes the first.",
 	.opts = options,
 	.max_args = 1,
 	.run = undo_verb,

@@ -13,8 +13,8 @@ struct watching {
 };
 
 /*
- * A line when something was done; nothing for nothing, nor again for files that still cannot be
- * synced.
+ * Prints a line when a sync did something; none when it did nothing, and none again for files that
+ * still cannot be synced.
  */
 static void
 on_sync(const struct sb_session *s, int code, const struct sb_sync_result *res,

@@ -63,7 +63,10 @@ run(const struct sb_cmd *c, int argc, char **argv)
 	}
 	sync_args_init(&a);
 	if (sb_opt_parse(c->opts, argc, argv, false, &a, &args, &n, &err) < 0) {
-		complain("%s; try 'sbsync %s --help'", err.msg, c->name);
+		if (strstr(err.msg, "--help"))
+			complain("%s", err.msg);
+		else
+			complain("%s; try 'sbsync %s --help'", err.msg, c->name);
 		code = EXIT_USAGE;
 	} else if (n < c->min_args) {
 		complain("%s needs %s; try 'sbsync %s --help'", c->name, c->args, c->name);

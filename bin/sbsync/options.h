@@ -22,10 +22,10 @@
 	OPT_FLAG(0, "json", json, "print JSON")
 
 #define OPTIONS_VERBOSE \
-	OPT_COUNT('v', "verbose", verbose, "say more; twice: even more")
+	OPT_COUNT('v', "verbose", verbose, "print more; twice: even more")
 
 #define OPTIONS_QUIET_VERBOSE \
-	OPT_FLAG('q', "quiet", quiet, "print errors only"), \
+	OPT_FLAG('q', "quiet", quiet, "print only errors"), \
 	OPTIONS_VERBOSE
 
 #define OPTIONS_TIMEOUT \
@@ -43,7 +43,7 @@
 	OPT_TEXT(0, "known-hosts", known_hosts, "FILE", "file of known host keys"), \
 	OPT_FLAG(0, "accept-new-host-key", accept_new, "trust a host that is not known yet"), \
 	OPT_FLAG(0, "ask-password", ask_password, \
-		"log in with a password, asked for on the terminal"), \
+		"ask for a password on the terminal"), \
 	OPT_TEXT(0, "rsh", rsh, "COMMAND", "remote shell instead of the built-in SSH")
 
 /* What every verb takes that syncs. */
@@ -66,7 +66,7 @@
 	OPT_FLAG(0, "trust-git-config", trust_git, \
 		"take git configuration and hooks from a sandbox"), \
 	OPT_FLAG(0, "no-escaping-links", no_escaping, \
-		"keep symlinks that lead out of the root aside"), \
+		"set symlinks aside that lead out of the root"), \
 	OPT_SIZE(0, "bwlimit", bwlimit, "RATE", 0, 0, \
 		"send at most RATE bytes a second (10M)"), \
 	OPTIONS_TIMEOUT, \

@@ -7,7 +7,7 @@
 
 #include <bin/sbsync/sbsync.h>
 
-/* The handler needs a place to find its token: the one variable of the program. */
+/* The signal handler finds its token here; a handler has no argument. */
 static struct sb_cancel *token;
 
 static void

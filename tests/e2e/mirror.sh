@@ -172,6 +172,7 @@ echo x >file
 must_fail "a file as source" 1 "$sbsync" mirror file dst
 must_fail "a file as destination" 1 "$sbsync" mirror odd file
 must_fail "unknown option" 2 "$sbsync" mirror --nosuch a b
+is "the way to the help is named once" "$output" "sbsync: unknown option --nosuch: see --help"
 must_fail "one argument" 2 "$sbsync" mirror a
 must_fail "bad level" 2 "$sbsync" mirror --compress 99 odd dst
 is "the message is one line" "$(printf '%s\n' "$output" | wc -l)" 1

@@ -133,6 +133,10 @@ must_fail "it asks, and nobody answers" 1 "$sbsync" rm --discard far
 says "it says what stays there" "create *only-there"
 says "and how to go on" "sbsync rm --discard --yes far"
 check "the session is still there" "$sbsync" status far
+mv b3 away
+must_fail "a sandbox that cannot be reached" 1 "$sbsync" rm --discard far
+says "has what changed since the last sync" "^Changes made there since .* stay only there\.$"
+mv away b3
 check "unless it is meant" "$sbsync" rm --discard --yes far
 check "the sandbox is untouched" test -f b3/only-there
 finish

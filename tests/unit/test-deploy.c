@@ -703,7 +703,8 @@ doctor_finds_what_is_wrong(void **state)
 		assert_int_equal(
 			sb_doctor_run(&o, "x", sb_deadline_in(30000), note_result, &rep, &err), 1);
 		assert_int_equal(rep.n, SB_DOCTOR_CHECKS);
-		state_is(&rep, SB_DOCTOR_KEY, SB_DOCTOR_GOOD, "");
+		state_is(&rep, SB_DOCTOR_NAME, SB_DOCTOR_GOOD, "the machine answers");
+		state_is(&rep, SB_DOCTOR_KEY, SB_DOCTOR_GOOD, "is the one we know");
 		state_is(&rep, SB_DOCTOR_LOGIN, SB_DOCTOR_BAD, "log-in refused");
 		state_is(&rep, SB_DOCTOR_AGENT, SB_DOCTOR_SKIPPED, "");
 		rep.n = 0;
