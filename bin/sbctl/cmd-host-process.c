@@ -18,6 +18,16 @@ show_process(const json_t *out)
 	(void)printf("\n");
 }
 
+static void
+show_processes(const json_t *out)
+{
+	static const struct host_column c[] = { { "ProcessID", "ID" }, { "Status", "STATUS" },
+		{ "ExitCode", "EXIT" }, { "Address", "ADDRESS" }, { "Started", "STARTED" },
+		{ "Binary", "BINARY" } };
+
+	host_print_table(json_object_get(out, "Processes"), c, sizeof c / sizeof c[0]);
+}
+
 const struct host_verb cmd_host_launch = {
 	.name = "launch",
 	.args = "SESSION BINARY [ARG]...",
@@ -32,6 +42,17 @@ const struct host_verb cmd_host_launch = {
 	.show = show_process,
 };
 
+const struct host_verb cmd_host_status = {
+	.name = "status",
+	.args = "SESSION PROCESS",
+	.help = "show whether a process runs",
+	.min_args = 2,
+	.max_args = 2,
+	.method = "GetProcessStatus",
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND("ProcessID", 1)),
+	.show = host_print_fields,
+};
+
 const struct host_verb cmd_host_kill = {
 	.name = "kill",
 	.args = "SESSION PROCESS",
@@ -43,28 +64,6 @@ const struct host_verb cmd_host_kill = {
 	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND("ProcessID", 1),
 		FIELD(INT, "Signal", signal)),
 };
-
-const struct host_verb cmd_host_status = {
-	.name = "status",
-	.args = "SESSION PROCESS",
-	.help = "show whether a process runs",
-	.min_args = 2,
-	.max_args = 2,
-	.method = "GetProcessStatus",
-	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND("ProcessID", 1),
-		FIELD(INT, "Signal", signal)),
-	.show = host_print_fields,
-};
-
-static void
-show_processes(const json_t *out)
-{
-	static const struct host_column c[] = { { "ProcessID", "ID" }, { "Status", "STATUS" },
-		{ "ExitCode", "EXIT" }, { "Address", "ADDRESS" }, { "Started", "STARTED" },
-		{ "Binary", "BINARY" } };
-
-	host_print_table(json_object_get(out, "Processes"), c, sizeof c / sizeof c[0]);
-}
 
 const struct host_verb cmd_host_ps = {
 	.name = "ps",

@@ -23,6 +23,39 @@ const struct host_verb cmd_host_turn = {
 	.show = show_snapshot,
 };
 
+static void
+show_changes(const json_t *out)
+{
+	const json_t *rows = json_object_get(out, "Changes");
+
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		const json_t *row = json_array_get(rows, i), *f = json_object_get(row, "From");
+		char path[8192], from[8192], kind[256];
+
+		(void)printf("%-9s %s",
+			host_print_cell(json_object_get(row, "Kind"), kind, sizeof kind),
+			host_print_cell(json_object_get(row, "Path"), path, sizeof path));
+		if (json_string_length(f) > 0)
+			(void)printf(" (was %s)", host_print_cell(f, from, sizeof from));
+		(void)printf("\n");
+	}
+	if (json_is_true(json_object_get(out, "More")))
+		(void)fprintf(stderr, "sbctl: there are more changes: raise --limit\n");
+}
+
+const struct host_verb cmd_host_diff = {
+	.name = "diff",
+	.args = "SESSION FROM [TO]",
+	.help = "list paths that changed between snapshots, or until now",
+	.opts = "limit",
+	.min_args = 2,
+	.max_args = 3,
+	.method = "DiffSnapshots",
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND("From", 1),
+		FIELD_OPERAND("To", 2), FIELD(INT, "Limit", limit)),
+	.show = show_changes,
+};
+
 const struct host_verb cmd_host_snapshot = {
 	.name = "snapshot",
 	.args = "SESSION NAME",
@@ -67,39 +100,6 @@ const struct host_verb cmd_host_rollback = {
 		FIELD(FLAG, "KillTools", kill_tools)),
 };
 
-static void
-show_changes(const json_t *out)
-{
-	const json_t *rows = json_object_get(out, "Changes");
-
-	for (size_t i = 0; i < json_array_size(rows); i++) {
-		const json_t *row = json_array_get(rows, i), *f = json_object_get(row, "From");
-		char path[8192], from[8192], kind[256];
-
-		(void)printf("%-9s %s",
-			host_print_cell(json_object_get(row, "Kind"), kind, sizeof kind),
-			host_print_cell(json_object_get(row, "Path"), path, sizeof path));
-		if (json_string_length(f) > 0)
-			(void)printf(" (was %s)", host_print_cell(f, from, sizeof from));
-		(void)printf("\n");
-	}
-	if (json_is_true(json_object_get(out, "More")))
-		(void)fprintf(stderr, "sbctl: there are more changes: raise --limit\n");
-}
-
-const struct host_verb cmd_host_diff = {
-	.name = "diff",
-	.args = "SESSION FROM [TO]",
-	.help = "list paths that changed between snapshots, or until now",
-	.opts = "limit",
-	.min_args = 2,
-	.max_args = 3,
-	.method = "DiffSnapshots",
-	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND("From", 1),
-		FIELD_OPERAND("To", 2), FIELD(INT, "Limit", limit)),
-	.show = show_changes,
-};
-
 const struct host_verb cmd_host_rm_snapshot = {
 	.name = "rm-snapshot",
 	.args = "SESSION SNAPSHOT",
@@ -107,8 +107,7 @@ const struct host_verb cmd_host_rm_snapshot = {
 	.min_args = 2,
 	.max_args = 2,
 	.method = "DeleteSnapshot",
-	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND("SnapshotID", 1),
-		FIELD_OPERAND("Tag", 2)),
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND("SnapshotID", 1)),
 };
 
 const struct host_verb cmd_host_hold = {

@@ -67,6 +67,8 @@ const struct ctl_verb cmd_recover = {
 		.name = "recover",
 		.args = "[ID]",
 		.help = "finish what a crash interrupted",
+		.details = "Syncs back every sandbox whose process is gone, then ends it by its "
+			   "policy. A failure alone never removes a sandbox.",
 		.opts = options,
 		.max_args = 1,
 	},
