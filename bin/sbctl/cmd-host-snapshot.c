@@ -7,6 +7,27 @@
 #include <bin/sbctl/host.h>
 
 static void
+show_snapshots(const json_t *out)
+{
+	static const struct host_column c[] = { { "Name", "NAME" }, { "Kind", "KIND" },
+		{ "Turn", "TURN" }, { "Used", "USED" }, { "Refer", "REFER" }, { "Holds", "HOLDS" },
+		{ "Forks", "FORKS" }, { "CreatedAt", "CREATED" } };
+
+	host_print_table(json_object_get(out, "Snapshots"), c, sizeof c / sizeof c[0]);
+}
+
+const struct host_verb cmd_host_snapshots = {
+	.name = "snapshots",
+	.args = "SESSION",
+	.help = "list snapshots",
+	.min_args = 1,
+	.max_args = 1,
+	.method = "ListSnapshots",
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0)),
+	.show = show_snapshots,
+};
+
+static void
 show_snapshot(const json_t *out)
 {
 	host_print_line(out, "SnapshotID");
@@ -21,6 +42,29 @@ const struct host_verb cmd_host_turn = {
 	.method = "TurnComplete",
 	.fields = FIELDS(FIELD_OPERAND("SessionID", 0)),
 	.show = show_snapshot,
+};
+
+const struct host_verb cmd_host_snapshot = {
+	.name = "snapshot",
+	.args = "SESSION NAME",
+	.help = "take a snapshot",
+	.min_args = 2,
+	.max_args = 2,
+	.method = "CreateSnapshot",
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND("Name", 1)),
+	.show = show_snapshot,
+};
+
+const struct host_verb cmd_host_rollback = {
+	.name = "rollback",
+	.args = "SESSION SNAPSHOT",
+	.help = "put the workspace back; everything later is lost",
+	.opts = "kill-tools",
+	.min_args = 2,
+	.max_args = 2,
+	.method = "RollbackSession",
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND("SnapshotID", 1),
+		FIELD(FLAG, "KillTools", kill_tools)),
 };
 
 static void
@@ -54,50 +98,6 @@ const struct host_verb cmd_host_diff = {
 	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND("From", 1),
 		FIELD_OPERAND("To", 2), FIELD(INT, "Limit", limit)),
 	.show = show_changes,
-};
-
-const struct host_verb cmd_host_snapshot = {
-	.name = "snapshot",
-	.args = "SESSION NAME",
-	.help = "take a snapshot",
-	.min_args = 2,
-	.max_args = 2,
-	.method = "CreateSnapshot",
-	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND("Name", 1)),
-	.show = show_snapshot,
-};
-
-static void
-show_snapshots(const json_t *out)
-{
-	static const struct host_column c[] = { { "Name", "NAME" }, { "Kind", "KIND" },
-		{ "Turn", "TURN" }, { "Used", "USED" }, { "Refer", "REFER" }, { "Holds", "HOLDS" },
-		{ "Forks", "FORKS" }, { "CreatedAt", "CREATED" } };
-
-	host_print_table(json_object_get(out, "Snapshots"), c, sizeof c / sizeof c[0]);
-}
-
-const struct host_verb cmd_host_snapshots = {
-	.name = "snapshots",
-	.args = "SESSION",
-	.help = "list snapshots",
-	.min_args = 1,
-	.max_args = 1,
-	.method = "ListSnapshots",
-	.fields = FIELDS(FIELD_OPERAND("SessionID", 0)),
-	.show = show_snapshots,
-};
-
-const struct host_verb cmd_host_rollback = {
-	.name = "rollback",
-	.args = "SESSION SNAPSHOT",
-	.help = "put the workspace back; everything later is lost",
-	.opts = "kill-tools",
-	.min_args = 2,
-	.max_args = 2,
-	.method = "RollbackSession",
-	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND("SnapshotID", 1),
-		FIELD(FLAG, "KillTools", kill_tools)),
 };
 
 const struct host_verb cmd_host_rm_snapshot = {
