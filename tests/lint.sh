@@ -54,6 +54,9 @@ cat >"$bad/doc/ARCHITECTURE.md" <<'BAD'
 | a thing | `lib/none.c` | `sb_none` |
 | a thing | `lib/long.c` | `sb_none` |
 <!-- end -->
+## The life of a thing
+`lib/long.c`: `no_such_function`.
+## The end
 BAD
 
 rule()
@@ -80,6 +83,7 @@ finds "a function defined twice" twice 'sb_bad is defined in' 1
 finds "a tag defined twice" twice 'tag sb_twin' 1
 finds "a row whose file is not there" whereto 'lib/none.c is not there' 1
 finds "a row whose file lacks the symbol" whereto 'does not hold sb_none' 1
+finds "a walk that names no such function" walks 'defines no_such_function' 1
 finds "a folder without a rank" drawing 'lib/attic: holds code and has no rank' 1
 
 rule "no banned calls" banned
@@ -94,6 +98,7 @@ rule "every source says what it is for" opening
 rule "private headers are called so and stay in their room" private
 rule "no line past 100 columns" columns
 rule "where things go: each file is there and holds the symbol" whereto
+rule "the walks name functions where they are defined" walks
 rule "no function past 80 lines" functions
 rule "no file past 800 lines" files
 rule "every source names its licence" spdx

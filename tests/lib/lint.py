@@ -334,6 +334,23 @@ def check_whereto(root):
             print("doc/ARCHITECTURE.md: %s: %s does not hold %s" % (what, where, symbol))
 
 
+def check_walks(root):
+    """Each function that a walk of doc/ARCHITECTURE.md names is defined in a file the walk names."""
+    page = os.path.join(root, "doc/ARCHITECTURE.md")
+    text = read(page) if os.path.exists(page) else ""
+    walks = re.findall(r"^## (The life of .*?)\n(.*?)(?=^## )", text, re.S | re.M)
+    if len(walks) < 3:
+        print("doc/ARCHITECTURE.md: %d walks (## The life of ...), 3 wanted" % len(walks))
+    for title, walk in walks:
+        names = re.findall(r"`([\w./-]+)`", walk)
+        paths = [os.path.join(root, n) for n in names if re.search(r"\.[ch]$", n) and "/" in n]
+        defined = "\n".join(read(p) for p in paths if os.path.isfile(p))
+        for name in names:
+            if re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)+", name):
+                if not re.search(r"^(?:\w.* \**)?%s\(" % name, defined, re.M):
+                    print("doc/ARCHITECTURE.md: %s: no file of it defines %s" % (title, name))
+
+
 def check_functions(root):
     """House style puts the braces of a function alone in column 0."""
     for name, path in files(root, SOURCE_DIRS, (".c",)):
