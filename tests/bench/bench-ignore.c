@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * What the exclude rules cost a scan: 50,000 paths in 4,000 directories against 30
+ * patterns, and a rule bomb.
+ */
 #include "config.h"
 
 #include <stdio.h>
@@ -8,10 +12,6 @@
 
 #include <sync/scan/rules.h>
 
-/*
- * What the exclude rules cost a scan: 50,000 paths in 4,000 directories against 30
- * patterns, and a rule bomb.
- */
 enum {
 	DIRS = 4000,
 	FILES = 50000,

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * bench-roundtrips ENDPOINT KEY KNOWN_HOSTS SOURCE STATE
+ * Times the steps whose cost is round trips; roundtrips.sh runs it over links of 0 and 200 ms.
+ * Prints "STEP MILLISECONDS ANSWERS", where ANSWERS is how often the protocol waited for the agent
+ * (what sb_sync_result calls round_trips).
+ */
 #include "config.h"
 
 #include <fcntl.h>
@@ -12,12 +18,6 @@
 #include <sbsync/conn.h>
 #include <sbsync/sync.h>
 
-/*
- * bench-roundtrips ENDPOINT KEY KNOWN_HOSTS SOURCE STATE
- * Times the steps whose cost is round trips; roundtrips.sh runs it over links of 0 and 200 ms.
- * Prints "STEP MILLISECONDS ANSWERS", where ANSWERS is how often the protocol waited for the agent
- * (what sb_sync_result calls round_trips).
- */
 static int64_t begun;
 
 static void

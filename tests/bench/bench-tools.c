@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * bench-tools DIR [FILES]: how fast the tools of a host are, beside the programs they stand for, in
+ * one run. Prints one line a figure: name, our median, theirs, the ratio. DIR is made, filled and
+ * removed.
+ */
 #include "config.h"
 
 #include <fcntl.h>
@@ -16,11 +21,6 @@
 #include <base/str.h>
 #include <sb/host-exec.h>
 
-/*
- * bench-tools DIR [FILES]: how fast the tools of a host are, beside the programs they stand for, in
- * one run. Prints one line a figure: name, our median, theirs, the ratio. DIR is made, filled and
- * removed.
- */
 #define CLIENTS 100
 #define CALLS 200
 #define ROUNDS 9

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * floor walk DIR     seconds to list DIR and statx each entry, one thread
+ * floor speed FILE   MB/s of XXH3-128 and of zstd at some levels on FILE's bytes, one thread
+ *
+ * What no program that looks at every entry, or digests and compresses every byte, can go below.
+ */
 #include "config.h"
 
 #include <dirent.h>
@@ -14,12 +20,6 @@
 #include <xxhash.h>
 #include <zstd.h>
 
-/*
- * floor walk DIR     seconds to list DIR and statx each entry, one thread
- * floor speed FILE   MB/s of XXH3-128 and of zstd at some levels on FILE's bytes, one thread
- *
- * What no program that looks at every entry, or digests and compresses every byte, can go below.
- */
 enum {
 	SPEED_MAX = 64 << 20,
 };

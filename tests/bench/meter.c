@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * meter OUT CMD ARG...    runs CMD and appends one line of JSON to OUT: wall and CPU seconds of it
+ * and everything it started, the largest resident set of any of those processes, its exit code
+ * meter --ssh OUT         the same for the command an SSH client asked for (sshd's ForceCommand)
+ *
+ * It adopts orphans, so that nothing the command leaves behind for others to reap goes uncounted.
+ */
 #include "config.h"
 
 #include <errno.h>
@@ -13,13 +20,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/*
- * meter OUT CMD ARG...    runs CMD and appends one line of JSON to OUT: wall and CPU seconds of it
- * and everything it started, the largest resident set of any of those processes, its exit code
- * meter --ssh OUT         the same for the command an SSH client asked for (sshd's ForceCommand)
- *
- * It adopts orphans, so that nothing the command leaves behind for others to reap goes uncounted.
- */
 struct use {
 	double wall, user, sys;
 	long max_rss_kib;

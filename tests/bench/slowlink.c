@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * slowlink TO_PORT RTT_MS MBIT: a relay on 127.0.0.1 that behaves like a longer and thinner wire
+ * and counts what passes.
+ *
+ * Prints the port it listens on. Each direction is one wire that all connections share: a byte
+ * leaves when those before it have left (MBIT, 0: at once) and arrives half a round trip later. A
+ * connection costs its round trip for SYN and SYN-ACK. At most two bandwidth-delay products (256
+ * KiB at least) are under way in one direction of a connection; then the sender is stopped, as by a
+ * full window. Commands on stdin: "stats" prints bytes and connections since the last "reset"; the
+ * end of stdin ends the relay. Bytes are TCP payload; headers would add 3 to 4 %.
+ */
 #include "config.h"
 
 #include <arpa/inet.h>
@@ -16,17 +27,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/*
- * slowlink TO_PORT RTT_MS MBIT: a relay on 127.0.0.1 that behaves like a longer and thinner wire
- * and counts what passes.
- *
- * Prints the port it listens on. Each direction is one wire that all connections share: a byte
- * leaves when those before it have left (MBIT, 0: at once) and arrives half a round trip later. A
- * connection costs its round trip for SYN and SYN-ACK. At most two bandwidth-delay products (256
- * KiB at least) are under way in one direction of a connection; then the sender is stopped, as by a
- * full window. Commands on stdin: "stats" prints bytes and connections since the last "reset"; the
- * end of stdin ends the relay. Bytes are TCP payload; headers would add 3 to 4 %.
- */
 enum {
 	MAX_CONNS = 256,
 	BIG_CHUNK = 64 << 10,

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The first byte chooses. Even: the rest is an encoded rule set; what decodes must
+ * encode to the same bytes. Odd: the rest is a path, a newline and the text of an
+ * ignore file; asked as a single path and step by step the answer must be the same.
+ */
 #include "config.h"
 
 #include <stdlib.h>
@@ -8,12 +13,6 @@
 #include <sync/scan/rules.h>
 
 #include "fuzz.h"
-
-/*
- * The first byte chooses. Even: the rest is an encoded rule set; what decodes must
- * encode to the same bytes. Odd: the rest is a path, a newline and the text of an
- * ignore file; asked as a single path and step by step the answer must be the same.
- */
 
 static const char *const paths[] = { "a", "a/b", "a/b/c.o", "x/build/y",
 	"aaaaaaaaaaaaaaaa/aaaaaaaaaaaaaaaa/aaaaaaab" };

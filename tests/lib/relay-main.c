@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "config.h"
-
 /*
  * relay TO_PORT [KEY=VALUE]...   keys: the fields of struct relay_opts (cut_up, stall_down,
  * delay_ms, cuts, cut_max, seed ...) Prints the port it listens on, then relays until its standard
  * input ends; then prints what passed.
  */
+#include "config.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

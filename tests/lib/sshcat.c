@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "config.h"
-
 /*
  * sshcat: runs one command over the libssh2 transport, stdin to it, its stdout to ours; for tests
  * and measurements. sshcat [-p PORT] [-i KEY]... [-k KNOWN_HOSTS] [-a] [-b BYTES_PER_S] [-s
  * STALL_MS] [-r REPEAT] USER@HOST COMMAND
  */
+#include "config.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The launcher and the tool host of the fake provider (fake.c), each with the faults that
+ * FAKE_FAULT names.
+ */
 #include "config.h"
 
 #include "tests/provider/fake.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "config.h"
-
 /*
  * Syncing with machines that have nothing but sh, find and tar: the system's tools, busybox by
  * PATH, busybox alone in a root of its own.
  */
+#include "config.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * What test-nomem.c does not see: allocations that libc makes for us (opendir) fail, too, and
+ * descriptors are counted. The first, second, third ... allocation of a scenario fails until one
+ * run needs none that fails. Every run must end well or with SB_E_NOMEM, and leave neither a
+ * descriptor nor a block behind.
+ */
 #include "config.h"
 
 #include <dirent.h>
@@ -11,13 +17,6 @@
 #include <sb/cancel.h>
 
 #include "tests/lib/tmpdir.h"
-
-/*
- * What test-nomem.c does not see: allocations that libc makes for us (opendir) fail, too, and
- * descriptors are counted. The first, second, third ... allocation of a scenario fails until one
- * run needs none that fails. Every run must end well or with SB_E_NOMEM, and leave neither a
- * descriptor nor a block behind.
- */
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)

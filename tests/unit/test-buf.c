@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Buffers that grow up to a ceiling, and the cursor that reads integers and bytes out of them. */
 #include "config.h"
 
 #include <stdlib.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Cancellation: who requests it, from a thread or a signal handler, wakes everyone who waits; and
+ * deadlines.
+ */
 #include "config.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* One connection for many syncs and commands, over a real SSH server and on this machine. */
 #include "config.h"
 
-/* One connection for many syncs and commands, over a real SSH server and on this machine. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Deltas of large files: signature, delta and recipe give the new file, hostile ones are refused,
+ * memory and time stay bounded.
+ */
 #include "config.h"
 
 #include <pthread.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "config.h"
-
 /*
  * Bringing an agent to another machine, over real SSH servers and over a stand-in for the ssh
  * program.
  */
+#include "config.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The difference of two manifests: applying it leads from one to the other, and a damaged one is
+ * refused.
+ */
 #include "tests/lib/unit.h"
 
 #include <sync/tree/manifest.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The forms an endpoint may take on the command line, and what a wrong one is told. */
 #include "config.h"
 
 #include <string.h>

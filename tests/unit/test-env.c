@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The environment that an embedding program gets from a sandbox host. Compiled twice, see rpc.mk:
+ * with the host in this process, and with an sbhostd. On ZFS from tests/e2e/host-zfs.sh.
+ */
 #include "config.h"
 
 #include <pthread.h>
@@ -12,10 +16,6 @@
 
 #include "tests/lib/hostfix.h"
 
-/*
- * Compiled twice, see rpc.mk: with the host in this process, and with an sbhostd. On ZFS from
- * tests/e2e/host-zfs.sh.
- */
 #ifndef TEST_REMOTE
 #define TEST_REMOTE 0
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Errors: codes, their names and texts, and the context that callers add. */
 #include "config.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Files of the base: replaced as a whole or not at all, read up to a ceiling, locked. */
 #include "config.h"
 
 #include <errno.h>

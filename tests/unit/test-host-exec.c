@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Tools and processes of a sandbox host: where they run, what ends them, and that nothing of them
+ * is left.
+ */
 #include "config.h"
 
 #include <arpa/inet.h>

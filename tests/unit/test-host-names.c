@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The checks and parsers of a sandbox host that need no host: session ids, dataset names, labels,
+ * sizes, classes of failures.
+ */
 #include "config.h"
 
 #include "tests/lib/unit.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Calls of a sandbox host that meet each other: sessions are created, destroyed and listed by many
+ * threads at once.
+ */
 #include "config.h"
 
 #include <pthread.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The sessions of a sandbox host from creation to destruction, over restarts, with damaged records
+ * and bad requests.
+ */
 #include "config.h"
 
 #include <sys/stat.h>

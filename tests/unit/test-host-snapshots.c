@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Snapshots of a sandbox host: rollback, turns, retention, holds, forks and differences. They need
+ * ZFS.
+ */
 #include "config.h"
 
 #include <sys/stat.h>

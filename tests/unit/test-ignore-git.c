@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Generated trees with generated ignore files, and git's word for every path in them. A
+ * case is one tree with its ignore files; many cases share a repository, so that one
+ * git process answers for all of them. SB_IGNORE_CASES sets their number,
+ * SB_IGNORE_SEED the seed (else the clock).
+ */
 #include "config.h"
 
 #include <errno.h>
@@ -20,12 +26,6 @@
 
 #include "tests/lib/unit.h"
 
-/*
- * Generated trees with generated ignore files, and git's word for every path in them. A
- * case is one tree with its ignore files; many cases share a repository, so that one
- * git process answers for all of them. SB_IGNORE_CASES sets their number,
- * SB_IGNORE_SEED the seed (else the clock).
- */
 enum {
 	CASES = 6000,
 	CASES_IN_REPO = 50,

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Exclude rules: what a pattern hits, in which order sources count, their limits and their
+ * encoding.
+ */
 #include "config.h"
 
 #include <pthread.h>

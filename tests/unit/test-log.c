@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Log lines: levels and components filter them, and no text from outside can write to the terminal.
+ */
 #include "config.h"
 
 #include <string.h>

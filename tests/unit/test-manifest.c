@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Manifests: what is put is found, the id tells every visible change, and a damaged or hostile
+ * encoding is refused.
+ */
 #include "tests/lib/unit.h"
 
 #include <fcntl.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The three-way merge of texts: changes apart from each other are joined, the others are left as a
+ * conflict.
+ */
 #include "tests/lib/unit.h"
 
 #include <stdio.h>

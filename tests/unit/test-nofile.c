@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Descriptors run out: each scenario runs with none to spare, with one, with two ... until it has
+ * enough. Every run must end well or say EMFILE, and leave no descriptor behind.
+ */
 #include "config.h"
 
 #include <errno.h>
@@ -10,11 +14,6 @@
 #include <sb/cancel.h>
 
 #include "tests/lib/tmpdir.h"
-
-/*
- * Descriptors run out: each scenario runs with none to spare, with one, with two ... until it has
- * enough. Every run must end well or say EMFILE, and leave no descriptor behind.
- */
 
 static struct sb_error err;
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The parser of command lines that all programs share, and the help it prints. */
 #include "config.h"
 
 #include <limits.h>

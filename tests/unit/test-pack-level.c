@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* How the compression level follows a link, played on a model whose time is made up. */
 #include "config.h"
 
 #include <sync/codec/pack.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The packed stream of files: any tar reads it, any cut of it reads the same, and a failing link
+ * ends it.
+ */
 #include "config.h"
 
 #include <locale.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Patches of a file against the base that both sides have: small edits cost little, damage is
+ * found.
+ */
 #include "config.h"
 
 #include <stdlib.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Removing a tree: whatever it holds goes, and a rival who swaps directories leads nothing outside.
+ */
 #include "config.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Paths beneath a root: their form, and that no link leads out. What resolves them runs with
+ * openat2 and again without it.
+ */
 #include "config.h"
 
 #include <errno.h>

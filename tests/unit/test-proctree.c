@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Finding the processes that belong to a sandbox by the mark in their environment. */
 #include "config.h"
 
 #include <host/runtime/proctree.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Manifests kept in memory between the syncs of one process: an unchanged file is not loaded again.
+ */
 #include "config.h"
 
 #include "tests/lib/unit.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The three-way rules, on random trees against a model of them that is written as a table. */
 #include "tests/lib/unit.h"
 
 #include <stdio.h>

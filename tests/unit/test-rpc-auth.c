@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Tokens of a sandbox host: the role each gives, and what is refused. */
 #include "config.h"
 
 #include <stdio.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The bytes of the RPC protocol: status codes, errors, envelopes, gzip, base64 and the fields of
+ * messages.
+ */
 #include "config.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Calls that are repeated run once, and the events that readers follow. */
 #include "config.h"
 
 #include <poll.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The RPC server over real sockets: calls, streams, limits, tokens, slow and vanished clients. */
 #include "config.h"
 
 #include <pthread.h>

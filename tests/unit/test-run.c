@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Running a child to its end with input and output: sb_child_run. */
 #include "config.h"
 
 #include <fcntl.h>

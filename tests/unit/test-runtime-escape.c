@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * What a program in a sandbox must not be able to do; each attempt is a test. Compiled once a
+ * runtime, see runtime.mk.
+ */
 #include "config.h"
 
 #include <arpa/inet.h>
@@ -12,10 +16,6 @@
 
 #include "tests/lib/hostfix.h"
 
-/*
- * What a program in a sandbox must not be able to do; each attempt is a test. Compiled once a
- * runtime, see runtime.mk.
- */
 #ifndef TEST_RUNTIME
 #define TEST_RUNTIME "bwrap"
 #endif

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A workspace's quota against what fills it from inside. Only ZFS has one: run by
+ * tests/e2e/host-zfs.sh.
+ */
 #include "config.h"
 
 #include <sys/stat.h>
@@ -7,10 +11,6 @@
 
 #include "tests/lib/hostfix.h"
 
-/*
- * A workspace's quota against what fills it from inside. Only ZFS has one: run by
- * tests/e2e/host-zfs.sh.
- */
 #define QUOTA (INT64_C(16) << 20)
 
 static int

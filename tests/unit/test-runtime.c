@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * What a sandbox must do in each runtime; what it must not let out is in test-runtime-escape.c.
+ * Compiled once a runtime, see runtime.mk.
+ */
 #include "config.h"
 
 #include <arpa/inet.h>
@@ -15,10 +19,6 @@
 
 #include "tests/lib/hostfix.h"
 
-/*
- * Compiled once a runtime, see runtime.mk. What a sandbox must do; what it must not let out is in
- * test-runtime-escape.c.
- */
 #ifndef TEST_RUNTIME
 #define TEST_RUNTIME "none"
 #endif

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Reading a tree: entries are as the file system has them, and a change is noticed however the
+ * clocks stand.
+ */
 #include "config.h"
 
 #include "tests/lib/unit.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Starting, stopping and waiting for child processes: which descriptors, signals and limits they
+ * get.
+ */
 #include "config.h"
 
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "config.h"
-
 /*
  * Ways to log in other than keys, against servers with an account of their own: tokens, passwords,
  * questions.
  */
+#include "config.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "config.h"
-
 /*
  * Servers and links that misbehave: the client must end in time, with a clean message, and keep
  * nothing.
  */
+#include "config.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>

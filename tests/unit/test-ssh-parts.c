@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* known_hosts, key files, the output of ssh -G, command lines of the ssh program. */
 #include "config.h"
 
-/* known_hosts, key files, the output of ssh -G, command lines of the ssh program. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* The libssh2 transport against a real sshd on loopback. */
 #include "config.h"
 
-/* The libssh2 transport against a real sshd on loopback. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>

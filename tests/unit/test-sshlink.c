@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The agent of an SSH sandbox that dies is started again by the next request. */
 #include "config.h"
 
 #include <provider/sshlink.h>

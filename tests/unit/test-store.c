@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The store of contents: what was flushed comes back, also after kill -9, and damage reads as
+ * absence.
+ */
 #include "config.h"
 
 #include <dirent.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Lists and maps of strings, numbers and hex digits as texts, random bytes. */
 #include "config.h"
 
 #include <stdint.h>

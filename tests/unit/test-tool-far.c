@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Tools over a connection: requests and answers of the far side, and the places it makes for
+ * sandboxes.
+ */
 #include "config.h"
 
 #include <tool/far.h>

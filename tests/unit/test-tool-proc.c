@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Programs that a tool host starts: their streams, their end, stopping the whole group, terminals.
+ */
 #include "config.h"
 
 #include <tool/proc.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Files that a tool may touch: paths resolve beneath the roots only, also while somebody swaps
+ * links.
+ */
 #include "config.h"
 
 #include <tool/roots.h>

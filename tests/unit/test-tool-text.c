@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Command lines split into words, windows of the last bytes, environments without secrets. */
 #include "config.h"
 
 #include <tool/environ.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The file tools of a sandbox host: read_file, write_file, edit_file, grep, glob, ls and git. */
 #include "config.h"
 
 #include <pthread.h>

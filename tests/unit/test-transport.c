@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The byte streams under the protocol: children and pairs of descriptors, half-closed, canceled,
+ * stuck.
+ */
 #include "config.h"
 
 #include <errno.h>
