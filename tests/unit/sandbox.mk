@@ -3,15 +3,22 @@ SANDBOX_TESTS = \
 	%D%/test-place \
 	%D%/test-profile \
 	%D%/test-sandbox \
+	%D%/test-sandbox-hooks \
 	%D%/test-sandbox-profile \
+	%D%/test-sandbox-recover \
 	%D%/test-sshlink \
 	%D%/test-state
 check_PROGRAMS += $(SANDBOX_TESTS)
 TESTS += $(SANDBOX_TESTS)
 tests_unit_test_profile_SOURCES = %D%/test-profile.c
 tests_unit_test_profile_LDADD = $(UNIT_LDADD_SANDBOX)
-tests_unit_test_sandbox_SOURCES = %D%/test-sandbox.c
+LIFEFIX = tests/lib/lifefix.c tests/lib/lifefix.h
+tests_unit_test_sandbox_SOURCES = %D%/test-sandbox.c $(LIFEFIX)
 tests_unit_test_sandbox_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_sandbox_hooks_SOURCES = %D%/test-sandbox-hooks.c $(LIFEFIX)
+tests_unit_test_sandbox_hooks_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_sandbox_recover_SOURCES = %D%/test-sandbox-recover.c $(LIFEFIX)
+tests_unit_test_sandbox_recover_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_sandbox_profile_SOURCES = %D%/test-sandbox-profile.c
 tests_unit_test_sandbox_profile_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_sshlink_SOURCES = %D%/test-sshlink.c

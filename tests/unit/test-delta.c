@@ -406,95 +406,100 @@ memory_is_limited(void **state)
 /* LITERAL of n < 65: opcode n. COPY with 8-byte offset and length: 0x54. END: 0. */
 #define COPY_8_8 "\x54"
 
+static const struct {
+	const char *what, *bytes;
+	size_t len;
+	int want;
+} crafted_deltas[] = {
+#define CASE(what, bytes, want) \
+	{ \
+		what, bytes, sizeof(bytes) - 1, want \
+	}
+	CASE("good",
+		DELTA_HEAD "\x03"
+			   "abc" COPY_8_8 "\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\2"
+			   "\0",
+		0),
+	CASE("no magic", "abcd\0", SB_E_CORRUPT),
+	CASE("nothing", "", SB_E_CORRUPT),
+	CASE("no end",
+		DELTA_HEAD "\x03"
+			   "abc",
+		SB_E_CORRUPT),
+	CASE("cut literal",
+		DELTA_HEAD "\x03"
+			   "ab",
+		SB_E_CORRUPT),
+	CASE("cut command", DELTA_HEAD COPY_8_8 "\0\0\0\0", SB_E_CORRUPT),
+	CASE("bytes behind the end",
+		DELTA_HEAD "\0"
+			   "x",
+		SB_E_CORRUPT),
+	CASE("copy behind the basis",
+		DELTA_HEAD COPY_8_8 "\0\0\0\0\0\0\0\7\0\0\0\0\0\0\0\4"
+				    "\0",
+		SB_E_CORRUPT),
+	CASE("copy far behind the basis",
+		DELTA_HEAD COPY_8_8 "\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0\1"
+				    "\0",
+		SB_E_CORRUPT),
+	CASE("negative offset",
+		DELTA_HEAD COPY_8_8 "\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\0\0\0\0\1"
+				    "\0",
+		SB_E_CORRUPT),
+	CASE("negative length",
+		DELTA_HEAD COPY_8_8 "\0\0\0\0\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff"
+				    "\0",
+		SB_E_CORRUPT),
+	CASE("offset plus length overflow",
+		DELTA_HEAD COPY_8_8 "\0\0\0\0\0\0\0\5\x7f\xff\xff\xff\xff\xff\xff\xff"
+				    "\0",
+		SB_E_CORRUPT),
+	CASE("reserved command",
+		DELTA_HEAD "\x55"
+			   "\0",
+		SB_E_CORRUPT),
+	CASE("reserved command 255",
+		DELTA_HEAD "\xff"
+			   "\0",
+		SB_E_CORRUPT),
+	CASE("literal of 2^62",
+		DELTA_HEAD "\x44"
+			   "\x40\0\0\0\0\0\0\0"
+			   "abc",
+		SB_E_CORRUPT),
+	CASE("literal of -1",
+		DELTA_HEAD "\x44"
+			   "\xff\xff\xff\xff\xff\xff\xff\xff"
+			   "abc",
+		SB_E_CORRUPT),
+	CASE("empty copies",
+		DELTA_HEAD COPY_8_8 "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+				    "\0",
+		SB_E_CORRUPT),
+	CASE("more than announced",
+		DELTA_HEAD "\x0b"
+			   "0123456789a"
+			   "\0",
+		SB_E_LIMIT),
+#undef CASE
+};
+
 static void
 hostile_deltas_are_refused(void **state)
 {
-	static const struct {
-		const char *what, *bytes;
-		size_t len;
-		int want;
-	} cases[] = {
-#define CASE(what, bytes, want) { what, bytes, sizeof(bytes) - 1, want }
-		CASE("good",
-			DELTA_HEAD "\x03"
-				   "abc" COPY_8_8 "\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\2"
-				   "\0",
-			0),
-		CASE("no magic", "abcd\0", SB_E_CORRUPT),
-		CASE("nothing", "", SB_E_CORRUPT),
-		CASE("no end",
-			DELTA_HEAD "\x03"
-				   "abc",
-			SB_E_CORRUPT),
-		CASE("cut literal",
-			DELTA_HEAD "\x03"
-				   "ab",
-			SB_E_CORRUPT),
-		CASE("cut command", DELTA_HEAD COPY_8_8 "\0\0\0\0", SB_E_CORRUPT),
-		CASE("bytes behind the end",
-			DELTA_HEAD "\0"
-				   "x",
-			SB_E_CORRUPT),
-		CASE("copy behind the basis",
-			DELTA_HEAD COPY_8_8 "\0\0\0\0\0\0\0\7\0\0\0\0\0\0\0\4"
-					    "\0",
-			SB_E_CORRUPT),
-		CASE("copy far behind the basis",
-			DELTA_HEAD COPY_8_8 "\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0\1"
-					    "\0",
-			SB_E_CORRUPT),
-		CASE("negative offset",
-			DELTA_HEAD COPY_8_8 "\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\0\0\0\0\1"
-					    "\0",
-			SB_E_CORRUPT),
-		CASE("negative length",
-			DELTA_HEAD COPY_8_8 "\0\0\0\0\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff"
-					    "\0",
-			SB_E_CORRUPT),
-		CASE("offset plus length overflow",
-			DELTA_HEAD COPY_8_8 "\0\0\0\0\0\0\0\5\x7f\xff\xff\xff\xff\xff\xff\xff"
-					    "\0",
-			SB_E_CORRUPT),
-		CASE("reserved command",
-			DELTA_HEAD "\x55"
-				   "\0",
-			SB_E_CORRUPT),
-		CASE("reserved command 255",
-			DELTA_HEAD "\xff"
-				   "\0",
-			SB_E_CORRUPT),
-		CASE("literal of 2^62",
-			DELTA_HEAD "\x44"
-				   "\x40\0\0\0\0\0\0\0"
-				   "abc",
-			SB_E_CORRUPT),
-		CASE("literal of -1",
-			DELTA_HEAD "\x44"
-				   "\xff\xff\xff\xff\xff\xff\xff\xff"
-				   "abc",
-			SB_E_CORRUPT),
-		CASE("empty copies",
-			DELTA_HEAD COPY_8_8 "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
-					    "\0",
-			SB_E_CORRUPT),
-		CASE("more than announced",
-			DELTA_HEAD "\x0b"
-				   "0123456789a"
-				   "\0",
-			SB_E_LIMIT),
-#undef CASE
-	};
 	sb_autoclose int basis = file_with("0123456789", 10);
 
 	(void)state;
-	for (size_t i = 0; i < N(cases); i++) {
+	for (size_t i = 0; i < N(crafted_deltas); i++) {
 		struct sb_error err = { 0 };
 		sb_auto(sb_buf) struct sb_buf out;
-		int r = apply(basis, 10, cases[i].bytes, cases[i].len, 10, &out, &err);
+		int r = apply(basis, 10, crafted_deltas[i].bytes, crafted_deltas[i].len, 10, &out,
+			&err);
 
-		if (r != cases[i].want)
-			fail_msg("%s: got %d (%s), want %d", cases[i].what, r, err.msg,
-				cases[i].want);
+		if (r != crafted_deltas[i].want)
+			fail_msg("%s: got %d (%s), want %d", crafted_deltas[i].what, r, err.msg,
+				crafted_deltas[i].want);
 		if (i == 0)
 			assert_string_equal((char *)out.data, "abc12");
 	}

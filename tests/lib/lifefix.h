@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SB_TESTS_LIFEFIX_H
+#define SB_TESTS_LIFEFIX_H
+
+#include <provider/provider.h>
+#include <session/session-priv.h>
+
+#include "tests/lib/tmpdir.h"
+
+/*
+ * A keeper whose only provider writes down what it is asked, fails where it is told to, and
+ * launches programs that end at once, with the code that their command names.
+ */
+struct lifefix {
+	struct tmpdir tmp;
+	struct sb_provider provider;
+	struct sb_registry *registry;
+	struct sb_keeper *k;
+	struct sb_profile profile;
+	char seen[8192]; /* kinds of events */
+};
+
+/* What the provider knows. Each thread has one of its own. */
+struct lifefix_far {
+	char asked[4096];    /* what it was asked, in order */
+	const char *fail_at; /* the request that fails; NULL: none */
+	bool exists;         /* the sandbox is there */
+	char env[256];       /* of the last launch, secrets last */
+	char excludes[256];  /* of the last preparation */
+};
+extern _Thread_local struct lifefix_far lifefix_far;
+
+/* For cmocka_unit_test_setup_teardown: *state is the struct lifefix. */
+int lifefix_setup(void **state);
+int lifefix_teardown(void **state);
+#define LIFEFIX_TEST(f) cmocka_unit_test_setup_teardown(f, lifefix_setup, lifefix_teardown)
+
+/* Starts a sandbox of the profile, which syncs the scratch directory. */
+int lifefix_start(struct lifefix *w, const char *id, struct sb_sandbox **out, struct sb_error *err);
+/* Launches a program that ends with `code`, and waits for it: its exit code. */
+int lifefix_run(struct sb_sandbox *sb, const char *code, struct sb_error *err);
+int lifefix_stop(struct sb_sandbox *sb, struct sb_error *err);
+/* The sandbox's record says so. */
+void lifefix_life_is(struct lifefix *w, const char *id, enum sb_life want);
+/* Makes the sandbox one that another process, long dead, owned. */
+void lifefix_orphan(struct lifefix *w, const char *id);
+/* Recovers one or (NULL) all; `result` (32 bytes) gets the last outcome. */
+int lifefix_recover(struct lifefix *w, const char *id, char *result);
+
+#endif
