@@ -7,7 +7,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <base/buf.h>
@@ -494,6 +496,17 @@ wrong_password_is_refused(void **state)
 	connect_fails(&o, SB_E_AUTH, "log-in refused");
 }
 
+/* Somebody listens at the socket: its name alone is there a moment before that. */
+static bool
+listens(const char *sock)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	sb_autoclose int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	(void)snprintf(a.sun_path, sizeof a.sun_path, "%s", sock);
+	return fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof a) == 0;
+}
+
 static void
 agent_keys_work(void **state)
 {
@@ -504,7 +517,7 @@ agent_keys_work(void **state)
 	struct sb_child child;
 	struct sb_error err = { 0 };
 	struct sb_ssh_opts o;
-	sb_deadline d = sb_deadline_in(20000);
+	sb_deadline d = sb_deadline_in(60000);
 	const char *keys[1];
 
 	(void)state;
@@ -513,7 +526,7 @@ agent_keys_work(void **state)
 	agent[3] = sock;
 	so.search_path = true;
 	assert_ok(sb_spawn(agent, &so, &child, &err), &err);
-	while (access(sock, F_OK) < 0 && !sb_deadline_passed(d))
+	while (!listens(sock) && !sb_deadline_passed(d))
 		(void)usleep(10000);
 	(void)setenv("SSH_AUTH_SOCK", sock, 1);
 	add[2] = test_sshd_path(&sshd, "other");
