@@ -193,7 +193,7 @@ elif ! setpriv --reuid=65534 --regid=65534 --clear-groups bwrap --unshare-user \
 	skip "bwrap without rights" "users may not make namespaces: $(tail -n 1 "$scratch/err")"
 else
 	# What it needs must be in reach of that user.
-	user=$(mktemp -d /tmp/sb-user-XXXXXX)
+	user=$(mktemp -d "${TMPDIR:-/tmp}/sb-user-XXXXXX")
 	at_exit "rm -rf $user"
 	cp "$build/sbhostd" "$build/sb-box" "$user"
 	chown -R 65534:65534 "$user"

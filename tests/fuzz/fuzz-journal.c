@@ -18,19 +18,10 @@
 #include <sync/scan/scan.h>
 #include <sync/tree/stage-names.h>
 
-#include "fuzz.h"
+#include "scratch.h"
 
 #define MAGIC_LEN 8u
 #define CANARY "beside the root"
-
-static char scratch[] = "/tmp/sb-fuzz-journal-XXXXXX";
-static int scratch_fd = -1;
-
-static void
-remove_scratch(void)
-{
-	(void)sb_path_remove_tree(AT_FDCWD, scratch, NULL);
-}
 
 static void
 write_file(int dir, const char *name, const void *p, size_t len)
@@ -44,14 +35,11 @@ write_file(int dir, const char *name, const void *p, size_t len)
 static int
 scratch_dir(void)
 {
-	if (scratch_fd >= 0)
-		return scratch_fd;
-	FUZZ_CHECK(mkdtemp(scratch));
-	scratch_fd = open(scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	FUZZ_CHECK(scratch_fd >= 0 && atexit(remove_scratch) == 0);
-	FUZZ_CHECK(mkdirat(scratch_fd, "out", 0700) == 0);
-	write_file(scratch_fd, "out/canary", CANARY, sizeof CANARY);
-	return scratch_fd;
+	if (!fuzz_scratch_make())
+		return fuzz_scratch_fd;
+	FUZZ_CHECK(mkdirat(fuzz_scratch_fd, "out", 0700) == 0);
+	write_file(fuzz_scratch_fd, "out/canary", CANARY, sizeof CANARY);
+	return fuzz_scratch_fd;
 }
 
 static int
@@ -109,17 +97,17 @@ replay(const uint8_t *journal, size_t len)
 	FUZZ_CHECK(r >= 0 || err.msg[0]);
 	(void)close(root);
 	sb_buf_init(&b, 0);
-	FUZZ_CHECK(sb_file_read(scratch_fd, "out/canary", 100, &b, NULL) == 0 &&
+	FUZZ_CHECK(sb_file_read(fuzz_scratch_fd, "out/canary", 100, &b, NULL) == 0 &&
 		b.len == sizeof CANARY && memcmp(b.data, CANARY, b.len) == 0);
-	FUZZ_CHECK(sb_path_remove_tree(scratch_fd, "root", NULL) == 0);
+	FUZZ_CHECK(sb_path_remove_tree(fuzz_scratch_fd, "root", NULL) == 0);
 	/* Nothing else appeared there: only "out" with one file is left. */
-	FUZZ_CHECK(unlinkat(scratch_fd, "out/canary", 0) == 0 &&
-		unlinkat(scratch_fd, "out", AT_REMOVEDIR) == 0);
-	FUZZ_CHECK(rmdir(scratch) == 0 && mkdir(scratch, 0700) == 0);
-	(void)close(scratch_fd);
-	scratch_fd = open(scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	FUZZ_CHECK(scratch_fd >= 0 && mkdirat(scratch_fd, "out", 0700) == 0);
-	write_file(scratch_fd, "out/canary", CANARY, sizeof CANARY);
+	FUZZ_CHECK(unlinkat(fuzz_scratch_fd, "out/canary", 0) == 0 &&
+		unlinkat(fuzz_scratch_fd, "out", AT_REMOVEDIR) == 0);
+	FUZZ_CHECK(rmdir(fuzz_scratch) == 0 && mkdir(fuzz_scratch, 0700) == 0);
+	(void)close(fuzz_scratch_fd);
+	fuzz_scratch_fd = open(fuzz_scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	FUZZ_CHECK(fuzz_scratch_fd >= 0 && mkdirat(fuzz_scratch_fd, "out", 0700) == 0);
+	write_file(fuzz_scratch_fd, "out/canary", CANARY, sizeof CANARY);
 }
 
 static void

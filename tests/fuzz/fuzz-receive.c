@@ -19,7 +19,7 @@
 #include <sync/tree/stage-names.h>
 #include <sync/tree/diff.h>
 
-#include "fuzz.h"
+#include "scratch.h"
 
 #define N(a) (sizeof(a) / sizeof(a)[0])
 #define CANARY "beside the root"
@@ -39,13 +39,10 @@ static const struct {
 
 static struct sb_digest digests[N(bodies)];
 static char *body_bytes;
-static char scratch[] = "/tmp/sb-fuzz-receive-XXXXXX";
-static int scratch_fd = -1;
 
 static void
-remove_scratch(void)
+free_bodies(void)
 {
-	(void)sb_path_remove_tree(AT_FDCWD, scratch, NULL);
 	free(body_bytes);
 }
 
@@ -68,15 +65,12 @@ put(int dir, const char *name, const void *p, size_t len, mode_t mode)
 static void
 set_up(void)
 {
-	if (scratch_fd >= 0)
+	if (!fuzz_scratch_make())
 		return;
-	FUZZ_CHECK(mkdtemp(scratch));
-	scratch_fd = open(scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	FUZZ_CHECK(scratch_fd >= 0 && atexit(remove_scratch) == 0);
-	FUZZ_CHECK(mkdirat(scratch_fd, "out", 0700) == 0);
-	put(scratch_fd, "out/canary", CANARY, sizeof CANARY, 0600);
+	FUZZ_CHECK(mkdirat(fuzz_scratch_fd, "out", 0700) == 0);
+	put(fuzz_scratch_fd, "out/canary", CANARY, sizeof CANARY, 0600);
 	body_bytes = malloc(1200000);
-	FUZZ_CHECK(body_bytes);
+	FUZZ_CHECK(body_bytes && atexit(free_bodies) == 0);
 	for (size_t i = 0; i < N(bodies); i++)
 		digests[i] = sb_digest_of(body(i), bodies[i].len);
 }
@@ -90,8 +84,8 @@ make_root(void)
 {
 	int root, k;
 
-	FUZZ_CHECK(mkdirat(scratch_fd, "root", 0700) == 0);
-	root = openat(scratch_fd, "root", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	FUZZ_CHECK(mkdirat(fuzz_scratch_fd, "root", 0700) == 0);
+	root = openat(fuzz_scratch_fd, "root", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	FUZZ_CHECK(root >= 0);
 	put(root, "a", body(0), bodies[0].len, 0600);
 	FUZZ_CHECK(linkat(root, "a", root, "b2", 0) == 0);
@@ -335,7 +329,7 @@ holds(const char *path, size_t b)
 	sb_auto(sb_buf) struct sb_buf got = { 0 };
 
 	sb_buf_init(&got, 0);
-	return sb_file_read(scratch_fd, path, BIG + 1, &got, NULL) == 0 &&
+	return sb_file_read(fuzz_scratch_fd, path, BIG + 1, &got, NULL) == 0 &&
 		got.len == bodies[b].len && memcmp(got.data, body(b), got.len) == 0;
 }
 
@@ -346,19 +340,19 @@ inspect(const struct run *x, bool masked)
 	struct stat st;
 
 	sb_buf_init(&b, 0);
-	FUZZ_CHECK(sb_file_read(scratch_fd, "out/canary", 100, &b, NULL) == 0 &&
+	FUZZ_CHECK(sb_file_read(fuzz_scratch_fd, "out/canary", 100, &b, NULL) == 0 &&
 		b.len == sizeof CANARY && memcmp(b.data, CANARY, b.len) == 0);
-	FUZZ_CHECK(fstatat(scratch_fd, "out", &st, 0) == 0 && st.st_nlink <= 2 &&
+	FUZZ_CHECK(fstatat(fuzz_scratch_fd, "out", &st, 0) == 0 && st.st_nlink <= 2 &&
 		(st.st_mode & 0777) == 0700);
 	if (!x->committing)
 		FUZZ_CHECK(holds("root/a", 0) && holds("root/b", 1) && holds("root/big", 2) &&
 			holds("root/d/x", 3) && holds("root/r/f", 0) &&
-			fstatat(scratch_fd, "root/n", &st, AT_SYMLINK_NOFOLLOW) < 0);
+			fstatat(fuzz_scratch_fd, "root/n", &st, AT_SYMLINK_NOFOLLOW) < 0);
 	for (size_t i = 0; masked && i < N(names) - 1; i++) {
 		char path[64] = "root/";
 
 		memcpy(path + 5, names[i], strlen(names[i]) + 1);
-		if (fstatat(scratch_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		if (fstatat(fuzz_scratch_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
 			FUZZ_CHECK(!(st.st_mode & 07000));
 	}
 }
@@ -370,7 +364,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct sb_scan_opts so = SB_SCAN_OPTS_INIT;
 	struct sb_receive_opts o = SB_RECEIVE_OPTS_INIT;
 	struct sb_stage *stage = NULL;
-	char root[sizeof scratch + 8];
+	char root[sizeof fuzz_scratch + 8];
 	struct run x = { 0 };
 	bool masked;
 	int r = 0;
@@ -380,7 +374,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	masked = data[0] & 1;
 	set_up();
 	make_root();
-	(void)snprintf(root, sizeof root, "%s/root", scratch);
+	(void)snprintf(root, sizeof root, "%s/root", fuzz_scratch);
 	ro.root = root;
 	so.jobs = 1;
 	o.jobs = 1;
@@ -399,6 +393,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	sb_receive_free(x.recv);
 	sb_replica_free(x.rep);
 	inspect(&x, masked);
-	FUZZ_CHECK(sb_path_remove_tree(scratch_fd, "root", NULL) == 0);
+	FUZZ_CHECK(sb_path_remove_tree(fuzz_scratch_fd, "root", NULL) == 0);
 	return 0;
 }

@@ -17,33 +17,12 @@
 #include <base/file.h>
 #include <sync/codec/store.h>
 
-#include "fuzz.h"
+#include "scratch.h"
 
 #define FRAME_HEAD 32u
 #define FRAME_SUM 24u
 #define INDEX_HEAD 24u
 #define ITEM_LEN 20u
-
-static char scratch[] = "/tmp/sb-fuzz-store-XXXXXX";
-static int scratch_fd = -1;
-
-static void
-remove_scratch(void)
-{
-	(void)unlinkat(scratch_fd, "index", 0);
-	(void)rmdir(scratch);
-}
-
-static int
-scratch_dir(void)
-{
-	if (scratch_fd >= 0)
-		return scratch_fd;
-	FUZZ_CHECK(mkdtemp(scratch));
-	scratch_fd = open(scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	FUZZ_CHECK(scratch_fd >= 0 && atexit(remove_scratch) == 0);
-	return scratch_fd;
-}
 
 static void
 put_sum(uint8_t *at, uint64_t sum)
@@ -107,12 +86,14 @@ use_store(int dir, const uint8_t *digests, size_t len)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-	int dir = scratch_dir();
 	uint8_t *copy, *index, *pack;
 	size_t index_len, pack_len;
+	int dir;
 
 	if (len < 3)
 		return 0;
+	(void)fuzz_scratch_make();
+	dir = fuzz_scratch_fd;
 	copy = malloc(len);
 	FUZZ_CHECK(copy);
 	memcpy(copy, data, len);

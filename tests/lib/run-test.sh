@@ -5,6 +5,10 @@
 # for a reason: it becomes "ok N - name # SKIP reason" with the text of the "# skip: reason"
 # line that skip_because (tests/lib/unit.h) printed before it. The exit status is the program's;
 # 124 means the time was over.
+#
+# The test gets a TMPDIR of its own, which goes with all that is in it, also after a kill. A test
+# that ended by itself and left something there has failed: its exit status becomes 1. SB_KEEP
+# keeps everything.
 seconds=$1
 program=$2
 shift 2
@@ -12,10 +16,27 @@ case $program in
 */*) ;;
 *) program=./$program ;;
 esac
+
+TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/sbt.XXXXXX") || exit 1
+export TMPDIR
+chmod 755 "$TMPDIR" # for tests that become another user
+clean()
+{
+	[ -n "${SB_KEEP-}" ] || rm -rf --one-file-system "$TMPDIR"
+}
+trap clean EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
 {
 	timeout -k 10 "$seconds" "$program" "$@" 2>&1
 	rc=$?
 	[ $rc -ne 124 ] && [ $rc -ne 137 ] || echo "# killed: ran longer than $seconds s"
+	if [ $rc -eq 0 ] && [ -z "${SB_KEEP-}" ] && [ -n "$(ls -A "$TMPDIR")" ]; then
+		find "$TMPDIR" -mindepth 1 | head -n 10 | sed 's/^/# left behind: /'
+		rc=1
+	fi
 	echo "run-test: exit $rc"
 } | awk '
 	/^run-test: exit [0-9]+$/ { exit $3 }

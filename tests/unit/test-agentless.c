@@ -19,9 +19,10 @@
 #include <sync/remote/agentless.h>
 #include <sync/remote/remote.h>
 
-#include "tests/lib/unit.h"
+#include "tests/lib/tmpdir.h"
 
-static char dir[] = "/tmp/sbagentless.XXXXXX";
+static struct tmpdir tmp;
+static const char *const dir = tmp.path;
 
 /* Runs a command of the shell; its output, up to `size`. */
 static int
@@ -58,8 +59,8 @@ shell_out(const char *command, char *out, size_t size)
 struct place {
 	const char *name;
 	char *rsh;
-	char base[200];
-	char prefix[200];
+	char base[300];
+	char prefix[300];
 	bool there;
 	struct sb_remote *remote;
 	struct sb_endpoint to;
@@ -74,8 +75,7 @@ set_up(void **state)
 	char out[200];
 
 	(void)state;
-	if (!mkdtemp(dir))
-		return -1;
+	tmpdir_make(&tmp);
 	places[0] = (struct place){ .name = "GNU", .there = true };
 	places[0].rsh = sb_str_printf("sh -c 'shift; exec sh -c \"$1\"' rsh");
 	(void)snprintf(places[0].base, sizeof places[0].base, "%s/gnu", dir);
@@ -120,14 +120,12 @@ set_up(void **state)
 static int
 tear_down(void **state)
 {
-	sb_autofree char *c = sb_str_printf("chmod -R u+rwx %s; rm -rf %s", dir, dir);
-
 	(void)state;
 	for (int i = 0; i < 3; i++) {
 		sb_remote_free(places[i].remote);
 		free(places[i].rsh);
 	}
-	(void)shell_out(c, NULL, 0);
+	tmpdir_remove(&tmp);
 	return 0;
 }
 
@@ -288,7 +286,7 @@ push_is_careful(void **state)
 	struct sb_agentless a;
 	struct sb_agentless_stats st;
 	struct sb_error err = { 0 };
-	char root[400], shadow[300], record[300];
+	char root[500], shadow[300], record[300];
 
 	(void)state;
 	(void)snprintf(shadow, sizeof shadow, "%s/careful", dir);
@@ -328,7 +326,7 @@ ignored_paths_are_left_alone(void **state)
 	struct sb_agentless a;
 	struct sb_agentless_stats st;
 	struct sb_error err = { 0 };
-	char root[400], shadow[300], record[300];
+	char root[500], shadow[300], record[300];
 
 	(void)state;
 	(void)snprintf(shadow, sizeof shadow, "%s/ign", dir);

@@ -25,7 +25,7 @@
 
 #include "tests/lib/relay.h"
 #include "tests/lib/sshd.h"
-#include "tests/lib/unit.h"
+#include "tests/lib/tmpdir.h"
 
 /* An agent that can be had anywhere: says hello with its arguments, then echoes. */
 #define AGENT \
@@ -596,13 +596,14 @@ works_with_other_shells(void **state)
 {
 	static const char *const shells[] = { "dash", "bash", "busybox", "ksh", "zsh", "tcsh",
 		"fish", "yash" };
-	char dir[] = "/tmp/sbdeploy.XXXXXX";
+	struct tmpdir t;
+	const char *dir = t.path;
 	char out[400];
 	struct lab l = { 0 };
 	int tried = 0;
 
 	(void)state;
-	assert_non_null(mkdtemp(dir));
+	tmpdir_make(&t);
 	(void)snprintf(l.agent, sizeof l.agent, "%s/agent", dir);
 	write_file(l.agent, AGENT, strlen(AGENT), 0755);
 	l.to = (struct sb_endpoint){ .kind = SB_ENDPOINT_SSH, .host = (char[]){ "h" } };
@@ -633,7 +634,7 @@ works_with_other_shells(void **state)
 		sb_remote_free(r);
 		tried++;
 	}
-	SHELL(out, "rm -rf %s", dir);
+	tmpdir_remove(&t);
 	assert_true(tried > 0);
 }
 

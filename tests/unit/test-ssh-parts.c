@@ -15,7 +15,7 @@
 #include <sync/ssh/ssh-key.h>
 #include <sync/ssh/ssh-known.h>
 
-#include "tests/lib/unit.h"
+#include "tests/lib/tmpdir.h"
 
 /* Two ed25519 keys and an ECDSA one that nobody has the other half of. */
 #define KEY_A "AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
@@ -95,32 +95,31 @@ static void
 hashed_names_as_ssh_keygen_makes_them(void **state)
 {
 	static const char plain[] = "box ssh-ed25519 " KEY_A "\n[box]:2222 ssh-ed25519 " KEY_B "\n";
-	char dir[] = "/tmp/sbknown.XXXXXX";
+	struct tmpdir t;
 	sb_auto(sb_buf) struct sb_buf b;
 	struct sb_spawn_opts so = SB_SPAWN_OPTS_INIT;
 	struct sb_error err = { 0 };
-	char file[64], old[100];
+	char file[300];
+	bool made;
 	const char *argv[] = { "ssh-keygen", "-q", "-H", "-f", file, NULL };
 
 	(void)state;
 	sb_buf_init(&b, 0);
-	assert_non_null(mkdtemp(dir));
-	(void)snprintf(file, sizeof file, "%s/kh", dir);
-	(void)snprintf(old, sizeof old, "%s.old", file);
-	assert_ok(sb_file_replace(AT_FDCWD, file, plain, strlen(plain), 0600, &err), &err);
+	tmpdir_make(&t);
+	tmpdir_file(&t, "kh", plain);
+	(void)snprintf(file, sizeof file, "%s/kh", t.path);
 	so.search_path = true;
-	if (sb_child_run(argv, &so, NULL, 0, NULL, NULL, NULL, sb_deadline_in(20000), &err) != 0) {
+	made = sb_child_run(argv, &so, NULL, 0, NULL, NULL, NULL, sb_deadline_in(20000), &err) == 0;
+	if (made)
+		assert_ok(sb_file_read(t.fd, "kh", 10000, &b, &err), &err);
+	tmpdir_remove(&t);
+	if (!made)
 		skip_because("no ssh-keygen");
-	}
-	assert_ok(sb_file_read(AT_FDCWD, file, 10000, &b, &err), &err);
 	assert_null(strstr((char *)b.data, "box"));
 	assert_int_equal(ask((char *)b.data, "box", 22, KEY_A, NULL), SB_SSH_KNOWN_MATCH);
 	assert_int_equal(ask((char *)b.data, "Box", 2222, KEY_B, NULL), SB_SSH_KNOWN_MATCH);
 	assert_int_equal(ask((char *)b.data, "box", 2222, KEY_E, NULL), SB_SSH_KNOWN_CHANGED);
 	assert_int_equal(ask((char *)b.data, "bix", 22, KEY_A, NULL), SB_SSH_KNOWN_NEW);
-	(void)unlink(file);
-	(void)unlink(old);
-	(void)rmdir(dir);
 }
 
 static void
@@ -182,18 +181,17 @@ authorities_are_noticed(void **state)
 static void
 added_lines_are_found_again(void **state)
 {
-	char dir[] = "/tmp/sbknown.XXXXXX";
+	struct tmpdir t;
 	struct sb_error err = { 0 };
 	uint8_t blob[200];
 	size_t len = blob_of(KEY_A, blob);
-	char file[100], sub[64];
+	char file[300];
 	const char *files[] = { file };
 	struct stat st;
 
 	(void)state;
-	assert_non_null(mkdtemp(dir));
-	(void)snprintf(sub, sizeof sub, "%s/ssh", dir);
-	(void)snprintf(file, sizeof file, "%s/kh", sub);
+	tmpdir_make(&t);
+	(void)snprintf(file, sizeof file, "%s/ssh/kh", t.path);
 	for (int i = 0; i < 2; i++) {
 		sb_auto(sb_ssh_known) struct sb_ssh_known k = { 0 };
 
@@ -214,9 +212,7 @@ added_lines_are_found_again(void **state)
 		assert_int_equal(k.n, 1);
 		assert_int_equal(k.keys[0].line, 2);
 	}
-	(void)unlink(file);
-	(void)rmdir(sub);
-	(void)rmdir(dir);
+	tmpdir_remove(&t);
 }
 
 #define DUMP \
@@ -318,14 +314,14 @@ with_the_ssh_program(void **state)
 {
 	static const char text[] = "Host short\n HostName long.example\n User them\n Port 77\n"
 				   "Host jump\n ProxyJump other\nHost bad\n Port x\n";
-	char file[] = "/tmp/sbconfig.XXXXXX";
+	struct tmpdir t;
+	char file[300];
 	struct sb_ssh_query q = { .host = "short", .config_file = file };
 	struct sb_error err = { 0 };
-	int fd = mkstemp(file);
 
 	(void)state;
-	assert_true(fd >= 0);
-	(void)close(fd);
+	tmpdir_make(&t);
+	(void)snprintf(file, sizeof file, "%s/config", t.path);
 	assert_ok(
 		sb_file_replace(AT_FDCWD, file, text, strstr(text, "Host bad") - text, 0600, &err),
 		&err);
@@ -334,7 +330,7 @@ with_the_ssh_program(void **state)
 
 		assert_ok(sb_ssh_config_load(&q, NULL, sb_deadline_in(20000), &c, &err), &err);
 		if (!c.have_program) {
-			(void)unlink(file);
+			tmpdir_remove(&t);
 			skip_because("no ssh program");
 		}
 		assert_string_equal(c.host, "long.example");
@@ -365,7 +361,7 @@ with_the_ssh_program(void **state)
 		q.host = "-oProxyCommand=x";
 		assert_fails(sb_ssh_config_load(&q, NULL, SB_NEVER, &c, &err), SB_E_USAGE, &err);
 	}
-	(void)unlink(file);
+	tmpdir_remove(&t);
 }
 
 static void
@@ -418,15 +414,15 @@ static void
 key_files(void **state)
 {
 	static const char *const types[] = { "ed25519", "ecdsa", "rsa" };
-	char dir[] = "/tmp/sbkeys.XXXXXX";
+	struct tmpdir t;
 	struct sb_spawn_opts so = SB_SPAWN_OPTS_INIT;
 	struct sb_error err = { 0 };
-	char file[64], pub[80];
+	char file[300], pub[310];
 
 	(void)state;
-	assert_non_null(mkdtemp(dir));
+	tmpdir_make(&t);
 	so.search_path = true;
-	(void)snprintf(file, sizeof file, "%s/key", dir);
+	(void)snprintf(file, sizeof file, "%s/key", t.path);
 	(void)snprintf(pub, sizeof pub, "%s.pub", file);
 	for (int i = 0; i < 12; i++) {
 		sb_auto(sb_ssh_key) struct sb_ssh_key k = { 0 };
@@ -436,7 +432,7 @@ key_files(void **state)
 
 		if (sb_child_run(argv, &so, NULL, 0, NULL, NULL, NULL, sb_deadline_in(60000),
 			    &err) != 0) {
-			(void)rmdir(dir);
+			tmpdir_remove(&t);
 			skip_because("no ssh-keygen");
 		}
 		assert_ok(sb_ssh_key_inspect(file, &k, &err), &err);
@@ -459,8 +455,7 @@ key_files(void **state)
 		assert_true(sb_ssh_key_needs_program("ssh-ed25519-cert-v01@openssh.com"));
 		assert_false(sb_ssh_key_needs_program("ssh-ed25519"));
 	}
-	(void)unlink(file);
-	(void)rmdir(dir);
+	tmpdir_remove(&t);
 }
 
 static void
