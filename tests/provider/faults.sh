@@ -23,10 +23,13 @@ whole()
 # found CHECK: with the fault of that name, that check fails, and the suite with it.
 found()
 {
-	hang=
-	[ "$1" = hang ] && hang='--hang true'
+	hang='' limit=4s
+	case $1 in
+	hang) hang='--hang true' ;;
+	tools-races) limit=30s ;; # the race has to come about first
+	esac
 	# shellcheck disable=SC2086
-	FAKE_FAULT=$1 timeout 60 "$suite" --plugin "$build/tests/provider/.libs/fake.so" -t 4s \
+	FAKE_FAULT=$1 timeout 60 "$suite" --plugin "$build/tests/provider/.libs/fake.so" -t $limit \
 		-c "$1" $hang >"$scratch/out" 2>&1
 	[ $? -eq 1 ] && grep -q "^not ok [0-9]* - $1: " "$scratch/out" && return
 	cat "$scratch/out"
