@@ -19,7 +19,7 @@ esac
 
 TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/sbt.XXXXXX") || exit 1
 export TMPDIR
-chmod 755 "$TMPDIR" # for tests that become another user
+chmod 1777 "$TMPDIR" # for tests that become another user
 clean()
 {
 	[ -n "${SB_KEEP-}" ] || rm -rf --one-file-system "$TMPDIR"
