@@ -29,6 +29,7 @@ include tests/unit/ignore.mk
 include tests/bench/local.mk
 include tests/unit/sandbox.mk
 include tests/unit/host.mk
+include tests/unit/storage.mk
 include tests/unit/runtime.mk
 include tests/unit/rpc.mk
 include tests/unit/tool.mk

@@ -80,7 +80,12 @@ struct sb_host_event {
 };
 typedef void (*sb_host_event_fn)(const struct sb_host_event *ev, void *arg);
 
-enum sb_host_storage { SB_HOST_ZFS, SB_HOST_LOCAL_DISK };
+enum sb_host_storage { SB_HOST_ZFS, SB_HOST_LOCAL_DISK, SB_HOST_OVERLAY, SB_HOST_BTRFS };
+/*
+ * What survives a power loss on overlay and btrfs. SNAPSHOT: sessions, and snapshots that were
+ * reported. NONE: nothing is waited for. ALL: also what a program in a session has synced itself.
+ */
+enum sb_host_durability { SB_HOST_DURABLE_SNAPSHOT, SB_HOST_DURABLE_NONE, SB_HOST_DURABLE_ALL };
 /* In order of isolation. AUTO is the best of those that work here. */
 enum sb_host_runtime {
 	SB_HOST_RUNTIME_NONE,
@@ -149,6 +154,7 @@ struct sb_host_opts {
 						 runtime isolates */
 	double session_cpus; /* limits of everything in a sandbox together; 0: none */
 	uint64_t session_mem_mb, session_pids, session_tmp_mb;
+	enum sb_host_durability durability;
 };
 #define SB_HOST_OPTS_INIT \
 	{ \

@@ -309,11 +309,27 @@ descend(struct compare *c, int old_dir, int new_dir, const char *name, struct sb
 	return r;
 }
 
+/* Whether `name` of the directory at hand is told as renamed already. */
+static bool
+moved(const struct compare *c, const char *name)
+{
+	const struct sb_strlist *l = c->out->moved;
+
+	for (size_t i = 0; l && i < l->n; i++)
+		if (sb_str_starts(l->v[i], (const char *)c->path.data) &&
+			strcmp(l->v[i] + c->path.len, name) == 0)
+			return true;
+	return false;
+}
+
 static int
 one_sided(struct compare *c, int dir, int side, const char *name, struct sb_error *err)
 {
 	struct stat st;
 	int r;
+
+	if (side == 0 && moved(c, name))
+		return 0;
 
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ?
@@ -408,6 +424,34 @@ sb_changes_compare(int old_dir, int new_dir, const struct sb_host_call *call,
 	c.dev[1] = b.st_dev;
 	sb_buf_init(&c.path, PATH_BYTES_MAX);
 	r = compare_dirs(&c, old_dir, new_dir, err);
+	sb_buf_free(&c.path);
+	return r;
+}
+
+int
+sb_changes_compare_name(int old_dir, int new_dir, const char *at, const char *name,
+	const struct sb_host_call *call, struct sb_changes *out, struct sb_error *err)
+{
+	struct compare c = { .out = out, .call = call };
+	struct stat a, b;
+	bool was, is;
+	int r = 0;
+
+	if (fstat(old_dir, &a) < 0 || fstat(new_dir, &b) < 0)
+		return sb_fail_errno(err, "stat %s", at);
+	c.dev[0] = a.st_dev;
+	c.dev[1] = b.st_dev;
+	was = fstatat(old_dir, name, &a, AT_SYMLINK_NOFOLLOW) == 0;
+	is = fstatat(new_dir, name, &b, AT_SYMLINK_NOFOLLOW) == 0;
+	sb_buf_init(&c.path, PATH_BYTES_MAX);
+	sb_buf_add_str(&c.path, at);
+	if (*at)
+		sb_buf_add_char(&c.path, '/');
+	r = sb_buf_check(&c.path, "path", err);
+	if (r == 0 && was && is)
+		r = both_sides(&c, old_dir, new_dir, name, err);
+	else if (r == 0 && (was || is))
+		r = one_sided(&c, was ? old_dir : new_dir, was ? 0 : 1, name, err);
 	sb_buf_free(&c.path);
 	return r;
 }

@@ -3,6 +3,7 @@
 #define SB_HOST_CHANGES_H
 
 #include <base/cleanup.h>
+#include <base/str.h>
 #include <sb/host-snapshot.h>
 
 /* A list of at most `max` changes; `more` says that there were others. */
@@ -11,6 +12,8 @@ struct sb_changes {
 	uint64_t *ino; /* of the entry, to pair renames; same length */
 	size_t n, cap, max;
 	bool more;
+	const struct sb_strlist *moved; /* paths that went elsewhere: not told as removed. May be
+					   NULL */
 };
 
 int sb_changes_add(struct sb_changes *c, enum sb_host_change_kind kind, char type, const char *path,
@@ -27,5 +30,8 @@ SB_CLEANUP_VALUE(sb_changes, sb_changes_free)
  */
 int sb_changes_compare(int old_dir, int new_dir, const struct sb_host_call *call,
 	struct sb_changes *out, struct sb_error *err);
+/* The same of one `name` in two directories, whose path is `at` ("" for the root). */
+int sb_changes_compare_name(int old_dir, int new_dir, const char *at, const char *name,
+	const struct sb_host_call *call, struct sb_changes *out, struct sb_error *err);
 
 #endif

@@ -40,6 +40,8 @@ struct sb_storage_entry {
 	unsigned holds;
 	const char *origin_id, *origin_snap; /* of a fork of a session; else NULL */
 	const char *mountpoint;              /* sessions only */
+	const char *parent; /* of a snapshot: the one before it, NULL where nobody knows or none is;
+			       of a session: the one it stands on */
 };
 typedef int (
 	*sb_storage_entry_fn)(const struct sb_storage_entry *e, void *arg, struct sb_error *err);
@@ -48,6 +50,29 @@ struct sb_storage_space {
 	uint64_t size, used, free;
 	double capacity, fragmentation; /* 0..1; fragmentation negative: unknown */
 	char state[16];                 /* pool state, "" where there is none */
+};
+
+/*
+ * What the runtime of a session does for its storage while the workspace is exchanged under it. A
+ * NULL of this struct: nothing of the session runs, and no box has the workspace.
+ */
+struct sb_storage_live {
+	void *arg;
+	/* Stops everything in the session, or lets it go on. */
+	int (*freeze)(void *arg, bool freeze, struct sb_error *err);
+	/*
+	 * Takes the workspace out of the box. 0: it is out (or there is no box); 1: somebody inside
+	 * uses it, and it is as it was. With `force` it goes whoever uses it.
+	 */
+	int (*detach)(void *arg, bool force, struct sb_error *err);
+	/* Puts what is at `path` on the host into the box as its workspace. */
+	int (*attach)(void *arg, const char *path, struct sb_error *err);
+};
+
+/* How a snapshot came to be. */
+struct sb_storage_taken {
+	bool live;  /* processes had files of the workspace open; it was copied while they stood */
+	bool empty; /* nothing had changed since the snapshot before it */
 };
 
 struct sb_storage_counters {
@@ -113,6 +138,26 @@ struct sb_storage_ops {
 	/* (s) */
 	int (*send)(struct sb_storage *st, const char *id, const char *snap, const char *from,
 		int fd, const struct sb_host_call *call, struct sb_error *err);
+
+	/*
+	 * (s) As `snapshot`, of a session that may run; `live` and `out` may be NULL. May be NULL:
+	 * the storage needs no help for that.
+	 */
+	int (*snapshot_live)(struct sb_storage *st, const char *id, const char *snap,
+		const struct sb_storage_live *live, struct sb_storage_taken *out,
+		struct sb_error *err);
+	/*
+	 * (s) As `rollback`, with the box alive. Later snapshots stay unless `drop_later`. May be
+	 * NULL: the storage can only drop them.
+	 */
+	int (*rollback_live)(struct sb_storage *st, const char *id, const char *snap,
+		bool drop_later, const struct sb_storage_live *live, struct sb_error *err);
+	/*
+	 * (s) 1: nothing changed since the newest snapshot the workspace stands on, whose name goes
+	 * to `out`; 0: something did, or nobody knows. May be NULL.
+	 */
+	int (*unchanged)(struct sb_storage *st, const char *id, char out[SB_HOST_NAME_MAX + 1],
+		struct sb_error *err);
 };
 
 /* Each backend's struct begins with this. */
@@ -128,5 +173,8 @@ struct sb_storage {
 struct sb_storage *sb_storage_zfs_open(const struct sb_host_opts *o, int lock_fd,
 	struct sb_error *err);
 struct sb_storage *sb_storage_local_open(const struct sb_host_opts *o, struct sb_error *err);
+/* Both SB_E_UNSUPPORTED with the reason where this machine or file system cannot. */
+struct sb_storage *sb_storage_overlay_open(const struct sb_host_opts *o, struct sb_error *err);
+struct sb_storage *sb_storage_btrfs_open(const struct sb_host_opts *o, struct sb_error *err);
 
 #endif

@@ -18,6 +18,7 @@
 
 #define DEPTH_MAX 512
 #define CHUNK (1u << 20)
+#define SMALL 65536
 
 /* A file with several links, and where its first copy is (from the root of the copy). */
 struct link {
@@ -109,6 +110,21 @@ copy_data(int in, int out, off_t size, const struct sb_host_call *call, struct s
 		off = hole > off ? hole : size;
 	}
 	return 0;
+}
+
+int
+sb_treecopy_data(int in, int out, off_t size, struct sb_error *err)
+{
+	char buf[SMALL];
+	ssize_t n;
+
+	/* A clone writes dirty data out first, which costs more than copying what is small. */
+	if (size > (off_t)sizeof buf)
+		return copy_data(in, out, size, NULL, err);
+	n = pread(in, buf, sizeof buf, 0);
+	if (n < 0 || pwrite(out, buf, (size_t)n, 0) != n)
+		return sb_fail_errno(err, "copy");
+	return n == size ? 0 : copy_data(in, out, size, NULL, err);
 }
 
 /*

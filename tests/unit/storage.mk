@@ -1,0 +1,13 @@
+# Storages with snapshots, each on a loop image that the test makes; root is needed, else they are skipped.
+STORAGEFIX = tests/lib/storagefix.c tests/lib/storagefix.h
+STORAGE_TESTS = \
+	%D%/test-storage-ext4 \
+	%D%/test-storage-xfs
+check_PROGRAMS += $(STORAGE_TESTS)
+TESTS += $(STORAGE_TESTS)
+tests_unit_test_storage_ext4_SOURCES = %D%/test-storage.c $(STORAGEFIX)
+tests_unit_test_storage_ext4_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_STORAGE='"overlay-ext4"'
+tests_unit_test_storage_ext4_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_storage_xfs_SOURCES = %D%/test-storage.c $(STORAGEFIX)
+tests_unit_test_storage_xfs_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_STORAGE='"overlay-xfs"'
+tests_unit_test_storage_xfs_LDADD = $(UNIT_LDADD_SANDBOX)
