@@ -234,7 +234,7 @@ storagefix_path(struct storagefix *f, const char *id, const char *name)
 	static unsigned turn;
 	char *out = room[turn++ % 4], *at = NULL;
 
-	assert_ok(f->st->ops->attach(f->st, id, &at, &f->err), &f->err);
+	assert_ok(f->st->ops->mount(f->st, id, &at, &f->err), &f->err);
 	(void)snprintf(out, sizeof room[0], "%s/%s", at, name);
 	free(at);
 	return out;

@@ -74,7 +74,7 @@ sources_are_checked(void **state)
 	src = (struct sb_storage_source){ .from_id = "one", .from_snap = "no", .fd = -1 };
 	assert_fails(f->st->ops->create(f->st, "two", &src, NULL, &path, &f->err),
 		SB_E_SNAPSHOT_NOT_FOUND, &f->err);
-	assert_fails(f->st->ops->attach(f->st, "two", &path, &f->err), SB_E_NOTFOUND, &f->err);
+	assert_fails(f->st->ops->mount(f->st, "two", &path, &f->err), SB_E_NOTFOUND, &f->err);
 }
 
 static void
@@ -525,7 +525,7 @@ streams_carry_a_chain(void **state)
 	assert_ok(f->st->ops->send(f->st, "one", "b", "a", fd, NULL, &f->err), &f->err);
 	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
 	assert_true(f->st->ops->create(f->st, "three", &src, NULL, &at, &f->err) < 0);
-	assert_fails(f->st->ops->attach(f->st, "three", &at, &f->err), SB_E_NOTFOUND, &f->err);
+	assert_fails(f->st->ops->mount(f->st, "three", &at, &f->err), SB_E_NOTFOUND, &f->err);
 	(void)close(fd);
 	(void)unlink(path);
 }
@@ -560,7 +560,7 @@ a_damaged_stream_leaves_nothing(void **state)
 	assert_int_equal(ftruncate(fd, size - 3), 0);
 	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
 	assert_true(f->st->ops->create(f->st, "two", &src, NULL, &at, &f->err) < 0);
-	assert_fails(f->st->ops->attach(f->st, "two", &at, &f->err), SB_E_NOTFOUND, &f->err);
+	assert_fails(f->st->ops->mount(f->st, "two", &at, &f->err), SB_E_NOTFOUND, &f->err);
 	(void)close(fd);
 	(void)unlink(path);
 }

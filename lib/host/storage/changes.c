@@ -208,9 +208,34 @@ type_of(const struct stat *st)
 				       'o';
 }
 
+/* Back to the first `len` bytes. */
+static void
+cut(struct sb_buf *path, size_t len)
+{
+	if (path->cap)
+		path->data[len] = '\0';
+	path->len = len;
+}
+
+/*
+ * What tells that two names are the same file: the inode, which may have been another file's
+ * before, and when it was born where that is known.
+ */
+static uint64_t
+identity(int dir, const char *name, const struct stat *st)
+{
+	struct statx x;
+
+	if (statx(dir, name, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &x) < 0 ||
+		!(x.stx_mask & STATX_BTIME))
+		return st->st_ino;
+	return (st->st_ino * 0x9e3779b97f4a7c15ull) ^
+		((uint64_t)x.stx_btime.tv_sec * 1000000000 + x.stx_btime.tv_nsec);
+}
+
 static int
-note(struct compare *c, enum sb_host_change_kind kind, const char *name, const struct stat *st,
-	struct sb_error *err)
+note(struct compare *c, enum sb_host_change_kind kind, int dir, const char *name,
+	const struct stat *st, struct sb_error *err)
 {
 	size_t len = c->path.len;
 	int r;
@@ -219,10 +244,8 @@ note(struct compare *c, enum sb_host_change_kind kind, const char *name, const s
 	r = sb_buf_check(&c->path, "path", err);
 	if (r == 0)
 		r = sb_changes_add(c->out, kind, type_of(st), (char *)c->path.data, NULL,
-			st->st_ino, err);
-	sb_buf_reset(&c->path);
-	c->path.len = len;
-	c->path.data[len] = '\0';
+			kind == SB_HOST_MODIFIED ? 0 : identity(dir, name, st), err);
+	cut(&c->path, len);
 	return r;
 }
 
@@ -302,9 +325,7 @@ descend(struct compare *c, int old_dir, int new_dir, const char *name, struct sb
 	r = sb_buf_check(&c->path, "path", err);
 	if (r == 0)
 		r = compare_dirs(c, a, b, err);
-	sb_buf_reset(&c->path);
-	c->path.len = len;
-	c->path.data[len] = '\0';
+	cut(&c->path, len);
 	c->depth--;
 	return r;
 }
@@ -335,7 +356,7 @@ one_sided(struct compare *c, int dir, int side, const char *name, struct sb_erro
 		return errno == ENOENT ?
 			0 :
 			sb_fail_errno(err, "stat %s%s", (char *)c->path.data, name);
-	r = note(c, side == 0 ? SB_HOST_REMOVED : SB_HOST_ADDED, name, &st, err);
+	r = note(c, side == 0 ? SB_HOST_REMOVED : SB_HOST_ADDED, dir, name, &st, err);
 	if (r == 0 && S_ISDIR(st.st_mode) && st.st_dev == c->dev[side])
 		r = descend(c, side == 0 ? dir : -1, side == 0 ? -1 : dir, name, err);
 	return r;
@@ -363,7 +384,7 @@ both_sides(struct compare *c, int old_dir, int new_dir, const char *name, struct
 		return descend(c, old_dir, new_dir, name, err);
 	}
 	return entry_differs(old_dir, new_dir, name, &a, &b) ?
-		note(c, SB_HOST_MODIFIED, name, &b, err) :
+		note(c, SB_HOST_MODIFIED, new_dir, name, &b, err) :
 		0;
 }
 

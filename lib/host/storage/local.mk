@@ -14,6 +14,13 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/overlay-stream-write.c \
 	%D%/overlay-stream.c %D%/overlay-stream.h \
 	%D%/overlay-view.c %D%/overlay-view.h \
+	%D%/btrfs.c %D%/btrfs.h \
+	%D%/btrfs-layer.c %D%/btrfs-layer.h \
+	%D%/storage-btrfs-diff.c \
+	%D%/storage-btrfs-hold.c \
+	%D%/storage-btrfs-list.c \
+	%D%/storage-btrfs-priv.h \
+	%D%/storage-btrfs-stream.c \
 	%D%/storage-btrfs.c \
 	%D%/storage-local.c \
 	%D%/storage-overlay-base.c \

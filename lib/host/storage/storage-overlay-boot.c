@@ -19,13 +19,22 @@
 
 #include <base/file.h>
 #include <base/path.h>
-#include <host/runtime/proctree.h>
 #include <host/storage/overlay-layer.h>
 
 #define LOCK_WAIT_MS 2000
 #ifndef XFS_SUPER_MAGIC
 #define XFS_SUPER_MAGIC 0x58465342
 #endif
+
+/* Names the boot of this machine. */
+static void
+boot_id(char out[40])
+{
+	sb_autoclose int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, out, 36) : -1;
+
+	out[n > 0 ? n : 0] = '\0';
+}
 
 static int
 open_dir(struct sb_storage_overlay *o, const char *name, mode_t mode, int *out,
@@ -512,8 +521,9 @@ sb_storage_overlay_boot(struct sb_storage_overlay *o, const struct sb_host_opts 
 		r = probe(o, err);
 	if (r < 0)
 		return r;
+	boot_id(running);
 	if (!boot)
-		boot = sb_proctree_boot_id(running);
+		boot = running;
 	o->log = sb_overlay_log_open(o->rootfd, on_record, &o->state, err);
 	if (!o->log)
 		return err->code;

@@ -363,7 +363,7 @@ sb_storage_overlay_diff(struct sb_storage *st, const char *id, const char *from,
 	} else if (r >= 0) {
 		sb_autofree char *path = NULL;
 
-		r = sb_storage_overlay_attach(st, id, &path, err);
+		r = sb_storage_overlay_mount(st, id, &path, err);
 		if (r == 0)
 			d->now.dir = r = sb_path_open_root(path, err);
 	}

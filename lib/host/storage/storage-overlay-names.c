@@ -76,7 +76,7 @@ roll(struct sb_storage_overlay *o, struct sb_overlay_session *se, struct sb_over
 		if (r < 0) {
 			char *path = NULL;
 
-			(void)sb_storage_overlay_attach(&o->st, se->id, &path, NULL);
+			(void)sb_storage_overlay_mount(&o->st, se->id, &path, NULL);
 			free(path);
 			(void)sb_storage_overlay_give_back(o, se, live, NULL);
 		}

@@ -108,7 +108,7 @@ SB_CLEANUP_VALUE(sb_storage_overlay_plan, sb_storage_overlay_plan_clear)
 /* Mounts what was planned where the session is, and notes what the upper looks like now. */
 int sb_storage_overlay_enter(struct sb_storage_overlay *o, struct sb_overlay_session *se,
 	const struct sb_storage_overlay_plan *p, struct sb_error *err);
-int sb_storage_overlay_attach(struct sb_storage *st, const char *id, char **out,
+int sb_storage_overlay_mount(struct sb_storage *st, const char *id, char **out,
 	struct sb_error *err);
 /*
  * Unmounts the session, on the host and in its box. 0: done; 1: somebody uses it, and all is as it

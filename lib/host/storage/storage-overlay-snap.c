@@ -112,7 +112,7 @@ take_idle(struct taking *t, struct sb_error *err)
 	int r = exchange(t, err);
 	char *path = NULL;
 
-	if (r < 0 && sb_storage_overlay_attach(&t->o->st, t->se->id, &path, &why) < 0)
+	if (r < 0 && sb_storage_overlay_mount(&t->o->st, t->se->id, &path, &why) < 0)
 		sb_log(&t->o->log_to, SB_LOG_ERROR, "storage", "session %s is not mounted: %s",
 			t->se->id, why.msg);
 	free(path);

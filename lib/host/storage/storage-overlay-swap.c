@@ -170,7 +170,7 @@ mount_again(struct sb_storage_overlay *o, struct sb_overlay_session *se, struct 
 }
 
 int
-sb_storage_overlay_attach(struct sb_storage *st, const char *id, char **out, struct sb_error *err)
+sb_storage_overlay_mount(struct sb_storage *st, const char *id, char **out, struct sb_error *err)
 {
 	struct sb_storage_overlay *o = (struct sb_storage_overlay *)st;
 	struct sb_storage_overlay_mine *mine = NULL;
