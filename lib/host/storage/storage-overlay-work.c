@@ -255,26 +255,33 @@ struct run {
 	bool promote;   /* the flat layer is all that is needed */
 };
 
+/* The layers of `n` and of the nameless nodes below it. */
+static void
+gather_run(const struct sb_overlay_node *n, struct run *run)
+{
+	const struct sb_overlay_node *p = n->parent;
+
+	*run = (struct run){ .was = *n };
+	run->layers[run->n++] = n->layer;
+	for (; nameless(p) && run->n < SB_OVERLAY_LAYERS_MAX; p = p->parent)
+		run->layers[run->n++] = p->layer;
+	run->below = p ? p->id : 0;
+	run->promote = n->flat && n->parent && !p;
+}
+
 /*
  * Looks for the next node that has something to merge: a flat layer with only nameless nodes below
- * it, or a long run of them. With `mu` held.
+ * it, or a long run of them below a node that is needed for itself. With `mu` held.
  */
 static bool
 find_run(struct sb_storage_overlay *o, struct run *run)
 {
 	for (size_t i = 0; i < o->state.tree.n_buckets; i++)
 		for (struct sb_overlay_node *n = o->state.tree.bucket[i]; n; n = n->next) {
-			const struct sb_overlay_node *p = n->parent;
-
-			if (nameless(n) || !nameless(p))
+			if (!nameless(n->parent))
 				continue;
-			*run = (struct run){ .was = *n };
-			run->layers[run->n++] = n->layer;
-			for (; nameless(p) && run->n < SB_OVERLAY_LAYERS_MAX; p = p->parent)
-				run->layers[run->n++] = p->layer;
-			run->below = p ? p->id : 0;
-			run->promote = n->flat && !p;
-			if (run->promote || run->n > o->merge_at)
+			gather_run(n, run);
+			if (run->promote || (!nameless(n) && run->n > o->merge_at))
 				return true;
 		}
 	return false;
