@@ -3,6 +3,9 @@ STORAGEFIX = tests/lib/storagefix.c tests/lib/storagefix.h
 STORAGE_TESTS = \
 	%D%/test-storage-btrfs \
 	%D%/test-storage-ext4 \
+	%D%/test-storage-model-btrfs \
+	%D%/test-storage-model-ext4 \
+	%D%/test-storage-model-xfs \
 	%D%/test-storage-overlay-ext4 \
 	%D%/test-storage-overlay-xfs \
 	%D%/test-storage-xfs
@@ -23,3 +26,12 @@ tests_unit_test_storage_overlay_ext4_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_storage_overlay_xfs_SOURCES = %D%/test-storage-overlay.c $(STORAGEFIX)
 tests_unit_test_storage_overlay_xfs_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_STORAGE='"overlay-xfs"'
 tests_unit_test_storage_overlay_xfs_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_storage_model_ext4_SOURCES = %D%/test-storage-model.c $(STORAGEFIX)
+tests_unit_test_storage_model_ext4_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_STORAGE='"overlay-ext4"'
+tests_unit_test_storage_model_ext4_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_storage_model_xfs_SOURCES = %D%/test-storage-model.c $(STORAGEFIX)
+tests_unit_test_storage_model_xfs_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_STORAGE='"overlay-xfs"'
+tests_unit_test_storage_model_xfs_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_storage_model_btrfs_SOURCES = %D%/test-storage-model.c $(STORAGEFIX)
+tests_unit_test_storage_model_btrfs_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_STORAGE='"btrfs"'
+tests_unit_test_storage_model_btrfs_LDADD = $(UNIT_LDADD_SANDBOX)

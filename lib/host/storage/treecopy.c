@@ -220,6 +220,21 @@ copy_symlink(int from, int to, const char *name, const struct stat *st, struct s
 	return 0;
 }
 
+static int
+copy_fifo(int to, const char *name, const struct stat *st, struct sb_error *err)
+{
+	const struct timespec times[2] = { st->st_atim, st->st_mtim };
+
+	if (mkfifoat(to, name, st->st_mode & 0777) < 0)
+		return sb_fail_errno(err, "make fifo");
+	if (fchownat(to, name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW) < 0 && errno != EPERM)
+		return sb_fail_errno(err, "set owner");
+	if (fchmodat(to, name, st->st_mode & 07777, 0) < 0 ||
+		utimensat(to, name, times, AT_SYMLINK_NOFOLLOW) < 0)
+		return sb_fail_errno(err, "set mode and times");
+	return 0;
+}
+
 static int copy_dir(struct copy *c, int from, int to, const char *path, struct sb_error *err);
 
 static int
@@ -262,9 +277,7 @@ copy_entry(struct copy *c, int from, int to, const char *name, const char *path,
 	case S_IFREG: return copy_file(c, from, to, name, path, err);
 	case S_IFDIR: return copy_subdir(c, from, to, name, path, err);
 	case S_IFLNK: return copy_symlink(from, to, name, &st, err);
-	case S_IFIFO:
-		return mkfifoat(to, name, st.st_mode & 0777) < 0 ? sb_fail_errno(err, "make fifo") :
-								   0;
+	case S_IFIFO: return copy_fifo(to, name, &st, err);
 	default: return 0;
 	}
 }
