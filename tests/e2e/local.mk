@@ -22,6 +22,7 @@ E2E = \
 	%D%/session-watch-ssh.sh \
 	%D%/session-guards.sh \
 	%D%/session-faults.sh \
+	%D%/storage-crash.sh \
 	%D%/unstable.sh
 
 TESTS += $(E2E)

@@ -38,3 +38,16 @@ EXTRA_DIST += %D%/runkill.py
 .PHONY: check-kill
 check-kill:
 	SB_KILL_ROUNDS=200 $(MAKE) check TEST_TIMEOUT=3600 TESTS=tests/e2e/sbctl-kill.sh
+
+# Storages under kill -9 at every call and under power loss, run by tests/e2e/storage-crash.sh; here
+# every call and 500 moments, and ten thousand operations of each storage against a model.
+check_PROGRAMS += %D%/storage-crash
+%C%_storage_crash_SOURCES = %D%/storage-crash.c
+%C%_storage_crash_LDADD = $(UNIT_LDADD_SANDBOX)
+EXTRA_DIST += %D%/storage-kill.py
+STORAGE_MODELS = tests/unit/test-storage-model-btrfs tests/unit/test-storage-model-ext4 \
+	tests/unit/test-storage-model-xfs
+.PHONY: fault-storage
+fault-storage:
+	SB_STORAGE_KILLS=0 SB_STORAGE_IMAGES=500 STORAGE_OPS=10000 \
+		$(MAKE) check TEST_TIMEOUT=3600 TESTS='tests/e2e/storage-crash.sh $(STORAGE_MODELS)'

@@ -5,6 +5,7 @@
  * controller (told apart by the command line; any other process is left alone) FAULT_N      which
  * call, from 1; 0: only count FAULT_HOW    kill (in the middle of a write, before anything else),
  * pause, or an errno number FAULT_SPAN   how many calls fail from there on (errno only), 0: all
+ *   FAULT_EXE    the name of another program that is meant, whatever its command line
  *   FAULT_OPENS  count every open instead of what changes something: for EMFILE
  *   FAULT_LOG    16 bytes: calls counted, calls hit (little-endian u64); then the name of the call
  * that was hit FAULT_PAUSE  path: PATH.here is made at the n-th call, which waits until PATH.go is
@@ -23,9 +24,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -67,7 +71,7 @@ is_agent(void)
 }
 
 static bool
-is_sbsync(void)
+is_program(const char *name)
 {
 	char exe[4096];
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
@@ -77,19 +81,21 @@ is_sbsync(void)
 		return false;
 	exe[n] = 0;
 	base = strrchr(exe, '/');
-	return base && strcmp(base + 1, "sbsync") == 0;
+	return base && strcmp(base + 1, name) == 0;
 }
 
 __attribute__((constructor)) static void
 start(void)
 {
 	const char *who = getenv("FAULT_WHO"), *path = getenv("FAULT_LOG"),
-		   *v = getenv("FAULT_CLOCK");
+		   *v = getenv("FAULT_CLOCK"), *exe = getenv("FAULT_EXE");
 	long fd;
 	void *p;
 
 	clock_shift = v ? strtol(v, NULL, 10) : 0;
-	if (!who || !path || !is_sbsync() || is_agent() != (strcmp(who, "agent") == 0))
+	if (!path ||
+		(exe ? !is_program(exe) :
+		       !who || !is_program("sbsync") || is_agent() != (strcmp(who, "agent") == 0)))
 		return;
 	v = getenv("FAULT_N");
 	at = v ? strtoull(v, NULL, 10) : 0;
@@ -303,9 +309,39 @@ CHANGE(int, chmod, (const char *path, mode_t mode), SYS_fchmodat, AT_FDCWD, path
 CHANGE(int, futimens, (int fd, const struct timespec ts[2]), SYS_utimensat, fd, NULL, ts, 0)
 CHANGE(int, utimensat, (int fd, const char *path, const struct timespec ts[2], int flags),
 	SYS_utimensat, fd, path, ts, flags)
+CHANGE(int, mknodat, (int fd, const char *path, mode_t mode, dev_t dev), SYS_mknodat, fd, path,
+	mode, (unsigned)dev)
+CHANGE(int, fchown, (int fd, uid_t u, gid_t g), SYS_fchown, fd, u, g)
+CHANGE(int, fchownat, (int fd, const char *path, uid_t u, gid_t g, int flags), SYS_fchownat, fd,
+	path, u, g, flags)
+CHANGE(int, fsetxattr, (int fd, const char *name, const void *value, size_t size, int flags),
+	SYS_fsetxattr, fd, name, value, size, flags)
+CHANGE(int, mount,
+	(const char *from, const char *to, const char *type, unsigned long flags, const void *data),
+	SYS_mount, from, to, type, flags, data)
+CHANGE(int, umount2, (const char *path, int flags), SYS_umount2, path, flags)
+CHANGE(int, sync_file_range, (int fd, off64_t from, off64_t n, unsigned flags), SYS_sync_file_range,
+	fd, from, n, flags)
 CHANGE(int, fsync, (int fd), SYS_fsync, fd)
 CHANGE(int, fdatasync, (int fd), SYS_fdatasync, fd)
 CHANGE(int, syncfs, (int fd), SYS_syncfs, fd)
+
+/* Of all ioctls only those of btrfs that make or remove something. */
+int
+ioctl(int fd, unsigned long nr, ...)
+{
+	const unsigned long changing[] = { 14, 15, 23, 24, 63 };
+	va_list ap;
+	void *arg;
+
+	va_start(ap, nr);
+	arg = va_arg(ap, void *);
+	va_end(ap);
+	for (size_t i = 0; i < sizeof changing / sizeof changing[0]; i++)
+		if ((nr >> 8 & 0xff) == 0x94 && (nr & 0xff) == changing[i] && changes("ioctl"))
+			return -1;
+	return (int)syscall(SYS_ioctl, fd, nr, arg);
+}
 
 /* The library's own does AT_SYMLINK_NOFOLLOW by other calls, which are not seen here. */
 int

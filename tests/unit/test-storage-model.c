@@ -533,6 +533,9 @@ change_files(struct world *w, unsigned i)
 		if (c.kind == RENAME || c.kind == LINK)
 			set_times(model, c.to, w->ops);
 	}
+	/* POSIX allows either for a directory that is not empty. */
+	if (sys_a == EEXIST && sys_b == ENOTEMPTY)
+		sys_a = sys_b;
 	if (a != b || (sys_a != sys_b && c.kind != REMOVE && c.kind != CHMOD))
 		fail_msg("op %u: change %d of %s to %s: %d (%s), the model %d (%s)", w->ops, c.kind,
 			c.path, c.to, a, strerror(sys_a), b, strerror(sys_b));
@@ -707,6 +710,14 @@ covered(const struct sb_changes *c, const char *path)
 }
 
 static void
+tell(const struct sb_changes *c, const char *what)
+{
+	for (size_t i = 0; i < c->n; i++)
+		print_message("# %s: %s %s %s\n", what, sb_host_change_name(c->v[i].kind),
+			c->v[i].path, c->v[i].from ? c->v[i].from : "");
+}
+
+static void
 op_diff(struct world *w, unsigned i)
 {
 	sb_auto(sb_changes) struct sb_changes got = { .max = 10000 }, want = { .max = 10000 };
@@ -725,9 +736,12 @@ op_diff(struct world *w, unsigned i)
 	b = model_dir(w, w->s[i].id, to);
 	assert_ok(sb_changes_compare(a, b, NULL, &want, &w->f->err), &w->f->err);
 	for (size_t k = 0; k < want.n; k++)
-		if (!covered(&got, want.v[k].path))
+		if (!covered(&got, want.v[k].path)) {
+			tell(&got, "got");
+			tell(&want, "want");
 			fail_msg("op %u: diff from %s to %s misses %s", w->ops, from,
 				to ? to : "now", want.v[k].path);
+		}
 	for (size_t k = 0; k < got.n; k++)
 		if (got.v[k].kind != SB_HOST_RENAMED && !covered(&want, got.v[k].path)) {
 			bool inside = false;

@@ -118,6 +118,25 @@ sb_changes_finish(struct sb_changes *c)
 }
 
 void
+sb_changes_forget(struct sb_changes *c, const char *path)
+{
+	size_t len = strlen(path), out = 0;
+
+	for (size_t i = 0; i < c->n; i++) {
+		const char *at = c->v[i].path;
+
+		if (c->v[i].kind == SB_HOST_REMOVED && strncmp(at, path, len) == 0 &&
+			(at[len] == '\0' || at[len] == '/')) {
+			free(c->v[i].path);
+			continue;
+		}
+		c->ino[out] = c->ino[i];
+		c->v[out++] = c->v[i];
+	}
+	c->n = out;
+}
+
+void
 sb_changes_free(struct sb_changes *c)
 {
 	sb_host_changes_free(c->v, c->n);
@@ -330,27 +349,11 @@ descend(struct compare *c, int old_dir, int new_dir, const char *name, struct sb
 	return r;
 }
 
-/* Whether `name` of the directory at hand is told as renamed already. */
-static bool
-moved(const struct compare *c, const char *name)
-{
-	const struct sb_strlist *l = c->out->moved;
-
-	for (size_t i = 0; l && i < l->n; i++)
-		if (sb_str_starts(l->v[i], (const char *)c->path.data) &&
-			strcmp(l->v[i] + c->path.len, name) == 0)
-			return true;
-	return false;
-}
-
 static int
 one_sided(struct compare *c, int dir, int side, const char *name, struct sb_error *err)
 {
 	struct stat st;
 	int r;
-
-	if (side == 0 && moved(c, name))
-		return 0;
 
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ?

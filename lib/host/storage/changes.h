@@ -3,7 +3,6 @@
 #define SB_HOST_CHANGES_H
 
 #include <base/cleanup.h>
-#include <base/str.h>
 #include <sb/host-snapshot.h>
 
 /* A list of at most `max` changes; `more` says that there were others. */
@@ -12,14 +11,15 @@ struct sb_changes {
 	uint64_t *ino; /* of the entry, to pair renames; same length */
 	size_t n, cap, max;
 	bool more;
-	const struct sb_strlist *moved; /* paths that went elsewhere: not told as removed. May be
-					   NULL */
 };
 
 int sb_changes_add(struct sb_changes *c, enum sb_host_change_kind kind, char type, const char *path,
 	const char *from, uint64_t ino, struct sb_error *err);
 /* Turns a removed and an added path of one inode and type into a rename, and sorts by path. */
 void sb_changes_finish(struct sb_changes *c);
+/* The directory was renamed: that it and what is in it was removed under the old path is no news.
+ */
+void sb_changes_forget(struct sb_changes *c, const char *path);
 void sb_changes_free(struct sb_changes *c);
 SB_CLEANUP_VALUE(sb_changes, sb_changes_free)
 

@@ -35,7 +35,7 @@ struct diff {
 	const struct sb_host_call *call;
 	struct sb_changes *out;
 	struct side old, now;
-	struct sb_strlist moved; /* directories of the old state that have another name now */
+	struct sb_strlist moved; /* directories that were told as renamed, by their old names */
 	bool whole;              /* compare everything */
 };
 
@@ -158,29 +158,6 @@ is_natural(const struct sb_overlay_vdir *up, const struct sb_overlay_ventry *e)
 		strcmp(natural, e->dir.low) == 0;
 }
 
-/* Notes every directory that the layers of `s` moved away from somewhere. */
-static int
-find_moved(struct diff *d, const struct side *s, const struct sb_overlay_vdir *dir,
-	struct sb_error *err)
-{
-	struct sb_overlay_ventry *e;
-	size_t n;
-	int r = sb_overlay_view_list(&s->view, dir, &e, &n, err);
-
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < n && r == 0; i++) {
-		if (e[i].kind != SB_OVERLAY_V_DIR)
-			continue;
-		if (e[i].dir.low && !is_natural(dir, &e[i]))
-			r = sb_strlist_add(&d->moved, e[i].dir.low, err);
-		if (r == 0)
-			r = find_moved(d, s, &e[i].dir, err);
-	}
-	sb_overlay_view_list_free(e, n);
-	return r;
-}
-
 /* A directory in both states, and what the layers say about it. */
 struct pair {
 	const struct sb_overlay_vdir *a, *b; /* NULL: nothing */
@@ -239,6 +216,8 @@ renamed(struct diff *d, const struct pair *p, const struct sb_overlay_ventry *e,
 			return r;
 	}
 	r = sb_changes_add(d->out, SB_HOST_RENAMED, 'd', path, e->dir.low, 0, err);
+	if (r == 0)
+		r = sb_strlist_add(&d->moved, e->dir.low, err);
 	sub = (struct pair){ NULL, &e->dir, old, now, path };
 	return r < 0 ? r : walk(d, &sub, err);
 }
@@ -301,13 +280,10 @@ compare(struct diff *d, struct sb_error *err)
 		r = sb_overlay_view_root(&d->old.view, &a, err);
 	if (r == 0)
 		r = sb_overlay_view_root(&d->now.view, &b, err);
-	/* Where the old state is below the new one, a renamed directory is told as one. */
-	if (r == 0 && d->old.n_above == 0)
-		r = find_moved(d, &d->now, &b, err);
-	d->out->moved = &d->moved;
 	if (r == 0)
 		r = walk(d, &p, err);
-	d->out->moved = NULL;
+	for (size_t i = 0; i < d->moved.n; i++)
+		sb_changes_forget(d->out, d->moved.v[i]);
 	sb_overlay_view_root_free(&a);
 	sb_overlay_view_root_free(&b);
 	return r;
