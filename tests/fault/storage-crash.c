@@ -31,6 +31,7 @@
 
 #include <base/file.h>
 #include <base/path.h>
+#include <base/child.h>
 #include <base/spawn.h>
 #include <host/storage/storage-overlay-priv.h>
 
@@ -524,7 +525,7 @@ check_image(const char *image, const char *at, unsigned dropped, unsigned droppi
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		die("mount namespace: %s", strerror(errno));
 	o.search_path = true;
-	if (sb_run(argv, &o, NULL, 0, NULL, NULL, NULL, sb_deadline_in(60000), NULL) != 0)
+	if (sb_child_run(argv, &o, NULL, 0, NULL, NULL, NULL, sb_deadline_in(60000), NULL) != 0)
 		die("the image cannot be mounted");
 	open_storage(&p, "overlay", at, "second");
 	for (unsigned v = dropped + 1; v <= taken; v++) {

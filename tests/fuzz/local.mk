@@ -28,6 +28,10 @@ tests_fuzz_fuzz_profile_LDADD = $(FUZZ_LDADD_SANDBOX)
 tests_fuzz_fuzz_state_SOURCES = %D%/fuzz-state.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_state_LDADD = $(FUZZ_LDADD_SANDBOX)
 
+FUZZERS_ALL += %D%/fuzz-layers
+tests_fuzz_fuzz_layers_SOURCES = %D%/fuzz-layers.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_layers_LDADD = $(FUZZ_LDADD_SANDBOX)
+
 FUZZERS_ALL += %D%/fuzz-tool
 tests_fuzz_fuzz_tool_SOURCES = %D%/fuzz-tool.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_tool_LDADD = $(FUZZ_LDADD_SANDBOX)

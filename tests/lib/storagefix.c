@@ -9,7 +9,9 @@
 
 #include <base/buf.h>
 #include <base/file.h>
+#include <base/child.h>
 #include <base/spawn.h>
+#include <base/strlist.h>
 #include <host/storage/storage-overlay-priv.h>
 
 #ifndef TEST_STORAGE
@@ -33,7 +35,7 @@ storagefix_run(const char *const *argv)
 	struct sb_error err = { 0 };
 
 	o.search_path = true;
-	return sb_run(argv, &o, NULL, 0, NULL, NULL, NULL, sb_deadline_in(60000), &err);
+	return sb_child_run(argv, &o, NULL, 0, NULL, NULL, NULL, sb_deadline_in(60000), &err);
 }
 
 const char *
@@ -166,7 +168,9 @@ storagefix_setup(void **state)
 static int
 collect(const struct sb_storage_entry *e, void *arg, struct sb_error *err)
 {
-	return e->snap ? 0 : sb_strlist_add(arg, e->id, err);
+	if (!e->snap)
+		sb_strlist_add(arg, e->id);
+	return sb_strlist_check(arg, err);
 }
 
 /* Every session goes; afterwards nothing of them may be left on the disk. */

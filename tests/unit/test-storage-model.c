@@ -16,6 +16,7 @@
 #include <base/buf.h>
 #include <base/file.h>
 #include <base/path.h>
+#include <base/str.h>
 #include <host/storage/storage-overlay-priv.h>
 #include <host/storage/treecopy.h>
 

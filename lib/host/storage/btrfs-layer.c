@@ -13,8 +13,10 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <base/cleanup.h>
 #include <base/path.h>
 #include <base/str.h>
+#include <base/strlist.h>
 #include <host/storage/overlay-layer.h>
 #include <host/storage/treecopy.h>
 
@@ -158,17 +160,16 @@ names_of(int dir, struct sb_strlist *out, struct sb_error *err)
 	int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	sb_autoclosedir DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
 	struct dirent *e;
-	int r = 0;
 
 	if (!d) {
 		if (copy >= 0)
 			(void)close(copy);
 		return sb_fail_errno(err, "read a directory");
 	}
-	while (r == 0 && (errno = 0, e = readdir(d)))
+	while ((errno = 0, e = readdir(d)))
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			r = sb_strlist_add(out, e->d_name, err);
-	return r == 0 && errno ? sb_fail_errno(err, "read a directory") : r;
+			sb_strlist_add(out, e->d_name);
+	return errno ? sb_fail_errno(err, "read a directory") : sb_strlist_check(out, err);
 }
 
 static int

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <base/buf.h>
+#include <base/cleanup.h>
 
 #define DEPTH_MAX 512
 #define PATH_BYTES_MAX 65536

@@ -13,7 +13,10 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <base/cleanup.h>
 #include <base/path.h>
+#include <base/random.h>
+#include <base/str.h>
 
 #define DEPTH_MAX 2048
 #define XATTR_LIST_MAX 65536

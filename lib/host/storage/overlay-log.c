@@ -15,6 +15,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <base/buf.h>
+#include <base/cleanup.h>
+#include <base/cursor.h>
 #include <base/file.h>
 
 #define MAGIC "SBL1"

@@ -13,6 +13,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <base/cleanup.h>
 #include <base/path.h>
 #include <base/str.h>
 #include <host/storage/overlay-layer.h>

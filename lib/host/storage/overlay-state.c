@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/cleanup.h>
+#include <base/strlist.h>
+
 #define BUCKETS 4096
 
 static size_t
@@ -327,8 +330,10 @@ apply_hold(struct sb_overlay_state *s, const struct sb_overlay_rec *r, struct sb
 	sn = sb_overlay_state_snap(se, r->name);
 	if (!sn)
 		return sb_fail(err, SB_E_CORRUPT, "snapshot %s is not there", r->name);
-	if (r->kind == SB_OVERLAY_HOLD)
-		return sb_strlist_add(&sn->holds, r->tag, err);
+	if (r->kind == SB_OVERLAY_HOLD) {
+		sb_strlist_add(&sn->holds, r->tag);
+		return sb_strlist_check(&sn->holds, err);
+	}
 	for (size_t i = 0; i < sn->holds.n; i++)
 		if (strcmp(sn->holds.v[i], r->tag) == 0) {
 			free(sn->holds.v[i]);

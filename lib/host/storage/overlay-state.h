@@ -3,6 +3,7 @@
 #define SB_HOST_OVERLAY_STATE_H
 
 #include <base/str.h>
+#include <base/strlist.h>
 #include <host/storage/overlay-node.h>
 
 /*

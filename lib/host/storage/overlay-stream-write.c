@@ -18,6 +18,7 @@
 #include <xxhash.h>
 
 #include <base/buf.h>
+#include <base/cleanup.h>
 #include <base/file.h>
 #include <base/str.h>
 #include <host/storage/overlay-layer.h>

@@ -17,6 +17,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <base/cleanup.h>
 #include <base/path.h>
 #include <base/str.h>
 #include <host/storage/idcheck.h>

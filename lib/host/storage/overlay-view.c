@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <base/cleanup.h>
 #include <base/path.h>
 #include <base/str.h>
 #include <host/storage/overlay-layer.h>

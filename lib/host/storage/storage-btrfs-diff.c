@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <base/cleanup.h>
 #include <base/path.h>
 
 struct diff {

@@ -11,6 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <base/cleanup.h>
+#include <base/str.h>
+
 static char *
 place(const char *id, const char *snap, const char *tag)
 {

@@ -11,7 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <base/buf.h>
+#include <base/cleanup.h>
 #include <base/file.h>
+#include <base/str.h>
 #include <host/storage/idcheck.h>
 #include <host/storage/treecopy.h>
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <base/cleanup.h>
 #include <host/storage/btrfs-layer.h>
 #include <host/storage/overlay-stream.h>
 

@@ -14,8 +14,11 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <base/cleanup.h>
 #include <base/file.h>
 #include <base/path.h>
+#include <base/str.h>
+#include <base/strlist.h>
 #include <host/storage/idcheck.h>
 #include <host/storage/treecopy.h>
 
@@ -400,7 +403,6 @@ btrfs_bases(struct sb_storage *st, struct sb_strlist *out, struct sb_error *err)
 	int dup = b->basesfd >= 0 ? openat(b->basesfd, ".", DIR_FLAGS) : -1;
 	sb_autoclosedir DIR *d = dup >= 0 ? fdopendir(dup) : NULL;
 	struct dirent *e;
-	int r = 0;
 
 	if (b->basesfd < 0)
 		return 0;
@@ -409,15 +411,15 @@ btrfs_bases(struct sb_storage *st, struct sb_strlist *out, struct sb_error *err)
 			(void)close(dup);
 		return sb_fail_errno(err, "read %s", b->bases);
 	}
-	while (r == 0 && (e = readdir(d))) {
+	while ((e = readdir(d))) {
 		struct stat s;
 
 		if (sb_idcheck_base_dir(e->d_name, NULL) == 0 &&
 			fstatat(b->basesfd, e->d_name, &s, AT_SYMLINK_NOFOLLOW) == 0 &&
 			S_ISDIR(s.st_mode))
-			r = sb_strlist_add(out, e->d_name, err);
+			sb_strlist_add(out, e->d_name);
 	}
-	return r;
+	return sb_strlist_check(out, err);
 }
 
 /* Work that a crash cut off, and snapshots of sessions that are gone. */

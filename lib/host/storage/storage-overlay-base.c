@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <base/cleanup.h>
+#include <base/strlist.h>
 #include <host/storage/idcheck.h>
 
 static int
@@ -76,7 +78,6 @@ sb_storage_overlay_bases(struct sb_storage *st, struct sb_strlist *out, struct s
 		o->basesfd >= 0 ? openat(o->basesfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	sb_autoclosedir DIR *d = dup >= 0 ? fdopendir(dup) : NULL;
 	struct dirent *e;
-	int r = 0;
 
 	if (o->basesfd < 0)
 		return 0;
@@ -85,13 +86,13 @@ sb_storage_overlay_bases(struct sb_storage *st, struct sb_strlist *out, struct s
 			(void)close(dup);
 		return sb_fail_errno(err, "read %s", o->bases);
 	}
-	while (r == 0 && (e = readdir(d))) {
+	while ((e = readdir(d))) {
 		struct stat s;
 
 		if (sb_idcheck_base_dir(e->d_name, NULL) == 0 &&
 			fstatat(o->basesfd, e->d_name, &s, AT_SYMLINK_NOFOLLOW) == 0 &&
 			S_ISDIR(s.st_mode))
-			r = sb_strlist_add(out, e->d_name, err);
+			sb_strlist_add(out, e->d_name);
 	}
-	return r;
+	return sb_strlist_check(out, err);
 }

@@ -17,8 +17,11 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <base/cleanup.h>
 #include <base/file.h>
 #include <base/path.h>
+#include <base/str.h>
+#include <base/strlist.h>
 #include <host/storage/overlay-layer.h>
 
 #define LOCK_WAIT_MS 2000
@@ -209,7 +212,8 @@ on_mount(const char *rest, uint64_t upper, void *arg, struct sb_error *err)
 		mine->mounted = true;
 		return 0;
 	}
-	return sb_strlist_addf(&g->paths, err, "%s/%s", g->o->mnt, rest);
+	sb_strlist_addf(&g->paths, "%s/%s", g->o->mnt, rest);
+	return sb_strlist_check(&g->paths, err);
 }
 
 static int

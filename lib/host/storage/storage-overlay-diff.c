@@ -15,7 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <base/cleanup.h>
 #include <base/path.h>
+#include <base/str.h>
+#include <base/strlist.h>
 #include <host/storage/overlay-layer.h>
 #include <host/storage/overlay-view.h>
 
@@ -216,8 +219,10 @@ renamed(struct diff *d, const struct pair *p, const struct sb_overlay_ventry *e,
 			return r;
 	}
 	r = sb_changes_add(d->out, SB_HOST_RENAMED, 'd', path, e->dir.low, 0, err);
-	if (r == 0)
-		r = sb_strlist_add(&d->moved, e->dir.low, err);
+	if (r == 0) {
+		sb_strlist_add(&d->moved, e->dir.low);
+		r = sb_strlist_check(&d->moved, err);
+	}
 	sub = (struct pair){ NULL, &e->dir, old, now, path };
 	return r < 0 ? r : walk(d, &sub, err);
 }

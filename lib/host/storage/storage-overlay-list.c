@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <base/cleanup.h>
 #include <host/storage/overlay-layer.h>
 
 #define NS 1000000000

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <base/cleanup.h>
+
 static int
 no_snapshot(const char *snap, struct sb_error *err)
 {

@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <time.h>
 
+#include <base/cleanup.h>
+#include <base/strlist.h>
 #include <host/storage/overlay-capture.h>
 #include <host/storage/overlay-mount.h>
 #include <host/storage/overlay-state.h>

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <base/cleanup.h>
 #include <host/storage/overlay-layer.h>
 
 /* A snapshot on its way. */

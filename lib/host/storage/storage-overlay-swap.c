@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <base/cleanup.h>
+#include <base/str.h>
 #include <host/storage/overlay-layer.h>
 
 void

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <base/cleanup.h>
 #include <base/path.h>
 #include <host/storage/overlay-layer.h>
 #include <host/storage/overlay-view.h>

@@ -12,7 +12,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <base/cleanup.h>
 #include <base/path.h>
+#include <base/str.h>
 #include <host/storage/overlay-layer.h>
 
 #define PLACE "ws"
