@@ -6,6 +6,7 @@ dist_man_MANS += \
 	%D%/sbsync-protocol.5
 EXTRA_DIST += \
 	%D%/ARCHITECTURE.md \
+	%D%/STORAGE.md \
 	%D%/BENCHMARKS.md \
 	%D%/HACKING.md
 dist_doc_DATA += %D%/sandbox.proto

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""storage-kill.py BUILDDIR KIND PLACE ROUNDS: a storage killed at its n-th call that changes something, for ROUNDS
-values of n spread over all there are (0: every one). PLACE is a directory on the file system the storage needs."""
+"""storage-kill.py BUILDDIR KIND PLACE ROUNDS: a storage killed at its n-th call that changes
+something, for ROUNDS values of n spread over all there are (0: every one). PLACE is a directory on
+the file system the storage needs."""
 import os
 import shutil
 import struct
@@ -18,8 +19,10 @@ def script(at, n):
     log = os.path.join(place, "log-%d" % n)
     with open(log, "wb") as f:
         f.write(b"\0" * 64)
-    env = dict(os.environ, LD_PRELOAD=shim, FAULT_EXE="storage-crash", FAULT_N=str(n), FAULT_HOW="kill", FAULT_LOG=log)
-    r = subprocess.run([program, "script", kind, at], env=env, capture_output=True, text=True, timeout=120)
+    env = dict(os.environ, LD_PRELOAD=shim, FAULT_EXE="storage-crash", FAULT_N=str(n),
+               FAULT_HOW="kill", FAULT_LOG=log)
+    r = subprocess.run([program, "script", kind, at], env=env, capture_output=True, text=True,
+                       timeout=120)
     with open(log, "rb") as f:
         data = f.read()
     os.unlink(log)

@@ -20,12 +20,12 @@
 #include <host/storage/storage-overlay-priv.h>
 #include <host/storage/treecopy.h>
 
+#include "tests/lib/plaintree.h"
 #include "tests/lib/storagefix.h"
 
 #define SESSIONS_MAX 4
 #define SNAPS_MAX 10
 #define ENTRIES_MAX 80
-#define BYTES_MAX 3000
 
 static uint64_t seed;
 
@@ -56,134 +56,6 @@ struct world {
 	unsigned n, next;
 	unsigned ops;
 };
-
-struct paths {
-	char *v[1000];
-	size_t n;
-};
-
-static void
-paths_free(struct paths *p)
-{
-	for (size_t i = 0; i < p->n; i++)
-		free(p->v[i]);
-	p->n = 0;
-}
-
-static int
-by_text(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Every path beneath, sorted; directories only with `dirs`. */
-static void
-walk(int root, const char *at, bool dirs, struct paths *out)
-{
-	int fd = sb_path_open(root, at, O_RDONLY | O_DIRECTORY, 0, NULL);
-	struct dirent *e;
-	DIR *d;
-
-	assert_true(fd >= 0);
-	d = fdopendir(fd);
-	assert_non_null(d);
-	while ((e = readdir(d))) {
-		char path[4000];
-		struct stat st;
-
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		(void)snprintf(path, sizeof path, "%s%s%s", at, *at ? "/" : "", e->d_name);
-		assert_int_equal(fstatat(root, path, &st, AT_SYMLINK_NOFOLLOW), 0);
-		if (!dirs || S_ISDIR(st.st_mode)) {
-			assert_true(out->n < 1000);
-			out->v[out->n++] = strdup(path);
-		}
-		if (S_ISDIR(st.st_mode))
-			walk(root, path, dirs, out);
-	}
-	(void)closedir(d);
-	if (!*at)
-		qsort(out->v, out->n, sizeof out->v[0], by_text);
-}
-
-static size_t
-content(int root, const char *path, char *out)
-{
-	int fd = openat(root, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	ssize_t n;
-
-	assert_true(fd >= 0);
-	n = read(fd, out, 64 * BYTES_MAX);
-	assert_true(n >= 0);
-	(void)close(fd);
-	return (size_t)n;
-}
-
-static bool
-same_file(int a, int b, const char *path)
-{
-	static char x[64 * BYTES_MAX], y[64 * BYTES_MAX];
-	size_t n = content(a, path, x), m = content(b, path, y);
-
-	return n == m && memcmp(x, y, n) == 0;
-}
-
-/* NULL, or what differs. */
-static const char *
-entry_differs(int real, int model, const char *path)
-{
-	static char why[4200];
-	struct stat a, b;
-	char x[4096] = "", y[4096] = "";
-
-	if (fstatat(real, path, &a, AT_SYMLINK_NOFOLLOW) < 0 ||
-		fstatat(model, path, &b, AT_SYMLINK_NOFOLLOW) < 0)
-		return "it is missing";
-	if (a.st_mode != b.st_mode || a.st_uid != b.st_uid || a.st_gid != b.st_gid) {
-		(void)snprintf(why, sizeof why, "mode %o, want %o", a.st_mode, b.st_mode);
-		return why;
-	}
-	if (a.st_mtim.tv_sec != b.st_mtim.tv_sec || a.st_mtim.tv_nsec != b.st_mtim.tv_nsec) {
-		(void)snprintf(why, sizeof why, "mtime %lld.%ld, want %lld.%ld",
-			(long long)a.st_mtim.tv_sec, a.st_mtim.tv_nsec, (long long)b.st_mtim.tv_sec,
-			b.st_mtim.tv_nsec);
-		return why;
-	}
-	if (S_ISREG(a.st_mode) && !same_file(real, model, path))
-		return "its content";
-	if (S_ISLNK(a.st_mode) &&
-		(readlinkat(real, path, x, sizeof x - 1) < 0 ||
-			readlinkat(model, path, y, sizeof y - 1) < 0 || strcmp(x, y) != 0))
-		return "where it points";
-	return NULL;
-}
-
-static void
-assert_same_trees(int real, int model, const char *what)
-{
-	struct paths a = { .n = 0 }, b = { .n = 0 };
-	size_t i;
-
-	walk(real, "", false, &a);
-	walk(model, "", false, &b);
-	for (i = 0; i < a.n && i < b.n; i++) {
-		const char *why;
-
-		if (strcmp(a.v[i], b.v[i]) != 0)
-			fail_msg("%s: has %s where the model has %s", what, a.v[i], b.v[i]);
-		why = entry_differs(real, model, a.v[i]);
-		if (why)
-			fail_msg("%s: %s: %s", what, a.v[i], why);
-	}
-	if (a.n != b.n)
-		fail_msg("%s: %s is only in the %s", what, i < a.n ? a.v[i] : b.v[i],
-			i < a.n ? "storage" : "model");
-	if (entry_differs(real, model, "."))
-		fail_msg("%s: root: %s", what, entry_differs(real, model, "."));
-	paths_free(&a);
-	paths_free(&b);
-}
 
 static int
 model_dir(struct world *w, const char *id, const char *snap)
@@ -240,7 +112,7 @@ check(struct world *w, unsigned i, const char *what)
 	int real = real_dir(w, w->s[i].id), model = model_dir(w, w->s[i].id, NULL);
 
 	(void)snprintf(text, sizeof text, "op %u, session %s after %s", w->ops, w->s[i].id, what);
-	assert_same_trees(real, model, text);
+	plaintree_assert_same(real, model, text);
 	(void)close(real);
 	(void)close(model);
 }
@@ -249,27 +121,27 @@ check(struct world *w, unsigned i, const char *what)
 static void
 some_path(int model, char *out, size_t size)
 {
-	struct paths p = { .n = 0 };
+	struct plaintree_paths p = { .n = 0 };
 	unsigned k;
 
-	walk(model, "", true, &p);
+	plaintree_walk(model, "", true, &p);
 	k = below((unsigned)p.n + 1);
 	(void)snprintf(out, size, "%s%sn%u", k < p.n ? p.v[k] : "", k < p.n ? "/" : "", below(9));
-	paths_free(&p);
+	plaintree_paths_free(&p);
 }
 
 /* One that is there; false: the tree is empty. */
 static bool
 old_path(int model, char *out, size_t size)
 {
-	struct paths p = { .n = 0 };
+	struct plaintree_paths p = { .n = 0 };
 	bool any;
 
-	walk(model, "", false, &p);
+	plaintree_walk(model, "", false, &p);
 	any = p.n > 0;
 	if (any)
 		(void)snprintf(out, size, "%s", p.v[below((unsigned)p.n)]);
-	paths_free(&p);
+	plaintree_paths_free(&p);
 	return any;
 }
 
@@ -394,7 +266,7 @@ break_link(int model, const char *path)
 	static char bytes[64 * BYTES_MAX];
 	struct stat st;
 	struct timespec t[2], up[2];
-	size_t n = content(model, path, bytes);
+	size_t n = plaintree_content(model, path, bytes);
 	const char *leaf;
 	int fd, dir = parent_of(model, path, up, &leaf);
 
@@ -433,20 +305,20 @@ join_link(int model, const char *first, const char *path)
 static void
 follow_links(int real, int model, const struct change *c)
 {
-	struct paths p = { .n = 0 };
+	struct plaintree_paths p = { .n = 0 };
 	struct stat st, other;
 	bool apart = false;
 
 	if (fstatat(model, c->path, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_nlink < 2 ||
 		!S_ISREG(st.st_mode))
 		return;
-	walk(model, "", false, &p);
+	plaintree_walk(model, "", false, &p);
 	for (size_t i = 0; i < p.n; i++) {
 		bool linked = strcmp(p.v[i], c->path) != 0 &&
 			fstatat(model, p.v[i], &other, AT_SYMLINK_NOFOLLOW) == 0 &&
 			other.st_ino == st.st_ino;
 
-		if (linked && !entry_differs(real, model, p.v[i])) {
+		if (linked && !plaintree_entry_differs(real, model, p.v[i])) {
 			apart = true;
 			free(p.v[i]);
 			p.v[i] = strdup("");
@@ -460,7 +332,7 @@ follow_links(int real, int model, const struct change *c)
 		if (*p.v[i] && fstatat(model, p.v[i], &other, AT_SYMLINK_NOFOLLOW) == 0 &&
 			other.st_ino == st.st_ino)
 			join_link(model, c->path, p.v[i]);
-	paths_free(&p);
+	plaintree_paths_free(&p);
 }
 
 /*
@@ -482,12 +354,12 @@ in_doubt(int model, const struct change *c)
 static void
 some_change(int model, struct change *c)
 {
-	struct paths all = { .n = 0 };
+	struct plaintree_paths all = { .n = 0 };
 	bool full;
 
-	walk(model, "", false, &all);
+	plaintree_walk(model, "", false, &all);
 	full = all.n > ENTRIES_MAX;
-	paths_free(&all);
+	plaintree_paths_free(&all);
 	memset(c, 0, sizeof *c);
 	c->kind = full && below(2) ? REMOVE : below(KINDS);
 	c->len = below(BYTES_MAX);
@@ -803,7 +675,7 @@ check_all(struct world *w)
 
 			storagefix_rollback(w->f, w->s[i].id, w->s[i].snap[k]);
 			real = real_dir(w, w->s[i].id);
-			assert_same_trees(real, model, w->s[i].snap[k]);
+			plaintree_assert_same(real, model, w->s[i].snap[k]);
 			(void)close(real);
 			(void)close(model);
 		}

@@ -126,7 +126,7 @@ open_files_do_not_reach_a_snapshot(void **state)
 	assert_int_equal(pwrite(fd, "3", 1, 0), 1);
 	assert_int_equal(unlink(storagefix_path(f, "one", "dir/deep")), 0);
 	take(f, "one", "c", true, false);
-	/* What changed a moment ago is copied again, until its time tells it from a later change. */
+	/* What changed a moment ago is copied again, until no later change can have its time. */
 	for (int i = 0; !t.empty; i++) {
 		assert_false(sb_deadline_passed(d));
 		(void)snprintf(name, sizeof name, "c%d", i);
