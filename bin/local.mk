@@ -5,6 +5,7 @@ EXTRA_DIST += \
 	%D%/common/units.h
 
 include bin/sb-box/local.mk
+include bin/sb-files/local.mk
 include bin/sbctl/local.mk
 include bin/sbhostd/local.mk
 include bin/sbprovider-check/local.mk

@@ -8,7 +8,8 @@ EXTRA_DIST += \
 	%D%/ARCHITECTURE.md \
 	%D%/STORAGE.md \
 	%D%/BENCHMARKS.md \
-	%D%/HACKING.md
+	%D%/HACKING.md \
+	%D%/SECURITY.md
 dist_doc_DATA += %D%/sandbox.proto
 
 # The examples of the library, with its public headers and exported symbols only;

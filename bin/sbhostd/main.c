@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,6 +23,8 @@
 #include <sb/version.h>
 
 #define DESCRIPTORS 65536
+/* After the second signal what has begun to end may take this long. */
+#define HURRY_S 3
 
 static const struct sb_cmd hostd_cmd = {
 	.name = "",
@@ -40,7 +43,8 @@ struct hostd {
 	struct hostd_config config;
 	struct sb_log log;
 	struct sb_rpc_daemon *daemon;
-	struct sb_cancel *hurry; /* a second signal: do not wait any more */
+	struct sb_cancel *stop;  /* a signal: shut down */
+	struct sb_cancel *hurry; /* a second one: do not wait any more */
 	sigset_t signals;
 };
 
@@ -159,8 +163,7 @@ open_parts(struct hostd *d, struct sb_error *err)
 	int r;
 
 	d->daemon = sb_rpc_daemon_new(err);
-	d->hurry = sb_cancel_new(err);
-	if (!d->daemon || !d->hurry)
+	if (!d->daemon)
 		return SB_E_NOMEM;
 	r = hostd_config_auth(&d->config, d->daemon, err);
 	if (r == 0)
@@ -178,31 +181,42 @@ open_parts(struct hostd *d, struct sb_error *err)
 	return r;
 }
 
-/* During a shutdown, one more signal ends the waiting. */
+/*
+ * Takes the signals from the start of the daemon to its end, whatever the others wait for. The
+ * first one asks for a shutdown, the second one ends its waiting; and the process, when something
+ * does not come to its end. What is on disk is good for that at any moment.
+ */
 static void *
-hurry_thread(void *arg)
+signal_thread(void *arg)
 {
 	struct hostd *d = arg;
 	int sig;
 
-	do {
+	for (int seen = 0; seen < 2;) {
 		if (sigwait(&d->signals, &sig) != 0)
-			return NULL;
-	} while (sig == SIGHUP);
-	sb_log(&d->log, SB_LOG_WARN, "sbhostd", "second signal: not waiting any more");
-	sb_cancel_request(d->hurry);
-	return NULL;
+			continue;
+		if (sig == SIGHUP) {
+			sb_log(&d->log, SB_LOG_WARN, "sbhostd",
+				"SIGHUP is ignored: restart to read the configuration");
+			continue;
+		}
+		sb_log(&d->log, seen ? SB_LOG_WARN : SB_LOG_INFO, "sbhostd", "signal %d: %s", sig,
+			seen ? "the second one, not waiting any more" :
+			       "draining, every session is kept");
+		sb_cancel_request(seen++ ? d->hurry : d->stop);
+	}
+	(void)sleep(HURRY_S);
+	sb_log(&d->log, SB_LOG_ERROR, "sbhostd", "something does not end: leaving it behind");
+	_exit(1);
 }
 
 static void
 wait_for_signal(struct hostd *d)
 {
-	int sig = 0;
+	struct pollfd p = { .fd = sb_cancel_fd(d->stop), .events = POLLIN };
 
-	while (sigwait(&d->signals, &sig) == 0 && sig == SIGHUP)
-		sb_log(&d->log, SB_LOG_WARN, "sbhostd",
-			"SIGHUP is ignored: restart to read the configuration");
-	sb_log(&d->log, SB_LOG_INFO, "sbhostd", "signal %d: draining, every session is kept", sig);
+	while (!sb_cancel_requested(d->stop))
+		(void)poll(&p, 1, -1);
 }
 
 /* Lets calls end, ends streams, pauses every session and keeps it. */
@@ -210,12 +224,9 @@ static int
 shut_down(struct hostd *d)
 {
 	struct sb_error err = { 0 };
-	pthread_t thread;
 	int r;
 
 	notify("STOPPING=1");
-	if (pthread_create(&thread, NULL, hurry_thread, d) == 0)
-		(void)pthread_detach(thread);
 	r = sb_rpc_daemon_stop(d->daemon, d->config.shutdown_timeout, d->hurry, &err);
 	if (r < 0)
 		sb_log(&d->log, SB_LOG_ERROR, "sbhostd", "shutdown: %s", err.msg);
@@ -255,9 +266,11 @@ raise_descriptors(void)
 	}
 }
 
-static void
-set_up_process(struct hostd *d)
+static int
+set_up_process(struct hostd *d, struct sb_error *err)
 {
+	pthread_t thread;
+
 	raise_descriptors();
 	d->log =
 		(struct sb_log){ .fn = d->config.log_format == HOSTD_LOG_JSON ? log_json : log_text,
@@ -267,14 +280,22 @@ set_up_process(struct hostd *d)
 	(void)sigaddset(&d->signals, SIGTERM);
 	(void)sigaddset(&d->signals, SIGINT);
 	(void)sigaddset(&d->signals, SIGHUP);
-	/* Before any thread is made, so that all of them leave these to the main one. */
+	/* Before any thread is made, so that all of them leave these to the one that waits. */
 	(void)pthread_sigmask(SIG_BLOCK, &d->signals, NULL);
+	d->stop = sb_cancel_new(err);
+	d->hurry = d->stop ? sb_cancel_new(err) : NULL;
+	if (!d->hurry)
+		return SB_E_NOMEM;
+	if (pthread_create(&thread, NULL, signal_thread, d) != 0)
+		return sb_fail(err, SB_E_SYS, "start the thread that takes signals");
+	(void)pthread_detach(thread);
+	return 0;
 }
 
 int
 main(int argc, char **argv)
 {
-	/* Static: the thread that waits for a second signal may outlive main's work. */
+	/* Static: the thread that waits for signals outlives main's work. */
 	static struct hostd d;
 	struct sb_error err = { 0 };
 	int r = hostd_config_load(&d.config, argc, argv, &err);
@@ -289,9 +310,10 @@ main(int argc, char **argv)
 	}
 	if (r == 0)
 		r = make_state_dir(&d.config, &err);
+	if (r == 0)
+		r = set_up_process(&d, &err);
 	if (r < 0)
 		return complain(&err);
-	set_up_process(&d);
 	r = open_parts(&d, &err);
 	if (r < 0 || d.config.check) {
 		close_parts(&d);

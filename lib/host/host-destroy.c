@@ -85,6 +85,7 @@ quiet_tools(struct sb_host *h, struct sb_hsess *s, const struct sb_host_call *ca
 	int r;
 
 	(void)pthread_mutex_lock(&s->mu);
+	sb_hsess_kill_looks(s);
 	r = sb_hsess_drain(s, call, sb_deadline_in(h->o.drain_timeout_ms), err);
 	if (r == SB_E_TOOLS_IN_FLIGHT) {
 		sb_hsess_kill_tools(s);

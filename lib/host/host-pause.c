@@ -63,6 +63,7 @@ pause_now(struct sb_host *h, struct sb_hsess *s, bool by_shutdown, sb_deadline d
 	(void)pthread_mutex_lock(&s->mu);
 	r = sb_host_op_set_state(h, s, SB_HOST_PAUSING, false, err);
 	if (r == 0) {
+		sb_hsess_kill_looks(s);
 		r = sb_hsess_drain(s, call, drain, err);
 		if (r == 0)
 			r = still(s, SB_HOST_PAUSING, err);
@@ -72,6 +73,7 @@ pause_now(struct sb_host *h, struct sb_hsess *s, bool by_shutdown, sb_deadline d
 	(void)pthread_mutex_unlock(&s->mu);
 	if (r < 0)
 		return r;
+	sb_filepool_end(&s->files);
 	r = freeze(h, s, true, by_shutdown, err);
 	if (r < 0)
 		(void)sb_host_proc_freeze(h, s, false, NULL);
@@ -158,6 +160,25 @@ park(struct sb_host *h, struct sb_hsess *s, sb_deadline d, const struct sb_host_
 	return r == SB_E_SESSION_DESTROYING ? 0 : r;
 }
 
+void
+sb_host_shutdown_begin(struct sb_host *h)
+{
+	sb_autofree struct sb_hsess **all = NULL;
+	size_t n = 0;
+
+	(void)pthread_mutex_lock(&h->mu);
+	h->closing = true;
+	(void)pthread_mutex_unlock(&h->mu);
+	/* Whoever is not in the list of its session yet sees `closing` at the gate. */
+	(void)sb_host_map_all(h, &all, &n, NULL);
+	for (size_t i = 0; i < n; i++) {
+		(void)pthread_mutex_lock(&all[i]->mu);
+		sb_hsess_kill_looks(all[i]);
+		(void)pthread_mutex_unlock(&all[i]->mu);
+		sb_hsess_unref(all[i]);
+	}
+}
+
 int
 sb_host_shutdown(struct sb_host *h, const struct sb_host_call *call, struct sb_error *err)
 {
@@ -168,9 +189,7 @@ sb_host_shutdown(struct sb_host *h, const struct sb_host_call *call, struct sb_e
 	int first = 0;
 	int r;
 
-	(void)pthread_mutex_lock(&h->mu);
-	h->closing = true;
-	(void)pthread_mutex_unlock(&h->mu);
+	sb_host_shutdown_begin(h);
 	(void)sb_host_call_begin(h, false, NULL);
 	r = sb_host_map_all(h, &all, &n, err);
 	for (size_t i = 0; r == 0 && i < n; i++) {

@@ -167,6 +167,7 @@ host_free(struct sb_host *h)
 	if (h->ops_fd >= 0)
 		(void)close(h->ops_fd);
 	sb_strlist_free(&h->strings);
+	free(h->files_helper);
 	(void)pthread_cond_destroy(&h->cv);
 	(void)pthread_mutex_destroy(&h->mu);
 	(void)pthread_mutex_destroy(&h->space_mu);
@@ -222,6 +223,8 @@ sb_host_open(const struct sb_host_opts *opts, struct sb_error *err)
 			r = why.code;
 	}
 	if (r == 0)
+		h->files_helper = sb_runtime_helper_of(&h->o, "sb-files");
+	if (r == 0)
 		r = sb_runtime_network_check(h->rt, &h->o, h->o.default_network, &why);
 	if (r == 0)
 		r = sb_host_recover(h, &why);
@@ -264,6 +267,23 @@ const struct sb_host_opts *
 sb_host_options(const struct sb_host *h)
 {
 	return &h->o;
+}
+
+bool
+sb_host_closing(struct sb_host *h)
+{
+	bool closing;
+
+	(void)pthread_mutex_lock(&h->mu);
+	closing = h->closing;
+	(void)pthread_mutex_unlock(&h->mu);
+	return closing;
+}
+
+const char *
+sb_host_files_helper(const struct sb_host *h)
+{
+	return h->files_helper;
 }
 
 void

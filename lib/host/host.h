@@ -14,6 +14,11 @@ void sb_host_count_tool(struct sb_host *h, bool failed);
 void sb_host_note(struct sb_host *h, const char *kind, const char *session, const char *subject,
 	enum sb_host_state state);
 
+/* A shutdown has begun. */
+bool sb_host_closing(struct sb_host *h);
+/* Where bin/sb-files is, or NULL. */
+const char *sb_host_files_helper(const struct sb_host *h);
+
 /* Unix time. */
 int64_t sb_host_now_ns(void);
 

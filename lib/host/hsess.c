@@ -31,6 +31,7 @@ sb_hsess_new(const char *id, struct sb_error *err)
 	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	(void)pthread_cond_init(&s->cv, &attr);
 	(void)pthread_condattr_destroy(&attr);
+	sb_filepool_init(&s->files);
 	return s;
 }
 
@@ -59,6 +60,7 @@ sb_hsess_unref(struct sb_hsess *s)
 	free(s->why);
 	free(s->rollback_to);
 	sb_strmap_free(&s->labels);
+	sb_filepool_free(&s->files);
 	(void)pthread_cond_destroy(&s->cv);
 	(void)pthread_mutex_destroy(&s->mu);
 	free(s);
@@ -152,6 +154,14 @@ sb_hsess_kill_tools(struct sb_hsess *s)
 {
 	for (struct sb_hsess_tool *t = s->tools; t; t = t->next)
 		sb_cancel_request(t->kill);
+}
+
+void
+sb_hsess_kill_looks(struct sb_hsess *s)
+{
+	for (struct sb_hsess_tool *t = s->tools; t; t = t->next)
+		if (t->again)
+			sb_cancel_request(t->kill);
 }
 
 struct sb_snap *

@@ -9,6 +9,7 @@
 
 #include <base/cleanup.h>
 #include <base/strmap.h>
+#include <host/files/filepool.h>
 #include <host/snap.h>
 #include <host/state.h>
 #include <sb/host-exec.h>
@@ -21,6 +22,7 @@ struct sb_runtime;
 struct sb_hsess_tool {
 	struct sb_hsess_tool *next;
 	struct sb_cancel *kill; /* requested by who needs the session still */
+	bool again;             /* it changes nothing and can be called again */
 };
 
 /*
@@ -65,6 +67,8 @@ struct sb_hsess {
 	size_t n_snaps, cap_snaps;
 	struct sb_host_proc **procs; /* oldest first */
 	size_t n_procs, cap_procs;
+
+	struct sb_filepool files; /* the workers of its tools; has a lock of its own */
 };
 
 struct sb_hsess *sb_hsess_new(const char *id, struct sb_error *err);
@@ -101,6 +105,8 @@ int sb_hsess_drain(struct sb_hsess *s, const struct sb_host_call *call, sb_deadl
 	struct sb_error *err);
 /* Tells every running tool to end; the caller holds `mu`. */
 void sb_hsess_kill_tools(struct sb_hsess *s);
+/* The same for those that only look, before a pause waits for the others. */
+void sb_hsess_kill_looks(struct sb_hsess *s);
 
 /* Copies what callers may see; the caller holds `mu`. */
 int sb_hsess_describe(const struct sb_hsess *s, struct sb_host_session *out, struct sb_error *err);

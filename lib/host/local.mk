@@ -39,4 +39,5 @@ EXTRA_DIST += %D%/README.md
 
 include lib/host/storage/local.mk
 include lib/host/runtime/local.mk
+include lib/host/files/local.mk
 include lib/host/tool/local.mk

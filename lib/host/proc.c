@@ -300,6 +300,7 @@ sb_host_proc_kill_all(struct sb_host *h, struct sb_hsess *s, int grace_ms)
 	char mark[SB_HOST_PROC_MARK_MAX];
 	bool ran, running;
 
+	sb_filepool_end(&s->files);
 	(void)pthread_mutex_lock(&s->mu);
 	ran = s->ran;
 	running = any_running(s);

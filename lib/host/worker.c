@@ -16,6 +16,8 @@
 #define RETRY_MS 2000
 #define SLOT_WAIT_MS 100
 #define KILLED_TOOLS_MS 10000
+/* A worker of a session's tools ends when it had nothing to do for this long. */
+#define IDLE_MS 15000
 
 int
 sb_host_worker_reap(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
@@ -55,13 +57,18 @@ purge(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 	return r;
 }
 
-/* One round over all sessions. True when something is left to do. */
+/*
+ * One round over all sessions. True when something is left to do; `*workers` says whether tools
+ * have workers.
+ */
 static bool
-tidy(struct sb_host *h)
+tidy(struct sb_host *h, bool *workers)
 {
 	sb_autofree struct sb_hsess **v = NULL;
 	bool left = false;
 	size_t n = 0;
+
+	*workers = false;
 
 	left = h->st->ops->sweep(h->st, NULL) > 0;
 	if (sb_host_map_all(h, &v, &n, NULL) < 0)
@@ -72,6 +79,7 @@ tidy(struct sb_host *h)
 		bool doomed, dirty;
 		int r = 0;
 
+		*workers |= sb_filepool_trim(&s->files, IDLE_MS) > 0;
 		(void)pthread_mutex_lock(&s->mu);
 		doomed = !s->gone && s->state == SB_HOST_DESTROYING;
 		dirty = !s->gone && s->purge;
@@ -144,17 +152,21 @@ work(void *arg)
 {
 	struct sb_host *h = arg;
 	enum sb_host_health_status status = SB_HOST_HEALTHY;
-	int64_t health_at = 0;
-	bool left = true;
+	int64_t health_at = 0, until;
+	bool left = true, workers = false;
 
 	do {
-		left = tidy(h);
+		int64_t next;
+
+		left = tidy(h, &workers);
 		if (sb_now_ms() >= health_at) {
 			status = check_up(h, status);
 			health_at = sb_now_ms() + h->o.health_interval_ms;
 		}
 		sb_host_event_flush(h->events);
-	} while (rest(h, left ? sb_now_ms() + RETRY_MS : health_at));
+		next = sb_now_ms() + (left ? RETRY_MS : IDLE_MS);
+		until = left || (workers && next < health_at) ? next : health_at;
+	} while (rest(h, until));
 	return NULL;
 }
 

@@ -180,10 +180,13 @@ SB_API int sb_host_start(struct sb_host *h, struct sb_error *err);
 
 /*
  * Refuses new work (SB_E_SHUTTING_DOWN), drains tools for at most shutdown_timeout_ms, pauses every
- * active session (marked, so that the next open resumes it). Destroys nothing. Idempotent.
+ * active session (marked, so that the next open resumes it). Destroys nothing. Idempotent. The
+ * begin of it, also by itself, refuses new work, ends the tools that only look, and waits for
+ * nothing.
  * sb_host_close does not shut down: it waits for running calls, then frees; the sessions keep their
  * state.
  */
+SB_API void sb_host_shutdown_begin(struct sb_host *h);
 SB_API int sb_host_shutdown(struct sb_host *h, const struct sb_host_call *call,
 	struct sb_error *err);
 SB_API void sb_host_close(struct sb_host *h);

@@ -23,6 +23,7 @@ E2E = \
 	%D%/session-guards.sh \
 	%D%/session-faults.sh \
 	%D%/storage-crash.sh \
+	%D%/tool-bombs.sh \
 	%D%/unstable.sh
 
 TESTS += $(E2E)

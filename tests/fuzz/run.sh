@@ -19,8 +19,9 @@ fi
 
 mkdir -p "$build"
 cd "$build"
-[ -f Makefile ] || "$src/configure" -q CC="$cc" CFLAGS='-g -O1' --disable-shared --enable-fuzzers \
-	--enable-sanitizers=address,undefined
+[ -f Makefile ] || "$src/configure" -q CC="$cc" \
+	CXX="$(echo "$cc" | sed 's/clang/clang++/')" CFLAGS='-g -O1' CXXFLAGS='-g -O1' \
+	--disable-shared --enable-fuzzers --enable-sanitizers=address,undefined
 make -s -j"$jobs" fuzz-programs
 
 targets=

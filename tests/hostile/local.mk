@@ -5,4 +5,4 @@ check_PROGRAMS += %D%/driver
 
 TESTS += %D%/hostile.sh
 dist_check_SCRIPTS += %D%/hostile.sh
-EXTRA_DIST += %D%/agent.py %D%/attach.py %D%/hostile.py %D%/sandbox.py %D%/wire.py
+EXTRA_DIST += %D%/agent.py %D%/attach.py %D%/hostile.py %D%/sandbox.py %D%/tools.py %D%/wire.py

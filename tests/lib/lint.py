@@ -26,7 +26,7 @@ RANKS = (
     ("sync/session", "sync"),
     ("lib/sb",),
     ("lib/tool",),
-    ("lib/host/storage", "lib/host/runtime"),
+    ("lib/host/storage", "lib/host/runtime", "lib/host/files"),
     ("lib/host",),
     ("lib/host/tool",),
     ("lib/rpc/protocol",),
@@ -41,6 +41,7 @@ RANKS = (
 PROGRAMS_INCLUDE = ("lib/sb/", "lib/base/", "sync/sbsync/", "bin/common/")
 PROGRAM_INCLUDES = {
     "bin/sb-box": ("lib/host/runtime/",),  # the inner half of what lib/host/runtime speaks to
+    "bin/sb-files": ("lib/host/files/",),  # a program of lib/host/files, without libsandbox
     "bin/sbsync-agent": ("lib/tool/",),  # a static program of sync and lib/tool, without libsandbox
 }
 # External names that stand for the whole project and so do not carry the noun of their file.

@@ -25,6 +25,13 @@ tests_unit_test_escape_bwrap_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_escape_gvisor_SOURCES = %D%/test-runtime-escape.c $(HOSTFIX)
 tests_unit_test_escape_gvisor_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_RUNTIME='"gvisor"'
 tests_unit_test_escape_gvisor_LDADD = $(UNIT_LDADD_SANDBOX)
+# What runs in sb-files.
+check_PROGRAMS += %D%/test-files %D%/test-filepool
+TESTS += %D%/test-files %D%/test-filepool
+tests_unit_test_files_SOURCES = %D%/test-files.c
+tests_unit_test_files_LDADD = $(FILES_LDADD) $(CMOCKA_LIBS)
+tests_unit_test_filepool_SOURCES = %D%/test-filepool.c
+tests_unit_test_filepool_LDADD = $(UNIT_LDADD_SANDBOX)
 # From tests/e2e/host-zfs.sh.
 tests_unit_test_runtime_quota_SOURCES = %D%/test-runtime-quota.c $(HOSTFIX)
 tests_unit_test_runtime_quota_LDADD = $(UNIT_LDADD_SANDBOX)

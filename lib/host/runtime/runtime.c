@@ -151,3 +151,16 @@ sb_runtime_helper(const struct sb_host_opts *o)
 	return access(SB_PKGLIBEXECDIR "/sb-box", X_OK) == 0 ? strdup(SB_PKGLIBEXECDIR "/sb-box") :
 							       NULL;
 }
+
+char *
+sb_runtime_helper_of(const struct sb_host_opts *o, const char *name)
+{
+	sb_autofree char *box = sb_runtime_helper(o);
+	char *slash = box ? strrchr(box, '/') : NULL;
+	char *path = slash ? sb_str_printf("%.*s/%s", (int)(slash - box), box, name) : NULL;
+
+	if (path && access(path, X_OK) == 0)
+		return path;
+	free(path);
+	return NULL;
+}

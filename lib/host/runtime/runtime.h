@@ -125,6 +125,8 @@ int sb_runtime_env(const struct sb_runtime_cmd *cmd, const char *const *fixed,
 	struct sb_strlist *env, struct sb_error *err);
 /* Where bin/sb-box is, or NULL. A new string. */
 char *sb_runtime_helper(const struct sb_host_opts *o);
+/* The same for another helper, which is beside it. */
+char *sb_runtime_helper_of(const struct sb_host_opts *o, const char *name);
 /* An absolute path of the program in PATH, or NULL. */
 char *sb_runtime_program(const char *name);
 

@@ -40,6 +40,9 @@ sb_tool_gate_enter(struct sb_toolcall *c, struct sb_error *err)
 		s->tools = &c->run;
 	}
 	(void)pthread_mutex_unlock(&s->mu);
+	/* A shutdown that began meanwhile has not seen it in the list. */
+	if (r == 0 && c->run.again && sb_host_closing(c->h))
+		sb_cancel_request(c->run.kill);
 	return r;
 }
 
@@ -62,5 +65,7 @@ sb_tool_gate_leave(struct sb_toolcall *c, int r, struct sb_error *err)
 	}
 	(void)pthread_cond_broadcast(&s->cv);
 	(void)pthread_mutex_unlock(&s->mu);
+	if (r == SB_E_CANCELED && sb_cancel_requested(c->run.kill) && sb_host_closing(c->h))
+		return sb_fail(err, SB_E_SHUTTING_DOWN, "%s", sb_code_text(SB_E_SHUTTING_DOWN));
 	return r;
 }

@@ -46,15 +46,15 @@ check_ref(const struct sb_toolcall *c, struct sb_error *err)
 	const char *ref, *path;
 	bool staged;
 	int64_t n;
-	int r = sb_toolcall_str(c, "ref", NULL, false, &ref, err);
+	int r = sb_params_str(&c->params, "ref", NULL, false, &ref, err);
 
 	if (r == 0)
 		r = check_word(c, "ref", ref, err);
 	if (r == 0)
-		r = sb_toolcall_str(c, "path", "file_path", false, &path, err);
+		r = sb_params_str(&c->params, "path", "file_path", false, &path, err);
 	if (r == 0)
-		r = sb_toolcall_bool(c, "staged", &staged, err);
-	return r < 0 ? r : sb_toolcall_int(c, "n", 10, 1, LOG_MAX, &n, err);
+		r = sb_params_bool(&c->params, "staged", &staged, err);
+	return r < 0 ? r : sb_params_int(&c->params, "n", 10, 1, LOG_MAX, &n, err);
 }
 
 /* A list of strings; one string counts as a list of one. */
@@ -62,12 +62,12 @@ static int
 check_list(const struct sb_toolcall *c, const char *name, const char *alias, bool required,
 	bool options, struct sb_error *err)
 {
-	const json_t *v = json_object_get(c->params, name), *item;
+	const json_t *v = json_object_get(c->params.v, name), *item;
 	size_t i;
 	int r = 0;
 
 	if (!v && alias)
-		v = json_object_get(c->params, alias);
+		v = json_object_get(c->params.v, alias);
 	if (!v || json_is_null(v))
 		return required ?
 			sb_fail(err, SB_E_INVAL, "%s %s is required", c->req->tool, name) :
@@ -91,11 +91,11 @@ check_list(const struct sb_toolcall *c, const char *name, const char *alias, boo
 static void
 add_list(const struct sb_toolcall *c, const char *name, const char *alias, struct sb_strlist *l)
 {
-	const json_t *v = json_object_get(c->params, name), *item;
+	const json_t *v = json_object_get(c->params.v, name), *item;
 	size_t i;
 
 	if (!v && alias)
-		v = json_object_get(c->params, alias);
+		v = json_object_get(c->params.v, alias);
 	if (json_is_string(v))
 		sb_strlist_add(l, json_string_value(v));
 	json_array_foreach(v, i, item)
@@ -171,6 +171,14 @@ finish(struct sb_toolcall *c, const struct sb_strlist *l, int64_t ms,
 }
 
 static int
+status_check(const struct sb_toolcall *c, struct sb_error *err)
+{
+	(void)c;
+	(void)err;
+	return 0;
+}
+
+static int
 status_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
 {
 	static const char *const argv[] = { "status", "--porcelain=v1", NULL };
@@ -187,8 +195,8 @@ add_ref_path(const struct sb_toolcall *c, const char *def, struct sb_strlist *l)
 {
 	const char *ref = NULL, *path = NULL;
 
-	(void)sb_toolcall_str(c, "ref", NULL, false, &ref, NULL);
-	(void)sb_toolcall_str(c, "path", "file_path", false, &path, NULL);
+	(void)sb_params_str(&c->params, "ref", NULL, false, &ref, NULL);
+	(void)sb_params_str(&c->params, "path", "file_path", false, &path, NULL);
 	ref = ref && *ref ? ref : def;
 	if (ref)
 		sb_strlist_add(l, ref);
@@ -205,7 +213,7 @@ diff_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error
 	bool staged = false;
 	int r = begin(c, &l, err);
 
-	(void)sb_toolcall_bool(c, "staged", &staged, NULL);
+	(void)sb_params_bool(&c->params, "staged", &staged, NULL);
 	sb_strlist_add_all(&l, argv);
 	if (staged)
 		sb_strlist_add(&l, "--cached");
@@ -220,7 +228,7 @@ log_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error 
 	int64_t n = 10;
 	int r = begin(c, &l, err);
 
-	(void)sb_toolcall_int(c, "n", 10, 1, LOG_MAX, &n, NULL);
+	(void)sb_params_int(&c->params, "n", 10, 1, LOG_MAX, &n, NULL);
 	sb_strlist_add(&l, "log");
 	sb_strlist_addf(&l, "-n%lld", (long long)n);
 	sb_strlist_add(&l, "--format=%h %an %ad %s");
@@ -263,7 +271,7 @@ static int
 commit_check(const struct sb_toolcall *c, struct sb_error *err)
 {
 	const char *message;
-	int r = sb_toolcall_str(c, "message", NULL, true, &message, err);
+	int r = sb_params_str(&c->params, "message", NULL, true, &message, err);
 
 	return r == 0 && !*message ? sb_fail(err, SB_E_INVAL, "git_commit message is required") : r;
 }
@@ -275,7 +283,7 @@ commit_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_err
 	const char *message = NULL;
 	int r = begin(c, &l, err);
 
-	(void)sb_toolcall_str(c, "message", NULL, true, &message, NULL);
+	(void)sb_params_str(&c->params, "message", NULL, true, &message, NULL);
 	sb_strlist_add_all(&l, (const char *[]){ "commit", "-m", message, NULL });
 	return r < 0 ? r : finish(c, &l, GIT_MS, out, err);
 }
@@ -303,15 +311,15 @@ net_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error 
 }
 
 const struct sb_tool sb_tool_git_table[] = {
-	{ "git_status", NULL, NULL, status_run },
-	{ "git_diff", NULL, check_ref, diff_run },
-	{ "git_log", NULL, check_ref, log_run },
-	{ "git_show", NULL, check_ref, show_run },
-	{ "git_add", NULL, add_check, add_run },
-	{ "git_commit", NULL, commit_check, commit_run },
-	{ "git_push", NULL, net_check, net_run },
-	{ "git_fetch", NULL, net_check, net_run },
-	{ "git_pull", NULL, net_check, net_run },
-	{ "git_clone", NULL, net_check, net_run },
-	{ NULL, NULL, NULL, NULL },
+	{ "git_status", NULL, status_check, status_run, false },
+	{ "git_diff", NULL, check_ref, diff_run, false },
+	{ "git_log", NULL, check_ref, log_run, false },
+	{ "git_show", NULL, check_ref, show_run, false },
+	{ "git_add", NULL, add_check, add_run, false },
+	{ "git_commit", NULL, commit_check, commit_run, false },
+	{ "git_push", NULL, net_check, net_run, false },
+	{ "git_fetch", NULL, net_check, net_run, false },
+	{ "git_pull", NULL, net_check, net_run, false },
+	{ "git_clone", NULL, net_check, net_run, false },
+	{ NULL, NULL, NULL, NULL, false },
 };

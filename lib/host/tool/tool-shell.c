@@ -13,15 +13,15 @@
 static const char *
 bash_cmd(const struct sb_toolcall *c)
 {
-	const char *cmd = json_string_value(json_object_get(c->params, "cmd"));
+	const char *cmd = json_string_value(json_object_get(c->params.v, "cmd"));
 
-	return cmd ? cmd : json_string_value(json_object_get(c->params, "command"));
+	return cmd ? cmd : json_string_value(json_object_get(c->params.v, "command"));
 }
 
 static int
 bash_check(const struct sb_toolcall *c, struct sb_error *err)
 {
-	const json_t *t = json_object_get(c->params, "timeout_ms");
+	const json_t *t = json_object_get(c->params.v, "timeout_ms");
 
 	if (!bash_cmd(c) || !*bash_cmd(c))
 		return sb_fail(err, SB_E_INVAL, "bash cmd is required");
@@ -59,7 +59,7 @@ bash_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error
 {
 	const char *const argv[] = { access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh", "-c",
 		bash_cmd(c), NULL };
-	const json_t *t = json_object_get(c->params, "timeout_ms");
+	const json_t *t = json_object_get(c->params.v, "timeout_ms");
 	int64_t ms = t ? (int64_t)json_number_value(t) : BASH_TIMEOUT_MS;
 	uint64_t max = c->req->res.max_output ? c->req->res.max_output : BASH_OUTPUT_MAX;
 	sb_auto(sb_toolrun_out) struct sb_toolrun_out run = { 0 };
@@ -79,6 +79,6 @@ bash_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error
 }
 
 const struct sb_tool sb_tool_shell_table[] = {
-	{ "bash", "shell", bash_check, bash_run },
-	{ NULL, NULL, NULL, NULL },
+	{ "bash", "shell", bash_check, bash_run, false },
+	{ NULL, NULL, NULL, NULL, false },
 };

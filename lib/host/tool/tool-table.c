@@ -8,8 +8,8 @@
 const struct sb_tool *
 sb_tool_table_find(const char *name)
 {
-	static const struct sb_tool *const tables[] = { sb_tool_shell_table, sb_tool_file_table,
-		sb_tool_search_table, sb_tool_git_table };
+	static const struct sb_tool *const tables[] = { sb_tool_shell_table, sb_tool_files_table,
+		sb_tool_git_table };
 
 	for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
 		for (const struct sb_tool *t = tables[i]; t->name; t++)

@@ -7,16 +7,20 @@
 /* The tools of a session by name. */
 struct sb_tool {
 	const char *name, *alias; /* both generations; `alias` may be NULL */
-	/* Checks the parameters before anything is admitted. May be NULL. */
+	/*
+	 * Checks the parameters before anything is admitted. NULL: whoever runs the tool reads
+	 * them, elsewhere.
+	 */
 	int (*check)(const struct sb_toolcall *c, struct sb_error *err);
 	/* Runs the tool. What goes wrong in the tool is its result, not an error. */
 	int (*run)(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err);
+	/* It changes nothing and can be called again: who needs the session ends it at once. */
+	bool again;
 };
 
 /* An empty entry ends each table. */
 extern const struct sb_tool sb_tool_shell_table[];
-extern const struct sb_tool sb_tool_file_table[];
-extern const struct sb_tool sb_tool_search_table[];
+extern const struct sb_tool sb_tool_files_table[];
 extern const struct sb_tool sb_tool_git_table[];
 
 /* The tool of that name or alias, or NULL. */

@@ -39,7 +39,7 @@ static int
 parse(struct sb_toolcall *c, const struct sb_tool **tool, struct sb_error *err)
 {
 	const struct sb_host_tool_request *q = c->req;
-	json_error_t je;
+	int r;
 
 	if (!q->tool || !*q->tool)
 		return sb_fail(err, SB_E_INVAL, "tool_name is required");
@@ -50,11 +50,12 @@ parse(struct sb_toolcall *c, const struct sb_tool **tool, struct sb_error *err)
 	if (!*tool)
 		return sb_fail(err, SB_E_TOOL_UNKNOWN, "%s: %.80s", sb_code_text(SB_E_TOOL_UNKNOWN),
 			q->tool);
-	c->params = json_loads(q->params ? q->params : "{}", JSON_REJECT_DUPLICATES, &je);
-	if (!c->params || !json_is_object(c->params))
-		return sb_fail(err, SB_E_INVAL, "params of %s: %s", q->tool,
-			c->params ? "not an object" : je.text);
-	return (*tool)->check ? (*tool)->check(c, err) : 0;
+	c->run.again = (*tool)->again;
+	if (!(*tool)->check)
+		return 0;
+	r = sb_params_parse(q->tool, q->params ? q->params : "{}",
+		q->params ? strlen(q->params) : 2, &c->params, err);
+	return r < 0 ? r : (*tool)->check(c, err);
 }
 
 int
@@ -84,7 +85,7 @@ sb_host_tool_execute(struct sb_host *h, const struct sb_host_tool_request *reque
 		r = c.run.kill ? execute(&c, tool, out, &why) : why.code;
 	}
 	sb_cancel_free(c.run.kill);
-	json_decref(c.params);
+	sb_params_free(&c.params);
 	free(c.workspace);
 	sb_hsess_unref(c.s);
 	if (r < 0) {

@@ -101,6 +101,7 @@ sb_rpc_daemon_stop(struct sb_rpc_daemon *d, int64_t grace_ms, const struct sb_ca
 {
 	struct sb_host_call limits = { .cancel = hurry, .deadline = SB_NEVER };
 
+	sb_host_shutdown_begin(d->host);
 	sb_rpc_server_stop(d->server, grace_ms, hurry);
 	return sb_host_shutdown(d->host, &limits, err);
 }

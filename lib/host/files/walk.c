@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/tool/walk.h>
+#include <host/files/walk.h>
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <base/path.h>
+#include <base/strlist.h>
 #include <base/str.h>
 
-#define THREADS_MAX 8
+#define STACK (1u << 20)
 #define DEPTH_MAX 200
 
 struct crew {
-	const struct sb_toolcall *c;
+	const struct sb_filejob *j;
 	int top; /* the directory that is walked */
 	sb_walk_want_fn want;
 	const void *arg;
@@ -32,12 +34,39 @@ struct crew {
 	struct sb_walk *out;
 };
 
+/* Asked once: a confined process cannot look any more. */
 size_t
 sb_walk_threads(void)
 {
-	long n = sysconf(_SC_NPROCESSORS_ONLN);
+	static atomic_long n;
 
-	return n < 1 ? 1 : n > THREADS_MAX ? THREADS_MAX : (size_t)n;
+	if (atomic_load(&n) == 0) {
+		long have = sysconf(_SC_NPROCESSORS_ONLN);
+
+		atomic_store(&n,
+			have < 1                           ? 1 :
+				have > SB_WALK_THREADS_MAX ? SB_WALK_THREADS_MAX :
+							     have);
+	}
+	return (size_t)atomic_load(&n);
+}
+
+/* Signals are for the first thread. */
+bool
+sb_walk_thread(pthread_t *out, void *(*fn)(void *), void *arg)
+{
+	sigset_t all, before;
+	pthread_attr_t a;
+	int r;
+
+	(void)pthread_attr_init(&a);
+	(void)pthread_attr_setstacksize(&a, STACK);
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = pthread_create(out, &a, fn, arg);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	(void)pthread_attr_destroy(&a);
+	return r == 0;
 }
 
 void
@@ -166,7 +195,7 @@ work(void *arg)
 		w->todo.v[w->todo.n] = NULL;
 		w->busy++;
 		(void)pthread_mutex_unlock(&w->mu);
-		r = sb_toolcall_alive(w->c, &err);
+		r = sb_filejob_alive(w->j, &err);
 		if (r == 0)
 			r = look(w, rel, &files, &dirs, &err);
 		(void)pthread_mutex_lock(&w->mu);
@@ -192,12 +221,12 @@ by_path(const void *a, const void *b)
 }
 
 int
-sb_walk_files(const struct sb_toolcall *c, int rootfd, const char *rel, sb_walk_want_fn want,
+sb_walk_files(const struct sb_filejob *j, int rootfd, const char *rel, sb_walk_want_fn want,
 	const void *arg, struct sb_walk *out, struct sb_error *err)
 {
 	sb_autoclose int top = sb_path_open(rootfd, rel, O_RDONLY | O_DIRECTORY, 0, err);
-	struct crew w = { .c = c, .top = top, .want = want, .arg = arg, .out = out };
-	pthread_t th[THREADS_MAX];
+	struct crew w = { .j = j, .top = top, .want = want, .arg = arg, .out = out };
+	pthread_t th[SB_WALK_THREADS_MAX];
 	size_t n = 0;
 	int r;
 
@@ -209,9 +238,8 @@ sb_walk_files(const struct sb_toolcall *c, int rootfd, const char *rel, sb_walk_
 	sb_strlist_add(&w.todo, "");
 	r = sb_strlist_check(&w.todo, err);
 	if (r == 0) {
-		for (; n + 1 < sb_walk_threads(); n++)
-			if (pthread_create(&th[n], NULL, work, &w) != 0)
-				break;
+		while (n + 1 < sb_walk_threads() && sb_walk_thread(&th[n], work, &w))
+			n++;
 		(void)work(&w);
 		for (size_t i = 0; i < n; i++)
 			(void)pthread_join(th[i], NULL);

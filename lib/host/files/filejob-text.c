@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The tools that read, write, edit and list files. They work in the host, by descriptor beneath the
- * workspace, and start no program.
- */
+/* The tools that read, write, edit and list files. */
 #include "config.h"
 
-#include <host/tool/tool-table.h>
+#include <host/files/filejob.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,6 +14,8 @@
 
 #include <base/file.h>
 #include <base/path.h>
+#include <base/strlist.h>
+#include <sb/log.h>
 
 #define FILE_MAX (10u << 20)
 #define LINES_DEFAULT 2000
@@ -35,28 +34,26 @@ static void
 place_clear(struct file_place *p)
 {
 	sb_roots_resolved_free(&p->at);
-	sb_roots_close(&p->roots);
 }
 SB_CLEANUP_VALUE(file_place, place_clear)
 
 static int
-find_place(const struct sb_toolcall *c, const char *def, struct file_place *p, struct sb_error *err)
+find_place(const struct sb_filejob *j, const char *alias, struct file_place *p,
+	struct sb_error *err)
 {
-	int r = sb_toolcall_str(c, "path", "file_path", false, &p->path, err);
+	int r = sb_params_str(&j->params, "path", alias, false, &p->path, err);
 
-	p->path = p->path && *p->path ? p->path : def;
-	if (r == 0)
-		r = sb_toolcall_roots(c, &p->roots, err);
-	return r < 0 ? r : sb_roots_resolve(&p->roots, p->path, &p->at, err);
+	p->path = p->path && *p->path ? p->path : ".";
+	return r < 0 ? r : sb_roots_resolve(&j->roots, p->path, &p->at, err);
 }
 
 static int
-check_path(const struct sb_toolcall *c, struct sb_error *err)
+check_path(const struct sb_params *p, struct sb_error *err)
 {
 	const char *path;
-	int r = sb_toolcall_str(c, "path", "file_path", true, &path, err);
+	int r = sb_params_str(p, "path", "file_path", true, &path, err);
 
-	return r == 0 && !*path ? sb_fail(err, SB_E_INVAL, "%s path is required", c->req->tool) : r;
+	return r == 0 && !*path ? sb_fail(err, SB_E_INVAL, "%s path is required", p->tool) : r;
 }
 
 /* The whole file, if it is one of a size that a model can want. A fifo is not waited for. */
@@ -93,14 +90,14 @@ read_all(const struct file_place *p, struct sb_buf *out, struct stat *st, struct
 }
 
 static int
-read_check(const struct sb_toolcall *c, struct sb_error *err)
+read_check(const struct sb_params *p, struct sb_error *err)
 {
 	int64_t n;
-	int r = check_path(c, err);
+	int r = check_path(p, err);
 
 	if (r == 0)
-		r = sb_toolcall_int(c, "offset", 0, 0, INT32_MAX, &n, err);
-	return r < 0 ? r : sb_toolcall_int(c, "limit", LINES_DEFAULT, 1, INT32_MAX, &n, err);
+		r = sb_params_int(p, "offset", 0, 0, INT32_MAX, &n, err);
+	return r < 0 ? r : sb_params_int(p, "limit", LINES_DEFAULT, 1, INT32_MAX, &n, err);
 }
 
 /* Lines [offset, offset + limit) with their numbers; how many there are in all. */
@@ -125,49 +122,43 @@ number_lines(const struct sb_buf *data, int64_t offset, int64_t limit, struct sb
 }
 
 static int
-read_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
+read_run(struct sb_filejob *j, struct sb_error *err)
 {
 	sb_auto(file_place) struct file_place p = { .at.fd = -1 };
-	sb_auto(sb_buf) struct sb_buf data, text;
+	sb_auto(sb_buf) struct sb_buf data;
 	struct sb_error why = { 0 };
 	int64_t offset, limit, total, last;
 	struct stat st;
 	int r;
 
 	sb_buf_init(&data, FILE_MAX + 2);
-	sb_buf_init(&text, SB_TOOL_TEXT_MAX);
-	(void)sb_toolcall_int(c, "offset", 0, 0, INT32_MAX, &offset, NULL);
-	(void)sb_toolcall_int(c, "limit", LINES_DEFAULT, 1, INT32_MAX, &limit, NULL);
-	r = find_place(c, ".", &p, &why);
+	(void)sb_params_int(&j->params, "offset", 0, 0, INT32_MAX, &offset, NULL);
+	(void)sb_params_int(&j->params, "limit", LINES_DEFAULT, 1, INT32_MAX, &limit, NULL);
+	r = find_place(j, "file_path", &p, &why);
 	if (r == 0)
 		r = read_all(&p, &data, &st, &why);
 	if (r < 0)
-		return sb_toolcall_failed(out, &why, err);
-	total = number_lines(&data, offset, limit, &text);
+		return sb_filejob_failed(j, &why, err);
+	total = number_lines(&data, offset, limit, &j->text);
 	if (total > 0 && offset >= total)
-		return sb_toolcall_says(out, false, err,
+		return sb_filejob_says(j, false, err,
 			"(offset %lld is past the end: %s has %lld lines)", (long long)offset,
 			p.path, (long long)total);
 	last = offset + limit < total ? offset + limit : total;
 	if (offset > 0 || last < total) {
-		sb_buf_addf(&text, "(showing lines %lld-%lld of %lld total)", (long long)offset + 1,
-			(long long)last, (long long)total);
-		out->truncated = last < total;
+		sb_buf_addf(&j->text, "(showing lines %lld-%lld of %lld total)",
+			(long long)offset + 1, (long long)last, (long long)total);
+		j->truncated = last < total;
 	}
-	if (text.failed == SB_E_FULL) {
-		sb_buf_reset(&text);
-		return sb_toolcall_says(out, true, err,
+	if (j->text.failed == SB_E_FULL)
+		return sb_filejob_says(j, true, err,
 			"%s: the lines asked for are too long together; ask for fewer", p.path);
-	}
 	if (total == 0)
-		sb_buf_add_str(&text, "(empty file)");
-	return sb_toolcall_result(out, &text, false, err);
+		sb_buf_add_str(&j->text, "(empty file)");
+	return sb_buf_check(&j->text, "result", err);
 }
 
-/*
- * Puts the bytes in place so that a reader sees the old or the new ones; an existing file keeps its
- * mode.
- */
+/* An existing file keeps its mode. */
 static int
 put_file(const struct file_place *p, const void *data, size_t len, bool dirs, struct sb_error *err)
 {
@@ -199,23 +190,23 @@ put_file(const struct file_place *p, const void *data, size_t len, bool dirs, st
 	if (parent == SB_E_NOTFOUND)
 		return sb_fail(err, SB_E_NOTFOUND,
 			"the directory of %s does not exist (create_dirs makes it)", p->path);
-	return parent < 0 ? parent : sb_file_replace(parent, leaf, data, len, mode, err);
+	return parent < 0 ? parent : sb_filejob_put(parent, leaf, data, len, mode, err);
 }
 
 static int
-write_check(const struct sb_toolcall *c, struct sb_error *err)
+write_check(const struct sb_params *p, struct sb_error *err)
 {
 	const char *content;
 	bool dirs;
-	int r = check_path(c, err);
+	int r = check_path(p, err);
 
 	if (r == 0)
-		r = sb_toolcall_str(c, "content", NULL, true, &content, err);
-	return r < 0 ? r : sb_toolcall_bool(c, "create_dirs", &dirs, err);
+		r = sb_params_str(p, "content", NULL, true, &content, err);
+	return r < 0 ? r : sb_params_bool(p, "create_dirs", &dirs, err);
 }
 
 static int
-write_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
+write_run(struct sb_filejob *j, struct sb_error *err)
 {
 	sb_auto(file_place) struct file_place p = { .at.fd = -1 };
 	struct sb_error why = { 0 };
@@ -223,29 +214,29 @@ write_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_erro
 	bool dirs;
 	int r;
 
-	(void)sb_toolcall_str(c, "content", NULL, true, &content, NULL);
-	(void)sb_toolcall_bool(c, "create_dirs", &dirs, NULL);
-	r = find_place(c, ".", &p, &why);
+	(void)sb_params_str(&j->params, "content", NULL, true, &content, NULL);
+	(void)sb_params_bool(&j->params, "create_dirs", &dirs, NULL);
+	r = find_place(j, "file_path", &p, &why);
 	if (r == 0)
 		r = put_file(&p, content, strlen(content), dirs, &why);
 	if (r < 0)
-		return sb_toolcall_failed(out, &why, err);
-	return sb_toolcall_says(out, false, err, "wrote %zu bytes to %s", strlen(content), p.path);
+		return sb_filejob_failed(j, &why, err);
+	return sb_filejob_says(j, false, err, "wrote %zu bytes to %s", strlen(content), p.path);
 }
 
 static int
-edit_check(const struct sb_toolcall *c, struct sb_error *err)
+edit_check(const struct sb_params *p, struct sb_error *err)
 {
 	const char *from, *to;
 	bool all;
-	int r = check_path(c, err);
+	int r = check_path(p, err);
 
 	if (r == 0)
-		r = sb_toolcall_str(c, "old_string", NULL, true, &from, err);
+		r = sb_params_str(p, "old_string", NULL, true, &from, err);
 	if (r == 0)
-		r = sb_toolcall_str(c, "new_string", NULL, true, &to, err);
+		r = sb_params_str(p, "new_string", NULL, true, &to, err);
 	if (r == 0)
-		r = sb_toolcall_bool(c, "replace_all", &all, err);
+		r = sb_params_bool(p, "replace_all", &all, err);
 	if (r == 0 && !*from)
 		return sb_fail(err, SB_E_INVAL, "edit_file old_string is empty");
 	return r;
@@ -284,7 +275,7 @@ show_near(const struct sb_buf *data, const char *wanted, struct sb_buf *text)
 }
 
 static int
-edit_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
+edit_run(struct sb_filejob *j, struct sb_error *err)
 {
 	sb_auto(file_place) struct file_place p = { .at.fd = -1 };
 	sb_auto(sb_buf) struct sb_buf data, done;
@@ -297,14 +288,14 @@ edit_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error
 
 	sb_buf_init(&data, FILE_MAX + 2);
 	sb_buf_init(&done, 2 * FILE_MAX);
-	(void)sb_toolcall_str(c, "old_string", NULL, true, &from, NULL);
-	(void)sb_toolcall_str(c, "new_string", NULL, true, &to, NULL);
-	(void)sb_toolcall_bool(c, "replace_all", &all, NULL);
-	r = find_place(c, ".", &p, &why);
+	(void)sb_params_str(&j->params, "old_string", NULL, true, &from, NULL);
+	(void)sb_params_str(&j->params, "new_string", NULL, true, &to, NULL);
+	(void)sb_params_bool(&j->params, "replace_all", &all, NULL);
+	r = find_place(j, "file_path", &p, &why);
 	if (r == 0)
 		r = read_all(&p, &data, &st, &why);
 	if (r < 0)
-		return sb_toolcall_failed(out, &why, err);
+		return sb_filejob_failed(j, &why, err);
 	len = strlen(from);
 	at = (const char *)data.data;
 	end = at + data.len;
@@ -316,21 +307,21 @@ edit_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error
 	}
 	sb_buf_add(&done, at, (size_t)(end - at));
 	if (n == 0) {
-		sb_buf_reset(&done);
-		sb_buf_addf(&done, "old_string not found in %s; ", p.path);
-		show_near(&data, from, &done);
-		return sb_toolcall_result(out, &done, true, err);
+		sb_buf_addf(&j->text, "old_string not found in %s; ", p.path);
+		show_near(&data, from, &j->text);
+		j->is_error = true;
+		return sb_buf_check(&j->text, "result", err);
 	}
 	if (n > 1 && !all)
-		return sb_toolcall_says(out, true, err,
+		return sb_filejob_says(j, true, err,
 			"old_string occurs %zu times in %s: give more of its surroundings, or "
 			"replace_all",
 			n, p.path);
 	if (sb_buf_check(&done, p.path, &why) == 0)
 		r = put_file(&p, done.data, done.len, false, &why);
 	if (r < 0 || why.code)
-		return sb_toolcall_failed(out, &why, err);
-	return sb_toolcall_says(out, false, err, "edited %s: %zu replacement(s) made", p.path, n);
+		return sb_filejob_failed(j, &why, err);
+	return sb_filejob_says(j, false, err, "edited %s: %zu replacement(s) made", p.path, n);
 }
 
 static int
@@ -340,13 +331,13 @@ by_name(const void *a, const void *b)
 }
 
 static int
-ls_check(const struct sb_toolcall *c, struct sb_error *err)
+ls_check(const struct sb_params *p, struct sb_error *err)
 {
 	const char *path;
 	int64_t n;
-	int r = sb_toolcall_str(c, "path", "directory", false, &path, err);
+	int r = sb_params_str(p, "path", "directory", false, &path, err);
 
-	return r < 0 ? r : sb_toolcall_int(c, "max_results", ENTRIES_DEFAULT, 1, 100000, &n, err);
+	return r < 0 ? r : sb_params_int(p, "max_results", ENTRIES_DEFAULT, 1, 100000, &n, err);
 }
 
 static void
@@ -367,29 +358,22 @@ ls_line(int dir, const char *name, struct sb_buf *text)
 }
 
 static int
-ls_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
+ls_run(struct sb_filejob *j, struct sb_error *err)
 {
 	sb_auto(file_place) struct file_place p = { .at.fd = -1 };
 	sb_auto(sb_strlist) struct sb_strlist names = { 0 };
-	sb_auto(sb_buf) struct sb_buf text;
 	sb_autoclosedir DIR *d = NULL;
 	struct sb_error why = { 0 };
 	struct dirent *e;
 	int64_t max;
 	int r, fd = -1;
 
-	sb_buf_init(&text, SB_TOOL_TEXT_MAX);
-	(void)sb_toolcall_int(c, "max_results", ENTRIES_DEFAULT, 1, 100000, &max, NULL);
-	r = sb_toolcall_str(c, "path", "directory", false, &p.path, &why);
-	p.path = p.path && *p.path ? p.path : ".";
-	if (r == 0)
-		r = sb_toolcall_roots(c, &p.roots, &why);
-	if (r == 0)
-		r = sb_roots_resolve(&p.roots, p.path, &p.at, &why);
+	(void)sb_params_int(&j->params, "max_results", ENTRIES_DEFAULT, 1, 100000, &max, NULL);
+	r = find_place(j, "directory", &p, &why);
 	if (r == 0)
 		r = fd = sb_path_open(p.at.fd, p.at.rel, O_RDONLY | O_DIRECTORY, 0, &why);
 	if (r < 0)
-		return sb_toolcall_failed(out, &why, err);
+		return sb_filejob_failed(j, &why, err);
 	d = fdopendir(fd);
 	if (!d) {
 		(void)close(fd);
@@ -404,20 +388,20 @@ ls_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *
 	if (names.n)
 		qsort(names.v, names.n, sizeof names.v[0], by_name);
 	for (size_t i = 0; i < names.n && i < (size_t)max; i++)
-		ls_line(dirfd(d), names.v[i], &text);
+		ls_line(dirfd(d), names.v[i], &j->text);
 	if (names.n == 0)
-		sb_buf_add_str(&text, "(empty directory)");
+		sb_buf_add_str(&j->text, "(empty directory)");
 	if (names.n > (size_t)max) {
-		sb_buf_addf(&text, "(%zu of %zu entries)", (size_t)max, names.n);
-		out->truncated = true;
+		sb_buf_addf(&j->text, "(%zu of %zu entries)", (size_t)max, names.n);
+		j->truncated = true;
 	}
-	return sb_toolcall_result(out, &text, false, err);
+	return sb_buf_check(&j->text, "result", err);
 }
 
-const struct sb_tool sb_tool_file_table[] = {
-	{ "read_file", "read", read_check, read_run },
-	{ "write_file", "write", write_check, write_run },
-	{ "edit_file", "edit", edit_check, edit_run },
-	{ "ls", "list_dir", ls_check, ls_run },
-	{ NULL, NULL, NULL, NULL },
+const struct sb_filejob_tool sb_filejob_text_table[] = {
+	{ "read_file", "read", read_check, read_run, false },
+	{ "write_file", "write", write_check, write_run, false },
+	{ "edit_file", "edit", edit_check, edit_run, false },
+	{ "ls", "list_dir", ls_check, ls_run, false },
+	{ NULL, NULL, NULL, NULL, false },
 };

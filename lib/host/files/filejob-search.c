@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The tools that search: grep in files and glob for names, by several threads in the host. */
+/* The tools that search: grep in files and glob for names, by several threads. */
 #include "config.h"
 
-#include <host/tool/tool-table.h>
+#include <host/files/filejob.h>
 
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include <base/path.h>
-#include <host/tool/pattern.h>
-#include <host/tool/walk.h>
+#include <host/files/pathglob.h>
+#include <host/files/pattern.h>
+#include <host/files/walk.h>
 
-#define THREADS_MAX 8
 #define BINARY_LOOK 8192
 #define FILE_MAX (64u << 20)
 #define KEEP_BUFFER (1u << 20)
@@ -34,7 +34,7 @@ struct search_hit {
 };
 
 struct search {
-	const struct sb_toolcall *c;
+	const struct sb_filejob *j;
 	const struct sb_walk *files;
 	struct sb_pattern pattern;
 	int top;
@@ -44,8 +44,10 @@ struct search {
 	atomic_size_t next; /* file to look at */
 	atomic_size_t matches;
 	atomic_size_t skipped; /* too large */
+	atomic_size_t bytes;   /* of all that was found */
 	atomic_bool stop;
 	struct search_hit *found; /* one a file; each written by one thread */
+	pthread_mutex_t large;    /* one large file at a time */
 	pthread_mutex_t mu;       /* guards the failure */
 	int failed;
 	struct sb_error err;
@@ -55,6 +57,7 @@ struct search {
 struct hand {
 	char *data;
 	size_t cap;
+	bool large; /* holds the lock for a large file */
 	int dir;
 	const struct sb_walk_file *of; /* a file of that directory */
 };
@@ -66,11 +69,13 @@ show_line(struct sb_buf *text, const char *path, size_t line, char mark, const c
 
 	while (len > 0 && s[len - 1] == '\r')
 		len--;
-	if (mark == ':')
-		sb_buf_addf(text, "%s:%zu: ", path, line);
-	else
+	if (mark == ':') {
+		sb_filejob_show(text, path, strlen(path));
+		sb_buf_addf(text, ":%zu: ", line);
+	} else {
 		sb_buf_addf(text, "    %zu- ", line);
-	sb_buf_add(text, s, cut ? MATCH_MAX : len);
+	}
+	sb_filejob_show(text, s, cut ? MATCH_MAX : len);
 	sb_buf_add_str(text, cut ? "...\n" : "\n");
 }
 
@@ -130,8 +135,8 @@ search_text(struct search *s, const char *path, const char *data, size_t len,
 
 	if (!hit)
 		return;
-	sb_buf_init(&text, SB_TOOL_TEXT_MAX);
-	while (hit && n < s->max) {
+	sb_buf_init(&text, s->j->text.max);
+	while (hit && n < s->max && !text.failed) {
 		const char *stop = line_end;
 		const char *next = stop < end ?
 			sb_pattern_find(&s->pattern, data, stop + 1, end, &line_end) :
@@ -145,6 +150,9 @@ search_text(struct search *s, const char *path, const char *data, size_t len,
 		n++;
 		hit = next;
 	}
+	/* Past what an answer can hold, more is of no use. */
+	if (text.failed || atomic_fetch_add(&s->bytes, text.len) > s->j->text.max)
+		atomic_store(&s->stop, true);
 	out->text = (char *)sb_buf_detach(&text, &len);
 	out->n = n;
 	atomic_fetch_add(&s->matches, n);
@@ -167,6 +175,23 @@ open_file(struct search *s, struct hand *h, const struct sb_walk_file *f)
 		return -1;
 	return openat(h->dir, f->path + f->dir_len + (f->dir_len > 0),
 		O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+static bool
+grow(struct search *s, struct hand *h, size_t want)
+{
+	char *more;
+
+	if (!h->large)
+		(void)pthread_mutex_lock(&s->large);
+	h->large = true;
+	want = want > h->cap * 2 ? want : h->cap * 2;
+	more = realloc(h->data, want);
+	if (!more)
+		return false;
+	h->data = more;
+	h->cap = want;
+	return true;
 }
 
 /*
@@ -198,17 +223,24 @@ read_text(struct search *s, struct hand *h, int fd)
 			atomic_fetch_add(&s->skipped, 1);
 			return -1;
 		}
-		{
-			size_t cap = (size_t)st.st_size + 1 > h->cap * 2 ? (size_t)st.st_size + 1 :
-									   h->cap * 2;
-			char *more = realloc(h->data, cap);
-
-			if (!more)
-				return -1;
-			h->data = more;
-			h->cap = cap;
-		}
+		if (!grow(s, h, (size_t)st.st_size + 1))
+			return -1;
 	}
+}
+
+/* The memory of a large file is given back before the next one. */
+static void
+let_go(struct search *s, struct hand *h)
+{
+	char *less = h->large ? realloc(h->data, KEEP_BUFFER) : NULL;
+
+	if (less) {
+		h->data = less;
+		h->cap = KEEP_BUFFER;
+	}
+	if (h->large)
+		(void)pthread_mutex_unlock(&s->large);
+	h->large = false;
 }
 
 static void *
@@ -218,6 +250,8 @@ work(void *arg)
 	struct hand h = { .dir = -1, .cap = KEEP_BUFFER };
 	size_t seen = 0;
 
+	/* A table of descriptors of its own costs less to use than one that is shared. */
+	(void)unshare(CLONE_FILES);
 	h.data = malloc(h.cap);
 	while (h.data && !atomic_load(&s->stop) && atomic_load(&s->matches) < s->max) {
 		size_t i = atomic_fetch_add(&s->next, 1);
@@ -227,7 +261,7 @@ work(void *arg)
 
 		if (i >= s->files->n)
 			break;
-		if (seen++ % LOOK_EVERY == 0 && sb_toolcall_alive(s->c, &err) < 0) {
+		if (seen++ % LOOK_EVERY == 0 && sb_filejob_alive(s->j, &err) < 0) {
 			(void)pthread_mutex_lock(&s->mu);
 			s->failed = err.code;
 			s->err = err;
@@ -239,6 +273,7 @@ work(void *arg)
 		n = fd >= 0 ? read_text(s, &h, fd) : -1;
 		if (n > 0)
 			search_text(s, s->files->v[i].path, h.data, (size_t)n, &s->found[i]);
+		let_go(s, &h);
 	}
 	if (h.dir >= 0)
 		(void)close(h.dir);
@@ -256,44 +291,66 @@ want_name(const char *path, const char *name, const void *arg)
 	const struct name_filter *n = arg;
 
 	(void)path;
-	if (n->include && fnmatch(n->include, name, 0) != 0)
+	if (n->include && !sb_pathglob_name(n->include, name))
 		return false;
-	return !n->exclude || fnmatch(n->exclude, name, 0) != 0;
+	return !n->exclude || !sb_pathglob_name(n->exclude, name);
+}
+
+/* A glob that a caller may give. */
+static int
+check_glob(const struct sb_params *p, const char *name, struct sb_error *err)
+{
+	const char *s;
+	int r = sb_params_str(p, name, NULL, false, &s, err);
+
+	if (r == 0 && s && strlen(s) > SB_PATHGLOB_MAX)
+		return sb_fail(err, SB_E_INVAL, "%s %s is longer than %d bytes", p->tool, name,
+			SB_PATHGLOB_MAX);
+	return r;
 }
 
 static int
-search_check(const struct sb_toolcall *c, struct sb_error *err)
+search_check(const struct sb_params *p, struct sb_error *err)
 {
-	static const char *const texts[] = { "path", "directory", "include", "exclude", NULL };
 	const char *s;
 	int64_t n;
 	bool b;
-	int r = sb_toolcall_str(c, "pattern", NULL, true, &s, err);
+	int r = sb_params_str(p, "pattern", NULL, true, &s, err);
 
-	for (size_t i = 0; texts[i] && r == 0; i++)
-		r = sb_toolcall_str(c, texts[i], NULL, false, &s, err);
 	if (r == 0)
-		r = sb_toolcall_int(c, "max_results", 100, 1, RESULTS_MAX, &n, err);
+		r = sb_params_str(p, "path", "directory", false, &s, err);
 	if (r == 0)
-		r = sb_toolcall_int(c, "context_lines", 0, 0, CONTEXT_MAX, &n, err);
-	return r < 0 ? r : sb_toolcall_bool(c, "literal", &b, err);
+		r = check_glob(p, "include", err);
+	if (r == 0)
+		r = check_glob(p, "exclude", err);
+	if (r == 0)
+		r = sb_params_int(p, "max_results", 100, 1, RESULTS_MAX, &n, err);
+	if (r == 0)
+		r = sb_params_int(p, "context_lines", 0, 0, CONTEXT_MAX, &n, err);
+	return r < 0 ? r : sb_params_bool(p, "literal", &b, err);
+}
+
+static int
+glob_check(const struct sb_params *p, struct sb_error *err)
+{
+	int r = search_check(p, err);
+
+	return r < 0 ? r : check_glob(p, "pattern", err);
 }
 
 /* The files of the directory that is asked for; `out_top` is it. */
 static int
-list_files(const struct sb_toolcall *c, sb_walk_want_fn want, const void *arg,
-	struct sb_walk *files, int *out_top, struct sb_error *err)
+list_files(const struct sb_filejob *j, sb_walk_want_fn want, const void *arg, struct sb_walk *files,
+	int *out_top, struct sb_error *err)
 {
-	sb_auto(sb_roots) struct sb_roots roots = { 0 };
 	sb_auto(sb_roots_resolved) struct sb_roots_resolved at = { .fd = -1 };
 	const char *path = NULL;
-	int r = sb_toolcall_roots(c, &roots, err);
+	int r;
 
-	(void)sb_toolcall_str(c, "path", "directory", false, &path, NULL);
+	(void)sb_params_str(&j->params, "path", "directory", false, &path, NULL);
+	r = sb_roots_resolve(&j->roots, path && *path ? path : ".", &at, err);
 	if (r == 0)
-		r = sb_roots_resolve(&roots, path && *path ? path : ".", &at, err);
-	if (r == 0)
-		r = sb_walk_files(c, at.fd, at.rel, want, arg, files, err);
+		r = sb_walk_files(j, at.fd, at.rel, want, arg, files, err);
 	if (r == 0)
 		r = *out_top = sb_path_open(at.fd, at.rel, O_RDONLY | O_DIRECTORY, 0, err);
 	return r < 0 ? r : 0;
@@ -302,17 +359,36 @@ list_files(const struct sb_toolcall *c, sb_walk_want_fn want, const void *arg,
 static void
 search_all(struct search *s)
 {
-	pthread_t th[THREADS_MAX];
+	pthread_t th[SB_WALK_THREADS_MAX];
 	size_t n = 0;
 
 	(void)pthread_mutex_init(&s->mu, NULL);
-	for (; n + 1 < sb_walk_threads(); n++)
-		if (pthread_create(&th[n], NULL, work, s) != 0)
-			break;
+	(void)pthread_mutex_init(&s->large, NULL);
+	while (n + 1 < sb_walk_threads() && sb_walk_thread(&th[n], work, s))
+		n++;
 	(void)work(s);
 	for (size_t i = 0; i < n; i++)
 		(void)pthread_join(th[i], NULL);
+	(void)pthread_mutex_destroy(&s->large);
 	(void)pthread_mutex_destroy(&s->mu);
+}
+
+/*
+ * Of the text of one file, as many lines as there is room for; with context the last block is
+ * whole.
+ */
+static size_t
+length_of(const char *text, size_t room)
+{
+	const char *p = text;
+
+	while (p && *p && (room > 0 || *p == ' ')) {
+		const char *nl = strchr(p, '\n');
+
+		room -= *p != ' ';
+		p = nl ? nl + 1 : NULL;
+	}
+	return p ? (size_t)(p - text) : strlen(text);
 }
 
 /*
@@ -320,17 +396,16 @@ search_all(struct search *s)
  * looked at, too.
  */
 static int
-grep_text(struct search *s, struct sb_host_tool_result *out, struct sb_error *err)
+grep_text(struct search *s, struct sb_filejob *j, struct sb_error *err)
 {
-	sb_auto(sb_buf) struct sb_buf text = { 0 };
 	size_t total = atomic_load(&s->matches), shown = 0;
 	bool cut = total >= s->max && atomic_load(&s->next) < s->files->n;
+	struct sb_buf *text = &j->text;
 
-	sb_buf_init(&text, SB_TOOL_TEXT_MAX);
 	if (total == 0)
-		sb_buf_add_str(&text, "no matches found");
+		sb_buf_add_str(text, "no matches found");
 	else
-		sb_buf_addf(&text, "Found %zu match(es)\n", total < s->max ? total : s->max);
+		sb_buf_addf(text, "Found %zu match(es)\n", total < s->max ? total : s->max);
 	for (size_t i = 0; i < s->files->n && shown < s->max; i++) {
 		const char *p = s->found[i].text;
 		size_t n = s->found[i].n;
@@ -338,46 +413,32 @@ grep_text(struct search *s, struct sb_host_tool_result *out, struct sb_error *er
 		if (!p)
 			continue;
 		if (shown + n > s->max) {
-			/*
-			 * Only as many of its lines as there is room for; with context the last
-			 * block is shown whole.
-			 */
-			size_t room = s->max - shown;
-			const char *q = p;
-
-			while (q && *q && (room > 0 || *q == ' ')) {
-				const char *nl = strchr(q, '\n');
-
-				room -= *q != ' ';
-				q = nl ? nl + 1 : NULL;
-			}
-			sb_buf_add(&text, p, q ? (size_t)(q - p) : strlen(p));
-			shown = s->max;
+			sb_buf_add(text, p, length_of(p, s->max - shown));
 			cut = true;
 			break;
 		}
-		sb_buf_add_str(&text, p);
+		sb_buf_add_str(text, p);
 		shown += n;
 	}
-	if (cut) {
-		sb_buf_add_str(&text, "(more matches were left out)\n");
-		out->truncated = true;
-	}
+	if (cut)
+		sb_buf_add_str(text, "(more matches were left out)\n");
+	j->truncated = cut;
 	if (s->files->left_out + atomic_load(&s->skipped) > 0)
-		sb_buf_addf(&text,
+		sb_buf_addf(text,
 			"(%zu directories or files were not searched: unreadable or too large)\n",
 			s->files->left_out + atomic_load(&s->skipped));
-	if (text.failed == SB_E_FULL)
-		return sb_toolcall_says(out, true, err,
+	if (text->failed == SB_E_FULL || atomic_load(&s->stop))
+		return sb_filejob_says(j, true, err,
 			"the matches are too long together; ask for fewer results");
-	return sb_toolcall_result(out, &text, false, err);
+	return sb_buf_check(text, "result", err);
 }
 
 static int
-grep_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
+grep_run(struct sb_filejob *j, struct sb_error *err)
 {
 	sb_auto(sb_walk) struct sb_walk files = { 0 };
-	struct search s = { .c = c, .files = &files, .top = -1 };
+	struct search s = { .j = j, .files = &files, .top = -1 };
+	const struct sb_params *p = &j->params;
 	struct name_filter names = { 0 };
 	struct sb_error why = { 0 };
 	const char *pattern = NULL;
@@ -385,17 +446,17 @@ grep_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error
 	bool literal = false;
 	int r;
 
-	(void)sb_toolcall_str(c, "pattern", NULL, true, &pattern, NULL);
-	(void)sb_toolcall_str(c, "include", NULL, false, &names.include, NULL);
-	(void)sb_toolcall_str(c, "exclude", NULL, false, &names.exclude, NULL);
-	(void)sb_toolcall_int(c, "max_results", 100, 1, RESULTS_MAX, &max, NULL);
-	(void)sb_toolcall_int(c, "context_lines", 0, 0, CONTEXT_MAX, &context, NULL);
-	(void)sb_toolcall_bool(c, "literal", &literal, NULL);
+	(void)sb_params_str(p, "pattern", NULL, true, &pattern, NULL);
+	(void)sb_params_str(p, "include", NULL, false, &names.include, NULL);
+	(void)sb_params_str(p, "exclude", NULL, false, &names.exclude, NULL);
+	(void)sb_params_int(p, "max_results", 100, 1, RESULTS_MAX, &max, NULL);
+	(void)sb_params_int(p, "context_lines", 0, 0, CONTEXT_MAX, &context, NULL);
+	(void)sb_params_bool(p, "literal", &literal, NULL);
 	s.max = (size_t)max;
 	s.context = (int)context;
 	r = sb_pattern_make(pattern, literal, &s.pattern, &why);
 	if (r == 0)
-		r = list_files(c, names.include || names.exclude ? want_name : NULL, &names, &files,
+		r = list_files(j, names.include || names.exclude ? want_name : NULL, &names, &files,
 			&s.top, &why);
 	if (r == 0 && !(s.found = calloc(files.n + 1, sizeof *s.found)))
 		r = sb_fail(&why, SB_E_NOMEM, "grep");
@@ -404,7 +465,7 @@ grep_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error
 		r = s.failed;
 		why = s.err;
 	}
-	r = r < 0 ? sb_toolcall_failed(out, &why, err) : grep_text(&s, out, err);
+	r = r < 0 ? sb_filejob_failed(j, &why, err) : grep_text(&s, j, err);
 	for (size_t i = 0; s.found && i < files.n; i++)
 		free(s.found[i].text);
 	free(s.found);
@@ -418,45 +479,48 @@ static bool
 want_glob(const char *path, const char *name, const void *arg)
 {
 	(void)name;
-	return sb_pattern_glob(arg, path);
+	return sb_pathglob_path(arg, path);
 }
 
 static int
-glob_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
+glob_run(struct sb_filejob *j, struct sb_error *err)
 {
 	sb_auto(sb_walk) struct sb_walk files = { 0 };
-	sb_auto(sb_buf) struct sb_buf text = { 0 };
 	struct sb_error why = { 0 };
 	const char *pattern = NULL;
 	int64_t max = 200;
 	int top = -1, r;
 
-	(void)sb_toolcall_str(c, "pattern", NULL, true, &pattern, NULL);
-	(void)sb_toolcall_int(c, "max_results", 200, 1, RESULTS_MAX, &max, NULL);
-	r = list_files(c, want_glob, pattern, &files, &top, &why);
+	(void)sb_params_str(&j->params, "pattern", NULL, true, &pattern, NULL);
+	(void)sb_params_int(&j->params, "max_results", 200, 1, RESULTS_MAX, &max, NULL);
+	r = list_files(j, want_glob, pattern, &files, &top, &why);
 	if (top >= 0)
 		(void)close(top);
 	if (r < 0)
-		return sb_toolcall_failed(out, &why, err);
-	sb_buf_init(&text, SB_TOOL_TEXT_MAX);
+		return sb_filejob_failed(j, &why, err);
 	if (files.n == 0)
-		sb_buf_add_str(&text, "no files matched");
+		sb_buf_add_str(&j->text, "no files matched");
 	else
-		sb_buf_addf(&text, "Found %zu file(s)\n", files.n);
-	for (size_t i = 0; i < files.n && i < (size_t)max; i++)
-		sb_buf_addf(&text, "%s\n", files.v[i].path);
+		sb_buf_addf(&j->text, "Found %zu file(s)\n", files.n);
+	for (size_t i = 0; i < files.n && i < (size_t)max; i++) {
+		sb_filejob_show(&j->text, files.v[i].path, strlen(files.v[i].path));
+		sb_buf_add_char(&j->text, '\n');
+	}
 	if (files.n > (size_t)max) {
-		sb_buf_addf(&text, "(%zu more were left out)\n", files.n - (size_t)max);
-		out->truncated = true;
+		sb_buf_addf(&j->text, "(%zu more were left out)\n", files.n - (size_t)max);
+		j->truncated = true;
 	}
 	if (files.left_out)
-		sb_buf_addf(&text, "(%zu directories or files were not looked at)\n",
+		sb_buf_addf(&j->text, "(%zu directories or files were not looked at)\n",
 			files.left_out);
-	return sb_toolcall_result(out, &text, false, err);
+	if (j->text.failed == SB_E_FULL)
+		return sb_filejob_says(j, true, err,
+			"the names are too long together; ask for fewer results");
+	return sb_buf_check(&j->text, "result", err);
 }
 
-const struct sb_tool sb_tool_search_table[] = {
-	{ "grep", NULL, search_check, grep_run },
-	{ "glob", "find", search_check, glob_run },
-	{ NULL, NULL, NULL, NULL },
+const struct sb_filejob_tool sb_filejob_search_table[] = {
+	{ "grep", NULL, search_check, grep_run, true },
+	{ "glob", "find", glob_check, glob_run, true },
+	{ NULL, NULL, NULL, NULL, false },
 };
