@@ -17,7 +17,7 @@ sbinclude_HEADERS += \
 	%D%/sb/host.h %D%/sb/host-snapshot.h %D%/sb/host-exec.h \
 	%D%/sb/launcher.h %D%/sb/profile.h %D%/sb/provider.h %D%/sb/registry.h \
 	%D%/sb/rpc.h %D%/sb/rpc-daemon.h \
-	%D%/sb/sandbox.h %D%/sb/session.h %D%/sb/state.h %D%/sb/toolhost.h \
+	%D%/sb/sandbox.h %D%/sb/session.h %D%/sb/state.h %D%/sb/toolhost.h %D%/sb/trust.h \
 	%D%/sb/version.h
 
 EXTRA_DIST += %D%/README.md %D%/rpc/README.md

@@ -15,6 +15,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/prepared.c \
 	%D%/profile.c \
 	%D%/profiles.c %D%/profiles.h \
+	%D%/profiles-effect.c \
 	%D%/profiles-field.c \
 	%D%/provider.c %D%/provider.h \
 	%D%/provider-host.c \
@@ -27,6 +28,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/sshlink.c %D%/sshlink.h \
 	%D%/sshlink-opts.c \
 	%D%/state.c \
+	%D%/state-dir.c %D%/state-dir.h \
 	%D%/state-json.c %D%/state-json.h \
 	%D%/terminal-output.c \
 	%D%/texts.c \
@@ -34,4 +36,5 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/toolset.h \
 	%D%/toolset-far.c \
 	%D%/toolset-near.c \
+	%D%/trust.c %D%/trust.h \
 	%D%/word.c

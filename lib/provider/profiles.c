@@ -7,10 +7,12 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <base/buf.h>
 #include <base/file.h>
 #include <base/str.h>
+#include <provider/trust.h>
 
 #define FILE_BYTES_MAX (1u << 20)
 #define PROFILES_MAX 1000
@@ -112,6 +114,7 @@ top_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name,
 	const char *s;
 
 	(void)arg;
+	ps->says = ps->says || f->project;
 	if (strcmp(name, "profiles") == 0) {
 		sb_profiles_map(f, value, name, one_profile, NULL);
 	} else if (!f->project && strcmp(name, "defaults") == 0) {
@@ -158,6 +161,47 @@ parse(struct profiles_reader *f, const struct sb_buf *text)
 	yaml_parser_delete(&parser);
 }
 
+/* Asks for consent to a file without mistakes. `text` is what was read, and nothing is read again.
+ */
+static int
+ask(const struct sb_profiles *ps, const struct sb_profiles_opts *o, const char *path,
+	const struct sb_buf *text, struct sb_error *err)
+{
+	struct sb_consent c = { .size = sizeof c, .file = path };
+	sb_autofree char *effects = NULL;
+	enum sb_trust trust;
+	char digest[65];
+	int r = sb_trust_check(o->state_dir, path, text->data, text->len, &trust, err);
+
+	if (r < 0 || trust == SB_TRUST_GIVEN)
+		return r;
+	effects = sb_profiles_effects_of(ps, path, err);
+	r = effects ? sb_trust_digest(text->data, text->len, digest, err) : SB_E_NOMEM;
+	if (r < 0)
+		return r;
+	c.digest = digest;
+	c.effects = effects;
+	c.changed = trust == SB_TRUST_CHANGED;
+	if (o->on_consent && o->on_consent(&c, o->consent_arg))
+		return sb_trust_give(o->state_dir, path, text->data, text->len, err);
+	return sb_fail(err, SB_E_UNTRUSTED,
+		"%s %s: a sandbox may have written it; look at it and say \"sbctl trust\" in its "
+		"directory, or leave it out with --no-project",
+		path,
+		c.changed ? "changed since you consented to it" :
+			    "is there, and you did not consent to it");
+}
+
+/* Does a file of the user lie in the workspace, where a sandbox may have written it? */
+static bool
+in_project(const struct sb_profiles_opts *o, const char *path)
+{
+	sb_autofree char *root = o->project_dir ? realpath(o->project_dir, NULL) : NULL;
+	sb_autofree char *real = root ? realpath(path, NULL) : NULL;
+
+	return real && sb_trust_beneath(real, root);
+}
+
 /* Returns the number of mistakes, or an error. A default file that is not there is empty. */
 static int
 read_file(struct sb_profiles *ps, const struct sb_profiles_opts *o, const char *path, bool project,
@@ -169,14 +213,23 @@ read_file(struct sb_profiles *ps, const struct sb_profiles_opts *o, const char *
 		.project = project,
 		.first = first };
 	sb_auto(sb_buf) struct sb_buf text = { 0 };
-	int r = sb_file_read(AT_FDCWD, path, FILE_BYTES_MAX, &text, err);
+	struct stat st;
+	int r;
 
+	if (project && lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+		return sb_fail(err, SB_E_DENIED,
+			"%s is a symlink: a project's file must be a file in its directory", path);
+	r = sb_file_read(AT_FDCWD, path, FILE_BYTES_MAX, &text, err);
 	if (r == SB_E_NOTFOUND && !must)
 		return 0;
 	if (r < 0)
 		return sb_wrap(err, r, "profiles");
 	parse(&f, &text);
-	return f.mistakes > 0 ? 1 : 0;
+	if (f.mistakes > 0)
+		return 1;
+	if (o->inspect || (project ? !ps->says : !in_project(o, path)))
+		return 0;
+	return ask(ps, o, path, &text, err);
 }
 
 static char *

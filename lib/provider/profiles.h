@@ -21,6 +21,7 @@ struct sb_profiles {
 	char *project_name; /* sandbox, of the project */
 	size_t default_line, project_line;
 	bool disabled;
+	bool says;                 /* the project's file says anything at all */
 	char **include, **exclude; /* of the project */
 };
 
@@ -50,5 +51,8 @@ void sb_profiles_map(struct profiles_reader *f, const yaml_node_t *n, const char
 	sb_profiles_pair_fn fn, void *arg);
 /* The body of one profile into `p`, which has the name already. */
 void sb_profiles_body(struct profiles_reader *f, const yaml_node_t *n, struct sb_profile *p);
+
+/* profiles-effect.c: what `file` (a pointer out of `ps`) does, as sb_profiles_effects has it. */
+char *sb_profiles_effects_of(const struct sb_profiles *ps, const char *file, struct sb_error *err);
 
 #endif

@@ -80,7 +80,8 @@
 	X(-138, HOOK_DENIED, "sandbox: refused by a hook") \
 	X(-139, PROFILE_NOT_FOUND, "sandbox: profile not found") \
 	X(-140, SECRET, "sandbox: secret cannot be resolved") \
-	X(-141, NETWORK_POLICY, "sandbox: network policy cannot be enforced")
+	X(-141, NETWORK_POLICY, "sandbox: network policy cannot be enforced") \
+	X(-151, UNTRUSTED, "sandbox: project file is not trusted")
 
 enum sb_code {
 	SB_OK = 0,

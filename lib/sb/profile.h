@@ -3,6 +3,7 @@
 #define SB_PROFILE_H
 
 #include <sb/sandbox.h>
+#include <sb/trust.h>
 
 /* An executable that is run at a point of a session's life: see sb/session.h. */
 struct sb_profile_hook {
@@ -50,8 +51,10 @@ SB_API int sb_profile_default(enum sb_backend backend, const char *name, struct 
 
 /*
  * Profiles on disk: the user's file ($XDG_CONFIG_HOME/sandbox/config.yaml) and a project's
- * (.sandbox.yaml). The project's comes with the workspace and is not trusted: what would run or
- * read something here (hooks, secret_env, dirs, some options) is a mistake in it.
+ * (.sandbox.yaml). The project's comes with the workspace, so a sandbox may have written it. What
+ * would run or read something here (hooks, secret_env, dirs, some options) is a mistake in it, and
+ * all the rest counts only after the user consented to exactly its content (sb/trust.h). A user's
+ * file that lies in the project's directory needs consent as well.
  */
 struct sb_profiles;
 struct sb_registry;
@@ -66,13 +69,21 @@ struct sb_profiles_opts {
 		*registry; /* knows the options of each backend; NULL: they are not checked */
 	sb_mistake_fn on_mistake; /* hears of each mistake, with the allowed values; may be NULL */
 	void *mistake_arg;
+	const char *state_dir;    /* where consent is on record; NULL: the default */
+	sb_consent_fn on_consent; /* asks the user; NULL: what nobody consented to is refused */
+	void *consent_arg;
+	bool inspect; /* only to be shown: nobody is asked, nothing is refused. What is read this
+			 way must not be started. */
 };
 #define SB_PROFILES_OPTS_INIT \
 	{ \
 		.size = sizeof(struct sb_profiles_opts) \
 	}
 
-/* NULL with the first mistake as "FILE:LINE: ..." in `err` when there is any. */
+/*
+ * NULL with the first mistake as "FILE:LINE: ..." in `err` when there is any, and with
+ * SB_E_UNTRUSTED when a file of the project is there without consent.
+ */
 SB_API struct sb_profiles *sb_profiles_load(const struct sb_profiles_opts *o, struct sb_error *err);
 SB_API void sb_profiles_free(struct sb_profiles *ps);
 /* What the project's file names, else what defaults.sandbox names, else NULL. */
@@ -84,6 +95,11 @@ SB_API const char *sb_profiles_chosen(const struct sb_profiles *ps);
  */
 SB_API int sb_profiles_get(const struct sb_profiles *ps, const char *name, struct sb_profile *out,
 	struct sb_error *err);
+/*
+ * What the project's file does, in plain words, one line each (as in struct sb_consent). A new
+ * string, empty when there is no such file or it says nothing.
+ */
+SB_API char *sb_profiles_effects(const struct sb_profiles *ps, struct sb_error *err);
 SB_API size_t sb_profiles_count(const struct sb_profiles *ps);
 /* Borrowed. `file` and `line` (may be NULL) get where it stands. */
 SB_API const struct sb_profile *sb_profiles_at(const struct sb_profiles *ps, size_t i,

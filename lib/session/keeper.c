@@ -9,20 +9,7 @@
 
 #include <base/file.h>
 #include <base/str.h>
-
-/* The store that libsbsync uses too. */
-static char *
-default_dir(void)
-{
-	const char *own = getenv("SBSYNC_STATE_DIR"), *xdg = getenv("XDG_STATE_HOME"),
-		   *home = getenv("HOME");
-
-	if (own && own[0])
-		return strdup(own);
-	if (xdg && xdg[0] == '/')
-		return sb_str_printf("%s/sbsync", xdg);
-	return home && home[0] == '/' ? sb_str_printf("%s/.local/state/sbsync", home) : NULL;
-}
+#include <provider/state-dir.h>
 
 struct sb_keeper *
 sb_keeper_new(const struct sb_keeper_opts *o, struct sb_error *err)
@@ -39,12 +26,11 @@ sb_keeper_new(const struct sb_keeper_opts *o, struct sb_error *err)
 	k->hooks = o->hooks;
 	k->n_hooks = o->n_hooks;
 	k->log = o->log;
-	k->state_dir = o->state_dir ? strdup(o->state_dir) : default_dir();
+	k->state_dir = o->state_dir ? strdup(o->state_dir) : sb_state_dir_default(err);
 	k->dir = k->state_dir ? sb_str_printf("%s/sandboxes", k->state_dir) : NULL;
 	if (!k->dir) {
-		(void)sb_fail(err, SB_E_INVAL,
-			"there is no place for the state of sandboxes: set HOME, XDG_STATE_HOME or "
-			"SBSYNC_STATE_DIR");
+		if (k->state_dir || o->state_dir)
+			(void)sb_fail(err, SB_E_NOMEM, "keeper: out of memory");
 		sb_keeper_free(k);
 		return NULL;
 	}

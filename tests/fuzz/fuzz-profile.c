@@ -38,6 +38,16 @@ check_profile(const struct sb_profile *p)
 	FUZZ_CHECK(sb_profile_copy(p, &copy, NULL) == 0 && strcmp(copy.name, p->name) == 0);
 }
 
+/* What a user is asked to consent to is plain lines of text. */
+static void
+check_effects(const struct sb_profiles *ps)
+{
+	sb_autofree char *text = sb_profiles_effects_of(ps, ps->user_file, NULL);
+
+	for (const char *p = text; p && *p; p++)
+		FUZZ_CHECK((unsigned char)*p >= 0x20 || *p == '\n');
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
@@ -59,6 +69,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	FUZZ_CHECK(!ps || mistakes == 0);
 	for (size_t i = 0; ps && i < sb_profiles_count(ps); i++)
 		check_profile(sb_profiles_at(ps, i, NULL, NULL));
+	if (ps)
+		check_effects(ps);
 	sb_profiles_free(ps);
 	(void)close(fd);
 	return 0;

@@ -7,7 +7,8 @@ SANDBOX_TESTS = \
 	%D%/test-sandbox-profile \
 	%D%/test-sandbox-recover \
 	%D%/test-sshlink \
-	%D%/test-state
+	%D%/test-state \
+	%D%/test-trust
 check_PROGRAMS += $(SANDBOX_TESTS)
 TESTS += $(SANDBOX_TESTS)
 tests_unit_test_profile_SOURCES = %D%/test-profile.c
@@ -25,5 +26,7 @@ tests_unit_test_sshlink_SOURCES = %D%/test-sshlink.c
 tests_unit_test_sshlink_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_state_SOURCES = %D%/test-state.c
 tests_unit_test_state_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_trust_SOURCES = %D%/test-trust.c
+tests_unit_test_trust_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_place_SOURCES = %D%/test-place.c
 tests_unit_test_place_LDADD = $(UNIT_LDADD_SANDBOX)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <provider/profiles.h>
 #include <provider/provider.h>
@@ -26,21 +27,51 @@ tell(const char *file, size_t line, const char *text, void *arg)
 		text);
 }
 
+/* What the user answers, and what they were shown. */
+static bool consents;
+static size_t asked;
+static struct sb_consent shown;
+static char effects[4096];
+
+static bool
+answer(const struct sb_consent *c, void *arg)
+{
+	(void)arg;
+	asked++;
+	shown = *c;
+	(void)snprintf(effects, sizeof effects, "%s", c->effects);
+	assert_int_equal(strlen(c->digest), 64);
+	return consents;
+}
+
+static struct sb_profiles *
+load_from(const struct tmpdir *t, const char *user_file, const char *user, const char *project,
+	struct sb_error *err)
+{
+	struct sb_profiles_opts o = SB_PROFILES_OPTS_INIT;
+	char path[300], dir[300], state[300];
+
+	(void)snprintf(path, sizeof path, "%s/%s", t->path, user_file);
+	(void)snprintf(dir, sizeof dir, "%s/project", t->path);
+	(void)snprintf(state, sizeof state, "%s/state", t->path);
+	(void)mkdir(dir, 0755);
+	tmpdir_file(t, user_file, user);
+	if (project)
+		tmpdir_file(t, "project/.sandbox.yaml", project);
+	o.user_file = path;
+	o.project_dir = project ? dir : NULL;
+	o.state_dir = state;
+	o.on_mistake = tell;
+	o.on_consent = answer;
+	told[0] = '\0';
+	return sb_profiles_load(&o, err);
+}
+
 static struct sb_profiles *
 load(const struct tmpdir *t, const char *user, const char *project, struct sb_error *err)
 {
-	struct sb_profiles_opts o = SB_PROFILES_OPTS_INIT;
-	char path[300];
-
-	(void)snprintf(path, sizeof path, "%s/config.yaml", t->path);
-	tmpdir_file(t, "config.yaml", user);
-	if (project)
-		tmpdir_file(t, ".sandbox.yaml", project);
-	o.user_file = path;
-	o.project_dir = project ? t->path : NULL;
-	o.on_mistake = tell;
-	told[0] = '\0';
-	return sb_profiles_load(&o, err);
+	consents = true;
+	return load_from(t, "config.yaml", user, project, err);
 }
 
 static void
@@ -188,6 +219,101 @@ a_project_chooses_or_disables(void **state)
 }
 
 static void
+a_project_counts_with_consent_to_its_content(void **state)
+{
+	static const char user[] = "profiles: {a: {backend: ssh}}\n";
+	static const char *const weaker[] = { "disabled: true\n", "sandbox: a\n",
+		"sandbox: mine\nprofiles: {mine: {backend: local}}\n",
+		"sandbox: b\nprofiles: {b: {backend: ssh, ssh: {host: evil.example}}}\n",
+		"sandbox: c\nprofiles: {c: {backend: host, network: {allow_outbound: true}}}\n",
+		"exclude: ['*']\n", "include: [x]\n" };
+	static const char *const words[] = { "disables the sandbox", "chooses the profile: a",
+		"with your rights, without a sandbox", "option: host=evil.example",
+		"may reach the network", "does not sync: *", "syncs nevertheless: x" };
+	struct sb_error err = { 0 };
+
+	for (size_t i = 0; i < sizeof weaker / sizeof weaker[0]; i++) {
+		sb_auto(sb_profiles) struct sb_profiles *ps = NULL;
+		sb_auto(sb_profiles) struct sb_profiles *again = NULL;
+
+		consents = false;
+		asked = 0;
+		ps = load_from(*state, "config.yaml", user, weaker[i], &err);
+		assert_null(ps);
+		assert_int_equal(err.code, SB_E_UNTRUSTED);
+		assert_non_null(strstr(err.msg, "project/.sandbox.yaml"));
+		assert_non_null(strstr(err.msg, "sbctl trust"));
+		assert_int_equal(asked, 1);
+		assert_int_equal(shown.changed, i > 0);
+		if (!strstr(effects, words[i]))
+			fail_msg("\"%s\" is not in:\n%s", words[i], effects);
+		ps = load(*state, user, weaker[i], &err);
+		assert_non_null(ps);
+		/* It is on record now: nobody is asked. */
+		consents = false;
+		again = load_from(*state, "config.yaml", user, weaker[i], &err);
+		assert_non_null(again);
+		assert_int_equal(asked, 2);
+	}
+}
+
+static void
+a_file_that_says_nothing_needs_no_consent(void **state)
+{
+	struct sb_error err = { 0 };
+	sb_auto(sb_profiles) struct sb_profiles *ps = NULL;
+
+	consents = false;
+	asked = 0;
+	ps = load_from(*state, "config.yaml", "profiles: {}\n", "# nothing\n{}\n", &err);
+	assert_non_null(ps);
+	assert_int_equal(asked, 0);
+}
+
+static void
+the_users_file_in_the_workspace_needs_consent(void **state)
+{
+	static const char user[] =
+		"defaults: {sandbox: a}\n"
+		"profiles: {a: {backend: local, hooks: {ready: [sh, -c, evil]}}}\n";
+	struct sb_error err = { 0 };
+	sb_auto(sb_profiles) struct sb_profiles *ps = NULL;
+
+	consents = false;
+	ps = load_from(*state, "project/config.yaml", user, "{}\n", &err);
+	assert_null(ps);
+	assert_int_equal(err.code, SB_E_UNTRUSTED);
+	assert_non_null(strstr(effects, "word: evil"));
+	assert_non_null(strstr(err.msg, "project/config.yaml"));
+}
+
+static void
+a_linked_project_file_is_refused(void **state)
+{
+	const struct tmpdir *t = *state;
+	struct sb_error err = { 0 };
+	char path[300];
+
+	sb_profiles_free(load(t, "profiles: {}\n", "exclude: [a]\n", &err));
+	(void)snprintf(path, sizeof path, "%s/project/.sandbox.yaml", t->path);
+	assert_int_equal(unlink(path), 0);
+	tmpdir_file(t, "elsewhere", "exclude: [a]\n");
+	assert_int_equal(symlink("../elsewhere", path), 0);
+	{
+		struct sb_profiles_opts o = SB_PROFILES_OPTS_INIT;
+		char dir[300];
+
+		(void)snprintf(dir, sizeof dir, "%s/project", t->path);
+		o.user_file = "";
+		o.project_dir = dir;
+		o.on_consent = answer;
+		assert_null(sb_profiles_load(&o, &err));
+		assert_int_equal(err.code, SB_E_DENIED);
+		assert_non_null(strstr(err.msg, "is a symlink"));
+	}
+}
+
+static void
 secrets_come_by_reference_only(void **state)
 {
 	const struct tmpdir *t = *state;
@@ -225,6 +351,10 @@ main(void)
 		ON_DISK(mistakes_of_form_too),
 		ON_DISK(a_project_cannot_run_or_read_things_here),
 		ON_DISK(a_project_chooses_or_disables),
+		ON_DISK(a_project_counts_with_consent_to_its_content),
+		ON_DISK(a_file_that_says_nothing_needs_no_consent),
+		ON_DISK(the_users_file_in_the_workspace_needs_consent),
+		ON_DISK(a_linked_project_file_is_refused),
 		ON_DISK(secrets_come_by_reference_only),
 	};
 
