@@ -94,8 +94,11 @@ ctl_choose_profile(struct ctl *ctl, struct sb_profile *out, struct sb_error *err
 		return sb_fail(err, SB_E_USAGE,
 			"--profile and --backend exclude each other: a profile names its backend");
 	o.user_file = ctl->a.config;
-	o.project_dir = ctl->a.dir ? ctl->a.dir : ".";
+	if (!ctl->a.no_project)
+		o.project_dir = ctl->a.dir ? ctl->a.dir : ".";
 	o.registry = ctl->registry;
+	o.on_consent = ctl_consent_ask;
+	o.consent_arg = ctl;
 	if (ctl->a.backend) {
 		if (sb_backend_parse(ctl->a.backend, &backend, err) < 0)
 			return sb_wrap(err, SB_E_USAGE, "--backend");

@@ -23,11 +23,23 @@ load(struct ctl *ctl, size_t *mistakes, struct sb_error *err)
 	struct sb_profiles_opts o = SB_PROFILES_OPTS_INIT;
 
 	o.user_file = ctl->a.config;
-	o.project_dir = ctl->a.dir ? ctl->a.dir : ".";
+	if (!ctl->a.no_project)
+		o.project_dir = ctl->a.dir ? ctl->a.dir : ".";
 	o.registry = ctl->registry;
 	o.on_mistake = print_mistake;
 	o.mistake_arg = mistakes;
+	o.inspect = true;
 	return sb_profiles_load(&o, err);
+}
+
+/* Runs would refuse what is shown here: says so. */
+static void
+warn_of_no_consent(struct ctl *ctl, const struct sb_profiles *ps)
+{
+	if (sb_profiles_trust(ps) != SB_TRUST_GIVEN && !ctl->a.quiet)
+		(void)fprintf(stderr,
+			"sbctl: warning: you did not consent to the project's .sandbox.yaml: no "
+			"run takes it before \"sbctl trust\"\n");
 }
 
 static int
@@ -40,6 +52,7 @@ check(struct ctl *ctl, struct sb_error *err)
 		return CTL_FAILED;
 	if (!ps)
 		return err->code;
+	warn_of_no_consent(ctl, ps);
 	if (!ctl->a.quiet)
 		(void)printf("%zu profile%s, no mistakes\n", sb_profiles_count(ps),
 			sb_profiles_count(ps) == 1 ? "" : "s");
@@ -55,6 +68,7 @@ list(struct ctl *ctl, struct sb_error *err)
 
 	if (!ps)
 		return mistakes ? CTL_FAILED : err->code;
+	warn_of_no_consent(ctl, ps);
 	for (size_t i = 0; i < sb_profiles_count(ps); i++) {
 		const char *file = NULL;
 		size_t line = 0;
@@ -87,6 +101,7 @@ show(struct ctl *ctl, struct sb_error *err)
 
 	if (r < 0)
 		return mistakes ? CTL_FAILED : r;
+	warn_of_no_consent(ctl, ps);
 	(void)printf("%-15s %s\n%-15s %s\n%-15s %s\n%-15s %s\n%-15s %s\n%-15s %s\n", "profile",
 		p.name, "backend", sb_backend_name(p.backend), "sync_mode",
 		sb_sync_mode_name(p.sync_mode), "persistence", sb_persist_name(p.persist),

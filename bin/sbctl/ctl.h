@@ -36,7 +36,7 @@ struct ctl_args {
 		*host;
 	struct sb_opt_list set, exclude, also, env;
 	bool keep, snapshot, json, help, quiet, all, discard, follow, dry_run, no_tty,
-		trust_git_config;
+		trust_git_config, no_project, yes, show, revoke, list;
 	int conflict, verbose;
 	int64_t max_delete, timeout;
 	const char **v; /* operands */
@@ -63,7 +63,7 @@ struct ctl_verb {
 
 /* The verbs, each in its cmd-VERB.c. */
 extern const struct ctl_verb cmd_run, cmd_ls, cmd_show, cmd_exec, cmd_shell, cmd_sync, cmd_stop,
-	cmd_destroy, cmd_recover, cmd_events, cmd_providers, cmd_profile, cmd_host;
+	cmd_destroy, cmd_recover, cmd_events, cmd_providers, cmd_profile, cmd_trust, cmd_host;
 
 /* ctl.c: parses, opens the keeper, runs, complains. Returns the exit status. */
 int ctl_main(const struct ctl_verb *verb, int argc, char **argv);
@@ -82,6 +82,10 @@ void ctl_signals_cancel(struct sb_cancel *c);
 
 /* choose-profile.c: a profile from files and options. */
 int ctl_choose_profile(struct ctl *ctl, struct sb_profile *out, struct sb_error *err);
+
+/* consent.c: shows what a file of the project does; asks on a terminal, else the answer is no. */
+void ctl_consent_show(const struct sb_consent *c, FILE *f);
+bool ctl_consent_ask(const struct sb_consent *c, void *ctl);
 
 /*
  * foreground.c: runs argv in the sandbox with this terminal (or these pipes) as its own. The

@@ -25,6 +25,8 @@ sbctl_SOURCES = \
 	%D%/cmd-show.c \
 	%D%/cmd-stop.c \
 	%D%/cmd-sync.c \
+	%D%/cmd-trust.c \
+	%D%/consent.c \
 	%D%/ctl.c \
 	%D%/ctl.h \
 	%D%/foreground.c \

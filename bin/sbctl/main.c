@@ -22,6 +22,7 @@ static const struct ctl_verb *const verbs[] = {
 	&cmd_events,
 	&cmd_providers,
 	&cmd_profile,
+	&cmd_trust,
 	&cmd_host,
 };
 #define VERBS (sizeof verbs / sizeof verbs[0])

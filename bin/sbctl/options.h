@@ -25,7 +25,8 @@
 #define OPTIONS_PROFILES \
 	OPT_TEXT(0, "config", config, "FILE", \
 		"read profiles from FILE, not from the user's file"), \
-	OPT_TEXT('C', "directory", dir, "DIR", "work in DIR instead of here")
+	OPT_TEXT('C', "directory", dir, "DIR", "work in DIR instead of here"), \
+	OPT_FLAG(0, "no-project", no_project, "leave the project's .sandbox.yaml out")
 
 /* Of a command that is run in a sandbox. */
 #define OPTIONS_ENV \

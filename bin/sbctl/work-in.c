@@ -52,6 +52,11 @@ find_profile(struct ctl *ctl, struct sb_sandbox *sb, struct sb_error *err)
 	o.project_dir = s->local_root;
 	o.registry = ctl->registry;
 	ps = sb_profiles_load(&o, &why);
+	if (!ps && why.code == SB_E_UNTRUSTED) {
+		(void)fprintf(stderr, "sbctl: warning: %s\n", why.msg);
+		o.project_dir = NULL;
+		ps = sb_profiles_load(&o, &why);
+	}
 	if (!ps || !s->profile || sb_profiles_get(ps, s->profile, &p, &why) < 0)
 		return 0;
 	/* The name may belong to a profile of another backend by now: that one does not count. */

@@ -99,6 +99,7 @@ sync_args_apply(const struct sync_args *a, struct sb_sync_opts *o)
 	o->always_delta = a->delta == 2;
 	o->cross_mounts = a->cross;
 	o->trust_git_config = a->trust_git;
+	o->trust_project_files = a->trust_project;
 	o->no_escaping_links = a->no_escaping;
 	o->exclude = terminated(&a->exclude);
 	o->exclude_from = terminated(&a->exclude_from);

@@ -65,6 +65,8 @@
 	OPT_FLAG(0, "cross-mounts", cross, "go into other file systems"), \
 	OPT_FLAG(0, "trust-git-config", trust_git, \
 		"take git configuration and hooks from a sandbox"), \
+	OPT_FLAG(0, "trust-project-files", trust_project, \
+		"take .sandbox.yaml and .sbsyncignore from a sandbox"), \
 	OPT_FLAG(0, "no-escaping-links", no_escaping, \
 		"set symlinks aside that lead out of the root"), \
 	OPT_SIZE(0, "bwlimit", bwlimit, "RATE", 0, 0, \

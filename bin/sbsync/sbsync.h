@@ -24,8 +24,8 @@ enum {
 struct sync_args {
 	struct sb_opt_list exclude;
 	struct sb_opt_list exclude_from;
-	bool dry_run, json, quiet, checksum, gitignore, stats, trust_git, no_escaping, accept_new,
-		ask_password, cross, help;
+	bool dry_run, json, quiet, checksum, gitignore, stats, trust_git, trust_project,
+		no_escaping, accept_new, ask_password, cross, help;
 	int verbose;
 	int progress; /* index into auto, always, never */
 	const char *compress;

@@ -227,7 +227,12 @@ read_file(struct sb_profiles *ps, const struct sb_profiles_opts *o, const char *
 	parse(&f, &text);
 	if (f.mistakes > 0)
 		return 1;
-	if (o->inspect || (project ? !ps->says : !in_project(o, path)))
+	if (project ? !ps->says : !in_project(o, path))
+		return 0;
+	if (o->inspect && project &&
+		sb_trust_check(o->state_dir, path, text.data, text.len, &ps->trust, NULL) < 0)
+		ps->trust = SB_TRUST_NEW;
+	if (o->inspect)
 		return 0;
 	return ask(ps, o, path, &text, err);
 }
@@ -268,6 +273,8 @@ sb_profiles_load(const struct sb_profiles_opts *o, struct sb_error *err)
 	int wrong = 0, r = 0;
 
 	if (ps)
+		ps->trust = SB_TRUST_GIVEN;
+	if (ps)
 		ps->user_file = o->user_file ? strdup(o->user_file) : default_file();
 	if (!ps || !ps->user_file) {
 		(void)sb_fail(err, SB_E_NOMEM, "profiles: out of memory");
@@ -293,6 +300,12 @@ sb_profiles_load(const struct sb_profiles_opts *o, struct sb_error *err)
 		return NULL;
 	}
 	return sb_steal(&ps);
+}
+
+enum sb_trust
+sb_profiles_trust(const struct sb_profiles *ps)
+{
+	return ps->trust;
 }
 
 const char *

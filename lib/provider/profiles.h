@@ -21,6 +21,7 @@ struct sb_profiles {
 	char *project_name; /* sandbox, of the project */
 	size_t default_line, project_line;
 	bool disabled;
+	enum sb_trust trust;
 	bool says;                 /* the project's file says anything at all */
 	char **include, **exclude; /* of the project */
 };

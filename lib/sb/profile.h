@@ -96,6 +96,12 @@ SB_API const char *sb_profiles_chosen(const struct sb_profiles *ps);
 SB_API int sb_profiles_get(const struct sb_profiles *ps, const char *name, struct sb_profile *out,
 	struct sb_error *err);
 /*
+ * Whether the user consented to the project's file; SB_TRUST_GIVEN also when it is not there or
+ * says nothing, SB_TRUST_NEW when the record of consent cannot be relied on. What was read with
+ * `inspect` may be without consent.
+ */
+SB_API enum sb_trust sb_profiles_trust(const struct sb_profiles *ps);
+/*
  * What the project's file does, in plain words, one line each (as in struct sb_consent). A new
  * string, empty when there is no such file or it says nothing.
  */

@@ -123,27 +123,41 @@ is_one_of(const struct comp *c, const char *const *names, size_t n)
 	return false;
 }
 
+/*
+ * One table of the names that count at any depth. Project files decide what the next run isolates
+ * and what it brings back; tools run or obey the others by themselves, some when their directory is
+ * merely entered or opened.
+ */
+static const char *const project_files[] = { ".sandbox.yaml", ".sbsync.yaml", ".sbsyncignore" };
+static const char *const tool_files[] = { ".aider.conf.yml", ".autoenv", ".bash_profile", ".bashrc",
+	".clinerules", ".cursorrules", ".devcontainer.json", ".dir-locals.el", ".envrc",
+	".exrc", ".gdbinit", ".gitattributes", ".gitconfig", ".gitlab-ci.yml", ".gitmodules",
+	".justfile", ".lldbinit", ".lvimrc", ".mcp.json", ".mise.toml", ".npmrc", ".nvim.lua",
+	".nvimrc", ".pdbrc", ".pnpmfile.cjs", ".pre-commit-config.yaml", ".profile", ".pryrc",
+	".pythonrc.py", ".tool-versions", ".vimrc", ".windsurfrules", ".yarnrc", ".yarnrc.yml",
+	".zprofile", ".zshenv", ".zshrc", "AGENTS.md", "CLAUDE.md", "CMakeLists.txt", "GEMINI.md",
+	"GNUmakefile", "Jenkinsfile", "Justfile", "Makefile", "Rakefile", "Taskfile.yml",
+	"build.gradle", "build.gradle.kts", "build.rs", "conftest.py", "devbox.json", "flake.nix",
+	"gradlew", "lefthook.yml", "meson.build", "mise.toml", "mvnw", "noxfile.py", "package.json",
+	"pyproject.toml", "setup.py", "shell.nix", "sitecustomize.py", "tox.ini" };
+static const char *const tool_dirs[] = { ".circleci", ".claude", ".codex", ".continue", ".cursor",
+	".devcontainer", ".fleet", ".gemini", ".githooks", ".husky", ".idea", ".mise", ".mvn",
+	".vim", ".vscode", ".windsurf", ".zed" };
+static const char *const tool_endings[] = { ".code-workspace", ".sublime-project" };
+#define COUNT(list) (sizeof(list) / sizeof(list)[0])
+
 static bool
 is_tool_file(const struct comp *dir, const struct comp *leaf)
 {
-	static const char *const names[] = { ".envrc", "Makefile", "GNUmakefile", "package.json",
-		".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".pre-commit-config.yaml",
-		"conftest.py", "build.rs", ".gitmodules", ".gitattributes", "setup.py",
-		"lefthook.yml", ".mcp.json", ".justfile", "justfile", "Rakefile", ".bashrc",
-		".profile", ".zshrc", ".gitconfig", "CLAUDE.md", "AGENTS.md", "GEMINI.md",
-		".cursorrules" };
+	for (size_t i = 0; i < COUNT(tool_endings); i++) {
+		size_t n = strlen(tool_endings[i]);
 
-	return is_one_of(leaf, names, sizeof names / sizeof names[0]) ||
-		(is(dir, ".cargo") && (is(leaf, "config.toml") || is(leaf, "config")));
-}
-
-static bool
-is_tool_dir(const struct comp *c)
-{
-	static const char *const names[] = { ".husky", ".githooks", ".devcontainer", ".idea",
-		".vscode", ".cursor", ".claude" };
-
-	return is_one_of(c, names, sizeof names / sizeof names[0]);
+		if (leaf->len > n && strncasecmp(leaf->p + leaf->len - n, tool_endings[i], n) == 0)
+			return true;
+	}
+	return is_one_of(leaf, tool_files, COUNT(tool_files)) ||
+		(is(dir, ".cargo") && (is(leaf, "config.toml") || is(leaf, "config"))) ||
+		is(dir, "workflows");
 }
 
 enum sb_guard
@@ -155,7 +169,7 @@ sb_guard_path(const char *path, bool redirects)
 	while (*path) {
 		struct comp c[MAX_COMPS];
 
-		told = told || is_tool_dir(&leaf);
+		told = told || is_one_of(&leaf, tool_dirs, COUNT(tool_dirs));
 		dir = leaf;
 		leaf = next_comp(&path);
 		if (!is_git(&leaf))
@@ -169,6 +183,8 @@ sb_guard_path(const char *path, bool redirects)
 		if (git_obeys(c, split(path, c)))
 			return SB_GUARD_GIT;
 	}
+	if (is_one_of(&leaf, project_files, COUNT(project_files)))
+		return SB_GUARD_PROJECT;
 	return told || is_tool_file(&dir, &leaf) ? SB_GUARD_AUTOEXEC : SB_GUARD_NONE;
 }
 

@@ -14,6 +14,7 @@
 enum sb_guard {
 	SB_GUARD_NONE,
 	SB_GUARD_GIT,      /* git runs it or obeys it: not accepted */
+	SB_GUARD_PROJECT,  /* we obey it in later runs: not accepted */
 	SB_GUARD_AUTOEXEC, /* a tool runs it by itself: accepted, but reported */
 };
 

@@ -37,6 +37,10 @@ sb_reconcile_conflict_text(enum sb_conflict_kind k)
 		return "git's configuration or hooks: not taken from a sandbox (--trust-git-config "
 		       "takes it)";
 	case SB_CONFLICT_LINK: return "a link out of the root: kept aside";
+	case SB_CONFLICT_PROJECT:
+		return "decides about later runs: not taken from a sandbox "
+		       "(--trust-project-files takes it)";
+	case SB_CONFLICT_KINDS: break;
 	case SB_CONFLICT_REVIVED: return "edited on one side, deleted on the other: the edit stays";
 	}
 	return "unknown";
@@ -199,15 +203,19 @@ join(struct reconcile_work *w, const char *dir, const char *name)
 	return s;
 }
 
-static int set_aside(struct reconcile_work *w, const char *path, const struct sb_entry *r);
+static int set_aside(struct reconcile_work *w, const char *path, const struct sb_entry *r,
+	enum sb_conflict_kind kind);
 
-/* May this new entry be taken from the sandbox? */
+/* Is this change one that a sandbox may not make here? `why` gets the kind of it. */
 static bool
-allowed(const struct reconcile_work *w, enum sb_direction d, const char *path,
-	const struct sb_entry *e)
+refused(const struct reconcile_work *w, const char *path, bool redirects,
+	enum sb_conflict_kind *why)
 {
-	return d != SB_FROM_RUNTIME || w->aside || w->o->trust_git_config ||
-		sb_guard_path(path, sb_guard_redirects(0, e->type)) != SB_GUARD_GIT;
+	enum sb_guard g = sb_guard_path(path, redirects);
+
+	*why = g == SB_GUARD_PROJECT ? SB_CONFLICT_PROJECT : SB_CONFLICT_GIT;
+	return (g == SB_GUARD_GIT && !w->o->trust_git_config) ||
+		(g == SB_GUARD_PROJECT && !w->o->trust_project_files);
 }
 
 /* The entry with all that is beneath it; `path` may be another than its own. */
@@ -215,10 +223,12 @@ static int
 put_tree(struct reconcile_work *w, enum sb_direction d, const char *path, const struct sb_entry *e,
 	const struct sb_manifest *from)
 {
+	enum sb_conflict_kind why;
 	int r;
 
-	if ((w->o->direction & d) && !allowed(w, d, path, e))
-		return set_aside(w, path, e);
+	if (d == SB_FROM_RUNTIME && (w->o->direction & d) && !w->aside &&
+		refused(w, path, sb_guard_redirects(0, e->type), &why))
+		return set_aside(w, path, e, why);
 	r = put(w, d, path, e, from);
 	if (r < 0 || e->type != SB_ENTRY_DIR)
 		return r;
@@ -315,9 +325,13 @@ beside(struct reconcile_work *w, const char *path, const struct sb_entry *r, boo
 	return NULL;
 }
 
-/* What git would obey is not put in place: it goes beside, and its base entry stays as it is. */
+/*
+ * What git or a later run would obey is not put in place: it goes beside, and its base entry stays
+ * as it is.
+ */
 static int
-set_aside(struct reconcile_work *w, const char *path, const struct sb_entry *r)
+set_aside(struct reconcile_work *w, const char *path, const struct sb_entry *r,
+	enum sb_conflict_kind kind)
 {
 	bool reused = false;
 	sb_autofree char *aside = r ? beside(w, path, r, &reused) : NULL;
@@ -325,7 +339,7 @@ set_aside(struct reconcile_work *w, const char *path, const struct sb_entry *r)
 
 	if (r && !aside)
 		return w->err ? w->err->code : SB_E_NOMEM;
-	n = note(w, path, aside, SB_CONFLICT_GIT);
+	n = note(w, path, aside, kind);
 	w->aside = true;
 	if (n == 0 && aside && !reused)
 		n = put_tree(w, SB_FROM_RUNTIME, aside, r, NULL);
@@ -415,6 +429,7 @@ static int
 guarded(struct reconcile_work *w, const char *path, const struct three *t)
 {
 	bool redirects = sb_guard_redirects(t->l ? t->l->type : 0, t->r ? t->r->type : 0);
+	enum sb_conflict_kind why;
 	int r = 0;
 
 	if (!(w->o->direction & SB_FROM_RUNTIME) || deep_equal(w, t->b, t->r) ||
@@ -423,8 +438,8 @@ guarded(struct reconcile_work *w, const char *path, const struct three *t)
 	/* Two directories are looked into; what matters is what is in them. */
 	if (t->l && t->r && t->l->type == SB_ENTRY_DIR && t->r->type == SB_ENTRY_DIR)
 		return 0;
-	if (!w->o->trust_git_config && sb_guard_path(path, redirects) == SB_GUARD_GIT) {
-		r = set_aside(w, path, t->r);
+	if (refused(w, path, redirects, &why)) {
+		r = set_aside(w, path, t->r, why);
 		return r < 0 ? r : 1;
 	}
 	if (w->o->no_escaping_links && t->r && t->r->type == SB_ENTRY_LINK &&

@@ -42,6 +42,8 @@ enum sb_conflict_kind {
 	SB_CONFLICT_LINK,    /* a symlink out of the root, kept aside on request */
 	SB_CONFLICT_REVIVED, /* edited on one side, deleted on the other: the edit stays. Listed,
 				but needs no decision */
+	SB_CONFLICT_PROJECT, /* later runs would obey it: not taken from a sandbox */
+	SB_CONFLICT_KINDS,   /* the numbers are on record: new kinds come before this, last */
 };
 
 struct sb_conflict {
@@ -62,6 +64,7 @@ struct sb_reconcile_opts {
 	uint16_t mode_mask; /* mode bits that the local side takes from the runtime; others count as
 			       equal */
 	bool trust_git_config;
+	bool trust_project_files;
 	bool no_escaping_links;
 	const struct sb_skipped
 		*unseen[2]; /* what each side's scan could not see: nothing is done there */

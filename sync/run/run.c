@@ -93,8 +93,46 @@ sb_run_send_failed(struct sb_run *run, int code, struct sb_error *err)
 	return told < 0 ? told : code;
 }
 
+/* A pattern that matches this directory beneath the root and nothing else. */
+static char *
+exact_pattern(const char *path)
+{
+	char *s = malloc(2 * strlen(path) + 3), *p = s;
+
+	if (!s)
+		return NULL;
+	*p++ = '/';
+	for (; *path; path++) {
+		if (strchr("*?[]!# \\", *path))
+			*p++ = '\\';
+		*p++ = *path;
+	}
+	*p++ = '/';
+	*p = '\0';
+	return s;
+}
+
+static int
+exclude_state(const struct sb_sync_opts *o, const char *root, struct sb_rules *rules,
+	struct sb_error *err)
+{
+	sb_autofree char *dir = o->state_dir ? strdup(o->state_dir) : sb_replica_state_dir(NULL);
+	sb_autofree char *real = dir ? realpath(dir, NULL) : NULL, *top = realpath(root, NULL);
+	sb_autofree char *pattern = NULL;
+	size_t n = top ? strlen(top) : 0;
+
+	/* At the root of everything the slash is there already. */
+	n -= n == 1;
+	if (!real || !top || strncmp(real, top, n) != 0 || real[n] != '/' || !real[n + 1])
+		return 0;
+	pattern = exact_pattern(real + n + 1);
+	return pattern ? sb_rules_add(rules, SB_RULES_COMMAND, pattern, err) :
+			 sb_fail(err, SB_E_NOMEM, "exclude rules: out of memory");
+}
+
 int
-sb_run_add_rules(const struct sb_sync_opts *o, struct sb_rules *rules, struct sb_error *err)
+sb_run_add_rules(const struct sb_sync_opts *o, const char *root, struct sb_rules *rules,
+	struct sb_error *err)
 {
 	int r = 0;
 
@@ -111,7 +149,7 @@ sb_run_add_rules(const struct sb_sync_opts *o, struct sb_rules *rules, struct sb
 	}
 	for (size_t i = 0; r == 0 && o->exclude && o->exclude[i]; i++)
 		r = sb_rules_add(rules, SB_RULES_COMMAND, o->exclude[i], err);
-	return r;
+	return r < 0 ? r : exclude_state(o, root, rules, err);
 }
 
 int

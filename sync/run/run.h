@@ -81,8 +81,12 @@ void sb_run_step(struct sb_run *run, enum sb_step step);
 /* Ends the last step and frees what the run found, and its rules. The link is the verb's. */
 void sb_run_end(struct sb_run *run);
 
-/* Adds the exclude patterns and files of the options. */
-int sb_run_add_rules(const struct sb_sync_opts *o, struct sb_rules *rules, struct sb_error *err);
+/*
+ * Adds the exclude patterns and files of the options. Where our own state lies beneath the local
+ * `root` it is excluded, too: a sandbox must not rewrite what we remember, nor the user's consents.
+ */
+int sb_run_add_rules(const struct sb_sync_opts *o, const char *root, struct sb_rules *rules,
+	struct sb_error *err);
 /* Opens and locks the local root; see sb_replica_open for the arguments. */
 int sb_run_open_local(struct sb_run *run, const char *root, const uint8_t pair[16], bool create,
 	bool readonly, struct sb_error *err);

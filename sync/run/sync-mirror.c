@@ -126,6 +126,13 @@ guard_diff(struct sb_run *run, struct sb_diff *d, struct sb_error *err)
 				err);
 			continue;
 		}
+		if (g == SB_GUARD_PROJECT && !run->o->trust_project_files) {
+			r = sb_sync_result_note(&run->res->conflicts, c->path, NULL,
+				"decides about later runs: not taken from a sandbox "
+				"(--trust-project-files takes it)",
+				err);
+			continue;
+		}
 		if (!c->del && c->entry.type == SB_ENTRY_LINK &&
 			sb_guard_escapes(c->path, c->target)) {
 			r = sb_sync_result_note(&run->res->escaping_links, c->path, NULL,
@@ -343,11 +350,13 @@ static int
 attempt(const struct sb_endpoint *from, const struct sb_endpoint *to, struct sb_run run,
 	struct sb_error *err)
 {
+	const char *here;
 	int r;
 
 	sb_run_start(&run);
 	run.rules = sb_rules_new(err);
-	r = run.rules ? sb_run_add_rules(run.o, run.rules, err) : SB_E_NOMEM;
+	here = from->kind == SB_ENDPOINT_LOCAL ? from->path : to->path;
+	r = run.rules ? sb_run_add_rules(run.o, here, run.rules, err) : SB_E_NOMEM;
 	if (r == 0)
 		r = mirror(&run, from, to, err);
 	sb_run_end(&run);

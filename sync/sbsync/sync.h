@@ -114,6 +114,8 @@ struct sb_sync_opts {
 	bool never_ask;       /* not even for the passphrase of a key */
 	struct sb_conn *conn; /* an open connection to that host (sbsync/conn.h), used and kept;
 				 NULL: one for this sync */
+	bool trust_project_files; /* take changes of .sandbox.yaml, .sbsync.yaml and .sbsyncignore
+				     from a sandbox: later runs obey them */
 };
 #define SB_SYNC_OPTS_INIT \
 	{ \

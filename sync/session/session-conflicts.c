@@ -129,7 +129,7 @@ add_row(struct sb_session_saved_list *l, const char *const *f, struct sb_error *
 			return sb_fail(err, SB_E_NOMEM, "conflicts: out of memory");
 	}
 	(void)sb_str_to_i64(f[0], 0, INT64_MAX, &when);
-	(void)sb_str_to_i64(f[5], 0, SB_CONFLICT_REVIVED, &kind);
+	(void)sb_str_to_i64(f[5], 0, SB_CONFLICT_KINDS - 1, &kind);
 	row->when = when;
 	row->size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 	row->why = sb_reconcile_conflict_text((enum sb_conflict_kind)kind);

@@ -50,7 +50,8 @@ load_rules(struct pair_run *x, struct sb_error *err)
 
 	if (x->pass->first) {
 		x->run.rules = sb_rules_new(err);
-		return x->run.rules ? sb_run_add_rules(x->pass->o, x->run.rules, err) : SB_E_NOMEM;
+		return x->run.rules ? sb_run_add_rules(x->pass->o, x->p->local, x->run.rules, err) :
+				      SB_E_NOMEM;
 	}
 	r = sb_file_read(x->pass->dirfd, x->rules_name, 16u << 20, &b, err);
 	if (r < 0)
@@ -193,6 +194,7 @@ reconcile(struct pair_run *x, struct sb_error *err)
 	o.label = x->pass->s->name;
 	o.mode_mask = sb_run_mode_mask();
 	o.trust_git_config = x->pass->o->trust_git_config;
+	o.trust_project_files = x->pass->o->trust_project_files;
 	o.no_escaping_links = x->pass->o->no_escaping_links;
 	o.unseen[0] = l->skipped;
 	o.n_unseen[0] = l->n_skipped;

@@ -172,6 +172,7 @@ undo_pair(struct sb_session_local *x, const struct sb_session_undo *u, struct sb
 	o.label = x->s->name;
 	o.word = "undo-conflict";
 	o.trust_git_config = true;
+	o.trust_project_files = true;
 	o.unseen[0] = x->rep->scan.skipped;
 	o.n_unseen[0] = x->rep->scan.n_skipped;
 	r = sb_reconcile_trees(left, now, before, &o, &rec, err);

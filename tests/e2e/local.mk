@@ -24,6 +24,7 @@ E2E = \
 	%D%/session-faults.sh \
 	%D%/storage-crash.sh \
 	%D%/tool-bombs.sh \
+	%D%/trust.sh \
 	%D%/unstable.sh
 
 TESTS += $(E2E)
@@ -36,5 +37,5 @@ check-cuts: all tests/lib/relay$(EXEEXT)
 		$(SHELL) $(srcdir)/tests/e2e/ssh-cuts.sh
 dist_check_SCRIPTS += $(E2E)
 EXTRA_DIST += tests/lib/json.sh tests/lib/rpc.sh tests/lib/zfs.sh
-EXTRA_DIST += tests/lib/trees.py
+EXTRA_DIST += tests/lib/onterm.py tests/lib/trees.py
 EXTRA_DIST += tests/lib/sshd.sh

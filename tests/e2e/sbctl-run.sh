@@ -45,6 +45,7 @@ profiles:
   here: {backend: local, env: {HELLO: there}, secret_env: {KEY: "env:SB_E2E_SECRET"}}
 END
 echo 'sandbox: here' >.sandbox.yaml
+"$sbctl" trust -q --yes
 is "the project's profile is taken" \
 	"$(SB_E2E_SECRET=s3cr3t-x "$sbctl" run -q -- sh -c 'echo $HELLO $KEY')" "there s3cr3t-x"
 check "no secret is on disk" sh -c 'grep -rq s3cr3t-x "$1"; [ $? -eq 1 ]' - "$scratch/state"

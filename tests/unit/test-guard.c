@@ -107,6 +107,21 @@ depth_hides_nothing(void **state)
 }
 
 static void
+what_later_runs_obey_is_refused(void **state)
+{
+	static const char *const paths[] = { ".sandbox.yaml", "sub/.sandbox.yaml", ".sbsyncignore",
+		"a/b/c/.sbsyncignore", ".sbsync.yaml", ".Sandbox.YAML", ".sbsyncignore.",
+		".vscode/.sandbox.yaml" };
+
+	(void)state;
+	for (size_t i = 0; i < N(paths); i++)
+		expect(paths[i], false, SB_GUARD_PROJECT);
+	expect("sandbox.yaml", false, SB_GUARD_NONE);
+	expect(".sandbox.yaml.runtime-conflict-x", false, SB_GUARD_NONE);
+	expect(".sandbox.yaml/x", false, SB_GUARD_NONE);
+}
+
+static void
 what_tools_run_is_told(void **state)
 {
 	static const char *const paths[] = { ".envrc", "sub/.envrc", "Makefile", "package.json",
@@ -114,12 +129,15 @@ what_tools_run_is_told(void **state)
 		"build.rs", ".gitmodules", ".gitattributes", ".husky/_/x", ".githooks/pre-push",
 		".vscode/tasks.json", ".vscode/settings.json", ".idea/workspace.xml",
 		".devcontainer/devcontainer.json", ".cargo/config.toml", "a/.cargo/config",
-		".mcp.json", "CLAUDE.md", "AGENTS.md", ".claude/settings.json" };
+		".mcp.json", "CLAUDE.md", "AGENTS.md", ".claude/settings.json", ".vimrc", ".exrc",
+		".nvim.lua", ".dir-locals.el", "x.code-workspace", ".zed/settings.json",
+		"mise.toml", ".tool-versions", "flake.nix", ".github/workflows/ci.yml" };
 
 	(void)state;
 	for (size_t i = 0; i < N(paths); i++)
 		expect(paths[i], false, SB_GUARD_AUTOEXEC);
 	expect("cargo/config.toml", false, SB_GUARD_NONE);
+	expect(".code-workspace", false, SB_GUARD_NONE);
 	expect("makefile.txt", false, SB_GUARD_NONE);
 	expect("", false, SB_GUARD_NONE);
 }
@@ -148,6 +166,7 @@ main(void)
 		cmocka_unit_test(data_of_git_passes),
 		cmocka_unit_test(only_a_directory_may_be_called_git),
 		cmocka_unit_test(depth_hides_nothing),
+		cmocka_unit_test(what_later_runs_obey_is_refused),
 		cmocka_unit_test(what_tools_run_is_told),
 		cmocka_unit_test(links_that_lead_out_are_known),
 	};
