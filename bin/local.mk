@@ -6,6 +6,7 @@ EXTRA_DIST += \
 
 include bin/sb-box/local.mk
 include bin/sb-files/local.mk
+include bin/sb-egress/local.mk
 include bin/sbctl/local.mk
 include bin/sbhostd/local.mk
 include bin/sbprovider-check/local.mk
