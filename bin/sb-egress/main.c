@@ -21,6 +21,8 @@
 
 #include "confine.h"
 
+#define HOSTS_MAX (1u << 20)
+
 static int
 complain(const struct sb_error *err)
 {
@@ -79,7 +81,8 @@ add_server(struct sb_egress_opts *o, const char *text)
 }
 
 static bool
-parse(int argc, char **argv, struct sb_egress_opts *o, const char **socket_path, int64_t *pid)
+parse(int argc, char **argv, struct sb_egress_opts *o, const char **socket_path,
+	const char **hosts, int64_t *pid)
 {
 	int c;
 
@@ -91,7 +94,7 @@ parse(int argc, char **argv, struct sb_egress_opts *o, const char **socket_path,
 		case 'c': *socket_path = optarg; break;
 		case 'p': good = sb_str_to_i64(optarg, 2, INT32_MAX, pid); break;
 		case 'r': good = add_server(o, optarg); break;
-		case 'H': o->hosts = optarg; break;
+		case 'H': *hosts = optarg; break;
 		case 'o': good = set_number(o, optarg); break;
 		default: break;
 		}
@@ -153,18 +156,24 @@ static int
 serve(int argc, char **argv)
 {
 	struct sb_egress_opts o = SB_EGRESS_OPTS_INIT;
-	const char *path = NULL;
+	const char *path = NULL, *hosts = NULL;
+	sb_auto(sb_buf) struct sb_buf text = { 0 };
 	struct sb_error err = { 0 };
 	struct sb_egress *e;
 	int64_t pid = 0;
 	int r;
 
-	if (!parse(argc, argv, &o, &path, &pid))
+	if (!parse(argc, argv, &o, &path, &hosts, &pid))
 		return usage();
 	(void)signal(SIGPIPE, SIG_IGN);
 	o.policy = read_policy(&err);
 	if (!o.policy)
 		return complain(&err);
+	/* Read now, as files are out of reach soon. */
+	if (hosts && sb_file_read(AT_FDCWD, hosts, HOSTS_MAX, &text, &err) < 0)
+		return complain(&err);
+	if (hosts)
+		o.hosts = (const char *)text.data;
 	o.control = listen_at(path, &err);
 	if (o.control < 0 || sb_gate_make((pid_t)pid, &o.gate, &err) < 0)
 		return complain(&err);

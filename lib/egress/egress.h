@@ -31,7 +31,7 @@ struct sb_egress_opts {
 	struct sb_netpolicy *policy; /* owned likewise */
 	struct sb_lookup_server servers[SB_LOOKUP_SERVERS]; /* none: those of the machine */
 	size_t n_servers;
-	const char *hosts;        /* NULL: /etc/hosts */
+	const char *hosts;        /* the text of a hosts file; NULL: /etc/hosts */
 	size_t max_connections;   /* lowered to what the descriptors allow */
 	size_t max_buffered;      /* bytes under way, over all connections, about */
 	int64_t hello_ms;         /* for the first bytes to be complete */

@@ -35,9 +35,11 @@
 #define MANGLE_PRIORITY (-150)
 
 static int
-link_up(unsigned index, const char *what, struct sb_error *err)
+link_set(unsigned index, bool on, const char *what, struct sb_error *err)
 {
-	struct ifinfomsg up = { .ifi_index = (int)index, .ifi_flags = IFF_UP, .ifi_change = IFF_UP };
+	struct ifinfomsg up = { .ifi_index = (int)index,
+		.ifi_flags = on ? IFF_UP : 0,
+		.ifi_change = IFF_UP };
 	struct sb_netlink n;
 
 	sb_netlink_init(&n);
@@ -198,7 +200,7 @@ set_sysctl(const char *path)
 int
 sb_gate_net_outside(struct sb_error *err)
 {
-	int r = link_up(LOOPBACK_INDEX, "loopback of the gate", err);
+	int r = link_set(LOOPBACK_INDEX, true, "loopback of the gate", err);
 
 	if (r == 0)
 		r = add_default(AF_INET, LOOPBACK_INDEX, NULL, err);
@@ -225,8 +227,10 @@ open_socket(int family, int type, uint16_t port, struct sb_error *err)
 	name = family == AF_INET ? (type == SOCK_STREAM ? IP_TRANSPARENT : IP_PKTINFO) :
 				   (type == SOCK_STREAM ? IPV6_TRANSPARENT : IPV6_RECVPKTINFO);
 	if (fd < 0 || setsockopt(fd, level, name, &on, sizeof on) < 0 ||
+		/* Answers come from whatever address was asked. */
 		(family == AF_INET6 &&
-			setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) < 0) ||
+			(setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) < 0 ||
+				setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof on) < 0)) ||
 		bind(fd, (struct sockaddr *)&ss, len) < 0 ||
 		(type == SOCK_STREAM && listen(fd, BACKLOG) < 0))
 		return sb_fail_errno(err, "listen in the gate");
@@ -303,7 +307,6 @@ sb_gate_net_link(int session, struct sb_error *err)
 	struct ifinfomsg m = { 0 }, peer = { 0 };
 	struct sb_netlink n;
 	size_t info, data, far;
-	unsigned index;
 	int r;
 
 	sb_netlink_init(&n);
@@ -323,25 +326,48 @@ sb_gate_net_link(int session, struct sb_error *err)
 	if (r < 0)
 		return sb_wrap(err, r == SB_E_EXISTS ? SB_E_EXISTS : SB_E_UNSUPPORTED,
 			"a link to the sandbox cannot be made");
-	index = if_nametoindex(LINK_OUTSIDE);
-	r = add_addr(index, SB_GATE_OUTSIDE4, 30, err);
+	return 0;
+}
+
+int
+sb_gate_net_outside_up(struct sb_error *err)
+{
+	unsigned index = if_nametoindex(LINK_OUTSIDE);
+	int r = link_set(index, true, "link of the gate", err);
+
+	if (r == 0)
+		r = add_addr(index, SB_GATE_OUTSIDE4, 30, err);
 	if (r == 0)
 		(void)add_addr(index, SB_GATE_OUTSIDE6, 126, NULL);
-	return r < 0 ? r : link_up(index, "link of the gate", err);
+	return r;
+}
+
+int
+sb_gate_net_inside_up(struct sb_error *err)
+{
+	int r = link_set(LOOPBACK_INDEX, true, "loopback of the sandbox", err);
+
+	return r < 0 ? r :
+		       link_set(if_nametoindex(LINK_INSIDE), true, "link of the sandbox", err);
 }
 
 int
 sb_gate_net_inside(struct sb_error *err)
 {
 	unsigned index = if_nametoindex(LINK_INSIDE);
-	int r = link_up(LOOPBACK_INDEX, "loopback of the sandbox", err);
+	int r;
 
+	/*
+	 * The end that came up first sends nothing until the kernel has looked at its carrier, which
+	 * may take it a second; one that comes up while the other is there can send at once.
+	 */
+	r = link_set(index, false, "link of the sandbox", err);
+	if (r == 0)
+		r = link_set(index, true, "link of the sandbox", err);
 	if (r == 0)
 		r = add_addr(index, SB_GATE_INSIDE4, 30, err);
 	if (r == 0)
 		(void)add_addr(index, SB_GATE_INSIDE6, 126, NULL);
-	if (r == 0)
-		r = link_up(index, "link of the sandbox", err);
 	if (r == 0)
 		r = add_default(AF_INET, index, SB_GATE_OUTSIDE4, err);
 	if (r == 0)

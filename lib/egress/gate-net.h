@@ -10,9 +10,12 @@
 int sb_gate_net_outside(struct sb_error *err);
 /* In the gate: the sockets of `g`. */
 int sb_gate_net_listen(struct sb_gate *g, struct sb_error *err);
-/* In the gate: the link to the namespace `session`, up and addressed on this side. */
+/* In the gate: the link to the namespace `session`, still down. */
 int sb_gate_net_link(int session, struct sb_error *err);
-/* In the session's namespace: its end of the link, and the way out. */
+/* In the session's namespace, then in the gate: their ends of the link are up. */
+int sb_gate_net_inside_up(struct sb_error *err);
+int sb_gate_net_outside_up(struct sb_error *err);
+/* In the session's namespace, after both: the addresses and the way out. */
 int sb_gate_net_inside(struct sb_error *err);
 
 #endif

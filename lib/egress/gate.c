@@ -81,6 +81,12 @@ open_session(pid_t pid, struct sb_gate *g, struct sb_error *err)
 }
 
 static int
+move_to(int netns, struct sb_error *err)
+{
+	return setns(netns, CLONE_NEWNET) < 0 ? sb_fail_errno(err, "enter a network namespace") : 0;
+}
+
+static int
 make_in_child(pid_t pid, struct sb_gate *g, struct sb_error *err)
 {
 	sb_autoclose int gate = -1;
@@ -99,8 +105,16 @@ make_in_child(pid_t pid, struct sb_gate *g, struct sb_error *err)
 		r = sb_gate_net_listen(g, err);
 	if (r == 0)
 		r = sb_gate_net_link(g->session, err);
-	if (r == 0 && setns(g->session, CLONE_NEWNET) < 0)
-		r = sb_fail_errno(err, "enter the session's network namespace");
+	if (r == 0)
+		r = move_to(g->session, err);
+	if (r == 0)
+		r = sb_gate_net_inside_up(err);
+	if (r == 0)
+		r = move_to(gate, err);
+	if (r == 0)
+		r = sb_gate_net_outside_up(err);
+	if (r == 0)
+		r = move_to(g->session, err);
 	return r < 0 ? r : sb_gate_net_inside(err);
 }
 

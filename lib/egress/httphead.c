@@ -109,7 +109,8 @@ first_line(const uint8_t *data, size_t len, size_t *line)
 		return SB_HTTPHEAD_BAD;
 	while (method < n && is_token(data[method]))
 		method++;
-	if (method > METHOD_MAX || (method < n && (method == 0 || data[method] != ' ')))
+	if (method > METHOD_MAX || (method < n && (method == 0 || data[method] != ' ')) ||
+		memchr(data, '\0', n))
 		return SB_HTTPHEAD_OTHER;
 	if (!lf)
 		return len > SB_HTTPHEAD_MAX ? SB_HTTPHEAD_OTHER : SB_HTTPHEAD_MORE;

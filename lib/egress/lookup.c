@@ -97,22 +97,27 @@ next_word(const char **p, const char *end, const char **word, size_t *len)
 	return *len > 0;
 }
 
+static void
+each_line_of(const char *text, size_t len, void (*line)(const char *s, const char *end, void *arg),
+	void *arg)
+{
+	for (size_t at = 0; at < len;) {
+		const char *s = text + at, *nl = memchr(s, '\n', len - at);
+		size_t n = nl ? (size_t)(nl - s) : len - at;
+
+		line(s, s + n, arg);
+		at += n + 1;
+	}
+}
+
 /* Calls `line` for each line of the file; a file that cannot be read has none. */
 static void
 each_line(const char *path, void (*line)(const char *s, const char *end, void *arg), void *arg)
 {
 	sb_auto(sb_buf) struct sb_buf text;
 
-	if (sb_file_read(AT_FDCWD, path, FILE_MAX_BYTES, &text, NULL) < 0)
-		return;
-	for (size_t at = 0; at < text.len;) {
-		const char *s = (const char *)text.data + at;
-		const char *nl = memchr(s, '\n', text.len - at);
-		size_t n = nl ? (size_t)(nl - s) : text.len - at;
-
-		line(s, s + n, arg);
-		at += n + 1;
-	}
+	if (sb_file_read(AT_FDCWD, path, FILE_MAX_BYTES, &text, NULL) == 0)
+		each_line_of((const char *)text.data, text.len, line, arg);
 }
 
 static void
@@ -239,8 +244,10 @@ job_new(struct sb_lookups *l, const char *name)
 		j->answer.n = 1;
 		j->settled = true;
 	}
-	if (!j->settled)
-		each_line(l->o.hosts ? l->o.hosts : "/etc/hosts", hosts_line, j);
+	if (!j->settled && l->o.hosts)
+		each_line_of(l->o.hosts, strlen(l->o.hosts), hosts_line, j);
+	else if (!j->settled)
+		each_line("/etc/hosts", hosts_line, j);
 	if (j->settled) {
 		j->answer.ttl = 60;
 		return j;

@@ -29,7 +29,7 @@ struct sb_lookup_opts {
 	/* None: those of `resolv_conf`, which is read again for each lookup. */
 	struct sb_lookup_server servers[SB_LOOKUP_SERVERS];
 	size_t n_servers;
-	const char *hosts;       /* NULL: /etc/hosts */
+	const char *hosts;       /* the text of a hosts file; NULL: /etc/hosts, read each time */
 	const char *resolv_conf; /* NULL: /etc/resolv.conf */
 	int64_t total_ms;        /* of a lookup */
 	int64_t retry_ms;        /* until the next server is asked */
