@@ -33,6 +33,8 @@ include tests/unit/storage.mk
 include tests/unit/runtime.mk
 include tests/unit/rpc.mk
 include tests/unit/tool.mk
+include tests/unit/egress.mk
+include tests/egress/local.mk
 include tests/fault/local.mk
 include tests/hostile/local.mk
 include tests/fuzz/local.mk

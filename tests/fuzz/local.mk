@@ -78,6 +78,17 @@ tests_fuzz_fuzz_endpoint_LDADD = $(FUZZ_LDADD_SYNC)
 tests_fuzz_fuzz_ssh_SOURCES = %D%/fuzz-ssh.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_ssh_LDADD = $(FUZZ_LDADD_SYNC)
 
+FUZZERS_ALL += %D%/fuzz-dns %D%/fuzz-httphead %D%/fuzz-netpolicy %D%/fuzz-tlshello
+tests_fuzz_fuzz_dns_SOURCES = %D%/fuzz-dns.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_dns_LDADD = $(FUZZ_LDADD_EGRESS)
+tests_fuzz_fuzz_httphead_SOURCES = %D%/fuzz-httphead.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_httphead_LDADD = $(FUZZ_LDADD_EGRESS)
+tests_fuzz_fuzz_netpolicy_SOURCES = %D%/fuzz-netpolicy.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_netpolicy_LDADD = $(FUZZ_LDADD_EGRESS)
+tests_fuzz_fuzz_tlshello_SOURCES = %D%/fuzz-tlshello.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_tlshello_LDADD = $(FUZZ_LDADD_EGRESS)
+
+FUZZ_LDADD_EGRESS = lib/egress/libegress.la lib/base/libbase.la $(SB_FUZZ_FLAGS)
 FUZZ_LDADD_BASE = lib/base/libbase.la $(SB_FUZZ_FLAGS)
 FUZZ_LDADD_SYNC = sync/libsbsync-core.la $(SYNC_LIBS) $(SSH2_LIBS) $(SB_FUZZ_FLAGS)
 FUZZ_LDADD_SANDBOX = lib/libsandbox-core.la sync/libsbsync-core.la $(SANDBOX_LIBS) $(SYNC_LIBS) \
