@@ -9,6 +9,7 @@ EXTRA_DIST += \
 	%D%/STORAGE.md \
 	%D%/BENCHMARKS.md \
 	%D%/HACKING.md \
+	%D%/NETWORK.md \
 	%D%/SECURITY.md
 dist_doc_DATA += %D%/sandbox.proto
 

@@ -42,10 +42,8 @@ static void
 forbid_files(void)
 {
 	const struct landlock_ruleset_attr all = { .handled_access_fs = (1u << 13) - 1 };
-	struct landlock_path_beneath_attr etc = { .allowed_access =
-							  LANDLOCK_ACCESS_FS_READ_FILE };
-	sb_autoclose int rules =
-		(int)syscall(SYS_landlock_create_ruleset, &all, sizeof all, 0);
+	struct landlock_path_beneath_attr etc = { .allowed_access = LANDLOCK_ACCESS_FS_READ_FILE };
+	sb_autoclose int rules = (int)syscall(SYS_landlock_create_ruleset, &all, sizeof all, 0);
 	static const char *const places[] = { "/etc", "/run/systemd/resolve", "/run/resolvconf",
 		"/run/NetworkManager" };
 

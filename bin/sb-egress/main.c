@@ -81,8 +81,8 @@ add_server(struct sb_egress_opts *o, const char *text)
 }
 
 static bool
-parse(int argc, char **argv, struct sb_egress_opts *o, const char **socket_path,
-	const char **hosts, int64_t *pid)
+parse(int argc, char **argv, struct sb_egress_opts *o, const char **socket_path, const char **hosts,
+	int64_t *pid)
 {
 	int c;
 

@@ -19,9 +19,9 @@
 #define SB_DNS_NXDOMAIN 3
 #define SB_DNS_NOTIMP 4
 #define SB_DNS_REFUSED 5
-#define SB_DNS_MAX 4096   /* of a message that is read */
-#define SB_DNS_REPLY 600  /* of a message that is written */
-#define SB_DNS_ADDRS 16   /* of one name that are kept */
+#define SB_DNS_MAX 4096  /* of a message that is read */
+#define SB_DNS_REPLY 600 /* of a message that is written */
+#define SB_DNS_ADDRS 16  /* of one name that are kept */
 
 struct sb_dns_query {
 	uint16_t id, type, class;

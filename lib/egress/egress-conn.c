@@ -154,7 +154,10 @@ sb_egress_conn_refuse(struct sb_egress_conn *c, const char *rule)
 	c->e->refused++;
 	note(c, "deny", rule);
 	(void)snprintf(text, sizeof text, "sandbox network policy: %.200s:%u refused (%.300s)",
-		c->host[0] ? c->host : c->shown[0] ? c->shown : "this address", c->port, rule);
+		c->host[0]          ? c->host :
+			c->shown[0] ? c->shown :
+				      "this address",
+		c->port, rule);
 	if (can_answer(c))
 		sb_egress_conn_answer(c, "403 Forbidden", text);
 	else
@@ -250,8 +253,8 @@ connect_next(struct sb_egress_conn *c, int sys)
 static void
 looked_up(struct sb_lookup_wait *w, const struct sb_lookup_answer *a)
 {
-	struct sb_egress_conn *c =
-		(struct sb_egress_conn *)(void *)((char *)w - offsetof(struct sb_egress_conn, wait));
+	struct sb_egress_conn *c = (struct sb_egress_conn *)(void *)((char *)w -
+		offsetof(struct sb_egress_conn, wait));
 
 	sb_egress_name_set(c->e, c->name, a);
 	if (a->n == 0) {
@@ -314,7 +317,8 @@ sb_egress_conn_connected(struct sb_egress_conn *c)
 	c->step = SB_EGRESS_RELAYS;
 	sb_egress_conn_deadline(c,
 		c->look == SB_EGRESS_LOOK && c->first.len > 0 ? c->e->o.hello_ms : c->e->o.idle_ms);
-	if (c->tunnel && sb_egress_relay_add(c, &c->down, established, sizeof established - 1) < 0) {
+	if (c->tunnel &&
+		sb_egress_relay_add(c, &c->down, established, sizeof established - 1) < 0) {
 		sb_egress_conn_close(c, true);
 		return;
 	}
@@ -330,7 +334,8 @@ sb_egress_conn_overdue(struct sb_egress_conn *c)
 {
 	if (c->step == SB_EGRESS_CONNECTS)
 		connect_next(c, ETIMEDOUT);
-	else if (c->step == SB_EGRESS_WAITS || (c->step == SB_EGRESS_RELAYS && c->look == SB_EGRESS_LOOK))
+	else if (c->step == SB_EGRESS_WAITS ||
+		(c->step == SB_EGRESS_RELAYS && c->look == SB_EGRESS_LOOK))
 		sb_egress_conn_refuse(c, "the first bytes did not come in time");
 	else if (c->step == SB_EGRESS_LOOKS_UP)
 		sb_egress_conn_fail(c, "the lookup took too long");
@@ -343,7 +348,8 @@ sb_egress_conn_allowed(struct sb_egress_conn *c, struct sb_netverdict *out)
 {
 	struct sb_egress *e = c->e;
 
-	if (c->way == SB_EGRESS_DNS || c->step == SB_EGRESS_WAITS || c->step == SB_EGRESS_LAST_WORDS)
+	if (c->way == SB_EGRESS_DNS || c->step == SB_EGRESS_WAITS ||
+		c->step == SB_EGRESS_LAST_WORDS)
 		return true;
 	if (c->host[0] && !sb_netpolicy_name(e->policy, c->host, c->port, out))
 		return false;

@@ -39,8 +39,7 @@ static void
 take_policy(struct sb_egress_control *c)
 {
 	struct sb_error err = { 0 };
-	struct sb_netpolicy *p =
-		sb_netpolicy_parse((const char *)c->in.data, c->policy_left, &err);
+	struct sb_netpolicy *p = sb_netpolicy_parse((const char *)c->in.data, c->policy_left, &err);
 
 	sb_buf_consume(&c->in, c->policy_left);
 	c->in_policy = false;
@@ -92,8 +91,7 @@ obey(struct sb_egress_control *c, const char *line)
 	} else if (strcmp(line, "stats") == 0) {
 		say_stats(c);
 	} else if (strcmp(line, "events") == 0 ||
-		(sb_str_starts(line, "events ") &&
-			sb_str_to_i64(line + 7, 0, INT64_MAX - 1, &n))) {
+		(sb_str_starts(line, "events ") && sb_str_to_i64(line + 7, 0, INT64_MAX - 1, &n))) {
 		c->seq = line[6] ? (uint64_t)n + 1 : sb_verdict_last(c->e->verdicts) + 1;
 		c->events = true;
 	} else if (sb_str_starts(line, "watch ") && sb_str_to_i64(line + 6, 2, INT32_MAX, &n)) {
@@ -185,7 +183,8 @@ sb_egress_control_accept(struct sb_source *s, uint32_t events)
 
 		if (c->src.fd >= 0)
 			continue;
-		*c = (struct sb_egress_control){ .src = { .fd = fd, .ready = control_ready }, .e = e };
+		*c = (struct sb_egress_control){ .src = { .fd = fd, .ready = control_ready },
+			.e = e };
 		sb_buf_init(&c->in, SB_NETPOLICY_TEXT_MAX + 8192);
 		sb_buf_init(&c->out, OUT_MAX);
 		e->seen_control = true;

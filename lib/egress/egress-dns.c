@@ -22,7 +22,7 @@ struct sb_egress_asker {
 	struct sb_dns_query q;
 	struct sb_name *name;
 	struct sb_egress_conn *conn; /* TCP */
-	int fd;                   /* UDP */
+	int fd;                      /* UDP */
 	struct sockaddr_storage from;
 	socklen_t from_len;
 	struct sb_netaddr to; /* what the client believes we are */

@@ -190,7 +190,8 @@ static void
 judge_proxy(struct sb_egress_conn *c, const struct sb_httphead *h)
 {
 	if (h->target == SB_HTTPHEAD_ORIGIN) {
-		sb_egress_conn_answer(c, "400 Bad Request", "this is a proxy: use CONNECT or a URL");
+		sb_egress_conn_answer(c, "400 Bad Request",
+			"this is a proxy: use CONNECT or a URL");
 		return;
 	}
 	aim(c, &h->target_peer);

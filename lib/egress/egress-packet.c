@@ -41,8 +41,8 @@ sb_egress_packet_ready(struct sb_source *s, uint32_t events)
 		struct sockaddr_ll from = { 0 };
 		socklen_t len = sizeof from;
 		uint8_t buf[128];
-		ssize_t n = recvfrom(s->fd, buf, sizeof buf, MSG_DONTWAIT,
-			(struct sockaddr *)&from, &len);
+		ssize_t n = recvfrom(s->fd, buf, sizeof buf, MSG_DONTWAIT, (struct sockaddr *)&from,
+			&len);
 		const struct sb_netspecial *special;
 		struct sb_netaddr to;
 		unsigned proto;

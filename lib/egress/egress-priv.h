@@ -19,24 +19,24 @@
 
 /* How a connection came, which decides what is asked of its first bytes. */
 enum sb_egress_way {
-	SB_EGRESS_NAMED,  /* to the alias of a name: hello and Host must have that name */
-	SB_EGRESS_ADDR,   /* to an allowed address: a name that it shows must not be denied */
-	SB_EGRESS_SHOWN,  /* to an address that only the name it shows can allow */
-	SB_EGRESS_PROXY,  /* to the proxy port: CONNECT or an absolute URL */
-	SB_EGRESS_DNS,    /* to port 53 */
+	SB_EGRESS_NAMED, /* to the alias of a name: hello and Host must have that name */
+	SB_EGRESS_ADDR,  /* to an allowed address: a name that it shows must not be denied */
+	SB_EGRESS_SHOWN, /* to an address that only the name it shows can allow */
+	SB_EGRESS_PROXY, /* to the proxy port: CONNECT or an absolute URL */
+	SB_EGRESS_DNS,   /* to port 53 */
 };
 
 /* What happens to the client's bytes. */
 enum sb_egress_look {
-	SB_EGRESS_LOOK,  /* held in `first` until they can be judged */
-	SB_EGRESS_PASS,  /* handed on as they come */
-	SB_EGRESS_FLOW,  /* handed on as far as `flow` lets them */
-	SB_EGRESS_HELD,  /* held until the server has agreed to another protocol */
-	SB_EGRESS_STOP,  /* none any more */
+	SB_EGRESS_LOOK, /* held in `first` until they can be judged */
+	SB_EGRESS_PASS, /* handed on as they come */
+	SB_EGRESS_FLOW, /* handed on as far as `flow` lets them */
+	SB_EGRESS_HELD, /* held until the server has agreed to another protocol */
+	SB_EGRESS_STOP, /* none any more */
 };
 
 enum sb_egress_step {
-	SB_EGRESS_WAITS,      /* for the first bytes, to know where to */
+	SB_EGRESS_WAITS, /* for the first bytes, to know where to */
 	SB_EGRESS_LOOKS_UP,
 	SB_EGRESS_CONNECTS,
 	SB_EGRESS_RELAYS,
@@ -63,12 +63,12 @@ struct sb_egress_conn {
 	struct sb_name *name;      /* held */
 	struct sb_lookup_wait wait;
 	char shown[SB_NETNAME_MAX]; /* the name that its first bytes had, way ADDR */
-	bool proxied;    /* came by the proxy port */
-	bool tunnel;     /* a CONNECT, whose answer is due */
-	bool http;       /* the client speaks HTTP and understands an answer of ours */
-	bool named;      /* the address came from our lookup of `host` */
-	struct sb_netaddr peer; /* whom we are connected to, or try */
-	size_t tried;    /* of the addresses of `name` */
+	bool proxied;               /* came by the proxy port */
+	bool tunnel;                /* a CONNECT, whose answer is due */
+	bool http;                  /* the client speaks HTTP and understands an answer of ours */
+	bool named;                 /* the address came from our lookup of `host` */
+	struct sb_netaddr peer;     /* whom we are connected to, or try */
+	size_t tried;               /* of the addresses of `name` */
 	struct sb_buf first;
 	struct sb_httpflow flow;
 	struct sb_buf head; /* goes to the server before anything else */
@@ -116,8 +116,8 @@ struct sb_egress {
 /* egress.c */
 void sb_egress_note(struct sb_egress *e, const struct sb_verdict *v);
 /* Decides for an address; `named` as in sb_netpolicy_addr. */
-bool sb_egress_addr_allowed(struct sb_egress *e, const struct sb_netaddr *a, uint16_t port, bool named,
-	struct sb_netverdict *out);
+bool sb_egress_addr_allowed(struct sb_egress *e, const struct sb_netaddr *a, uint16_t port,
+	bool named, struct sb_netverdict *out);
 /* What a lookup of the name gave. */
 void sb_egress_name_set(struct sb_egress *e, struct sb_name *n, const struct sb_lookup_answer *a);
 /* The new policy, owned from now on. How many connections it cut. */
@@ -158,7 +158,8 @@ void sb_egress_relay_update(struct sb_egress_conn *c);
 /* Sends what is pending, as far as it goes. -1: that side is gone. */
 int sb_egress_relay_flush(struct sb_egress_conn *c, struct sb_egress_pending *p, int fd);
 /* Takes the bytes over, behind what is pending. -1: no memory. */
-int sb_egress_relay_add(struct sb_egress_conn *c, struct sb_egress_pending *p, const void *data, size_t len);
+int sb_egress_relay_add(struct sb_egress_conn *c, struct sb_egress_pending *p, const void *data,
+	size_t len);
 void sb_egress_relay_drop(struct sb_egress_conn *c, struct sb_egress_pending *p);
 
 /* egress-dns.c */

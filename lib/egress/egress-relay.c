@@ -21,7 +21,8 @@ sb_egress_relay_drop(struct sb_egress_conn *c, struct sb_egress_pending *p)
 }
 
 int
-sb_egress_relay_add(struct sb_egress_conn *c, struct sb_egress_pending *p, const void *data, size_t len)
+sb_egress_relay_add(struct sb_egress_conn *c, struct sb_egress_pending *p, const void *data,
+	size_t len)
 {
 	size_t have = p->len - p->at;
 	uint8_t *n = malloc(have + len);
@@ -194,8 +195,8 @@ sb_egress_relay_client(struct sb_source *s, uint32_t events)
 void
 sb_egress_relay_server(struct sb_source *s, uint32_t events)
 {
-	struct sb_egress_conn *c =
-		(struct sb_egress_conn *)(void *)((char *)s - offsetof(struct sb_egress_conn, server));
+	struct sb_egress_conn *c = (struct sb_egress_conn *)(void *)((char *)s -
+		offsetof(struct sb_egress_conn, server));
 	ssize_t n;
 
 	if (c->step == SB_EGRESS_CONNECTS) {

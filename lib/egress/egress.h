@@ -28,19 +28,19 @@ struct sb_egress_opts {
 	const char *session;
 	struct sb_gate gate; /* owned by the proxy from sb_egress_new on, also when that fails */
 	int control;         /* a listening unix socket, owned likewise; -1: none */
-	struct sb_netpolicy *policy; /* owned likewise */
+	struct sb_netpolicy *policy;                        /* owned likewise */
 	struct sb_lookup_server servers[SB_LOOKUP_SERVERS]; /* none: those of the machine */
 	size_t n_servers;
-	const char *hosts;        /* the text of a hosts file; NULL: /etc/hosts */
-	size_t max_connections;   /* lowered to what the descriptors allow */
-	size_t max_buffered;      /* bytes under way, over all connections, about */
-	int64_t hello_ms;         /* for the first bytes to be complete */
-	int64_t connect_ms;       /* to reach the other side */
-	int64_t lookup_ms;        /* of a name */
-	int64_t half_ms;          /* for a connection of which one side has ended */
-	int64_t idle_ms;          /* for any connection without a byte */
-	int64_t cache_min_ms;     /* that a looked-up address is good for at least */
-	bool unwatched;           /* goes on without anybody at the control socket */
+	const char *hosts;      /* the text of a hosts file; NULL: /etc/hosts */
+	size_t max_connections; /* lowered to what the descriptors allow */
+	size_t max_buffered;    /* bytes under way, over all connections, about */
+	int64_t hello_ms;       /* for the first bytes to be complete */
+	int64_t connect_ms;     /* to reach the other side */
+	int64_t lookup_ms;      /* of a name */
+	int64_t half_ms;        /* for a connection of which one side has ended */
+	int64_t idle_ms;        /* for any connection without a byte */
+	int64_t cache_min_ms;   /* that a looked-up address is good for at least */
+	bool unwatched;         /* goes on without anybody at the control socket */
 };
 #define SB_EGRESS_OPTS_INIT \
 	{ \

@@ -182,9 +182,9 @@ add_tproxy(struct sb_error *err)
 	put_expressions(&n);
 	begin_nft(&n, NFNL_MSG_BATCH_END, 0);
 	r = sb_netlink_send(&n, NETLINK_NETFILTER, 3, "nf_tables with TPROXY", err);
-	return r < 0 ? sb_wrap(err, SB_E_UNSUPPORTED,
-			       "this kernel cannot hand connections to the gate") :
-		       0;
+	return r < 0 ?
+		sb_wrap(err, SB_E_UNSUPPORTED, "this kernel cannot hand connections to the gate") :
+		0;
 }
 
 static void
@@ -347,8 +347,7 @@ sb_gate_net_inside_up(struct sb_error *err)
 {
 	int r = link_set(LOOPBACK_INDEX, true, "loopback of the sandbox", err);
 
-	return r < 0 ? r :
-		       link_set(if_nametoindex(LINK_INSIDE), true, "link of the sandbox", err);
+	return r < 0 ? r : link_set(if_nametoindex(LINK_INSIDE), true, "link of the sandbox", err);
 }
 
 int
@@ -358,8 +357,8 @@ sb_gate_net_inside(struct sb_error *err)
 	int r;
 
 	/*
-	 * The end that came up first sends nothing until the kernel has looked at its carrier, which
-	 * may take it a second; one that comes up while the other is there can send at once.
+	 * The end that came up first sends nothing until the kernel has looked at its carrier,
+	 * which may take it a second; one that comes up while the other is there can send at once.
 	 */
 	r = link_set(index, false, "link of the sandbox", err);
 	if (r == 0)

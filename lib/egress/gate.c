@@ -30,7 +30,8 @@ struct report {
 static int *
 field(struct sb_gate *g, size_t i)
 {
-	return ((int *[FDS]){ &g->session, &g->tcp4, &g->tcp6, &g->udp4, &g->udp6, &g->packets })[i];
+	return ((
+		int *[FDS]){ &g->session, &g->tcp4, &g->tcp6, &g->udp4, &g->udp6, &g->packets })[i];
 }
 
 void

@@ -34,8 +34,8 @@ struct sb_gate {
 /*
  * Makes a gate for the network namespace of the process `pid`, or for a new one when it is 0, in a
  * child: the caller stays where it is. An ordinary user must be the one who made the process's user
- * namespace; a new one they cannot have. SB_E_UNSUPPORTED names what the kernel lacks. Forks, so the
- * program may have one thread only.
+ * namespace; a new one they cannot have. SB_E_UNSUPPORTED names what the kernel lacks. Forks, so
+ * the program may have one thread only.
  */
 int sb_gate_make(pid_t pid, struct sb_gate *out, struct sb_error *err);
 void sb_gate_close(struct sb_gate *g);

@@ -37,7 +37,7 @@ struct sb_httphead {
 	size_t len; /* of the head with its empty line */
 	enum sb_httphead_target target;
 	bool has_host;
-	struct sb_httphead_peer host;   /* of the Host line */
+	struct sb_httphead_peer host;        /* of the Host line */
 	struct sb_httphead_peer target_peer; /* of a CONNECT or an absolute URL */
 	bool chunked, upgrade;
 	uint64_t length; /* Content-Length */

@@ -1,4 +1,4 @@
-# lib/egress: what a session may reach, and the proxy that lets nothing else through. Needs lib/base only.
+# lib/egress: what a session may reach, and the proxy that lets nothing else through.
 noinst_LTLIBRARIES += %D%/libegress.la
 lib_egress_libegress_la_SOURCES = \
 	%D%/dns.c %D%/dns.h \

@@ -38,8 +38,8 @@ struct sb_lookup_opts {
 struct sb_lookup_answer {
 	struct sb_netaddr v[2 * SB_DNS_ADDRS];
 	size_t n;
-	uint32_t ttl;    /* seconds */
-	const char *why; /* without addresses: why; else NULL */
+	uint32_t ttl;     /* seconds */
+	const char *why;  /* without addresses: why; else NULL */
 	bool nonexistent; /* the resolvers know that there is no such name */
 };
 

@@ -8,8 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define V4(a, b, c, d, n, nev, w) { { { 4, { a, b, c, d } }, n }, nev, w }
-#define V6(n, nev, w, ...) { { { 6, { __VA_ARGS__ } }, n }, nev, w }
+#define V4(a, b, c, d, n, nev, w) \
+	{ \
+		{ { 4, { a, b, c, d } }, n }, nev, w \
+	}
+#define V6(n, nev, w, ...) \
+	{ \
+		{ { 6, { __VA_ARGS__ } }, n }, nev, w \
+	}
 
 /*
  * The registries of special-purpose addresses, as far as they matter to who may be reached. Ranges
@@ -140,8 +146,7 @@ sb_netaddr_format(const struct sb_netaddr *a, char out[SB_NETADDR_TEXT])
 bool
 sb_netaddr_equal(const struct sb_netaddr *a, const struct sb_netaddr *b)
 {
-	return a->family == b->family && a->family != 0 &&
-		memcmp(a->b, b->b, bits_of(a) / 8) == 0;
+	return a->family == b->family && a->family != 0 && memcmp(a->b, b->b, bits_of(a) / 8) == 0;
 }
 
 bool

@@ -7,7 +7,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/* An address of IPv4 or IPv6. One of IPv4 that is written as IPv6 (::ffff:a.b.c.d) is kept as IPv4. */
+/* An address of IPv4 or IPv6. One of IPv4 that is written as IPv6 (::ffff:a.b.c.d) is kept as IPv4.
+ */
 struct sb_netaddr {
 	uint8_t family; /* 4 or 6; 0: none */
 	uint8_t b[16];

@@ -313,7 +313,8 @@ listed(const struct sb_netpolicy *p, const struct sb_netaddr *a, uint16_t port,
 		const struct entry *e = &p->v[i];
 
 		if (!e->deny && e->kind == ENTRY_BLOCK && port_fits(e, port) &&
-			sb_netaddr_block_has(&e->block, a) && sb_netaddr_block_within(&e->block, range))
+			sb_netaddr_block_has(&e->block, a) &&
+			sb_netaddr_block_within(&e->block, range))
 			return e;
 	}
 	return NULL;

@@ -57,5 +57,4 @@ bool sb_netpolicy_denies_name(const struct sb_netpolicy *p, const char *name, ui
 bool sb_netpolicy_has_denied_names(const struct sb_netpolicy *p);
 bool sb_netpolicy_has_allowed_names(const struct sb_netpolicy *p);
 
-
 #endif

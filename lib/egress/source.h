@@ -13,7 +13,7 @@ struct sb_source {
 	int fd;
 	uint32_t mask; /* what epoll knows; 0 with `in`: known but not asked for anything */
 	bool in;       /* epoll knows the descriptor */
-	void *owner; /* whose it is, where that is not told by the place of the structure */
+	void *owner;   /* whose it is, where that is not told by the place of the structure */
 	void (*ready)(struct sb_source *s, uint32_t events);
 };
 

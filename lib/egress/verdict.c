@@ -68,8 +68,8 @@ take_token(struct sb_verdicts *v, int64_t now)
 
 	v->filled_ms = now;
 	if (passed > 0)
-		v->tokens_milli += passed > 60000 ? SB_VERDICT_BURST * 1000 :
-						    passed * SB_VERDICT_RATE;
+		v->tokens_milli +=
+			passed > 60000 ? SB_VERDICT_BURST * 1000 : passed * SB_VERDICT_RATE;
 	if (v->tokens_milli > SB_VERDICT_BURST * 1000)
 		v->tokens_milli = SB_VERDICT_BURST * 1000;
 	if (v->tokens_milli < 1000)
@@ -91,7 +91,8 @@ sb_verdict_note(struct sb_verdicts *v, const struct sb_verdict *what, int64_t no
 	if (what->addr)
 		(void)sb_netaddr_format(what->addr, addr);
 	(void)snprintf(line, SB_VERDICT_LINE + 512,
-		"{\"seq\":%" PRIu64 ",\"session\":%s,\"kind\":\"%s\",\"name\":%s,\"address\":\"%s\","
+		"{\"seq\":%" PRIu64
+		",\"session\":%s,\"kind\":\"%s\",\"name\":%s,\"address\":\"%s\","
 		"\"port\":%u,\"verdict\":\"%s\",\"rule\":%s,\"left_out\":%" PRIu64 "}\n",
 		v->last + 1, v->session, what->kind,
 		sb_verdict_quote(what->name ? what->name : "", name, sizeof name), addr, what->port,

@@ -21,7 +21,7 @@ def test(fn):
 
 
 def refused(fn):
-    """The attempt must end without a byte of the other side: reset, unreachable, closed, or told so by the proxy."""
+    """The attempt ends without a byte of the other side: reset, closed, or told so by the proxy."""
     try:
         s = fn()
     except (ConnectionError, OSError) as e:
@@ -88,7 +88,7 @@ def what_is_not_listed_is_refused(lab):
     same(e.resolve("evil.test"), (3, []))
     same({h: s.seen for h, s in lab.http.items()}, seen)
     e.event(kind="dns", name="evil.test", verdict="deny")
-    # A public address may still show an allowed name, so its first bytes decide; a private one cannot.
+    # A public address may show an allowed name, so its first bytes decide; a private one cannot.
     e.event(address=EVIL, port=8080, verdict="deny")
     e.event(address="169.254.169.254", port=80, verdict="deny", rule=lambda r: "link-local" in r)
     e.stop()
@@ -131,12 +131,37 @@ def loopback_private_and_own_addresses_need_their_own_entry(lab):
     before = lab.local.seen, lab.own.seen, lab.http[PRIVATE].seen
     refused(lambda: e.connect("host.sandbox.internal", 8000))
     refused(lambda: e.connect("intranet.test", 80))
-    for host in (WORLD, PRIVATE, "10.0.0.1", "172.16.0.1", "192.168.1.1", "100.64.0.1", "169.254.169.254", "0.0.0.0",
-                 "fe80::1", "fc00::1", "2001:db8:1::1", "64:ff9b::7f00:1", "2002:7f00:1::", "198.18.0.1"):
+    for host in (
+        WORLD,
+        PRIVATE,
+        "10.0.0.1",
+        "172.16.0.1",
+        "192.168.1.1",
+        "100.64.0.1",
+        "169.254.169.254",
+        "0.0.0.0",
+        "fe80::1",
+        "fc00::1",
+        "2001:db8:1::1",
+        "64:ff9b::7f00:1",
+        "2002:7f00:1::",
+        "198.18.0.1",
+    ):
         refused(lambda: asks(e.connect(host, 8000), get("x.test")))
     # Through the proxy, with every spelling of loopback.
-    for host in ("127.0.0.1", "localhost", "127.1", "0x7f000001", "2130706433", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]",
-                 "[::]", "127.0.0.1.", "host.sandbox.internal"):
+    for host in (
+        "127.0.0.1",
+        "localhost",
+        "127.1",
+        "0x7f000001",
+        "2130706433",
+        "0.0.0.0",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "[::]",
+        "127.0.0.1.",
+        "host.sandbox.internal",
+    ):
         s = e.ns.connect(*PROXY)
         s.sendall(b"CONNECT %s:8000 HTTP/1.1\r\nHost: x\r\n\r\n" % host.encode())
         answer = L.drain(s)
@@ -162,13 +187,16 @@ def a_name_cannot_be_bound_to_another_address(lab):
             return []
         turn[0] += 1
         return [GOOD] if turn[0] == 1 else ["127.0.0.1"] if turn[0] == 2 else [PRIVATE]
+
     lab.dns.names["rebind.test"] = answers
     before = lab.local.seen, lab.http[PRIVATE].seen
     alias = e.alias("rebind.test")
     if not alias.startswith("198.19."):
         raise AssertionError("a real address was told: " + alias)
     deadline = time.monotonic() + L.SOON
-    while turn[0] < 4 and time.monotonic() < deadline:  # the cache ends after the answer's 5 s at most
+    while (
+        turn[0] < 4 and time.monotonic() < deadline
+    ):  # the cache ends after the answer's 5 s at most
         e.resolve("rebind.test")
         with_lookup = turn[0]
         try:
@@ -190,8 +218,13 @@ def dns_carries_nothing_out(lab):
     e = lab.egress(["good.test"])
     asked = len(lab.dns.asked)
     secret = "a" * 63
-    for name in ("%s.%s.%s.evil.test" % (secret, secret, secret), "x.good.test.evil.test", "evilgood.test",
-                 "sub.good.test", "good.test.evil.test"):
+    for name in (
+        "%s.%s.%s.evil.test" % (secret, secret, secret),
+        "x.good.test.evil.test",
+        "evilgood.test",
+        "sub.good.test",
+        "good.test.evil.test",
+    ):
         for kind in (1, 28, 16, 15, 33, 65, 255):
             same(e.resolve(name, kind)[0], 3)
         same(e.resolve(name, tcp=True)[0], 3)
@@ -210,8 +243,13 @@ def dns_carries_nothing_out(lab):
 def broken_questions_are_answered_or_dropped(lab):
     e = lab.egress(["good.test"])
     head = b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00"
-    cases = [head + b"\xc0\x0c\0\x01\0\x01", head + b"\x3f" + b"a" * 10, head + b"\x80abc\0\0\x01\0\x01",
-             head[:5] + b"\x02" + head[6:] + b"\x01a\0\0\x01\0\x01", b"\x12\x34\x79\x00" + head[4:] + b"\0\0\x01\0\x01"]
+    cases = [
+        head + b"\xc0\x0c\0\x01\0\x01",
+        head + b"\x3f" + b"a" * 10,
+        head + b"\x80abc\0\0\x01\0\x01",
+        head[:5] + b"\x02" + head[6:] + b"\x01a\0\0\x01\0\x01",
+        b"\x12\x34\x79\x00" + head[4:] + b"\0\0\x01\0\x01",
+    ]
     for q in cases:
         if e.resolve("", raw=q)[0] not in (1, 4):
             raise AssertionError("%r was taken" % q)
@@ -266,9 +304,12 @@ def tls_must_show_the_name_it_was_made_for(lab):
         for b in h:
             s.sendall(bytes([b]))
         return s
+
     refused(in_pieces)
     body = h[5:]
-    split = b"".join(b"\x16\x03\x01" + struct.pack(">H", len(x)) + x for x in (body[:60], body[60:]))
+    split = b"".join(
+        b"\x16\x03\x01" + struct.pack(">H", len(x)) + x for x in (body[:60], body[60:])
+    )
     refused(lambda: asks(e.connect("cdn.test", 443), split))
     refused(lambda: asks(e.connect("cdn.test", 443), b"\x15\x03\x01\0\x02\x01\0" + h))
     refused(lambda: asks(e.connect("cdn.test", 443), b"\x16\x03\x01\0\0" + h))
@@ -283,8 +324,10 @@ def tls_must_show_the_name_it_was_made_for(lab):
         has(t.recv(100).decode(), "200 OK")
     # A good hello in two records gets through.
     h = L.hello("good.test")[5:]
-    s = asks(e.connect("good.test", 443),
-             b"".join(b"\x16\x03\x01" + struct.pack(">H", len(x)) + x for x in (h[:60], h[60:])))
+    s = asks(
+        e.connect("good.test", 443),
+        b"".join(b"\x16\x03\x01" + struct.pack(">H", len(x)) + x for x in (h[:60], h[60:])),
+    )
     same(s.recv(1), b"\x16")
     s.close()
     e.stop()
@@ -294,16 +337,23 @@ def tls_must_show_the_name_it_was_made_for(lab):
 def http_must_name_the_host_it_was_made_for(lab):
     e = lab.egress(["cdn.test"])
     before = lab.http[CDN].seen
-    for request in (get("other.cdn.test"), get("cdn.test:81"), get(CDN), b"GET / HTTP/1.1\r\n\r\n",
-                    b"GET / HTTP/1.1\r\nHost: cdn.test\r\nHost: other.cdn.test\r\n\r\n",
-                    b"GET http://other.cdn.test/ HTTP/1.1\r\nHost: cdn.test\r\n\r\n",
-                    b"CONNECT evil.test:443 HTTP/1.1\r\nHost: cdn.test\r\n\r\n",
-                    b"\r\nGET / HTTP/1.1\r\nHost: other.cdn.test\r\n\r\n",
-                    b"GET / HTTP/1.1\nHost: other.cdn.test\n\n",
-                    b"GET / HTTP/1.1\r\nHost : other.cdn.test\r\n\r\n",
-                    b"GET / HTTP/1.1\r\nX: y\r\n Host: other.cdn.test\r\n\r\n",
-                    b"GET /\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-                    b"POST / HTTP/1.1\r\nHost: cdn.test\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"):
+    for request in (
+        get("other.cdn.test"),
+        get("cdn.test:81"),
+        get(CDN),
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: cdn.test\r\nHost: other.cdn.test\r\n\r\n",
+        b"GET http://other.cdn.test/ HTTP/1.1\r\nHost: cdn.test\r\n\r\n",
+        b"CONNECT evil.test:443 HTTP/1.1\r\nHost: cdn.test\r\n\r\n",
+        b"\r\nGET / HTTP/1.1\r\nHost: other.cdn.test\r\n\r\n",
+        b"GET / HTTP/1.1\nHost: other.cdn.test\n\n",
+        b"GET / HTTP/1.1\r\nHost : other.cdn.test\r\n\r\n",
+        b"GET / HTTP/1.1\r\nX: y\r\n Host: other.cdn.test\r\n\r\n",
+        b"GET /\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: cdn.test\r\nContent-Length: 1\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n",
+    ):
         answer = e.get("cdn.test", request=request)
         if " for " in answer:
             raise AssertionError("%r was answered: %r" % (request, answer))
@@ -315,11 +365,17 @@ def http_must_name_the_host_it_was_made_for(lab):
         has(answer, "for cdn.test")
         same("other" in answer, False)
     # Nor behind an upgrade that the server did not agree to.
-    answer = e.get("cdn.test", request=b"GET / HTTP/1.1\r\nHost: cdn.test\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n" +
-                   get("other.cdn.test"))
+    answer = e.get(
+        "cdn.test",
+        request=b"GET / HTTP/1.1\r\nHost: cdn.test\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+        + get("other.cdn.test"),
+    )
     same("for other" in answer, False)
-    answer = e.get("cdn.test", request=b"GET / HTTP/1.1\r\nHost: cdn.test\r\nConnection: Upgrade\r\n"
-                   b"Upgrade: websocket\r\n\r\nhallo")
+    answer = e.get(
+        "cdn.test",
+        request=b"GET / HTTP/1.1\r\nHost: cdn.test\r\nConnection: Upgrade\r\n"
+        b"Upgrade: websocket\r\n\r\nhallo",
+    )
     has(answer, "echo:hallo")
     if lab.http[CDN].seen <= before:
         raise AssertionError("nothing reached the server at all")
@@ -337,18 +393,32 @@ def the_proxy_port_is_no_way_round(lab):
             return L.drain(s)
         finally:
             s.close()
-    for data in (b"CONNECT evil.test:443 HTTP/1.1\r\n\r\n", b"CONNECT cdn.test:80 HTTP/1.1\r\n\r\n",
-                 b"GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n",
-                 b"GET http://good.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n",
-                 b"CONNECT %s:80 HTTP/1.1\r\n\r\n" % EVIL.encode()):
+
+    for data in (
+        b"CONNECT evil.test:443 HTTP/1.1\r\n\r\n",
+        b"CONNECT cdn.test:80 HTTP/1.1\r\n\r\n",
+        b"GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+        b"GET http://good.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+        b"CONNECT %s:80 HTTP/1.1\r\n\r\n" % EVIL.encode(),
+    ):
         has(proxy(data), "403 Forbidden")
-    for data in (b"CONNECT good.test HTTP/1.1\r\n\r\n", b"GET / HTTP/1.1\r\nHost: good.test\r\n\r\n", b"nonsense\r\n\r\n",
-                 b"GET ftp://good.test/ HTTP/1.1\r\nHost: good.test\r\n\r\n", b"\x16\x03\x01\0\x05hello"):
+    for data in (
+        b"CONNECT good.test HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: good.test\r\n\r\n",
+        b"nonsense\r\n\r\n",
+        b"GET ftp://good.test/ HTTP/1.1\r\nHost: good.test\r\n\r\n",
+        b"\x16\x03\x01\0\x05hello",
+    ):
         answer = proxy(data)
         if " 400 " not in answer and " 403 " not in answer:
             raise AssertionError("%r: %r" % (data, answer))
-    has(proxy(b"GET http://good.test/a?b HTTP/1.1\r\nHost: good.test\r\nProxy-Authorization: x\r\n\r\n"),
-        "for good.test GET /a?b HTTP/1.1")
+    has(
+        proxy(
+            b"GET http://good.test/a?b HTTP/1.1\r\nHost: good.test\r\n"
+            b"Proxy-Authorization: x\r\n\r\n"
+        ),
+        "for good.test GET /a?b HTTP/1.1",
+    )
     before = len(lab.tls[GOOD].names)
     s = e.ns.connect(*PROXY)
     s.sendall(b"CONNECT good.test:443 HTTP/1.1\r\n\r\n")
@@ -367,10 +437,15 @@ def the_proxy_port_is_no_way_round(lab):
 @test
 def a_redirect_leads_to_another_decision(lab):
     e = lab.egress(["good.test"])
-    answer = e.get("good.test", request=b"GET /redirect/evil.test HTTP/1.1\r\nHost: good.test\r\n\r\n")
+    answer = e.get(
+        "good.test", request=b"GET /redirect/evil.test HTTP/1.1\r\nHost: good.test\r\n\r\n"
+    )
     has(answer, "Location: http://evil.test/")
     same(e.resolve("evil.test")[0], 3)
-    answer = e.get("good.test", request=b"GET /redirect/%s HTTP/1.1\r\nHost: good.test\r\n\r\n" % PRIVATE.encode())
+    answer = e.get(
+        "good.test",
+        request=b"GET /redirect/%s HTTP/1.1\r\nHost: good.test\r\n\r\n" % PRIVATE.encode(),
+    )
     refused(lambda: asks(e.connect(PRIVATE, 80), get(PRIVATE)))
     e.stop()
 
@@ -431,6 +506,7 @@ def slow_and_half_open_clients_end(lab):
                 time.sleep(0.05)
         except OSError:
             pass
+
     t = threading.Thread(target=trickle)
     t.start()
     for s in (half, silent, shown, drip, banner):
@@ -567,7 +643,9 @@ def it_ends_with_its_session_and_cuts_it_off_when_it_dies(lab):
 
 
 def main():
-    resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    resource.setrlimit(
+        resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    )
     only = sys.argv[3:]
     lab = L.Lab(sys.argv[1], sys.argv[2])
     failed = 0
@@ -576,7 +654,10 @@ def main():
             begin = time.monotonic()
             try:
                 fn(lab)
-                print("ok %d - %s # %.1f s" % (n + 1, fn.__name__.replace("_", " "), time.monotonic() - begin))
+                print(
+                    "ok %d - %s # %.1f s"
+                    % (n + 1, fn.__name__.replace("_", " "), time.monotonic() - begin)
+                )
             except Exception:
                 failed += 1
                 print("not ok %d - %s" % (n + 1, fn.__name__.replace("_", " ")))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A small world for sb-egress, made of network namespaces in one process: `world`, where the host and sb-egress are;
-`internet`, with servers on public addresses and a resolver; and a session's namespace for each proxy. A thread enters a
-namespace to make a socket or start a program there; the socket stays in it."""
+"""A small world for sb-egress, made of network namespaces in one process: `world`, where the host
+and sb-egress are; `internet`, with servers on public addresses and a resolver; and a session's
+namespace for each proxy. A thread enters a namespace to make a socket or start a program there; the
+socket stays in it."""
 import ctypes
 import json
 import os
@@ -38,6 +39,7 @@ def in_thread(fn):
             box["value"] = fn()
         except BaseException as e:  # handed to the caller
             box["error"] = e
+
     t = threading.Thread(target=run)
     t.start()
     t.join()
@@ -52,12 +54,14 @@ class Namespace:
             if new:
                 check(LIBC.unshare(CLONE_NEWNET) == 0, "unshare")
             return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+
         self.fd = in_thread(make)
 
     def run(self, fn):
         def inside():
             check(LIBC.setns(self.fd, CLONE_NEWNET) == 0, "setns")
             return fn()
+
         return in_thread(inside)
 
     def ip(self, *args):
@@ -128,7 +132,7 @@ def read_head(c):
 
 
 def serve_http(c, host):
-    """Answers every request on the connection, as keep-alive servers do, with where it arrived and its Host."""
+    """Answers every request on the connection with where it arrived and its Host."""
     data = b""
     while True:
         while b"\r\n\r\n" not in data:
@@ -141,11 +145,16 @@ def serve_http(c, host):
         named = [x[5:].strip().decode() for x in lines if x.lower().startswith(b"host:")]
         path = lines[0].split(b" ")[1].decode()
         if path.startswith("/redirect/"):
-            c.sendall(b"HTTP/1.1 302 Found\r\nLocation: http://%s/\r\nContent-Length: 0\r\n\r\n" %
-                      path[10:].encode())
+            c.sendall(
+                b"HTTP/1.1 302 Found\r\nLocation: http://%s/\r\nContent-Length: 0\r\n\r\n"
+                % path[10:].encode()
+            )
             return
         if b"upgrade: websocket" in head.lower():
-            c.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+            c.sendall(
+                b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
+                b"Connection: Upgrade\r\n\r\n"
+            )
             c.sendall(b"echo:" + c.recv(100))
             return
         body = ("at %s for %s%s\n" % (host, ",".join(named), " " + lines[0].decode())).encode()
@@ -186,11 +195,12 @@ class TlsServer(Server):
             with ctx.wrap_socket(c, server_side=True) as t:
                 t.recv(1000)
                 t.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
         super().__init__(ns, host, port, serve)
 
 
 class Resolver:
-    """A name server whose answers are `names[name] = [address, ...]`, or a function that gives them."""
+    """A name server; `names[name]` is a list of addresses, or a function that gives one."""
 
     def __init__(self, ns, host):
         self.names, self.asked = {}, []
@@ -212,10 +222,10 @@ class Resolver:
     def answer(self, q):
         at, labels = 12, []
         while q[at]:
-            labels.append(q[at + 1:at + 1 + q[at]].decode())
+            labels.append(q[at + 1 : at + 1 + q[at]].decode())
             at += q[at] + 1
-        question = q[12:at + 5]
-        kind = struct.unpack(">H", q[at + 1:at + 3])[0]
+        question = q[12 : at + 5]
+        kind = struct.unpack(">H", q[at + 1 : at + 3])[0]
         name = ".".join(labels)
         self.asked.append(name)
         addrs = self.names.get(name)
@@ -242,8 +252,20 @@ class Egress:
         self.box = self.ns.start("sleep", "600")
         self.path = os.path.join(lab.dir, "c%d" % lab.count)
         lab.count += 1
-        argv = [lab.program, "serve", "-s", session, "-c", self.path, "-p", str(self.box.pid), "-r", RESOLVER,
-                "-H", os.path.join(lab.dir, "hosts")]
+        argv = [
+            lab.program,
+            "serve",
+            "-s",
+            session,
+            "-c",
+            self.path,
+            "-p",
+            str(self.box.pid),
+            "-r",
+            RESOLVER,
+            "-H",
+            os.path.join(lab.dir, "hosts"),
+        ]
         for k, v in numbers.items():
             argv += ["-o", "%s=%d" % (k, v)]
         self.proc = lab.world.start(*argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -260,7 +282,9 @@ class Egress:
 
     @staticmethod
     def text(allow, deny):
-        return ("".join("allow %s\n" % a for a in allow) + "".join("deny %s\n" % d for d in deny)).encode()
+        return (
+            "".join("allow %s\n" % a for a in allow) + "".join("deny %s\n" % d for d in deny)
+        ).encode()
 
     def open_control(self):
         s = socket.socket(socket.AF_UNIX)
@@ -302,9 +326,12 @@ class Egress:
 
     def resolve(self, name, kind=1, server="198.18.0.1", tcp=False, raw=None):
         """(rcode, [addresses]) of a question from inside; None when nothing comes back."""
-        q = raw or (b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00" +
-                    b"".join(bytes([len(x)]) + x.encode() for x in name.split(".")) + b"\0" +
-                    struct.pack(">HH", kind, 1))
+        q = raw or (
+            b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00"
+            + b"".join(bytes([len(x)]) + x.encode() for x in name.split("."))
+            + b"\0"
+            + struct.pack(">HH", kind, 1)
+        )
         if tcp:
             s = self.ns.connect(server, 53)
             s.sendall(struct.pack(">H", len(q)) + q)
@@ -317,7 +344,9 @@ class Egress:
                 r += got
             r = r[2:]
         else:
-            s = self.ns.socket(socket.AF_INET6 if ":" in server else socket.AF_INET, socket.SOCK_DGRAM)
+            s = self.ns.socket(
+                socket.AF_INET6 if ":" in server else socket.AF_INET, socket.SOCK_DGRAM
+            )
             s.connect((server, 53))
             s.send(q)
             r = s.recv(4096)
@@ -332,13 +361,19 @@ class Egress:
         return addrs[0]
 
     def connect(self, host, port, timeout=SOON):
-        return self.ns.connect(host if host[0].isdigit() or ":" in host else self.alias(host), port, timeout)
+        return self.ns.connect(
+            host if host[0].isdigit() or ":" in host else self.alias(host), port, timeout
+        )
 
     def get(self, host, port=80, name=None, request=None):
         """What an HTTP request from inside is answered with, up to the end of the connection."""
         s = self.connect(host, port)
         try:
-            s.sendall(request or b"GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % (name or host).encode())
+            s.sendall(
+                request
+                or b"GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n"
+                % (name or host).encode()
+            )
             return drain(s)
         finally:
             s.close()
@@ -391,15 +426,44 @@ class Lab:
         with open(os.path.join(directory, "hosts"), "w", encoding="ascii") as f:
             f.write("127.0.0.1 localhost\n%s intranet.test\n" % PRIVATE)
         cert = os.path.join(directory, "cert.pem")
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-                        "-nodes", "-keyout", cert, "-out", cert + ".crt", "-subj", "/CN=lab", "-days", "2"],
-                       check=True, capture_output=True)
+        subprocess.run(
+            [
+                "openssl",
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:P-256",
+                "-nodes",
+                "-keyout",
+                cert,
+                "-out",
+                cert + ".crt",
+                "-subj",
+                "/CN=lab",
+                "-days",
+                "2",
+            ],
+            check=True,
+            capture_output=True,
+        )
         with open(cert, "a", encoding="ascii") as f, open(cert + ".crt", encoding="ascii") as crt:
             f.write(crt.read())
         self.dns = Resolver(self.internet, RESOLVER)
-        self.dns.names.update({"good.test": [GOOD, GOOD6], "cdn.test": [CDN], "evil.test": [EVIL],
-                               "www.good.test": [GOOD], "other.cdn.test": [CDN], "deny.good.test": [GOOD]})
-        self.http = {h: Server(self.internet, h, 80, serve_http) for h in (GOOD, CDN, EVIL, PRIVATE, GOOD6)}
+        self.dns.names.update(
+            {
+                "good.test": [GOOD, GOOD6],
+                "cdn.test": [CDN],
+                "evil.test": [EVIL],
+                "www.good.test": [GOOD],
+                "other.cdn.test": [CDN],
+                "deny.good.test": [GOOD],
+            }
+        )
+        self.http = {
+            h: Server(self.internet, h, 80, serve_http) for h in (GOOD, CDN, EVIL, PRIVATE, GOOD6)
+        }
         self.tls = {h: TlsServer(self.internet, h, 443, cert) for h in (GOOD, CDN, EVIL)}
         self.banner = Server(self.internet, GOOD, 22, serve_banner)
         self.echo = Server(self.internet, GOOD, 9000, serve_echo)
@@ -411,8 +475,24 @@ class Lab:
         w, i = self.world, self.internet
         w.ip("link", "set", "lo", "up")
         i.ip("link", "set", "lo", "up")
-        i.run(lambda: subprocess.run(["ip", "link", "add", "i0", "type", "veth", "peer", "name", "w0", "netns",
-                                      "/proc/%d/fd/%d" % (os.getpid(), w.fd)], check=True))
+        i.run(
+            lambda: subprocess.run(
+                [
+                    "ip",
+                    "link",
+                    "add",
+                    "i0",
+                    "type",
+                    "veth",
+                    "peer",
+                    "name",
+                    "w0",
+                    "netns",
+                    "/proc/%d/fd/%d" % (os.getpid(), w.fd),
+                ],
+                check=True,
+            )
+        )
         w.ip("addr", "add", WORLD + "/24", "dev", "w0")
         i.ip("addr", "add", "192.0.2.2/24", "dev", "i0")
         w.ip("addr", "add", "2001:db8:1::1/64", "dev", "w0", "nodad")

@@ -26,8 +26,8 @@ check_query(const uint8_t *data, size_t len)
 	FUZZ_CHECK(n >= 12 && n <= sizeof out);
 	if (rcode != SB_DNS_OK || !q.name[0])
 		return;
-	FUZZ_CHECK(sb_netname_check(q.name, strlen(q.name), checked) &&
-		strcmp(q.name, checked) == 0);
+	FUZZ_CHECK(
+		sb_netname_check(q.name, strlen(q.name), checked) && strcmp(q.name, checked) == 0);
 	if (q.type != SB_DNS_A || q.class != 1)
 		return;
 	FUZZ_CHECK(sb_dns_read_reply(out, n, q.id, q.name, SB_DNS_A, &r));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The head of a request and what may follow it. An accepted head is written so that it reads as the
- * same request, with one Host, one length and an end of the connection; what passes of the body does
- * not depend on the pieces it comes in.
+ * same request, with one Host, one length and an end of the connection; what passes of the body
+ * does not depend on the pieces it comes in.
  */
 #include "config.h"
 
@@ -65,7 +65,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 
 	FUZZ_CHECK(s != SB_HTTPHEAD_MORE || len <= SB_HTTPHEAD_MAX);
 	FUZZ_CHECK(s != SB_HTTPHEAD_BAD || h.why);
-	for (size_t i = 0; i < len; i += len > 200 ? len / 50 : 1) {
+	for (size_t i = 0; i<len; i += len> 200 ? len / 50 : 1) {
 		p = sb_httphead_read(data, i, &part);
 		FUZZ_CHECK(p == SB_HTTPHEAD_MORE || p == s);
 	}

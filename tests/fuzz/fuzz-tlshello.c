@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The first bytes of a TLS client. What is told does not depend on how many bytes came at once: once
- * a hello is done, bad or something else, more bytes change nothing; a name is a name of a host; and
- * nobody waits for more than the limit.
+ * The first bytes of a TLS client. What is told does not depend on how many bytes came at once:
+ * once a hello is done, bad or something else, more bytes change nothing; a name is a name of a
+ * host; and nobody waits for more than the limit.
  */
 #include <string.h>
 
@@ -20,7 +20,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (all == SB_TLSHELLO_DONE && name[0])
 		FUZZ_CHECK(sb_netname_check(name, strlen(name), checked) &&
 			strcmp(name, checked) == 0);
-	for (size_t i = 0; i < len; i += len > 200 ? len / 50 : 1) {
+	for (size_t i = 0; i<len; i += len> 200 ? len / 50 : 1) {
 		part = sb_tlshello_read(data, i, again);
 		FUZZ_CHECK(part == SB_TLSHELLO_MORE || part == all);
 		FUZZ_CHECK(part != SB_TLSHELLO_DONE || strcmp(name, again) == 0);

@@ -23,8 +23,8 @@ make_hello(uint8_t *out, const uint8_t *ext, size_t ext_len)
 	p[0] = 3;
 	p[1] = 3;
 	p += 34;
-	*p++ = 0;                             /* session */
-	memcpy(p, "\0\2\x13\1\1\0", 6);       /* ciphers, compression */
+	*p++ = 0;                       /* session */
+	memcpy(p, "\0\2\x13\1\1\0", 6); /* ciphers, compression */
 	p += 6;
 	*p++ = (uint8_t)(ext_len >> 8);
 	*p++ = (uint8_t)ext_len;
@@ -139,8 +139,8 @@ heads_are_read(void **state)
 	assert_int_equal(head("GET http://a.test?q HTTP/1.1\r\nHost: a.test\r\n\r\n", &h),
 		SB_HTTPHEAD_DONE);
 	sb_buf_reset(&out);
-	sb_httphead_write(&h, (const uint8_t *)"GET http://a.test?q HTTP/1.1\r\nHost: a.test\r\n\r\n",
-		&out);
+	sb_httphead_write(&h,
+		(const uint8_t *)"GET http://a.test?q HTTP/1.1\r\nHost: a.test\r\n\r\n", &out);
 	assert_string_equal((char *)out.data,
 		"GET /?q HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n");
 	assert_int_equal(head("CONNECT [::1]:443 HTTP/1.1\r\n\r\n", &h), SB_HTTPHEAD_DONE);
@@ -151,7 +151,8 @@ heads_are_read(void **state)
 static void
 heads_with_two_meanings_are_bad(void **state)
 {
-	static const char *const bad[] = { "GET / HTTP/1.1\nHost: a\n\n", "\r\nGET / HTTP/1.1\r\n\r\n",
+	static const char *const bad[] = { "GET / HTTP/1.1\nHost: a\n\n",
+		"\r\nGET / HTTP/1.1\r\n\r\n",
 		"GET / HTTP/1.1\r\nHost: a.test\r\nHost: a.test\r\n\r\n",
 		"GET / HTTP/1.1\r\nHost : a.test\r\n\r\n",
 		"GET / HTTP/1.1\r\nX: y\r\n Host: a.test\r\n\r\n",
@@ -214,8 +215,8 @@ nothing_passes_behind_a_body(void **state)
 		assert_int_equal(passed("", "GET /", step), 0);
 		assert_int_equal(passed("Content-Length: 3\r\n", "abcGET /", step), 3);
 		assert_int_equal(passed(chunked, "3\r\nabc\r\n0\r\n\r\nGET", step), 13);
-		assert_int_equal(passed(chunked, "A;x=y\r\n0123456789\r\n0\r\nT: x\r\n\r\nGET", step),
-			30);
+		assert_int_equal(
+			passed(chunked, "A;x=y\r\n0123456789\r\n0\r\nT: x\r\n\r\nGET", step), 30);
 		/* Broken ones stop at the byte that is wrong. */
 		assert_int_equal(passed(chunked, "3\nabc", step), 1);
 		assert_int_equal(passed(chunked, "3\r\nabcd\r\n", step), 6);

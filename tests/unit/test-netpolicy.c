@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Entries of a network policy, and what they decide. */
 #include "config.h"
 
 #include <string.h>
@@ -80,8 +81,8 @@ deny_wins(void **state)
 	assert_false(name_ok("allow *\ndeny *.bad.test\n", "x.bad.test", 443));
 	assert_true(name_ok("allow *\ndeny *.bad.test\n", "bad.test", 443));
 	assert_false(name_ok("deny a.test\nallow a.test\n", "a.test", 443));
-	assert_string_equal(addr_rule("allow *\ndeny 203.0.113.0/24\n", "203.0.113.7", 1, true,
-				    false),
+	assert_string_equal(
+		addr_rule("allow *\ndeny 203.0.113.0/24\n", "203.0.113.7", 1, true, false),
 		"deny 203.0.113.0/24");
 	assert_string_equal(addr_rule("allow *\ndeny *:25\n", "203.0.113.7", 25, true, false),
 		"deny *:25");
@@ -119,8 +120,8 @@ special_addresses_must_be_listed_by_themselves(void **state)
 	assert_string_equal(addr_rule("allow 127.0.0.1\n", "::ffff:127.0.0.1", 80, false, false),
 		"yes");
 	/* The host's own public address. */
-	assert_string_equal(addr_rule("allow *\nallow 203.0.113.0/24\n", "203.0.113.1", 1, true,
-				    true),
+	assert_string_equal(
+		addr_rule("allow *\nallow 203.0.113.0/24\n", "203.0.113.1", 1, true, true),
 		"own-address address, not listed");
 	assert_string_equal(addr_rule("allow 203.0.113.1\n", "203.0.113.1", 1, false, true), "yes");
 }
@@ -146,7 +147,8 @@ mistakes_name_the_entry_and_the_way_out(void **state)
 		"1.2.3.4/24", "1.2.3/24", "a.test:0", "a.test:65536", "a.test:", "a.test:2-1",
 		"a.test:x", "*a.test", "a.*.test", "**", "*.", ".a.test", "a..test", "1.2.3.256",
 		"[::1", "[::1]x", "[::1]:", "[]:80", "[1.2.3.4]:80", "::1/129", "0x7f.1", "127.1",
-		"a.test:80:90", "fe80::1%eth0", "xn--\xc3\xa9.test", "a.test\n", "*:*", "a@b.test" };
+		"a.test:80:90", "fe80::1%eth0", "xn--\xc3\xa9.test", "a.test\n", "*:*",
+		"a@b.test" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
