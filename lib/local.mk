@@ -4,7 +4,7 @@ noinst_LTLIBRARIES += %D%/libsandbox-core.la
 lib_libsandbox_core_la_SOURCES = \
 	%D%/version.c
 
-lib_libsandbox_core_la_LIBADD = lib/base/libbase.la lib/tool/libtools.la
+lib_libsandbox_core_la_LIBADD = lib/base/libbase.la lib/tool/libtools.la lib/egress/libegress.la
 
 lib_LTLIBRARIES += libsandbox.la
 libsandbox_la_SOURCES =

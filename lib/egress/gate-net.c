@@ -47,6 +47,23 @@ link_set(unsigned index, bool on, const char *what, struct sb_error *err)
 	return sb_netlink_send(&n, NETLINK_ROUTE, 1, what, err);
 }
 
+int
+sb_gate_net_clear(struct sb_error *err)
+{
+	struct ifinfomsg m = { .ifi_index = (int)if_nametoindex(LINK_INSIDE) };
+	struct sb_error why = { 0 };
+	struct sb_netlink n;
+	int r;
+
+	if (m.ifi_index == 0)
+		return 0;
+	sb_netlink_init(&n);
+	sb_netlink_begin(&n, RTM_DELLINK, NLM_F_ACK, &m, sizeof m);
+	r = sb_netlink_send(&n, NETLINK_ROUTE, 1, "old link of the sandbox", &why);
+	/* The kernel takes it away by itself, sooner or later. */
+	return r == 0 || why.sys == ENODEV ? 0 : sb_fail(err, r, "%s", why.msg);
+}
+
 static int
 add_addr(unsigned index, const char *text, unsigned bits, struct sb_error *err)
 {
@@ -324,8 +341,7 @@ sb_gate_net_link(int session, struct sb_error *err)
 	sb_netlink_shut(&n, info);
 	r = sb_netlink_send(&n, NETLINK_ROUTE, 1, "veth", err);
 	if (r < 0)
-		return sb_wrap(err, r == SB_E_EXISTS ? SB_E_EXISTS : SB_E_UNSUPPORTED,
-			"a link to the sandbox cannot be made");
+		return sb_wrap(err, SB_E_UNSUPPORTED, "a link to the sandbox cannot be made");
 	return 0;
 }
 

@@ -6,6 +6,8 @@
 
 /* The parts of a gate, each made in the network namespace that the process is in. */
 
+/* In the session's namespace: takes away the link of a gate that has gone, if it is still there. */
+int sb_gate_net_clear(struct sb_error *err);
 /* In the gate: loopback, every address local, TCP to the listener, no answer to pings. */
 int sb_gate_net_outside(struct sb_error *err);
 /* In the gate: the sockets of `g`. */

@@ -93,6 +93,8 @@ make_in_child(pid_t pid, struct sb_gate *g, struct sb_error *err)
 	sb_autoclose int gate = -1;
 	int r = open_session(pid, g, err);
 
+	if (r == 0)
+		r = sb_gate_net_clear(err);
 	if (r < 0)
 		return r;
 	/* The session's side stays as `session`; this process moves on to the gate. */

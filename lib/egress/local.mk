@@ -3,11 +3,13 @@ noinst_LTLIBRARIES += %D%/libegress.la
 lib_egress_libegress_la_SOURCES = \
 	%D%/dns.c %D%/dns.h \
 	%D%/egress.c %D%/egress.h %D%/egress-priv.h \
+	%D%/egress-client.c %D%/egress-client.h \
 	%D%/egress-conn.c \
 	%D%/egress-control.c \
 	%D%/egress-dns.c \
 	%D%/egress-look.c \
 	%D%/egress-packet.c \
+	%D%/egress-pump.c %D%/egress-pump.h \
 	%D%/egress-relay.c \
 	%D%/gate.c %D%/gate.h \
 	%D%/gate-net.c %D%/gate-net.h \
@@ -23,5 +25,4 @@ lib_egress_libegress_la_SOURCES = \
 	%D%/source.c %D%/source.h \
 	%D%/tlshello.c %D%/tlshello.h \
 	%D%/verdict.c %D%/verdict.h
-lib_egress_libegress_la_LIBADD = lib/base/libbase.la
 EXTRA_DIST += %D%/README.md

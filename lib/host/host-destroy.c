@@ -7,6 +7,7 @@
 
 #include <host/host-fork.h>
 #include <host/host-map.h>
+#include <host/host-network.h>
 #include <host/host-op.h>
 #include <host/host-priv.h>
 #include <host/worker.h>
@@ -50,6 +51,7 @@ sb_host_destroy_finish(struct sb_host *h, struct sb_hsess *s, struct sb_error *e
 	if (r < 0)
 		return sb_wrap(err, r, "destroy session %s", s->id);
 	sb_host_proc_forget(h, s);
+	sb_host_network_forget(s);
 	(void)pthread_mutex_lock(&h->mu);
 	(void)pthread_mutex_lock(&s->mu);
 	s->gone = true;

@@ -51,6 +51,7 @@ void
 sb_host_capabilities(const struct sb_host *h, struct sb_host_capabilities *out)
 {
 	bool snaps = h->st->ops->snapshots;
+	struct sb_error why = { 0 };
 
 	*out = (struct sb_host_capabilities){
 		.storage = h->st->ops->name,
@@ -69,4 +70,8 @@ sb_host_capabilities(const struct sb_host *h, struct sb_host_capabilities *out)
 		.ports = h->rt->ops->connect != NULL,
 		.isolation_level = h->rt->ops->isolation,
 	};
+	out->network_lists =
+		sb_runtime_network_check(h->rt, &h->o, SB_HOST_NET_OUTBOUND, &why) == 0;
+	if (!out->network_lists)
+		(void)snprintf(out->network_why, sizeof out->network_why, "%.250s", why.msg);
 }

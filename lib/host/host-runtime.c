@@ -3,12 +3,16 @@
 
 #include <host/host-runtime.h>
 
+#include <host/host-network.h>
 #include <host/host-priv.h>
 
 struct sb_runtime *
 sb_host_runtime_get(struct sb_host *h, enum sb_host_runtime kind, struct sb_error *err)
 {
-	const struct sb_runtime_opts o = { .host = &h->o, .key = h->key };
+	const struct sb_runtime_opts o = { .host = &h->o,
+		.key = h->key,
+		.on_network = sb_host_network_event,
+		.network_arg = h };
 	struct sb_runtime *rt;
 
 	if (kind == SB_HOST_RUNTIME_AUTO || (h->rt && h->rt->ops->kind == kind))
@@ -39,7 +43,7 @@ sb_host_runtime_for(struct sb_host *h, const struct sb_host_create_opts *o, stru
 	struct sb_runtime *rt;
 
 	if ((unsigned)o->runtime > SB_HOST_RUNTIME_AUTO ||
-		(unsigned)o->network > SB_HOST_NET_HOST) {
+		(unsigned)o->network > SB_HOST_NET_OUTBOUND) {
 		(void)sb_fail(err, SB_E_INVAL, "runtime %d or network %d is not one",
 			(int)o->runtime, (int)o->network);
 		return NULL;

@@ -10,6 +10,7 @@
 #include <host/health.h>
 #include <host/host-destroy.h>
 #include <host/host-map.h>
+#include <host/host-network.h>
 #include <host/host-op.h>
 #include <host/host-priv.h>
 #include <host/host-runtime.h>
@@ -118,6 +119,30 @@ register_session(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 	return r;
 }
 
+/* What a session with network outbound may reach: its lists, its origin's, or all that is public.
+ */
+static int
+settle_policy(struct sb_hsess *s, const struct sb_host_create_opts *o,
+	const struct sb_host_origin *from, struct sb_error *err)
+{
+	struct sb_hsess *p = from->parent;
+	bool listed = o->n_allow > 0 || o->n_deny > 0;
+
+	if (s->network != SB_HOST_NET_OUTBOUND)
+		return listed ?
+			sb_fail(err, SB_E_INVAL, "lists need network outbound, not network %s",
+				sb_host_network_name(s->network)) :
+			0;
+	if (p && !listed) {
+		(void)pthread_mutex_lock(&p->mu);
+		s->policy = p->policy ? strdup(p->policy) : NULL;
+		(void)pthread_mutex_unlock(&p->mu);
+	}
+	return s->policy ? 0 :
+			   sb_host_network_text(o->allow, o->n_allow, o->deny, o->n_deny, true,
+				   &s->policy, err);
+}
+
 /* The storage is ready: active, unless a destroy came first. */
 static int
 activate(struct sb_host *h, struct sb_hsess *s, char *mountpoint, struct sb_host_session *out,
@@ -162,6 +187,21 @@ abandon(struct sb_host *h, struct sb_hsess *s)
 	}
 }
 
+/* What was in the storage before us is not ours to remove: only the record goes. */
+static void
+drop_record(struct sb_host *h, struct sb_hsess *s)
+{
+	(void)sb_hostdb_session_delete(h->db, s->uid, NULL);
+	sb_host_network_forget(s);
+	(void)pthread_mutex_lock(&h->mu);
+	(void)pthread_mutex_lock(&s->mu);
+	s->gone = true;
+	(void)pthread_cond_broadcast(&s->cv);
+	(void)pthread_mutex_unlock(&s->mu);
+	sb_host_map_remove(h, s);
+	(void)pthread_mutex_unlock(&h->mu);
+}
+
 int
 sb_host_session_make(struct sb_host *h, const struct sb_host_create_opts *o,
 	const struct sb_host_origin *from, const struct sb_host_call *call,
@@ -194,7 +234,7 @@ sb_host_session_make(struct sb_host *h, const struct sb_host_create_opts *o,
 		s->runtime = rt->ops->kind;
 		s->network = sb_host_runtime_network(h, rt, o->network);
 	}
-	if (!s) {
+	if (!s || settle_policy(s, o, from, &why) < 0) {
 		if (err)
 			*err = why;
 		return why.code;
@@ -204,7 +244,9 @@ sb_host_session_make(struct sb_host *h, const struct sb_host_create_opts *o,
 		r = register_session(h, s, err);
 	if (r < 0)
 		return r;
-	r = h->st->ops->create(h->st, s->id, &from->src, call, &mountpoint, &why);
+	r = sb_host_network_tell(s, &why);
+	if (r == 0)
+		r = h->st->ops->create(h->st, s->id, &from->src, call, &mountpoint, &why);
 	if (r == SB_E_EXISTS)
 		r = sb_fail(&why, SB_E_SESSION_EXISTS,
 			"%s: %s (left in the storage, unknown to the host)",
@@ -212,19 +254,10 @@ sb_host_session_make(struct sb_host *h, const struct sb_host_create_opts *o,
 	if (r == 0)
 		r = activate(h, s, mountpoint, out, &why);
 	if (r < 0) {
-		/* What was there before us is not ours to remove: only the record goes. */
-		if (r == SB_E_SESSION_EXISTS) {
-			(void)sb_hostdb_session_delete(h->db, s->uid, NULL);
-			(void)pthread_mutex_lock(&h->mu);
-			(void)pthread_mutex_lock(&s->mu);
-			s->gone = true;
-			(void)pthread_cond_broadcast(&s->cv);
-			(void)pthread_mutex_unlock(&s->mu);
-			sb_host_map_remove(h, s);
-			(void)pthread_mutex_unlock(&h->mu);
-		} else if (r != SB_E_SESSION_DESTROYING) {
+		if (r == SB_E_SESSION_EXISTS)
+			drop_record(h, s);
+		else if (r != SB_E_SESSION_DESTROYING)
 			abandon(h, s);
-		}
 		sb_hsess_leave(s);
 		if (err)
 			*err = why;
@@ -246,6 +279,9 @@ sb_host_session_create(struct sb_host *h, const struct sb_host_create_opts *opts
 	int r;
 
 	memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
+	/* Lists say which network is meant. */
+	if (o.network == SB_HOST_NET_DEFAULT && (o.n_allow > 0 || o.n_deny > 0))
+		o.network = SB_HOST_NET_OUTBOUND;
 	r = sb_host_call_begin(h, true, err);
 	if (r < 0)
 		return r;
@@ -440,6 +476,7 @@ sb_host_session_clear(struct sb_host_session *s)
 	free(s->base);
 	free(s->parent);
 	free(s->why);
+	free(s->policy);
 	for (size_t i = 0; i < s->n_labels; i++) {
 		free(s->labels[i].key);
 		free(s->labels[i].value);

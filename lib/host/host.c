@@ -13,6 +13,7 @@
 
 #include <base/file.h>
 #include <base/str.h>
+#include <host/host-network.h>
 #include <host/host-priv.h>
 #include <host/host-runtime.h>
 #include <host/procmon.h>
@@ -43,7 +44,7 @@ check_opts(const struct sb_host_opts *o, struct sb_error *err)
 		return sb_fail(err, SB_E_INVAL, "unknown storage_backend %d", (int)o->storage);
 	if ((unsigned)o->runtime > SB_HOST_RUNTIME_AUTO)
 		return sb_fail(err, SB_E_INVAL, "unknown container_runtime %d", (int)o->runtime);
-	if ((unsigned)o->default_network > SB_HOST_NET_HOST)
+	if ((unsigned)o->default_network > SB_HOST_NET_OUTBOUND)
 		return sb_fail(err, SB_E_INVAL, "unknown default_network %d",
 			(int)o->default_network);
 	if (!(o->warn_at > 0 && o->warn_at <= o->critical_at && o->critical_at <= 1))
@@ -72,7 +73,7 @@ copy_opts(struct sb_host *h, const struct sb_host_opts *opts, struct sb_error *e
 		&h->o.sessions_dataset, &h->o.sessions_root_dir, &h->o.bases_dir, &h->o.zfs_path,
 		&h->o.zpool_path, &h->o.advertise_addr, &h->o.snapshot_prefix, &h->o.default_base,
 		&h->o.rootfs, &h->o.box_path, &h->o.bwrap_path, &h->o.runsc_path,
-		&h->o.runsc_platform, &h->o.sandbox_netns };
+		&h->o.runsc_platform, &h->o.sandbox_netns, &h->o.egress_resolver };
 
 	memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
 	o.size = sizeof o;
@@ -215,7 +216,10 @@ sb_host_open(const struct sb_host_opts *opts, struct sb_error *err)
 		h->st = h->o.storage == SB_HOST_ZFS ? sb_storage_zfs_open(&h->o, h->ops_fd, &why) :
 						      sb_storage_local_open(&h->o, &why);
 		if (h->st) {
-			const struct sb_runtime_opts o = { .host = &h->o, .key = h->key };
+			const struct sb_runtime_opts o = { .host = &h->o,
+				.key = h->key,
+				.on_network = sb_host_network_event,
+				.network_arg = h };
 
 			h->rt = sb_runtime_open(h->o.runtime, &o, &why);
 		}

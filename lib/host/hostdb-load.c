@@ -84,7 +84,8 @@ session_row(sqlite3_stmt *stmt, void *arg, struct sb_error *err)
 		(r = take(stmt, 7, &s->parent_id, err)) < 0 ||
 		(r = take(stmt, 8, &s->parent_snap, err)) < 0 ||
 		(r = take(stmt, 9, &s->why, err)) < 0 ||
-		(r = take(stmt, 10, &s->rollback_to, err)) < 0)
+		(r = take(stmt, 10, &s->rollback_to, err)) < 0 ||
+		(r = take(stmt, 18, &s->policy, err)) < 0)
 		return r;
 	r = keep(arg, s, err);
 	if (r == 0)
@@ -161,8 +162,8 @@ sb_hostdb_load(struct sb_hostdb *db, sb_hostdb_session_fn fn, void *arg, struct 
 	int r = sb_hostdb_query(db,
 		"SELECT uid, id, state, resume, mountpoint, base, parent_uid, parent_id, "
 		"parent_snap, why,"
-		" rollback_to, turn, quota, snap_seq, proc_seq, created_ns, runtime, network FROM "
-		"sessions WHERE uid > ? ORDER BY uid",
+		" rollback_to, turn, quota, snap_seq, proc_seq, created_ns, runtime, network, "
+		"policy FROM sessions WHERE uid > ? ORDER BY uid",
 		session_row, &l, 0, err);
 
 	for (size_t i = 0; i < l.n; i++) {

@@ -10,8 +10,8 @@
 
 #include <base/strlist.h>
 
-#define SCHEMA_VERSION 3
-#define SET_VERSION "PRAGMA user_version=3"
+#define SCHEMA_VERSION 4
+#define SET_VERSION "PRAGMA user_version=4"
 #define BUSY_MS 5000
 #define STMT_CACHE 48
 
@@ -61,6 +61,7 @@ static const char *const steps[SCHEMA_VERSION + 1] = {
 	[2] = "ALTER TABLE processes ADD COLUMN port INTEGER NOT NULL DEFAULT 0;",
 	[3] = "ALTER TABLE sessions ADD COLUMN runtime TEXT; ALTER TABLE sessions ADD COLUMN "
 	      "network TEXT;",
+	[4] = "ALTER TABLE sessions ADD COLUMN policy TEXT;",
 };
 
 static int
@@ -323,10 +324,12 @@ sb_hostdb_session_insert(struct sb_hostdb *db, struct sb_hsess *s, struct sb_err
 	r = run(db,
 		"INSERT INTO sessions(id, state, mountpoint, base, parent_uid, parent_id, "
 		"parent_snap, turn,"
-		" quota, created_ns, runtime, network) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		&why, "ssssissiiiss", s->id, sb_host_state_name(s->state), s->mountpoint, s->base,
+		" quota, created_ns, runtime, network, policy) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, "
+		"?, ?, ?, ?)",
+		&why, "ssssissiiisss", s->id, sb_host_state_name(s->state), s->mountpoint, s->base,
 		s->parent_uid, s->parent_id, s->parent_snap, (int64_t)s->turn, (int64_t)s->quota,
-		s->created_ns, sb_host_runtime_name(s->runtime), sb_host_network_name(s->network));
+		s->created_ns, sb_host_runtime_name(s->runtime), sb_host_network_name(s->network),
+		s->policy);
 	if (r == SB_E_EXISTS)
 		r = sb_fail(err, SB_E_SESSION_EXISTS, "%s: %s", sb_code_text(SB_E_SESSION_EXISTS),
 			s->id);
@@ -384,6 +387,17 @@ sb_hostdb_labels_set(struct sb_hostdb *db, int64_t uid, const struct sb_strmap *
 	r = run(db, "DELETE FROM labels WHERE uid = ?", err, "i", uid);
 	if (r == 0)
 		r = labels_insert(db, uid, labels, err);
+	return end(db, r, err);
+}
+
+int
+sb_hostdb_policy_set(struct sb_hostdb *db, int64_t uid, const char *policy, struct sb_error *err)
+{
+	int r = begin(db, true, err);
+
+	if (r < 0)
+		return r;
+	r = run(db, "UPDATE sessions SET policy = ? WHERE uid = ?", err, "si", policy, uid);
 	return end(db, r, err);
 }
 

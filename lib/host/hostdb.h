@@ -38,6 +38,9 @@ int sb_hostdb_session_delete(struct sb_hostdb *db, int64_t uid, struct sb_error 
 int sb_hostdb_labels_set(struct sb_hostdb *db, int64_t uid, const struct sb_strmap *labels,
 	struct sb_error *err);
 
+int sb_hostdb_policy_set(struct sb_hostdb *db, int64_t uid, const char *policy,
+	struct sb_error *err);
+
 /* Inserts or replaces the snapshot; also writes the session's counters (turn, snap_seq, proc_seq).
  */
 int sb_hostdb_snap_put(struct sb_hostdb *db, const struct sb_hsess *s, const struct sb_snap *snap,

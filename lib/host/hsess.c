@@ -27,6 +27,7 @@ sb_hsess_new(const char *id, struct sb_error *err)
 	(void)snprintf(s->id, sizeof s->id, "%s", id);
 	atomic_init(&s->refs, 1);
 	(void)pthread_mutex_init(&s->mu, NULL);
+	(void)pthread_mutex_init(&s->network_mu, NULL);
 	(void)pthread_condattr_init(&attr);
 	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	(void)pthread_cond_init(&s->cv, &attr);
@@ -59,10 +60,12 @@ sb_hsess_unref(struct sb_hsess *s)
 	free(s->parent_snap);
 	free(s->why);
 	free(s->rollback_to);
+	free(s->policy);
 	sb_strmap_free(&s->labels);
 	sb_filepool_free(&s->files);
 	(void)pthread_cond_destroy(&s->cv);
 	(void)pthread_mutex_destroy(&s->mu);
+	(void)pthread_mutex_destroy(&s->network_mu);
 	free(s);
 }
 
@@ -231,11 +234,13 @@ sb_hsess_describe(const struct sb_hsess *s, struct sb_host_session *out, struct 
 	o.base = strdup(s->base ? s->base : "");
 	o.parent = s->parent_id ? sb_str_printf("%s@%s", s->parent_id, s->parent_snap) : strdup("");
 	o.why = strdup(s->why ? s->why : "");
+	o.policy = strdup(s->policy ? s->policy : "");
 	for (size_t i = 0; i < s->n_snaps; i++)
 		o.snap_count += s->snaps[i]->intent == SB_INTENT_NONE;
 	for (size_t i = 0; i < s->n_procs; i++)
 		o.processes += sb_host_proc_running(s->procs[i]);
-	if (!o.mountpoint || !o.base || !o.parent || !o.why || copy_labels(&s->labels, &o) < 0) {
+	if (!o.mountpoint || !o.base || !o.parent || !o.why || !o.policy ||
+		copy_labels(&s->labels, &o) < 0) {
 		sb_host_session_clear(&o);
 		return sb_fail(err, SB_E_NOMEM, "session %s", s->id);
 	}

@@ -39,6 +39,7 @@ struct sb_hsess {
 		*rt; /* what runs its commands; the host's. Set once, before anybody else sees it */
 	enum sb_host_runtime runtime; /* its kind, as recorded */
 	enum sb_host_network network;
+	pthread_mutex_t network_mu; /* held over a change of `policy`; before `mu` */
 
 	pthread_mutex_t mu; /* guards all below */
 	pthread_cond_t cv;  /* slot, tool count, state, gate */
@@ -57,6 +58,7 @@ struct sb_hsess {
 	int64_t parent_uid;
 	char *why;
 	char *rollback_to;
+	char *policy; /* network outbound: see host-network.h; NULL else */
 	uint64_t turn;
 	uint64_t quota;
 	uint64_t space_used;

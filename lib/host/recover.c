@@ -12,6 +12,7 @@
 #include <host/host-destroy.h>
 #include <host/host-fork.h>
 #include <host/host-map.h>
+#include <host/host-network.h>
 #include <host/host-op.h>
 #include <host/host-priv.h>
 #include <host/host-rollback.h>
@@ -97,7 +98,9 @@ keep_session(struct sb_hsess *s, void *arg, struct sb_error *err)
 	r = s->rt ? sb_host_map_add(arg, s, err) : err ? err->code : SB_E_RUNTIME;
 	if (s->rt)
 		s->runtime = s->rt->ops->kind;
-	else
+	if (r == 0)
+		r = sb_host_network_tell(s, err);
+	if (r < 0)
 		(void)sb_wrap(err, r, "session %s", s->id);
 	sb_hsess_unref(s);
 	return r;

@@ -95,13 +95,14 @@ enum sb_host_runtime {
 };
 /*
  * What a session may reach: nothing but its own loopback; the network namespace the operator
- * prepared; all the host can.
+ * prepared; all the host can; what its lists allow (doc/NETWORK.md).
  */
 enum sb_host_network {
 	SB_HOST_NET_DEFAULT,
 	SB_HOST_NET_NONE,
 	SB_HOST_NET_SANDBOX,
-	SB_HOST_NET_HOST
+	SB_HOST_NET_HOST,
+	SB_HOST_NET_OUTBOUND
 };
 SB_API const char *sb_host_runtime_name(enum sb_host_runtime r);
 SB_API const char *sb_host_network_name(enum sb_host_network n);
@@ -147,6 +148,9 @@ struct sb_host_opts {
 	const char *rootfs; /* of sandboxes, read-only; NULL: this machine's own /usr */
 	const char *box_path, *bwrap_path, *runsc_path; /* NULL: looked up */
 	const char *runsc_platform;           /* NULL: the first that a probe finds working */
+	const char *egress_resolver;          /* ADDRESS[:PORT] that is asked for the names of
+						 sessions with SB_HOST_NET_OUTBOUND; NULL:
+						 the resolvers of this machine */
 	const char *sandbox_netns;            /* a prepared network namespace, for sessions with
 						 SB_HOST_NET_SANDBOX */
 	bool allow_host_network;              /* sessions of an isolating runtime may ask for it */
@@ -210,6 +214,7 @@ struct sb_host_session {
 	unsigned processes; /* running */
 	enum sb_host_runtime runtime;
 	enum sb_host_network network; /* as asked, or the default when it was made; never DEFAULT */
+	char *policy; /* network outbound: a line "allow ENTRY" or "deny ENTRY" each; else "" */
 };
 SB_API void sb_host_session_clear(struct sb_host_session *s);
 
@@ -232,6 +237,12 @@ struct sb_host_create_opts {
 	 * operator: SB_E_DENIED.
 	 */
 	enum sb_host_network network;
+	/*
+	 * What network outbound (which they stand for when `network` is DEFAULT) lets through, as
+	 * doc/NETWORK.md writes it; no `allow`: every public address. SB_E_INVAL names the entry.
+	 */
+	const char *const *allow, *const *deny;
+	size_t n_allow, n_deny;
 };
 #define SB_HOST_CREATE_OPTS_INIT \
 	{ \
@@ -295,6 +306,14 @@ SB_API int sb_host_session_set_labels(struct sb_host *h, const char *id,
 	const struct sb_host_label *labels, size_t n, struct sb_error *err);
 
 /*
+ * Replaces both lists of a session with network outbound, at once for what runs in it; nothing in
+ * `allow`: nothing is reached. `cut` is how many connections ended by that. SB_E_INVALID_STATE for
+ * another network, SB_E_INVAL names the entry that is wrong.
+ */
+SB_API int sb_host_network_set(struct sb_host *h, const char *id, const char *const *allow,
+	size_t n_allow, const char *const *deny, size_t n_deny, size_t *cut, struct sb_error *err);
+
+/*
  * Base images the storage offers, sorted: "name@snapshot" relative to bases_dataset, or directory
  * names.
  */
@@ -306,7 +325,9 @@ struct sb_host_capabilities {
 	bool snapshots, rollback, fork, diff, quota, send_receive;
 	bool pause, streaming_progress, tier_routing;
 	bool isolation;              /* false: the runtime isolates nothing */
-	bool network_policy;         /* a network policy would be enforced */
+	bool network_policy;         /* network none is enforced */
+	bool network_lists;          /* so are the lists of network outbound */
+	char network_why[256];       /* why they are not; "" else */
 	bool ports;                  /* a session has ports of its own that can be exposed */
 	const char *isolation_level; /* "none", "namespaces", "kernel" */
 };

@@ -3,6 +3,9 @@ RUNTIME_TESTS = \
 	%D%/test-runtime-none \
 	%D%/test-runtime-bwrap \
 	%D%/test-runtime-gvisor \
+	%D%/test-network-none \
+	%D%/test-network-bwrap \
+	%D%/test-network-gvisor \
 	%D%/test-escape-bwrap \
 	%D%/test-escape-gvisor \
 	%D%/test-tool
@@ -35,3 +38,12 @@ tests_unit_test_filepool_LDADD = $(UNIT_LDADD_SANDBOX)
 # From tests/e2e/host-zfs.sh.
 tests_unit_test_runtime_quota_SOURCES = %D%/test-runtime-quota.c $(HOSTFIX)
 tests_unit_test_runtime_quota_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_network_none_SOURCES = %D%/test-runtime-network.c $(HOSTFIX)
+tests_unit_test_network_none_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_RUNTIME='"none"'
+tests_unit_test_network_none_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_network_bwrap_SOURCES = %D%/test-runtime-network.c $(HOSTFIX)
+tests_unit_test_network_bwrap_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_RUNTIME='"bwrap"'
+tests_unit_test_network_bwrap_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_network_gvisor_SOURCES = %D%/test-runtime-network.c $(HOSTFIX)
+tests_unit_test_network_gvisor_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_RUNTIME='"gvisor"'
+tests_unit_test_network_gvisor_LDADD = $(UNIT_LDADD_SANDBOX)

@@ -17,6 +17,7 @@
 #include <base/file.h>
 #include <base/path.h>
 #include <base/str.h>
+#include <egress/gate.h>
 
 /*
  * Of this machine's own root, when no other was given; and of its /etc what programs need and
@@ -45,6 +46,9 @@ static const struct {
 	{ "nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n" },
 	{ "hostname", "sandbox\n" },
 };
+
+/* The gate of a box with network outbound answers whichever resolver is asked. */
+static const char resolv[] = "nameserver " SB_GATE_OUTSIDE4 "\noptions timeout:6 attempts:2\n";
 
 static bool
 in_list(const char *const *list, const char *name)
@@ -107,8 +111,9 @@ static int
 make_etc(const struct sb_box_runtime *b, struct sb_error *err)
 {
 	sb_autofree char *ssl = sb_str_printf("%s/ssl", b->etc);
-	int r = ssl ? sb_file_mkdirs(ssl, 0755, err) :
-		      sb_fail(err, SB_E_NOMEM, "root of sandboxes");
+	sb_autofree char *to_resolv = sb_str_printf("%s/resolv.conf", b->etc);
+	int r = ssl && to_resolv ? sb_file_mkdirs(ssl, 0755, err) :
+				   sb_fail(err, SB_E_NOMEM, "root of sandboxes");
 
 	for (size_t i = 0; own_etc[i] && r == 0; i++) {
 		sb_autofree char *to = sb_str_printf("%s/%s", b->etc, own_etc[i]);
@@ -116,6 +121,9 @@ make_etc(const struct sb_box_runtime *b, struct sb_error *err)
 		if (to)
 			copy_etc(own_etc[i], to);
 	}
+	/* A place to bind another one at, should this machine have none. */
+	if (r == 0 && faccessat(AT_FDCWD, to_resolv, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		r = put_file(to_resolv, "", 0, 0644, err);
 	for (size_t i = 0; own_etc_dirs[i] && r == 0; i++) {
 		sb_autofree char *to = sb_str_printf("%s/%s", b->etc, own_etc_dirs[i]);
 
@@ -218,6 +226,8 @@ sb_box_root_make(struct sb_box_runtime *b, struct sb_error *err)
 		r = sb_fail_errno(err, "make %s", tmp);
 	if (r == 0)
 		r = copy_file(b->helper, box, 0755, err);
+	if (r == 0)
+		r = put_file(b->resolv, resolv, strlen(resolv), 0644, err);
 	return r;
 }
 
@@ -275,6 +285,21 @@ sb_box_root_binds(const struct sb_box_runtime *b, struct sb_box_root *out, struc
 	if (r < 0)
 		sb_box_root_free(out);
 	return r;
+}
+
+const char *
+sb_box_root_resolv(const struct sb_box_runtime *b, enum sb_host_network net)
+{
+	sb_autofree char *there =
+		b->o->rootfs ? sb_str_printf("%s/etc/resolv.conf", b->o->rootfs) : NULL;
+	struct stat st;
+
+	if (net != SB_HOST_NET_OUTBOUND)
+		return NULL;
+	/* Nothing can be made in somebody else's root: a file must be there already. */
+	if (b->o->rootfs && (!there || lstat(there, &st) < 0 || !S_ISREG(st.st_mode)))
+		return NULL;
+	return b->resolv;
 }
 
 int

@@ -18,6 +18,7 @@
 #include <base/file.h>
 #include <base/path.h>
 #include <base/str.h>
+#include <host/runtime/box-egress.h>
 #include <host/runtime/proctree.h>
 
 #define GONE_MS 10000
@@ -31,6 +32,9 @@ init(struct sb_box_runtime *b, const struct sb_runtime_opts *o, const struct sb_
 	b->o = o->host;
 	b->key = o->key;
 	(void)pthread_mutex_init(&b->mu, NULL);
+	(void)pthread_mutex_init(&b->egress_mu, NULL);
+	b->on_network = o->on_network;
+	b->network_arg = o->network_arg;
 	b->program = sb_runtime_program(program);
 	if (!b->program)
 		return sb_fail(err, SB_E_UNSUPPORTED, "%s is not installed", program);
@@ -40,7 +44,8 @@ init(struct sb_box_runtime *b, const struct sb_runtime_opts *o, const struct sb_
 			"the helper sb-box is not found (SB_BOX names it)");
 	b->root = sb_str_printf("%s/box-root", b->o->state_dir);
 	b->etc = sb_str_printf("%s/box-etc", b->o->state_dir);
-	if (!b->root || !b->etc)
+	b->resolv = sb_str_printf("%s/box-resolv.conf", b->o->state_dir);
+	if (!b->root || !b->etc || !b->resolv)
 		return sb_fail(err, SB_E_NOMEM, "runtime");
 	sb_cgroup_probe(&b->groups);
 	return 0;
@@ -52,6 +57,7 @@ box_free(struct sb_box *box)
 	if (box->pidfd >= 0)
 		(void)close(box->pidfd);
 	sb_resident_stop(&box->resident);
+	sb_egress_client_leave(&box->egress);
 	sb_cgroup_clear(&box->group);
 	(void)pthread_mutex_destroy(&box->mu);
 	free(box->session);
@@ -70,12 +76,15 @@ sb_box_runtime_close(struct sb_runtime *rt)
 		b->first = box->next;
 		box_free(box);
 	}
+	sb_box_egress_close(b);
 	sb_cgroup_clear(&b->groups);
 	(void)pthread_mutex_destroy(&b->mu);
+	(void)pthread_mutex_destroy(&b->egress_mu);
 	free(b->program);
 	free(b->helper);
 	free(b->root);
 	free(b->etc);
+	free(b->resolv);
 	free(b);
 }
 
@@ -170,6 +179,7 @@ entry(struct sb_box_runtime *b, const char *session)
 		return NULL;
 	box->pidfd = -1;
 	box->resident = (struct sb_resident)SB_RESIDENT_INIT;
+	box->egress = (struct sb_egress_client)SB_EGRESS_CLIENT_INIT;
 	box->owner = b;
 	(void)pthread_mutex_init(&box->mu, NULL);
 	box->session = strdup(session);
@@ -232,6 +242,7 @@ sb_box_end(struct sb_box_runtime *b, struct sb_box *box)
 		(void)nanosleep(&nap, NULL);
 	box->outer = 0;
 	sb_resident_stop(&box->resident);
+	sb_box_egress_end(box);
 	if (box->group.dir[0] || box->group.dir[SB_CGROUP_FREEZER]) {
 		all_dead = sb_cgroup_remove(&box->group, d);
 		if (!all_dead)
@@ -257,6 +268,7 @@ create(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runtime_cmd
 	const struct sb_cgroup_limits l = { .memory = b->o->session_mem_mb << 20,
 		.pids = pids ? pids * each + b->kind->own_threads : 0,
 		.cpus = b->o->session_cpus };
+	bool outbound;
 	int r = 0;
 
 	(void)pthread_mutex_lock(&b->mu);
@@ -271,7 +283,15 @@ create(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runtime_cmd
 		return r;
 	sb_cgroup_make(&b->groups, box->name, &l, &box->group);
 	box->network = cmd->network;
-	r = b->kind->create(b, box, cmd, &box->pid, err);
+	outbound = box->network == SB_HOST_NET_OUTBOUND;
+	if (outbound && b->kind->joins_netns)
+		r = sb_box_egress_start(b, box, err);
+	if (r == 0)
+		r = b->kind->create(b, box, cmd, &box->pid, err);
+	if (r == 0 && outbound && !b->kind->joins_netns)
+		r = sb_box_egress_start(b, box, err);
+	if (r == 0 && outbound)
+		r = sb_box_egress_ready(b, box, err);
 	if (r == 0) {
 		box->pidfd = (int)syscall(SYS_pidfd_open, box->pid, 0);
 		box->ticks = sb_proctree_start_ticks(box->pid);
@@ -301,6 +321,9 @@ sb_box_hold(struct sb_box_runtime *b, const struct sb_runtime_cmd *cmd, struct s
 			sb_box_release(box);
 			return NULL;
 		}
+	} else if (box->network == SB_HOST_NET_OUTBOUND && sb_box_egress_again(b, box, err) < 0) {
+		sb_box_release(box);
+		return NULL;
 	}
 	box->seq++;
 	return box;

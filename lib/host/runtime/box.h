@@ -6,6 +6,8 @@
 #include <stdatomic.h>
 
 #include <base/strlist.h>
+#include <egress/egress-client.h>
+#include <egress/egress-pump.h>
 #include <host/runtime/cgroup.h>
 #include <host/runtime/resident.h>
 #include <host/runtime/runtime.h>
@@ -40,7 +42,9 @@ struct sb_box {
 	bool frozen;
 	uint64_t seq;
 	struct sb_cgroup group;
-	struct sb_resident resident; /* gvisor */
+	struct sb_resident resident;    /* gvisor */
+	struct sb_egress_client egress; /* network outbound */
+	char netns[64];                 /* of the session, while the box is made */
 };
 
 struct sb_box_kind {
@@ -66,6 +70,7 @@ struct sb_box_kind {
 	 * none).
 	 */
 	unsigned threads, own_threads;
+	bool joins_netns; /* create() needs the network namespace (`netns`) beforehand */
 };
 
 struct sb_box_runtime {
@@ -77,12 +82,21 @@ struct sb_box_runtime {
 	char *program; /* bwrap or runsc */
 	char *root;    /* the read-only root that all boxes share */
 	char *etc;
+	char *resolv;            /* resolv.conf of boxes with network outbound */
 	const char *platform;    /* gvisor */
 	atomic_bool no_resident; /* gvisor: it hands no descriptors through */
 	struct sb_cgroup groups;
 	pthread_mutex_t mu; /* guards the list, and the making of the root */
 	bool root_made;
 	struct sb_box *first;
+
+	pthread_mutex_t egress_mu;             /* guards what follows */
+	struct sb_box_egress_policy *policies; /* see box-egress.h */
+	struct sb_egress_pump *pump;
+	sb_egress_pump_fn on_network; /* set once */
+	void *network_arg;
+	bool egress_known, egress_works;
+	char egress_why[256];
 };
 
 /* Opens a runtime of that kind and probes it; looks `program` up in PATH. */
@@ -113,10 +127,17 @@ void sb_box_runtime_sweep(struct sb_runtime *rt, bool (*known)(const char *sessi
 int sb_box_runtime_connect(struct sb_runtime *rt, const char *session, const char *mark,
 	pid_t leader, unsigned port, sb_deadline d, int *out_fd, struct sb_error *err);
 
+/* The operations about network outbound (box-egress.c). */
+int sb_box_egress_check(struct sb_runtime *rt, struct sb_error *err);
+int sb_box_egress_policy(struct sb_runtime *rt, const char *session, const char *text, size_t *cut,
+	struct sb_error *err);
+
 /* What the tables of both begin with. */
 #define SB_BOX_RUNTIME_OPS \
 	.version = 1, .isolates = true, .network_policy = true, \
-	.networks = 1u << SB_HOST_NET_NONE | 1u << SB_HOST_NET_SANDBOX | 1u << SB_HOST_NET_HOST, \
+	.networks = 1u << SB_HOST_NET_NONE | 1u << SB_HOST_NET_SANDBOX | 1u << SB_HOST_NET_HOST | \
+		1u << SB_HOST_NET_OUTBOUND, \
+	.outbound = sb_box_egress_check, .policy = sb_box_egress_policy, \
 	.workspace = SB_BOX_WORKSPACE, .close = sb_box_runtime_close, \
 	.connect = sb_box_runtime_connect, .ooms = sb_box_runtime_ooms, \
 	.holds = sb_box_runtime_holds, .forget = sb_box_runtime_forget, \
@@ -138,6 +159,8 @@ int sb_box_root_make(struct sb_box_runtime *b, struct sb_error *err);
 int sb_box_root_binds(const struct sb_box_runtime *b, struct sb_box_root *out,
 	struct sb_error *err);
 void sb_box_root_free(struct sb_box_root *r);
+/* The file that is /etc/resolv.conf in a box with that network; NULL: the one that is there. */
+const char *sb_box_root_resolv(const struct sb_box_runtime *b, enum sb_host_network net);
 
 /* The environment of a command in a box. */
 int sb_box_env(const struct sb_runtime_cmd *cmd, struct sb_strlist *env, struct sb_error *err);

@@ -2,6 +2,7 @@
 lib_libsandbox_core_la_SOURCES += \
 	%D%/box.c %D%/box.h \
 	%D%/box-dial.c \
+	%D%/box-egress.c %D%/box-egress.h \
 	%D%/box-root.c \
 	%D%/boxfilter.c %D%/boxfilter.h \
 	%D%/cgroup.c %D%/cgroup.h \

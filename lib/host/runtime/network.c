@@ -6,7 +6,7 @@
 
 #include <host/runtime/runtime.h>
 
-static const char *const names[] = { "", "none", "sandbox", "host" };
+static const char *const names[] = { "", "none", "sandbox", "host", "outbound" };
 #define NAMES (sizeof names / sizeof names[0])
 
 const char *

@@ -116,6 +116,9 @@ mounts_json(struct sb_box_runtime *b, const struct sb_runtime_cmd *cmd, struct s
 	for (size_t i = 0; i < root.n; i++)
 		add_mount(m, root.v[i].to, "bind", root.v[i].from, ro, 3);
 	sb_box_root_free(&root);
+	if (sb_box_root_resolv(b, cmd->network))
+		add_mount(m, "/etc/resolv.conf", "bind", sb_box_root_resolv(b, cmd->network), ro,
+			3);
 	(void)snprintf(size, sizeof size, "size=%llum",
 		(unsigned long long)(b->o->session_tmp_mb ? b->o->session_tmp_mb : 1u << 20));
 	for (size_t i = 0; i < sizeof rooms / sizeof rooms[0]; i++) {
@@ -148,6 +151,9 @@ sb_oci_write(struct sb_box_runtime *b, const struct sb_box *box, const struct sb
 	if (cmd->network == SB_HOST_NET_SANDBOX)
 		(void)json_array_append_new(ns,
 			json_pack("{s:s, s:s}", "type", "network", "path", b->o->sandbox_netns));
+	else if (cmd->network == SB_HOST_NET_OUTBOUND)
+		(void)json_array_append_new(ns,
+			json_pack("{s:s, s:s}", "type", "network", "path", box->netns));
 	else if (cmd->network != SB_HOST_NET_HOST)
 		(void)json_array_append_new(ns, json_pack("{s:s}", "type", "network"));
 	o = json_pack("{s:s, s:{s:s, s:b}, s:s, s:o, s:o, s:{s:o}}", "ociVersion", "1.0.2", "root",

@@ -101,6 +101,10 @@ add_mounts(struct sb_box_runtime *b, const struct sb_runtime_cmd *cmd, struct sb
 	for (size_t i = 0; i < root.n && r == 0; i++)
 		sb_strlist_add_all(l,
 			(const char *[]){ "--ro-bind", root.v[i].from, root.v[i].to, NULL });
+	if (sb_box_root_resolv(b, cmd->network))
+		sb_strlist_add_all(l,
+			(const char *[]){ "--ro-bind", sb_box_root_resolv(b, cmd->network),
+				"/etc/resolv.conf", NULL });
 	for (size_t i = 0; i < sizeof rooms / sizeof rooms[0]; i++) {
 		sb_strlist_add_all(l,
 			(const char *[]){ "--perms", i == 0 || i == 3 ? "1777" : "0755", "--size",

@@ -35,9 +35,9 @@ static void
 runsc_argv(struct sb_box_runtime *b, enum sb_host_network net, struct sb_strlist *l)
 {
 	/*
-	 * In a namespace that the operator prepared, the sandbox uses that namespace's own sockets.
+	 * In a namespace that was prepared, the sandbox uses that namespace's own sockets.
 	 */
-	const char *mode = net == SB_HOST_NET_HOST || net == SB_HOST_NET_SANDBOX ? "host" : "none";
+	const char *mode = net == SB_HOST_NET_NONE || net == SB_HOST_NET_DEFAULT ? "none" : "host";
 
 	sb_strlist_add(l, b->program);
 	sb_strlist_addf(l, "--root=%s/runsc", b->o->state_dir);
@@ -476,7 +476,8 @@ static const struct sb_box_kind gvisor_kind = { .probe = probe,
 	.create = gvisor_create,
 	.destroy = gvisor_destroy,
 	.threads = 8,
-	.own_threads = 512 };
+	.own_threads = 512,
+	.joins_netns = true };
 
 struct sb_runtime *
 sb_runtime_gvisor_open(const struct sb_runtime_opts *o, struct sb_error *err)

@@ -41,7 +41,9 @@ sb_runtime_open(enum sb_host_runtime kind, const struct sb_runtime_opts *o, stru
 	if (kind == SB_HOST_RUNTIME_AUTO) {
 		const struct sb_runtime_opts best = { .host = o->host,
 			.key = o->key,
-			.picky = true };
+			.picky = true,
+			.on_network = o->on_network,
+			.network_arg = o->network_arg };
 
 		rt = sb_runtime_gvisor_open(&best, NULL);
 		if (!rt)
@@ -59,7 +61,7 @@ sb_runtime_open(enum sb_host_runtime kind, const struct sb_runtime_opts *o, stru
 }
 
 int
-sb_runtime_network_check(const struct sb_runtime *rt, const struct sb_host_opts *o,
+sb_runtime_network_check(struct sb_runtime *rt, const struct sb_host_opts *o,
 	enum sb_host_network net, struct sb_error *err)
 {
 	if (net == SB_HOST_NET_DEFAULT)
@@ -70,6 +72,8 @@ sb_runtime_network_check(const struct sb_runtime *rt, const struct sb_host_opts 
 	if (net == SB_HOST_NET_HOST && rt->ops->isolates && !o->allow_host_network)
 		return sb_fail(err, SB_E_DENIED,
 			"network host: this host does not allow it (allow-host-network)");
+	if (net == SB_HOST_NET_OUTBOUND)
+		return rt->ops->outbound(rt, err);
 	if (net == SB_HOST_NET_SANDBOX && !o->sandbox_netns)
 		return sb_fail(err, SB_E_UNSUPPORTED,
 			"network sandbox: this host has none prepared (sandbox-netns)");

@@ -42,6 +42,20 @@ struct sb_runtime_ops {
 	void (*close)(struct sb_runtime *rt);
 
 	/*
+	 * Whether network outbound can be enforced here: 0, or SB_E_UNSUPPORTED with the reason.
+	 * NULL: it cannot.
+	 */
+	int (*outbound)(struct sb_runtime *rt, struct sb_error *err);
+	/*
+	 * What a session with network outbound may reach, for its commands from now on and for
+	 * those that run: lines as sb_netpolicy_parse reads them. `cut` is how many connections
+	 * ended by that. The runtime remembers it until it is told NULL. A session that was told
+	 * none runs nothing. NULL: there is no such network.
+	 */
+	int (*policy)(struct sb_runtime *rt, const char *session, const char *text, size_t *cut,
+		struct sb_error *err);
+
+	/*
 	 * Starts the command; `io` says what its standard descriptors are (its other fields are the
 	 * runtime's). The child leads a process session of its own and is the caller's to wait for;
 	 * its exit code is the command's, 128+n for a signal. SB_E_NOTFOUND, SB_E_DENIED for the
@@ -105,6 +119,9 @@ struct sb_runtime_opts {
 	const struct sb_host_opts *host;
 	const char *key; /* names the host in marks and groups */
 	bool picky;      /* not one in which common programs fail */
+	/* Gets each decision about a session's network as a line of JSON; may be NULL. */
+	void (*on_network)(const char *session, const char *line, void *arg);
+	void *network_arg;
 };
 
 /* Plain processes of the host: a group of their own, a clean environment, limits; no isolation. */
@@ -117,7 +134,7 @@ struct sb_runtime *sb_runtime_open(enum sb_host_runtime kind, const struct sb_ru
 	struct sb_error *err);
 
 /* 0, or SB_E_UNSUPPORTED: the runtime cannot enforce that network. */
-int sb_runtime_network_check(const struct sb_runtime *rt, const struct sb_host_opts *o,
+int sb_runtime_network_check(struct sb_runtime *rt, const struct sb_host_opts *o,
 	enum sb_host_network net, struct sb_error *err);
 
 /* Adds the mark, the caller's entries (without one of the same name), then `fixed`. */
