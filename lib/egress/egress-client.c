@@ -279,7 +279,7 @@ sb_egress_client_probe(const char *program, struct sb_error *err)
 	int r;
 
 	sb_buf_init(&said, 400);
-	r = sb_run(argv, &o, NULL, 0, NULL, &said, NULL, sb_deadline_in(PROBE_MS), err);
+	r = sb_child_run(argv, &o, NULL, 0, NULL, &said, NULL, sb_deadline_in(PROBE_MS), err);
 	if (r == 0)
 		return 0;
 	said.data[strcspn((char *)said.data, "\n")] = '\0';

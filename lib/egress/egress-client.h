@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <base/child.h>
 #include <base/spawn.h>
 #include <sb/error.h>
 

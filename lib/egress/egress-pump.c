@@ -43,7 +43,8 @@ drop(struct sb_egress_pump *p, struct feed *f)
 		at = &(*at)->next;
 	*at = f->next;
 	(void)pthread_mutex_unlock(&p->mu);
-	/* A child that is about to execute something may hold it open still: closing is not enough. */
+	/* A child that is about to execute something may hold it open still: closing is not enough.
+	 */
 	(void)epoll_ctl(p->ep, EPOLL_CTL_DEL, f->fd, NULL);
 	(void)close(f->fd);
 	sb_buf_free(&f->line);

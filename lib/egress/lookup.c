@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include <base/file.h>
-#include <base/str.h>
+#include <base/random.h>
 #include <sb/cancel.h>
 
 #define FILE_MAX_BYTES (1u << 20)

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include <base/buf.h>
+#include <base/str.h>
 #include <egress/netpolicy.h>
 #include <host/host-map.h>
 #include <host/host-op.h>

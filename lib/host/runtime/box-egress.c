@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <base/str.h>
 #include <egress/netpolicy.h>
 
 struct sb_box_egress_policy {
