@@ -324,6 +324,17 @@ class Egress:
             if all(e.get(k) == v or (callable(v) and v(e.get(k))) for k, v in want.items()):
                 return e
 
+    def read_events(self):
+        """Takes what has come, and waits a moment for more."""
+        self.reader.settimeout(0.05)
+        try:
+            while True:
+                self.events.append(self.line(self.reader))
+        except socket.timeout:
+            pass
+        finally:
+            self.reader.settimeout(SOON)
+
     def resolve(self, name, kind=1, server="198.18.0.1", tcp=False, raw=None):
         """(rcode, [addresses]) of a question from inside; None when nothing comes back."""
         q = raw or (

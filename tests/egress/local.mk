@@ -1,4 +1,5 @@
 # The egress proxy against a hostile session.
-TESTS += %D%/egress.sh
-dist_check_SCRIPTS += %D%/egress.sh
+EGRESS_E2E = %D%/egress.sh %D%/egress-user.sh
+TESTS += $(EGRESS_E2E)
+dist_check_SCRIPTS += $(EGRESS_E2E)
 EXTRA_DIST += %D%/hostile.py %D%/lab.py
