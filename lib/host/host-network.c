@@ -70,6 +70,35 @@ sb_host_network_forget(const struct sb_hsess *s)
 		(void)s->rt->ops->policy(s->rt, s->id, NULL, &cut, NULL);
 }
 
+/* The text of a member, which has no quotes in it, as names and addresses have none. */
+static const char *
+member(const char *line, const char *key, char *out, size_t size)
+{
+	const char *p = strstr(line, key);
+	size_t n = p ? strcspn(p + strlen(key), "\",}") : 0;
+
+	(void)snprintf(out, size, "%.*s", p ? (int)n : 0, p ? p + strlen(key) : "");
+	return out;
+}
+
+static void
+count_refusal(struct sb_host *h, const char *session, const char *line)
+{
+	sb_auto(sb_hsess) struct sb_hsess *s = sb_host_map_find(h, session, NULL);
+	char name[260], addr[64], port[8];
+
+	if (!s)
+		return;
+	(void)member(line, "\"name\":\"", name, sizeof name);
+	(void)member(line, "\"address\":\"", addr, sizeof addr);
+	(void)member(line, "\"port\":", port, sizeof port);
+	(void)pthread_mutex_lock(&s->mu);
+	s->refused++;
+	(void)snprintf(s->refused_last, sizeof s->refused_last, "%s%s%s", name[0] ? name : addr,
+		strcmp(port, "0") == 0 ? "" : ":", strcmp(port, "0") == 0 ? "" : port);
+	(void)pthread_mutex_unlock(&s->mu);
+}
+
 void
 sb_host_network_event(const char *session, const char *line, void *arg)
 {
@@ -83,6 +112,8 @@ sb_host_network_event(const char *session, const char *line, void *arg)
 	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
 		if (strstr(line, kinds[i][0]))
 			kind = kinds[i][1];
+	if (strcmp(kind, "network.deny") == 0)
+		count_refusal(h, session, line);
 	sb_host_event_note(h->events, kind, session, line, SB_HOST_ACTIVE);
 	sb_host_event_flush(h->events);
 }

@@ -19,7 +19,10 @@ int sb_host_network_text(const char *const *allow, size_t n_allow, const char *c
 int sb_host_network_tell(struct sb_hsess *s, struct sb_error *err);
 /* The session is gone. */
 void sb_host_network_forget(const struct sb_hsess *s);
-/* Makes an event of a decision; `arg` is the host. For struct sb_runtime_opts. */
+/*
+ * Makes an event of a decision and counts what is refused; `arg` is the host. For struct
+ * sb_runtime_opts.
+ */
 void sb_host_network_event(const char *session, const char *line, void *arg);
 
 #endif

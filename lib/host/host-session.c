@@ -217,15 +217,18 @@ sb_host_session_make(struct sb_host *h, const struct sb_host_create_opts *o,
 	if (from->src.quota && !h->st->ops->quota)
 		return sb_fail(err, SB_E_UNSUPPORTED, "quota: storage %s cannot enforce one",
 			h->st->ops->name);
+	picked = *o;
+	o = &picked;
+	/* Lists say which network is meant. */
+	if (picked.network == SB_HOST_NET_DEFAULT && (picked.n_allow > 0 || picked.n_deny > 0))
+		picked.network = SB_HOST_NET_OUTBOUND;
 	if (from->parent) {
 		/* A fork stays where its origin is, unless it asks for something else. */
-		picked = *o;
 		if (picked.runtime == SB_HOST_RUNTIME_AUTO)
 			picked.runtime = from->parent->rt->ops->kind;
 		/* Without isolation there is only the host's network: nothing to hand on. */
 		if (picked.network == SB_HOST_NET_DEFAULT && from->parent->rt->ops->isolates)
 			picked.network = from->parent->network;
-		o = &picked;
 	}
 	rt = sb_host_runtime_for(h, o, &why);
 	s = rt ? new_session(o, from, &why) : NULL;
@@ -279,9 +282,6 @@ sb_host_session_create(struct sb_host *h, const struct sb_host_create_opts *opts
 	int r;
 
 	memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
-	/* Lists say which network is meant. */
-	if (o.network == SB_HOST_NET_DEFAULT && (o.n_allow > 0 || o.n_deny > 0))
-		o.network = SB_HOST_NET_OUTBOUND;
 	r = sb_host_call_begin(h, true, err);
 	if (r < 0)
 		return r;
@@ -325,6 +325,8 @@ sb_host_session_get(struct sb_host *h, const char *id, bool measure, struct sb_h
 	else
 		r = sb_hsess_describe(s, out, err);
 	(void)pthread_mutex_unlock(&s->mu);
+	if (r == 0 && s->network == SB_HOST_NET_NONE && s->rt->ops->unrouted)
+		out->network_refused = s->rt->ops->unrouted(s->rt, s->id);
 	sb_host_call_end(h);
 	return r;
 }

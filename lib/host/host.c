@@ -150,6 +150,8 @@ open_state(struct sb_host *h, struct sb_error *err)
 static void
 host_free(struct sb_host *h)
 {
+	/* They tell of sessions until they are closed. */
+	sb_host_runtime_close_all(h);
 	for (size_t i = 0; h->bucket && i < h->n_buckets; i++)
 		while (h->bucket[i]) {
 			struct sb_hsess *s = h->bucket[i];
@@ -161,7 +163,6 @@ host_free(struct sb_host *h)
 	sb_hostdb_close(h->db);
 	if (h->st)
 		h->st->ops->close(h->st);
-	sb_host_runtime_close_all(h);
 	sb_host_event_free(h->events);
 	if (h->lock_fd >= 0)
 		(void)close(h->lock_fd);

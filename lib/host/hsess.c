@@ -227,9 +227,11 @@ sb_hsess_describe(const struct sb_hsess *s, struct sb_host_session *out, struct 
 		.space_used = s->space_used,
 		.active_tools = s->active_tools,
 		.runtime = s->runtime,
-		.network = s->network };
+		.network = s->network,
+		.network_refused = s->refused };
 
 	memcpy(o.id, s->id, sizeof o.id);
+	memcpy(o.network_last, s->refused_last, sizeof o.network_last);
 	o.mountpoint = strdup(s->mountpoint ? s->mountpoint : "");
 	o.base = strdup(s->base ? s->base : "");
 	o.parent = s->parent_id ? sb_str_printf("%s@%s", s->parent_id, s->parent_snap) : strdup("");

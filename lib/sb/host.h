@@ -215,6 +215,12 @@ struct sb_host_session {
 	enum sb_host_runtime runtime;
 	enum sb_host_network network; /* as asked, or the default when it was made; never DEFAULT */
 	char *policy; /* network outbound: a line "allow ENTRY" or "deny ENTRY" each; else "" */
+	/*
+	 * How often something in it was kept from the network, as far as the host can tell: by the
+	 * policy since the host was opened, or (network none) for want of a network.
+	 */
+	uint64_t network_refused;
+	char network_last[300]; /* outbound: the last of them, NAME:PORT or ADDRESS:PORT; or "" */
 };
 SB_API void sb_host_session_clear(struct sb_host_session *s);
 

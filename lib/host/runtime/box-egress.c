@@ -3,6 +3,8 @@
 
 #include <host/runtime/box-egress.h>
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -136,6 +138,46 @@ sb_box_egress_policy(struct sb_runtime *rt, const char *session, const char *tex
 		sb_egress_client_stop(&box->egress);
 	sb_box_release(box);
 	return r;
+}
+
+/* The sum of these columns of /proc/PID/net/snmp, whose first line of a group names them. */
+static uint64_t
+snmp(const char *text, const char *group, const char *column)
+{
+	const char *names = strstr(text, group), *values = names ? strchr(names, '\n') : NULL;
+	const char *end = values;
+
+	values = values ? values + 1 : NULL;
+	while (names && values && *values && names < end) {
+		size_t n = strcspn(names, " \n"), m = strcspn(values, " \n");
+
+		if (n == strlen(column) && strncmp(names, column, n) == 0)
+			return strtoull(values, NULL, 10);
+		names += n + 1;
+		values += m + 1;
+	}
+	return 0;
+}
+
+uint64_t
+sb_box_egress_unrouted(struct sb_runtime *rt, const char *session)
+{
+	struct sb_box *box = sb_box_hold_running((struct sb_box_runtime *)rt, session);
+	char path[64], text[8192];
+	sb_autoclose int fd = -1;
+	ssize_t n;
+
+	if (!box)
+		return 0;
+	(void)snprintf(path, sizeof path, "/proc/%d/net/snmp", (int)box->pid);
+	sb_box_release(box);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	/* A resolver on the loopback of the machine is not there inside. */
+	return snmp(text, "Ip:", "OutNoRoutes") + snmp(text, "Udp:", "NoPorts");
 }
 
 /* The events of the proxy, from now on or from its first. Their loss is no reason to stop. */

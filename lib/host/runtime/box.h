@@ -131,6 +131,7 @@ int sb_box_runtime_connect(struct sb_runtime *rt, const char *session, const cha
 int sb_box_egress_check(struct sb_runtime *rt, struct sb_error *err);
 int sb_box_egress_policy(struct sb_runtime *rt, const char *session, const char *text, size_t *cut,
 	struct sb_error *err);
+uint64_t sb_box_egress_unrouted(struct sb_runtime *rt, const char *session);
 
 /* What the tables of both begin with. */
 #define SB_BOX_RUNTIME_OPS \
@@ -138,10 +139,10 @@ int sb_box_egress_policy(struct sb_runtime *rt, const char *session, const char 
 	.networks = 1u << SB_HOST_NET_NONE | 1u << SB_HOST_NET_SANDBOX | 1u << SB_HOST_NET_HOST | \
 		1u << SB_HOST_NET_OUTBOUND, \
 	.outbound = sb_box_egress_check, .policy = sb_box_egress_policy, \
-	.workspace = SB_BOX_WORKSPACE, .close = sb_box_runtime_close, \
-	.connect = sb_box_runtime_connect, .ooms = sb_box_runtime_ooms, \
-	.holds = sb_box_runtime_holds, .forget = sb_box_runtime_forget, \
-	.sweep = sb_box_runtime_sweep
+	.unrouted = sb_box_egress_unrouted, .workspace = SB_BOX_WORKSPACE, \
+	.close = sb_box_runtime_close, .connect = sb_box_runtime_connect, \
+	.ooms = sb_box_runtime_ooms, .holds = sb_box_runtime_holds, \
+	.forget = sb_box_runtime_forget, .sweep = sb_box_runtime_sweep
 
 /* Kills the box and everything in it; the caller holds `mu`. */
 void sb_box_end(struct sb_box_runtime *b, struct sb_box *box);

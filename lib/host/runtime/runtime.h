@@ -85,6 +85,12 @@ struct sb_runtime_ops {
 		unsigned port, sb_deadline d, int *out_fd, struct sb_error *err);
 
 	/*
+	 * How often something in a session with network none asked for a way out and found none.
+	 * May be NULL.
+	 */
+	uint64_t (*unrouted)(struct sb_runtime *rt, const char *session);
+
+	/*
 	 * How many processes of the session the kernel killed so far because memory ran out. May be
 	 * NULL.
 	 */

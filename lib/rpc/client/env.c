@@ -258,6 +258,17 @@ new_env(struct sb_env_host *h, const char *id, struct sb_env **out, struct sb_er
 	return 0;
 }
 
+static void
+put_list(json_t *in, const char *key, const char *const *v, size_t n)
+{
+	json_t *list = n > 0 ? json_array() : NULL;
+
+	for (size_t i = 0; i < n; i++)
+		(void)json_array_append_new(list, json_string(v[i]));
+	if (list)
+		(void)json_object_set_new(in, key, list);
+}
+
 static json_t *
 create_request(const struct sb_host_create_opts *o)
 {
@@ -271,6 +282,8 @@ create_request(const struct sb_host_create_opts *o)
 		json_string(o->runtime == SB_HOST_RUNTIME_AUTO ? "" :
 								 sb_host_runtime_name(o->runtime)));
 	(void)json_object_set_new(in, "Network", json_string(sb_host_network_name(o->network)));
+	put_list(in, "Allow", o->allow, o->n_allow);
+	put_list(in, "Deny", o->deny, o->n_deny);
 	if (o->n_labels > 0) {
 		json_t *labels = json_object();
 

@@ -116,6 +116,9 @@ sb_rpc_host_session_json(const struct sb_host_session *s)
 	sb_rpc_host_put_int(o, "Processes", s->processes);
 	sb_rpc_host_put(o, "Runtime", sb_host_runtime_name(s->runtime));
 	sb_rpc_host_put(o, "Network", sb_host_network_name(s->network));
+	sb_rpc_host_network_put(o, s->policy);
+	sb_rpc_host_put_int(o, "NetworkRefused", (int64_t)s->network_refused);
+	sb_rpc_host_put(o, "NetworkLast", s->network_last);
 	return o;
 }
 
@@ -136,6 +139,8 @@ sb_rpc_host_capabilities_json(const struct sb_host *h)
 	put_bool(o, "Quota", c.quota);
 	put_bool(o, "Isolation", c.isolation);
 	put_bool(o, "NetworkPolicy", c.network_policy);
+	put_bool(o, "NetworkLists", c.network_lists);
+	sb_rpc_host_put(o, "NetworkWhy", c.network_why);
 	sb_rpc_host_put(o, "Storage", c.storage);
 	sb_rpc_host_put(o, "Runtime", c.runtime);
 	sb_rpc_host_put(o, "IsolationLevel", c.isolation_level);

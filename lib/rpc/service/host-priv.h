@@ -24,7 +24,7 @@ typedef int sb_rpc_host_fn(struct sb_rpc_call *call, const json_t *in, json_t **
 
 sb_rpc_host_fn sb_rpc_host_create_session, sb_rpc_host_get_session, sb_rpc_host_list_sessions,
 	sb_rpc_host_set_labels, sb_rpc_host_pause_session, sb_rpc_host_resume_session,
-	sb_rpc_host_destroy_session, sb_rpc_host_fork;
+	sb_rpc_host_destroy_session, sb_rpc_host_fork, sb_rpc_host_set_network_policy;
 sb_rpc_host_fn sb_rpc_host_execute_tool, sb_rpc_host_execute_tool_stream;
 sb_rpc_host_fn sb_rpc_host_turn_complete, sb_rpc_host_create_snapshot, sb_rpc_host_list_snapshots,
 	sb_rpc_host_rollback_session, sb_rpc_host_diff_snapshots, sb_rpc_host_delete_snapshot,
@@ -52,6 +52,11 @@ struct sb_host_call sb_rpc_host_limits(const struct sb_rpc_call *call);
  * only).
  */
 struct sb_host_label *sb_rpc_host_labels(struct sb_rpc_fields *f, struct sb_strmap *map);
+/* Allow and Deny of a request; `allow` and `deny` keep the strings. */
+void sb_rpc_host_network_lists(struct sb_rpc_fields *f, struct sb_strlist *allow,
+	struct sb_strlist *deny, struct sb_host_create_opts *o);
+/* A policy as Allow and Deny of an answer. */
+void sb_rpc_host_network_put(json_t *obj, const char *policy);
 /* Resources of a request. */
 void sb_rpc_host_resources(struct sb_rpc_fields *f, struct sb_host_resources *out);
 

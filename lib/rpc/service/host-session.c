@@ -96,7 +96,7 @@ runtime_fields(struct sb_rpc_fields *f, struct sb_host_create_opts *o)
 	if (runtime && *runtime && !sb_host_runtime_from(runtime, &o->runtime))
 		sb_rpc_field_bad(f, "Runtime", "must be none, bwrap, gvisor or auto");
 	if (network && *network && !sb_host_network_from(network, &o->network))
-		sb_rpc_field_bad(f, "Network", "must be none, sandbox or host");
+		sb_rpc_field_bad(f, "Network", "must be none, outbound, sandbox or host");
 }
 
 int
@@ -106,6 +106,7 @@ sb_rpc_host_create_session(struct sb_rpc_call *call, const json_t *in, json_t **
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	struct sb_host_create_opts o = SB_HOST_CREATE_OPTS_INIT;
 	sb_auto(sb_strmap) struct sb_strmap map = { 0 };
+	sb_auto(sb_strlist) struct sb_strlist allow = { 0 }, deny = { 0 };
 	sb_autofree struct sb_host_label *labels = NULL;
 	struct sb_host_call limits = sb_rpc_host_limits(call);
 	struct sb_host_session s;
@@ -118,6 +119,7 @@ sb_rpc_host_create_session(struct sb_rpc_call *call, const json_t *in, json_t **
 	o.quota = (uint64_t)sb_rpc_field_int(&f, "Quota", 0, INT64_MAX);
 	o.empty = sb_rpc_field_bool(&f, "Empty");
 	runtime_fields(&f, &o);
+	sb_rpc_host_network_lists(&f, &allow, &deny, &o);
 	labels = sb_rpc_host_labels(&f, &map);
 	o.labels = labels;
 	o.n_labels = map.n;
@@ -296,6 +298,7 @@ sb_rpc_host_fork(struct sb_rpc_call *call, const json_t *in, json_t **out, struc
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	struct sb_host_create_opts o = SB_HOST_CREATE_OPTS_INIT;
 	sb_auto(sb_strmap) struct sb_strmap map = { 0 };
+	sb_auto(sb_strlist) struct sb_strlist allow = { 0 }, deny = { 0 };
 	sb_autofree struct sb_host_label *labels = NULL;
 	struct sb_host_call limits = sb_rpc_host_limits(call);
 	struct sb_host_session s;
@@ -309,6 +312,7 @@ sb_rpc_host_fork(struct sb_rpc_call *call, const json_t *in, json_t **out, struc
 	o.id = sb_rpc_field_str(&f, "NewSessionID", SB_HOST_ID_MAX, 0);
 	o.quota = (uint64_t)sb_rpc_field_int(&f, "Quota", 0, INT64_MAX);
 	runtime_fields(&f, &o);
+	sb_rpc_host_network_lists(&f, &allow, &deny, &o);
 	labels = sb_rpc_host_labels(&f, &map);
 	o.labels = labels;
 	o.n_labels = map.n;

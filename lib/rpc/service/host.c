@@ -24,6 +24,8 @@ static const struct sb_rpc_method methods[] = {
 		NULL },
 	{ "ListSessions", SB_RPC_READ, false, sb_rpc_host_list_sessions, NULL },
 	{ "SetLabels", SB_RPC_SCOPED, false, sb_rpc_host_set_labels, NULL },
+	/* Not for a session's own token: who is in there must not open the door. */
+	{ "SetNetworkPolicy", 0, false, sb_rpc_host_set_network_policy, NULL },
 	{ "PauseSession", SB_RPC_SCOPED, false, sb_rpc_host_pause_session, NULL },
 	{ "ResumeSession", SB_RPC_SCOPED, false, sb_rpc_host_resume_session, NULL },
 	{ "DestroySession", SB_RPC_SCOPED, false, sb_rpc_host_destroy_session, NULL },

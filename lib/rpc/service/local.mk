@@ -7,6 +7,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/host-priv.h \
 	%D%/host-json.c \
 	%D%/host-metrics.c \
+	%D%/host-network.c \
 	%D%/host-process.c \
 	%D%/host-session.c \
 	%D%/host-snapshot.c \
