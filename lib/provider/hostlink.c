@@ -86,10 +86,14 @@ dir_of(const char *id, struct sb_error *err)
 }
 
 static enum sb_host_runtime best;
+static bool best_outbound;
 
-/* Learns which runtime a host would use here, in a scratch directory that it removes again. */
+/*
+ * Opens a runtime in a scratch directory, which it removes again, and tells its kind and whether
+ * lists are enforced in it.
+ */
 static void
-look_for_best(void)
+probe(enum sb_host_runtime kind, enum sb_host_runtime *out, bool *outbound)
 {
 	struct sb_host_opts ho = SB_HOST_OPTS_INIT;
 	const struct sb_runtime_opts o = { .host = &ho, .key = "probe" };
@@ -97,17 +101,26 @@ look_for_best(void)
 	sb_autoclose int tmp = -1;
 	struct sb_runtime *rt;
 
+	*outbound = false;
 	if (!mkdtemp(dir))
 		return;
 	ho.state_dir = dir;
-	rt = sb_runtime_open(SB_HOST_RUNTIME_AUTO, &o, NULL);
+	rt = sb_runtime_open(kind, &o, NULL);
 	if (rt) {
-		best = rt->ops->kind;
+		*out = rt->ops->kind;
+		*outbound = sb_runtime_network_check(rt, &ho, SB_HOST_NET_OUTBOUND, NULL) == 0;
 		rt->ops->close(rt);
 	}
 	tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (tmp >= 0)
 		(void)sb_path_remove_tree(tmp, dir + strlen("/tmp/"), NULL);
+}
+
+/* Learns which runtime a host would use here. */
+static void
+look_for_best(void)
+{
+	probe(SB_HOST_RUNTIME_AUTO, &best, &best_outbound);
 }
 
 static enum sb_host_runtime
@@ -332,4 +345,22 @@ sb_hostlink_isolation(const char *const *options)
 	case SB_HOST_RUNTIME_BWRAP: return "namespace";
 	default: return "none";
 	}
+}
+
+bool
+sb_hostlink_lists(const char *const *options)
+{
+	enum sb_host_runtime kind, found;
+	bool works = false;
+
+	if (sb_texts_get(options, "url"))
+		return false;
+	kind = choose_runtime(options);
+	if (kind == SB_HOST_RUNTIME_NONE)
+		return false;
+	/* Found out with the runtime, unless that was named. */
+	if (!sb_texts_get(options, "runtime"))
+		return best_outbound;
+	probe(kind, &found, &works);
+	return works;
 }

@@ -34,5 +34,7 @@ int sb_hostlink_remove(const char *sandbox_id, const char *const *options, struc
  * which nobody was asked.
  */
 const char *sb_hostlink_isolation(const char *const *options);
+/* Whether an embedded host would enforce lists here; false for a remote one. */
+bool sb_hostlink_lists(const char *const *options);
 
 #endif

@@ -13,6 +13,7 @@
 #include <base/opt.h>
 #include <base/secret.h>
 #include <base/str.h>
+#include <egress/netpolicy.h>
 #include <tool/environ.h>
 
 #define LIST_MAX 4096
@@ -193,6 +194,19 @@ secret_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name,
 }
 
 static void
+network_list(struct profiles_reader *f, const yaml_node_t *value, const char *name, char ***out)
+{
+	sb_auto(sb_netpolicy) struct sb_netpolicy *p = sb_netpolicy_new(NULL);
+	bool deny = strcmp(name, "deny_list") == 0;
+	struct sb_error why = { 0 };
+
+	sb_profiles_list(f, value, name, out);
+	for (size_t i = 0; p && *out && (*out)[i]; i++)
+		if ((deny ? sb_netpolicy_deny : sb_netpolicy_allow)(p, (*out)[i], &why) < 0)
+			sb_profiles_mistake(f, value, "%s: %s", name, why.msg);
+}
+
+static void
 network_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name,
 	const yaml_node_t *value, void *arg)
 {
@@ -205,9 +219,9 @@ network_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name
 	else if (strcmp(name, "required") == 0)
 		sb_profiles_bool(f, value, name, &w->required);
 	else if (strcmp(name, "allow_list") == 0)
-		sb_profiles_list(f, value, name, &w->allow_list);
+		network_list(f, value, name, &w->allow_list);
 	else if (strcmp(name, "deny_list") == 0)
-		sb_profiles_list(f, value, name, &w->deny_list);
+		network_list(f, value, name, &w->deny_list);
 	else
 		sb_profiles_mistake(f, key,
 			"network has no \"%s\": use allow_public_ingress, allow_outbound, "

@@ -131,8 +131,22 @@ ask_host(const char *const *options, struct sb_capabilities *out, struct sb_erro
 	out->pause = json_is_true(json_object_get(c, "Pause"));
 	out->isolation = isolation_of(json_string_value(json_object_get(c, "IsolationLevel")));
 	out->enforces_network = json_is_true(json_object_get(c, "NetworkPolicy"));
+	out->enforces_lists = json_is_true(json_object_get(c, "NetworkLists"));
 	json_decref(answer);
 	return 0;
+}
+
+static bool
+has_lists(const struct sb_network *n)
+{
+	return n->allow_list || n->deny_list;
+}
+
+/* Whether the policy lets anything out. */
+static bool
+reaches_out(const struct sb_network *n)
+{
+	return n->allow_outbound || has_lists(n);
 }
 
 static int
@@ -151,11 +165,11 @@ host_capabilities(struct sb_provider *base, const struct sb_profile *profile,
 	out->tty = true;
 	out->isolation = sb_hostlink_isolation(options);
 	out->enforces_network = strcmp(out->isolation, "none") != 0;
+	out->enforces_lists = sb_hostlink_lists(options);
 	if (sb_texts_get(options, "url"))
 		r = ask_host(options, out, err);
-	/* All or nothing: a host knows no lists. */
-	if (profile && (profile->network.allow_list || profile->network.deny_list))
-		out->enforces_network = false;
+	if (profile && reaches_out(&profile->network))
+		out->enforces_network = out->enforces_lists;
 	return r;
 }
 
@@ -177,13 +191,38 @@ call_json(struct sb_hostlink *l, const char *method, json_t *in, const struct sb
 		      sb_fail(err, SB_E_NOMEM, "out of memory");
 }
 
-/* The network that a sandbox of this profile has; NULL: the host's default will do. */
+/*
+ * The network that a sandbox of this profile has; NULL: the host's default will do. Where lists
+ * cannot be enforced, a profile that has none and requires nothing gets what there is: the host's.
+ */
 static const char *
-network_of(const struct sb_network *n)
+network_of(const struct sb_network *n, bool lists)
 {
-	if (n->allow_outbound)
-		return "host";
+	if (reaches_out(n))
+		return lists || n->required || has_lists(n) ? "outbound" : "host";
 	return n->required ? "none" : NULL;
+}
+
+static json_t *
+list_json(char **v)
+{
+	json_t *a = json_array();
+
+	for (size_t i = 0; v && v[i]; i++)
+		(void)json_array_append_new(a, json_string(v[i]));
+	return a;
+}
+
+/* The lists of the profile into a request; without any that allows, all that is public. */
+static void
+put_lists(json_t *in, const struct sb_network *n)
+{
+	json_t *allow = list_json(n->allow_list);
+
+	if (json_array_size(allow) == 0)
+		(void)json_array_append_new(allow, json_string("*"));
+	(void)json_object_set_new(in, "Allow", allow);
+	(void)json_object_set_new(in, "Deny", list_json(n->deny_list));
 }
 
 /*
@@ -191,10 +230,11 @@ network_of(const struct sb_network *n)
  * its network. 0 also when there is no such session.
  */
 static int
-check_network(struct sb_hostlink *l, const struct sb_prepare_request *req,
+check_network(struct sb_hostlink *l, const struct sb_prepare_request *req, const char *want,
 	const struct sb_call *call, struct sb_error *err)
 {
-	const char *want = network_of(&req->profile->network), *have;
+	const struct sb_network *n = &req->profile->network;
+	const char *have;
 	sb_autofree char *text = NULL;
 	json_t *answer, *s;
 	int r = call_json(l, "GetSession", session_request(req->sandbox_id), call, &text, err);
@@ -204,26 +244,33 @@ check_network(struct sb_hostlink *l, const struct sb_prepare_request *req,
 	answer = json_loads(text, 0, NULL);
 	s = json_object_get(answer, "Session");
 	have = json_string_value(json_object_get(s, "Network"));
-	if (!have || strcmp(have, want) != 0)
+	if ((n->required || has_lists(n)) && (!have || strcmp(have, want) != 0)) {
 		r = sb_fail(err, SB_E_NETWORK_POLICY,
 			"the profile requires network %s, but sandbox %s was made with network %s: "
 			"destroy it, or use another",
 			want, req->sandbox_id, have && *have ? have : "unknown");
+	} else if (have && strcmp(have, "outbound") == 0 && reaches_out(n)) {
+		/* The lists of today, for a sandbox of yesterday. */
+		json_t *in = session_request(req->sandbox_id);
+
+		put_lists(in, n);
+		r = call_json(l, "SetNetworkPolicy", in, call, NULL, err);
+	}
 	json_decref(answer);
 	return r;
 }
 
 /* The session is there and active afterwards. */
 static int
-ensure_session(struct sb_hostlink *l, const struct sb_prepare_request *req,
+ensure_session(struct sb_hostlink *l, const struct sb_prepare_request *req, bool lists,
 	const struct sb_call *call, struct sb_error *err)
 {
 	const struct sb_profile *pr = req->profile;
 	const char *base = sb_texts_get((const char *const *)pr->options, "base");
-	const char *network = network_of(&pr->network);
+	const char *network = network_of(&pr->network, lists);
 	struct sb_error why = { 0 };
 	json_t *in, *labels;
-	int r = pr->network.required ? check_network(l, req, call, err) : 0;
+	int r = network ? check_network(l, req, network, call, err) : 0;
 
 	if (r < 0)
 		return r;
@@ -250,9 +297,11 @@ ensure_session(struct sb_hostlink *l, const struct sb_prepare_request *req,
 	/* Else as the host has it. One that cannot do what is required refuses the session. */
 	if (network)
 		(void)json_object_set_new(in, "Network", json_string(network));
+	if (network && strcmp(network, "outbound") == 0)
+		put_lists(in, &pr->network);
 	r = call_json(l, "CreateSession", in, call, NULL, err);
 	if (r == SB_E_SESSION_EXISTS) /* somebody else's, just now */
-		r = pr->network.required ? check_network(l, req, call, err) : 0;
+		r = network ? check_network(l, req, network, call, err) : 0;
 	return r;
 }
 
@@ -287,7 +336,7 @@ host_prepare(struct sb_provider *base, const struct sb_prepare_request *req,
 	int r;
 
 	err = err ? err : &own;
-	if (req->profile->network.required) {
+	if (req->profile->network.required || reaches_out(&req->profile->network)) {
 		r = host_capabilities(base, req->profile, &can, err);
 		if (r < 0)
 			return r;
@@ -299,7 +348,7 @@ host_prepare(struct sb_provider *base, const struct sb_prepare_request *req,
 		err);
 	if (!l)
 		return err->code;
-	r = ensure_session(l, req, call, err);
+	r = ensure_session(l, req, can.enforces_lists, call, err);
 	if (r == 0)
 		r = ssh_options(l, req->sandbox_id, &options, err);
 	profile = *req->profile;
@@ -485,6 +534,43 @@ host_snapshot(struct sb_provider *base, const struct sb_state *s, const char *na
 		json_pack("{s:s,s:s}", "SessionID", s->sandbox_id, "Name", name), call, NULL, err);
 }
 
+static int
+host_refused(struct sb_provider *base, const struct sb_state *s, const struct sb_call *call,
+	char *out, size_t size, struct sb_error *err)
+{
+	struct host_provider *p = (struct host_provider *)base;
+	struct sb_error own = { 0 };
+	struct sb_hostlink *l =
+		link_of(p, s->sandbox_id, (const char *const *)s->options, false, err ? err : &own);
+	sb_autofree char *text = NULL;
+	const char *network, *last;
+	json_t *answer, *o;
+	int r;
+
+	if (!l)
+		return err ? err->code : own.code;
+	r = call_json(l, "GetSession", session_request(s->sandbox_id), call, &text, err);
+	if (r < 0)
+		return r;
+	answer = json_loads(text, 0, NULL);
+	o = json_object_get(answer, "Session");
+	network = json_string_value(json_object_get(o, "Network"));
+	last = json_string_value(json_object_get(o, "NetworkLast"));
+	if (json_integer_value(json_object_get(o, "NetworkRefused")) == 0 || !network)
+		out[0] = '\0';
+	else if (strcmp(network, "none") == 0)
+		(void)snprintf(out, size,
+			"the sandbox has no network: --network on, or --network HOST,... gives "
+			"one");
+	else
+		(void)snprintf(out, size,
+			"the network policy refused %.200s: --network with that name in it, or "
+			"allow_list of the profile, lets it through",
+			last && *last ? last : "something");
+	json_decref(answer);
+	return 0;
+}
+
 static void
 host_free(struct sb_provider *base)
 {
@@ -514,6 +600,7 @@ static const struct sb_provider_ops host_ops = {
 	.find = host_find,
 	.snapshot = host_snapshot,
 	.free = host_free,
+	.refused = host_refused,
 };
 
 struct sb_provider *

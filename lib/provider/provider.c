@@ -24,9 +24,20 @@ sb_provider_check_request(const struct sb_prepare_request *req, enum sb_backend 
 			"the profile \"%s\" is for backend %s, not for %s",
 			req->profile->name ? req->profile->name : "",
 			sb_backend_name(req->profile->backend), sb_backend_name(backend));
+	if (n->allow_public_ingress)
+		return sb_fail(err, SB_E_NETWORK_POLICY,
+			"backend %s gives no sandbox a public address: take allow_public_ingress "
+			"out of the profile",
+			sb_backend_name(backend));
 	if (n->required && !enforces_network)
 		return sb_fail(err, SB_E_NETWORK_POLICY,
 			"backend %s cannot enforce a network policy, and the profile requires one",
+			sb_backend_name(backend));
+	if ((n->allow_list || n->deny_list) && !enforces_network)
+		return sb_fail(err, SB_E_NETWORK_POLICY,
+			"backend %s cannot enforce the lists of the network policy here: use "
+			"backend host with runtime bwrap or gvisor, or take the lists out of the "
+			"profile",
 			sb_backend_name(backend));
 	for (const char *path = req->local_root; path; path = d ? *d++ : NULL) {
 		if (stat(path, &st) < 0)
@@ -131,6 +142,15 @@ sb_provider_snapshot(struct sb_provider *p, const struct sb_state *s, const char
 		return sb_fail(err, SB_E_UNSUPPORTED, "backend %s has no snapshots",
 			sb_backend_name(p->ops->backend));
 	return p->ops->snapshot(p, s, name, call, err);
+}
+
+int
+sb_provider_refused(struct sb_provider *p, const struct sb_state *s, const struct sb_call *call,
+	char *out, size_t size, struct sb_error *err)
+{
+	assert(size > 0);
+	out[0] = '\0';
+	return p->ops->refused ? p->ops->refused(p, s, call, out, size, err) : 0;
 }
 
 void

@@ -8,7 +8,7 @@
 #include <sb/state.h>
 #include <sb/toolhost.h>
 
-#define SB_PROVIDER_VERSION 1
+#define SB_PROVIDER_VERSION 2
 
 /* Labels that a provider puts on what it makes, where the place can hold labels. */
 #define SB_LABEL_SESSION "sb_session_id"
@@ -24,8 +24,9 @@ struct sb_capabilities {
 	bool find;     /* finds by labels what a crash left behind */
 	bool archive;  /* persist: archive */
 	bool snapshots, rollback, fork, pause, streaming, tty;
-	bool enforces_network; /* outbound off by default, and the policy's lists */
+	bool enforces_network; /* the network policy of this profile; NULL profile: no network */
 	const char *isolation; /* "none", "user", "namespace", "gvisor", "vm", "machine" */
+	bool enforces_lists;   /* allow and deny lists (doc/NETWORK.md) */
 };
 #define SB_CAPABILITIES_INIT \
 	{ \
@@ -169,6 +170,12 @@ struct sb_provider_ops {
 		const struct sb_call *call, struct sb_error *err);
 	/* May be NULL. */
 	void (*free)(struct sb_provider *p);
+	/*
+	 * What the sandbox was kept from reaching: a line for people that also says the way out, or
+	 * "" for nothing. May be NULL.
+	 */
+	int (*refused)(struct sb_provider *p, const struct sb_state *s, const struct sb_call *call,
+		char *out, size_t size, struct sb_error *err);
 };
 
 /* Implementations embed it as their first member. */
@@ -193,6 +200,8 @@ SB_API int sb_provider_find(struct sb_provider *p, const struct sb_find_request 
 	const struct sb_call *call, struct sb_state *out, struct sb_error *err);
 SB_API int sb_provider_snapshot(struct sb_provider *p, const struct sb_state *s, const char *name,
 	const struct sb_call *call, struct sb_error *err);
+SB_API int sb_provider_refused(struct sb_provider *p, const struct sb_state *s,
+	const struct sb_call *call, char *out, size_t size, struct sb_error *err);
 SB_API void sb_provider_free(struct sb_provider *p);
 
 /* Fills the parts of a new state that come straight from the request; for providers. */
