@@ -45,7 +45,9 @@ apply_options(const struct ctl_args *a, struct sb_profile *p, struct sb_error *e
 		r = sb_perm_mode_parse(a->permissions, &p->permissions, err);
 	if (r < 0)
 		return sb_wrap(err, SB_E_USAGE, "options");
-	if (a->host)
+	if (a->network)
+		r = sb_profile_set_network(p, a->network, err);
+	if (r == 0 && a->host)
 		r = set_host(p, a->host, err);
 	for (size_t i = 0; r == 0 && i < a->set.n; i++)
 		r = set_option(p, a->set.v[i], err);

@@ -16,11 +16,12 @@ const struct host_verb cmd_host_create = {
 	.name = "create",
 	.args = "",
 	.help = "make a session and print it",
-	.opts = "id,base,empty,quota,label,runtime,network",
+	.opts = "id,base,empty,quota,label,runtime,network,allow,deny",
 	.method = "CreateSession",
 	.fields = FIELDS(FIELD(TEXT, "SessionID", id), FIELD(TEXT, "BaseSnapshot", base),
 		FIELD(SIZE, "Quota", quota), FIELD(FLAG, "Empty", empty),
 		FIELD(TEXT, "Runtime", runtime), FIELD(TEXT, "Network", network),
+		FIELD(LIST, "Allow", allow), FIELD(LIST, "Deny", deny),
 		FIELD(PAIRS, "Labels", labels)),
 	.show = show_session,
 };
@@ -70,6 +71,19 @@ const struct host_verb cmd_host_label = {
 	.method = "SetLabels",
 	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND_PAIRS("Labels", 1)),
 	.show = show_session,
+};
+
+const struct host_verb cmd_host_network = {
+	.name = "network",
+	.args = "SESSION",
+	.help = "replace what a session with network outbound may reach",
+	.opts = "allow,deny",
+	.min_args = 1,
+	.max_args = 1,
+	.method = "SetNetworkPolicy",
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD(LIST, "Allow", allow),
+		FIELD(LIST, "Deny", deny)),
+	.show = host_print_fields,
 };
 
 const struct host_verb cmd_host_pause = {

@@ -17,6 +17,7 @@ static const struct host_verb *const verbs[] = {
 	&cmd_host_ls,
 	&cmd_host_get,
 	&cmd_host_label,
+	&cmd_host_network,
 	&cmd_host_pause,
 	&cmd_host_resume,
 	&cmd_host_destroy,

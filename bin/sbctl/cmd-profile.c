@@ -42,6 +42,39 @@ warn_of_no_consent(struct ctl *ctl, const struct sb_profiles *ps)
 			"run takes it before \"sbctl trust\"\n");
 }
 
+/* What of the network policy the backend cannot do: a mistake where nothing would start. */
+static size_t
+check_network(struct ctl *ctl, const struct sb_profiles *ps, size_t i)
+{
+	const char *file = NULL, *wrong = NULL;
+	size_t line = 0;
+	const struct sb_profile *p = sb_profiles_at(ps, i, &file, &line);
+	const struct sb_network *n = &p->network;
+	struct sb_provider *provider = sb_registry_get(ctl->registry, p->backend, NULL);
+	struct sb_capabilities c = SB_CAPABILITIES_INIT;
+	struct sb_error why = { 0 };
+
+	if (!provider || sb_provider_capabilities(provider, p, &c, &why) < 0) {
+		if (!ctl->a.quiet)
+			(void)printf("%s: cannot tell what enforces its network policy: %s\n",
+				p->name, provider ? why.msg : "there is no such backend");
+		return 0;
+	}
+	if (n->allow_public_ingress)
+		wrong = "gives no sandbox a public address (allow_public_ingress)";
+	else if ((n->allow_list || n->deny_list) && !c.enforces_network)
+		wrong = "cannot enforce the lists of the network policy here";
+	else if (n->required && !c.enforces_network)
+		wrong = "cannot enforce the network policy here, which is required";
+	if (wrong)
+		(void)fprintf(stderr, "%s:%zu: profile %s: backend %s %s: it would not start\n",
+			file, line, p->name, sb_backend_name(p->backend), wrong);
+	else if (!n->allow_outbound && !c.enforces_network && !ctl->a.quiet)
+		(void)printf("%s: backend %s does not keep it off the network\n", p->name,
+			sb_backend_name(p->backend));
+	return wrong != NULL;
+}
+
 static int
 check(struct ctl *ctl, struct sb_error *err)
 {
@@ -53,6 +86,10 @@ check(struct ctl *ctl, struct sb_error *err)
 	if (!ps)
 		return err->code;
 	warn_of_no_consent(ctl, ps);
+	for (size_t i = 0; i < sb_profiles_count(ps); i++)
+		mistakes += check_network(ctl, ps, i);
+	if (mistakes)
+		return CTL_FAILED;
 	if (!ctl->a.quiet)
 		(void)printf("%zu profile%s, no mistakes\n", sb_profiles_count(ps),
 			sb_profiles_count(ps) == 1 ? "" : "s");
@@ -113,6 +150,12 @@ show(struct ctl *ctl, struct sb_error *err)
 	print_list("exclude", p.exclude);
 	print_list("include", p.include);
 	print_list("dirs", p.dirs);
+	(void)printf("%-15s %s%s\n", "network",
+		p.network.allow_outbound || p.network.allow_list || p.network.deny_list ? "on" :
+											  "off",
+		p.network.required ? ", required" : "");
+	print_list("allow_list", p.network.allow_list);
+	print_list("deny_list", p.network.deny_list);
 	return 0;
 }
 

@@ -23,13 +23,13 @@ static json_t *
 provider_json(const struct sb_provider *p, const struct sb_capabilities *c)
 {
 	return json_pack("{s:s, s:s, s:{s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, "
-			 "s:b, s:s}, s:o}",
+			 "s:b, s:b, s:s}, s:o}",
 		"backend", sb_backend_name(p->ops->backend), "name", p->ops->name, "capabilities",
 		"remote", c->remote, "syncs", c->syncs, "embedded", c->embedded, "find", c->find,
 		"archive", c->archive, "snapshots", c->snapshots, "rollback", c->rollback, "fork",
 		c->fork, "pause", c->pause, "streaming", c->streaming, "tty", c->tty,
-		"enforces_network", c->enforces_network, "isolation", c->isolation, "options",
-		options_json(p->ops->options));
+		"enforces_network", c->enforces_network, "enforces_lists", c->enforces_lists,
+		"isolation", c->isolation, "options", options_json(p->ops->options));
 }
 
 static int
@@ -51,11 +51,12 @@ providers_verb(struct ctl *ctl, struct sb_error *err)
 			continue;
 		}
 		(void)printf("%-8s %s\n", sb_backend_name(v[i]->ops->backend), v[i]->ops->name);
-		(void)printf("         isolation %s%s%s%s%s%s%s\n", c.isolation,
+		(void)printf("         isolation %s%s%s%s%s%s%s%s\n", c.isolation,
 			c.syncs ? ", syncs" : "", c.snapshots ? ", snapshots" : "",
 			c.rollback ? ", rollback" : "", c.fork ? ", fork" : "",
 			c.pause ? ", pause" : "",
-			c.enforces_network ? ", enforces the network policy" : "");
+			c.enforces_network ? ", can keep a sandbox off the network" : "",
+			c.enforces_lists ? ", enforces network lists" : "");
 		for (const struct sb_provider_option *o = v[i]->ops->options; o && o->name; o++)
 			(void)printf("         %s=%s: %s%s\n", o->name, o->value, o->help,
 				o->required ? " (required)" : "");

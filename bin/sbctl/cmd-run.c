@@ -3,8 +3,11 @@
 #include "config.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include <bin/sbctl/options.h>
+
+#define HINT_MS 3000
 
 static int
 start(struct ctl *ctl, struct sb_profile *p, struct sb_sandbox **out, struct sb_error *err)
@@ -44,6 +47,22 @@ check_snapshots(struct ctl *ctl, const struct sb_profile *p, struct sb_error *er
 	return r;
 }
 
+/* A command that failed and was kept from the network: that may be why. */
+static void
+hint(struct ctl *ctl, struct sb_sandbox *sb)
+{
+	const struct sb_state *s = sb_sandbox_state(sb);
+	struct sb_provider *p = sb_registry_get(ctl->registry, s->backend, NULL);
+	struct sb_call call = SB_CALL_INIT;
+	char text[400], shown[800];
+
+	call.deadline = sb_deadline_in(HINT_MS);
+	if (p && !ctl->a.quiet && sb_provider_refused(p, s, &call, text, sizeof text, NULL) == 0 &&
+		text[0])
+		(void)fprintf(stderr, "sbctl: hint: %s\n",
+			sb_escape(text, strlen(text), shown, sizeof shown));
+}
+
 static int
 run_verb(struct ctl *ctl, struct sb_error *err)
 {
@@ -64,6 +83,8 @@ run_verb(struct ctl *ctl, struct sb_error *err)
 		(void)fprintf(stderr, "sbctl: sandbox %s is ready\n",
 			sb_sandbox_state(sb)->sandbox_id);
 	r = ctl_foreground(ctl, sb, ctl->a.v, sigfd, &why);
+	if (r > 0)
+		hint(ctl, sb);
 	return ctl_finish_work(ctl, sb, r, &why, err);
 }
 
@@ -73,6 +94,7 @@ static const struct sb_opt options[] = {
 	OPT_TEXT('H', "host", host, "[USER@]HOST", "same as --set host= and --set user="),
 	OPT_LIST('s', "set", set, "KEY=VALUE", "option of the backend; may be repeated"),
 	OPTIONS_PROFILES,
+	OPT_TEXT(0, "network", network, "on|off|HOST,...", "what the command may reach"),
 	OPT_TEXT(0, "id", id, "ID", "name of the sandbox; an existing one is used again"),
 	OPT_FLAG('k', "keep", keep, "keep the sandbox afterwards"),
 	OPTIONS_SNAPSHOT,

@@ -32,6 +32,7 @@ enum ctl_exit {
 
 /* Values of all options of the sandbox verbs; each verb takes some. */
 struct ctl_args {
+	const char *network;
 	const char *profile, *backend, *id, *dir, *config, *sync_mode, *persistence, *permissions,
 		*host;
 	struct sb_opt_list set, exclude, also, env;

@@ -20,6 +20,7 @@ struct host_args {
 	const char *id, *base, *snapshot, *params, *call_id, *stream;
 	uint64_t quota;
 	const char *runtime, *network;
+	struct sb_opt_list allow, deny;
 	struct sb_opt_list labels, states, env, kinds;
 	bool empty, force, measure, kill_tools, follow;
 	int64_t limit, signal, expose_port, ttl, ready;
@@ -86,7 +87,8 @@ struct host_verb {
 extern const struct host_verb cmd_host_health, cmd_host_capabilities, cmd_host_bases;
 /* cmd-host-session.c */
 extern const struct host_verb cmd_host_create, cmd_host_ls, cmd_host_get, cmd_host_label,
-	cmd_host_pause, cmd_host_resume, cmd_host_destroy, cmd_host_fork, cmd_host_token;
+	cmd_host_network, cmd_host_pause, cmd_host_resume, cmd_host_destroy, cmd_host_fork,
+	cmd_host_token;
 /* cmd-host-snapshot.c */
 extern const struct host_verb cmd_host_turn, cmd_host_snapshot, cmd_host_snapshots,
 	cmd_host_rollback, cmd_host_diff, cmd_host_rm_snapshot, cmd_host_hold, cmd_host_release;

@@ -33,6 +33,7 @@ hostd_config_host(const struct hostd_config *c, struct sb_host_opts *o)
 	o->runsc_path = c->runsc_path;
 	o->runsc_platform = c->runsc_platform;
 	o->sandbox_netns = c->sandbox_netns;
+	o->egress_resolver = c->egress_resolver;
 	o->allow_host_network = c->allow_host_network;
 	o->session_mem_mb = c->session_memory >> 20;
 	o->session_tmp_mb = c->session_tmp >> 20;

@@ -32,7 +32,8 @@ struct hostd_config {
 	int storage, runtime, orphans, log_level, log_format, network;
 	const char *pool, *bases_dataset, *sessions_dataset, *sessions_root_dir, *bases_dir;
 	const char *default_base, *zfs_path, *zpool_path, *advertise_addr, *snapshot_prefix;
-	const char *rootfs, *box_path, *bwrap_path, *runsc_path, *runsc_platform, *sandbox_netns;
+	const char *rootfs, *box_path, *bwrap_path, *runsc_path, *runsc_platform, *sandbox_netns,
+		*egress_resolver;
 	bool sudo, per_tool_snapshots, no_resume, allow_host_network;
 	int64_t session_cpus, session_pids;
 	uint64_t session_memory, session_tmp;

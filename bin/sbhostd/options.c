@@ -10,7 +10,7 @@
 
 static const char *const storages[] = { "zfs", "local-disk", NULL };
 static const char *const runtimes[] = { "none", "bwrap", "gvisor", "auto", NULL };
-static const char *const networks[] = { "default", "none", "sandbox", "host", NULL };
+static const char *const networks[] = { "default", "none", "sandbox", "host", "outbound", NULL };
 static const char *const orphan_ways[] = { "adopt", "report", "destroy", NULL };
 static const char *const levels[] = { "error", "warn", "info", "debug", "trace", NULL };
 static const char *const formats[] = { "json", "text", NULL };
@@ -37,7 +37,9 @@ const struct sb_opt hostd_opts[] = {
 		"none (default), bwrap, gvisor or auto"),
 	OPT_TEXT(0, "rootfs", rootfs, "DIR", "root of sandboxes (this machine's /usr)"),
 	OPT_CHOICE(0, "default-network", network, "NAME", networks,
-		"default, none, sandbox or host"),
+		"default, none, outbound, sandbox or host"),
+	OPT_TEXT(0, "egress-resolver", egress_resolver, "ADDRESS[:PORT]",
+		"asked for names by network outbound"),
 	OPT_TEXT(0, "sandbox-netns", sandbox_netns, "FILE",
 		"network namespace for network sandbox"),
 	OPT_FLAG(0, "allow-host-network", allow_host_network, "sessions may ask for network host"),

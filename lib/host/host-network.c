@@ -7,6 +7,7 @@
 
 #include <base/buf.h>
 #include <base/str.h>
+#include <egress/httphead.h>
 #include <egress/netpolicy.h>
 #include <host/host-map.h>
 #include <host/host-op.h>
@@ -49,6 +50,14 @@ sb_host_network_text(const char *const *allow, size_t n_allow, const char *const
 	if (r == 0)
 		*out = (char *)sb_buf_detach(&text, NULL);
 	return r < 0 ? r : *out ? 0 : sb_fail(err, SB_E_NOMEM, "network policy");
+}
+
+bool
+sb_host_network_resolver_ok(const char *text)
+{
+	struct sb_httphead_peer p;
+
+	return sb_httphead_parse_peer(text, strlen(text), &p) && !p.name[0];
 }
 
 int

@@ -15,6 +15,8 @@ struct sb_host;
  */
 int sb_host_network_text(const char *const *allow, size_t n_allow, const char *const *deny,
 	size_t n_deny, bool all, char **out, struct sb_error *err);
+/* Whether the text is an address, with a port or without. */
+bool sb_host_network_resolver_ok(const char *text);
 /* Tells the runtime what the session may reach; nothing for other networks. */
 int sb_host_network_tell(struct sb_hsess *s, struct sb_error *err);
 /* The session is gone. */

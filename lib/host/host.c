@@ -44,6 +44,11 @@ check_opts(const struct sb_host_opts *o, struct sb_error *err)
 		return sb_fail(err, SB_E_INVAL, "unknown storage_backend %d", (int)o->storage);
 	if ((unsigned)o->runtime > SB_HOST_RUNTIME_AUTO)
 		return sb_fail(err, SB_E_INVAL, "unknown container_runtime %d", (int)o->runtime);
+	if (o->egress_resolver && !sb_host_network_resolver_ok(o->egress_resolver))
+		return sb_fail(err, SB_E_INVAL,
+			"egress_resolver %s is no address: use ADDRESS, ADDRESS:PORT or "
+			"[ADDRESS]:PORT",
+			o->egress_resolver);
 	if ((unsigned)o->default_network > SB_HOST_NET_OUTBOUND)
 		return sb_fail(err, SB_E_INVAL, "unknown default_network %d",
 			(int)o->default_network);

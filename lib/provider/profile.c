@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <provider/provider.h>
+#include <egress/netpolicy.h>
 
 #define AT(f) offsetof(struct sb_profile, f)
 
@@ -100,5 +101,45 @@ sb_profile_default(enum sb_backend backend, const char *name, struct sb_profile 
 	if (!p.name)
 		return sb_fail(err, SB_E_NOMEM, "profile: out of memory");
 	*out = p;
+	return 0;
+}
+
+static int
+add_entry(struct sb_netpolicy *check, const char *entry, char ***list, struct sb_error *err)
+{
+	int r = sb_netpolicy_allow(check, entry, err);
+
+	return r < 0 ? sb_wrap(err, SB_E_USAGE, "--network") : sb_texts_add(list, entry, err);
+}
+
+int
+sb_profile_set_network(struct sb_profile *p, const char *word, struct sb_error *err)
+{
+	sb_auto(sb_netpolicy) struct sb_netpolicy *check = sb_netpolicy_new(err);
+	bool on = strcmp(word, "on") == 0, off = strcmp(word, "off") == 0;
+	char **list = NULL;
+	int r = check ? 0 : SB_E_NOMEM;
+
+	while (r == 0 && !on && !off && word) {
+		const char *comma = strchr(word, ',');
+		sb_autofree char *entry =
+			comma ? strndup(word, (size_t)(comma - word)) : strdup(word);
+
+		r = entry ? add_entry(check, entry, &list, err) :
+			    sb_fail(err, SB_E_NOMEM, "out of memory");
+		word = comma ? comma + 1 : NULL;
+	}
+	if (r < 0) {
+		sb_texts_free(list);
+		return r;
+	}
+	sb_texts_free(p->network.allow_list);
+	p->network.allow_list = list;
+	p->network.allow_outbound = !off;
+	p->network.required = !on;
+	if (off) {
+		sb_texts_free(p->network.deny_list);
+		p->network.deny_list = NULL;
+	}
 	return 0;
 }

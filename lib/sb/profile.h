@@ -61,6 +61,13 @@ struct sb_registry;
 
 typedef void (*sb_mistake_fn)(const char *file, size_t line, const char *text, void *arg);
 
+/*
+ * The network policy by one word: "on", "off", or entries of an allow list with commas between
+ * (doc/NETWORK.md). "off" and entries are required: where they cannot be enforced nothing starts.
+ * The deny list stays. SB_E_USAGE names the entry that is wrong.
+ */
+SB_API int sb_profile_set_network(struct sb_profile *p, const char *word, struct sb_error *err);
+
 struct sb_profiles_opts {
 	size_t size;
 	const char *user_file;   /* NULL: the default, which need not exist; "": none */
