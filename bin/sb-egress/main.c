@@ -140,16 +140,12 @@ read_policy(struct sb_error *err)
 	return sb_netpolicy_parse((const char *)text.data, text.len, err);
 }
 
-/* Nothing that was handed down stays open but the standard descriptors. */
+/* Whoever waits for the end of our output need not wait for ours. */
 static void
-let_go_of_stdio(void)
+let_go_of_stdio(int null)
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	for (int i = 0; i < 3 && null >= 0; i++)
+	for (int i = 0; i < 3; i++)
 		(void)dup2(null, i);
-	if (null > 2)
-		(void)close(null);
 }
 
 static int
@@ -160,6 +156,7 @@ serve(int argc, char **argv)
 	sb_auto(sb_buf) struct sb_buf text = { 0 };
 	struct sb_error err = { 0 };
 	struct sb_egress *e;
+	sb_autoclose int null = -1;
 	int64_t pid = 0;
 	int r;
 
@@ -169,7 +166,12 @@ serve(int argc, char **argv)
 	o.policy = read_policy(&err);
 	if (!o.policy)
 		return complain(&err);
-	/* Read now, as files are out of reach soon. */
+	/* Opened and read now, as files are out of reach soon. */
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null < 0) {
+		(void)sb_fail_errno(&err, "/dev/null");
+		return complain(&err);
+	}
 	if (hosts && sb_file_read(AT_FDCWD, hosts, HOSTS_MAX, &text, &err) < 0)
 		return complain(&err);
 	if (hosts)
@@ -184,7 +186,7 @@ serve(int argc, char **argv)
 	e = sb_egress_new(&o, &err);
 	if (!e)
 		return complain(&err);
-	let_go_of_stdio();
+	let_go_of_stdio(null);
 	r = sb_egress_run(e, NULL, &err);
 	sb_egress_free(e);
 	return r < 0 ? 1 : 0;

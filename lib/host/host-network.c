@@ -79,12 +79,13 @@ sb_host_network_forget(const struct sb_hsess *s)
 		(void)s->rt->ops->policy(s->rt, s->id, NULL, &cut, NULL);
 }
 
-/* The text of a member, which has no quotes in it, as names and addresses have none. */
+/* The value behind the key: a string without quotes in it, as all here are, or a number. */
 static const char *
 member(const char *line, const char *key, char *out, size_t size)
 {
 	const char *p = strstr(line, key);
-	size_t n = p ? strcspn(p + strlen(key), "\",}") : 0;
+	bool text = key[strlen(key) - 1] == '"';
+	size_t n = p ? strcspn(p + strlen(key), text ? "\"" : ",}") : 0;
 
 	(void)snprintf(out, size, "%.*s", p ? (int)n : 0, p ? p + strlen(key) : "");
 	return out;
@@ -94,17 +95,22 @@ static void
 count_refusal(struct sb_host *h, const char *session, const char *line)
 {
 	sb_auto(sb_hsess) struct sb_hsess *s = sb_host_map_find(h, session, NULL);
-	char name[260], addr[64], port[8];
+	char name[260], addr[48], port[8], rule[60];
+	bool has_port, both;
 
 	if (!s)
 		return;
 	(void)member(line, "\"name\":\"", name, sizeof name);
 	(void)member(line, "\"address\":\"", addr, sizeof addr);
 	(void)member(line, "\"port\":", port, sizeof port);
+	(void)member(line, "\"rule\":\"", rule, sizeof rule);
+	has_port = strcmp(port, "0") != 0;
+	both = name[0] && addr[0];
 	(void)pthread_mutex_lock(&s->mu);
 	s->refused++;
-	(void)snprintf(s->refused_last, sizeof s->refused_last, "%s%s%s", name[0] ? name : addr,
-		strcmp(port, "0") == 0 ? "" : ":", strcmp(port, "0") == 0 ? "" : port);
+	(void)snprintf(s->refused_last, sizeof s->refused_last, "%.150s%s%s%s%s (%s)",
+		name[0] ? name : addr, has_port ? ":" : "", has_port ? port : "",
+		both ? " at " : "", both ? addr : "", rule);
 	(void)pthread_mutex_unlock(&s->mu);
 }
 

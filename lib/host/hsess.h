@@ -60,7 +60,7 @@ struct sb_hsess {
 	char *rollback_to;
 	char *policy;           /* network outbound: see host-network.h; NULL else */
 	uint64_t refused;       /* attempts that the policy refused since the host was opened */
-	char refused_last[300]; /* the last: NAME:PORT or ADDRESS:PORT */
+	char refused_last[300]; /* the last, and by what */
 	uint64_t turn;
 	uint64_t quota;
 	uint64_t space_used;

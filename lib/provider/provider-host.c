@@ -564,8 +564,8 @@ host_refused(struct sb_provider *base, const struct sb_state *s, const struct sb
 			"one");
 	else
 		(void)snprintf(out, size,
-			"the network policy refused %.200s: --network with that name in it, or "
-			"allow_list of the profile, lets it through",
+			"the network policy refused %.300s: list it with --network, or in "
+			"allow_list of the profile, to let it through",
 			last && *last ? last : "something");
 	json_decref(answer);
 	return 0;

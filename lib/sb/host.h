@@ -220,7 +220,7 @@ struct sb_host_session {
 	 * policy since the host was opened, or (network none) for want of a network.
 	 */
 	uint64_t network_refused;
-	char network_last[300]; /* outbound: the last of them, NAME:PORT or ADDRESS:PORT; or "" */
+	char network_last[300]; /* outbound: the last of them and by what; or "" */
 };
 SB_API void sb_host_session_clear(struct sb_host_session *s);
 

@@ -8,6 +8,7 @@ E2E = \
 	%D%/install.sh \
 	%D%/mirror.sh \
 	%D%/mirror-user.sh \
+	%D%/network.sh \
 	%D%/quickstart.sh \
 	%D%/rpc-host.sh \
 	%D%/sbctl-kill.sh \
