@@ -26,8 +26,8 @@ $as_user unshare -Urn true 2>/dev/null || skip_all "no user namespaces for ordin
 check "every attempt of a session is refused" $as_user unshare -Urn \
 	python3 "$scratch/bin/hostile.py" "$scratch/bin/sb-egress" "$scratch/tmp"
 if command -v bwrap >/dev/null; then
-	check "a box of bwrap has lists" $as_user env TMPDIR="$scratch/tmp" SB_BOX="$scratch/bin/sb-box" \
-		"$scratch/bin/test-network-bwrap"
+	check "a box of bwrap has lists" $as_user env TMPDIR="$scratch/tmp" \
+		SB_BOX="$scratch/bin/sb-box" "$scratch/bin/test-network-bwrap"
 else
 	skip "a box of bwrap has lists" "bwrap is not installed"
 fi

@@ -42,6 +42,7 @@ PROGRAMS_INCLUDE = ("lib/sb/", "lib/base/", "sync/sbsync/", "bin/common/")
 PROGRAM_INCLUDES = {
     "bin/sb-box": ("lib/host/runtime/",),  # the inner half of what lib/host/runtime speaks to
     "bin/sb-files": ("lib/host/files/",),  # a program of lib/host/files, without libsandbox
+    "bin/sb-egress": ("lib/egress/",),  # the program around that room
     "bin/sbsync-agent": ("lib/tool/",),  # a static program of sync and lib/tool, without libsandbox
 }
 # External names that stand for the whole project and so do not carry the noun of their file.
