@@ -337,7 +337,7 @@ def check_whereto(root):
 
 
 def check_walks(root):
-    """Each function that a walk of doc/ARCHITECTURE.md names is defined in a file the walk names."""
+    """Each function that a walk of doc/ARCHITECTURE.md names is defined in a file it names."""
     page = os.path.join(root, "doc/ARCHITECTURE.md")
     text = read(page) if os.path.exists(page) else ""
     walks = re.findall(r"^## (The life of .*?)\n(.*?)(?=^## )", text, re.S | re.M)
