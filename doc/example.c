@@ -23,7 +23,7 @@ main(int argc, char **argv)
 	bool ok = keeper && sb_backend_parse(argc > 1 ? argv[1] : "local", &backend, &err) == 0;
 	ok = ok && sb_profile_default(backend, "example", &profile, &err) == 0;
 	for (int i = 2; ok && i < argc; i++)
-		ok = sb_texts_add(&profile.options, argv[i], &err) == 0;
+		sb_strlist_put(&profile.options, argv[i]);
 	start.profile = &profile, start.local_root = ".", spec.argv = cmd;
 	/* Prepares and syncs in; runs; syncs back, and destroys only after that. */
 	ok = ok && sb_sandbox_start(keeper, &start, NULL, &sandbox, NULL, &err) == 0;

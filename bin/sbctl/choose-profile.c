@@ -11,22 +11,21 @@
 static int
 set_option(struct sb_profile *p, const char *pair, struct sb_error *err)
 {
-	const char *eq = strchr(pair, '=');
-	sb_autofree char *key = eq ? strndup(pair, (size_t)(eq - pair)) : NULL;
-
-	if (!key || !key[0])
+	if (!strchr(pair, '=') || *pair == '=')
 		return sb_fail(err, SB_E_USAGE, "--set %s: write KEY=VALUE", pair);
-	return sb_texts_set(&p->options, key, eq + 1, err);
+	sb_strlist_put(&p->options, pair);
+	return sb_strlist_check(&p->options, err);
 }
 
 static int
 set_host(struct sb_profile *p, const char *host, struct sb_error *err)
 {
 	const char *at = strrchr(host, '@');
-	sb_autofree char *user = at ? strndup(host, (size_t)(at - host)) : NULL;
-	int r = user ? sb_texts_set(&p->options, "user", user, err) : 0;
 
-	return r < 0 ? r : sb_texts_set(&p->options, "host", at ? at + 1 : host, err);
+	if (at)
+		sb_strlist_putf(&p->options, "user=%.*s", (int)(at - host), host);
+	sb_strlist_putf(&p->options, "host=%s", at ? at + 1 : host);
+	return sb_strlist_check(&p->options, err);
 }
 
 /* Options of the command line win over the profile. */

@@ -62,7 +62,7 @@ check_network(struct ctl *ctl, const struct sb_profiles *ps, size_t i)
 	}
 	if (n->allow_public_ingress)
 		wrong = "gives no sandbox a public address (allow_public_ingress)";
-	else if ((n->allow_list || n->deny_list) && !c.enforces_network)
+	else if ((n->allow_list.n || n->deny_list.n) && !c.enforces_network)
 		wrong = "cannot enforce the lists of the network policy here";
 	else if (n->required && !c.enforces_network)
 		wrong = "cannot enforce the network policy here, which is required";
@@ -119,13 +119,13 @@ list(struct ctl *ctl, struct sb_error *err)
 }
 
 static void
-print_list(const char *name, char **v)
+print_list(const char *name, const struct sb_strlist *l)
 {
 	char text[4096];
 
-	for (size_t i = 0; v && v[i]; i++)
+	for (size_t i = 0; i < l->n; i++)
 		(void)printf("%-15s %s\n", i ? "" : name,
-			sb_escape(v[i], strlen(v[i]), text, sizeof text));
+			sb_escape(l->v[i], strlen(l->v[i]), text, sizeof text));
 }
 
 static int
@@ -144,18 +144,18 @@ show(struct ctl *ctl, struct sb_error *err)
 		sb_sync_mode_name(p.sync_mode), "persistence", sb_persist_name(p.persist),
 		"destroy_on_stop", p.destroy_on_stop ? "true" : "false", "permissions",
 		sb_perm_mode_name(p.permissions));
-	print_list("options", p.options);
-	print_list("env", p.env);
-	print_list("secret_env", p.secret_env);
-	print_list("exclude", p.exclude);
-	print_list("include", p.include);
-	print_list("dirs", p.dirs);
+	print_list("options", &p.options);
+	print_list("env", &p.env);
+	print_list("secret_env", &p.secret_env);
+	print_list("exclude", &p.exclude);
+	print_list("include", &p.include);
+	print_list("dirs", &p.dirs);
 	(void)printf("%-15s %s%s\n", "network",
-		p.network.allow_outbound || p.network.allow_list || p.network.deny_list ? "on" :
-											  "off",
+		p.network.allow_outbound || p.network.allow_list.n || p.network.deny_list.n ? "on" :
+											      "off",
 		p.network.required ? ", required" : "");
-	print_list("allow_list", p.network.allow_list);
-	print_list("deny_list", p.network.deny_list);
+	print_list("allow_list", &p.network.allow_list);
+	print_list("deny_list", &p.network.deny_list);
 	return 0;
 }
 

@@ -13,23 +13,25 @@ static int
 start(struct ctl *ctl, struct sb_profile *p, struct sb_sandbox **out, struct sb_error *err)
 {
 	struct sb_start_opts o = SB_START_OPTS_INIT;
-	char **also = NULL, **exclude = NULL;
-	int r = 0;
+	sb_auto(sb_strlist) struct sb_strlist also = { 0 };
+	sb_auto(sb_strlist) struct sb_strlist exclude = { 0 };
+	int r;
 
-	for (size_t i = 0; r == 0 && i < ctl->a.also.n; i++)
-		r = sb_texts_add(&also, ctl->a.also.v[i], err);
-	for (size_t i = 0; r == 0 && i < ctl->a.exclude.n; i++)
-		r = sb_texts_add(&exclude, ctl->a.exclude.v[i], err);
+	for (size_t i = 0; i < ctl->a.also.n; i++)
+		sb_strlist_add(&also, ctl->a.also.v[i]);
+	for (size_t i = 0; i < ctl->a.exclude.n; i++)
+		sb_strlist_add(&exclude, ctl->a.exclude.v[i]);
+	r = sb_strlist_check(&also, err);
+	if (r == 0)
+		r = sb_strlist_check(&exclude, err);
 	o.profile = p;
 	o.sandbox_id = ctl->a.id;
 	o.local_root = ctl->a.dir ? ctl->a.dir : ".";
-	o.local_dirs = (const char *const *)also;
-	o.excludes = (const char *const *)exclude;
+	o.local_dirs = sb_strlist_borrow(&also);
+	o.excludes = sb_strlist_borrow(&exclude);
 	o.keep = ctl->a.keep;
 	if (r == 0)
 		r = sb_sandbox_start(ctl->keeper, &o, &ctl->call, out, NULL, err);
-	sb_texts_free(also);
-	sb_texts_free(exclude);
 	return r;
 }
 

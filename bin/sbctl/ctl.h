@@ -7,8 +7,8 @@
 
 #include <jansson.h>
 
-#include <base/cleanup.h>
 #include <base/opt.h>
+#include <base/strlist.h>
 #include <sb/session.h>
 
 SB_CLEANUP_PTR(sb_profiles, sb_profiles_free)

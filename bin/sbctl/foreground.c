@@ -208,9 +208,9 @@ ctl_foreground(struct ctl *ctl, struct sb_sandbox *sb, const char *const *argv, 
 	struct attached t = { .sigfd = sigfd, .stop_at = SB_NEVER };
 	struct sb_ended end = { 0 };
 	struct winsize w;
-	char **env = NULL;
+	sb_auto(sb_strlist) struct sb_strlist env = { 0 };
 	const char *term = getenv("TERM");
-	int r = 0;
+	int r;
 
 	t.tty = !ctl->a.no_tty && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 	spec.argv = argv;
@@ -221,13 +221,13 @@ ctl_foreground(struct ctl *ctl, struct sb_sandbox *sb, const char *const *argv, 
 		spec.cols = w.ws_col;
 	}
 	if (t.tty && term)
-		r = sb_texts_set(&env, "TERM", term, err);
-	for (size_t i = 0; r == 0 && i < ctl->a.env.n; i++)
-		r = sb_texts_add(&env, ctl->a.env.v[i], err);
-	spec.env = (const char *const *)env;
+		sb_strlist_addf(&env, "TERM=%s", term);
+	for (size_t i = 0; i < ctl->a.env.n; i++)
+		sb_strlist_add(&env, ctl->a.env.v[i]);
+	spec.env = sb_strlist_borrow(&env);
+	r = sb_strlist_check(&env, err);
 	if (r == 0)
 		r = sb_sandbox_launch(sb, &spec, &ctl->call, &t.h, err);
-	sb_texts_free(env);
 	if (r < 0)
 		return r;
 	ctl_progress_end();

@@ -58,13 +58,9 @@ ctl_show_state(const struct ctl *ctl, const struct sb_state *s)
 	print_text("instance", s->instance_id);
 	print_text("local", s->local_root);
 	print_text("runtime", s->runtime_root);
-	for (size_t i = 0; s->local_dirs && s->local_dirs[i]; i++) {
-		print_text("also local", s->local_dirs[i]);
-		print_text("also runtime",
-			s->runtime_dirs &&
-					sb_texts_count((const char *const *)s->runtime_dirs) > i ?
-				s->runtime_dirs[i] :
-				"");
+	for (size_t i = 0; i < s->local_dirs.n; i++) {
+		print_text("also local", s->local_dirs.v[i]);
+		print_text("also runtime", i < s->runtime_dirs.n ? s->runtime_dirs.v[i] : "");
 	}
 	print_text("sync mode", sb_sync_mode_name(s->sync_mode));
 	print_text("persistence", sb_persist_name(s->persist));

@@ -93,8 +93,8 @@ ctl_work_in(struct ctl *ctl, const char *id, const char *const *argv, struct sb_
 	o.sandbox_id = s->sandbox_id;
 	o.session_id = s->session_id;
 	o.local_root = s->local_root;
-	o.local_dirs = (const char *const *)s->local_dirs;
-	o.excludes = (const char *const *)s->excludes;
+	o.local_dirs = sb_strlist_borrow(&s->local_dirs);
+	o.excludes = sb_strlist_borrow(&s->excludes);
 	o.keep = true;
 	r = sb_sandbox_start(ctl->keeper, &o, &ctl->call, &woken, NULL, err);
 	if (r < 0)

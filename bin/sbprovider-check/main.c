@@ -193,12 +193,9 @@ make_profile(struct program *p, enum sb_backend backend, struct sb_error *err)
 	int r = sb_profile_default(backend, "conform", &p->profile, err);
 
 	for (size_t i = 0; r == 0 && i < p->a.options.n; i++) {
-		const char *eq = strchr(p->a.options.v[i], '=');
-		sb_autofree char *key =
-			eq ? strndup(p->a.options.v[i], (size_t)(eq - p->a.options.v[i])) : NULL;
-
-		r = key ?
-			sb_texts_set(&p->profile.options, key, eq + 1, err) :
+		sb_strlist_put(&p->profile.options, p->a.options.v[i]);
+		r = strchr(p->a.options.v[i], '=') ?
+			sb_strlist_check(&p->profile.options, err) :
 			sb_fail(err, SB_E_USAGE, "--option %s: write KEY=VALUE", p->a.options.v[i]);
 	}
 	if (r == 0 && p->a.root) {

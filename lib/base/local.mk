@@ -32,4 +32,4 @@ lib_base_libbase_la_SOURCES = \
 
 sbincludedir = $(includedir)/sb
 sbinclude_HEADERS = \
-	lib/sb/cancel.h lib/sb/error.h lib/sb/log.h
+	lib/sb/cancel.h lib/sb/error.h lib/sb/log.h lib/sb/strlist.h

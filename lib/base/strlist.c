@@ -4,6 +4,7 @@
 #include <base/strlist.h>
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,19 +33,24 @@ sb_strlist_add(struct sb_strlist *l, const char *s)
 		add_owned(l, strdup(s));
 }
 
+/* A new string; NULL: no memory. */
+static char *
+formatted(const char *fmt, va_list ap)
+{
+	char *s = NULL;
+
+	return vasprintf(&s, fmt, ap) < 0 ? NULL : s;
+}
+
 void
 sb_strlist_addf(struct sb_strlist *l, const char *fmt, ...)
 {
 	va_list ap;
-	char *s = NULL;
 
-	if (l->failed)
-		return;
 	va_start(ap, fmt);
-	if (vasprintf(&s, fmt, ap) < 0)
-		s = NULL;
+	if (!l->failed)
+		add_owned(l, formatted(fmt, ap));
 	va_end(ap);
-	add_owned(l, s);
 }
 
 void
@@ -52,6 +58,59 @@ sb_strlist_add_all(struct sb_strlist *l, const char *const *v)
 {
 	for (; v && *v; v++)
 		sb_strlist_add(l, *v);
+}
+
+void
+sb_strlist_join(struct sb_strlist *l, const struct sb_strlist *other)
+{
+	for (size_t i = 0; i < other->n; i++)
+		sb_strlist_add(l, other->v[i]);
+	if (other->failed)
+		l->failed = other->failed;
+}
+
+/* How long KEY is. */
+static size_t
+key_len(const char *pair)
+{
+	return strcspn(pair, "=");
+}
+
+static bool
+has_key(const char *pair, const char *key, size_t len)
+{
+	return strncmp(pair, key, len) == 0 && key_len(pair) == len;
+}
+
+/* Takes `pair` over, also on failure; NULL is one. */
+static void
+put_owned(struct sb_strlist *l, char *pair)
+{
+	for (size_t i = 0; pair && i < l->n; i++)
+		if (has_key(l->v[i], pair, key_len(pair))) {
+			free(l->v[i]);
+			l->v[i] = pair;
+			return;
+		}
+	add_owned(l, pair);
+}
+
+void
+sb_strlist_put(struct sb_strlist *l, const char *pair)
+{
+	if (!l->failed)
+		put_owned(l, strdup(pair));
+}
+
+void
+sb_strlist_putf(struct sb_strlist *l, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (!l->failed)
+		put_owned(l, formatted(fmt, ap));
+	va_end(ap);
 }
 
 int
@@ -69,4 +128,25 @@ sb_strlist_free(struct sb_strlist *l)
 		free(l->v[i]);
 	free(l->v);
 	*l = (struct sb_strlist){ 0 };
+}
+
+size_t
+sb_strlist_count(const char *const *v)
+{
+	size_t n = 0;
+
+	while (v && v[n])
+		n++;
+	return n;
+}
+
+const char *
+sb_strlist_get(const char *const *v, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (; v && *v; v++)
+		if (has_key(*v, key, len) && (*v)[len])
+			return *v + len + 1;
+	return NULL;
 }

@@ -94,8 +94,8 @@ check_copies(struct sb_conform *c, struct sb_error *err)
 	memset(b->extra, 'x', strlen(b->extra));
 	if (strcmp(b->prepared.state.sandbox_id, saved.id) != 0 ||
 		strcmp(b->prepared.state.local_root, saved.local) != 0 ||
-		!b->prepared.state.local_dirs ||
-		strcmp(b->prepared.state.local_dirs[0], saved.extra) != 0)
+		!b->prepared.state.local_dirs.n ||
+		strcmp(b->prepared.state.local_dirs.v[0], saved.extra) != 0)
 		r = broken(err, "the state changes with the request that made it");
 	memcpy(b->id, saved.id, sizeof b->id);
 	memcpy(b->local, saved.local, sizeof b->local);

@@ -309,22 +309,22 @@ check_extra(struct sb_conform *c, struct sb_error *err)
 		sb_conform_local_write(b, "../extra-1/more", "2", err) < 0)
 		return SB_E_STATE;
 	s = &b->prepared.state;
-	if (!s->runtime_dirs || !s->runtime_dirs[0])
+	if (!s->runtime_dirs.n)
 		return broken(err, "the further directory has no partner in the runtime");
 	if (c->caps.syncs) {
-		size_t n = strlen(s->runtime_root), k = strlen(s->runtime_dirs[0]);
+		size_t n = strlen(s->runtime_root), k = strlen(s->runtime_dirs.v[0]);
 
-		if ((strncmp(s->runtime_root, s->runtime_dirs[0], n) == 0 &&
-			    s->runtime_dirs[0][n] == '/') ||
-			(strncmp(s->runtime_root, s->runtime_dirs[0], k) == 0 &&
+		if ((strncmp(s->runtime_root, s->runtime_dirs.v[0], n) == 0 &&
+			    s->runtime_dirs.v[0][n] == '/') ||
+			(strncmp(s->runtime_root, s->runtime_dirs.v[0], k) == 0 &&
 				s->runtime_root[k] == '/'))
 			return broken(err, "%s and %s lie inside each other", s->runtime_root,
-				s->runtime_dirs[0]);
+				s->runtime_dirs.v[0]);
 	}
 	if (sb_conform_push(b, err) < 0)
 		return SB_E_STATE;
-	script = sb_str_printf("ls -A; cat '%s/more'; echo made >'%s/made'", s->runtime_dirs[0],
-		s->runtime_dirs[0]);
+	script = sb_str_printf("ls -A; cat '%s/more'; echo made >'%s/made'", s->runtime_dirs.v[0],
+		s->runtime_dirs.v[0]);
 	if (!script || sb_conform_sh_is(b, script, "main\n2", err) < 0 ||
 		sb_conform_pull(b, err) < 0)
 		return SB_E_STATE;

@@ -424,7 +424,8 @@ request(struct far_handle *h, const struct sb_launch_spec *spec, const struct sb
 		.rows = spec->rows,
 		.cols = spec->cols };
 	sb_auto(sb_buf) struct sb_buf b;
-	char **argv = NULL, **env = NULL;
+	sb_auto(sb_strlist) struct sb_strlist argv = { 0 };
+	struct sb_strlist env = { 0 };
 	uint8_t word[16];
 	int r = sb_random(word, sizeof word, err);
 
@@ -437,16 +438,15 @@ request(struct far_handle *h, const struct sb_launch_spec *spec, const struct sb
 	if (r == 0)
 		r = sb_marks_init(&h->marks, l.nonce, err);
 	if (r == 0) {
-		l.argv = (const char *const *)argv;
-		l.env = (const char *const *)env;
+		l.argv = sb_strlist_borrow(&argv);
+		l.env = sb_strlist_borrow(&env);
 		sb_launch_encode(&l, &b);
 		r = sb_message_send(sb_conn_exec_in(h->x), &b, sb_call_cancel(call),
 			sb_call_deadline(call), err);
 	}
 	if (b.data)
 		explicit_bzero(b.data, b.len);
-	sb_secrets_free(env);
-	sb_texts_free(argv);
+	sb_secrets_free(&env);
 	return r;
 }
 

@@ -127,7 +127,7 @@ static enum sb_host_runtime
 choose_runtime(const char *const *options)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	const char *name = sb_texts_get(options, "runtime");
+	const char *name = sb_strlist_get(options, "runtime");
 	enum sb_host_runtime r = SB_HOST_RUNTIME_AUTO;
 
 	if (name && sb_host_runtime_from(name, &r) && r != SB_HOST_RUNTIME_AUTO)
@@ -181,9 +181,9 @@ embed(struct sb_hostlink *l, const char *id, const char *const *options, bool ma
 struct sb_hostlink *
 sb_hostlink_open(const char *id, const char *const *options, bool make, struct sb_error *err)
 {
-	const char *url = sb_texts_get(options, "url"),
-		   *token = sb_texts_get(options, "token_file"),
-		   *ca = sb_texts_get(options, "ca_file");
+	const char *url = sb_strlist_get(options, "url"),
+		   *token = sb_strlist_get(options, "token_file"),
+		   *ca = sb_strlist_get(options, "ca_file");
 	struct sb_hostlink *l = calloc(1, sizeof *l);
 	struct sb_error why = { 0 };
 	int r = l ? 0 : sb_fail(&why, SB_E_NOMEM, "out of memory");
@@ -321,7 +321,7 @@ sb_hostlink_remove(const char *id, const char *const *options, struct sb_error *
 	char *slash;
 	int r;
 
-	if (sb_texts_get(options, "url"))
+	if (sb_strlist_get(options, "url"))
 		return 0;
 	dir = dir_of(id, err);
 	if (!dir)
@@ -338,7 +338,7 @@ sb_hostlink_remove(const char *id, const char *const *options, struct sb_error *
 const char *
 sb_hostlink_isolation(const char *const *options)
 {
-	if (sb_texts_get(options, "url"))
+	if (sb_strlist_get(options, "url"))
 		return "none";
 	switch (choose_runtime(options)) {
 	case SB_HOST_RUNTIME_GVISOR: return "gvisor";
@@ -353,13 +353,13 @@ sb_hostlink_lists(const char *const *options)
 	enum sb_host_runtime kind, found;
 	bool works = false;
 
-	if (sb_texts_get(options, "url"))
+	if (sb_strlist_get(options, "url"))
 		return false;
 	kind = choose_runtime(options);
 	if (kind == SB_HOST_RUNTIME_NONE)
 		return false;
 	/* Found out with the runtime, unless that was named. */
-	if (!sb_texts_get(options, "runtime"))
+	if (!sb_strlist_get(options, "runtime"))
 		return best_outbound;
 	probe(kind, &found, &works);
 	return works;

@@ -8,18 +8,19 @@
 #include <tool/environ.h>
 
 int
-sb_launch_words(const struct sb_launch_spec *spec, char ***out, struct sb_error *err)
+sb_launch_words(const struct sb_launch_spec *spec, struct sb_strlist *out, struct sb_error *err)
 {
-	if (spec->argv && spec->argv[0])
-		return sb_texts_copy(spec->argv, out, err);
+	if (spec->argv && spec->argv[0]) {
+		sb_strlist_add_all(out, spec->argv);
+		return sb_strlist_check(out, err);
+	}
 	return sb_command_split(spec->command ? spec->command : "", out, err);
 }
 
 int
-sb_launch_env(const struct sb_launch_spec *spec, char ***out, struct sb_error *err)
+sb_launch_env(const struct sb_launch_spec *spec, struct sb_strlist *out, struct sb_error *err)
 {
 	const char *const *const lists[] = { spec->env, spec->secret_env };
-	char **all = NULL;
 	int r = 0;
 
 	for (size_t k = 0; r == 0 && k < 2; k++)
@@ -29,11 +30,11 @@ sb_launch_env(const struct sb_launch_spec *spec, char ***out, struct sb_error *e
 					"launch: entry %zu of the environment is not NAME=value",
 					(size_t)(e - lists[k]) + 1);
 			else
-				r = sb_texts_add(&all, *e, err);
+				sb_strlist_add(out, *e);
 		}
+	if (r == 0)
+		r = sb_strlist_check(out, err);
 	if (r < 0)
-		sb_secrets_free(all);
-	else
-		*out = all;
+		sb_secrets_free(out);
 	return r;
 }

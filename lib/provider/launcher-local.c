@@ -154,18 +154,18 @@ static const struct sb_handle_ops local_ops = {
 static int
 start(struct local_handle *h, const struct sb_launch_spec *spec, struct sb_error *err)
 {
-	sb_auto(sb_strlist) struct sb_strlist env = { 0 };
+	sb_auto(sb_strlist) struct sb_strlist argv = { 0 };
+	struct sb_strlist env = { 0 }, more = { 0 };
 	struct sb_proc_opts o = SB_PROC_OPTS_INIT;
-	char **argv = NULL, **more = NULL;
 	int r = sb_launch_words(spec, &argv, err);
 
 	if (r == 0)
 		r = sb_launch_env(spec, &more, err);
 	if (r == 0)
-		r = sb_environ_build(false, (const char *const *)more, &env, err);
+		r = sb_environ_build(false, sb_strlist_borrow(&more), &env, err);
 	if (r == 0) {
-		o.argv = (const char *const *)argv;
-		o.env = (const char *const *)env.v;
+		o.argv = sb_strlist_borrow(&argv);
+		o.env = sb_strlist_borrow(&env);
 		o.cwd = h->cwd;
 		o.tty = spec->tty;
 		o.rows = spec->rows;
@@ -177,10 +177,8 @@ start(struct local_handle *h, const struct sb_launch_spec *spec, struct sb_error
 		r = h->proc ? 0 : err ? err->code : SB_E_SYS;
 	}
 	/* Values of secrets do not stay in freed memory. */
-	for (size_t i = 0; i < env.n; i++)
-		explicit_bzero(env.v[i], strlen(env.v[i]));
-	sb_secrets_free(more);
-	sb_texts_free(argv);
+	sb_secrets_free(&env);
+	sb_secrets_free(&more);
 	return r;
 }
 

@@ -24,9 +24,10 @@ struct sb_handle_far_opts {
 int sb_handle_far_start(const struct sb_handle_far_opts *o, const struct sb_launch_spec *spec,
 	const struct sb_call *call, struct sb_handle **out, struct sb_error *err);
 
-/* The words of a spec, from `argv` or from `command`. Free with sb_texts_free. */
-int sb_launch_words(const struct sb_launch_spec *spec, char ***out, struct sb_error *err);
+/* The words of a spec, from `argv` or from `command`. */
+int sb_launch_words(const struct sb_launch_spec *spec, struct sb_strlist *out,
+	struct sb_error *err);
 /* `env` and `secret_env` in one list, checked. Free with sb_secrets_free. */
-int sb_launch_env(const struct sb_launch_spec *spec, char ***out, struct sb_error *err);
+int sb_launch_env(const struct sb_launch_spec *spec, struct sb_strlist *out, struct sb_error *err);
 
 #endif

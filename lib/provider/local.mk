@@ -31,7 +31,6 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/state-dir.c %D%/state-dir.h \
 	%D%/state-json.c %D%/state-json.h \
 	%D%/terminal-output.c \
-	%D%/texts.c \
 	%D%/tool-host.c \
 	%D%/toolset.h \
 	%D%/toolset-far.c \

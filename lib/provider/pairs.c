@@ -8,26 +8,26 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <base/cleanup.h>
+#include <base/strlist.h>
 #include <provider/toolset.h>
 
 SB_CLEANUP_VALUE(sb_session, sb_session_free)
 SB_CLEANUP_VALUE(sb_sync_result, sb_sync_result_free)
 
-/* The options of one sync. `excludes` is the list to free. */
+/* The options of one sync, which borrow `excludes`. */
 static int
 make_opts(const struct sb_pairs *p, const struct sb_provider_sync *o, const struct sb_call *call,
-	struct sb_sync_opts *out, char ***excludes, struct sb_error *err)
+	struct sb_sync_opts *out, struct sb_strlist *excludes, struct sb_error *err)
 {
-	const char *const *more = o->excludes;
-	int r = sb_texts_copy((const char *const *)p->state->excludes, excludes, err);
+	int r;
 
-	for (; r == 0 && more && *more; more++)
-		r = sb_texts_add(excludes, *more, err);
+	sb_strlist_join(excludes, &p->state->excludes);
+	sb_strlist_add_all(excludes, o->excludes);
+	r = sb_strlist_check(excludes, err);
 	if (r < 0)
 		return r;
 	*out = *p->reach;
-	out->exclude = (const char *const *)*excludes;
+	out->exclude = sb_strlist_borrow(excludes);
 	out->dry_run = o->dry_run;
 	out->trust_git_config = o->trust_git_config;
 	out->max_delete = o->max_delete;
@@ -64,31 +64,18 @@ first_push(const struct sb_pairs *p, const struct sb_provider_sync *o,
 {
 	struct sb_session_start how = SB_SESSION_START_INIT;
 	const struct sb_state *s = p->state;
-	char **also = NULL;
-	int r = 0;
+	sb_auto(sb_strlist) struct sb_strlist also = { 0 };
+	int r;
 
-	for (size_t i = 0; r == 0 && s->local_dirs && s->local_dirs[i] && s->runtime_dirs &&
-		s->runtime_dirs[i];
-		i++) {
-		size_t n = strlen(s->local_dirs[i]) + strlen(s->runtime_dirs[i]) + 2;
-		sb_autofree char *pair = malloc(n);
-
-		if (!pair) {
-			r = sb_fail(err, SB_E_NOMEM, "out of memory");
-			break;
-		}
-		(void)snprintf(pair, n, "%s:%s", s->local_dirs[i], s->runtime_dirs[i]);
-		r = sb_texts_add(&also, pair, err);
-	}
-	if (r == 0) {
-		how.name = s->sandbox_id;
-		how.also = (const char *const *)also;
-		how.owner_pid = getpid();
-		r = sb_session_start(s->local_root, p->remote, &how, opts, policy_of(o), NULL, out,
-			err);
-	}
-	sb_texts_free(also);
-	return r;
+	for (size_t i = 0; i < s->local_dirs.n && i < s->runtime_dirs.n; i++)
+		sb_strlist_addf(&also, "%s:%s", s->local_dirs.v[i], s->runtime_dirs.v[i]);
+	r = sb_strlist_check(&also, err);
+	if (r < 0)
+		return r;
+	how.name = s->sandbox_id;
+	how.also = sb_strlist_borrow(&also);
+	how.owner_pid = getpid();
+	return sb_session_start(s->local_root, p->remote, &how, opts, policy_of(o), NULL, out, err);
 }
 
 /* Was all that is over there brought back, as far as the record says? */
@@ -146,7 +133,7 @@ sb_pairs_sync(const struct sb_pairs *p, enum sb_way way, const struct sb_provide
 	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err)
 {
 	struct sb_sync_opts opts;
-	char **excludes = NULL;
+	sb_auto(sb_strlist) struct sb_strlist excludes = { 0 };
 	int r = sb_call_check(call, "sync", err);
 
 	memset(out, 0, sizeof *out);
@@ -155,7 +142,6 @@ sb_pairs_sync(const struct sb_pairs *p, enum sb_way way, const struct sb_provide
 		if (r == 0)
 			r = way == SB_WAY_TO_RUNTIME ? push(p, o, &opts, out, err) :
 						       pull(p, o, &opts, out, err);
-		sb_texts_free(excludes);
 	}
 	out->direction = sb_way_name(way);
 	out->reason = sb_when_name(o->reason);

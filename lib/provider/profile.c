@@ -17,10 +17,10 @@ static const size_t lists[] = { AT(env), AT(secret_env), AT(include), AT(exclude
 	AT(network.allow_list), AT(network.deny_list), AT(options) };
 #define LISTS (sizeof lists / sizeof lists[0])
 
-static char ***
+static struct sb_strlist *
 list_at(struct sb_profile *p, size_t i)
 {
-	return (char ***)(void *)((char *)p + lists[i]);
+	return (struct sb_strlist *)(void *)((char *)p + lists[i]);
 }
 
 void
@@ -29,10 +29,10 @@ sb_profile_free(struct sb_profile *p)
 	free(p->name);
 	free(p->runtime_root);
 	for (size_t i = 0; i < LISTS; i++)
-		sb_texts_free(*list_at(p, i));
+		sb_strlist_free(list_at(p, i));
 	for (size_t i = 0; i < p->n_hooks; i++) {
 		free(p->hooks[i].event);
-		sb_texts_free(p->hooks[i].argv);
+		sb_strlist_free(&p->hooks[i].argv);
 	}
 	free(p->hooks);
 	memset(p, 0, sizeof *p);
@@ -50,8 +50,8 @@ copy_hooks(const struct sb_profile *p, struct sb_profile *c, struct sb_error *er
 	for (size_t i = 0; r == 0 && i < p->n_hooks; i++) {
 		c->hooks[i].timeout_ms = p->hooks[i].timeout_ms;
 		c->hooks[i].event = strdup(p->hooks[i].event);
-		r = c->hooks[i].event ? sb_texts_copy((const char *const *)p->hooks[i].argv,
-						&c->hooks[i].argv, err) :
+		sb_strlist_join(&c->hooks[i].argv, &p->hooks[i].argv);
+		r = c->hooks[i].event ? sb_strlist_check(&c->hooks[i].argv, err) :
 					sb_fail(err, SB_E_NOMEM, "profile: out of memory");
 	}
 	return r;
@@ -68,13 +68,13 @@ sb_profile_copy(const struct sb_profile *p, struct sb_profile *out, struct sb_er
 	c.hooks = NULL;
 	c.n_hooks = 0;
 	for (size_t i = 0; i < LISTS; i++)
-		*list_at(&c, i) = NULL;
+		*list_at(&c, i) = (struct sb_strlist){ 0 };
 	if ((p->name && !c.name) || (p->runtime_root && !c.runtime_root))
 		r = sb_fail(err, SB_E_NOMEM, "profile: out of memory");
-	for (size_t i = 0; r == 0 && i < LISTS; i++)
-		r = sb_texts_copy(
-			*(const char *const *const *)(const void *)((const char *)p + lists[i]),
-			list_at(&c, i), err);
+	for (size_t i = 0; r == 0 && i < LISTS; i++) {
+		sb_strlist_join(list_at(&c, i), list_at((struct sb_profile *)(uintptr_t)p, i));
+		r = sb_strlist_check(list_at(&c, i), err);
+	}
 	if (r == 0)
 		r = copy_hooks(p, &c, err);
 	if (r < 0)
@@ -105,11 +105,15 @@ sb_profile_default(enum sb_backend backend, const char *name, struct sb_profile 
 }
 
 static int
-add_entry(struct sb_netpolicy *check, const char *entry, char ***list, struct sb_error *err)
+add_entry(struct sb_netpolicy *check, const char *entry, struct sb_strlist *list,
+	struct sb_error *err)
 {
 	int r = sb_netpolicy_allow(check, entry, err);
 
-	return r < 0 ? sb_wrap(err, SB_E_USAGE, "--network") : sb_texts_add(list, entry, err);
+	if (r < 0)
+		return sb_wrap(err, SB_E_USAGE, "--network");
+	sb_strlist_add(list, entry);
+	return sb_strlist_check(list, err);
 }
 
 int
@@ -117,7 +121,7 @@ sb_profile_set_network(struct sb_profile *p, const char *word, struct sb_error *
 {
 	sb_auto(sb_netpolicy) struct sb_netpolicy *check = sb_netpolicy_new(err);
 	bool on = strcmp(word, "on") == 0, off = strcmp(word, "off") == 0;
-	char **list = NULL;
+	sb_auto(sb_strlist) struct sb_strlist list = { 0 };
 	int r = check ? 0 : SB_E_NOMEM;
 
 	while (r == 0 && !on && !off && word) {
@@ -129,17 +133,14 @@ sb_profile_set_network(struct sb_profile *p, const char *word, struct sb_error *
 			    sb_fail(err, SB_E_NOMEM, "out of memory");
 		word = comma ? comma + 1 : NULL;
 	}
-	if (r < 0) {
-		sb_texts_free(list);
+	if (r < 0)
 		return r;
-	}
-	sb_texts_free(p->network.allow_list);
+	sb_strlist_free(&p->network.allow_list);
 	p->network.allow_list = list;
+	list = (struct sb_strlist){ 0 };
 	p->network.allow_outbound = !off;
 	p->network.required = !on;
-	if (off) {
-		sb_texts_free(p->network.deny_list);
-		p->network.deny_list = NULL;
-	}
+	if (off)
+		sb_strlist_free(&p->network.deny_list);
 	return 0;
 }

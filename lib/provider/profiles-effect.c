@@ -27,10 +27,10 @@ line(struct sb_buf *b, const char *what, const char *value)
 }
 
 static void
-lines(struct sb_buf *b, const char *what, char **v)
+lines(struct sb_buf *b, const char *what, const struct sb_strlist *l)
 {
-	for (size_t i = 0; v && v[i]; i++)
-		line(b, what, v[i]);
+	for (size_t i = 0; i < l->n; i++)
+		line(b, what, l->v[i]);
 }
 
 static void
@@ -40,8 +40,8 @@ network(struct sb_buf *b, const struct sb_network *w)
 		line(b, "  may reach the network", NULL);
 	if (w->allow_public_ingress)
 		line(b, "  may be reached from the network", NULL);
-	lines(b, "  may reach", w->allow_list);
-	lines(b, "  may not reach", w->deny_list);
+	lines(b, "  may reach", &w->allow_list);
+	lines(b, "  may not reach", &w->deny_list);
 }
 
 static void
@@ -53,7 +53,7 @@ profile(struct sb_buf *b, const struct sb_profile *p)
 			"  runs on this machine with your rights, without a sandbox" :
 			"  runs in a sandbox of the backend",
 		p->backend == SB_BACKEND_LOCAL ? NULL : sb_backend_name(p->backend));
-	lines(b, "  with the option", p->options);
+	lines(b, "  with the option", &p->options);
 	if (p->runtime_root)
 		line(b, "  in the directory", p->runtime_root);
 	if (p->persist != SB_PERSIST_TRANSIENT)
@@ -65,14 +65,14 @@ profile(struct sb_buf *b, const struct sb_profile *p)
 		line(b, "  answers requests of the agent by", sb_perm_mode_name(p->permissions));
 	if (p->sync_mode == SB_SYNC_MODE_NONE && p->backend != SB_BACKEND_LOCAL)
 		line(b, "  syncs nothing, neither there nor back", NULL);
-	lines(b, "  does not sync", p->exclude);
-	lines(b, "  syncs nevertheless", p->include);
-	lines(b, "  also syncs the directory", p->dirs);
-	lines(b, "  sets the variable", p->env);
-	lines(b, "  hands out the secret", p->secret_env);
+	lines(b, "  does not sync", &p->exclude);
+	lines(b, "  syncs nevertheless", &p->include);
+	lines(b, "  also syncs the directory", &p->dirs);
+	lines(b, "  sets the variable", &p->env);
+	lines(b, "  hands out the secret", &p->secret_env);
 	for (size_t i = 0; i < p->n_hooks; i++) {
 		line(b, "  runs here, on the event", p->hooks[i].event);
-		lines(b, "    word", p->hooks[i].argv);
+		lines(b, "    word", &p->hooks[i].argv);
 	}
 }
 
@@ -95,9 +95,9 @@ sb_profiles_effects_of(const struct sb_profiles *ps, const char *file, struct sb
 		if (ps->v[i].file == file)
 			profile(&b, &ps->v[i].p);
 	if (project)
-		lines(&b, "does not sync", ps->exclude);
+		lines(&b, "does not sync", &ps->exclude);
 	if (project)
-		lines(&b, "syncs nevertheless", ps->include);
+		lines(&b, "syncs nevertheless", &ps->include);
 	/* What does not fit is a file nobody should consent to unread. */
 	if (b.failed) {
 		(void)sb_fail(err, SB_E_LIMIT, "%s says too much to be shown: make it shorter",

@@ -70,14 +70,24 @@ sb_profiles_bool(struct profiles_reader *f, const yaml_node_t *n, const char *wh
 }
 
 static void
-add_text(struct profiles_reader *f, char ***out, const char *s)
+add_text(struct profiles_reader *f, struct sb_strlist *out, const char *s)
 {
-	if (sb_texts_add(out, s, NULL) < 0)
+	sb_strlist_add(out, s);
+	if (out->failed)
+		no_memory(f);
+}
+
+static void
+put_pair(struct profiles_reader *f, struct sb_strlist *out, const char *key, const char *value)
+{
+	sb_strlist_putf(out, "%s=%s", key, value);
+	if (out->failed)
 		no_memory(f);
 }
 
 void
-sb_profiles_list(struct profiles_reader *f, const yaml_node_t *n, const char *what, char ***out)
+sb_profiles_list(struct profiles_reader *f, const yaml_node_t *n, const char *what,
+	struct sb_strlist *out)
 {
 	if (!n || n->type != YAML_SEQUENCE_NODE) {
 		sb_profiles_mistake(f, n, "%s must be a list: [a, b]", what);
@@ -161,8 +171,8 @@ env_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name,
 			"env: %s looks like a secret: put a reference into secret_env (env:NAME or "
 			"file:PATH)",
 			name);
-	else if (s && sb_texts_set(&p->env, name, s, NULL) < 0)
-		no_memory(f);
+	else if (s)
+		put_pair(f, &p->env, name, s);
 }
 
 static void
@@ -188,21 +198,24 @@ secret_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name,
 			sb_str_printf("file:%s%s", home, s + 6) :
 			strdup(s);
 
-		if (!path || sb_texts_set(&p->secret_env, name, path, NULL) < 0)
+		if (!path)
 			no_memory(f);
+		else
+			put_pair(f, &p->secret_env, name, path);
 	}
 }
 
 static void
-network_list(struct profiles_reader *f, const yaml_node_t *value, const char *name, char ***out)
+network_list(struct profiles_reader *f, const yaml_node_t *value, const char *name,
+	struct sb_strlist *out)
 {
 	sb_auto(sb_netpolicy) struct sb_netpolicy *p = sb_netpolicy_new(NULL);
 	bool deny = strcmp(name, "deny_list") == 0;
 	struct sb_error why = { 0 };
 
 	sb_profiles_list(f, value, name, out);
-	for (size_t i = 0; p && *out && (*out)[i]; i++)
-		if ((deny ? sb_netpolicy_deny : sb_netpolicy_allow)(p, (*out)[i], &why) < 0)
+	for (size_t i = 0; p && i < out->n; i++)
+		if ((deny ? sb_netpolicy_deny : sb_netpolicy_allow)(p, out->v[i], &why) < 0)
 			sb_profiles_mistake(f, value, "%s: %s", name, why.msg);
 }
 
@@ -255,13 +268,13 @@ add_hook(struct profiles_reader *f, const yaml_node_t *key, const char *event,
 	struct sb_profile_hook h = { .event = strdup(event) }, *grown;
 
 	sb_profiles_list(f, command, event, &h.argv);
-	if (!h.argv)
+	if (!h.argv.n)
 		sb_profiles_mistake(f, key, "hooks: %s needs a command: [program, argument]",
 			event);
-	grown = h.argv && h.event ? reallocarray(p->hooks, p->n_hooks + 1, sizeof *grown) : NULL;
+	grown = h.argv.n && h.event ? reallocarray(p->hooks, p->n_hooks + 1, sizeof *grown) : NULL;
 	if (!grown) {
 		free(h.event);
-		sb_texts_free(h.argv);
+		sb_strlist_free(&h.argv);
 		return;
 	}
 	p->hooks = grown;
@@ -345,32 +358,31 @@ option_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name,
 	if (s && !right)
 		sb_profiles_mistake(f, value, "%s is \"%s\": use %s", name, s,
 			names.len ? (const char *)names.data : o->value);
-	else if (s && sb_texts_set(&p->options, name, s, NULL) < 0)
-		no_memory(f);
+	else if (s)
+		put_pair(f, &p->options, name, s);
 }
 
 /* Directories are taken from where the file is; "~/" is the home. */
 static void
 put_dirs(struct profiles_reader *f, const yaml_node_t *n, struct sb_profile *p)
 {
-	char **raw = NULL;
+	sb_auto(sb_strlist) struct sb_strlist raw = { 0 };
 	const char *home = getenv("HOME"), *slash = strrchr(f->file, '/');
 
 	sb_profiles_list(f, n, "dirs", &raw);
-	for (size_t i = 0; raw && raw[i]; i++) {
-		sb_autofree char *path = sb_str_starts(raw[i], "~/") && home ?
-			sb_str_printf("%s/%s", home, raw[i] + 2) :
-			raw[i][0] == '/' ?
-			strdup(raw[i]) :
+	for (size_t i = 0; i < raw.n; i++) {
+		sb_autofree char *path = sb_str_starts(raw.v[i], "~/") && home ?
+			sb_str_printf("%s/%s", home, raw.v[i] + 2) :
+			raw.v[i][0] == '/' ?
+			strdup(raw.v[i]) :
 			sb_str_printf("%.*s/%s", slash ? (int)(slash - f->file) : 1,
-				slash ? f->file : ".", raw[i]);
+				slash ? f->file : ".", raw.v[i]);
 
 		if (!path)
 			no_memory(f);
 		else
 			add_text(f, &p->dirs, path);
 	}
-	sb_texts_free(raw);
 }
 
 static bool

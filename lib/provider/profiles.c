@@ -31,8 +31,8 @@ sb_profiles_free(struct sb_profiles *ps)
 	free(ps->project_file);
 	free(ps->default_name);
 	free(ps->project_name);
-	sb_texts_free(ps->include);
-	sb_texts_free(ps->exclude);
+	sb_strlist_free(&ps->include);
+	sb_strlist_free(&ps->exclude);
 	free(ps);
 }
 
@@ -348,10 +348,12 @@ sb_profiles_get(const struct sb_profiles *ps, const char *name, struct sb_profil
 		return not_found(ps, name, err);
 	r = e ? sb_profile_copy(&e->p, &p, err) :
 		sb_profile_default(SB_BACKEND_LOCAL, NULL, &p, err);
-	for (size_t i = 0; r == 0 && ps->exclude && ps->exclude[i]; i++)
-		r = sb_texts_add(&p.exclude, ps->exclude[i], err);
-	for (size_t i = 0; r == 0 && ps->include && ps->include[i]; i++)
-		r = sb_texts_add(&p.include, ps->include[i], err);
+	sb_strlist_join(&p.exclude, &ps->exclude);
+	sb_strlist_join(&p.include, &ps->include);
+	if (r == 0)
+		r = sb_strlist_check(&p.exclude, err);
+	if (r == 0)
+		r = sb_strlist_check(&p.include, err);
 	if (r < 0)
 		sb_profile_free(&p);
 	else

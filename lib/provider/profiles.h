@@ -22,8 +22,8 @@ struct sb_profiles {
 	size_t default_line, project_line;
 	bool disabled;
 	enum sb_trust trust;
-	bool says;                 /* the project's file says anything at all */
-	char **include, **exclude; /* of the project */
+	bool says;                          /* the project's file says anything at all */
+	struct sb_strlist include, exclude; /* of the project */
 };
 
 /* A file being read. Mistakes are told and counted; reading goes on. */
@@ -44,7 +44,7 @@ void sb_profiles_mistake(struct profiles_reader *f, const yaml_node_t *at, const
 const char *sb_profiles_text(struct profiles_reader *f, const yaml_node_t *n, const char *what);
 void sb_profiles_bool(struct profiles_reader *f, const yaml_node_t *n, const char *what, bool *out);
 void sb_profiles_list(struct profiles_reader *f, const yaml_node_t *n, const char *what,
-	char ***out);
+	struct sb_strlist *out);
 /* Calls `fn` for each pair of a map; a key that comes twice is a mistake. */
 typedef void (*sb_profiles_pair_fn)(struct profiles_reader *f, const yaml_node_t *key,
 	const char *name, const yaml_node_t *value, void *arg);

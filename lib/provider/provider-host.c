@@ -87,14 +87,18 @@ drop_link(struct host_provider *p, const char *id)
 		entry_free(gone);
 }
 
-/* The options the ssh provider gets: the session as its host. Free with sb_texts_free. */
+/* The options the ssh provider gets: the session as its host. */
 static int
-ssh_options(const struct sb_hostlink *l, const char *id, char ***out, struct sb_error *err)
+ssh_options(const struct sb_hostlink *l, const char *id, struct sb_strlist *out,
+	struct sb_error *err)
 {
 	sb_autofree char *rsh = sb_hostlink_rsh(l, err);
-	int r = rsh ? sb_texts_set(out, "host", id, err) : SB_E_NOMEM;
 
-	return r < 0 ? r : sb_texts_set(out, "rsh", rsh, err);
+	if (!rsh)
+		return SB_E_NOMEM;
+	sb_strlist_putf(out, "host=%s", id);
+	sb_strlist_putf(out, "rsh=%s", rsh);
+	return sb_strlist_check(out, err);
 }
 
 /* What a host calls its isolation, in the words of a provider. */
@@ -139,7 +143,7 @@ ask_host(const char *const *options, struct sb_capabilities *out, struct sb_erro
 static bool
 has_lists(const struct sb_network *n)
 {
-	return n->allow_list || n->deny_list;
+	return n->allow_list.n || n->deny_list.n;
 }
 
 /* Whether the policy lets anything out. */
@@ -153,7 +157,7 @@ static int
 host_capabilities(struct sb_provider *base, const struct sb_profile *profile,
 	struct sb_capabilities *out, struct sb_error *err)
 {
-	const char *const *options = profile ? (const char *const *)profile->options : NULL;
+	const char *const *options = profile ? sb_strlist_borrow(&profile->options) : NULL;
 	int r = 0;
 
 	(void)base;
@@ -166,7 +170,7 @@ host_capabilities(struct sb_provider *base, const struct sb_profile *profile,
 	out->isolation = sb_hostlink_isolation(options);
 	out->enforces_network = strcmp(out->isolation, "none") != 0;
 	out->enforces_lists = sb_hostlink_lists(options);
-	if (sb_texts_get(options, "url"))
+	if (sb_strlist_get(options, "url"))
 		r = ask_host(options, out, err);
 	if (profile && reaches_out(&profile->network))
 		out->enforces_network = out->enforces_lists;
@@ -204,12 +208,12 @@ network_of(const struct sb_network *n, bool lists)
 }
 
 static json_t *
-list_json(char **v)
+list_json(const struct sb_strlist *l)
 {
 	json_t *a = json_array();
 
-	for (size_t i = 0; v && v[i]; i++)
-		(void)json_array_append_new(a, json_string(v[i]));
+	for (size_t i = 0; i < l->n; i++)
+		(void)json_array_append_new(a, json_string(l->v[i]));
 	return a;
 }
 
@@ -217,12 +221,12 @@ list_json(char **v)
 static void
 put_lists(json_t *in, const struct sb_network *n)
 {
-	json_t *allow = list_json(n->allow_list);
+	json_t *allow = list_json(&n->allow_list);
 
 	if (json_array_size(allow) == 0)
 		(void)json_array_append_new(allow, json_string("*"));
 	(void)json_object_set_new(in, "Allow", allow);
-	(void)json_object_set_new(in, "Deny", list_json(n->deny_list));
+	(void)json_object_set_new(in, "Deny", list_json(&n->deny_list));
 }
 
 /*
@@ -266,7 +270,7 @@ ensure_session(struct sb_hostlink *l, const struct sb_prepare_request *req, bool
 	const struct sb_call *call, struct sb_error *err)
 {
 	const struct sb_profile *pr = req->profile;
-	const char *base = sb_texts_get((const char *const *)pr->options, "base");
+	const char *base = sb_strlist_get(sb_strlist_borrow(&pr->options), "base");
 	const char *network = network_of(&pr->network, lists);
 	struct sb_error why = { 0 };
 	json_t *in, *labels;
@@ -307,15 +311,15 @@ ensure_session(struct sb_hostlink *l, const struct sb_prepare_request *req, bool
 
 /* Back from the ssh provider: the backend is ours, and so are the options. */
 static int
-adopt(struct sb_state *s, const char *const *options, struct sb_error *err)
+adopt(struct sb_state *s, const struct sb_strlist *options, struct sb_error *err)
 {
-	char **copy = NULL;
-	int r = sb_texts_copy(options, &copy, err);
+	int r;
 
+	sb_strlist_free(&s->options);
+	sb_strlist_join(&s->options, options);
+	r = sb_strlist_check(&s->options, err);
 	if (r < 0)
 		return r;
-	sb_texts_free(s->options);
-	s->options = copy;
 	s->backend = SB_BACKEND_HOST;
 	free(s->provider_state);
 	s->provider_state = strdup(STATE_TEXT);
@@ -332,7 +336,7 @@ host_prepare(struct sb_provider *base, const struct sb_prepare_request *req,
 	struct sb_profile profile;
 	struct sb_error own = { 0 };
 	struct sb_hostlink *l;
-	char **options = NULL;
+	sb_auto(sb_strlist) struct sb_strlist options = { 0 };
 	int r;
 
 	err = err ? err : &own;
@@ -344,7 +348,7 @@ host_prepare(struct sb_provider *base, const struct sb_prepare_request *req,
 	r = sb_provider_check_request(req, SB_BACKEND_HOST, can.enforces_network, err);
 	if (r < 0)
 		return r;
-	l = link_of(p, req->sandbox_id, (const char *const *)req->profile->options, req->may_create,
+	l = link_of(p, req->sandbox_id, sb_strlist_borrow(&req->profile->options), req->may_create,
 		err);
 	if (!l)
 		return err->code;
@@ -361,9 +365,8 @@ host_prepare(struct sb_provider *base, const struct sb_prepare_request *req,
 	inner.provider_state = NULL;
 	if (r == 0)
 		r = sb_provider_prepare(p->ssh, &inner, call, out, err);
-	sb_texts_free(options);
 	if (r == 0) {
-		r = adopt(&out->state, (const char *const *)req->profile->options, err);
+		r = adopt(&out->state, &req->profile->options, err);
 		if (r < 0)
 			sb_prepared_free(out);
 	}
@@ -373,7 +376,7 @@ host_prepare(struct sb_provider *base, const struct sb_prepare_request *req,
 /* The state as the ssh provider wrote it; `options` is to be freed, the rest is borrowed. */
 static int
 as_ssh(struct host_provider *p, const struct sb_state *s, bool make, struct sb_state *out,
-	char ***options, struct sb_hostlink **link, struct sb_error *err)
+	struct sb_strlist *options, struct sb_hostlink **link, struct sb_error *err)
 {
 	int r;
 
@@ -381,7 +384,7 @@ as_ssh(struct host_provider *p, const struct sb_state *s, bool make, struct sb_s
 		return sb_fail(err, SB_E_BACKEND_INVALID,
 			"sandbox %s is of backend %s, not of host", s->sandbox_id,
 			sb_backend_name(s->backend));
-	*link = link_of(p, s->sandbox_id, (const char *const *)s->options, make, err);
+	*link = link_of(p, s->sandbox_id, sb_strlist_borrow(&s->options), make, err);
 	if (!*link)
 		return err->code;
 	r = ssh_options(*link, s->sandbox_id, options, err);
@@ -400,7 +403,7 @@ host_sync(struct sb_provider *base, const struct sb_state *s, enum sb_way way,
 	struct host_provider *p = (struct host_provider *)base;
 	struct sb_error own = { 0 };
 	struct sb_hostlink *l;
-	char **options = NULL;
+	sb_auto(sb_strlist) struct sb_strlist options = { 0 };
 	struct sb_state inner;
 	int r;
 
@@ -413,7 +416,6 @@ host_sync(struct sb_provider *base, const struct sb_state *s, enum sb_way way,
 	r = as_ssh(p, s, false, &inner, &options, &l, err);
 	if (r == 0)
 		r = sb_provider_sync(p->ssh, &inner, way, o, call, out, err);
-	sb_texts_free(options);
 	return r;
 }
 
@@ -444,7 +446,7 @@ remove_session(struct host_provider *p, struct sb_hostlink *l, const struct sb_s
 	if (r < 0 && r != SB_E_SESSION_NOT_FOUND)
 		return r;
 	drop_link(p, s->sandbox_id);
-	r = sb_hostlink_remove(s->sandbox_id, (const char *const *)s->options, err);
+	r = sb_hostlink_remove(s->sandbox_id, sb_strlist_borrow(&s->options), err);
 	return r < 0 ? r : sb_pairs_forget(s, p->c.state_dir, err);
 }
 
@@ -455,7 +457,7 @@ host_destroy(struct sb_provider *base, const struct sb_state *s, bool discard,
 	struct host_provider *p = (struct host_provider *)base;
 	struct sb_error own = { 0 };
 	struct sb_hostlink *l = NULL;
-	char **options = NULL;
+	sb_auto(sb_strlist) struct sb_strlist options = { 0 };
 	struct sb_state inner;
 	int r;
 
@@ -471,7 +473,6 @@ host_destroy(struct sb_provider *base, const struct sb_state *s, bool discard,
 		else if (r == SB_E_SESSION_NOT_FOUND)
 			r = 0;
 	}
-	sb_texts_free(options);
 	/* Not there is success. */
 	if (r == SB_E_SANDBOX_NOT_FOUND)
 		return sb_pairs_forget(s, p->c.state_dir, err);
@@ -487,14 +488,14 @@ host_find(struct sb_provider *base, const struct sb_find_request *req, const str
 	struct sb_profile profile;
 	struct sb_error own = { 0 };
 	struct sb_hostlink *l;
-	char **options = NULL;
+	sb_auto(sb_strlist) struct sb_strlist options = { 0 };
 	int r;
 
 	err = err ? err : &own;
 	if (!req->profile || req->profile->backend != SB_BACKEND_HOST)
 		return sb_fail(err, SB_E_BACKEND_INVALID,
 			"find: the profile is not one of backend host");
-	l = link_of(p, req->sandbox_id, (const char *const *)req->profile->options, false, err);
+	l = link_of(p, req->sandbox_id, sb_strlist_borrow(&req->profile->options), false, err);
 	if (!l)
 		return err->code;
 	r = call_json(l, "GetSession", session_request(req->sandbox_id), call, NULL, err);
@@ -510,9 +511,8 @@ host_find(struct sb_provider *base, const struct sb_find_request *req, const str
 	inner.provider_state = NULL;
 	if (r == 0)
 		r = sb_provider_find(p->ssh, &inner, call, out, err);
-	sb_texts_free(options);
 	if (r == 0) {
-		r = adopt(out, (const char *const *)req->profile->options, err);
+		r = adopt(out, &req->profile->options, err);
 		if (r < 0)
 			sb_state_free(out);
 	}
@@ -526,7 +526,7 @@ host_snapshot(struct sb_provider *base, const struct sb_state *s, const char *na
 	struct host_provider *p = (struct host_provider *)base;
 	struct sb_error own = { 0 };
 	struct sb_hostlink *l =
-		link_of(p, s->sandbox_id, (const char *const *)s->options, false, err ? err : &own);
+		link_of(p, s->sandbox_id, sb_strlist_borrow(&s->options), false, err ? err : &own);
 
 	if (!l)
 		return err ? err->code : own.code;
@@ -541,7 +541,7 @@ host_refused(struct sb_provider *base, const struct sb_state *s, const struct sb
 	struct host_provider *p = (struct host_provider *)base;
 	struct sb_error own = { 0 };
 	struct sb_hostlink *l =
-		link_of(p, s->sandbox_id, (const char *const *)s->options, false, err ? err : &own);
+		link_of(p, s->sandbox_id, sb_strlist_borrow(&s->options), false, err ? err : &own);
 	sb_autofree char *text = NULL;
 	const char *network, *last;
 	json_t *answer, *o;

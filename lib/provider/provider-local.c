@@ -41,6 +41,14 @@ fill_launch(const struct sb_prepare_request *req, struct sb_prepared *out, struc
 	return out->launcher ? 0 : SB_E_NOMEM;
 }
 
+/* The runtime is here: each directory is its own partner. */
+static int
+copy_dirs(const struct sb_prepare_request *req, struct sb_state *s, struct sb_error *err)
+{
+	sb_strlist_add_all(&s->runtime_dirs, req->local_dirs);
+	return sb_strlist_check(&s->runtime_dirs, err);
+}
+
 static int
 local_prepare(struct sb_provider *p, const struct sb_prepare_request *req,
 	const struct sb_call *call, struct sb_prepared *out, struct sb_error *err)
@@ -57,7 +65,7 @@ local_prepare(struct sb_provider *p, const struct sb_prepare_request *req,
 	if (r == 0)
 		r = sb_state_from_request(req, &made.state, err);
 	if (r == 0)
-		r = sb_texts_copy(req->local_dirs, &made.state.runtime_dirs, err);
+		r = copy_dirs(req, &made.state, err);
 	if (r < 0)
 		return r;
 	made.state.runtime_root = strdup(req->local_root);
@@ -67,7 +75,7 @@ local_prepare(struct sb_provider *p, const struct sb_prepare_request *req,
 	r = fill_launch(req, &made, err);
 	if (r < 0)
 		return r;
-	set = sb_toolset_near(made.state.runtime_root, (const char *const *)made.state.runtime_dirs,
+	set = sb_toolset_near(made.state.runtime_root, sb_strlist_borrow(&made.state.runtime_dirs),
 		err);
 	made.tools = set ? sb_tool_host_new(set, req->permissions, err) : NULL;
 	if (!made.tools)

@@ -174,11 +174,13 @@ ssh_capabilities(struct sb_provider *p, const struct sb_profile *profile,
 }
 
 static int
-make_labels(const char *sandbox_id, const char *session_id, char ***out, struct sb_error *err)
+make_labels(const char *sandbox_id, const char *session_id, struct sb_strlist *out,
+	struct sb_error *err)
 {
-	int r = sb_texts_set(out, SB_LABEL_SANDBOX, sandbox_id, err);
-
-	return r < 0 || !session_id ? r : sb_texts_set(out, SB_LABEL_SESSION, session_id, err);
+	sb_strlist_putf(out, SB_LABEL_SANDBOX "=%s", sandbox_id);
+	if (session_id)
+		sb_strlist_putf(out, SB_LABEL_SESSION "=%s", session_id);
+	return sb_strlist_check(out, err);
 }
 
 /* Copies what the far side said about the sandbox into the state. */
@@ -190,21 +192,20 @@ fill_state(const struct sb_place *place, struct sb_state *s, struct sb_error *er
 	free(s->instance_id);
 	free(s->runtime_root);
 	free(s->provider_state);
-	sb_texts_free(s->runtime_dirs);
-	s->runtime_dirs = NULL;
+	sb_strlist_free(&s->runtime_dirs);
 	s->instance_id = strdup(place->instance);
 	s->runtime_root = strdup(place->root);
 	s->provider_state = strdup(STATE_TEXT);
-	r = sb_texts_copy((const char *const *)place->dirs.v, &s->runtime_dirs, err);
+	sb_strlist_join(&s->runtime_dirs, &place->dirs);
+	r = sb_strlist_check(&s->runtime_dirs, err);
 	if (r == 0 && (!s->instance_id || !s->runtime_root || !s->provider_state))
 		r = sb_fail(err, SB_E_NOMEM, "out of memory");
 	/* Made once, with as many directories as there were then. */
-	if (r == 0 && sb_texts_count((const char *const *)s->local_dirs) != place->dirs.n)
+	if (r == 0 && s->local_dirs.n != place->dirs.n)
 		r = sb_fail(err, SB_E_INVAL,
 			"sandbox %s was made with %zu further directories, now there are %zu: "
 			"destroy it first",
-			s->sandbox_id, place->dirs.n,
-			sb_texts_count((const char *const *)s->local_dirs));
+			s->sandbox_id, place->dirs.n, s->local_dirs.n);
 	return r;
 }
 
@@ -218,17 +219,16 @@ prepare_in(struct sb_sshlink *b, const struct sb_prepare_request *req, const str
 		.names = req->local_dirs,
 		.may_create = req->may_create };
 	sb_auto(sb_place) struct sb_place place = { 0 };
-	char **labels = NULL;
+	sb_auto(sb_strlist) struct sb_strlist labels = { 0 };
 	int r = make_labels(req->sandbox_id, req->session_id, &labels, err);
 
-	w.labels = (const char *const *)labels;
+	w.labels = sb_strlist_borrow(&labels);
 	if (r == 0)
 		r = sb_sshlink_prepare(b, &w, call, &place, err);
-	sb_texts_free(labels);
 	if (r == 0)
 		r = fill_state(&place, &made->state, err);
 	if (r == 0)
-		r = sb_sshlink_roots(b, place.root, (const char *const *)place.dirs.v, err);
+		r = sb_sshlink_roots(b, place.root, sb_strlist_borrow(&place.dirs), err);
 	if (r == 0)
 		r = sb_prepared_launch(req, made, err);
 	if (r < 0)
@@ -253,14 +253,14 @@ ssh_prepare(struct sb_provider *base, const struct sb_prepare_request *req,
 	err = err ? err : &own;
 	r = sb_provider_check_request(req, SB_BACKEND_SSH, false, err);
 	if (r == 0)
-		r = sb_sshlink_sync_opts((const char *const *)req->profile->options, &reach, err);
+		r = sb_sshlink_sync_opts(sb_strlist_borrow(&req->profile->options), &reach, err);
 	if (r == 0)
 		r = sb_state_from_request(req, &made.state, err);
 	if (r == 0)
 		r = check_state(&made.state, err);
 	if (r < 0)
 		return r;
-	e = enter(p, req->sandbox_id, (const char *const *)req->profile->options, err);
+	e = enter(p, req->sandbox_id, sb_strlist_borrow(&req->profile->options), err);
 	if (!e)
 		return err->code;
 	r = prepare_in(e->link, req, call, &made, err);
@@ -278,7 +278,7 @@ make_pairs(struct ssh_provider *p, struct ssh_entry *e, const struct sb_state *s
 	const struct sb_call *call, struct sb_sync_opts *reach, char **remote, struct sb_pairs *out,
 	struct sb_error *err)
 {
-	int r = sb_sshlink_sync_opts((const char *const *)s->options, reach, err);
+	int r = sb_sshlink_sync_opts(sb_strlist_borrow(&s->options), reach, err);
 
 	if (r < 0)
 		return r;
@@ -286,7 +286,7 @@ make_pairs(struct ssh_provider *p, struct ssh_entry *e, const struct sb_state *s
 	if (!reach->conn)
 		return err->code;
 	reach->state_dir = p->c.state_dir;
-	*remote = sb_sshlink_endpoint((const char *const *)s->options, s->runtime_root, err);
+	*remote = sb_sshlink_endpoint(sb_strlist_borrow(&s->options), s->runtime_root, err);
 	if (!*remote)
 		return err->code;
 	*out = (struct sb_pairs){ .state = s, .remote = *remote, .reach = reach };
@@ -313,7 +313,7 @@ ssh_sync(struct sb_provider *base, const struct sb_state *s, enum sb_way dir,
 	r = check_state(s, err);
 	if (r < 0 || s->sync_mode == SB_SYNC_MODE_NONE)
 		return r;
-	e = enter(p, s->sandbox_id, (const char *const *)s->options, err);
+	e = enter(p, s->sandbox_id, sb_strlist_borrow(&s->options), err);
 	if (!e)
 		return err->code;
 	r = make_pairs(p, e, s, call, &reach, &remote, &pairs, err);
@@ -376,7 +376,7 @@ ssh_destroy(struct sb_provider *base, const struct sb_state *s, bool discard,
 		r = sb_pairs_check_record(s, p->c.state_dir, err);
 	if (r < 0 || s->persist != SB_PERSIST_TRANSIENT)
 		return r;
-	e = enter(p, s->sandbox_id, (const char *const *)s->options, err);
+	e = enter(p, s->sandbox_id, sb_strlist_borrow(&s->options), err);
 	if (!e)
 		return err->code;
 	r = destroy_in(p, e, s, discard, call, err);
@@ -428,10 +428,10 @@ ssh_find(struct sb_provider *base, const struct sb_find_request *req, const stru
 	if (!req->profile || req->profile->backend != SB_BACKEND_SSH)
 		return sb_fail(err, SB_E_BACKEND_INVALID,
 			"find: the profile is not one of backend ssh");
-	r = sb_sshlink_sync_opts((const char *const *)req->profile->options, &reach, err);
+	r = sb_sshlink_sync_opts(sb_strlist_borrow(&req->profile->options), &reach, err);
 	if (r < 0)
 		return r;
-	e = enter(p, req->sandbox_id, (const char *const *)req->profile->options, err);
+	e = enter(p, req->sandbox_id, sb_strlist_borrow(&req->profile->options), err);
 	if (!e)
 		return err->code;
 	r = sb_sshlink_find(e->link, req->sandbox_id, req->instance_id, req->labels, call, &place,

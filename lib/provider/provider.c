@@ -33,7 +33,7 @@ sb_provider_check_request(const struct sb_prepare_request *req, enum sb_backend 
 		return sb_fail(err, SB_E_NETWORK_POLICY,
 			"backend %s cannot enforce a network policy, and the profile requires one",
 			sb_backend_name(backend));
-	if ((n->allow_list || n->deny_list) && !enforces_network)
+	if ((n->allow_list.n || n->deny_list.n) && !enforces_network)
 		return sb_fail(err, SB_E_NETWORK_POLICY,
 			"backend %s cannot enforce the lists of the network policy here: use "
 			"backend host with runtime bwrap or gvisor, or take the lists out of the "

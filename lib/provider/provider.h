@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include <base/cleanup.h>
+#include <base/strlist.h>
 #include <sb/provider.h>
 #include <sb/registry.h>
 

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include <base/buf.h>
-#include <base/cleanup.h>
 #include <base/file.h>
 #include <base/str.h>
+#include <base/strlist.h>
 #include <sb/profile.h>
 
 #define SECRET_MAX (64 * 1024)
@@ -49,7 +49,7 @@ resolve(const char *key, const char *ref, struct sb_buf *out, struct sb_error *e
 }
 
 static int
-add_secret(const char *pair, char ***v, struct sb_error *err)
+add_secret(const char *pair, struct sb_strlist *out, struct sb_error *err)
 {
 	const char *eq = strchr(pair, '=');
 	sb_autofree char *key = eq ? strndup(pair, (size_t)(eq - pair)) : NULL;
@@ -60,8 +60,10 @@ add_secret(const char *pair, char ***v, struct sb_error *err)
 		return sb_fail(err, SB_E_SECRET,
 			"secret \"%.32s\": a name and a reference are needed", pair);
 	r = resolve(key, eq + 1, &value, err);
-	if (r == 0)
-		r = sb_texts_set(v, key, (const char *)value.data, err);
+	if (r == 0) {
+		sb_strlist_putf(out, "%s=%s", key, (const char *)value.data);
+		r = sb_strlist_check(out, err);
+	}
 	if (value.data && value.cap > 0)
 		explicit_bzero(value.data, value.len);
 	return r;
@@ -74,30 +76,28 @@ by_key(const void *a, const void *b)
 }
 
 int
-sb_secrets_resolve(const char *const *secret_env, char ***out, struct sb_error *err)
+sb_secrets_resolve(const char *const *secret_env, struct sb_strlist *out, struct sb_error *err)
 {
-	char **sorted = NULL, **v = NULL;
-	size_t n = sb_texts_count(secret_env);
-	int r = sb_texts_copy(secret_env, &sorted, err);
+	sb_auto(sb_strlist) struct sb_strlist sorted = { 0 };
+	int r;
 
-	if (r == 0 && n > 1)
-		qsort(sorted, n, sizeof *sorted, by_key);
-	for (size_t i = 0; r == 0 && i < n; i++)
-		r = add_secret(sorted[i], &v, err);
-	sb_texts_free(sorted);
+	sb_strlist_add_all(&sorted, secret_env);
+	r = sb_strlist_check(&sorted, err);
+	if (r == 0 && sorted.n > 1)
+		qsort(sorted.v, sorted.n, sizeof *sorted.v, by_key);
+	for (size_t i = 0; r == 0 && i < sorted.n; i++)
+		r = add_secret(sorted.v[i], out, err);
 	if (r < 0)
-		sb_secrets_free(v);
-	else
-		*out = v;
+		sb_secrets_free(out);
 	return r;
 }
 
 void
-sb_secrets_free(char **v)
+sb_secrets_free(struct sb_strlist *l)
 {
-	for (size_t i = 0; v && v[i]; i++)
-		explicit_bzero(v[i], strlen(v[i]));
-	sb_texts_free(v);
+	for (size_t i = 0; i < l->n; i++)
+		explicit_bzero(l->v[i], strlen(l->v[i]));
+	sb_strlist_free(l);
 }
 
 void

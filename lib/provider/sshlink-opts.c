@@ -70,9 +70,9 @@ const struct sb_provider_option sb_sshlink_options[] = {
 int
 sb_sshlink_sync_opts(const char *const *options, struct sb_sync_opts *out, struct sb_error *err)
 {
-	const char *host = sb_texts_get(options, "host"), *user = sb_texts_get(options, "user"),
-		   *port = sb_texts_get(options, "port"),
-		   *accept = sb_texts_get(options, "accept_new_host_key");
+	const char *host = sb_strlist_get(options, "host"), *user = sb_strlist_get(options, "user"),
+		   *port = sb_strlist_get(options, "port"),
+		   *accept = sb_strlist_get(options, "accept_new_host_key");
 	int64_t number = 0;
 
 	if (!host || !*host)
@@ -85,10 +85,10 @@ sb_sshlink_sync_opts(const char *const *options, struct sb_sync_opts *out, struc
 	if (port && !sb_str_to_i64(port, 1, 65535, &number))
 		return sb_fail(err, SB_E_INVAL, "backend ssh: port '%s' is not in 1..65535", port);
 	out->port = (int)number;
-	out->identity = sb_texts_get(options, "identity");
-	out->ssh_config = sb_texts_get(options, "config");
-	out->known_hosts = sb_texts_get(options, "known_hosts");
-	out->rsh = sb_texts_get(options, "rsh");
+	out->identity = sb_strlist_get(options, "identity");
+	out->ssh_config = sb_strlist_get(options, "config");
+	out->known_hosts = sb_strlist_get(options, "known_hosts");
+	out->rsh = sb_strlist_get(options, "rsh");
 	out->accept_new_host_key = accept && strcmp(accept, "yes") == 0;
 	return 0;
 }
@@ -96,8 +96,8 @@ sb_sshlink_sync_opts(const char *const *options, struct sb_sync_opts *out, struc
 char *
 sb_sshlink_endpoint(const char *const *options, const char *path, struct sb_error *err)
 {
-	const char *host = sb_texts_get(options, "host"), *user = sb_texts_get(options, "user"),
-		   *port = sb_texts_get(options, "port");
+	const char *host = sb_strlist_get(options, "host"), *user = sb_strlist_get(options, "user"),
+		   *port = sb_strlist_get(options, "port");
 	bool six = host && strchr(host, ':') && *host != '[';
 	sb_auto(sb_buf) struct sb_buf b;
 	size_t len;

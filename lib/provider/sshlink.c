@@ -31,9 +31,9 @@ struct line {
 
 struct sb_sshlink {
 	_Atomic unsigned refs;
-	char **options;
+	struct sb_strlist options;
 	char *state_dir;
-	char **roots; /* NULL: not told yet */
+	struct sb_strlist roots; /* empty: not told yet */
 	struct sb_log log;
 
 	pthread_mutex_t opening; /* held while something is made, before `mu` */
@@ -53,7 +53,8 @@ sb_sshlink_new(const char *const *options, const char *state_dir, struct sb_erro
 	b->refs = 1;
 	(void)pthread_mutex_init(&b->opening, NULL);
 	(void)pthread_mutex_init(&b->mu, NULL);
-	r = sb_texts_copy(options, &b->options, err);
+	sb_strlist_add_all(&b->options, options);
+	r = sb_strlist_check(&b->options, err);
 	b->state_dir = state_dir ? strdup(state_dir) : NULL;
 	if (r == 0 && state_dir && !b->state_dir)
 		r = sb_fail(err, SB_E_NOMEM, "out of memory");
@@ -99,8 +100,8 @@ sb_sshlink_unref(struct sb_sshlink *b)
 	if (b->line)
 		line_end(b->line);
 	sb_conn_free(b->conn);
-	sb_texts_free(b->options);
-	sb_texts_free(b->roots);
+	sb_strlist_free(&b->options);
+	sb_strlist_free(&b->roots);
 	free(b->state_dir);
 	(void)pthread_mutex_destroy(&b->mu);
 	(void)pthread_mutex_destroy(&b->opening);
@@ -111,16 +112,18 @@ int
 sb_sshlink_roots(struct sb_sshlink *b, const char *root, const char *const *dirs,
 	struct sb_error *err)
 {
-	char **v = NULL;
-	int r = sb_texts_add(&v, root, err);
+	sb_auto(sb_strlist) struct sb_strlist roots = { 0 };
+	int r;
 
-	for (; r == 0 && dirs && *dirs; dirs++)
-		r = sb_texts_add(&v, *dirs, err);
+	sb_strlist_add(&roots, root);
+	sb_strlist_add_all(&roots, dirs);
+	r = sb_strlist_check(&roots, err);
 	(void)pthread_mutex_lock(&b->mu);
-	if (r == 0 && !b->roots)
-		b->roots = sb_steal(&v);
+	if (r == 0 && !b->roots.n) {
+		b->roots = roots;
+		roots = (struct sb_strlist){ 0 };
+	}
 	(void)pthread_mutex_unlock(&b->mu);
-	sb_texts_free(v);
 	return r;
 }
 
@@ -148,9 +151,9 @@ conn_open(struct sb_sshlink *b, const struct sb_call *call, struct sb_error *err
 
 	if (b->conn)
 		return b->conn;
-	if (sb_sshlink_sync_opts((const char *const *)b->options, &o, err) < 0)
+	if (sb_sshlink_sync_opts(sb_strlist_borrow(&b->options), &o, err) < 0)
 		return NULL;
-	to = sb_sshlink_endpoint((const char *const *)b->options, "/", err);
+	to = sb_sshlink_endpoint(sb_strlist_borrow(&b->options), "/", err);
 	if (!to)
 		return NULL;
 	o.state_dir = b->state_dir;
@@ -182,7 +185,7 @@ tell_roots(struct sb_sshlink *b, struct line *l, const struct sb_call *call, str
 	int r;
 
 	sb_buf_init(&args, SB_MESSAGE_MAX);
-	sb_message_add_texts(&args, (const char *const *)b->roots);
+	sb_message_add_texts(&args, sb_strlist_borrow(&b->roots));
 	r = sb_far_ask(l->far, SB_SERVE_ROOTS, &args, within.cancel, within.deadline, &reply, err);
 	l->rooted = r == 0;
 	return r;
@@ -412,7 +415,7 @@ ssh_launch(struct sb_launcher *base, const struct sb_launch_spec *given, const s
 	struct sb_launch_spec spec = SB_LAUNCH_SPEC_INIT;
 	struct sb_handle_far_opts o = { .signal = send_signal, .let_go = let_go, .arg = l->link };
 	struct sb_error own = { 0 };
-	char **words = NULL;
+	sb_auto(sb_strlist) struct sb_strlist words = { 0 };
 	struct sb_conn *c;
 	int r;
 
@@ -420,7 +423,6 @@ ssh_launch(struct sb_launcher *base, const struct sb_launch_spec *given, const s
 	memcpy(&spec, given, given->size < sizeof spec ? given->size : sizeof spec);
 	/* Before anything travels. */
 	r = sb_launch_words(&spec, &words, err);
-	sb_texts_free(words);
 	if (r < 0)
 		return r;
 	c = sb_sshlink_conn(l->link, &within, err);

@@ -57,8 +57,8 @@ field_json(const struct state_field *f, const void *at, bool *skip)
 		*skip = !*(char *const *)at;
 		return *skip ? NULL : sb_state_json_text(*(char *const *)at);
 	case STATE_TEXTS:
-		*skip = !*(char *const *const *)at;
-		return *skip ? NULL : sb_state_json_texts(*(const char *const *const *)at);
+		*skip = ((const struct sb_strlist *)at)->n == 0;
+		return *skip ? NULL : sb_state_json_texts(sb_strlist_borrow(at));
 	case STATE_WORD: memcpy(&v, at, sizeof v); return json_string(f->words()[v]);
 	case STATE_I64:
 		*skip = *(const int64_t *)at == 0;
@@ -180,25 +180,21 @@ get_text(const json_t *v)
 }
 
 static int
-get_texts(const struct state_field *f, const json_t *v, char ***out, struct sb_error *err)
+get_texts(const struct state_field *f, const json_t *v, struct sb_strlist *out,
+	struct sb_error *err)
 {
 	size_t n = json_array_size(v);
-	char **list;
 
 	if (!json_is_array(v) || n > LIST_MAX)
 		return wrong(f, "a list of at most 4096 texts", err);
-	list = calloc(n + 1, sizeof *list);
-	if (!list)
-		return sb_fail(err, SB_E_NOMEM, "state of a sandbox: out of memory");
 	for (size_t i = 0; i < n; i++) {
-		list[i] = get_text(json_array_get(v, i));
-		if (!list[i]) {
-			sb_texts_free(list);
+		sb_autofree char *text = get_text(json_array_get(v, i));
+
+		if (!text)
 			return wrong(f, "a list of texts", err);
-		}
+		sb_strlist_add(out, text);
 	}
-	*out = list;
-	return 0;
+	return sb_strlist_check(out, err);
 }
 
 static int

@@ -9,7 +9,7 @@
 /* One table serves free, copy, encode and decode. */
 enum state_kind {
 	STATE_TEXT,  /* char * */
-	STATE_TEXTS, /* char ** */
+	STATE_TEXTS, /* struct sb_strlist */
 	STATE_WORD,  /* an enum; `words` */
 	STATE_I64,   /* int64_t, left out when 0 */
 	STATE_U64,   /* uint64_t, as a decimal text: JSON numbers of some readers are doubles */

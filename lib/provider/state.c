@@ -63,7 +63,7 @@ sb_state_free(struct sb_state *s)
 		if (is_text(f))
 			free(*(char **)at);
 		else if (f->kind == STATE_TEXTS)
-			sb_texts_free(*(char ***)at);
+			sb_strlist_free(at);
 	}
 	free(s->unknown);
 	*s = (struct sb_state)SB_STATE_INIT;
@@ -95,9 +95,10 @@ sb_state_copy(const struct sb_state *s, struct sb_state *out, struct sb_error *e
 			if (r == 0)
 				r = copy_text(from, to, err);
 		} else if (f->kind == STATE_TEXTS) {
-			*(char ***)to = NULL;
+			*(struct sb_strlist *)to = (struct sb_strlist){ 0 };
+			sb_strlist_join(to, from);
 			if (r == 0)
-				r = sb_texts_copy(*(const char *const *const *)from, to, err);
+				r = sb_strlist_check(to, err);
 		}
 	}
 	if (r < 0)
@@ -110,8 +111,7 @@ sb_state_copy(const struct sb_state *s, struct sb_state *out, struct sb_error *e
 int
 sb_state_check(const struct sb_state *s, struct sb_error *err)
 {
-	size_t here = sb_texts_count((const char *const *)s->local_dirs);
-	size_t there = sb_texts_count((const char *const *)s->runtime_dirs);
+	size_t here = s->local_dirs.n, there = s->runtime_dirs.n;
 
 	if (!sb_sandbox_id_ok(s->sandbox_id))
 		return sb_fail(err, SB_E_INVAL, "state of a sandbox: \"%s\" is not a sandbox id",
@@ -127,6 +127,13 @@ sb_state_check(const struct sb_state *s, struct sb_error *err)
 			"sandbox %s: %zu local directories for %zu in the runtime", s->sandbox_id,
 			here, there);
 	return 0;
+}
+
+/* A list to copy from; not to be freed. */
+static struct sb_strlist
+borrowed(const char *const *v)
+{
+	return (struct sb_strlist){ .v = (char **)(uintptr_t)v, .n = sb_strlist_count(v) };
 }
 
 int
@@ -148,8 +155,8 @@ sb_state_from_request(const struct sb_prepare_request *req, struct sb_state *out
 	s.workspace_id = (char *)(uintptr_t)req->workspace_id;
 	s.instance_id = (char *)(uintptr_t)req->instance_id;
 	s.local_root = (char *)(uintptr_t)req->local_root;
-	s.local_dirs = (char **)(uintptr_t)req->local_dirs;
-	s.excludes = (char **)(uintptr_t)req->excludes;
+	s.local_dirs = borrowed(req->local_dirs);
+	s.excludes = borrowed(req->excludes);
 	s.provider_state = (char *)(uintptr_t)req->provider_state;
 	s.profile = p->name;
 	s.options = p->options;

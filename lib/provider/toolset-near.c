@@ -162,7 +162,7 @@ static const struct sb_toolset_ops near_ops = {
 struct sb_toolset *
 sb_toolset_near(const char *root, const char *const *dirs, struct sb_error *err)
 {
-	size_t n = sb_texts_count(dirs);
+	size_t n = sb_strlist_count(dirs);
 	const char **all = calloc(n + 1, sizeof *all);
 	struct near *b = calloc(1, sizeof *b);
 	int r = SB_E_NOMEM;

@@ -34,9 +34,9 @@ struct sb_launch_spec {
 
 /*
  * Splits by the shell's quoting (', ", \), no expansion. SB_E_INVAL: an open quote, or nothing
- * there. Free with sb_texts_free.
+ * there.
  */
-SB_API int sb_command_split(const char *command, char ***out, struct sb_error *err);
+SB_API int sb_command_split(const char *command, struct sb_strlist *out, struct sb_error *err);
 
 struct sb_handle;
 

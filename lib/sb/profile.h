@@ -8,7 +8,7 @@
 /* An executable that is run at a point of a session's life: see sb/session.h. */
 struct sb_profile_hook {
 	char *event; /* "prepare", "sync.before", "sync.after", "ready", "stop" */
-	char **argv;
+	struct sb_strlist argv;
 	int64_t timeout_ms; /* 0: 30 s */
 };
 
@@ -24,14 +24,14 @@ struct sb_profile {
 	enum sb_persist persist;
 	bool destroy_on_stop;
 	enum sb_perm_mode permissions;
-	char *runtime_root; /* NULL: the provider chooses */
-	char **env;         /* "KEY=value" */
-	char **secret_env;  /* "KEY=reference" */
-	char **include;     /* gitignore patterns that take back what `exclude` takes out */
-	char **exclude;     /* gitignore patterns of what is not synced, either way */
-	char **dirs;        /* further local directories, absolute */
+	char *runtime_root;           /* NULL: the provider chooses */
+	struct sb_strlist env;        /* "KEY=value" */
+	struct sb_strlist secret_env; /* "KEY=reference" */
+	struct sb_strlist include; /* gitignore patterns that take back what `exclude` takes out */
+	struct sb_strlist exclude; /* gitignore patterns of what is not synced, either way */
+	struct sb_strlist dirs;    /* further local directories, absolute */
 	struct sb_network network;
-	char **options; /* "key=value" of the backend, as its provider names them */
+	struct sb_strlist options; /* "key=value" of the backend, as its provider names them */
 	struct sb_profile_hook *hooks;
 	size_t n_hooks;
 	int64_t prepare_timeout_ms, sync_timeout_ms, destroy_timeout_ms; /* 0: none */
@@ -122,7 +122,8 @@ SB_API const struct sb_profile *sb_profiles_at(const struct sb_profiles *ps, siz
  * The values that `secret_env` refers to, as "KEY=value" in order of KEY. SB_E_SECRET names key and
  * reference (never a value). Free it with sb_secrets_free, which wipes it first.
  */
-SB_API int sb_secrets_resolve(const char *const *secret_env, char ***out, struct sb_error *err);
-SB_API void sb_secrets_free(char **v);
+SB_API int sb_secrets_resolve(const char *const *secret_env, struct sb_strlist *out,
+	struct sb_error *err);
+SB_API void sb_secrets_free(struct sb_strlist *l);
 
 #endif

@@ -76,9 +76,9 @@ struct sb_prepared {
 	struct sb_launcher *launcher;
 	struct sb_tool_host *tools;
 	struct sb_launch_spec launch; /* defaults for what is launched: command, cwd, dirs, env */
-	char **keep;                  /* texts that `launch` points to */
-	char **keep_env;              /* the list launch.env points to, when it is its own */
-	char **keep_dirs;
+	struct sb_strlist keep;       /* texts that `launch` points to */
+	struct sb_strlist keep_env;   /* the list launch.env points to, when it is its own */
+	struct sb_strlist keep_dirs;
 };
 SB_API void sb_prepared_free(struct sb_prepared *p); /* launcher and tool host too; zeroes it */
 

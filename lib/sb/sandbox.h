@@ -9,12 +9,12 @@
 #include <sb/cancel.h>
 #include <sb/error.h>
 #include <sb/log.h>
+#include <sb/strlist.h>
 #include <sbsync/sync.h>
 
 /*
  * The words of the sandbox contract. Every enumeration is a word on disk and on the wire; X(NAME,
- * "word"). Lists of texts are `char **`, NULL-terminated, NULL when empty; the texts and the list
- * are from malloc.
+ * "word").
  */
 #define SB_BACKEND_MAP(X) \
 	X(LOCAL, "local") \
@@ -138,15 +138,6 @@ SB_API int sb_call_check(const struct sb_call *call, const char *what, struct sb
 /* `call` (NULL: without limit) with a deadline no later than `ms` from now. */
 SB_API struct sb_call sb_call_within(const struct sb_call *call, int64_t ms);
 
-/* Lists of texts. Copies are deep; the copy of NULL is NULL. SB_E_NOMEM. */
-SB_API int sb_texts_copy(const char *const *v, char ***out, struct sb_error *err);
-SB_API int sb_texts_add(char ***v, const char *s, struct sb_error *err);
-SB_API void sb_texts_free(char **v);
-SB_API size_t sb_texts_count(const char *const *v);
-/* Lists of "KEY=value": the value of KEY or NULL; sets or replaces. */
-SB_API const char *sb_texts_get(const char *const *v, const char *key);
-SB_API int sb_texts_set(char ***v, const char *key, const char *value, struct sb_error *err);
-
 /* How a program ended. */
 struct sb_ended {
 	int code;   /* exit code; 128 + signal number for a signal */
@@ -162,8 +153,8 @@ struct sb_ended {
 struct sb_network {
 	bool allow_public_ingress;
 	bool allow_outbound;
-	char **allow_list;
-	char **deny_list;
+	struct sb_strlist allow_list;
+	struct sb_strlist deny_list;
 	bool required;
 };
 

@@ -48,9 +48,9 @@ SB_API char *sb_event_json(const struct sb_event *ev);
  */
 struct sb_hook_answer {
 	bool deny;
-	char *reason;   /* malloc; NULL: none given */
-	char **exclude; /* sb_texts_add */
-	char **env;
+	char *reason; /* malloc; NULL: none given */
+	struct sb_strlist exclude;
+	struct sb_strlist env;
 };
 struct sb_hook_info {
 	const char *event;

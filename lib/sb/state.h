@@ -21,17 +21,18 @@ struct sb_state {
 	enum sb_backend backend;
 	char *profile; /* its name */
 	enum sb_life life;
-	char *instance_id;   /* by the provider; NULL while it has not been made */
-	char *local_root;    /* absolute */
-	char **local_dirs;   /* further roots, outside of each other and of the first */
-	char *runtime_root;  /* opaque here: means something in the runtime only */
-	char **runtime_dirs; /* partner of each of local_dirs */
+	char *instance_id;              /* by the provider; NULL while it has not been made */
+	char *local_root;               /* absolute */
+	struct sb_strlist local_dirs;   /* further roots, outside of each other and of the first */
+	char *runtime_root;             /* opaque here: means something in the runtime only */
+	struct sb_strlist runtime_dirs; /* partner of each of local_dirs */
 	enum sb_sync_mode sync_mode;
 	enum sb_persist persist;
 	bool destroy_on_stop;
 	enum sb_perm_mode permissions;
-	char **excludes;      /* gitignore patterns, the profile's and those that hooks added */
-	char **options;       /* "key=value": the profile's options for this backend */
+	struct sb_strlist
+		excludes; /* gitignore patterns, the profile's and those that hooks added */
+	struct sb_strlist options; /* "key=value": the profile's options for this backend */
 	char *provider_state; /* a JSON object of the provider, with a "version" it checks; at most
 				 1 MiB */
 	int64_t access_expires_at;                 /* Unix seconds; 0: does not */

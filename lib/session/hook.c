@@ -24,8 +24,8 @@ void
 sb_hook_answer_free(struct sb_hook_answer *a)
 {
 	free(a->reason);
-	sb_texts_free(a->exclude);
-	sb_texts_free(a->env);
+	sb_strlist_free(&a->exclude);
+	sb_strlist_free(&a->env);
 	memset(a, 0, sizeof *a);
 }
 
@@ -70,30 +70,27 @@ take_lists(const json_t *o, struct sb_hook_answer *a, const char *name, struct s
 	const json_t *exclude = json_object_get(o, "exclude"), *env = json_object_get(o, "env"), *v;
 	const char *key;
 	size_t i;
-	int r = 0;
+	int r;
 
 	if ((exclude && !json_is_array(exclude)) || (env && !json_is_object(env)))
 		return sb_fail(err, SB_E_HOOK_DENIED,
 			"hook %s: \"exclude\" must be a list and \"env\" an object", name);
 	json_array_foreach(exclude, i, v)
 	{
-		r = json_is_string(v) ?
-			sb_texts_add(&a->exclude, json_string_value(v), err) :
-			sb_fail(err, SB_E_HOOK_DENIED,
+		if (!json_is_string(v))
+			return sb_fail(err, SB_E_HOOK_DENIED,
 				"hook %s: \"exclude\" must be a list of texts", name);
-		if (r < 0)
-			return r;
+		sb_strlist_add(&a->exclude, json_string_value(v));
 	}
 	json_object_foreach((json_t *)(uintptr_t)env, key, v)
 	{
-		r = json_is_string(v) && sb_environ_name_ok(key) ?
-			sb_texts_set(&a->env, key, json_string_value(v), err) :
-			sb_fail(err, SB_E_HOOK_DENIED, "hook %s: \"env\" must be names and texts",
-				name);
-		if (r < 0)
-			return r;
+		if (!json_is_string(v) || !sb_environ_name_ok(key))
+			return sb_fail(err, SB_E_HOOK_DENIED,
+				"hook %s: \"env\" must be names and texts", name);
+		sb_strlist_putf(&a->env, "%s=%s", key, json_string_value(v));
 	}
-	return 0;
+	r = sb_strlist_check(&a->exclude, err);
+	return r < 0 ? r : sb_strlist_check(&a->env, err);
 }
 
 static int
@@ -136,39 +133,38 @@ run_program(const struct sb_profile_hook *h, const struct sb_hook_info *info,
 	sb_buf_init(&complaint, STDERR_MAX);
 	o.search_path = true;
 	o.cwd = info->state->local_root;
-	code = sb_child_run((const char *const *)h->argv, &o, in, strlen(in), &out, &complaint,
+	code = sb_child_run(sb_strlist_borrow(&h->argv), &o, in, strlen(in), &out, &complaint,
 		within.cancel, within.deadline, err);
 	if (code < 0)
-		return sb_wrap(err, code, "hook %s: %s", info->event, h->argv[0]);
+		return sb_wrap(err, code, "hook %s: %s", info->event, h->argv.v[0]);
 	if (code > 0) {
 		complaint.data[strcspn((const char *)complaint.data, "\r\n")] = '\0';
 		return sb_fail(err, SB_E_HOOK_DENIED, "hook %s: %s ended with status %d%s%s",
-			info->event, h->argv[0], code, complaint.data[0] ? ": " : "",
+			info->event, h->argv.v[0], code, complaint.data[0] ? ": " : "",
 			(const char *)complaint.data);
 	}
 	if (out.failed)
 		return sb_fail(err, SB_E_HOOK_DENIED, "hook %s: %s answers more than %u bytes",
-			info->event, h->argv[0], ANSWER_MAX);
-	return take_answer(&out, a, h->argv[0], err);
+			info->event, h->argv.v[0], ANSWER_MAX);
+	return take_answer(&out, a, h->argv.v[0], err);
 }
 
 /* Adds one hook's answer to those of the others. */
 static int
 merge(struct sb_hook_answer *to, const struct sb_hook_answer *from, struct sb_error *err)
 {
-	int r = 0;
+	int r = sb_strlist_check(&from->env, err);
 
-	for (size_t i = 0; r == 0 && from->exclude && from->exclude[i]; i++)
-		r = sb_texts_add(&to->exclude, from->exclude[i], err);
-	for (size_t i = 0; r == 0 && from->env && from->env[i]; i++) {
-		const char *eq = strchr(from->env[i], '=');
-		sb_autofree char *key =
-			eq ? strndup(from->env[i], (size_t)(eq - from->env[i])) : NULL;
-
-		r = key ? sb_texts_set(&to->env, key, eq + 1, err) :
-			  sb_fail(err, SB_E_INVAL, "hook: \"%s\" is not KEY=value", from->env[i]);
-	}
-	return r;
+	sb_strlist_join(&to->exclude, &from->exclude);
+	for (size_t i = 0; r == 0 && i < from->env.n; i++)
+		if (strchr(from->env.v[i], '='))
+			sb_strlist_put(&to->env, from->env.v[i]);
+		else
+			r = sb_fail(err, SB_E_INVAL, "hook: \"%s\" is not KEY=value",
+				from->env.v[i]);
+	if (r == 0)
+		r = sb_strlist_check(&to->exclude, err);
+	return r < 0 ? r : sb_strlist_check(&to->env, err);
 }
 
 /* After each hook: collect, or refuse. */

@@ -25,7 +25,7 @@ look_for(struct sb_sandbox *sb, const struct sb_call *call, struct sb_error *err
 	req.workspace_id = s->workspace_id;
 	req.instance_id = s->instance_id;
 	req.local_root = s->local_root;
-	req.local_dirs = (const char *const *)s->local_dirs;
+	req.local_dirs = sb_strlist_borrow(&s->local_dirs);
 	req.profile = &sb->profile;
 	req.provider_state = s->provider_state;
 	r = sb_provider_find(sb->provider, &req, call, &found, err);

@@ -21,7 +21,7 @@ struct guarded {
 	struct sb_handle base;
 	struct sb_handle *in;
 	struct sb_sandbox *sb;
-	char **secrets;
+	struct sb_strlist secrets;
 	_Atomic int told; /* its end has been noted */
 };
 
@@ -67,7 +67,7 @@ g_stderr_tail(const struct sb_handle *h)
 	char *text = sb_handle_stderr_tail(of(h)->in);
 
 	if (text)
-		sb_secrets_redact(text, (const char *const *)of(h)->secrets);
+		sb_secrets_redact(text, sb_strlist_borrow(&of(h)->secrets));
 	return text;
 }
 
@@ -121,7 +121,7 @@ g_free(struct sb_handle *h)
 	struct guarded *g = of(h);
 
 	sb_handle_free(g->in);
-	sb_secrets_free(g->secrets);
+	sb_secrets_free(&g->secrets);
 	free(g);
 }
 
@@ -143,28 +143,21 @@ static const struct sb_handle_ops guarded_ops = {
 
 /* Environment of the launch: prepare's, the profile's, the hooks', the caller's; later ones win. */
 static int
-merge_env(struct sb_sandbox *sb, const char *const *own, char ***out, struct sb_error *err)
+merge_env(struct sb_sandbox *sb, const char *const *own, struct sb_strlist *out,
+	struct sb_error *err)
 {
 	const char *const *const layers[] = { sb->prepared.launch.env,
-		(const char *const *)sb->profile.env, (const char *const *)sb->env, own };
-	char **v = NULL;
-	int r = 0;
+		sb_strlist_borrow(&sb->profile.env), sb_strlist_borrow(&sb->env), own };
 
-	for (size_t l = 0; r == 0 && l < sizeof layers / sizeof layers[0]; l++)
-		for (size_t i = 0; r == 0 && layers[l] && layers[l][i]; i++) {
-			const char *eq = strchr(layers[l][i], '=');
-			sb_autofree char *key =
-				eq ? strndup(layers[l][i], (size_t)(eq - layers[l][i])) : NULL;
-
-			r = key && sb_environ_name_ok(key) ?
-				sb_texts_set(&v, key, eq + 1, err) :
-				sb_fail(err, SB_E_INVAL, "\"%s\" is not NAME=value", layers[l][i]);
+	for (size_t l = 0; l < sizeof layers / sizeof layers[0]; l++)
+		for (size_t i = 0; layers[l] && layers[l][i]; i++) {
+			if (!sb_environ_valid(layers[l][i]) ||
+				strcspn(layers[l][i], "=") > SB_ENVIRON_NAME_MAX)
+				return sb_fail(err, SB_E_INVAL, "\"%s\" is not NAME=value",
+					layers[l][i]);
+			sb_strlist_put(out, layers[l][i]);
 		}
-	if (r < 0)
-		sb_texts_free(v);
-	else
-		*out = v;
-	return r;
+	return sb_strlist_check(out, err);
 }
 
 static void
@@ -201,17 +194,17 @@ launch(struct sb_sandbox *sb, const struct sb_launch_spec *spec, const struct sb
 	struct guarded *g, struct sb_error *err)
 {
 	struct sb_launch_spec with = *spec;
-	char **env = NULL;
+	sb_auto(sb_strlist) struct sb_strlist env = { 0 };
 	int r = merge_env(sb, spec->env, &env, err);
 
-	if (r == 0 && sb->profile.secret_env)
-		r = sb_secrets_resolve((const char *const *)sb->profile.secret_env, &g->secrets,
+	if (r == 0 && sb->profile.secret_env.n)
+		r = sb_secrets_resolve(sb_strlist_borrow(&sb->profile.secret_env), &g->secrets,
 			err);
 	if (r == 0) {
 		const struct sb_launch_spec *d = &sb->prepared.launch;
 
-		with.env = (const char *const *)env;
-		with.secret_env = (const char *const *)g->secrets;
+		with.env = sb_strlist_borrow(&env);
+		with.secret_env = sb_strlist_borrow(&g->secrets);
 		with.cwd = spec->cwd ? spec->cwd : d->cwd;
 		with.dirs = spec->dirs ? spec->dirs : d->dirs;
 		if (!with.argv && !with.command)
@@ -219,9 +212,8 @@ launch(struct sb_sandbox *sb, const struct sb_launch_spec *spec, const struct sb
 		note_command(sb, &with);
 		r = sb_launcher_launch(sb->prepared.launcher, &with, call, &g->in, err);
 		if (r < 0 && err)
-			sb_secrets_redact(err->msg, (const char *const *)g->secrets);
+			sb_secrets_redact(err->msg, sb_strlist_borrow(&g->secrets));
 	}
-	sb_texts_free(env);
 	return r;
 }
 

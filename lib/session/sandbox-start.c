@@ -40,9 +40,9 @@ add_dir(struct sb_state *s, const char *dir, struct sb_error *err)
 		return sb_fail(err, SB_E_INVAL, "%s is not a directory", dir);
 	n = strlen(real);
 	for (size_t i = 0;; i++) {
-		const char *other = i == 0 ? s->local_root :
-			s->local_dirs      ? s->local_dirs[i - 1] :
-					     NULL;
+		const char *other = i == 0   ? s->local_root :
+			i <= s->local_dirs.n ? s->local_dirs.v[i - 1] :
+					       NULL;
 		size_t m = other ? strlen(other) : 0;
 
 		if (!other)
@@ -52,8 +52,10 @@ add_dir(struct sb_state *s, const char *dir, struct sb_error *err)
 			return sb_fail(err, SB_E_INVAL, "%s and %s lie inside each other", real,
 				other);
 	}
-	if (s->local_root)
-		return sb_texts_add(&s->local_dirs, real, err);
+	if (s->local_root) {
+		sb_strlist_add(&s->local_dirs, real);
+		return sb_strlist_check(&s->local_dirs, err);
+	}
 	s->local_root = sb_steal(&real);
 	return 0;
 }
@@ -63,19 +65,12 @@ static int
 gather_excludes(struct sb_state *s, const struct sb_start_opts *o, struct sb_error *err)
 {
 	const struct sb_profile *p = o->profile;
-	int r = 0;
 
-	for (size_t i = 0; r == 0 && p->exclude && p->exclude[i]; i++)
-		r = sb_texts_add(&s->excludes, p->exclude[i], err);
-	for (size_t i = 0; r == 0 && p->include && p->include[i]; i++) {
-		sb_autofree char *not = sb_str_printf("!%s", p->include[i]);
-
-		r = not ? sb_texts_add(&s->excludes, not, err) :
-			  sb_fail(err, SB_E_NOMEM, "sandbox: out of memory");
-	}
-	for (size_t i = 0; r == 0 && o->excludes && o->excludes[i]; i++)
-		r = sb_texts_add(&s->excludes, o->excludes[i], err);
-	return r;
+	sb_strlist_join(&s->excludes, &p->exclude);
+	for (size_t i = 0; i < p->include.n; i++)
+		sb_strlist_addf(&s->excludes, "!%s", p->include.v[i]);
+	sb_strlist_add_all(&s->excludes, o->excludes);
+	return sb_strlist_check(&s->excludes, err);
 }
 
 /*
@@ -89,12 +84,11 @@ describe(struct sb_sandbox *sb, const struct sb_start_opts *o, struct sb_error *
 	const struct sb_profile *p = o->profile;
 	int r;
 
-	sb_texts_free(s->local_dirs);
-	sb_texts_free(s->excludes);
-	sb_texts_free(s->options);
+	sb_strlist_free(&s->local_dirs);
+	sb_strlist_free(&s->excludes);
+	sb_strlist_free(&s->options);
 	free(s->local_root);
 	s->local_root = NULL;
-	s->local_dirs = s->excludes = s->options = NULL;
 	s->backend = p->backend;
 	s->sync_mode = p->sync_mode;
 	s->persist = p->persist;
@@ -110,12 +104,13 @@ describe(struct sb_sandbox *sb, const struct sb_start_opts *o, struct sb_error *
 		r = set_text(&s->workspace_id, o->workspace_id, err);
 	if (r == 0)
 		r = set_text(&s->last_error, NULL, err);
+	sb_strlist_join(&s->options, &p->options);
 	if (r == 0)
-		r = sb_texts_copy((const char *const *)p->options, &s->options, err);
+		r = sb_strlist_check(&s->options, err);
 	if (r == 0)
 		r = add_dir(s, o->local_root, err);
-	for (size_t i = 0; r == 0 && p->dirs && p->dirs[i]; i++)
-		r = add_dir(s, p->dirs[i], err);
+	for (size_t i = 0; r == 0 && i < p->dirs.n; i++)
+		r = add_dir(s, p->dirs.v[i], err);
 	for (size_t i = 0; r == 0 && o->local_dirs && o->local_dirs[i]; i++)
 		r = add_dir(s, o->local_dirs[i], err);
 	return r < 0 ? r : gather_excludes(s, o, err);
@@ -126,10 +121,10 @@ static int
 check_options(const struct sb_provider *p, const struct sb_profile *profile, struct sb_error *err)
 {
 	const struct sb_provider_option *o = p->ops->options;
-	const char *const *have = (const char *const *)profile->options;
+	const char *const *have = sb_strlist_borrow(&profile->options);
 
 	for (; o && o->name; o++)
-		if (o->required && !sb_texts_get(have, o->name))
+		if (o->required && !sb_strlist_get(have, o->name))
 			return sb_fail(err, SB_E_INVAL,
 				"backend %s needs %s=%s (%s): in the profile, or by --set %s=%s",
 				sb_backend_name(p->ops->backend), o->name, o->value, o->help,
@@ -270,23 +265,22 @@ take_prepared(struct sb_sandbox *sb, struct sb_error *err)
 		r = set_text(&s->provider_state, p->provider_state, err);
 	if (r < 0)
 		return r;
-	sb_texts_free(s->runtime_dirs);
-	s->runtime_dirs = NULL;
+	sb_strlist_free(&s->runtime_dirs);
+	sb_strlist_join(&s->runtime_dirs, &p->runtime_dirs);
 	s->access_expires_at = p->access_expires_at;
 	s->prepared_at = p->prepared_at ? p->prepared_at : time(NULL);
-	return sb_texts_copy((const char *const *)p->runtime_dirs, &s->runtime_dirs, err);
+	return sb_strlist_check(&s->runtime_dirs, err);
 }
 
 static int
 add_answer(struct sb_sandbox *sb, const struct sb_hook_answer *a, struct sb_error *err)
 {
-	int r = 0;
+	int r;
 
-	for (size_t i = 0; r == 0 && a->exclude && a->exclude[i]; i++)
-		r = sb_texts_add(&sb->state.excludes, a->exclude[i], err);
-	for (size_t i = 0; r == 0 && a->env && a->env[i]; i++)
-		r = sb_texts_add(&sb->env, a->env[i], err);
-	return r;
+	sb_strlist_join(&sb->state.excludes, &a->exclude);
+	sb_strlist_join(&sb->env, &a->env);
+	r = sb_strlist_check(&sb->state.excludes, err);
+	return r < 0 ? r : sb_strlist_check(&sb->env, err);
 }
 
 static int
@@ -309,9 +303,9 @@ prepare(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb_ca
 	req.workspace_id = sb->state.workspace_id;
 	req.instance_id = sb->state.instance_id;
 	req.local_root = sb->state.local_root;
-	req.local_dirs = (const char *const *)sb->state.local_dirs;
+	req.local_dirs = sb_strlist_borrow(&sb->state.local_dirs);
 	req.profile = &sb->profile;
-	req.excludes = (const char *const *)sb->state.excludes;
+	req.excludes = sb_strlist_borrow(&sb->state.excludes);
 	req.agent_command = o->agent_command;
 	req.agent_env = o->agent_env;
 	req.permissions = sb->profile.permissions;

@@ -35,7 +35,7 @@ sb_sandbox_free(struct sb_sandbox *sb)
 	sb_prepared_free(&sb->prepared);
 	sb_state_free(&sb->state);
 	sb_profile_free(&sb->profile);
-	sb_texts_free(sb->env);
+	sb_strlist_free(&sb->env);
 	free(sb);
 }
 
@@ -59,7 +59,8 @@ settle(struct sb_profile *p, const struct sb_state *s, struct sb_error *err)
 	p->persist = s->persist;
 	p->destroy_on_stop = s->destroy_on_stop;
 	p->permissions = s->permissions;
-	return sb_texts_copy((const char *const *)s->options, &p->options, err);
+	sb_strlist_join(&p->options, &s->options);
+	return sb_strlist_check(&p->options, err);
 }
 
 int
@@ -76,11 +77,10 @@ sb_sandbox_use_profile(struct sb_sandbox *sb, const struct sb_profile *p, struct
 	r = sb_profile_copy(p, &mine, err);
 	if (r < 0)
 		return r;
-	sb_texts_free(mine.options);
-	sb_texts_free(mine.include);
-	sb_texts_free(mine.exclude);
-	sb_texts_free(mine.dirs);
-	mine.options = mine.include = mine.exclude = mine.dirs = NULL;
+	sb_strlist_free(&mine.options);
+	sb_strlist_free(&mine.include);
+	sb_strlist_free(&mine.exclude);
+	sb_strlist_free(&mine.dirs);
 	r = settle(&mine, s, err);
 	if (r < 0) {
 		sb_profile_free(&mine);
@@ -142,9 +142,9 @@ sb_sandbox_reattach(struct sb_sandbox *sb, const struct sb_call *call, struct sb
 	req.workspace_id = s->workspace_id;
 	req.instance_id = s->instance_id;
 	req.local_root = s->local_root;
-	req.local_dirs = (const char *const *)s->local_dirs;
+	req.local_dirs = sb_strlist_borrow(&s->local_dirs);
 	req.profile = &sb->profile;
-	req.excludes = (const char *const *)s->excludes;
+	req.excludes = sb_strlist_borrow(&s->excludes);
 	req.permissions = s->permissions;
 	req.provider_state = s->provider_state;
 	req.may_create = false;
@@ -189,8 +189,8 @@ sb_sandbox_sync_held(struct sb_sandbox *sb, enum sb_way way, const struct sb_pro
 		err = &own;
 	r = sb_hook_run(sb, &info, call, &said, err);
 	if (r == 0) {
-		if (said.exclude)
-			with.excludes = (const char *const *)said.exclude;
+		if (said.exclude.n)
+			with.excludes = sb_strlist_borrow(&said.exclude);
 		e = sb_event_begin(sb, "sync", info.reason, info.direction);
 		r = sb_provider_sync(sb->provider, &sb->state, way, &with, call, out, err);
 		(void)sb_event_end(&e, r, err, out);

@@ -25,7 +25,7 @@ struct sb_sandbox {
 	struct sb_profile
 		profile; /* of the start; empty but for what the state tells after an open */
 	struct sb_prepared prepared; /* launcher NULL: not attached */
-	char **env;                  /* of hooks */
+	struct sb_strlist env;       /* of hooks */
 	int dirfd, lockfd;           /* lockfd -1: not held */
 	bool fresh;                  /* made by this start: nothing of value can be in it yet */
 	_Atomic int failed;          /* what was launched last ended by itself, badly */

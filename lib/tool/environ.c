@@ -11,7 +11,6 @@
 #include <base/str.h>
 #include <sb/log.h>
 
-#define NAME_MAX_BYTES 255
 /* Not those of the locale: a name must mean the same on every machine. */
 #define NAME_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
@@ -28,7 +27,7 @@ sb_environ_name_ok(const char *name)
 {
 	const char *end = name_end(name);
 
-	return end != name && !*end && end - name <= NAME_MAX_BYTES;
+	return end != name && !*end && end - name <= SB_ENVIRON_NAME_MAX;
 }
 
 bool
@@ -39,51 +38,17 @@ sb_environ_valid(const char *entry)
 	return end != entry && *end == '=';
 }
 
-/* Where "NAME=" of `len` bytes stands in the list, or its end. */
-static size_t
-index_of(const struct sb_strlist *env, const char *entry, size_t len)
-{
-	size_t i = 0;
-
-	while (i < env->n && strncmp(env->v[i], entry, len) != 0)
-		i++;
-	return i;
-}
-
 int
 sb_environ_set(struct sb_strlist *env, const char *entry, struct sb_error *err)
 {
-	size_t i;
-	char *copy;
-
 	if (!sb_environ_valid(entry)) {
 		char name[80];
 
 		return sb_fail(err, SB_E_INVAL, "'%s' is no name of an environment variable",
 			sb_escape(entry, strcspn(entry, "="), name, sizeof name));
 	}
-	i = index_of(env, entry, strcspn(entry, "=") + 1);
-	if (i == env->n) {
-		sb_strlist_add(env, entry);
-		return sb_strlist_check(env, err);
-	}
-	copy = strdup(entry);
-	if (!copy)
-		return sb_fail(err, SB_E_NOMEM, "out of memory");
-	free(env->v[i]);
-	env->v[i] = copy;
-	return 0;
-}
-
-const char *
-sb_environ_get(const struct sb_strlist *env, const char *name)
-{
-	size_t len = strlen(name);
-
-	for (size_t i = 0; i < env->n; i++)
-		if (strncmp(env->v[i], name, len) == 0 && env->v[i][len] == '=')
-			return env->v[i] + len + 1;
-	return NULL;
+	sb_strlist_put(env, entry);
+	return sb_strlist_check(env, err);
 }
 
 int
@@ -117,7 +82,7 @@ executable(const char *file, int *why)
 int
 sb_environ_find(const struct sb_strlist *env, const char *name, char **out, struct sb_error *err)
 {
-	const char *path = sb_environ_get(env, "PATH");
+	const char *path = sb_strlist_get(sb_strlist_borrow(env), "PATH");
 	int why = SB_E_NOTFOUND;
 	char shown[200];
 

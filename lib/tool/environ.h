@@ -8,7 +8,9 @@
 
 /* Environments as lists "NAME=VALUE". */
 
-/* A letter or underscore, then letters, digits and underscores, 255 at most. */
+#define SB_ENVIRON_NAME_MAX 255
+
+/* A letter or underscore, then letters, digits and underscores, SB_ENVIRON_NAME_MAX at most. */
 bool sb_environ_name_ok(const char *name);
 
 /* A letter or underscore, then letters, digits, underscores, then '='. */
@@ -16,9 +18,6 @@ bool sb_environ_valid(const char *entry);
 
 /* Sets one "NAME=VALUE", replacing an earlier one of that name. SB_E_INVAL for a bad name. */
 int sb_environ_set(struct sb_strlist *env, const char *entry, struct sb_error *err);
-
-/* The value of `name`, or NULL. */
-const char *sb_environ_get(const struct sb_strlist *env, const char *name);
 
 /*
  * This process's environment; with `filtered`, without what looks like a secret. Then `more` (may

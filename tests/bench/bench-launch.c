@@ -109,7 +109,8 @@ open_launcher(struct way *w, enum sb_backend backend, const char *work, const ch
 	w->p = sb_registry_get(w->reg, backend, &err);
 	if (!w->p || sb_sandbox_id_new(id, &err) < 0 ||
 		sb_profile_default(backend, NULL, &w->profile, &err) < 0 ||
-		sb_texts_copy(options, &w->profile.options, &err) < 0)
+		(sb_strlist_add_all(&w->profile.options, options),
+			sb_strlist_check(&w->profile.options, &err)) < 0)
 		die("provider", &err);
 	w->profile.sync_mode = SB_SYNC_MODE_NONE;
 	req.sandbox_id = id;

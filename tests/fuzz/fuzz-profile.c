@@ -31,10 +31,10 @@ check_profile(const struct sb_profile *p)
 		(unsigned)p->sync_mode < SB_SYNC_MODE_COUNT);
 	FUZZ_CHECK((unsigned)p->persist < SB_PERSIST_COUNT &&
 		(unsigned)p->permissions < SB_PERM_MODE_COUNT);
-	for (size_t i = 0; p->env && p->env[i]; i++)
-		FUZZ_CHECK(strchr(p->env[i], '='));
+	for (size_t i = 0; i < p->env.n; i++)
+		FUZZ_CHECK(strchr(p->env.v[i], '='));
 	for (size_t i = 0; i < p->n_hooks; i++)
-		FUZZ_CHECK(p->hooks[i].event && p->hooks[i].argv && p->hooks[i].argv[0]);
+		FUZZ_CHECK(p->hooks[i].event && p->hooks[i].argv.n);
 	FUZZ_CHECK(sb_profile_copy(p, &copy, NULL) == 0 && strcmp(copy.name, p->name) == 0);
 }
 

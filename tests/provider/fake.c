@@ -66,11 +66,13 @@ fill_state(const struct sb_place *place, struct sb_state *s, struct sb_error *er
 	free(s->instance_id);
 	s->instance_id = strdup(fake_broken("prepare-again") ? word : place->instance);
 	s->runtime_root = strdup(place->root);
-	r = sb_texts_copy((const char *const *)place->dirs.v, &s->runtime_dirs, err);
-	if (fake_broken("sync-extra") && s->runtime_dirs) {
-		free(s->runtime_dirs[0]);
-		s->runtime_dirs[0] = sb_str_printf("%s/.extra", place->root);
-		(void)mkdir(s->runtime_dirs[0], 0755);
+	sb_strlist_free(&s->runtime_dirs);
+	sb_strlist_join(&s->runtime_dirs, &place->dirs);
+	r = sb_strlist_check(&s->runtime_dirs, err);
+	if (fake_broken("sync-extra") && s->runtime_dirs.n) {
+		free(s->runtime_dirs.v[0]);
+		s->runtime_dirs.v[0] = sb_str_printf("%s/.extra", place->root);
+		(void)mkdir(s->runtime_dirs.v[0], 0755);
 	}
 	return r < 0 || !s->instance_id || !s->runtime_root ? SB_E_NOMEM : 0;
 }
@@ -122,8 +124,7 @@ fake_prepare(struct sb_provider *base, const struct sb_prepare_request *req,
 		made.state.local_root = strdup("/");
 	}
 	if (r == 0 && fake_broken("sync-excludes")) {
-		sb_texts_free(made.state.excludes);
-		made.state.excludes = NULL;
+		sb_strlist_free(&made.state.excludes);
 	}
 	if (r == 0)
 		r = sb_prepared_launch(req, &made, err);
@@ -132,7 +133,7 @@ fake_prepare(struct sb_provider *base, const struct sb_prepare_request *req,
 	made.state.prepared_at = time(NULL);
 	sb_strlist_addf(&f->known, "%p", (void *)made.state.sandbox_id);
 	made.launcher = fake_launcher(sb_launcher_local_new(place.root, err));
-	tools = sb_toolset_near(place.root, (const char *const *)made.state.runtime_dirs, err);
+	tools = sb_toolset_near(place.root, sb_strlist_borrow(&made.state.runtime_dirs), err);
 	if (!made.launcher || !tools)
 		return SB_E_NOMEM;
 	made.tools =

@@ -97,10 +97,10 @@ defaults_follow_the_backend(void **state)
 	assert_int_equal(p.sync_mode, SB_SYNC_MODE_SESSION);
 	assert_int_equal(p.persist, SB_PERSIST_TRANSIENT);
 	assert_true(p.destroy_on_stop);
-	assert_string_equal(sb_texts_get((const char *const *)p.options, "port"), "22");
-	assert_string_equal(sb_texts_get((const char *const *)p.env, "A"), "1");
-	assert_string_equal(p.exclude[1], "node_modules");
-	assert_string_equal(p.include[0], "keep.o");
+	assert_string_equal(sb_strlist_get(sb_strlist_borrow(&p.options), "port"), "22");
+	assert_string_equal(sb_strlist_get(sb_strlist_borrow(&p.env), "A"), "1");
+	assert_string_equal(p.exclude.v[1], "node_modules");
+	assert_string_equal(p.include.v[0], "keep.o");
 	assert_ok(sb_profiles_get(ps, "mine", &q, &err), &err);
 	assert_int_equal(q.sync_mode, SB_SYNC_MODE_NONE);
 	assert_false(q.destroy_on_stop);
@@ -319,7 +319,7 @@ secrets_come_by_reference_only(void **state)
 	const struct tmpdir *t = *state;
 	sb_autofree char *file = NULL;
 	const char *refs[3] = { NULL };
-	char **v = NULL;
+	struct sb_strlist got = { 0 };
 	struct sb_error err = { 0 };
 
 	tmpdir_file(t, "key", "s3cr3t\n");
@@ -327,17 +327,17 @@ secrets_come_by_reference_only(void **state)
 	refs[0] = file;
 	refs[1] = "A=env:SB_TEST_SECRET";
 	(void)unsetenv("SB_TEST_SECRET");
-	assert_fails(sb_secrets_resolve(refs, &v, &err), SB_E_SECRET, &err);
+	assert_fails(sb_secrets_resolve(refs, &got, &err), SB_E_SECRET, &err);
 	assert_non_null(strstr(err.msg, "env:SB_TEST_SECRET"));
 	(void)setenv("SB_TEST_SECRET", "other", 1);
-	assert_ok(sb_secrets_resolve(refs, &v, &err), &err);
-	assert_string_equal(v[0], "A=other");
-	assert_string_equal(v[1], "Z=s3cr3t");
-	assert_null(v[2]);
-	sb_secrets_free(v);
+	assert_ok(sb_secrets_resolve(refs, &got, &err), &err);
+	assert_string_equal(got.v[0], "A=other");
+	assert_string_equal(got.v[1], "Z=s3cr3t");
+	assert_null(got.v[2]);
+	sb_secrets_free(&got);
 	refs[0] = "A=s3cr3t";
 	refs[1] = NULL;
-	assert_fails(sb_secrets_resolve(refs, &v, &err), SB_E_SECRET, &err);
+	assert_fails(sb_secrets_resolve(refs, &got, &err), SB_E_SECRET, &err);
 	assert_null(strstr(err.msg, "s3cr3t"));
 }
 

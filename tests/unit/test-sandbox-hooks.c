@@ -22,8 +22,8 @@ hook(const struct sb_hook_info *info, struct sb_hook_answer *out, void *arg, str
 		out->reason = strdup("because");
 	}
 	if (strcmp(info->event, "prepare") == 0) {
-		(void)sb_texts_add(&out->exclude, "*.tmp", NULL);
-		(void)sb_texts_add(&out->env, "FROM_HOOK=1", NULL);
+		sb_strlist_add(&out->exclude, "*.tmp");
+		sb_strlist_add(&out->env, "FROM_HOOK=1");
 	}
 	return 0;
 }
@@ -80,16 +80,18 @@ static void
 programs_as_hooks(void **state)
 {
 	struct lifefix *w = *state;
-	char *ok[] = { strdup("sh"), strdup("-c"),
-		strdup("grep -q '\"event\":\"prepare\"' && echo '{\"env\": {\"X\": \"y\"}, "
-		       "\"exclude\": [\"a\"]}'"),
+	static const char *const ok[] = { "sh", "-c",
+		"grep -q '\"event\":\"prepare\"' && echo '{\"env\": {\"X\": \"y\"}, "
+		"\"exclude\": [\"a\"]}'",
 		NULL };
-	char *bad[] = { strdup("sh"), strdup("-c"), strdup("echo not today >&2; exit 3"), NULL };
-	struct sb_profile_hook hooks[] = { { strdup("prepare"), ok, 0 },
-		{ strdup("ready"), bad, 0 } };
+	static const char *const bad[] = { "sh", "-c", "echo not today >&2; exit 3", NULL };
+	struct sb_profile_hook hooks[2] = { { .event = (char[]){ "prepare" } },
+		{ .event = (char[]){ "ready" } } };
 	struct sb_sandbox *sb = NULL;
 	struct sb_error err = { 0 };
 
+	sb_strlist_add_all(&hooks[0].argv, ok);
+	sb_strlist_add_all(&hooks[1].argv, bad);
 	w->profile.hooks = hooks;
 	w->profile.n_hooks = 1;
 	assert_ok(lifefix_start(w, "a", &sb, &err), &err);
@@ -102,12 +104,8 @@ programs_as_hooks(void **state)
 	assert_non_null(strstr(err.msg, "not today"));
 	w->profile.hooks = NULL;
 	w->profile.n_hooks = 0;
-	for (int i = 0; i < 3; i++) {
-		free(ok[i]);
-		free(bad[i]);
-	}
-	free(hooks[0].event);
-	free(hooks[1].event);
+	sb_strlist_free(&hooks[0].argv);
+	sb_strlist_free(&hooks[1].argv);
 }
 
 static void
@@ -122,7 +120,7 @@ secrets_reach_the_child_alone(void **state)
 	sb_autofree char *tail = NULL, *grep = NULL;
 
 	(void)setenv("SB_TEST_SECRET", "s3cr3t-value", 1);
-	assert_ok(sb_texts_add(&w->profile.secret_env, "KEY=env:SB_TEST_SECRET", &err), &err);
+	sb_strlist_add(&w->profile.secret_env, "KEY=env:SB_TEST_SECRET");
 	assert_ok(lifefix_start(w, "one", &sb, &err), &err);
 	spec.argv = argv;
 	assert_ok(sb_sandbox_launch(sb, &spec, NULL, &h, &err), &err);

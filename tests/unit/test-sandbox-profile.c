@@ -92,21 +92,21 @@ what_is_not_on_record_is_given_again(void **state)
 	sb_auto(sb_sandbox) struct sb_sandbox *sb = NULL;
 
 	assert_ok(sb_profile_default(SB_BACKEND_LOCAL, "mine", &p, &g->err), &g->err);
-	assert_ok(sb_texts_add(&p.env, "SB_TEST_WORD=seven", &g->err), &g->err);
+	sb_strlist_add(&p.env, "SB_TEST_WORD=seven");
 	p.persist = SB_PERSIST_REUSE;
 	sb = opened(g, &p);
 	assert_string_equal(sb_sandbox_profile(sb)->name, "mine");
-	assert_null(sb_sandbox_profile(sb)->env);
+	assert_null(sb_sandbox_profile(sb)->env.v);
 
 	/* As the profile reads now; what was settled at the start does not follow it. */
 	p.persist = SB_PERSIST_TRANSIENT;
 	p.permissions = SB_PERM_MODE_DENY_ALL;
-	assert_ok(sb_texts_add(&p.exclude, "*.o", &g->err), &g->err);
+	sb_strlist_add(&p.exclude, "*.o");
 	assert_ok(sb_sandbox_use_profile(sb, &p, &g->err), &g->err);
-	assert_string_equal(sb_sandbox_profile(sb)->env[0], "SB_TEST_WORD=seven");
+	assert_string_equal(sb_sandbox_profile(sb)->env.v[0], "SB_TEST_WORD=seven");
 	assert_int_equal(sb_sandbox_profile(sb)->persist, SB_PERSIST_REUSE);
 	assert_int_equal(sb_sandbox_profile(sb)->permissions, SB_PERM_MODE_APPROVE_READS);
-	assert_null(sb_sandbox_profile(sb)->exclude);
+	assert_null(sb_sandbox_profile(sb)->exclude.v);
 	assert_int_equal(run_sh(g, sb, "test \"$SB_TEST_WORD\" = seven"), 0);
 }
 

@@ -141,7 +141,7 @@ bad_requests_are_named(void **state)
 		&err);
 	assert_fails(sb_sandbox_open(w->k, "zz", &sb, &err), SB_E_SANDBOX_NOT_FOUND, &err);
 	w->profile.backend = SB_BACKEND_FLY;
-	assert_ok(sb_texts_add(&w->profile.options, "colour=red", &err), &err);
+	sb_strlist_add(&w->profile.options, "colour=red");
 	assert_fails(sb_sandbox_start(w->k, &o, NULL, &sb, NULL, &err), SB_E_INVAL, &err);
 	assert_non_null(strstr(err.msg, "colour"));
 }

@@ -58,8 +58,6 @@ no_state_with_work_leads_past_the_sync_back(void **state)
 static void
 fill(struct sb_state *s)
 {
-	struct sb_error err = { 0 };
-
 	*s = (struct sb_state)SB_STATE_INIT;
 	s->sandbox_id = strdup("sb-1");
 	s->backend = SB_BACKEND_SSH;
@@ -67,10 +65,10 @@ fill(struct sb_state *s)
 	s->profile = strdup("box");
 	s->local_root = strdup("/w/na\xffme\n");
 	s->runtime_root = strdup("there");
-	assert_ok(sb_texts_add(&s->local_dirs, "/x", &err), &err);
-	assert_ok(sb_texts_add(&s->local_dirs, "/y\x80", &err), &err);
-	assert_ok(sb_texts_add(&s->runtime_dirs, "x", &err), &err);
-	assert_ok(sb_texts_add(&s->runtime_dirs, "y", &err), &err);
+	sb_strlist_add(&s->local_dirs, "/x");
+	sb_strlist_add(&s->local_dirs, "/y\x80");
+	sb_strlist_add(&s->runtime_dirs, "x");
+	sb_strlist_add(&s->runtime_dirs, "y");
 	s->sync_mode = SB_SYNC_MODE_TURN;
 	s->persist = SB_PERSIST_REUSE;
 	s->destroy_on_stop = true;
@@ -90,8 +88,8 @@ assert_filled(const struct sb_state *s)
 	assert_int_equal(s->backend, SB_BACKEND_SSH);
 	assert_int_equal(s->life, SB_LIFE_UNSYNCED);
 	assert_string_equal(s->local_root, "/w/na\xffme\n");
-	assert_string_equal(s->local_dirs[1], "/y\x80");
-	assert_null(s->local_dirs[2]);
+	assert_string_equal(s->local_dirs.v[1], "/y\x80");
+	assert_null(s->local_dirs.v[2]);
 	assert_int_equal(s->sync_mode, SB_SYNC_MODE_TURN);
 	assert_true(s->destroy_on_stop);
 	assert_string_equal(s->provider_state, "{\"version\":1,\"z\":[1,2]}");
@@ -172,8 +170,8 @@ incomplete_states_are_named(void **state)
 	(void)state;
 	assert_fails(sb_state_check(&s, &err), SB_E_INVAL, &err);
 	fill(&s);
-	free(s.runtime_dirs[1]);
-	s.runtime_dirs[1] = NULL;
+	free(s.runtime_dirs.v[1]);
+	s.runtime_dirs.v[--s.runtime_dirs.n] = NULL;
 	assert_fails(sb_state_check(&s, &err), SB_E_INVAL, &err);
 	assert_non_null(strstr(err.msg, "2 local directories for 1"));
 	assert_ok(sb_sandbox_id_new(id, &err), &err);

@@ -53,6 +53,53 @@ lists_are_added_whole(void **state)
 	assert_null(l.v[4]);
 }
 
+static void
+pairs_are_put_once_and_found(void **state)
+{
+	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
+	const char *const *v;
+
+	(void)state;
+	sb_strlist_put(&l, "KEY=1");
+	sb_strlist_putf(&l, "KEYS=%d", 2);
+	sb_strlist_put(&l, "bare");
+	sb_strlist_putf(&l, "KEY=%s", "a=b");
+	sb_strlist_put(&l, "=empty");
+	v = sb_strlist_borrow(&l);
+	assert_int_equal(sb_strlist_count(v), 4);
+	assert_string_equal(v[0], "KEY=a=b");
+	assert_string_equal(sb_strlist_get(v, "KEY"), "a=b");
+	assert_string_equal(sb_strlist_get(v, "KEYS"), "2");
+	assert_string_equal(sb_strlist_get(v, ""), "empty");
+	assert_null(sb_strlist_get(v, "bare"));
+	assert_null(sb_strlist_get(v, "KE"));
+	assert_null(sb_strlist_get(NULL, "KEY"));
+	assert_int_equal(sb_strlist_count(NULL), 0);
+}
+
+/* Joining copies, and a list that is not whole does not become one by being joined. */
+static void
+joined_lists_carry_the_failure(void **state)
+{
+	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
+	sb_auto(sb_strlist) struct sb_strlist other = { 0 };
+	struct sb_error err = { 0 };
+
+	(void)state;
+	sb_strlist_join(&l, &other);
+	assert_null(l.v);
+	sb_strlist_add(&other, "a");
+	sb_strlist_add(&l, "first");
+	sb_strlist_join(&l, &other);
+	assert_ok(sb_strlist_check(&l, &err), &err);
+	assert_int_equal(l.n, 2);
+	assert_string_equal(l.v[1], "a");
+	assert_ptr_not_equal(l.v[1], other.v[0]);
+	other.failed = SB_E_NOMEM;
+	sb_strlist_join(&l, &other);
+	assert_fails(sb_strlist_check(&l, &err), SB_E_NOMEM, &err);
+}
+
 /* What failed once takes nothing more, keeps what it had and says so until it is freed. */
 static void
 a_failed_list_stays_failed(void **state)
@@ -67,6 +114,8 @@ a_failed_list_stays_failed(void **state)
 	sb_strlist_add(&l, "lost");
 	sb_strlist_addf(&l, "%d", 1);
 	sb_strlist_add_all(&l, more);
+	sb_strlist_put(&l, "kept");
+	sb_strlist_putf(&l, "a=%d", 1);
 	assert_int_equal(l.n, 1);
 	assert_string_equal(l.v[0], "kept");
 	assert_null(l.v[1]);
@@ -200,6 +249,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(list_keeps_order_and_terminates),
 		cmocka_unit_test(lists_are_added_whole),
+		cmocka_unit_test(pairs_are_put_once_and_found),
+		cmocka_unit_test(joined_lists_carry_the_failure),
 		cmocka_unit_test(a_failed_list_stays_failed),
 		cmocka_unit_test(map_replaces_deletes_and_keeps_order),
 		cmocka_unit_test(numbers_are_strict),
