@@ -35,9 +35,9 @@ ls_verb(void *values, int argc, char **argv)
 					sizeof at),
 				l.v[i].pairs[0].remote);
 	}
-	for (size_t i = 0; i < l.n_bad; i++)
-		complain("%s", l.bad[i]);
-	r = l.n_bad ? EXIT_FAILED : EXIT_DONE;
+	for (size_t i = 0; i < l.bad.n; i++)
+		complain("%s", l.bad.v[i]);
+	r = l.bad.n ? EXIT_FAILED : EXIT_DONE;
 	sb_session_list_free(&l);
 	if (rows)
 		print_json(rows);

@@ -447,26 +447,13 @@ sb_host_session_set_labels(struct sb_host *h, const char *id, const struct sb_ho
 }
 
 int
-sb_host_base_list(struct sb_host *h, char ***out, size_t *out_n, struct sb_error *err)
+sb_host_base_list(struct sb_host *h, struct sb_strlist *out, struct sb_error *err)
 {
-	struct sb_strlist l = { 0 };
-	int r = h->st->ops->bases(h->st, &l, err);
+	int r = h->st->ops->bases(h->st, out, err);
 
-	if (r < 0) {
-		sb_strlist_free(&l);
-		return r;
-	}
-	*out = l.v;
-	*out_n = l.n;
-	return 0;
-}
-
-void
-sb_host_base_list_free(char **v, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		free(v[i]);
-	free(v);
+	if (r < 0)
+		sb_strlist_free(out);
+	return r;
 }
 
 void

@@ -9,6 +9,7 @@
 #include <sb/cancel.h>
 #include <sb/error.h>
 #include <sb/log.h>
+#include <sb/strlist.h>
 
 /*
  * The sandbox host: sessions with a workspace each, kept in a database beside the data. Every
@@ -323,8 +324,7 @@ SB_API int sb_host_network_set(struct sb_host *h, const char *id, const char *co
  * Base images the storage offers, sorted: "name@snapshot" relative to bases_dataset, or directory
  * names.
  */
-SB_API int sb_host_base_list(struct sb_host *h, char ***out, size_t *out_n, struct sb_error *err);
-SB_API void sb_host_base_list_free(char **v, size_t n);
+SB_API int sb_host_base_list(struct sb_host *h, struct sb_strlist *out, struct sb_error *err);
 
 struct sb_host_capabilities {
 	const char *storage, *runtime; /* "zfs", "local-disk"; "none", ... */

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sb/strlist.h>
 #include <sbsync/sync.h>
 
 /*
@@ -71,9 +72,8 @@ struct sb_session_list {
 	struct sb_session *v;
 	size_t n;
 	size_t cap;
-	char **bad; /* a line about each session that cannot be read: damaged, or of a newer version
-		     */
-	size_t n_bad;
+	struct sb_strlist bad; /* a line about each session that cannot be read: damaged, or of a
+				  newer version */
 };
 
 SB_API void sb_session_free(struct sb_session *s);

@@ -78,9 +78,7 @@ sb_session_list_free(struct sb_session_list *l)
 	for (size_t i = 0; i < l->n; i++)
 		sb_session_free(&l->v[i]);
 	free(l->v);
-	for (size_t i = 0; i < l->n_bad; i++)
-		free(l->bad[i]);
-	free(l->bad);
+	sb_strlist_free(&l->bad);
 	memset(l, 0, sizeof *l);
 }
 
@@ -442,18 +440,13 @@ sb_session_upgrade(int dirfd, const char *name, struct sb_error *err)
 static int
 add_bad(struct sb_session_list *l, const char *line, struct sb_error *err)
 {
-	char **v = realloc(l->bad, (l->n_bad + 1) * sizeof *v);
+	int r;
 
-	if (v) {
-		l->bad = v;
-		v[l->n_bad] = strdup(line);
-	}
-	if (!v || !v[l->n_bad]) {
+	sb_strlist_add(&l->bad, line);
+	r = sb_strlist_check(&l->bad, err);
+	if (r < 0)
 		sb_session_list_free(l);
-		return sb_fail(err, SB_E_NOMEM, "sessions: out of memory");
-	}
-	l->n_bad++;
-	return 0;
+	return r;
 }
 
 int

@@ -588,11 +588,11 @@ sb_session_recover(const char *name, bool now, const struct sb_sync_opts *opts, 
 	}
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < all.n_bad; i++) {
+	for (size_t i = 0; i < all.bad.n; i++) {
 		struct sb_sync_result none = { 0 };
 		struct sb_error why = { 0 };
 
-		(void)sb_fail(&why, SB_E_CORRUPT, "%s", all.bad[i]);
+		(void)sb_fail(&why, SB_E_CORRUPT, "%s", all.bad.v[i]);
 		fn(NULL, "failed", &none, &why, arg);
 		failed++;
 	}

@@ -396,13 +396,12 @@ static void
 bases_are_listed(void **state)
 {
 	struct hostfix *f = *state;
-	char **v;
-	size_t n;
+	struct sb_strlist bases = { 0 };
 
-	assert_ok(sb_host_base_list(f->h, &v, &n, &f->err), &f->err);
-	assert_int_equal(n, 1);
-	assert_string_equal(v[0], f->base);
-	sb_host_base_list_free(v, n);
+	assert_ok(sb_host_base_list(f->h, &bases, &f->err), &f->err);
+	assert_int_equal(bases.n, 1);
+	assert_string_equal(bases.v[0], f->base);
+	sb_strlist_free(&bases);
 }
 
 static void

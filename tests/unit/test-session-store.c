@@ -115,8 +115,8 @@ a_session_of_a_newer_version_is_refused_and_kept(void **state)
 	/* It is not passed over in silence either. */
 	assert_ok(sb_session_load_all(t->path, &all, &err), &err);
 	assert_int_equal(all.n, 1);
-	assert_int_equal(all.n_bad, 1);
-	assert_non_null(strstr(all.bad[0], "'new'"));
+	assert_int_equal(all.bad.n, 1);
+	assert_non_null(strstr(all.bad.v[0], "'new'"));
 	sb_session_list_free(&all);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include <base/strlist.h>
 #include <rpc/service/host-priv.h>
 #include <sb/version.h>
 
@@ -168,18 +169,16 @@ sb_rpc_host_list_bases(struct sb_rpc_call *call, const json_t *in, json_t **out,
 	struct sb_error *err)
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
+	sb_auto(sb_strlist) struct sb_strlist bases = { 0 };
 	json_t *list;
-	char **v = NULL;
-	size_t n = 0;
-	int r = sb_host_base_list(h->host, &v, &n, err);
+	int r = sb_host_base_list(h->host, &bases, err);
 
 	(void)in;
 	if (r < 0)
 		return r;
 	list = json_array();
-	for (size_t i = 0; i < n; i++)
-		(void)json_array_append_new(list, sb_rpc_json_text(v[i], strlen(v[i])));
-	sb_host_base_list_free(v, n);
+	for (size_t i = 0; i < bases.n; i++)
+		(void)json_array_append_new(list, sb_rpc_json_text(bases.v[i], strlen(bases.v[i])));
 	*out = sb_rpc_host_wrap("Bases", list);
 	return 0;
 }
