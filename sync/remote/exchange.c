@@ -87,22 +87,37 @@ proof(struct sb_link *l, struct sb_error *err)
 	return sb_wire_expect(l->w, SB_MSG_PROOF, &p, &len, err);
 }
 
+/*
+ * A list that comes as a blob: its count, of entries that take `least` bytes each, and a cursor
+ * behind it. The caller frees `b`.
+ */
+static int
+read_list(struct sb_link *l, uint8_t type, size_t least, struct sb_buf *b, struct sb_cursor *c,
+	uint64_t *n, struct sb_error *err)
+{
+	int r;
+
+	sb_buf_init(b, 0);
+	r = blob(l, type, b, err);
+	if (r < 0)
+		return r;
+	sb_cursor_init(c, b->data, b->len);
+	*n = sb_cursor_varint(c);
+	return *n > b->len / least + 1 ?
+		sb_fail(err, SB_E_PROTO, "the far side sent a damaged list") :
+		0;
+}
+
 static int
 read_skipped(struct sb_link *l, struct sb_exchange *out, struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 	struct sb_cursor c;
 	uint64_t n;
-	int r;
+	int r = read_list(l, SB_MSG_SKIPPED, 2, &b, &c, &n, err);
 
-	sb_buf_init(&b, 0);
-	r = blob(l, SB_MSG_SKIPPED, &b, err);
 	if (r < 0)
 		return r;
-	sb_cursor_init(&c, b.data, b.len);
-	n = sb_cursor_varint(&c);
-	if (n > b.len)
-		return sb_fail(err, SB_E_PROTO, "the far side sent a damaged list");
 	out->skipped = calloc(n + 1, sizeof *out->skipped);
 	if (!out->skipped)
 		return sb_fail(err, SB_E_NOMEM, "list of skipped entries: out of memory");
@@ -135,16 +150,10 @@ read_have(struct sb_link *l, struct sb_exchange *out, struct sb_error *err)
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 	struct sb_cursor c;
 	uint64_t n;
-	int r;
+	int r = read_list(l, SB_MSG_HAVE, 17, &b, &c, &n, err);
 
-	sb_buf_init(&b, 0);
-	r = blob(l, SB_MSG_HAVE, &b, err);
 	if (r < 0)
 		return r;
-	sb_cursor_init(&c, b.data, b.len);
-	n = sb_cursor_varint(&c);
-	if (n > b.len / 17 + 1)
-		return sb_fail(err, SB_E_PROTO, "the far side sent a damaged list");
 	out->have = calloc(n + 1, sizeof *out->have);
 	if (!out->have)
 		return sb_fail(err, SB_E_NOMEM, "list of leftovers: out of memory");

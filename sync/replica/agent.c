@@ -372,6 +372,20 @@ send_tree(struct agent *a, struct sb_error *err)
 	return r < 0 ? r : sb_wire_send_proof(a->w, err);
 }
 
+/* The paths that a message of the type names, which begins with `p`. */
+static int
+recv_paths(struct agent *a, uint8_t type, const uint8_t *p, size_t len, struct sb_strlist *out,
+	struct sb_error *err)
+{
+	sb_auto(sb_buf) struct sb_buf in = { 0 };
+	int r = need_root(a, err);
+
+	sb_buf_init(&in, 0);
+	if (r == 0)
+		r = sb_wire_recv_blob(a->w, type, p, len, LIST_MAX, &in, err);
+	return r < 0 ? r : sb_proto_paths_decode(in.data, in.len, out, err);
+}
+
 /*
  * One level of some directories: per directory the number of children, then per child type, name,
  * mode, mtime, size, digest, how much is beneath, target.
@@ -380,15 +394,10 @@ static int
 send_lists(struct agent *a, const uint8_t *p, size_t len, struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist paths = { 0 };
-	sb_auto(sb_buf) struct sb_buf in = { 0 }, b = { 0 };
-	int r = need_root(a, err);
+	sb_auto(sb_buf) struct sb_buf b = { 0 };
+	int r = recv_paths(a, SB_MSG_LIST, p, len, &paths, err);
 
-	sb_buf_init(&in, 0);
 	sb_buf_init(&b, 4ull << 30);
-	if (r == 0)
-		r = sb_wire_recv_blob(a->w, SB_MSG_LIST, p, len, LIST_MAX, &in, err);
-	if (r == 0)
-		r = sb_proto_paths_decode(in.data, in.len, &paths, err);
 	for (size_t i = 0; r == 0 && i < paths.n; i++) {
 		const struct sb_entry *e = sb_manifest_find(a->rep->scan.manifest, paths.v[i]);
 
@@ -520,15 +529,10 @@ static int
 sign(struct agent *a, const uint8_t *p, size_t len, struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist paths = { 0 };
-	sb_auto(sb_buf) struct sb_buf in = { 0 }, out = { 0 };
-	int r = need_root(a, err);
+	sb_auto(sb_buf) struct sb_buf out = { 0 };
+	int r = recv_paths(a, SB_MSG_SIGREQ, p, len, &paths, err);
 
-	sb_buf_init(&in, 0);
 	sb_buf_init(&out, 1u << 30);
-	if (r == 0)
-		r = sb_wire_recv_blob(a->w, SB_MSG_SIGREQ, p, len, LIST_MAX, &in, err);
-	if (r == 0)
-		r = sb_proto_paths_decode(in.data, in.len, &paths, err);
 	for (size_t i = 0; r == 0 && i < paths.n; i++) {
 		const struct sb_entry *e = sb_manifest_find(a->rep->scan.manifest, paths.v[i]);
 		sb_auto(sb_buf) struct sb_buf sig = { 0 };

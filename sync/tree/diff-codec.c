@@ -10,6 +10,7 @@
 #include <base/cursor.h>
 #include <base/path.h>
 #include <sync/tree/manifest-priv.h>
+#include <sync/tree/seal.h>
 
 /*
  * The compact form of a list of changes. Integers are LEB128 varints (signed ones in zigzag form).
@@ -145,24 +146,19 @@ corrupt(struct diff_reader *r, const char *what)
 static int
 read_header(struct diff_reader *r, const uint8_t *data, size_t len)
 {
-	uint64_t sum;
 	uint8_t version;
+	int e = sb_seal_open(data, len, DIFF_MAGIC, r->limits->max_bytes, "list of changes", &r->in,
+		r->err);
 
-	if (len > r->limits->max_bytes)
-		return sb_fail(r->err, SB_E_LIMIT,
-			"list of changes of %zu bytes, at most %llu are allowed", len,
-			(unsigned long long)r->limits->max_bytes);
-	if (len < 14 || memcmp(data, DIFF_MAGIC, 4) != 0)
-		return sb_fail(r->err, SB_E_CORRUPT, "not a list of changes");
-	sb_cursor_init(&r->in, data + len - 8, 8);
-	sum = sb_cursor_u64(&r->in);
-	sb_cursor_init(&r->in, data + 4, len - 12);
+	if (e < 0)
+		return e;
 	version = sb_cursor_u8(&r->in);
 	if (version != DIFF_VERSION)
 		return sb_fail(r->err, SB_E_VERSION, "list of changes of version %u, need %d",
 			version, DIFF_VERSION);
-	if (sum != XXH3_64bits(data, len - 8))
-		return sb_fail(r->err, SB_E_CORRUPT, "list of changes is damaged: wrong checksum");
+	e = sb_seal_check(data, len, "list of changes", r->err);
+	if (e < 0)
+		return e;
 	r->n = sb_cursor_varint(&r->in);
 	if (r->n > r->limits->max_entries)
 		return sb_fail(r->err, SB_E_LIMIT, "%llu changes, at most %llu are allowed",

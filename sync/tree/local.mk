@@ -17,4 +17,5 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/manifest-priv.h \
 	%D%/manifest-walk.c \
 	%D%/nstime.h \
+	%D%/seal.c %D%/seal.h \
 	%D%/stage-names.h

@@ -11,6 +11,7 @@
 #include <base/path.h>
 #include <sync/tree/manifest-codec-priv.h>
 #include <sync/tree/manifest-priv.h>
+#include <sync/tree/seal.h>
 
 #define NAME_LEN_MAX 255
 #define TARGET_LEN_MAX 4095
@@ -48,26 +49,21 @@ corrupt(struct decoder *c, const char *what)
 static int
 read_header(struct decoder *c, const uint8_t *data, size_t len, bool subtree)
 {
-	uint64_t sum;
 	uint8_t version;
+	int r = sb_seal_open(data, len, SB_MANIFEST_MAGIC, c->limits->max_bytes, "manifest",
+		&c->head, c->err);
 
-	if (len > c->limits->max_bytes)
-		return sb_fail(c->err, SB_E_LIMIT,
-			"manifest of %zu bytes, at most %llu are allowed", len,
-			(unsigned long long)c->limits->max_bytes);
-	if (len < 14 || memcmp(data, SB_MANIFEST_MAGIC, 4) != 0)
-		return sb_fail(c->err, SB_E_CORRUPT, "not a manifest");
-	sb_cursor_init(&c->head, data + len - 8, 8);
-	sum = sb_cursor_u64(&c->head);
-	sb_cursor_init(&c->head, data + 4, len - 12);
+	if (r < 0)
+		return r;
 	version = sb_cursor_u8(&c->head);
 	c->form = sb_cursor_u8(&c->head);
 	if (version != SB_MANIFEST_VERSION || (c->form & ~(unsigned)FORM_ALL))
 		return sb_fail(c->err, SB_E_VERSION,
 			"manifest of version %u with features %#x, need version %d", version,
 			c->form, SB_MANIFEST_VERSION);
-	if (sum != XXH3_64bits(data, len - 8))
-		return sb_fail(c->err, SB_E_CORRUPT, "manifest is damaged: wrong checksum");
+	r = sb_seal_check(data, len, "manifest", c->err);
+	if (r < 0)
+		return r;
 	if (subtree != !!(c->form & FORM_SUBTREE))
 		return sb_fail(c->err, SB_E_CORRUPT, "manifest of a %s where one of a %s is needed",
 			subtree ? "whole tree" : "subtree", subtree ? "subtree" : "whole tree");
