@@ -63,21 +63,21 @@ make_project()
 
 part_mirror()
 {
-	step "A project with 200 sources and a 20 MB file, copied into a box"
+	step "A project with 200 sources and a 20 MB file, copied into a sandbox"
 	make_project
-	show sbsync mirror --gitignore proj box
-	must "build/, which .gitignore names, stayed here" test ! -e box/build
+	show sbsync mirror --gitignore proj sandbox
+	must "build/, which .gitignore names, stayed here" test ! -e sandbox/build
 
 	step "Again, with nothing changed"
 	tell "Cost follows what changed, not what exists: one round trip, a few hundred bytes."
-	show sbsync mirror --gitignore --stats proj box
+	show sbsync mirror --gitignore --stats proj sandbox
 
 	step "Five bytes inside the big file, and a folder renamed"
 	tell "Only the difference travels, and what is there under another name is not sent again."
 	printf 'hello' | dd of=proj/model.bin bs=1 seek=9000000 conv=notrunc 2>/dev/null
 	mv proj/doc proj/notes
-	show sbsync mirror --gitignore --stats --delta always proj box
-	must "the two are equal" diff -r --exclude=build proj box
+	show sbsync mirror --gitignore --stats --delta always proj sandbox
+	must "the two are equal" diff -r --exclude=build proj sandbox
 }
 
 part_crash()
@@ -85,20 +85,20 @@ part_crash()
 	step "A crash in the middle"
 	tell "New content is collected in .sbsync-stage and checked; only then is it renamed into" \
 		"place. The sync below is slowed down and killed half way."
-	cp -a box before
+	cp -a sandbox before
 	head -c 20000000 /dev/urandom >proj/model.bin
 	echo "A better plan." >proj/notes/plan.txt
-	printf '   $ sbsync mirror --bwlimit 4M proj box &   kill -9\n'
-	sbsync mirror --quiet --bwlimit 4M --gitignore proj box &
+	printf '   $ sbsync mirror --bwlimit 4M proj sandbox &   kill -9\n'
+	sbsync mirror --quiet --bwlimit 4M --gitignore proj sandbox &
 	pid=$!
 	sleep 2
 	kill -9 $pid 2>/dev/null || true
 	wait $pid 2>/dev/null || true
-	must "every file of the box still has its old content" \
-		diff -r --exclude=.sbsync-stage before box
+	must "every file of the sandbox still has its old content" \
+		diff -r --exclude=.sbsync-stage before sandbox
 	tell "What had arrived is not sent again."
-	show sbsync mirror --gitignore --stats proj box
-	must "run again, it finished: the two are equal" diff -r --exclude=build proj box
+	show sbsync mirror --gitignore --stats proj sandbox
+	must "run again, it finished: the two are equal" diff -r --exclude=build proj sandbox
 }
 
 part_brake()
@@ -107,9 +107,9 @@ part_brake()
 	tell "A source that suddenly lacks most of its files is more likely an accident" \
 		"than a wish."
 	mv proj/src .
-	show sbsync mirror --gitignore proj box
+	show sbsync mirror --gitignore proj sandbox
 	must "refused (exit status 5)" test $status -eq 5
-	must "nothing was deleted" test -e box/src/file0.c
+	must "nothing was deleted" test -e sandbox/src/file0.c
 	mv src proj/
 }
 

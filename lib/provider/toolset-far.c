@@ -13,7 +13,7 @@
 /* The limit of a request whose caller gave no deadline: the far side answers these at once. */
 #define ANSWER_MS 60000
 
-struct far_box {
+struct far_toolset {
 	struct sb_toolset base;
 	struct sb_toolset_link link;
 };
@@ -26,7 +26,7 @@ static int
 ask(struct sb_toolset *b, enum sb_serve_op op, const struct sb_buf *args,
 	const struct sb_call *call, bool waits, struct sb_buf *reply, struct sb_error *err)
 {
-	struct far_box *f = (struct far_box *)b;
+	struct far_toolset *f = (struct far_toolset *)b;
 	struct sb_call within = waits && call ? *call : sb_call_within(call, waits ? 0 : ANSWER_MS);
 	struct sb_error own = { 0 };
 	void *token = NULL;
@@ -220,7 +220,7 @@ far_release(struct sb_toolset *b, const char *id, const struct sb_call *call, st
 static void
 far_free(struct sb_toolset *b)
 {
-	struct far_box *f = (struct far_box *)b;
+	struct far_toolset *f = (struct far_toolset *)b;
 
 	f->link.let_go(f->link.arg);
 	free(f);
@@ -241,7 +241,7 @@ static const struct sb_toolset_ops far_ops = {
 struct sb_toolset *
 sb_toolset_far(const struct sb_toolset_link *link, struct sb_error *err)
 {
-	struct far_box *f = calloc(1, sizeof *f);
+	struct far_toolset *f = calloc(1, sizeof *f);
 
 	if (!f) {
 		sb_fail(err, SB_E_NOMEM, "out of memory");

@@ -24,22 +24,22 @@ mkdir -p ws/doc ws/gen
 for f in clean dirty take-l take-r later-m later-l later-r; do lines >ws/$f; done
 lines >ws/doc/rule && lines >ws/gen/rule && printf 'a\0b\n' >ws/binary
 "$sbsync" start -q --name c --conflict-rule 'gen/=runtime' --conflict-rule '/doc=merge' \
-	--conflict-rule 'take-l=local' --conflict-rule 'take-r=runtime' ws box
+	--conflict-rule 'take-l=local' --conflict-rule 'take-r=runtime' ws runtime
 is "start" $? 0
-must_fail "a rule that is none" 2 "$sbsync" start --name d --conflict-rule 'x=y' ws box2
+must_fail "a rule that is none" 2 "$sbsync" start --name d --conflict-rule 'x=y' ws runtime2
 
 edit() { sed -i "$2" "$1"; }
 for f in doc/rule gen/rule take-l take-r later-m later-l later-r; do
-	edit ws/$f '2s/.*/user/' && edit box/$f '18s/.*/agent/'
+	edit ws/$f '2s/.*/user/' && edit runtime/$f '18s/.*/agent/'
 done
-edit ws/dirty '2s/.*/user/' && edit box/dirty '2s/.*/agent/'
+edit ws/dirty '2s/.*/user/' && edit runtime/dirty '2s/.*/agent/'
 "$sbsync" sync -q c 2>err
 is "conflicts are told" $? 3
 is "a rule merges" "$(sed -n '2p;18p' ws/doc/rule | tr '\n' ' ')" "user agent "
-check "on both sides" cmp ws/doc/rule box/doc/rule
+check "on both sides" cmp ws/doc/rule runtime/doc/rule
 is "a rule takes the runtime's" "$(sed -n '2p;18p' ws/gen/rule | tr '\n' ' ')" "line 2 agent "
-is "a rule takes the local one" "$(sed -n '2p;18p' box/take-l | tr '\n' ' ')" "user line 18 "
-check "nothing is left beside them" sh -c "! ls -R ws box | grep -q 'rule.runtime-conflict'"
+is "a rule takes the local one" "$(sed -n '2p;18p' runtime/take-l | tr '\n' ' ')" "user line 18 "
+check "nothing is left beside them" sh -c "! ls -R ws runtime | grep -q 'rule.runtime-conflict'"
 is "what is left is listed" \
 	"$("$sbsync" conflicts --json c | grep -o '"path":"[^"]*"' | sort | tr '\n' ' ')" \
 	'"path":"dirty" "path":"later-l" "path":"later-m" "path":"later-r" '
@@ -65,26 +65,27 @@ check "all at once" "$sbsync" resolve -q --all --take local
 is "none is left" "$("$sbsync" conflicts c)" ""
 cd ..
 check "the decisions are carried over" "$sbsync" sync -q c
-is "both sides are equal" "$(sums box)" "$(sums ws)"
+is "both sides are equal" "$(sums runtime)" "$(sums ws)"
 
 # --conflict merge: whatever merges, is merged; binaries and the rest stay beside.
-edit ws/clean '3s/.*/user/' && edit box/clean '15s/.*/agent/' && chmod 755 box/clean
-edit ws/dirty '3s/.*/user/' && edit box/dirty '3s/.*/agent/'
-printf 'a\0u\n' >ws/binary && printf 'r\0b\n' >box/binary
+edit ws/clean '3s/.*/user/' && edit runtime/clean '15s/.*/agent/' && chmod 755 runtime/clean
+edit ws/dirty '3s/.*/user/' && edit runtime/dirty '3s/.*/agent/'
+printf 'a\0u\n' >ws/binary && printf 'r\0b\n' >runtime/binary
 "$sbsync" sync --conflict merge --json c >out.json 2>/dev/null
 is "two conflicts are left" "$(grep -o '"saved_as":"[^"]*"' out.json | sort | tr '\n' ' ')" \
 	'"saved_as":"binary.runtime-conflict-c" "saved_as":"dirty.runtime-conflict-c" '
 check "one was merged" grep -q '"merged":\[{"path":"clean"' out.json
 is "the text has both" "$(sed -n '3p;15p' ws/clean | tr '\n' ' ')" "user agent "
 is "and the mode" "$(stat -c %a ws/clean)" 755
-is "on both sides" "$(sums box)" "$(sums ws)"
+is "on both sides" "$(sums runtime)" "$(sums ws)"
 "$sbsync" resolve -q --name c --all --take local && "$sbsync" sync -q c
 
 # Undo of a sync back with everything a sync can do, then undo of that.
 $trees random ws/t 5 120 && "$sbsync" sync -q c
 sums ws >before
-$trees mutate box/t 6 40 && edit box/clean '9s/.*/again/' && edit box/later-m '9s/.*/again/' &&
-	rm box/later-l && mv box/doc box/docs && ln -s clean box/new-link
+$trees mutate runtime/t 6 40 && edit runtime/clean '9s/.*/again/' &&
+	edit runtime/later-m '9s/.*/again/' &&
+	rm runtime/later-l && mv runtime/doc runtime/docs && ln -s clean runtime/new-link
 edit ws/clean '1s/.*/mine/'
 sums ws >mine
 "$sbsync" sync -q --max-delete 100000 c >/dev/null 2>&1
@@ -113,7 +114,7 @@ check "and has the old one beside it" test -f ws/later-l.undo-conflict-c
 check "what the sync had renamed is back" test -f ws/doc/rule
 
 # The last sync back may be the stop.
-echo more >box/at-the-end
+echo more >runtime/at-the-end
 "$sbsync" stop -q c >/dev/null 2>&1
 check "stopped" test -f ws/at-the-end
 check "a stop can be undone" "$sbsync" undo -q c

@@ -111,8 +111,8 @@ over_ssh()
 	workspace net
 	new_owner
 	check "start over SSH" "$sbsync" start -q --name net --owner $owner $way \
-		-p $direct net "$there:$scratch/netbox"
-	agent_works netbox
+		-p $direct net "$there:$scratch/netruntime"
+	agent_works netruntime
 	user_works net
 	kill_owner
 	# A link that dies for good in the middle of the data.
@@ -127,7 +127,7 @@ over_ssh()
 	"$sbsync" recover --now --timeout 60s -i "$dir/id_ed25519" -F /dev/null \
 		--known-hosts relay.known -p $port net >rec.out 2>&1 &
 	rec=$!
-	wait_for 20 sh -c "test -d netbox/.sbsync-stage -o -d net/.sbsync-stage \
+	wait_for 20 sh -c "test -d netruntime/.sbsync-stage -o -d net/.sbsync-stage \
 		-o \$(stat -c %s relay.out) -gt 8" || true
 	kill -9 $relay
 	exec 9>&-
@@ -223,26 +223,26 @@ full_disks()
 		return
 	fi
 	mkdir fw && echo small >fw/small
-	"$sbsync" start -q --name full fw far/box || not_ok "start"
+	"$sbsync" start -q --name full fw far/runtime || not_ok "start"
 	for i in 1 2 3 4 5 6; do head -c 1000000 /dev/urandom >fw/big$i; done
-	echo agent >far/box/agent && echo edit >>far/box/small
+	echo agent >far/runtime/agent && echo edit >>far/runtime/small
 	must_fail "the far disk is full" 1 "$sbsync" sync full
 	check "the message says so" \
-		sh -c "printf '%s' \"\$1\" | grep -q 'far/box needs .* bytes\|No space\|no space'" \
-		sh "$output"
-	is "nothing is lost there" "$(cat far/box/agent far/box/small)" "agent
+		sh -c "printf '%s' \"\$1\" |
+			grep -q 'far/runtime needs .* bytes\|No space\|no space'" sh "$output"
+	is "nothing is lost there" "$(cat far/runtime/agent far/runtime/small)" "agent
 small
 edit"
 	mount -o remount,size=60m far
 	check "with room it goes on" "$sbsync" sync -q full
-	is "everything is there" "$(sums far/box)" "$(sums fw)"
+	is "everything is there" "$(sums far/runtime)" "$(sums fw)"
 	"$sbsync" stop -q full
 
 	disk near 3m
 	mkdir near/ws && echo small >near/ws/small
-	"$sbsync" start -q --name near near/ws nbox || not_ok "start"
-	for i in 1 2 3 4 5 6; do head -c 1000000 /dev/urandom >nbox/big$i; done
-	echo user >near/ws/user && echo agent >>nbox/small
+	"$sbsync" start -q --name near near/ws nruntime || not_ok "start"
+	for i in 1 2 3 4 5 6; do head -c 1000000 /dev/urandom >nruntime/big$i; done
+	echo user >near/ws/user && echo agent >>nruntime/small
 	must_fail "the local disk is full at stop" 1 "$sbsync" stop near
 	is "the session stays open" \
 		"$("$sbsync" status --json near | grep -o '"state":"[a-z]*"')" '"state":"unsynced"'
@@ -251,7 +251,7 @@ user"
 	mount -o remount,size=60m near
 	check "with room it goes on" "$sbsync" stop -q near
 	is "all of it is here" \
-		"$(cat near/ws/small) $(cat near/ws/user) $(cat nbox/big* | md5sum)" "small
+		"$(cat near/ws/small) $(cat near/ws/user) $(cat nruntime/big* | md5sum)" "small
 agent user $(cat near/ws/big* | md5sum)"
 }
 
@@ -262,22 +262,22 @@ clock()
 	back() { LD_PRELOAD="$shim" FAULT_CLOCK=$1 "$sbsync" sync -q clock; }
 	mkdir cw && for i in 1 2 3 4; do echo $i >cw/f$i; done
 	new_owner
-	"$sbsync" start -q --name clock --owner $owner cw cbox || not_ok "start"
+	"$sbsync" start -q --name clock --owner $owner cw cruntime || not_ok "start"
 	back 864000
 	check "the clock is ahead" test \
 		"$("$sbsync" status --json clock | grep -o '"last_sync":[0-9]*' | tr -dc 0-9)" \
 		-gt $(($(date +%s) + 800000))
-	echo user >>cw/f1 && echo agent >>cbox/f2
+	echo user >>cw/f1 && echo agent >>cruntime/f2
 	check "it goes back ten days" back 0
-	echo user >>cw/f3 && echo agent >>cbox/f4 && rm cbox/f2
+	echo user >>cw/f3 && echo agent >>cruntime/f4 && rm cruntime/f2
 	check "and further" back -864000
-	is "both sides are equal" "$(sums cw)" "$(sums cbox)"
+	is "both sides are equal" "$(sums cw)" "$(sums cruntime)"
 	is "with every edit" "$(cat cw/f1 cw/f3 cw/f4 | tr '\n' ' ')" "1 user 3 user 4 agent "
 	check "and the deletion" test ! -e cw/f2
 	# A failure in the future must not keep recovery away until then.
-	mv cbox gone && : >cbox && kill_owner
+	mv cruntime gone && : >cruntime && kill_owner
 	LD_PRELOAD="$shim" FAULT_CLOCK=864000 "$sbsync" recover --all >/dev/null 2>&1
-	rm cbox && mv gone cbox && echo late >cbox/late
+	rm cruntime && mv gone cruntime && echo late >cruntime/late
 	is "recovery does not wait for a day that may not come" \
 		"$("$sbsync" recover --all | sed -n 's/^clock: \([a-z ]*\),.*/\1/p')" "synced back"
 }

@@ -25,10 +25,10 @@ go_on()
 says() { check "$1" sh -c "printf '%s' \"\$1\" | grep -q \"\$2\"" sh "$output" "$2"; }
 
 mkdir ws && for i in $(seq 1 200); do echo $i >ws/f$i; done
-"$sbsync" start -q --name g ws box || not_ok "start"
+"$sbsync" start -q --name g ws runtime || not_ok "start"
 
 # Mass deletion.
-for i in $(seq 1 150); do rm box/f$i; done
+for i in $(seq 1 150); do rm runtime/f$i; done
 must_fail "a mass deletion is refused" 5 "$sbsync" sync g
 says "it is named" "would delete 150 of 200"
 check "nothing was deleted" test -f ws/f1
@@ -40,27 +40,27 @@ go_on "the way on"
 check "it is done then" test ! -e ws/f1 -a -f ws/f200
 
 # An emptied root, on either side.
-find box -mindepth 1 -delete
+find runtime -mindepth 1 -delete
 must_fail "an emptied sandbox is refused" 5 "$sbsync" sync g
-says "it is named" "box was emptied: 50 entries"
+says "it is named" "runtime was emptied: 50 entries"
 check "nothing was deleted" test -f ws/f200
-cp -a ws/. box
+cp -a ws/. runtime
 "$sbsync" sync -q g
 mkdir kept && mv ws/* kept
 must_fail "an emptied workspace is refused" 5 "$sbsync" sync g
 says "it is named" "ws was emptied"
-check "nothing was deleted" test -f box/f200
+check "nothing was deleted" test -f runtime/f200
 go_on "the way on"
-check "it is done then" test ! -e box/f200
+check "it is done then" test ! -e runtime/f200
 mv kept/* ws && "$sbsync" sync -q g
 
 # Another sandbox at the same place.
-mv box old-box && mkdir box
+mv runtime old-runtime && mkdir runtime
 must_fail "another sandbox is refused" 5 "$sbsync" sync g
 says "it is named" "not the sandbox this session was started with"
 check "nothing was deleted" test -f ws/f200
 go_on "the way on"
-check "it has everything" cmp ws/f200 box/f200
+check "it has everything" cmp ws/f200 runtime/f200
 
 # A scan without its end: an agent that dies while it tells what it has.
 cat >half-agent <<END

@@ -32,7 +32,7 @@ there=$(cat "$dir/user")@127.0.0.1
 direct=$(cat "$dir/port")
 log=$SBSYNC_STATE_DIR/sessions/w/log
 
-same() { diff -r --no-dereference -x .sbsync-stage ws box; }
+same() { diff -r --no-dereference -x .sbsync-stage ws runtime; }
 
 start_watch()
 {
@@ -67,29 +67,29 @@ relay()
 
 mkdir -p ws/sub && echo one >ws/sub/f
 check "start" "$sbsync" start -q --name w -i "$dir/id_ed25519" -F /dev/null \
-	--known-hosts "$dir/known_hosts" -p "$direct" ws "$there:$scratch/box"
+	--known-hosts "$dir/known_hosts" -p "$direct" ws "$there:$scratch/runtime"
 
 # ---- both directions
 
 start_watch
 echo two >>ws/sub/f
-check "an edit here gets there" wait_for 20 cmp -s ws/sub/f box/sub/f
-echo three >>box/sub/f
-check "an edit there gets here" wait_for 20 cmp -s ws/sub/f box/sub/f
-mkdir -p box/far/deep && echo z >box/far/deep/f
-check "a new directory there" wait_for 20 cmp -s ws/far/deep/f box/far/deep/f
+check "an edit here gets there" wait_for 20 cmp -s ws/sub/f runtime/sub/f
+echo three >>runtime/sub/f
+check "an edit there gets here" wait_for 20 cmp -s ws/sub/f runtime/sub/f
+mkdir -p runtime/far/deep && echo z >runtime/far/deep/f
+check "a new directory there" wait_for 20 cmp -s ws/far/deep/f runtime/far/deep/f
 echo y >>ws/far/deep/f
-check "an answer in it" wait_for 20 cmp -s ws/far/deep/f box/far/deep/f
-mv box/far box/farther && rm ws/sub/f
+check "an answer in it" wait_for 20 cmp -s ws/far/deep/f runtime/far/deep/f
+mv runtime/far runtime/farther && rm ws/sub/f
 check "a rename there and a deletion here" wait_for 20 \
-	sh -c "test -f ws/farther/deep/f -a ! -e ws/far -a ! -e box/sub/f"
+	sh -c "test -f ws/farther/deep/f -a ! -e ws/far -a ! -e runtime/sub/f"
 
 # ---- bursts
 
 before=$(wc -l <"$log")
 for i in $(seq 1 300); do
 	echo $i >ws/here$i
-	echo $i >box/there$i
+	echo $i >runtime/there$i
 done
 check "bursts of both sides arrive" wait_for 60 same
 after=$(wc -l <"$log")
@@ -101,11 +101,11 @@ echo "# $((after - before)) lines of log for 600 files"
 ps -o pid= --ppid "$(cat "$dir/pid")" >sessions
 is "one connection serves it all" "$(wc -l <sessions)" 1
 kill -9 $(cat sessions)
-echo cut >>box/there1 && echo cut >>ws/here1
+echo cut >>runtime/there1 && echo cut >>ws/here1
 check "after a cut both sides are brought together" wait_for 60 \
-	sh -c "grep -q cut ws/there1 && grep -q cut box/here1"
-echo again >>box/there2
-check "and the far side is watched again" wait_for 20 cmp -s ws/there2 box/there2
+	sh -c "grep -q cut ws/there1 && grep -q cut runtime/here1"
+echo again >>runtime/there2
+check "and the far side is watched again" wait_for 20 cmp -s ws/there2 runtime/there2
 stop_watch "Ctrl-C ends it"
 
 # ---- cuts in the middle of data
@@ -114,7 +114,7 @@ relay cuts=6 cut_max=900000 seed=11
 start_watch -F /dev/null $through
 for i in 1 2 3 4; do
 	head -c 700000 /dev/urandom >ws/up$i
-	head -c 700000 /dev/urandom >box/down$i
+	head -c 700000 /dev/urandom >runtime/down$i
 	sleep 0.3
 done
 check "cut again and again: all of it arrives" wait_for 120 same
@@ -128,9 +128,9 @@ is "the line was cut" "$(grep -o 'cuts [0-9]*' relay.out)" "cuts 6"
 relay
 start_watch -F /dev/null $through
 echo first >ws/first
-check "over a line" wait_for 20 cmp -s ws/first box/first
+check "over a line" wait_for 20 cmp -s ws/first runtime/first
 kill -STOP $relay
-echo silent >>ws/first && echo silent >box/second
+echo silent >>ws/first && echo silent >runtime/second
 sleep 3
 check "a silent line is waited for" kill -0 $watch
 kill -CONT $relay

@@ -30,11 +30,11 @@ mkdir ws && (
 (sleep 1000 & echo $! >owner)
 owner=$(cat owner)
 at_exit 'kill $owner 2>/dev/null'
-check "start" "$sbsync" start -q --name story --owner "$owner" ws box
+check "start" "$sbsync" start -q --name story --owner "$owner" ws runtime
 check "the sandbox has it all" \
-	sh -c "cd ws && find . -type f ! -path './.git/*' -exec cmp {} ../box/{} \;"
+	sh -c "cd ws && find . -type f ! -path './.git/*' -exec cmp {} ../runtime/{} \;"
 (
-	cd box || exit 1
+	cd runtime || exit 1
 	for d in a b c; do
 		for i in $(seq 1 65); do echo "agent" >>src/$d/f$i; done
 	done
@@ -82,43 +82,44 @@ must_fail "and only once" 1 "$sbsync" stop story
 
 # Turns: both ways, equal afterwards; deletion against edit; mode against content.
 mkdir t && $trees random t/ws 11 150 && cd t || exit 1
-check "start a second" "$sbsync" start -q --name two ws box
+check "start a second" "$sbsync" start -q --name two ws runtime
 for turn in 1 2 3 4; do
 	$trees mutate ws $((turn * 7)) 12
-	$trees mutate box $((turn * 7 + 1)) 12
+	$trees mutate runtime $((turn * 7 + 1)) 12
 	"$sbsync" sync -q --max-delete 100000 two >/dev/null 2>&1
 	code=$?
 	[ $code -eq 0 ] || [ $code -eq 3 ] || not_ok "turn $turn" "exit $code"
-	$trees same ws box >cmp.out
+	$trees same ws runtime >cmp.out
 	is "turn $turn: equal but for the root's own time" \
 		"$(grep -c '^b' cmp.out)" "$(grep -c "^b''" cmp.out)"
 	check "turn $turn: nothing left to do" sh -c "test -z \"\$('$sbsync' diff -q two)\""
 done
-mkdir ws/e box/e 2>/dev/null
+mkdir ws/e runtime/e 2>/dev/null
 printf 'one\n' >ws/e/del && printf 'one\n' >ws/e/mode && "$sbsync" sync -q two >/dev/null 2>&1
-rm ws/e/del && echo edit >>box/e/del && chmod 755 ws/e/mode && echo edit >>box/e/mode
+rm ws/e/del && echo edit >>runtime/e/del && chmod 755 ws/e/mode && echo edit >>runtime/e/mode
 "$sbsync" sync -q two
 is "an edit survives a deletion" "$(cat ws/e/del)" "one
 edit"
-is "mode of one, content of the other" "$(stat -c %a box/e/mode) $(tail -n 1 ws/e/mode)" "755 edit"
+is "mode of one, content of the other" \
+	"$(stat -c %a runtime/e/mode) $(tail -n 1 ws/e/mode)" "755 edit"
 
 # Guards.
-echo evil >>box/.git-not && mkdir -p box/.git/hooks ws/.git/hooks &&
-	echo evil >box/.git/hooks/pre-commit
+echo evil >>runtime/.git-not && mkdir -p runtime/.git/hooks ws/.git/hooks &&
+	echo evil >runtime/.git/hooks/pre-commit
 "$sbsync" sync -q two >/dev/null 2>&1
 is "hooks from a sandbox do not come through" "$?" 3
 check "but are kept aside" grep -q evil ws/.git/hooks/pre-commit.runtime-conflict-two
 check "and not in place" test ! -e ws/.git/hooks/pre-commit
-git init -q box/sub && git -C box/sub config core.fsmonitor /bin/evil
+git init -q runtime/sub && git -C runtime/sub config core.fsmonitor /bin/evil
 "$sbsync" sync -q two >/dev/null 2>&1
 check "a new repository comes without its configuration" test -d ws/sub/.git/objects \
 	-a ! -e ws/sub/.git/config -a -e ws/sub/.git/config.runtime-conflict-two
 check "and without hooks" test ! -e ws/sub/.git/hooks
-mv box kept && mkdir box
+mv runtime kept && mkdir runtime
 must_fail "an emptied sandbox is noticed" 5 "$sbsync" sync two
 check "by its identity" sh -c "printf '%s' \"$output\" | grep -q 'not the sandbox'"
 check "and nothing was deleted" test -e ws/e/mode
-rmdir box && mv kept box && find box -mindepth 1 -delete
+rmdir runtime && mv kept runtime && find runtime -mindepth 1 -delete
 must_fail "an emptied root stops at the brake" 5 "$sbsync" stop two
 check "nothing was deleted here either" test -e ws/e/mode
 is "the session waits" \

@@ -132,30 +132,30 @@ pulls()
 session()
 {
 	rm -rf local && cp -a tree local && rm local/d/deep/x.log
-	"$sbsync" start -q --name "$name" $opts local "$there/box" || return
-	$alike local "$dir/home/box" || return
-	box=$dir/home/box
-	echo theirs >"$box/d/f1" && echo theirs >"$box/both" && rm "$box/d/f2" &&
-		chown -R 4321 "$box"
+	"$sbsync" start -q --name "$name" $opts local "$there/runtime" || return
+	$alike local "$dir/home/runtime" || return
+	runtime=$dir/home/runtime
+	echo theirs >"$runtime/d/f1" && echo theirs >"$runtime/both" && rm "$runtime/d/f2" &&
+		chown -R 4321 "$runtime"
 	echo mine >local/d/f5 && echo mine >local/both
 	"$sbsync" sync -q "$name" 2>out
 	[ $? = 3 ] || { cat out; return 1; }
 	[ "$(cat local/both)" = mine ] &&
 		[ "$(cat "local/both.runtime-conflict-$name")" = theirs ] || return
 	[ "$(cat local/d/f1)" = theirs ] && [ ! -e local/d/f2 ] &&
-		[ "$(cat "$box/d/f5")" = mine ] || return
-	$alike local "$box" || return
+		[ "$(cat "$runtime/d/f5")" = mine ] || return
+	$alike local "$runtime" || return
 	"$sbsync" sync --json "$name" >json || { cat json; return 1; }
 	grep -q '"files_synced":0' json || { cat json; return 1; }
-	echo last >"$box/last" && chown 4321 "$box/last"
+	echo last >"$runtime/last" && chown 4321 "$runtime/last"
 	"$sbsync" stop -q "$name" && [ "$(cat local/last)" = last ]
 }
 
 replaced()
 {
 	rm -rf local2 && cp -a tree local2
-	"$sbsync" start -q --name "$name-2" $opts local2 "$there/box2" || return
-	rm -rf "$dir/home/box2" && mkdir "$dir/home/box2" && chown 4321 "$dir/home/box2"
+	"$sbsync" start -q --name "$name-2" $opts local2 "$there/runtime2" || return
+	rm -rf "$dir/home/runtime2" && mkdir "$dir/home/runtime2" && chown 4321 "$dir/home/runtime2"
 	"$sbsync" sync -q "$name-2" >out 2>&1 && return 1
 	grep -q 'not the sandbox this session was started with' out || { cat out; return 1; }
 	[ -e local2/d/f1 ]

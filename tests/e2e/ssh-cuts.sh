@@ -108,7 +108,8 @@ check "most of the cuts were made" test "$(cuts_made pull)" -ge $((cuts * 3 / 4)
 # A session: start, turn and stop, each through cuts of its own.
 cp -a tree local
 link start cuts=3 cut_max="$cut_max" seed=$((seed + 2))
-timeout 600 "$sbsync" start -q --name cuts --owner $$ $opts local "$there:$dir/box" 2>start.err ||
+timeout 600 "$sbsync" start -q --name cuts --owner $$ $opts local "$there:$dir/runtime" \
+	2>start.err ||
 	cat start.err
 unlink_relay
 # A session leaves the root directories themselves alone.
@@ -117,19 +118,19 @@ same_inside()
 	touch -r "$1" "$2"
 	$trees same "$1" "$2"
 }
-check "a session starts through cuts" same_inside local "$dir/box"
-$trees mutate "$dir/box" 3 60
+check "a session starts through cuts" same_inside local "$dir/runtime"
+$trees mutate "$dir/runtime" 3 60
 echo mine >local/mine
 link turn cuts=3 cut_max=$((cut_max / 4)) seed=$((seed + 3))
 timeout 600 "$sbsync" sync -q $opts --max-delete 100000 cuts 2>turn.err || cat turn.err
 unlink_relay
-check "a turn through cuts ends equal" same_inside local "$dir/box"
-check "with what was written here" test -f "$dir/box/mine"
-$trees mutate "$dir/box" 4 60
+check "a turn through cuts ends equal" same_inside local "$dir/runtime"
+check "with what was written here" test -f "$dir/runtime/mine"
+$trees mutate "$dir/runtime" 4 60
 link stop cuts=3 cut_max=$((cut_max / 4)) seed=$((seed + 4))
 timeout 600 "$sbsync" stop -q $opts --max-delete 100000 cuts 2>stop.err || cat stop.err
 unlink_relay
-check "the sync back too" same_inside local "$dir/box"
+check "the sync back too" same_inside local "$dir/runtime"
 
 # An interrupted process: the next run does not send again what had arrived.
 rm -rf "$dir/far"

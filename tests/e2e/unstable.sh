@@ -68,13 +68,13 @@ check "calm again: done" "$sbsync" mirror src dst
 check "and equal" cmp src/moving dst/moving
 
 mkdir ws && echo one >ws/calm
-check "start" "$sbsync" start -q --name s ws box
-busy box/moving
-echo agent >box/new
+check "start" "$sbsync" start -q --name s ws runtime
+busy runtime/moving
+echo agent >runtime/new
 must_fail "a turn without it is not all" 1 "$sbsync" sync s
 is "it is named" "$(printf '%s\n' "$output" | grep -c "^error: moving: ")" 1
 is "the rest came" "$(cat ws/new)" agent
-echo late >>box/new
+echo late >>runtime/new
 must_fail "the session is not closed without it" 1 "$sbsync" stop s
 is "the message names it" "$(printf '%s\n' "$output" | grep -c "sbsync: moving: .*run it again")" 1
 is "the session waits for another try" "$(state s)" '"state":"unsynced"'
@@ -83,7 +83,7 @@ late"
 calm
 check "calm again: stop" "$sbsync" stop s
 is "the session is closed" "$(state s)" '"state":"stopped"'
-check "with the file" cmp ws/moving box/moving
+check "with the file" cmp ws/moving runtime/moving
 
 # Nor is one that has what may not be read.
 user=
@@ -97,15 +97,15 @@ if [ -n "$user" ]; then
 fi
 if $user test -x "$sbsync" -a -w u 2>/dev/null; then
 	SBSYNC_STATE_DIR=$scratch/u/state
-	check "start" $user "$sbsync" start -q --name u u/ws u/box
-	echo secret >u/box/locked && echo agent >u/box/new && chmod 0 u/box/locked
-	[ -z "$user" ] || chown 65534:65534 u/box/*
+	check "start" $user "$sbsync" start -q --name u u/ws u/runtime
+	echo secret >u/runtime/locked && echo agent >u/runtime/new && chmod 0 u/runtime/locked
+	[ -z "$user" ] || chown 65534:65534 u/runtime/*
 	must_fail "what may not be read is not closed over" 1 $user "$sbsync" stop u
 	why="sbsync: locked: permission denied; the rest"
 	is "it is named, with the reason" "$(printf '%s\n' "$output" | grep -c "$why")" 1
 	is "the session waits" "$(state u)" '"state":"unsynced"'
 	is "the rest is here" "$(cat u/ws/new)" agent
-	chmod 644 u/box/locked
+	chmod 644 u/runtime/locked
 	check "readable: stop" $user "$sbsync" stop u
 	is "all is here" "$(cat u/ws/locked)" secret
 else

@@ -228,7 +228,7 @@ def changed_workspace(opts, top, r):
         for p, text in mine.items():
             if content(entry_of(text)) not in have:
                 raise Failed("pause %d: what was typed into %s is lost" % (n, p))
-        a, b = listing(bed.at("ws"))[0], listing(bed.at("box"))[0]
+        a, b = listing(bed.at("ws"))[0], listing(bed.at("runtime"))[0]
         if differences(a, b, skip_root=True, contents=True):
             raise Failed("pause %d: not equal: %s" % (n, differences(a, b, True, True)[:3]))
 

@@ -343,10 +343,10 @@ class Session(Bed):
 
     def open_session(self):
         first_tree(self.at("ws"))
-        self.must(["start", "-q", "--name", "s", "ws", "box"])
+        self.must(["start", "-q", "--name", "s", "ws", "runtime"])
 
     def edit_both(self):
-        second_tree(self.at("box"))
+        second_tree(self.at("runtime"))
         j = self.at
         write(j("ws", "edit"), "the user's edit of a file both edited\n", age=50)
         write(j("ws", "src", "f2"), "the user's edit\n", age=51)
@@ -355,7 +355,7 @@ class Session(Bed):
         write(j("ws", "gone"), "the user edits what the sandbox deletes\n", age=52)
         os.rename(j("ws", "touch"), j("ws", "touch renamed"))
         write(j("ws", "newdir"), "the user's file where the sandbox makes a directory\n")
-        write(j("box", "src", "f3"), "the sandbox edits what the user deletes\n", age=53)
+        write(j("runtime", "src", "f3"), "the sandbox edits what the user deletes\n", age=53)
 
     def setup(self):
         self.open_session()
@@ -364,20 +364,20 @@ class Session(Bed):
     def prepare(self):
         self.setup()
         self.keep()
-        self.olds = [listing(self.at(x))[0] for x in ("ws", "box")]
+        self.olds = [listing(self.at(x))[0] for x in ("ws", "runtime")]
         self.must(self.args, 0, 3)
-        self.news = [listing(self.at(x))[0] for x in ("ws", "box")]
+        self.news = [listing(self.at(x))[0] for x in ("ws", "runtime")]
 
     def everything(self):
         return {
             content(e)
-            for x in ("ws", "box")
+            for x in ("ws", "runtime")
             for e in listing(self.at(x))[0].values()
             if e[0] == "file"
         }
 
     def after(self, code, out):
-        for k, x in enumerate(("ws", "box")):
+        for k, x in enumerate(("ws", "runtime")):
             mixed(listing(self.at(x))[0], self.olds[k], self.news[k], x)
         # Neither side's work is anywhere but in the trees.
         wanted = {content(e) for p, e in self.news[0].items() if e[0] == "file"}
@@ -394,7 +394,7 @@ class Session(Bed):
         self.must(self.again or self.args, 0, 3)
 
     def settled(self, clean=True):
-        for k, x in enumerate(("ws", "box")):
+        for k, x in enumerate(("ws", "runtime")):
             now, stage = listing(self.at(x))
             bad = differences(now, self.news[k], skip_root=True, contents=True)
             if bad or (stage and clean):
@@ -406,7 +406,7 @@ class Session(Bed):
 
 class Start(Session):
     name = "start"
-    args = ["start", "-q", "--name", "s", "ws", "box"]
+    args = ["start", "-q", "--name", "s", "ws", "runtime"]
 
     def setup(self):
         first_tree(self.at("ws"))
@@ -439,7 +439,7 @@ class Merge(Turn):
 
     def setup(self):
         Turn.setup(self)
-        self.saved = {self.content_of("ws"), self.content_of("box")}
+        self.saved = {self.content_of("ws"), self.content_of("runtime")}
 
     def content_of(self, side):
         return content(listing(self.at(side))[0][b"big"])
@@ -449,7 +449,7 @@ class Merge(Turn):
         # somewhere, or their merge is.
         kept = {
             content(e)
-            for x in ("ws", "box")
+            for x in ("ws", "runtime")
             for p, e in listing(self.at(x))[0].items()
             if p.startswith(b"big")
         }
@@ -486,7 +486,7 @@ class Recover(Session):
     def open_session(self):
         p = subprocess.Popen(["sleep", "1000"])
         first_tree(self.at("ws"))
-        self.must(["start", "-q", "--name", "s", "--owner", str(p.pid), "ws", "box"])
+        self.must(["start", "-q", "--name", "s", "--owner", str(p.pid), "ws", "runtime"])
         p.kill()
         p.wait()
 

@@ -127,7 +127,7 @@ def lying_agent(opts, case, push, must_fail):
     try:
         work_tree(top)
         honest = [opts["sbsync"], "agent"]
-        code, err = run([opts["driver"], "start", "ws", "box"] + honest, top, state)
+        code, err = run([opts["driver"], "start", "ws", "runtime"] + honest, top, state)
         if code:
             raise Bad("an honest start: %s" % err)
         if push:
@@ -138,13 +138,13 @@ def lying_agent(opts, case, push, must_fail):
         else:
             for i in range(3):
                 trees.put(
-                    os.path.join(top, "box", "wanted-file" + "x" * i),
+                    os.path.join(top, "runtime", "wanted-file" + "x" * i),
                     b"from the sandbox %d\n" % i * 5000,
                 )
-            trees.put(os.path.join(top, "box", "sub", "f1"), b"edited in the sandbox\n")
-            os.unlink(os.path.join(top, "box", "sub", "f2"))
+            trees.put(os.path.join(top, "runtime", "sub", "f1"), b"edited in the sandbox\n")
+            os.unlink(os.path.join(top, "runtime", "sub", "f2"))
             if case.startswith("delta-"):
-                with open(os.path.join(top, "box", "local-file"), "r+b") as f:
+                with open(os.path.join(top, "runtime", "local-file"), "r+b") as f:
                     f.seek(70000)
                     f.write(b"EDIT")
                 shutil.rmtree(
@@ -156,13 +156,14 @@ def lying_agent(opts, case, push, must_fail):
                 and hash_of(case) % 2
             ):
                 shutil.rmtree(os.path.join(state, "pairs"))  # the whole listing instead of changes
-        before, out = snapshot(os.path.join(top, "ws")), snapshot(top, (b"ws", b"box", b"state"))
+        before = snapshot(os.path.join(top, "ws"))
+        out = snapshot(top, (b"ws", b"runtime", b"state"))
         told = os.path.join(state, "told")
         os.environ.update(HOSTILE_TOLD=told, HOSTILE_DRIVER=opts["driver"])
         if case == "ping-forever":
             os.environ["HOSTILE_MS"] = "2000"
         code, err = run(
-            [opts["driver"], "turn" if push else "stop", "ws", "box"]
+            [opts["driver"], "turn" if push else "stop", "ws", "runtime"]
             + agent
             + [case, opts["sbsync"]],
             top,
@@ -171,7 +172,7 @@ def lying_agent(opts, case, push, must_fail):
         os.environ.pop("HOSTILE_MS", None)
         if case in TELLING and not os.path.exists(told):
             raise Bad("it did not come to the lie: exit %d %s" % (code, err))
-        same(out, snapshot(top, (b"ws", b"box", b"state")), "outside")
+        same(out, snapshot(top, (b"ws", b"runtime", b"state")), "outside")
         if code == 1:
             clean(err)
             same(before, snapshot(os.path.join(top, "ws")), "workspace after a lie")
@@ -180,7 +181,7 @@ def lying_agent(opts, case, push, must_fail):
         if case == "honest" or (code == 0 and case.startswith("delta-")):
             same(
                 snapshot(os.path.join(top, "ws")),
-                snapshot(os.path.join(top, "box")),
+                snapshot(os.path.join(top, "runtime")),
                 "an honest agent",
             )
         elif os.environ.get("SB_VERBOSE"):

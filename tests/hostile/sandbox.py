@@ -15,14 +15,14 @@ class Bad(Exception):
     pass
 
 
-class Box:
-    """A session "h" of ws and box, started; the case spoils the box and the workspace."""
+class Bed:
+    """A session "h" of ws and runtime, started; the case spoils the runtime and the workspace."""
 
     def __init__(self, opts, run):
         self.opts, self.call = opts, run
         self.top = tempfile.mkdtemp(prefix="hostile.")
         self.state = os.path.join(self.top, "state")
-        self.ws, self.box = os.path.join(self.top, "ws"), os.path.join(self.top, "box")
+        self.ws, self.runtime = os.path.join(self.top, "ws"), os.path.join(self.top, "runtime")
         os.mkdir(self.ws)
 
     def put(self, root, path, data=b"x\n", mode=0o644):
@@ -34,7 +34,7 @@ class Box:
 
     def sync(self, verb, *codes):
         code, err = self.call(
-            [self.opts["driver"], verb, "ws", "box", self.opts["sbsync"], "agent"],
+            [self.opts["driver"], verb, "ws", "runtime", self.opts["sbsync"], "agent"],
             self.top,
             self.state,
         )
@@ -75,17 +75,17 @@ def modes(b):
         ("all", 0o7777),
         ("none", 0),
     ):
-        b.put(b.box, name, b"from the sandbox\n")
-        os.chmod(os.path.join(b.box, name), mode)
-        os.mkdir(os.path.join(b.box, "d-" + name))
-        os.chmod(os.path.join(b.box, "d-" + name), mode)
-    os.chmod(os.path.join(b.box, "kept"), 0o6777)
-    os.chmod(os.path.join(b.box, "shut"), 0)
+        b.put(b.runtime, name, b"from the sandbox\n")
+        os.chmod(os.path.join(b.runtime, name), mode)
+        os.mkdir(os.path.join(b.runtime, "d-" + name))
+        os.chmod(os.path.join(b.runtime, "d-" + name), mode)
+    os.chmod(os.path.join(b.runtime, "kept"), 0o6777)
+    os.chmod(os.path.join(b.runtime, "shut"), 0)
     try:
-        os.setxattr(os.path.join(b.box, "suid"), "user.evil", b"1")
+        os.setxattr(os.path.join(b.runtime, "suid"), "user.evil", b"1")
         if os.getuid() == 0:
             os.setxattr(
-                os.path.join(b.box, "open"),
+                os.path.join(b.runtime, "open"),
                 "security.capability",
                 bytes.fromhex("0100000200200000000000000000000000000000"),
             )
@@ -98,7 +98,7 @@ def modes(b):
     for name in ("suid", "open"):
         want(not os.listxattr(os.path.join(b.ws, name)), name, "has attributes")
         want(os.lstat(os.path.join(b.ws, name)).st_uid == os.getuid(), name, "has another owner")
-    os.chmod(os.path.join(b.box, "shut"), 0o755)
+    os.chmod(os.path.join(b.runtime, "shut"), 0o755)
     b.sync("turn", 0, 3)
     want(
         os.path.exists(os.path.join(b.ws, "shut")),
@@ -114,7 +114,7 @@ def specials(b):
     for i in range(4):
         b.put(b.ws, "f%d" % i, b"file %d\n" % i)
     b.start()
-    j = lambda *p: os.path.join(b.box, *p)
+    j = lambda *p: os.path.join(b.runtime, *p)
     for i in range(3):
         os.unlink(j("f%d" % i))
     os.mkfifo(j("f0"))
@@ -122,7 +122,7 @@ def specials(b):
     for name in ("f1", "new socket"):
         s = socket.socket(socket.AF_UNIX)
         here = os.getcwd()
-        os.chdir(b.box)
+        os.chdir(b.runtime)
         s.bind(name)
         os.chdir(here)
         s.close()
@@ -133,7 +133,7 @@ def specials(b):
             os.mknod(j("disk"), stat.S_IFBLK | 0o666, os.makedev(7, 0))
         except OSError:
             pass
-    b.put(b.box, "f3", b"edited\n")
+    b.put(b.runtime, "f3", b"edited\n")
     b.sync("stop", 0, 3)
     for d, ds, fs in os.walk(b.ws):
         for f in fs:
@@ -157,12 +157,12 @@ def times(b):
         "zero": 0,
     }
     for name, sec in odd.items():
-        b.put(b.box, name, name.encode())
-        os.utime(os.path.join(b.box, name), ns=(0, sec * 10**9 + 999999999))
-    st = os.lstat(os.path.join(b.box, "f1"))
-    with open(os.path.join(b.box, "f1"), "r+b") as f:
+        b.put(b.runtime, name, name.encode())
+        os.utime(os.path.join(b.runtime, name), ns=(0, sec * 10**9 + 999999999))
+    st = os.lstat(os.path.join(b.runtime, "f1"))
+    with open(os.path.join(b.runtime, "f1"), "r+b") as f:
         f.write(b"SAME")  # of the same size and time
-    os.utime(os.path.join(b.box, "f1"), ns=(0, st.st_mtime_ns))
+    os.utime(os.path.join(b.runtime, "f1"), ns=(0, st.st_mtime_ns))
     b.sync("turn")
     for name in odd:
         with open(os.path.join(b.ws, name), "rb") as f:
@@ -174,7 +174,7 @@ def times(b):
         os.utime(os.path.join(b.ws, name), ns=(0, odd[name] * 10**9))
     b.sync("turn")
     for name in odd:
-        with open(os.path.join(b.box, name), "rb") as f:
+        with open(os.path.join(b.runtime, name), "rb") as f:
             want(f.read() == b"edited here", name, "did not go")
 
 
@@ -189,7 +189,7 @@ def flood(b):
     for k in range(rounds):
         for n in names:
             b.put(b.ws, n, b"user %d\n" % k)
-            b.put(b.box, n, b"sandbox %d\n" % k)
+            b.put(b.runtime, n, b"sandbox %d\n" % k)
         b.sync("turn", 3)
         b.sync("turn", 0, 3)
     have = b.listing(b.ws)
@@ -261,10 +261,10 @@ def git(b):
         (".vscode/tasks.json", b"{}"),
         ("Makefile", b"all:\n"),
     ):
-        b.put(b.box, p, d, 0o755)
-    os.mkdir(os.path.join(b.box, "sub2"))
-    os.symlink("../evil", os.path.join(b.box, "sub2", ".git"))
-    b.put(b.box, "src", b"int y;\n")
+        b.put(b.runtime, p, d, 0o755)
+    os.mkdir(os.path.join(b.runtime, "sub2"))
+    os.symlink("../evil", os.path.join(b.runtime, "sub2", ".git"))
+    b.put(b.runtime, "src", b"int y;\n")
     b.sync("stop", 3)
     with open(os.path.join(b.ws, "src"), "rb") as f:
         want(f.read() == b"int y;\n", "the work did not come")
@@ -299,7 +299,7 @@ CASES = [modes, specials, times, flood] + ([git] if shutil.which("git") else [])
 
 
 def run(case, opts, call):
-    b = Box(opts, call)
+    b = Bed(opts, call)
     try:
         case(b)
     finally:

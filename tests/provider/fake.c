@@ -78,7 +78,7 @@ fill_state(const struct sb_place *place, struct sb_state *s, struct sb_error *er
 }
 
 static int
-make_box(const struct sb_prepare_request *req, struct sb_place *place, struct sb_error *err)
+make_place(const struct sb_prepare_request *req, struct sb_place *place, struct sb_error *err)
 {
 	struct sb_place_wish w = { .id = req->sandbox_id,
 		.instance = req->instance_id,
@@ -110,7 +110,7 @@ fake_prepare(struct sb_provider *base, const struct sb_prepare_request *req,
 	if (fake_broken("prepare"))
 		return sb_fail(err, SB_E_UNAVAILABLE, "broken on purpose");
 	if (r == 0)
-		r = make_box(req, &place, err);
+		r = make_place(req, &place, err);
 	if (r == 0)
 		r = sb_state_from_request(req, &made.state, err);
 	if (r == 0 && fake_broken("concurrent")) {

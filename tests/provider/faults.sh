@@ -7,10 +7,10 @@
 build=${SB_TOP_BUILDDIR:-.}
 suite=$build/sbprovider-check
 FAKE_SBSYNC=$build/sbsync
-SBSYNC_BOX_DIR=$scratch/boxes
+SBSYNC_BOX_DIR=$scratch/places
 TMPDIR=$scratch
 export FAKE_SBSYNC SBSYNC_BOX_DIR TMPDIR
-mkdir -p "$scratch/boxes/shared-root"
+mkdir -p "$scratch/places/shared-root"
 
 # whole: every check passes; only "hang" cannot be tried here.
 whole()
@@ -38,7 +38,7 @@ found()
 
 check "a provider that keeps the contract passes" whole
 check "nothing is left of its sandboxes" \
-	test -z "$(find "$scratch/boxes" -mindepth 1 -maxdepth 1 ! -name shared-root)"
+	test -z "$(find "$scratch/places" -mindepth 1 -maxdepth 1 ! -name shared-root)"
 for name in $("$suite" --list | cut -d' ' -f1); do
 	check "a provider that breaks '$name' does not" found "$name"
 done

@@ -27,7 +27,7 @@
 /* One pair of roots with a session between them. */
 struct bed {
 	struct tmpdir dir;
-	char ws[300], box[300], state[300], sbsync[600];
+	char ws[300], runtime[300], state[300], sbsync[600];
 	const char *agent[3];
 	struct sb_sync_opts o;
 	struct sb_session s;
@@ -191,15 +191,15 @@ one_round(struct bed *b, uint64_t seed)
 	for (int i = 0; i < 3; i++)
 		model_list_of(&t[i], &l[i]);
 	write_tree(b->ws, &l[0]);
-	write_tree(b->box, &l[0]);
+	write_tree(b->runtime, &l[0]);
 	sync_now(b, SB_REASON_TURN, &conflicts, seed);
 	assert_int_equal(conflicts, 0);
 	write_tree(b->ws, &l[1]);
-	write_tree(b->box, &l[2]);
+	write_tree(b->runtime, &l[2]);
 	model_run(&t[0], &t[1], &t[2], direction, MODEL_KEEP_BOTH, &want);
 	sync_now(b, reasons[direction], &conflicts, seed);
 	must_be(b->ws, &want.local, "local", seed);
-	must_be(b->box, &want.runtime, "runtime", seed);
+	must_be(b->runtime, &want.runtime, "runtime", seed);
 	assert_int_equal(conflicts, want.n_conflicts);
 	if (!(direction & MODEL_FROM) || same(&want.local, &l[1]))
 		return;
@@ -224,7 +224,7 @@ setup(void **state)
 	*state = b;
 	tmpdir_make(&b->dir);
 	(void)snprintf(b->ws, sizeof b->ws, "%s/ws", b->dir.path);
-	(void)snprintf(b->box, sizeof b->box, "%s/box", b->dir.path);
+	(void)snprintf(b->runtime, sizeof b->runtime, "%s/runtime", b->dir.path);
 	(void)snprintf(b->state, sizeof b->state, "%s/state", b->dir.path);
 	(void)snprintf(b->sbsync, sizeof b->sbsync, "%s/sbsync", top ? top : ".");
 	/* The agent keeps its state there too. */
@@ -240,7 +240,8 @@ setup(void **state)
 	b->o.max_delete = 1000000;
 	b->o.durability = SB_SYNC_DURABLE_NONE;
 	how.name = MODEL_LABEL;
-	r = sb_session_start(b->ws, b->box, &how, &b->o, SB_SESSION_KEEP_BOTH, &b->s, &res, &err);
+	r = sb_session_start(b->ws, b->runtime, &how, &b->o, SB_SESSION_KEEP_BOTH, &b->s, &res,
+		&err);
 	if (r < 0)
 		print_message("# %s\n", err.msg);
 	sb_sync_result_free(&res);

@@ -54,9 +54,9 @@ a_dead_line_is_made_anew(void **state)
 	b = sb_sshlink_new(options, t->path, &err);
 	assert_non_null(b);
 	for (int i = 0; i < ROUNDS; i++) {
-		struct sb_place box = { 0 };
+		struct sb_place place = { 0 };
 
-		assert_fails(sb_sshlink_find(b, "sb-none", NULL, NULL, NULL, &box, &err),
+		assert_fails(sb_sshlink_find(b, "sb-none", NULL, NULL, NULL, &place, &err),
 			SB_E_SANDBOX_NOT_FOUND, &err);
 		assert_true(sb_proctree_visit(mark, 0, kill_it, NULL) > 0);
 		if (i % 4 == 3)

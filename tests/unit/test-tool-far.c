@@ -258,7 +258,7 @@ a_connection_that_ends_ends_every_call(void **state)
 	assert_true(sb_far_check(p->far, &err) < 0);
 }
 
-/* Boxes. */
+/* Places. */
 static int
 place_setup(void **state)
 {
@@ -345,7 +345,7 @@ a_named_root_of_somebody_else_is_refused(void **state)
 }
 
 static void
-bad_boxes_are_refused(void **state)
+bad_places_are_refused(void **state)
 {
 	static const char *const ids[] = { "", "..", ".x", "-x", "a/b", "a b", "\n" };
 	const struct tmpdir *t = *state;
@@ -440,7 +440,7 @@ main(void)
 		P(a_connection_that_ends_ends_every_call),
 		B(a_place_is_made_found_and_destroyed),
 		B(a_named_root_of_somebody_else_is_refused),
-		B(bad_boxes_are_refused),
+		B(bad_places_are_refused),
 		cmocka_unit_test(marks_are_found_however_they_come),
 		cmocka_unit_test(a_cut_is_no_end),
 	};
