@@ -60,7 +60,7 @@ plaintree_walk(int root, const char *at, bool dirs, struct plaintree_paths *out)
 }
 
 size_t
-plaintree_content(int root, const char *path, char *out)
+plaintree_content(int root, const char *path, char out[PLAINTREE_BYTES])
 {
 	int fd = openat(root, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	ssize_t n;
