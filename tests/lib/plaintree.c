@@ -66,7 +66,7 @@ plaintree_content(int root, const char *path, char out[PLAINTREE_BYTES])
 	ssize_t n;
 
 	assert_true(fd >= 0);
-	n = read(fd, out, 64 * BYTES_MAX);
+	n = read(fd, out, PLAINTREE_BYTES);
 	assert_true(n >= 0);
 	(void)close(fd);
 	return (size_t)n;
