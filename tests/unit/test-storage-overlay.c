@@ -637,6 +637,42 @@ marks_do_not_show(void **state)
 	assert_string_equal(list, "user.color");
 }
 
+static int
+remember_parent(const struct sb_storage_entry *e, void *arg, struct sb_error *err)
+{
+	char *out = arg;
+	size_t len = strlen(out);
+
+	(void)err;
+	(void)snprintf(out + len, 500 - len, "%s%s<%s", len ? " " : "", e->snap ? e->snap : "now",
+		e->parent ? e->parent : "");
+	return 0;
+}
+
+static void
+the_timeline_has_parents(void **state)
+{
+	FIXTURE(f);
+	char out[500] = "";
+
+	storagefix_create(f, "one");
+	for (int i = 0; i < 3; i++) {
+		const char *const name[] = { "a", "b", "c" };
+
+		storagefix_write(f, "one", "x", name[i]);
+		storagefix_snap(f, "one", name[i]);
+		if (i == 1)
+			storagefix_rollback(f, "one", "a");
+	}
+	storagefix_reopen(f);
+	assert_ok(f->st->ops->list(f->st, "one", remember_parent, out, &f->err), &f->err);
+	assert_string_equal(out, "now<c a< b<a c<a");
+	out[0] = '\0';
+	assert_ok(f->st->ops->snapshot_delete(f->st, "one", "a", &f->err), &f->err);
+	assert_ok(f->st->ops->list(f->st, "one", remember_parent, out, &f->err), &f->err);
+	assert_string_equal(out, "now<c b< c<");
+}
+
 #define T(fn) cmocka_unit_test_setup_teardown(fn, storagefix_setup, storagefix_teardown)
 
 int
@@ -660,6 +696,7 @@ main(void)
 		T(the_log_is_checked),
 		T(one_process_at_a_time),
 		T(marks_do_not_show),
+		T(the_timeline_has_parents),
 	};
 
 	return cmocka_run_group_tests(tests, storagefix_group_setup, storagefix_group_teardown);
