@@ -124,6 +124,21 @@ await test("SetLabels and ListSessions by label, state and page", async () => {
   for (const id of ["l1", "l2", "l3"]) await local.destroySession({ sessionId: id });
 });
 
+await test("SetNetworkPolicy, and lists where nothing can enforce them", async () => {
+  // The host of this test has runtime none: what it cannot enforce it refuses.
+  const { serverCapabilities: c } = await local.getCapabilities({});
+  assert.equal(c.networkLists, false);
+  assert.match(c.networkWhy, /runtime none cannot enforce/);
+  const policy = { sessionId: "one", allow: ["good.test"], deny: ["*:25"] };
+  await fails(local.setNetworkPolicy(policy), Code.FailedPrecondition);
+  await fails(local.setNetworkPolicy({ ...policy, allow: ["a/b"] }), Code.InvalidArgument);
+  await fails(local.setNetworkPolicy({ ...policy, sessionId: "none" }), Code.NotFound);
+  await fails(
+    local.createSession({ ...base, sessionId: "listed", allow: ["good.test"] }),
+    Code.FailedPrecondition,
+  );
+});
+
 await test("ExecuteTool runs a command and answers its output and status", async () => {
   const r = await local.executeTool(tool("one", "bash", { cmd: "echo out; echo err >&2; exit 3" }));
   assert.match(r.content, /out/);

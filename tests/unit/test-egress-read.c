@@ -160,8 +160,7 @@ heads_with_two_meanings_are_bad(void **state)
 		"GET / HTTP/1.1\r\nContent-Length: +1\r\n\r\n",
 		"GET / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
 		"GET / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
-		"GET / HTTP/1.1\r\nTransfer-Encoding: \x0b"
-		"chunked\r\n\r\n",
+		"GET / HTTP/1.1\r\nTransfer-Encoding: \013chunked\r\n\r\n",
 		"GET / HTTP/1.1\r\nHost: a.test, b.test\r\n\r\n", "GET / HTTP/1.1\r\nHost:\r\n\r\n",
 		"GET / HTTP/1.1\r\nX\r\n\r\n", "GET / HTTP/2.0\r\n\r\n", "GET  / HTTP/1.1\r\n\r\n",
 		"GET / HTTP/1.1 \r\n\r\n", "GET /\r\n\r\n", "GET /\tHTTP/1.1\r\n\r\n",

@@ -21,6 +21,10 @@
 
 #include "tests/lib/hostfix.h"
 
+#ifndef TEST_RUNTIME
+#define TEST_RUNTIME "none"
+#endif
+
 /* Names of this test's own, by which its proxies are found among all. */
 #define ONE "net-" TEST_RUNTIME "-one"
 #define TWO "net-" TEST_RUNTIME "-two"
