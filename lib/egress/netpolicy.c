@@ -71,8 +71,9 @@ parse_ports(const char *s, size_t len, struct entry *e)
 		}
 		if (digits == 0 || v[n] < 1 || v[n] > 65535)
 			return false;
-		if (n == 0 && (at == len || s[at++] != '-'))
+		if (n == 0 && (at == len || s[at] != '-'))
 			break;
+		at += n == 0;
 	}
 	if (n == 0)
 		v[1] = v[0];
@@ -98,13 +99,14 @@ static int
 check_block(const char *text, const struct entry *e, struct sb_error *err)
 {
 	const struct sb_netspecial *s = sb_netaddr_special(&e->block.a);
+	char shown[80];
 
 	if (e->deny || !s || !s->never || !sb_netaddr_block_within(&e->block, &s->block))
 		return 0;
 	return sb_fail(err, SB_E_INVAL,
-		"network entry \"%.80s\": these addresses are %s and cannot be allowed; take it "
+		"network entry \"%s\": these addresses are %s and cannot be allowed; take it "
 		"out of the list",
-		text, s->what);
+		sb_escape(text, strlen(text), shown, sizeof shown), s->what);
 }
 
 static int

@@ -396,6 +396,8 @@ class Egress:
         self.box.wait()
         code = self.proc.wait(timeout=SOON)  # it goes with its session
         self.proc.stdout.close()
+        if code != 0:
+            raise AssertionError("sb-egress ended with %d" % code)
         return code
 
 

@@ -145,10 +145,10 @@ mistakes_name_the_entry_and_the_way_out(void **state)
 {
 	static const char *const bad[] = { "", "a b", "http://a.test", "a.test/", "1.2.3.4/33",
 		"1.2.3.4/24", "1.2.3/24", "a.test:0", "a.test:65536", "a.test:", "a.test:2-1",
-		"a.test:x", "*a.test", "a.*.test", "**", "*.", ".a.test", "a..test", "1.2.3.256",
-		"[::1", "[::1]x", "[::1]:", "[]:80", "[1.2.3.4]:80", "::1/129", "0x7f.1", "127.1",
-		"a.test:80:90", "fe80::1%eth0", "xn--\xc3\xa9.test", "a.test\n", "*:*",
-		"a@b.test" };
+		"a.test:x", "a.test:80x", "a.test:80-", "a.test:80-90x", "[::2]:1\004", "*a.test",
+		"a.*.test", "**", "*.", ".a.test", "a..test", "1.2.3.256", "[::1", "[::1]x",
+		"[::1]:", "[]:80", "[1.2.3.4]:80", "::1/129", "0x7f.1", "127.1", "a.test:80:90",
+		"fe80::1%eth0", "xn--\xc3\xa9.test", "a.test\n", "*:*", "a@b.test" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
