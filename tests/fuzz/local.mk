@@ -40,9 +40,9 @@ tests_fuzz_fuzz_tool_LDADD = $(FUZZ_LDADD_SANDBOX)
 
 FUZZERS_ALL += %D%/fuzz-files %D%/fuzz-pattern
 tests_fuzz_fuzz_files_SOURCES = %D%/fuzz-files.c $(FUZZ_DRIVER)
-tests_fuzz_fuzz_files_LDADD = $(FILES_LDADD)
+tests_fuzz_fuzz_files_LDADD = $(FILES_LDADD) $(SB_FUZZ_FLAGS)
 tests_fuzz_fuzz_pattern_SOURCES = %D%/fuzz-pattern.c $(FUZZ_DRIVER)
-tests_fuzz_fuzz_pattern_LDADD = $(FILES_LDADD)
+tests_fuzz_fuzz_pattern_LDADD = $(FILES_LDADD) $(SB_FUZZ_FLAGS)
 
 FUZZERS_ALL += %D%/fuzz-diff %D%/fuzz-manifest
 tests_fuzz_fuzz_diff_SOURCES = %D%/fuzz-diff.c $(FUZZ_DRIVER)
