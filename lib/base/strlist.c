@@ -34,6 +34,8 @@ sb_strlist_add(struct sb_strlist *l, const char *s)
 }
 
 /* A new string; NULL: no memory. */
+static char *formatted(const char *fmt, va_list ap) SB_PRINTF(1, 0);
+
 static char *
 formatted(const char *fmt, va_list ap)
 {
