@@ -65,22 +65,31 @@ default_profile(struct ctl *ctl, struct sb_profile *out, struct sb_error *err)
 }
 
 /*
- * Warns when the sandbox host runs the command without isolation, as it does on a machine that has
- * no means for it: nobody should take that for a sandbox.
+ * A sandbox host that does not isolate is no sandbox: it takes the word "none", of the user here or
+ * of the operator there, and is told of even then.
  */
-static void
-warn_of_no_isolation(struct ctl *ctl, const struct sb_profile *p)
+static int
+check_isolation(struct ctl *ctl, const struct sb_profile *p, struct sb_error *err)
 {
 	struct sb_provider *host = p->backend == SB_BACKEND_HOST ?
 		sb_registry_get(ctl->registry, SB_BACKEND_HOST, NULL) :
 		NULL;
+	const char *const *options = sb_strlist_borrow(&p->options);
+	const char *runtime = sb_strlist_get(options, "runtime");
 	struct sb_capabilities c = SB_CAPABILITIES_INIT;
+	bool there = sb_strlist_get(options, "url") != NULL;
 
-	if (host && sb_provider_capabilities(host, p, &c, NULL) == 0 &&
-		strcmp(c.isolation, "none") == 0)
-		(void)fprintf(stderr,
-			"sbctl: warning: no isolation: the command runs with your rights, on a "
-			"copy; install bubblewrap for a sandbox\n");
+	if (!host || sb_provider_capabilities(host, p, &c, NULL) < 0 ||
+		strcmp(c.isolation, "none") != 0)
+		return 0;
+	if (!there && (!runtime || strcmp(runtime, "none") != 0))
+		return sb_fail(err, SB_E_UNSUPPORTED,
+			"nothing on this machine isolates a command: install bubblewrap, or write "
+			"--set runtime=none to run it with your rights, on a copy");
+	(void)fprintf(stderr, "sbctl: warning: no isolation: the command runs with %s\n",
+		there ? "the rights of that host's daemon" :
+			"your rights, on a copy; install bubblewrap for a sandbox");
+	return 0;
 }
 
 int
@@ -114,11 +123,11 @@ ctl_choose_profile(struct ctl *ctl, struct sb_profile *out, struct sb_error *err
 	}
 	if (r == 0) {
 		r = apply_options(&ctl->a, out, err);
+		if (r == 0)
+			r = check_isolation(ctl, out, err);
 		if (r < 0)
 			sb_profile_free(out);
 	}
-	if (r == 0)
-		warn_of_no_isolation(ctl, out);
 	/* A local sandbox has nothing to remove; ending it keeps it out of later lists. */
 	if (r == 0 && out->backend == SB_BACKEND_LOCAL && out->persist == SB_PERSIST_TRANSIENT)
 		out->destroy_on_stop = true;

@@ -34,7 +34,7 @@ const struct sb_opt hostd_opts[] = {
 		"directory for the database and the logs of processes"),
 	OPT_CHOICE(0, "storage-backend", storage, "NAME", storages, "zfs (default) or local-disk"),
 	OPT_CHOICE(0, "container-runtime", runtime, "NAME", runtimes,
-		"none (default), bwrap, gvisor or auto"),
+		"auto (default: the best that works), gvisor, bwrap or none"),
 	OPT_TEXT(0, "rootfs", rootfs, "DIR", "root of sandboxes (this machine's /usr)"),
 	OPT_CHOICE(0, "default-network", network, "NAME", networks,
 		"default, none, outbound, sandbox or host"),

@@ -5,6 +5,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/grow.h \
 	%D%/health.c %D%/health.h \
 	%D%/host.c %D%/host.h \
+	%D%/host-bounds.c %D%/host-bounds.h \
 	%D%/host-destroy.c %D%/host-destroy.h \
 	%D%/host-diff.c \
 	%D%/host-fork.c %D%/host-fork.h \

@@ -87,11 +87,28 @@ lookup(struct stored_list *f, const char *id)
 	return f->n ? bsearch(&key, f->v, f->n, sizeof key, by_id) : NULL;
 }
 
+/*
+ * A session that a host without isolation made has it from now on where this host isolates: what
+ * the operator writes out holds for all of them.
+ */
+static void
+isolate(struct sb_host *h, struct sb_hsess *s)
+{
+	if (s->runtime != SB_HOST_RUNTIME_NONE || !h->rt->ops->isolates)
+		return;
+	sb_log(&h->o.log, SB_LOG_WARN, "runtime",
+		"session %s was made without isolation: it runs in %s from now on", s->id,
+		h->rt->ops->name);
+	s->runtime = SB_HOST_RUNTIME_AUTO;
+	s->network = SB_HOST_NET_DEFAULT;
+}
+
 static int
 keep_session(struct sb_hsess *s, void *arg, struct sb_error *err)
 {
 	int r;
 
+	isolate(arg, s);
 	s->rt = sb_host_runtime_get(arg, s->runtime, err);
 	if (s->rt)
 		s->network = sb_host_runtime_network(arg, s->rt, s->network);

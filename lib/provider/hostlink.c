@@ -85,7 +85,8 @@ dir_of(const char *id, struct sb_error *err)
 	return dir;
 }
 
-static enum sb_host_runtime best;
+/* AUTO: nothing here isolates. */
+static enum sb_host_runtime best = SB_HOST_RUNTIME_AUTO;
 static bool best_outbound;
 
 /*
@@ -123,6 +124,7 @@ look_for_best(void)
 	probe(SB_HOST_RUNTIME_AUTO, &best, &best_outbound);
 }
 
+/* AUTO where none is named and none isolates, which no host opens with. */
 static enum sb_host_runtime
 choose_runtime(const char *const *options)
 {
@@ -165,6 +167,12 @@ embed(struct sb_hostlink *l, const char *id, const char *const *options, bool ma
 		return r;
 	o.storage = SB_HOST_LOCAL_DISK;
 	o.runtime = choose_runtime(options);
+	/*
+	 * Work in a sandbox that is there already comes back: the host runs it as it was made, and
+	 * refuses where that is not possible any more.
+	 */
+	if (!make && o.runtime == SB_HOST_RUNTIME_AUTO)
+		o.runtime = SB_HOST_RUNTIME_NONE;
 	o.state_dir = state;
 	o.sessions_root_dir = sessions;
 	o.allow_host_network = true;
@@ -356,7 +364,7 @@ sb_hostlink_lists(const char *const *options)
 	if (sb_strlist_get(options, "url"))
 		return false;
 	kind = choose_runtime(options);
-	if (kind == SB_HOST_RUNTIME_NONE)
+	if (kind == SB_HOST_RUNTIME_NONE || kind == SB_HOST_RUNTIME_AUTO)
 		return false;
 	/* Found out with the runtime, unless that was named. */
 	if (!sb_strlist_get(options, "runtime"))

@@ -87,7 +87,10 @@ enum sb_host_storage { SB_HOST_ZFS, SB_HOST_LOCAL_DISK, SB_HOST_OVERLAY, SB_HOST
  * reported. NONE: nothing is waited for. ALL: also what a program in a session has synced itself.
  */
 enum sb_host_durability { SB_HOST_DURABLE_SNAPSHOT, SB_HOST_DURABLE_NONE, SB_HOST_DURABLE_ALL };
-/* In order of isolation. AUTO is the best of those that work here. */
+/*
+ * In order of isolation. AUTO is the best of those that isolate and work here; where none does, the
+ * host does not open (SB_E_UNSUPPORTED): NONE has to be written out.
+ */
 enum sb_host_runtime {
 	SB_HOST_RUNTIME_NONE,
 	SB_HOST_RUNTIME_BWRAP,
@@ -164,7 +167,7 @@ struct sb_host_opts {
 #define SB_HOST_OPTS_INIT \
 	{ \
 		.size = sizeof(struct sb_host_opts), .storage = SB_HOST_ZFS, \
-		.runtime = SB_HOST_RUNTIME_NONE, .advertise_addr = "127.0.0.1", \
+		.runtime = SB_HOST_RUNTIME_AUTO, .advertise_addr = "127.0.0.1", \
 		.snapshot_prefix = "turn", .warn_at = 0.85, .critical_at = 0.95, \
 		.tool_timeout_ms = 300000, .drain_timeout_ms = 30000, \
 		.shutdown_timeout_ms = 30000, .health_interval_ms = 30000, \

@@ -44,7 +44,53 @@ network_of()
 	"$sbctl" host get --json "$1" | json 'o["Session"]["Network"]'
 }
 
+# Isolation is what nobody has to ask for, and its absence is what somebody has to write out.
+unset SANDBOX_CONTAINER_RUNTIME
+"$build/sbhostd" --state-dir "$scratch/state" $disk --bwrap-path /nowhere/bwrap \
+	--runsc-path /nowhere/runsc >"$scratch/out" 2>&1
+is "a host where nothing isolates does not start" $? 1
+check "and says the way out" grep -q 'install bubblewrap .* none' "$scratch/out"
+mkdir "$scratch/plain"
+run_plain()
+{
+	PATH=/nowhere SBSYNC_STATE_DIR=$scratch/own SBSYNC_BOX_DIR=$scratch/box \
+		SBSYNC_AGENT=$build/sbsync-agent "$sbctl" run -C "$scratch/plain" "$@" \
+		-- /bin/sh -c 'echo ran >ran' >"$scratch/out" 2>&1
+}
+run_plain -b host
+is "nor does sbctl run" $? 1
+check "which says the way out" grep -q 'install bubblewrap.*runtime=none' "$scratch/out"
+check "and has run nothing" test ! -e "$scratch/plain/ran"
+run_plain -b host --set runtime=none
+is "runtime none, written out, runs it" "$(cat "$scratch/plain/ran")" ran
+check "and warns" grep -q 'warning: no isolation' "$scratch/out"
+if works bwrap; then
+	start_host $disk
+	check "without a word it isolates" wait_for 5 \
+		grep -q 'sessions run in \(bwrap\|gvisor\)' "$host_log"
+	"$sbctl" host create --empty --id quiet >/dev/null
+	tool quiet pwd
+	check "every session" grep -qx /workspace "$scratch/out"
+	"$sbctl" host destroy quiet
+	stop_host
+	start_host $disk --container-runtime none
+	"$sbctl" host create --empty --id bare >/dev/null
+	tool bare pwd
+	check "runtime none does not" grep -qx "$sessions/bare" "$scratch/out"
+	stop_host
+	start_host $disk
+	tool bare pwd
+	check "a session from a host without isolation has it" grep -qx /workspace "$scratch/out"
+	is "and its network" "$(network_of bare)" none
+	"$sbctl" host destroy bare
+	stop_host
+else
+	skip "without a word it isolates" "bwrap does not work here"
+fi
+
 start_host $disk --container-runtime none
+check "runtime none is warned of" wait_for 5 \
+	grep -q '"warn".*runtime none isolates nothing' "$host_log"
 is "a runtime that is none" \
 	"$(refusal '{"Empty":true,"Runtime":"chroot"}')" "invalid_argument Runtime"
 is "a network that is none" \

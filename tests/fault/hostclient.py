@@ -61,6 +61,8 @@ class Daemon:
             "unix:" + self.sock,
             "--state-dir",
             directory + "/state",
+            "--container-runtime",
+            "none",
         ] + options
         if pool:
             self.root = pool + "/crash"

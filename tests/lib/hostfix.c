@@ -56,6 +56,7 @@ hostfix_prepare(struct hostfix *f)
 	f->o = (struct sb_host_opts)SB_HOST_OPTS_INIT;
 	(void)snprintf(f->state_dir, sizeof f->state_dir, "%s/state", f->t.path);
 	f->o.state_dir = f->state_dir;
+	f->o.runtime = SB_HOST_RUNTIME_NONE;
 	if (runtime && *runtime && !sb_host_runtime_from(runtime, &f->o.runtime))
 		fail_msg("SB_TEST_RUNTIME=%s is no runtime", runtime);
 	if (f->zfs) {

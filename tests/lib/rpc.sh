@@ -16,6 +16,10 @@ host_socket=$scratch/host.sock
 SANDBOX_HOST=unix:$host_socket
 export SANDBOX_HOST
 unset SANDBOX_AUTH_TOKEN
+# Most of these tests are about calls, not about isolation: they look at a session's files and
+# processes from here. Those about it say --container-runtime.
+SANDBOX_CONTAINER_RUNTIME=none
+export SANDBOX_CONTAINER_RUNTIME
 
 # The host answers, or it is gone.
 host_is_up()

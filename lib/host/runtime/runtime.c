@@ -39,16 +39,22 @@ sb_runtime_open(enum sb_host_runtime kind, const struct sb_runtime_opts *o, stru
 	struct sb_runtime *rt = NULL;
 
 	if (kind == SB_HOST_RUNTIME_AUTO) {
+		struct sb_error strong = { 0 }, weak = { 0 };
 		const struct sb_runtime_opts best = { .host = o->host,
 			.key = o->key,
 			.picky = true,
 			.on_network = o->on_network,
 			.network_arg = o->network_arg };
 
-		rt = sb_runtime_gvisor_open(&best, NULL);
+		rt = sb_runtime_gvisor_open(&best, &strong);
 		if (!rt)
-			rt = sb_runtime_bwrap_open(&best, NULL);
-		return rt ? rt : sb_runtime_none_open(o, err);
+			rt = sb_runtime_bwrap_open(&best, &weak);
+		if (!rt)
+			(void)sb_fail(err, SB_E_UNSUPPORTED,
+				"nothing here isolates (gvisor: %.120s; bwrap: %.120s): install "
+				"bubblewrap or gVisor, or write out runtime none",
+				strong.msg, weak.msg);
+		return rt;
 	}
 	switch (kind) {
 	case SB_HOST_RUNTIME_NONE: return sb_runtime_none_open(o, err);

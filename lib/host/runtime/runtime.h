@@ -135,7 +135,10 @@ struct sb_runtime *sb_runtime_none_open(const struct sb_runtime_opts *o, struct 
 /* Both probe whether they work here: SB_E_UNSUPPORTED with the reason. */
 struct sb_runtime *sb_runtime_bwrap_open(const struct sb_runtime_opts *o, struct sb_error *err);
 struct sb_runtime *sb_runtime_gvisor_open(const struct sb_runtime_opts *o, struct sb_error *err);
-/* By kind; SB_HOST_RUNTIME_AUTO is the one that isolates best among those that work. */
+/*
+ * By kind; SB_HOST_RUNTIME_AUTO is the one that isolates best among those that work, never none:
+ * SB_E_UNSUPPORTED with the reasons.
+ */
 struct sb_runtime *sb_runtime_open(enum sb_host_runtime kind, const struct sb_runtime_opts *o,
 	struct sb_error *err);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <host/host-bounds.h>
 #include <rpc/server/auth.h>
 #include <rpc/server/server.h>
 #include <rpc/service/host.h>
@@ -90,7 +91,9 @@ sb_rpc_daemon_start(struct sb_rpc_daemon *d, const struct sb_host_opts *host,
 		so.auth = d->auth;
 		d->server = sb_rpc_server_start(&so, sb_rpc_host_service(d->rpc), &why);
 	}
-	if (!d->server && err)
+	if (d->server)
+		sb_host_bounds_log(d->host);
+	else if (err)
 		*err = why;
 	return d->server ? 0 : why.code;
 }
