@@ -10,5 +10,6 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/session-run.c %D%/session-run.h \
 	%D%/session-store.c %D%/session-store.h \
 	%D%/session-undo.c %D%/session-undo.h \
+	%D%/session-underway.c %D%/session-underway.h \
 	%D%/session-undo-run.c \
 	%D%/session-watch.c

@@ -17,6 +17,7 @@
 #include <sync/run/sync-result.h>
 #include <sync/session/session-conflicts.h>
 #include <sync/session/session-resolve.h>
+#include <sync/session/session-underway.h>
 #include <sync/session/session-undo.h>
 #include <sync/tree/diff.h>
 #include <sync/remote/exchange.h>
@@ -37,9 +38,11 @@ struct pair_run {
 	struct sb_strlist left; /* paths that were left alone: their base entry stays */
 	struct sb_diff forward; /* a copy of what is done here, for undo */
 	size_t k;
-	bool known;         /* the far side's tree is the one both remembered last time */
-	bool last;          /* no other look at files that keep changing follows */
-	size_t n_conflicts; /* in the result before this pair */
+	struct sb_buf underway; /* what this run brings to either side, for the record */
+	bool recorded;          /* the base is that of this run */
+	bool known;             /* the far side's tree is the one both remembered last time */
+	bool last;              /* no other look at files that keep changing follows */
+	size_t n_conflicts;     /* in the result before this pair */
 };
 
 static int
@@ -72,6 +75,32 @@ freeze_rules(struct pair_run *x, struct sb_error *err)
 	sb_buf_init(&b, 16u << 20);
 	r = sb_rules_encode(x->run.rules, &b, err);
 	return r < 0 ? r : sb_file_replace(x->pass->dirfd, x->rules_name, b.data, b.len, 0600, err);
+}
+
+/* The base has changed: it is not the one that was loaded. */
+static int
+save_base(struct pair_run *x, struct sb_error *err)
+{
+	x->base_tag.set = false;
+	return x->pass->o->dry_run ?
+		0 :
+		sb_manifest_save(x->base, false, true, x->pass->dirfd, x->base_name, err);
+}
+
+/* What an earlier run brought before it ended too soon belongs into the base, first of all. */
+static int
+fold_earlier(struct pair_run *x, struct sb_error *err)
+{
+	int r = x->pass->first ?
+		0 :
+		sb_session_underway_fold(x->pass->dirfd, x->k, x->base, x->run.local->scan.manifest,
+			x->run.far.manifest, sb_run_mode_mask(), err);
+
+	if (r > 0)
+		r = save_base(x, err);
+	if (r == 0 && !x->pass->o->dry_run)
+		sb_session_underway_end(x->pass->dirfd, x->k);
+	return r;
 }
 
 static int
@@ -247,6 +276,10 @@ make_plans(struct pair_run *x, struct sb_error *err)
 	sb_retry_progress(x->pass->retry, x->run.far.n_have + x->stage->n_left);
 	if (!x->pass->o->dry_run)
 		r = copy_diff(&x->rec.local, &x->forward, err);
+	/* A start has no base to keep, and its files have no digests yet. */
+	if (r == 0 && !x->pass->o->dry_run && !x->pass->first)
+		r = sb_session_underway_encode(&x->rec, x->run.local->scan.manifest,
+			x->run.far.manifest, &x->underway, err);
 	if (r < 0)
 		return r;
 	/* Only what changes needs to be copied. */
@@ -312,6 +345,24 @@ check_brought(const struct pair_run *x, const struct sb_commit_result *res, stru
 		m.path, m.why, m.n > 1 ? ", and others" : "");
 }
 
+static int record_base(struct pair_run *x, struct sb_error *err);
+
+/*
+ * What the pull brought is in the base as soon as it is here, whatever happens to the push. Without
+ * a push this is the base of the whole run.
+ */
+static int
+record_pulled(struct pair_run *x, struct sb_error *err)
+{
+	int r;
+
+	if (!x->runtime_plan.diff.n)
+		return record_base(x, err);
+	r = sb_session_underway_pulled(x->base, &x->forward, x->run.local->scan.manifest,
+		x->run.far.manifest, sb_run_mode_mask(), err);
+	return r > 0 ? save_base(x, err) : r;
+}
+
 static int
 pull(struct pair_run *x, struct sb_error *err)
 {
@@ -332,8 +383,10 @@ pull(struct pair_run *x, struct sb_error *err)
 	x->run.rec = NULL;
 	sb_plan_free(&x->local_plan);
 	if (r == 0)
-		r = check_brought(x, &res, err);
-	return r < 0 ? r : keep_left(x, &res, err);
+		r = keep_left(x, &res, err);
+	if (r == 0)
+		r = record_pulled(x, err);
+	return r < 0 ? r : check_brought(x, &res, err);
 }
 
 static int
@@ -413,8 +466,10 @@ record_base(struct pair_run *x, struct sb_error *err)
 	sb_auto(sb_manifest) struct sb_manifest *next = NULL;
 	int r;
 
-	if (!x->rec.n_unsettled && !x->left.n && sb_digest_eq(&from->id, &x->base->id))
+	if (!x->rec.n_unsettled && !x->left.n && sb_digest_eq(&from->id, &x->base->id)) {
+		sb_session_underway_end(x->pass->dirfd, x->k);
 		return 0;
+	}
 	next = sb_manifest_copy(from, err);
 	r = next ? 0 : SB_E_NOMEM;
 	for (size_t i = 0; r == 0 && i < x->rec.n_unsettled; i++)
@@ -425,6 +480,9 @@ record_base(struct pair_run *x, struct sb_error *err)
 		r = sb_manifest_finish(next, err);
 	if (r == 0 && !sb_digest_eq(&next->id, &x->base->id))
 		r = sb_manifest_save(next, false, true, x->pass->dirfd, x->base_name, err);
+	if (r == 0)
+		sb_session_underway_end(x->pass->dirfd, x->k);
+	x->recorded = r == 0;
 	return r;
 }
 
@@ -581,6 +639,8 @@ run_pair(struct pair_run *x, struct sb_error *err)
 		r = sb_run_hash_rest(&x->run, err);
 	sb_run_step(&x->run, SB_STEP_PLAN);
 	if (r == 0)
+		r = fold_earlier(x, err);
+	if (r == 0)
 		r = reconcile(x, err);
 	if (r == 0)
 		r = make_plans(x, err);
@@ -603,11 +663,14 @@ run_pair(struct pair_run *x, struct sb_error *err)
 	if (r == 0)
 		sb_session_conflicts_add(x->pass->dirfd, x->p->local, &x->rec, x->base);
 	if (r == 0)
+		r = sb_session_underway_begin(x->pass->dirfd, x->k, &x->underway,
+			x->local_plan.diff.n > 0, err);
+	if (r == 0)
 		r = pull(x, err);
 	if (r == 0)
 		r = push(x, err);
 	sb_run_step(&x->run, SB_STEP_RECORD);
-	if (r == 0)
+	if (r == 0 && !x->recorded)
 		r = record_base(x, err);
 	/* What a commit brought is in the cache already. */
 	if (r == 0 && x->pass->first)
@@ -660,6 +723,7 @@ run_once(struct sb_session_pass *pass, size_t k, bool last, struct sb_error *err
 	sb_stage_free(x.stage);
 	sb_strlist_free(&x.left);
 	sb_diff_free(&x.forward);
+	sb_buf_free(&x.underway);
 	sb_run_end(&x.run);
 	return r;
 }

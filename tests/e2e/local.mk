@@ -18,6 +18,7 @@ E2E = \
 	%D%/ssh-cuts.sh \
 	%D%/ssh-ways.sh \
 	%D%/session.sh \
+	%D%/session-base.sh \
 	%D%/session-conflicts.sh \
 	%D%/session-watch.sh \
 	%D%/session-watch-ssh.sh \
