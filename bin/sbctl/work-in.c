@@ -35,36 +35,6 @@ ctl_finish_work(struct ctl *ctl, struct sb_sandbox *sb, int status, const struct
 	return r < 0 ? r : status < 0 ? ctl_status(status) : status;
 }
 
-/*
- * Environment, secrets and hooks are not on record: they come from the profile again, where it
- * still is the same.
- */
-static int
-find_profile(struct ctl *ctl, struct sb_sandbox *sb, struct sb_error *err)
-{
-	struct sb_profiles_opts o = SB_PROFILES_OPTS_INIT;
-	const struct sb_state *s = sb_sandbox_state(sb);
-	sb_auto(sb_profiles) struct sb_profiles *ps = NULL;
-	struct sb_profile p = { 0 };
-	struct sb_error why = { 0 };
-	int r;
-
-	o.project_dir = s->local_root;
-	o.registry = ctl->registry;
-	ps = sb_profiles_load(&o, &why);
-	if (!ps && why.code == SB_E_UNTRUSTED) {
-		(void)fprintf(stderr, "sbctl: warning: %s\n", why.msg);
-		o.project_dir = NULL;
-		ps = sb_profiles_load(&o, &why);
-	}
-	if (!ps || !s->profile || sb_profiles_get(ps, s->profile, &p, &why) < 0)
-		return 0;
-	/* The name may belong to a profile of another backend by now: that one does not count. */
-	r = p.backend == s->backend ? sb_sandbox_use_profile(sb, &p, err) : 0;
-	sb_profile_free(&p);
-	return r;
-}
-
 int
 ctl_work_in(struct ctl *ctl, const char *id, const char *const *argv, struct sb_error *err)
 {
@@ -81,9 +51,6 @@ ctl_work_in(struct ctl *ctl, const char *id, const char *const *argv, struct sb_
 	s = sb_sandbox_state(sb);
 	if (s->life == SB_LIFE_DESTROYED)
 		return sb_fail(err, SB_E_STATE, "sandbox %s is gone", s->sandbox_id);
-	r = find_profile(ctl, sb, err);
-	if (r < 0)
-		return r;
 	if (s->life == SB_LIFE_ACTIVE && sb_state_owned(s))
 		return ctl_foreground(ctl, sb, argv, sigfd, err);
 	r = sb_profile_copy(sb_sandbox_profile(sb), &p, err);
@@ -95,6 +62,9 @@ ctl_work_in(struct ctl *ctl, const char *id, const char *const *argv, struct sb_
 	o.local_root = s->local_root;
 	o.local_dirs = sb_strlist_borrow(&s->local_dirs);
 	o.excludes = sb_strlist_borrow(&s->excludes);
+	o.agent_command = s->agent_command;
+	o.agent_env = sb_strlist_borrow(&s->agent_env);
+	o.resume_acp_state = s->resume_acp_state;
 	o.keep = true;
 	r = sb_sandbox_start(ctl->keeper, &o, &ctl->call, &woken, NULL, err);
 	if (r < 0)

@@ -14,6 +14,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/permission.c \
 	%D%/prepared.c \
 	%D%/profile.c \
+	%D%/profile-json.c %D%/profile-json.h \
 	%D%/profiles.c %D%/profiles.h \
 	%D%/profiles-effect.c \
 	%D%/profiles-field.c \

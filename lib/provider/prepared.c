@@ -16,6 +16,8 @@ sb_prepared_launch(const struct sb_prepare_request *req, struct sb_prepared *out
 	if (req->agent_command)
 		sb_strlist_add(&out->keep, req->agent_command);
 	sb_strlist_add_all(&out->keep_env, req->agent_env);
+	if (req->resume_acp_state)
+		sb_strlist_putf(&out->keep_env, "SB_RESUME_ACP_STATE=%s", req->resume_acp_state);
 	r = sb_strlist_check(&out->keep, err);
 	if (r == 0)
 		r = sb_strlist_check(&out->keep_env, err);

@@ -601,6 +601,7 @@ static const struct sb_provider_ops host_ops = {
 	.snapshot = host_snapshot,
 	.free = host_free,
 	.refused = host_refused,
+	.state_version = 1,
 };
 
 struct sb_provider *

@@ -15,6 +15,8 @@
 #include <provider/launchers.h>
 #include <provider/toolset.h>
 
+#define STATE_TEXT "{\"version\":1}"
+
 static int
 local_capabilities(struct sb_provider *p, const struct sb_profile *profile,
 	struct sb_capabilities *out, struct sb_error *err)
@@ -69,7 +71,9 @@ local_prepare(struct sb_provider *p, const struct sb_prepare_request *req,
 	if (r < 0)
 		return r;
 	made.state.runtime_root = strdup(req->local_root);
-	if (!made.state.runtime_root)
+	free(made.state.provider_state);
+	made.state.provider_state = strdup(STATE_TEXT);
+	if (!made.state.runtime_root || !made.state.provider_state)
 		return sb_fail(err, SB_E_NOMEM, "out of memory");
 	made.state.prepared_at = time(NULL);
 	r = fill_launch(req, &made, err);
@@ -145,6 +149,7 @@ static const struct sb_provider_ops local_ops = {
 	.sync_from_runtime = local_sync_from,
 	.destroy = local_destroy,
 	.free = local_free,
+	.state_version = 1,
 };
 
 struct sb_provider *

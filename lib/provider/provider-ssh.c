@@ -7,7 +7,6 @@
 
 #include <provider/provider.h>
 
-#include <jansson.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,21 +138,10 @@ drop(struct ssh_provider *p, const char *id)
 static int
 check_state(const struct sb_state *s, struct sb_error *err)
 {
-	json_t *j;
-	bool ok;
-
 	if (s->backend != SB_BACKEND_SSH)
 		return sb_fail(err, SB_E_BACKEND_INVALID, "sandbox %s is of backend %s, not of ssh",
 			s->sandbox_id, sb_backend_name(s->backend));
-	if (!s->provider_state)
-		return 0;
-	j = json_loads(s->provider_state, 0, NULL);
-	ok = json_integer_value(json_object_get(j, "version")) == 1;
-	json_decref(j);
-	return ok ? 0 :
-		    sb_fail(err, SB_E_VERSION,
-			    "sandbox %s was made by another version of the ssh provider",
-			    s->sandbox_id);
+	return 0;
 }
 
 static int
@@ -466,6 +454,7 @@ static const struct sb_provider_ops ssh_ops = {
 	.destroy = ssh_destroy,
 	.find = ssh_find,
 	.free = ssh_free,
+	.state_version = 1,
 };
 
 struct sb_provider *

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <jansson.h>
+
 #include <base/cleanup.h>
 #include <provider/provider.h>
 
@@ -48,6 +50,28 @@ sb_provider_check_request(const struct sb_prepare_request *req, enum sb_backend 
 	return 0;
 }
 
+/* Refuses what another version of the provider wrote. */
+static int
+check_version(const struct sb_provider *p, const char *sandbox_id, const char *state,
+	struct sb_error *err)
+{
+	json_int_t version;
+	json_t *j;
+
+	if (!p->ops->state_version || !state)
+		return 0;
+	j = json_loads(state, 0, NULL);
+	version = json_integer_value(json_object_get(j, "version"));
+	json_decref(j);
+	if (version > 0 && version <= (json_int_t)p->ops->state_version)
+		return 0;
+	return sb_fail(err, SB_E_VERSION,
+		"sandbox %s was made by another version of backend %s: its state has version %lld, "
+		"this one knows %u",
+		sandbox_id, sb_backend_name(p->ops->backend), (long long)version,
+		p->ops->state_version);
+}
+
 int
 sb_provider_capabilities(struct sb_provider *p, const struct sb_profile *profile,
 	struct sb_capabilities *out, struct sb_error *err)
@@ -80,6 +104,9 @@ sb_provider_prepare(struct sb_provider *p, const struct sb_prepare_request *req,
 		return sb_fail(err, SB_E_INVAL,
 			"prepare: local root \"%s\" is not an absolute path",
 			req->local_root ? req->local_root : "");
+	r = check_version(p, req->sandbox_id, req->provider_state, err);
+	if (r < 0)
+		return r;
 	memset(out, 0, sizeof *out);
 	return p->ops->prepare(p, req, call, out, err);
 }
@@ -96,6 +123,8 @@ sb_provider_sync(struct sb_provider *p, const struct sb_state *s, enum sb_way wa
 	out->reason = sb_when_name(o->reason);
 	if (r == 0)
 		r = sb_state_check(s, err);
+	if (r == 0)
+		r = check_version(p, s->sandbox_id, s->provider_state, err);
 	if (r < 0 || s->sync_mode == SB_SYNC_MODE_NONE)
 		return r;
 	return way == SB_WAY_TO_RUNTIME ? p->ops->sync_to_runtime(p, s, o, call, out, err) :
@@ -108,6 +137,8 @@ sb_provider_destroy(struct sb_provider *p, const struct sb_state *s, bool discar
 {
 	int r = sb_call_check(call, "destroy", err);
 
+	if (r == 0)
+		r = check_version(p, s->sandbox_id, s->provider_state, err);
 	if (r < 0)
 		return r;
 	return p->ops->destroy(p, s, discard, call, err);
@@ -127,6 +158,9 @@ sb_provider_find(struct sb_provider *p, const struct sb_find_request *req,
 	if (!p->ops->find)
 		return sb_fail(err, SB_E_UNSUPPORTED, "backend %s cannot search for sandboxes",
 			sb_backend_name(p->ops->backend));
+	r = check_version(p, req->sandbox_id, req->provider_state, err);
+	if (r < 0)
+		return r;
 	return p->ops->find(p, req, call, out, err);
 }
 
@@ -141,6 +175,9 @@ sb_provider_snapshot(struct sb_provider *p, const struct sb_state *s, const char
 	if (!p->ops->snapshot)
 		return sb_fail(err, SB_E_UNSUPPORTED, "backend %s has no snapshots",
 			sb_backend_name(p->ops->backend));
+	r = check_version(p, s->sandbox_id, s->provider_state, err);
+	if (r < 0)
+		return r;
 	return p->ops->snapshot(p, s, name, call, err);
 }
 
@@ -148,8 +185,12 @@ int
 sb_provider_refused(struct sb_provider *p, const struct sb_state *s, const struct sb_call *call,
 	char *out, size_t size, struct sb_error *err)
 {
+	int r = check_version(p, s->sandbox_id, s->provider_state, err);
+
 	assert(size > 0);
 	out[0] = '\0';
+	if (r < 0)
+		return r;
 	return p->ops->refused ? p->ops->refused(p, s, call, out, size, err) : 0;
 }
 

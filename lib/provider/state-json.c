@@ -159,8 +159,8 @@ wrong(const struct state_field *f, const char *need, struct sb_error *err)
 	return sb_fail(err, SB_E_CORRUPT, "state of a sandbox: %s must be %s", f->name, need);
 }
 
-static char *
-get_text(const json_t *v)
+char *
+sb_state_json_get_text(const json_t *v)
 {
 	const char *hex = json_string_value(json_object_get(v, "hex"));
 	size_t n = hex ? strlen(hex) / 2 : 0;
@@ -179,22 +179,30 @@ get_text(const json_t *v)
 	return raw;
 }
 
-static int
-get_texts(const struct state_field *f, const json_t *v, struct sb_strlist *out,
-	struct sb_error *err)
+int
+sb_state_json_get_texts(const json_t *v, struct sb_strlist *out, struct sb_error *err)
 {
 	size_t n = json_array_size(v);
 
 	if (!json_is_array(v) || n > LIST_MAX)
-		return wrong(f, "a list of at most 4096 texts", err);
+		return sb_fail(err, SB_E_CORRUPT, "not a list of at most %d texts", LIST_MAX);
 	for (size_t i = 0; i < n; i++) {
-		sb_autofree char *text = get_text(json_array_get(v, i));
+		sb_autofree char *text = sb_state_json_get_text(json_array_get(v, i));
 
 		if (!text)
-			return wrong(f, "a list of texts", err);
+			return sb_fail(err, SB_E_CORRUPT, "not a list of texts");
 		sb_strlist_add(out, text);
 	}
 	return sb_strlist_check(out, err);
+}
+
+static int
+get_texts(const struct state_field *f, const json_t *v, struct sb_strlist *out,
+	struct sb_error *err)
+{
+	int r = sb_state_json_get_texts(v, out, err);
+
+	return r == SB_E_CORRUPT ? wrong(f, "a list of at most 4096 texts", err) : r;
 }
 
 static int
@@ -242,7 +250,7 @@ get_field(const struct state_field *f, const json_t *v, void *at, struct sb_erro
 {
 	switch (f->kind) {
 	case STATE_TEXT:
-		*(char **)at = get_text(v);
+		*(char **)at = sb_state_json_get_text(v);
 		return *(char **)at ? 0 : wrong(f, "a text", err);
 	case STATE_TEXTS: return get_texts(f, v, at, err);
 	case STATE_WORD: return get_word(f, v, at, err);

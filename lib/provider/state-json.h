@@ -30,6 +30,10 @@ extern const struct state_field sb_state_fields[];
 /* Texts that are no UTF-8 are {"hex": "..."}. NULL: no memory. */
 json_t *sb_state_json_text(const char *s);
 json_t *sb_state_json_texts(const char *const *v);
+/* And back: a new text, NULL when `v` is none (or no memory). */
+char *sb_state_json_get_text(const json_t *v);
+/* Adds a list of texts to `out`. SB_E_CORRUPT. */
+int sb_state_json_get_texts(const json_t *v, struct sb_strlist *out, struct sb_error *err);
 /* The state as an object, as sb_state_encode writes it. */
 json_t *sb_state_json(const struct sb_state *s, struct sb_error *err);
 

@@ -33,6 +33,11 @@ const struct state_field sb_state_fields[] = {
 	{ "permissions", STATE_WORD, AT(permissions), sb_perm_mode_words },
 	{ "excludes", STATE_TEXTS, AT(excludes), NULL },
 	{ "options", STATE_TEXTS, AT(options), NULL },
+	{ "settings", STATE_JSON, AT(settings), NULL },
+	{ "agent_command", STATE_TEXT, AT(agent_command), NULL },
+	{ "agent_env", STATE_TEXTS, AT(agent_env), NULL },
+	{ "hook_env", STATE_TEXTS, AT(hook_env), NULL },
+	{ "resume_acp_state", STATE_TEXT, AT(resume_acp_state), NULL },
 	{ "provider_state", STATE_JSON, AT(provider_state), NULL },
 	{ "ssh_access_expires_at", STATE_I64, AT(access_expires_at), NULL },
 	{ "created_at", STATE_I64, AT(created_at), NULL },
@@ -157,6 +162,9 @@ sb_state_from_request(const struct sb_prepare_request *req, struct sb_state *out
 	s.local_root = (char *)(uintptr_t)req->local_root;
 	s.local_dirs = borrowed(req->local_dirs);
 	s.excludes = borrowed(req->excludes);
+	s.agent_command = (char *)(uintptr_t)req->agent_command;
+	s.agent_env = borrowed(req->agent_env);
+	s.resume_acp_state = (char *)(uintptr_t)req->resume_acp_state;
 	s.provider_state = (char *)(uintptr_t)req->provider_state;
 	s.profile = p->name;
 	s.options = p->options;

@@ -16,7 +16,8 @@ struct sb_launch_spec {
 	const char *const *argv; /* NULL-terminated; or */
 	const char *command; /* one text, split by the shell's quoting rules, run without a shell */
 	const char *cwd;     /* in the runtime; NULL: the runtime root */
-	const char *const *dirs; /* further directories of the session, for programs that ask */
+	const char *const *dirs; /* further directories of the session: the program finds them as
+				    SB_DIRS, one a line, unless `env` has that */
 	const char *const *env;  /* "KEY=value" added to the runtime's own; NULL: none */
 	const char *const
 		*secret_env; /* likewise; never on a command line, in a log or in a file */

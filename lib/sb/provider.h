@@ -8,7 +8,7 @@
 #include <sb/state.h>
 #include <sb/toolhost.h>
 
-#define SB_PROVIDER_VERSION 2
+#define SB_PROVIDER_VERSION 3
 
 /* Labels that a provider puts on what it makes, where the place can hold labels. */
 #define SB_LABEL_SESSION "sb_session_id"
@@ -47,8 +47,13 @@ struct sb_prepare_request {
 	const char *const *agent_env; /* "KEY=value", without secrets */
 	enum sb_perm_mode permissions;
 	const char *provider_state; /* of the state that is reattached to; NULL: none */
-	bool may_create;            /* when what `instance_id` names is gone: make a new one; else
-				       SB_E_SANDBOX_NOT_FOUND */
+	/*
+	 * What the agent needs to go on with an earlier conversation, as it gave it out itself;
+	 * NULL: a new one. Launched programs find it as SB_RESUME_ACP_STATE.
+	 */
+	const char *resume_acp_state;
+	bool may_create; /* when what `instance_id` names is gone: make a new one; else
+			    SB_E_SANDBOX_NOT_FOUND */
 };
 #define SB_PREPARE_REQUEST_INIT \
 	{ \
@@ -176,6 +181,11 @@ struct sb_provider_ops {
 	 */
 	int (*refused)(struct sb_provider *p, const struct sb_state *s, const struct sb_call *call,
 		char *out, size_t size, struct sb_error *err);
+	/*
+	 * The "version" of the provider_state that it writes: sb_provider_* give it no state of a
+	 * newer one, nor one without a version (SB_E_VERSION). 0: it looks at that itself.
+	 */
+	unsigned state_version;
 };
 
 /* Implementations embed it as their first member. */
@@ -185,7 +195,8 @@ struct sb_provider {
 
 /*
  * The members by name. They check what every provider would have to: arguments, a call that is
- * over, a missing optional member (SB_E_UNSUPPORTED). sb_provider_free takes NULL.
+ * over, the version of the state, a missing optional member (SB_E_UNSUPPORTED). sb_provider_free
+ * takes NULL.
  */
 SB_API int sb_provider_capabilities(struct sb_provider *p, const struct sb_profile *profile,
 	struct sb_capabilities *out, struct sb_error *err);

@@ -111,8 +111,9 @@ struct sb_start_opts {
 	const char *const *local_dirs; /* besides those of the profile */
 	const char *agent_command;
 	const char *const *agent_env;
-	const char *const *excludes; /* besides the profile's */
-	bool keep;                   /* the sandbox outlives its session */
+	const char *const *excludes;  /* besides the profile's */
+	bool keep;                    /* the sandbox outlives its session */
+	const char *resume_acp_state; /* see struct sb_prepare_request; NULL: none */
 };
 #define SB_START_OPTS_INIT \
 	{ \
@@ -130,7 +131,7 @@ SB_API int sb_sandbox_start(struct sb_keeper *k, const struct sb_start_opts *o,
 	struct sb_error *err);
 /*
  * One on record, as it is: no sync, nothing launched, another process may own it. For exec, sync,
- * stop and destroy.
+ * stop and destroy, which go by the profile of its start, hooks and time limits included.
  */
 SB_API int sb_sandbox_open(struct sb_keeper *k, const char *id, struct sb_sandbox **out,
 	struct sb_error *err);
@@ -139,18 +140,11 @@ SB_API void sb_sandbox_free(struct sb_sandbox *sb);
 
 SB_API const struct sb_state *sb_sandbox_state(const struct sb_sandbox *sb);
 /*
- * The profile it works by: the one it was started with; after sb_sandbox_open, what is on record of
- * it. Borrowed, until the next call on the sandbox.
+ * The profile it works by: the one it was started with. All of it is on record (secrets by
+ * reference), so it is the same after sb_sandbox_open; only an environment variable whose name
+ * looks like a secret's is not. Borrowed, until the next call on the sandbox.
  */
 SB_API const struct sb_profile *sb_sandbox_profile(const struct sb_sandbox *sb);
-/*
- * Gives an opened sandbox the part of its profile that is not on record: environment, secrets,
- * hooks, network and time limits of `p`, which is copied. What was settled at the start stays as
- * recorded: options, sync mode, persistence, permissions, excludes and directories. SB_E_INVAL for
- * a profile of another backend. On failure nothing changes.
- */
-SB_API int sb_sandbox_use_profile(struct sb_sandbox *sb, const struct sb_profile *p,
-	struct sb_error *err);
 /* Reattaches when this process has not prepared it. Borrowed. */
 SB_API struct sb_tool_host *sb_sandbox_tools(struct sb_sandbox *sb, const struct sb_call *call,
 	struct sb_error *err);

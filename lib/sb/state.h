@@ -33,6 +33,15 @@ struct sb_state {
 	struct sb_strlist
 		excludes; /* gitignore patterns, the profile's and those that hooks added */
 	struct sb_strlist options; /* "key=value": the profile's options for this backend */
+	/*
+	 * What else of the profile a new process needs, as a JSON object: environment, references
+	 * to secrets, hooks, network, timeouts (provider/profile-json.h).
+	 */
+	char *settings;
+	char *agent_command;         /* what is launched unless told otherwise */
+	struct sb_strlist agent_env; /* "KEY=value" of the start, without secrets */
+	struct sb_strlist hook_env;  /* "KEY=value" that hooks added, without secrets */
+	char *resume_acp_state;      /* see struct sb_prepare_request */
 	char *provider_state; /* a JSON object of the provider, with a "version" it checks; at most
 				 1 MiB */
 	int64_t access_expires_at;                 /* Unix seconds; 0: does not */

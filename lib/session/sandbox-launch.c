@@ -147,7 +147,8 @@ merge_env(struct sb_sandbox *sb, const char *const *own, struct sb_strlist *out,
 	struct sb_error *err)
 {
 	const char *const *const layers[] = { sb->prepared.launch.env,
-		sb_strlist_borrow(&sb->profile.env), sb_strlist_borrow(&sb->env), own };
+		sb_strlist_borrow(&sb->profile.env), sb_strlist_borrow(&sb->state.hook_env),
+		sb_strlist_borrow(&sb->env), own };
 
 	for (size_t l = 0; l < sizeof layers / sizeof layers[0]; l++)
 		for (size_t i = 0; layers[l] && layers[l][i]; i++) {

@@ -12,7 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <base/secret.h>
 #include <base/str.h>
+#include <provider/profile-json.h>
 
 static int
 set_text(char **to, const char *from, struct sb_error *err)
@@ -74,6 +76,32 @@ gather_excludes(struct sb_state *s, const struct sb_start_opts *o, struct sb_err
 }
 
 /*
+ * Adds environment to a list that goes on record; what looks like a secret does not, and stays with
+ * this process.
+ */
+static int
+keep_env(struct sb_sandbox *sb, const char *const *from, struct sb_strlist *to,
+	struct sb_error *err)
+{
+	int r;
+
+	for (size_t i = 0; from && from[i]; i++) {
+		size_t n = strcspn(from[i], "=");
+		bool secret = sb_secret_name_looks(from[i], n);
+
+		if (secret)
+			sb_log(&sb->k->log, SB_LOG_WARN, "session",
+				"sandbox %s: %.*s looks like a secret and is not put on record: a "
+				"later "
+				"process does not have it (secret_env does)",
+				sb->state.sandbox_id, (int)n, from[i]);
+		sb_strlist_put(secret ? &sb->env : to, from[i]);
+	}
+	r = sb_strlist_check(&sb->env, err);
+	return r < 0 ? r : sb_strlist_check(to, err);
+}
+
+/*
  * Copies the caller's options into the state. The instance and the provider's state of an earlier
  * session stay.
  */
@@ -87,8 +115,11 @@ describe(struct sb_sandbox *sb, const struct sb_start_opts *o, struct sb_error *
 	sb_strlist_free(&s->local_dirs);
 	sb_strlist_free(&s->excludes);
 	sb_strlist_free(&s->options);
+	sb_strlist_free(&s->agent_env);
+	sb_strlist_free(&s->hook_env);
 	free(s->local_root);
-	s->local_root = NULL;
+	free(s->settings);
+	s->local_root = s->settings = NULL;
 	s->backend = p->backend;
 	s->sync_mode = p->sync_mode;
 	s->persist = p->persist;
@@ -104,9 +135,17 @@ describe(struct sb_sandbox *sb, const struct sb_start_opts *o, struct sb_error *
 		r = set_text(&s->workspace_id, o->workspace_id, err);
 	if (r == 0)
 		r = set_text(&s->last_error, NULL, err);
+	if (r == 0)
+		r = set_text(&s->agent_command, o->agent_command, err);
+	if (r == 0)
+		r = set_text(&s->resume_acp_state, o->resume_acp_state, err);
 	sb_strlist_join(&s->options, &p->options);
 	if (r == 0)
 		r = sb_strlist_check(&s->options, err);
+	if (r == 0)
+		r = sb_profile_json_encode(p, &s->settings, err);
+	if (r == 0)
+		r = keep_env(sb, o->agent_env, &s->agent_env, err);
 	if (r == 0)
 		r = add_dir(s, o->local_root, err);
 	for (size_t i = 0; r == 0 && i < p->dirs.n; i++)
@@ -278,17 +317,15 @@ add_answer(struct sb_sandbox *sb, const struct sb_hook_answer *a, struct sb_erro
 	int r;
 
 	sb_strlist_join(&sb->state.excludes, &a->exclude);
-	sb_strlist_join(&sb->env, &a->env);
 	r = sb_strlist_check(&sb->state.excludes, err);
-	return r < 0 ? r : sb_strlist_check(&sb->env, err);
+	return r < 0 ? r : keep_env(sb, sb_strlist_borrow(&a->env), &sb->state.hook_env, err);
 }
 
 static int
-prepare(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb_call *call,
-	struct sb_error *err)
+prepare(struct sb_sandbox *sb, const struct sb_call *call, struct sb_error *err)
 {
 	struct sb_call within = sb_call_within(call, sb->profile.prepare_timeout_ms);
-	struct sb_prepare_request req = SB_PREPARE_REQUEST_INIT;
+	struct sb_prepare_request req;
 	struct sb_hook_info info = { .event = "prepare", .state = &sb->state };
 	sb_auto(sb_hook_answer) struct sb_hook_answer said = { 0 };
 	struct sb_event_span e;
@@ -298,18 +335,7 @@ prepare(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb_ca
 		r = add_answer(sb, &said, err);
 	if (r < 0)
 		return r;
-	req.sandbox_id = sb->state.sandbox_id;
-	req.session_id = sb->state.session_id;
-	req.workspace_id = sb->state.workspace_id;
-	req.instance_id = sb->state.instance_id;
-	req.local_root = sb->state.local_root;
-	req.local_dirs = sb_strlist_borrow(&sb->state.local_dirs);
-	req.profile = &sb->profile;
-	req.excludes = sb_strlist_borrow(&sb->state.excludes);
-	req.agent_command = o->agent_command;
-	req.agent_env = o->agent_env;
-	req.permissions = sb->profile.permissions;
-	req.provider_state = sb->state.provider_state;
+	sb_sandbox_request(sb, &req);
 	e = sb_event_begin(sb, "prepare", NULL, NULL);
 	r = sb_provider_prepare(sb->provider, &req, &within, &sb->prepared, err);
 	if (r == 0)
@@ -318,8 +344,8 @@ prepare(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb_ca
 }
 
 static int
-start_held(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb_call *call,
-	struct sb_sync_result *synced, struct sb_error *err)
+start_held(struct sb_sandbox *sb, const struct sb_call *call, struct sb_sync_result *synced,
+	struct sb_error *err)
 {
 	struct sb_provider_sync so = SB_PROVIDER_SYNC_INIT;
 	struct sb_hook_info info = { .event = "ready", .state = &sb->state };
@@ -331,7 +357,7 @@ start_held(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb
 	/* Recorded before the provider is asked, so that recovery finds it after a crash. */
 	r = sb_record_save(sb, SB_LIFE_CREATING, err);
 	if (r == 0)
-		r = prepare(sb, o, call, err);
+		r = prepare(sb, call, err);
 	if (r == 0)
 		r = sb_record_save(sb, SB_LIFE_PREPARED, err);
 	if (r == 0) {
@@ -394,7 +420,7 @@ sb_sandbox_start(struct sb_keeper *k, const struct sb_start_opts *o, const struc
 		r = enter(sb, o, call, err);
 	if (r < 0)
 		return r;
-	r = start_held(sb, o, call, &own, err);
+	r = start_held(sb, call, &own, err);
 	if (r < 0)
 		take_back(sb, err);
 	sb_record_unlock(sb);

@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <provider/profile-json.h>
+
 struct sb_sandbox *
 sb_sandbox_new(struct sb_keeper *k, struct sb_error *err)
 {
@@ -35,7 +37,7 @@ sb_sandbox_free(struct sb_sandbox *sb)
 	sb_prepared_free(&sb->prepared);
 	sb_state_free(&sb->state);
 	sb_profile_free(&sb->profile);
-	sb_strlist_free(&sb->env);
+	sb_secrets_free(&sb->env);
 	free(sb);
 }
 
@@ -51,44 +53,21 @@ sb_sandbox_profile(const struct sb_sandbox *sb)
 	return &sb->profile;
 }
 
-/* What was settled when the sandbox was started. `p` has no options yet. */
+/* The profile as the record has it. Excludes and directories are in the state. */
 static int
 settle(struct sb_profile *p, const struct sb_state *s, struct sb_error *err)
 {
+	int r = sb_profile_default(s->backend, s->profile, p, err);
+
+	if (r < 0)
+		return r;
 	p->sync_mode = s->sync_mode;
 	p->persist = s->persist;
 	p->destroy_on_stop = s->destroy_on_stop;
 	p->permissions = s->permissions;
 	sb_strlist_join(&p->options, &s->options);
-	return sb_strlist_check(&p->options, err);
-}
-
-int
-sb_sandbox_use_profile(struct sb_sandbox *sb, const struct sb_profile *p, struct sb_error *err)
-{
-	const struct sb_state *s = &sb->state;
-	struct sb_profile mine = { 0 };
-	int r;
-
-	if (p->backend != s->backend)
-		return sb_fail(err, SB_E_INVAL, "profile %s is of backend %s, sandbox %s of %s",
-			p->name, sb_backend_name(p->backend), s->sandbox_id,
-			sb_backend_name(s->backend));
-	r = sb_profile_copy(p, &mine, err);
-	if (r < 0)
-		return r;
-	sb_strlist_free(&mine.options);
-	sb_strlist_free(&mine.include);
-	sb_strlist_free(&mine.exclude);
-	sb_strlist_free(&mine.dirs);
-	r = settle(&mine, s, err);
-	if (r < 0) {
-		sb_profile_free(&mine);
-		return r;
-	}
-	sb_profile_free(&sb->profile);
-	sb->profile = mine;
-	return 0;
+	r = sb_strlist_check(&p->options, err);
+	return r < 0 ? r : sb_profile_json_decode(s->settings, p, err);
 }
 
 int
@@ -103,8 +82,8 @@ sb_sandbox_resolve(struct sb_sandbox *sb, struct sb_error *err)
 		return SB_E_PROVIDER_MISSING;
 	if (p->name)
 		return 0;
-	r = sb_profile_default(s->backend, s->profile, p, err);
-	return r < 0 ? r : settle(p, s, err);
+	r = settle(p, s, err);
+	return r < 0 ? sb_wrap(err, r, "record of sandbox %s", s->sandbox_id) : 0;
 }
 
 int
@@ -127,31 +106,70 @@ sb_sandbox_open(struct sb_keeper *k, const char *id, struct sb_sandbox **out, st
 	return r;
 }
 
+void
+sb_sandbox_request(const struct sb_sandbox *sb, struct sb_prepare_request *req)
+{
+	const struct sb_state *s = &sb->state;
+
+	*req = (struct sb_prepare_request)SB_PREPARE_REQUEST_INIT;
+	req->sandbox_id = s->sandbox_id;
+	req->session_id = s->session_id;
+	req->workspace_id = s->workspace_id;
+	req->instance_id = s->instance_id;
+	req->local_root = s->local_root;
+	req->local_dirs = sb_strlist_borrow(&s->local_dirs);
+	req->profile = &sb->profile;
+	req->excludes = sb_strlist_borrow(&s->excludes);
+	req->agent_command = s->agent_command;
+	req->agent_env = sb_strlist_borrow(&s->agent_env);
+	req->permissions = s->permissions;
+	req->provider_state = s->provider_state;
+	req->resume_acp_state = s->resume_acp_state;
+}
+
+/* What the provider renewed when it was reattached to goes on record, if nobody holds that. */
+static void
+note_renewed(struct sb_sandbox *sb)
+{
+	const struct sb_state *p = &sb->prepared.state;
+	struct sb_state *s = &sb->state;
+	bool other = p->provider_state &&
+		(!s->provider_state || strcmp(s->provider_state, p->provider_state) != 0);
+	char *copy;
+
+	if ((!other && p->access_expires_at == s->access_expires_at) || sb->lockfd >= 0 ||
+		sb_record_lock(sb, 0, NULL) < 0)
+		return;
+	copy = other ? strdup(p->provider_state) : NULL;
+	if (copy) {
+		free(s->provider_state);
+		s->provider_state = copy;
+	}
+	s->access_expires_at = p->access_expires_at;
+	(void)sb_record_save(sb, s->life, NULL);
+	sb_record_unlock(sb);
+}
+
 int
 sb_sandbox_reattach(struct sb_sandbox *sb, const struct sb_call *call, struct sb_error *err)
 {
-	struct sb_prepare_request req = SB_PREPARE_REQUEST_INIT;
+	struct sb_call within = sb_call_within(call, sb->profile.prepare_timeout_ms);
+	struct sb_prepare_request req;
 	const struct sb_state *s = &sb->state;
 	struct sb_event_span e;
 	int r;
 
 	if (sb->prepared.launcher)
 		return 0;
-	req.sandbox_id = s->sandbox_id;
-	req.session_id = s->session_id;
-	req.workspace_id = s->workspace_id;
-	req.instance_id = s->instance_id;
-	req.local_root = s->local_root;
-	req.local_dirs = sb_strlist_borrow(&s->local_dirs);
-	req.profile = &sb->profile;
-	req.excludes = sb_strlist_borrow(&s->excludes);
-	req.permissions = s->permissions;
-	req.provider_state = s->provider_state;
+	sb_sandbox_request(sb, &req);
 	req.may_create = false;
 	e = sb_event_begin(sb, "prepare", NULL, NULL);
-	r = sb_provider_prepare(sb->provider, &req, call, &sb->prepared, err);
+	r = sb_provider_prepare(sb->provider, &req, &within, &sb->prepared, err);
 	(void)sb_event_end(&e, r, err, NULL);
-	return r < 0 ? sb_wrap(err, r, "sandbox %s", s->sandbox_id) : 0;
+	if (r < 0)
+		return sb_wrap(err, r, "sandbox %s", s->sandbox_id);
+	note_renewed(sb);
+	return 0;
 }
 
 struct sb_tool_host *

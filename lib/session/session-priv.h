@@ -22,10 +22,9 @@ struct sb_sandbox {
 	struct sb_keeper *k;
 	struct sb_provider *provider; /* borrowed from the registry */
 	struct sb_state state;
-	struct sb_profile
-		profile; /* of the start; empty but for what the state tells after an open */
+	struct sb_profile profile;   /* of the start, or as the record has it */
 	struct sb_prepared prepared; /* launcher NULL: not attached */
-	struct sb_strlist env;       /* of hooks */
+	struct sb_strlist env;       /* of hooks, with what may not go on record */
 	int dirfd, lockfd;           /* lockfd -1: not held */
 	bool fresh;                  /* made by this start: nothing of value can be in it yet */
 	_Atomic int failed;          /* what was launched last ended by itself, badly */
@@ -73,6 +72,8 @@ SB_CLEANUP_VALUE(sb_hook_answer, sb_hook_answer_free)
 struct sb_sandbox *sb_sandbox_new(struct sb_keeper *k, struct sb_error *err);
 /* Fills sb->provider and the profile from what is on record. */
 int sb_sandbox_resolve(struct sb_sandbox *sb, struct sb_error *err);
+/* The request for its preparation, as the record has it; borrows from `sb`. */
+void sb_sandbox_request(const struct sb_sandbox *sb, struct sb_prepare_request *req);
 /* Reattaches when needed; makes nothing. */
 int sb_sandbox_reattach(struct sb_sandbox *sb, const struct sb_call *call, struct sb_error *err);
 /* One sync with events, hooks and record. Held lock. */
