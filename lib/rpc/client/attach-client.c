@@ -62,6 +62,7 @@ open_connection(struct attach *a, char **host, struct sb_error *err)
 	(void)curl_easy_setopt(a->easy, CURLOPT_CONNECT_ONLY, 1L);
 	(void)curl_easy_setopt(a->easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	(void)curl_easy_setopt(a->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	(void)curl_easy_setopt(a->easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	(void)curl_easy_setopt(a->easy, CURLOPT_PROXY, "");
 	(void)curl_easy_setopt(a->easy, CURLOPT_URL, http ? address : "http://localhost/");
 	if (!http)

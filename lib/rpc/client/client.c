@@ -324,6 +324,7 @@ set_options(struct sb_rpc_client *c, struct transfer *t, const char *url,
 	(void)curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
 	(void)curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
 	(void)curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	(void)curl_easy_setopt(e, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	(void)curl_easy_setopt(e, CURLOPT_URL, url);
 	/* An environment proxy is not for a host on this machine or in this fleet. */
 	(void)curl_easy_setopt(e, CURLOPT_PROXY, "");

@@ -455,7 +455,6 @@ sb_rpc_call_on_request(void *cls, struct MHD_Connection *mc, const char *url, co
 	struct sb_rpc_listener *l = cls;
 	struct sb_rpc_call *c = *ctx;
 
-	(void)version;
 	if (!c) {
 		c = call_new(l, mc);
 		if (!c)
@@ -463,7 +462,7 @@ sb_rpc_call_on_request(void *cls, struct MHD_Connection *mc, const char *url, co
 		*ctx = c;
 		sb_rpc_watchdog_phase(l->server->watch, c->conn, SB_RPC_PHASE_BODY,
 			sb_deadline_in(l->server->o.body_ms));
-		sb_rpc_request_open(c, url, method);
+		sb_rpc_request_open(c, url, method, version);
 		return c->early ? answer_now(c) : MHD_YES;
 	}
 	if (*size > 0) {

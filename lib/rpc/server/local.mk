@@ -9,6 +9,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/request.c \
 	%D%/server-priv.h \
 	%D%/server.c %D%/server.h \
+	%D%/strict.c %D%/strict.h \
 	%D%/stream.c \
 	%D%/upgrade.c \
 	%D%/watchdog.c

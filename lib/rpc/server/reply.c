@@ -22,6 +22,8 @@ sb_rpc_reply_headers(struct sb_rpc_call *c, const char *type)
 	if (type)
 		(void)MHD_add_response_header(c->response, "Content-Type", type);
 	(void)MHD_add_response_header(c->response, "X-Api-Version", version);
+	if (c->close)
+		(void)MHD_add_response_header(c->response, "Connection", "close");
 }
 
 /* Takes `text`. */

@@ -12,6 +12,7 @@
 #include <rpc/protocol/field.h>
 #include <rpc/protocol/gzip.h>
 #include <rpc/server/server-priv.h>
+#include <rpc/server/strict.h>
 
 static const char *
 header(const struct sb_rpc_call *c, const char *name)
@@ -221,13 +222,78 @@ check_length(struct sb_rpc_call *c)
 	}
 }
 
-void
-sb_rpc_request_open(struct sb_rpc_call *c, const char *url, const char *verb)
+void *
+sb_rpc_request_target(void *cls, const char *target, struct MHD_Connection *mc)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(mc, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	struct sb_rpc_conn *conn = info ? info->socket_context : NULL;
+
+	(void)cls;
+	if (conn) {
+		conn->target = sb_rpc_strict_target(target) ? target : NULL;
+		conn->target_len = strlen(target);
+	}
+	return NULL;
+}
+
+#if MHD_VERSION < 0x00097700
+static const char *
+check_lines(struct sb_rpc_call *c, const char *verb, const char *version, struct sb_rpc_strict *s)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(c->mc, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+	const char *target = c->conn->target, *lines = version + strlen(version) + 2;
+
+	if (!info || !target || target != verb + strlen(verb) + 1 ||
+		version != target + c->conn->target_len + 1)
+		return "the request line is not one";
+	if (lines > verb + info->header_size || lines[-1])
+		return "the request line does not end in CRLF";
+	return sb_rpc_strict_lines(lines, (size_t)(verb + info->header_size - lines), s);
+}
+#else
+static enum MHD_Result
+count_line(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	(void)kind;
+	sb_rpc_strict_count(arg, name, strlen(name), value ? value : "");
+	return MHD_YES;
+}
+
+/* This libmicrohttpd refuses bad lines itself. */
+static const char *
+check_lines(struct sb_rpc_call *c, const char *verb, const char *version, struct sb_rpc_strict *s)
+{
+	(void)verb;
+	(void)version;
+	*s = (struct sb_rpc_strict){ 0 };
+	(void)MHD_get_connection_values(c->mc, MHD_HEADER_KIND, count_line, s);
+	return NULL;
+}
+#endif
+
+/* Whether everybody on the way reads the same request; else the connection ends with a 400. */
+static void
+check_strict(struct sb_rpc_call *c, const char *verb, const char *version)
+{
+	struct sb_rpc_strict s;
+	const char *why = check_lines(c, verb, version, &s);
+
+	if (!why)
+		why = sb_rpc_strict_judge(&s, version);
+	if (why) {
+		refuse(c, SB_RPC_INVALID_ARGUMENT, 400, why);
+		c->early = c->close = true;
+	}
+}
+
+static void
+open_target(struct sb_rpc_call *c, const char *url, const char *verb)
 {
 	const struct sb_rpc_service *sv = c->server->service;
 	size_t n = strlen(sv->name);
 
-	c->index = sv->n;
 	if (strcmp(url, "/health") == 0) {
 		open_plain(c, SB_RPC_TARGET_HEALTH, verb);
 	} else if (strcmp(url, "/metrics") == 0) {
@@ -245,6 +311,15 @@ sb_rpc_request_open(struct sb_rpc_call *c, const char *url, const char *verb)
 	if (c->target == SB_RPC_TARGET_NONE)
 		refuse(c, SB_RPC_UNIMPLEMENTED, 404, "there is no such procedure");
 	check_length(c);
+}
+
+void
+sb_rpc_request_open(struct sb_rpc_call *c, const char *url, const char *verb, const char *version)
+{
+	c->index = c->server->service->n;
+	check_strict(c, verb, version);
+	if (!c->early)
+		open_target(c, url, verb);
 }
 
 /* The message of a GET request is in its query; it is put where a body would be. */

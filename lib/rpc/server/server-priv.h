@@ -42,6 +42,9 @@ struct sb_rpc_conn {
 	uint32_t generation;
 	_Atomic int phase;
 	_Atomic int64_t due;
+	/* The target of the request being read, as it came; NULL: it has bytes it may not have. */
+	const char *target;
+	size_t target_len;
 	pthread_mutex_t mu;
 	struct sb_rpc_call *call; /* running now, or NULL */
 	bool hung_up;
@@ -103,6 +106,7 @@ struct sb_rpc_call {
 	bool is_get;
 	bool inlined; /* runs on the I/O thread */
 	bool early;   /* answered before the body was read */
+	bool close;   /* the connection ends with the answer */
 	struct sb_rpc_who who;
 	struct sb_cancel *cancel;
 	sb_deadline deadline;
@@ -143,8 +147,11 @@ void sb_rpc_call_fail(struct sb_rpc_call *c, struct sb_error *err);
 bool sb_rpc_upgrade_wanted(struct sb_rpc_call *c);
 enum MHD_Result sb_rpc_upgrade_start(struct sb_rpc_call *c);
 
-/* request.c: reads the header into the call, or sets the call's failure. */
-void sb_rpc_request_open(struct sb_rpc_call *c, const char *url, const char *method);
+/* request.c: notes the target of a request line before MHD takes it apart. */
+void *sb_rpc_request_target(void *cls, const char *target, struct MHD_Connection *mc);
+/* Reads the header into the call, or sets the call's failure. */
+void sb_rpc_request_open(struct sb_rpc_call *c, const char *url, const char *method,
+	const char *version);
 /*
  * Decompresses and parses the message and checks that this caller may send it. NULL: `failure` is
  * set.

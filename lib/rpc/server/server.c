@@ -18,6 +18,8 @@
 #define PEM_MAX (256 * 1024)
 /* Of each connection, for a request's header and a piece of its body; cleared for every request. */
 #define CONNECTION_MEMORY (16 * 1024)
+/* What older versions lack, nobody who can speak our protocol needs. */
+#define TLS_VERSIONS "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SERVER_PRECEDENCE"
 
 /* Gives a connection its place in the table, takes it back. */
 static void
@@ -100,6 +102,7 @@ start_daemon(struct sb_rpc_listener *l, const struct sb_rpc_server_opts *o, stru
 		{ MHD_OPTION_END, 0, NULL },
 		{ MHD_OPTION_END, 0, NULL },
 		{ MHD_OPTION_END, 0, NULL },
+		{ MHD_OPTION_END, 0, NULL },
 	};
 	int r;
 
@@ -112,6 +115,8 @@ start_daemon(struct sb_rpc_listener *l, const struct sb_rpc_server_opts *o, stru
 		flags |= MHD_USE_TLS;
 		tls[0] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_CERT, 0, cert.data };
 		tls[1] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_KEY, 0, key.data };
+		tls[2] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_PRIORITIES, 0,
+			(void *)(uintptr_t)TLS_VERSIONS };
 		l->tls = true;
 	}
 	l->daemon = MHD_start_daemon(flags, 0, on_accept, l, sb_rpc_call_on_request, l,
@@ -121,7 +126,8 @@ start_daemon(struct sb_rpc_listener *l, const struct sb_rpc_server_opts *o, stru
 		MHD_OPTION_CONNECTION_LIMIT, o->max_connections, MHD_OPTION_CONNECTION_TIMEOUT,
 		(unsigned)((o->idle_ms + 999) / 1000), MHD_OPTION_NOTIFY_COMPLETED,
 		sb_rpc_call_on_completed, l, MHD_OPTION_NOTIFY_CONNECTION, on_connection, l,
-		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+		MHD_OPTION_URI_LOG_CALLBACK, sb_rpc_request_target, l, MHD_OPTION_STRICT_FOR_CLIENT,
+		1, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
 	if (!l->daemon)
 		return sb_fail(err, SB_E_SYS, "cannot start the HTTP server%s",
 			l->tls ? ": are the TLS certificate and key right?" : "");
