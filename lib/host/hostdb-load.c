@@ -79,6 +79,9 @@ session_row(sqlite3_stmt *stmt, void *arg, struct sb_error *err)
 	if (text(stmt, 17) && !sb_host_network_from(text(stmt, 17), &s->network))
 		return sb_fail(err, SB_E_CORRUPT,
 			"host database: session %s has an unknown network", id);
+	if (!text(stmt, 19) || strlen(text(stmt, 19)) != SB_HOST_NONCE_LEN)
+		return sb_fail(err, SB_E_CORRUPT, "host database: session %s has a bad nonce", id);
+	memcpy(s->nonce, text(stmt, 19), sizeof s->nonce);
 	if ((r = take(stmt, 4, &s->mountpoint, err)) < 0 ||
 		(r = take(stmt, 5, &s->base, err)) < 0 ||
 		(r = take(stmt, 7, &s->parent_id, err)) < 0 ||
@@ -163,7 +166,7 @@ sb_hostdb_load(struct sb_hostdb *db, sb_hostdb_session_fn fn, void *arg, struct 
 		"SELECT uid, id, state, resume, mountpoint, base, parent_uid, parent_id, "
 		"parent_snap, why,"
 		" rollback_to, turn, quota, snap_seq, proc_seq, created_ns, runtime, network, "
-		"policy FROM sessions WHERE uid > ? ORDER BY uid",
+		"policy, nonce FROM sessions WHERE uid > ? ORDER BY uid",
 		session_row, &l, 0, err);
 
 	for (size_t i = 0; i < l.n; i++) {

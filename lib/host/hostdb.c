@@ -10,8 +10,8 @@
 
 #include <base/strlist.h>
 
-#define SCHEMA_VERSION 4
-#define SET_VERSION "PRAGMA user_version=4"
+#define SCHEMA_VERSION 5
+#define SET_VERSION "PRAGMA user_version=5"
 #define BUSY_MS 5000
 #define STMT_CACHE 48
 
@@ -62,6 +62,8 @@ static const char *const steps[SCHEMA_VERSION + 1] = {
 	[3] = "ALTER TABLE sessions ADD COLUMN runtime TEXT; ALTER TABLE sessions ADD COLUMN "
 	      "network TEXT;",
 	[4] = "ALTER TABLE sessions ADD COLUMN policy TEXT;",
+	[5] = "ALTER TABLE sessions ADD COLUMN nonce TEXT;"
+	      "UPDATE sessions SET nonce = lower(hex(randomblob(16)));",
 };
 
 static int
@@ -324,12 +326,12 @@ sb_hostdb_session_insert(struct sb_hostdb *db, struct sb_hsess *s, struct sb_err
 	r = run(db,
 		"INSERT INTO sessions(id, state, mountpoint, base, parent_uid, parent_id, "
 		"parent_snap, turn,"
-		" quota, created_ns, runtime, network, policy) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, "
-		"?, ?, ?, ?)",
-		&why, "ssssissiiisss", s->id, sb_host_state_name(s->state), s->mountpoint, s->base,
+		" quota, created_ns, runtime, network, policy, nonce) VALUES(?, ?, ?, ?, ?, ?, ?, "
+		"?, ?, ?, ?, ?, ?, ?)",
+		&why, "ssssissiiissss", s->id, sb_host_state_name(s->state), s->mountpoint, s->base,
 		s->parent_uid, s->parent_id, s->parent_snap, (int64_t)s->turn, (int64_t)s->quota,
 		s->created_ns, sb_host_runtime_name(s->runtime), sb_host_network_name(s->network),
-		s->policy);
+		s->policy, s->nonce);
 	if (r == SB_E_EXISTS)
 		r = sb_fail(err, SB_E_SESSION_EXISTS, "%s: %s", sb_code_text(SB_E_SESSION_EXISTS),
 			s->id);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include <base/random.h>
 #include <base/str.h>
 #include <host/grow.h>
 #include <host/proc.h>
@@ -17,14 +18,19 @@
 struct sb_hsess *
 sb_hsess_new(const char *id, struct sb_error *err)
 {
-	struct sb_hsess *s = calloc(1, sizeof *s);
+	uint8_t nonce[SB_HOST_NONCE_LEN / 2];
+	struct sb_hsess *s;
 	pthread_condattr_t attr;
 
+	if (sb_random(nonce, sizeof nonce, err) < 0)
+		return NULL;
+	s = calloc(1, sizeof *s);
 	if (!s) {
 		(void)sb_fail(err, SB_E_NOMEM, "session %s", id);
 		return NULL;
 	}
 	(void)snprintf(s->id, sizeof s->id, "%s", id);
+	(void)sb_str_hex(nonce, sizeof nonce, s->nonce);
 	atomic_init(&s->refs, 1);
 	(void)pthread_mutex_init(&s->mu, NULL);
 	(void)pthread_mutex_init(&s->network_mu, NULL);
@@ -231,6 +237,7 @@ sb_hsess_describe(const struct sb_hsess *s, struct sb_host_session *out, struct 
 		.network_refused = s->refused };
 
 	memcpy(o.id, s->id, sizeof o.id);
+	memcpy(o.nonce, s->nonce, sizeof o.nonce);
 	memcpy(o.network_last, s->refused_last, sizeof o.network_last);
 	o.mountpoint = strdup(s->mountpoint ? s->mountpoint : "");
 	o.base = strdup(s->base ? s->base : "");

@@ -34,7 +34,8 @@ struct sb_hsess {
 	struct sb_hsess *next; /* hash chain, guarded by the host */
 	atomic_uint refs;
 	char id[SB_HOST_ID_MAX + 1];
-	_Atomic int64_t uid; /* of its row; never reused, unlike the id */
+	char nonce[SB_HOST_NONCE_LEN + 1]; /* random, in hex; set once */
+	_Atomic int64_t uid;               /* of its row; never reused, unlike the id */
 	struct sb_runtime
 		*rt; /* what runs its commands; the host's. Set once, before anybody else sees it */
 	enum sb_host_runtime runtime; /* its kind, as recorded */
@@ -75,6 +76,7 @@ struct sb_hsess {
 	struct sb_filepool files; /* the workers of its tools; has a lock of its own */
 };
 
+/* With a nonce of its own. */
 struct sb_hsess *sb_hsess_new(const char *id, struct sb_error *err);
 struct sb_hsess *sb_hsess_ref(struct sb_hsess *s);
 void sb_hsess_unref(struct sb_hsess *s);

@@ -199,6 +199,8 @@ SB_API int sb_host_shutdown(struct sb_host *h, const struct sb_host_call *call,
 	struct sb_error *err);
 SB_API void sb_host_close(struct sb_host *h);
 
+#define SB_HOST_NONCE_LEN 32
+
 /* A session as it is now. Filled by the calls below; freed with sb_host_session_clear. */
 struct sb_host_session {
 	char id[SB_HOST_ID_MAX + 1];
@@ -225,6 +227,8 @@ struct sb_host_session {
 	 */
 	uint64_t network_refused;
 	char network_last[300]; /* outbound: the last of them and by what; or "" */
+	/* Random, in hex: tells it from an earlier session of the same id. */
+	char nonce[SB_HOST_NONCE_LEN + 1];
 };
 SB_API void sb_host_session_clear(struct sb_host_session *s);
 

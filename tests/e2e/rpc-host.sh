@@ -217,6 +217,13 @@ if command -v openssl >/dev/null; then
 		"$sbctl" host -H "https://127.0.0.1:$port" --token-file "$scratch/admin" health
 	must_fail "no TLS where it is wanted" 1 \
 		"$sbctl" host -H "http://127.0.0.1:$port" --token-file "$scratch/admin" -t 5s health
+	tls()
+	{
+		timeout 20 openssl s_client -connect "127.0.0.1:$port" "$1" \
+			-cipher ALL:@SECLEVEL=0 </dev/null >/dev/null 2>&1
+		echo $?
+	}
+	is "TLS 1.0 to 1.3" "$(tls -tls1) $(tls -tls1_1) $(tls -tls1_2) $(tls -tls1_3)" "1 1 0 0"
 	stop_host
 else
 	skip "TLS" "openssl is not installed"

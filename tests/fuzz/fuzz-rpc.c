@@ -90,11 +90,11 @@ take_token(const uint8_t *data, size_t len)
 		FUZZ_CHECK(auth &&
 			sb_rpc_auth_set_key(auth, "0123456789abcdef0123456789abcdef", 32, NULL) ==
 				0);
-		FUZZ_CHECK(sb_rpc_auth_add(auth, "a", SB_RPC_ROLE_ADMIN, NULL, "sbs1.no.such.token",
+		FUZZ_CHECK(sb_rpc_auth_add(auth, "a", SB_RPC_ROLE_ADMIN, NULL, "sbs2.no.such.token",
 				   NULL) == 0);
 	}
 	sb_buf_init(&header, MESSAGE_MAX);
-	sb_buf_add_str(&header, "Bearer sbs1.");
+	sb_buf_add_str(&header, "Bearer sbs2.");
 	sb_buf_add(&header, data, len);
 	FUZZ_CHECK(
 		sb_rpc_auth_check(auth, (const char *)header.data, 1000, &who, NULL) == SB_E_AUTH);

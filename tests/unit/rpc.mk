@@ -7,7 +7,8 @@ UNIT_RPC = \
 	%D%/test-rpc-daemon \
 	%D%/test-rpc-idem \
 	%D%/test-rpc-server \
-	%D%/test-rpc-strict
+	%D%/test-rpc-strict \
+	%D%/test-rpc-tenant
 
 check_PROGRAMS += $(UNIT_RPC)
 TESTS += $(UNIT_RPC)
@@ -22,6 +23,8 @@ tests_unit_test_rpc_server_SOURCES = %D%/test-rpc-server.c %D%/rpc-toy.h tests/l
 tests_unit_test_rpc_server_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_rpc_strict_SOURCES = %D%/test-rpc-strict.c %D%/rpc-toy.h tests/lib/tmpdir.h
 tests_unit_test_rpc_strict_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_rpc_tenant_SOURCES = %D%/test-rpc-tenant.c $(HOSTFIX)
+tests_unit_test_rpc_tenant_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_rpc_idem_SOURCES = %D%/test-rpc-idem.c
 tests_unit_test_rpc_idem_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_env_SOURCES = %D%/test-env.c $(HOSTFIX)

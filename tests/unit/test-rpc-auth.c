@@ -110,15 +110,18 @@ issued_tokens_are_for_one_session_and_a_time(void **state)
 	struct sb_rpc_who who;
 
 	(void)state;
-	assert_fails(sb_rpc_auth_issue(a, "s.2", 900, 2000, token, &err), SB_E_UNSUPPORTED, &err);
+	assert_fails(sb_rpc_auth_issue(a, "s.2", "0af9", 2000, token, &err), SB_E_UNSUPPORTED,
+		&err);
 	assert_fails(sb_rpc_auth_set_key(a, "short", 5, &err), SB_E_INVAL, &err);
 	assert_ok(sb_rpc_auth_set_key(a, "0123456789abcdef0123456789abcdef", 32, &err), &err);
-	assert_ok(sb_rpc_auth_issue(a, "s.2", 900, 2000, token, &err), &err);
+	assert_fails(sb_rpc_auth_issue(a, "s.2", "", 2000, token, &err), SB_E_INVAL, &err);
+	assert_fails(sb_rpc_auth_issue(a, "s.2", "a.b", 2000, token, &err), SB_E_INVAL, &err);
+	assert_ok(sb_rpc_auth_issue(a, "s.2", "0af9", 2000, token, &err), &err);
 	(void)snprintf(header, sizeof header, "Bearer %s", token);
 	assert_int_equal(check(a, header, &who), 0);
 	assert_int_equal(who.role, SB_RPC_ROLE_SESSION);
 	assert_string_equal(who.session, "s.2");
-	assert_int_equal(who.issued_s, 900);
+	assert_string_equal(who.nonce, "0af9");
 
 	/* Every changed byte is refused, and so is the time after. */
 	for (size_t i = 7; i < strlen(header); i++) {
@@ -146,7 +149,7 @@ an_endless_token_is_refused(void **state)
 	(void)state;
 	assert_ok(sb_rpc_auth_set_key(a, "0123456789abcdef0123456789abcdef", 32, &err), &err);
 	memset(header, '.', sizeof header - 1);
-	memcpy(header, "Bearer sbs1.", 12);
+	memcpy(header, "Bearer sbs2.", 12);
 	assert_int_equal(check(a, header, &who), SB_E_AUTH);
 	header[2000] = '\0';
 	assert_int_equal(check(a, header, &who), SB_E_AUTH);

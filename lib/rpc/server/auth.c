@@ -14,6 +14,7 @@
 #include <base/str.h>
 
 #define DIGEST 32
+#define PREFIX "sbs2."
 
 struct token {
 	uint8_t digest[DIGEST];
@@ -141,8 +142,16 @@ sb_rpc_auth_set_key(struct sb_rpc_auth *a, const void *key, size_t len, struct s
 	return 0;
 }
 
+static bool
+is_nonce(const char *s)
+{
+	size_t len = strspn(s, "0123456789abcdef");
+
+	return len > 0 && len <= SB_RPC_WHO_NONCE_MAX && s[len] == '\0';
+}
+
 int
-sb_rpc_auth_issue(const struct sb_rpc_auth *a, const char *session, int64_t now_s,
+sb_rpc_auth_issue(const struct sb_rpc_auth *a, const char *session, const char *nonce,
 	int64_t expires_s, char *out, struct sb_error *err)
 {
 	uint8_t mac[DIGEST];
@@ -153,8 +162,9 @@ sb_rpc_auth_issue(const struct sb_rpc_auth *a, const char *session, int64_t now_
 	if (!session[0] || strlen(session) > SB_RPC_WHO_SESSION_MAX)
 		return sb_fail(err, SB_E_INVAL, "session id must have 1 to %d bytes",
 			SB_RPC_WHO_SESSION_MAX);
-	n = snprintf(out, SB_RPC_ISSUED_MAX, "sbs1.%s.%" PRId64 ".%" PRId64, session, now_s,
-		expires_s);
+	if (!is_nonce(nonce))
+		return sb_fail(err, SB_E_INVAL, "session %s has no nonce", session);
+	n = snprintf(out, SB_RPC_ISSUED_MAX, PREFIX "%s.%s.%" PRId64, session, nonce, expires_s);
 	if (n < 0 || n + 2 + 2 * DIGEST > SB_RPC_ISSUED_MAX)
 		return sb_fail(err, SB_E_INVAL, "session id is too long");
 	if (gnutls_hmac_fast(GNUTLS_MAC_SHA256, a->key, sizeof a->key, out, (size_t)n, mac) != 0)
@@ -182,7 +192,8 @@ check_issued(const struct sb_rpc_auth *a, const char *token, int64_t now_s, stru
 {
 	char copy[SB_RPC_ISSUED_MAX];
 	uint8_t got[DIGEST], want[DIGEST];
-	int64_t issued, expires;
+	const char *nonce, *session = copy + sizeof PREFIX - 1;
+	int64_t expires;
 	char *part;
 	int n = snprintf(copy, sizeof copy, "%s", token);
 
@@ -194,15 +205,14 @@ check_issued(const struct sb_rpc_auth *a, const char *token, int64_t now_s, stru
 		gnutls_memcmp(got, want, DIGEST) != 0)
 		return false;
 	if (!(part = last_part(copy)) || !sb_str_to_i64(part, 0, INT64_MAX, &expires) ||
-		!(part = last_part(copy)) || !sb_str_to_i64(part, 0, INT64_MAX, &issued))
+		!(nonce = last_part(copy)) || !is_nonce(nonce))
 		return false;
-	if (expires <= now_s || !sb_str_starts(copy, "sbs1.") ||
-		strlen(copy + 5) > SB_RPC_WHO_SESSION_MAX)
+	if (expires <= now_s || !sb_str_starts(copy, PREFIX) ||
+		strlen(session) > SB_RPC_WHO_SESSION_MAX)
 		return false;
-	*out = (struct sb_rpc_who){ .role = SB_RPC_ROLE_SESSION,
-		.name = "issued",
-		.issued_s = issued };
-	memcpy(out->session, copy + 5, strlen(copy + 5) + 1);
+	*out = (struct sb_rpc_who){ .role = SB_RPC_ROLE_SESSION, .name = "issued" };
+	memcpy(out->session, session, strlen(session) + 1);
+	memcpy(out->nonce, nonce, strlen(nonce) + 1);
 	return true;
 }
 

@@ -21,14 +21,15 @@ const char *sb_rpc_auth_role_name(enum sb_rpc_role r);
 
 #define SB_RPC_WHO_NAME_MAX 64
 #define SB_RPC_WHO_SESSION_MAX 128
+#define SB_RPC_WHO_NONCE_MAX 64
 
 /* Who calls. A value. */
 struct sb_rpc_who {
 	enum sb_rpc_role role;
 	char name[SB_RPC_WHO_NAME_MAX];
 	char session[SB_RPC_WHO_SESSION_MAX + 1]; /* SESSION: the only one allowed */
-	int64_t issued_s; /* SESSION by an issued token: Unix time of issue; an older session of
-			     that id is meant. 0: any */
+	char nonce[SB_RPC_WHO_NONCE_MAX + 1]; /* SESSION by an issued token: of the one session of
+						 that id that is meant; "": any */
 };
 
 /*
@@ -56,11 +57,12 @@ int sb_rpc_auth_set_key(struct sb_rpc_auth *a, const void *key, size_t len, stru
 
 /*
  * A token for one session, valid until `expires_s` (Unix time):
- * "sbs1.<session>.<issued>.<expires>.<HMAC-SHA256>". SB_E_UNSUPPORTED without a key. `out` holds
+ * "sbs2.<session>.<nonce>.<expires>.<HMAC-SHA256>". `nonce` (lower-case hex digits) tells the
+ * session from others that had or will have its id. SB_E_UNSUPPORTED without a key. `out` holds
  * SB_RPC_ISSUED_MAX bytes.
  */
-#define SB_RPC_ISSUED_MAX 320
-int sb_rpc_auth_issue(const struct sb_rpc_auth *a, const char *session, int64_t now_s,
+#define SB_RPC_ISSUED_MAX 384
+int sb_rpc_auth_issue(const struct sb_rpc_auth *a, const char *session, const char *nonce,
 	int64_t expires_s, char *out, struct sb_error *err);
 
 /* Checks the value of an Authorization header (NULL: none given). SB_E_AUTH without saying why. */

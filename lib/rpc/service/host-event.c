@@ -50,6 +50,28 @@ started_json(uint64_t seq, const char *session)
 	return o;
 }
 
+/*
+ * What a session's own token may see: nothing from before its session began, and nothing from after
+ * it went; another one may have had or may get its id.
+ */
+static int
+own_from(struct sb_rpc_call *call, const char *session, int64_t *out_ns, struct sb_error *err)
+{
+	struct sb_rpc_host *h = sb_rpc_call_arg(call);
+	struct sb_host_session s;
+	int r;
+
+	*out_ns = 0;
+	if (sb_rpc_call_who(call)->role != SB_RPC_ROLE_SESSION)
+		return 0;
+	r = sb_host_session_get(h->host, session, false, &s, err);
+	if (r < 0)
+		return r;
+	*out_ns = s.created_ns;
+	sb_host_session_clear(&s);
+	return 0;
+}
+
 int
 sb_rpc_host_stream_events(struct sb_rpc_call *call, const json_t *in, json_t **out,
 	struct sb_error *err)
@@ -62,6 +84,8 @@ sb_rpc_host_stream_events(struct sb_rpc_call *call, const json_t *in, json_t **o
 	struct sb_rpc_fields f;
 	const char *session;
 	uint64_t after;
+	int64_t from_ns = 0;
+	bool over = false;
 	int r;
 
 	(void)out;
@@ -72,16 +96,23 @@ sb_rpc_host_stream_events(struct sb_rpc_call *call, const json_t *in, json_t **o
 	sb_rpc_field_list(&f, "Kinds", KINDS_MAX, 32, &kinds);
 	after = (uint64_t)sb_rpc_field_int(&f, "After", 0, INT64_MAX);
 	r = sb_rpc_host_fields_end(call, &f, err);
+	if (r == 0)
+		r = own_from(call, session, &from_ns, err);
 	if (r < 0)
 		return r;
 	reader = sb_rpc_events_open(h->events, after, &after, err);
 	if (!reader)
 		return err->code;
 	r = sb_rpc_stream_send(call, started_json(after, session), err);
-	while (r == 0 &&
-		(r = sb_rpc_events_next(reader, limits.cancel, limits.deadline, &ev, err)) == 0)
+	while (r == 0 && !over &&
+		(r = sb_rpc_events_next(reader, limits.cancel, limits.deadline, &ev, err)) == 0) {
+		if (ev.time_ns < from_ns)
+			continue;
 		if (wanted(&ev, session, &kinds))
 			r = sb_rpc_stream_send(call, event_json(&ev), err);
+		over = from_ns > 0 && strcmp(ev.session, session) == 0 &&
+			strcmp(ev.kind, "session.destroyed") == 0;
+	}
 	sb_rpc_events_close(reader);
 	return r;
 }

@@ -36,7 +36,7 @@ sb_rpc_host_fn sb_rpc_host_health_check, sb_rpc_host_get_capabilities, sb_rpc_ho
 void sb_rpc_host_metrics(void *arg, struct sb_buf *out);
 
 /*
- * SessionID of a request. A token that was issued for an earlier session of the same id is a
+ * SessionID of a request. A token that was issued for another session of the same id is a
  * mistake, too: it is kept in `f`.
  */
 const char *sb_rpc_host_session_id(struct sb_rpc_call *call, struct sb_rpc_fields *f);

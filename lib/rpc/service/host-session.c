@@ -19,15 +19,15 @@ sb_rpc_host_session_id(struct sb_rpc_call *call, struct sb_rpc_fields *f)
 	const char *id = sb_rpc_field_str(f, "SessionID", SB_HOST_ID_MAX, SB_RPC_REQUIRED);
 	struct sb_host_session s;
 
-	if (f->failed || who->issued_s == 0)
+	if (f->failed || !who->nonce[0])
 		return id;
 	f->failed = sb_host_session_get(h->host, id, false, &s, &f->err);
 	if (f->failed < 0)
 		return id;
 	f->failed = 0;
-	if (s.created_ns / 1000000000 > who->issued_s)
+	if (strcmp(s.nonce, who->nonce) != 0)
 		f->failed = sb_fail(&f->err, SB_E_DENIED,
-			"this token is for an earlier session of that id");
+			"this token is for another session of that id");
 	sb_host_session_clear(&s);
 	return id;
 }

@@ -189,9 +189,10 @@ sb_rpc_host_issue_session_token(struct sb_rpc_call *call, const json_t *in, json
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	char token[SB_RPC_ISSUED_MAX];
+	char nonce[SB_HOST_NONCE_LEN + 1];
 	struct sb_host_session s;
 	struct sb_rpc_fields f;
-	int64_t ttl_s, now = time(NULL);
+	int64_t ttl_s, now;
 	const char *id;
 	int r;
 
@@ -203,12 +204,13 @@ sb_rpc_host_issue_session_token(struct sb_rpc_call *call, const json_t *in, json
 		r = sb_host_session_get(h->host, id, false, &s, err);
 	if (r < 0)
 		return r;
+	memcpy(nonce, s.nonce, sizeof nonce);
 	sb_host_session_clear(&s);
 	if (!h->auth)
 		return sb_fail(err, SB_E_UNSUPPORTED, "this host has no key for session tokens");
 	now = time(NULL);
 	ttl_s = ttl_s > 0 ? ttl_s : TTL_S;
-	r = sb_rpc_auth_issue(h->auth, id, now, now + ttl_s, token, err);
+	r = sb_rpc_auth_issue(h->auth, id, nonce, now + ttl_s, token, err);
 	if (r < 0)
 		return r;
 	*out = json_object();
