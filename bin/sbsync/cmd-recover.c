@@ -10,6 +10,7 @@
 struct recovery {
 	const struct sync_args *a;
 	json_t *rows;
+	size_t conflicts;
 };
 
 /* One line, or one object, for each session. */
@@ -22,6 +23,7 @@ tell_recovery(const struct sb_session *s, const char *result, const struct sb_sy
 	     nothing = strcmp(result, "nothing") == 0;
 	char t[32];
 
+	r->conflicts += res->conflicts.n;
 	if (r->rows) {
 		json_array_append_new(r->rows,
 			json_pack("{s:s?, s:s, s:s?, s:s?, s:I, s:I, s:I, s:I}", "session",
@@ -78,7 +80,9 @@ recover_verb(void *values, int argc, char **argv)
 	/* --quiet, as a timer uses it, says nothing when an earlier run is still at work. */
 	if (n < 0 && !(n == SB_E_LOCKED && a->quiet))
 		complain("%s", err.msg);
-	return n < 0 ? exit_code(n) : n > 0 ? EXIT_FAILED : EXIT_DONE;
+	if (n < 0)
+		return exit_code(n);
+	return n > 0 ? EXIT_FAILED : r.conflicts ? EXIT_CONFLICTS : EXIT_DONE;
 }
 
 static const struct sb_opt options[] = {

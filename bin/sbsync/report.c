@@ -231,5 +231,5 @@ report(const struct sync_args *a, int code, const struct sb_error *err,
 	}
 	if (trouble)
 		return EXIT_FAILED;
-	return res->conflicts.n && !a->dry_run ? EXIT_CONFLICTS : EXIT_DONE;
+	return res->conflicts.n ? EXIT_CONFLICTS : EXIT_DONE;
 }

@@ -59,6 +59,7 @@ sb_reconcile_free(struct sb_reconciled *r)
 	for (size_t i = 0; i < r->n_unsettled; i++)
 		free(r->unsettled[i]);
 	free(r->unsettled);
+	sb_strlist_free(&r->missed);
 	memset(r, 0, sizeof *r);
 }
 
@@ -240,14 +241,31 @@ put_tree(struct reconcile_work *w, enum sb_direction d, const char *path, const 
 	return r;
 }
 
-static bool
-is_unseen(const struct reconcile_work *w, const char *path)
+/* What the scan of side `s` says about a path that it could not see; NULL: it saw it. */
+static const struct sb_skipped *
+unseen_by(const struct reconcile_work *w, int s, const char *path)
 {
-	for (int s = 0; s < 2; s++)
-		for (size_t i = 0; i < w->o->n_unseen[s]; i++)
-			if (strcmp(w->o->unseen[s][i].path, path) == 0)
-				return true;
-	return false;
+	for (size_t i = 0; i < w->o->n_unseen[s]; i++)
+		if (strcmp(w->o->unseen[s][i].path, path) == 0)
+			return &w->o->unseen[s][i];
+	return NULL;
+}
+
+/*
+ * Nothing is done where a side could not be seen. What the runtime did there is not here then, and
+ * whoever would give the runtime up has to know: all but the deletion of what never syncs.
+ */
+static int
+leave_unseen(struct reconcile_work *w, const char *path, const struct three *t)
+{
+	const struct sb_skipped *here = unseen_by(w, 0, path);
+
+	if (here && !deep_equal(w, t->b, t->r) && (t->r || sb_scan_skip_is_loss(here->reason))) {
+		sb_strlist_add(&w->out->missed, path);
+		if (sb_strlist_check(&w->out->missed, w->err) < 0)
+			return SB_E_NOMEM;
+	}
+	return unsettle(w, path);
 }
 
 static bool
@@ -600,8 +618,8 @@ merge(struct reconcile_work *w, const char *path, const struct three *t)
 {
 	int r;
 
-	if (is_unseen(w, path))
-		return unsettle(w, path);
+	if (unseen_by(w, 0, path) || unseen_by(w, 1, path))
+		return leave_unseen(w, path, t);
 	r = guarded(w, path, t);
 	if (r)
 		return r < 0 ? r : 0;
@@ -623,32 +641,14 @@ merge(struct reconcile_work *w, const char *path, const struct three *t)
 	return resolve(w, path, t, SB_CONFLICT_TYPE);
 }
 
-/* Pre-order of whole components: '/' sorts before every other byte. DEL before PUT at one path. */
+/* DEL before PUT at one path. */
 static int
 by_path(const void *a, const void *b)
 {
 	const struct sb_change *x = a, *y = b;
-	const unsigned char *p = (const unsigned char *)x->path,
-			    *q = (const unsigned char *)y->path;
+	int c = sb_diff_path_order(x->path, y->path);
 
-	while (*p && *p == *q) {
-		p++;
-		q++;
-	}
-	if (*p != *q) {
-		int c = *p == '/' ? 1 : *p ? *p + 1 : 0, d = *q == '/' ? 1 : *q ? *q + 1 : 0;
-
-		return c - d;
-	}
-	return (int)y->del - (int)x->del;
-}
-
-static struct sb_change *
-find_put(const struct sb_diff *d, const char *path)
-{
-	struct sb_change key = { .path = path };
-
-	return d->n ? bsearch(&key, d->v, d->n, sizeof *d->v, by_path) : NULL;
+	return c ? c : (int)y->del - (int)x->del;
 }
 
 /* A hard link is only kept where the other name will have this very content on that side too. */
@@ -662,7 +662,7 @@ check_leaders(struct sb_diff *d, const struct sb_manifest *at)
 
 		if (c->del || !c->leader || strcmp(c->leader, c->path) == 0)
 			continue;
-		put_there = find_put(d, c->leader);
+		put_there = sb_diff_find_put(d, c->leader);
 		e = put_there ? &put_there->entry : sb_manifest_find(at, c->leader);
 		if (!e || e->type != SB_ENTRY_FILE || !sb_entry_same_content(e, &c->entry))
 			c->leader = NULL;

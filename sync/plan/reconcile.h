@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <base/cleanup.h>
+#include <base/strlist.h>
 #include <sync/tree/manifest.h>
 #include <sync/scan/scan.h>
 #include <sync/tree/diff.h>
@@ -85,6 +86,8 @@ struct sb_reconciled {
 	char **unsettled; /* paths whose base entry stays as it is */
 	size_t n_unsettled;
 	size_t cap_unsettled;
+	struct sb_strlist missed; /* what the runtime changed where the local side cannot be seen:
+				     not brought here */
 };
 
 /* All three manifests must be finished; `base` may be empty (first sync). */

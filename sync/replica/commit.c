@@ -43,9 +43,11 @@ phase_of(const struct sb_op *op)
 	case SB_OP_MOVE: return 1;
 	case SB_OP_FILE: return op->old.type == SB_ENTRY_DIR ? 6 : 2;
 	case SB_OP_META: return 3;
-	case SB_OP_LINK: return 4; /* moves the ctime of its leader, so later than META */
+	/* Moves the ctime of its leader, so later than META; what takes a directory's place waits
+	 * until that is empty, and a link until its leader is there. */
+	case SB_OP_LINK: return op->old.type == SB_ENTRY_DIR ? 7 : 4;
 	case SB_OP_DEL: return 5;
-	default: return 7;
+	default: return 8;
 	}
 }
 
@@ -62,7 +64,7 @@ by_phase(const void *a, const void *b)
 	/*
 	 * Deletions and directory modes go from the leaves up, everything else from the top down.
 	 */
-	return px == 5 || px == 7 ? strcmp(y->path, x->path) : strcmp(x->path, y->path);
+	return px == 5 || px == 8 ? strcmp(y->path, x->path) : strcmp(x->path, y->path);
 }
 
 static int

@@ -4,6 +4,7 @@
 
 #include <sync/replica/receive-priv.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -77,6 +78,86 @@ drop_moved(struct sb_receive *r)
 		r->ops.v[kept++] = *op;
 	}
 	r->ops.n = kept;
+}
+
+/* Does this directory, or one beneath it, hold anything that no scan listed? */
+struct unlisted {
+	struct sb_receive *r;
+	struct sb_error *err;
+};
+
+static int
+find_unlisted(const char *path, const struct sb_dir *dir, struct unlisted *u)
+{
+	sb_autoclose int fd = -1;
+	struct dirent *e;
+	DIR *d;
+	int n = 0;
+
+	fd = sb_path_open(u->r->rep->rootfd, path, O_RDONLY | O_DIRECTORY, 0, NULL);
+	d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d)
+		return 0; /* the commit finds out */
+	fd = -1;
+	while (n == 0 && (e = readdir(d)))
+		n = strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+			!sb_manifest_dir_find(dir, e->d_name, strlen(e->d_name));
+	(void)closedir(d);
+	return n;
+}
+
+static int
+find_unlisted_in(const char *path, size_t len, struct sb_entry *e, void *arg)
+{
+	(void)len;
+	return e->type == SB_ENTRY_DIR && find_unlisted(path, e->dir, arg) ? SB_E_EXISTS : 0;
+}
+
+/*
+ * A directory that is to become something else, but holds what is not synced, stays as a whole:
+ * nothing in it is deleted for a replacement that cannot take place.
+ */
+static int
+drop_full_dirs(struct sb_receive *r, struct sb_commit_result *res, struct sb_error *err)
+{
+	struct unlisted u = { r, err };
+	sb_auto(sb_strlist) struct sb_strlist full = { 0 };
+	size_t kept = 0;
+
+	for (size_t i = 0; i < r->ops.n; i++) {
+		const struct sb_op *op = &r->ops.v[i];
+		const struct sb_entry *old = op->old.type == SB_ENTRY_DIR &&
+				(op->kind == SB_OP_FILE || op->kind == SB_OP_LINK) ?
+			sb_manifest_find(r->rep->scan.manifest, op->path) :
+			NULL;
+		int n;
+
+		if (!old || old->type != SB_ENTRY_DIR ||
+			(!find_unlisted(op->path, old->dir, &u) &&
+				sb_manifest_walk_dir(old->dir, op->path, find_unlisted_in, &u) ==
+					0))
+			continue;
+		sb_strlist_add(&full, op->path);
+		n = sb_proto_result_add(res, op->path, SB_WHY_NOTEMPTY, err);
+		if (n < 0)
+			return n;
+		(void)sb_manifest_remove(r->added, op->path);
+	}
+	if (!full.n)
+		return sb_strlist_check(&full, err);
+	qsort(full.v, full.n, sizeof *full.v, by_text);
+	for (size_t i = 0; i < r->ops.n; i++) {
+		struct sb_op *op = &r->ops.v[i];
+
+		if (covered(&full, op->path)) {
+			free(op->path);
+			free(op->from);
+			continue;
+		}
+		r->ops.v[kept++] = *op;
+	}
+	r->ops.n = kept;
+	return sb_strlist_check(&full, err);
 }
 
 /* Files whose source was lost: out of the stage, out of the plan. */
@@ -508,6 +589,7 @@ sb_receive_commit(struct sb_receive *r, enum sb_durability durability, struct sb
 	if (n < 0)
 		return n;
 	drop_moved(r);
+	n = drop_full_dirs(r, res, err);
 	ops = r->ops.n;
 	for (size_t i = 0; n == 0 && i < ops; i++)
 		if (r->ops.v[i].kind == SB_OP_TREE && !more_to_come(r, r->ops.v[i].path))

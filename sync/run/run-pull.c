@@ -296,5 +296,5 @@ sb_run_pull(struct sb_run *run, const struct sb_plan *plan, struct sb_stage *sta
 	sb_run_step(run, SB_STEP_RECORD);
 	run->res->bytes_transferred += plan->data_bytes;
 	sb_receive_update_cache(run->local, res);
-	return sb_sync_result_commit(run->res, res, err);
+	return sb_sync_result_commit(run->res, plan, res, err);
 }

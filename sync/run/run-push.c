@@ -362,5 +362,5 @@ sb_run_push(struct sb_run *run, const struct sb_plan *plan, struct sb_commit_res
 		r = finish(run, plan, res, err);
 	if (r == 0)
 		r = sb_link_after_commit(run->link, err);
-	return r < 0 ? r : sb_sync_result_commit(run->res, res, err);
+	return r < 0 ? r : sb_sync_result_commit(run->res, plan, res, err);
 }

@@ -103,9 +103,21 @@ sb_sync_result_changes(struct sb_sync_result *res, const struct sb_plan *p,
 	return 0;
 }
 
+const char sb_sync_result_way_text[] =
+	"a directory is in its place and holds what is not synced: move that away";
+
+bool
+sb_sync_result_in_way(const struct sb_diff *planned, const struct sb_commit_row *left)
+{
+	const struct sb_change *c =
+		left->why == SB_WHY_NOTEMPTY ? sb_diff_find_put(planned, left->path) : NULL;
+
+	return c && c->entry.type != SB_ENTRY_DIR;
+}
+
 int
-sb_sync_result_commit(struct sb_sync_result *res, const struct sb_commit_result *c,
-	struct sb_error *err)
+sb_sync_result_commit(struct sb_sync_result *res, const struct sb_plan *p,
+	const struct sb_commit_result *c, struct sb_error *err)
 {
 	int r = 0;
 
@@ -116,6 +128,11 @@ sb_sync_result_commit(struct sb_sync_result *res, const struct sb_commit_result 
 		enum sb_commit_why why = c->left[i].why;
 		struct sb_sync_notes *l = &res->conflicts;
 
+		if (sb_sync_result_in_way(&p->diff, &c->left[i])) {
+			r = sb_sync_result_note(&res->errors, c->left[i].path, NULL,
+				sb_sync_result_way_text, err);
+			continue;
+		}
 		if (why == SB_WHY_NOTEMPTY)
 			l = &res->skipped;
 		else if (why == SB_WHY_DENIED || why == SB_WHY_SOURCE)

@@ -16,9 +16,12 @@ int sb_sync_result_note(struct sb_sync_notes *l, const char *path, const char *s
  */
 int sb_sync_result_changes(struct sb_sync_result *res, const struct sb_plan *p,
 	const struct sb_manifest *at, const char *side, struct sb_error *err);
-/* Adds what a commit did and what it left alone. */
-int sb_sync_result_commit(struct sb_sync_result *res, const struct sb_commit_result *c,
-	struct sb_error *err);
+/* Adds what the commit of `p` did and what it left alone. */
+int sb_sync_result_commit(struct sb_sync_result *res, const struct sb_plan *p,
+	const struct sb_commit_result *c, struct sb_error *err);
+/* A directory stands where something else should be, and holds what is not synced. */
+bool sb_sync_result_in_way(const struct sb_diff *planned, const struct sb_commit_row *left);
+extern const char sb_sync_result_way_text[];
 /*
  * Prepares `res` for another attempt: keeps bytes, times and counts of attempts, drops everything
  * that the failed one found out.

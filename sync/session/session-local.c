@@ -201,7 +201,7 @@ commit(struct sb_session_local *x, struct sb_plan *plan, struct sb_stage *stage,
 	if (r < 0)
 		return r;
 	sb_replica_save_cache(x->rep, x->rep->scan.manifest);
-	return sb_sync_result_commit(x->res, &res, err);
+	return sb_sync_result_commit(x->res, plan, &res, err);
 }
 
 static int

@@ -210,6 +210,36 @@ tell_changes(struct pair_run *x, struct sb_error *err)
 	return r;
 }
 
+/* Did the runtime change it, while it cannot be seen here? */
+static bool
+is_missed(const struct pair_run *x, const char *path)
+{
+	for (size_t i = 0; i < x->rec.missed.n; i++)
+		if (strcmp(x->rec.missed.v[i], path) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * What could not be seen here. A sync back has nothing to take from this side: only what the
+ * runtime changed there is amiss.
+ */
+static int
+tell_unseen(struct pair_run *x, struct sb_error *err)
+{
+	const struct sb_scan *l = &x->run.local->scan;
+	int r = 0;
+
+	if (x->pass->direction & SB_TO_RUNTIME)
+		return sb_sync_result_skipped(x->pass->res, l->skipped, l->n_skipped, err);
+	for (size_t i = 0; r == 0 && i < l->n_skipped; i++)
+		r = is_missed(x, l->skipped[i].path) ?
+			sb_sync_result_skipped(x->pass->res, &l->skipped[i], 1, err) :
+			sb_sync_result_note(&x->pass->res->skipped, l->skipped[i].path, NULL,
+				sb_scan_skip_text(l->skipped[i].reason), err);
+	return r;
+}
+
 static int
 reconcile(struct pair_run *x, struct sb_error *err)
 {
@@ -230,6 +260,8 @@ reconcile(struct pair_run *x, struct sb_error *err)
 	o.unseen[1] = x->run.far.skipped;
 	o.n_unseen[1] = x->run.far.n_skipped;
 	r = sb_reconcile_trees(x->base, l->manifest, x->run.far.manifest, &o, &x->rec, err);
+	if (r == 0)
+		r = tell_unseen(x, err);
 	return r < 0 ? r : tell_changes(x, err);
 }
 
@@ -327,14 +359,20 @@ miss(struct missing *m, const char *path, const char *why)
 static int
 check_brought(const struct pair_run *x, const struct sb_commit_result *res, struct sb_error *err)
 {
+	const struct sb_scan *here = &x->run.local->scan;
 	struct missing m = { 0 };
 
 	if (x->pass->direction != SB_FROM_RUNTIME ||
 		(!x->last && sb_sync_result_has_unstable(x->pass->res)))
 		return 0;
 	for (size_t i = 0; res && i < res->n_left; i++)
-		if (res->left[i].why != SB_WHY_NOTEMPTY)
+		if (sb_sync_result_in_way(&x->forward, &res->left[i]))
+			miss(&m, res->left[i].path, sb_sync_result_way_text);
+		else if (res->left[i].why != SB_WHY_NOTEMPTY)
 			miss(&m, res->left[i].path, sb_proto_why_text(res->left[i].why));
+	for (size_t i = 0; i < here->n_skipped; i++)
+		if (is_missed(x, here->skipped[i].path))
+			miss(&m, here->skipped[i].path, sb_scan_skip_text(here->skipped[i].reason));
 	for (size_t i = 0; i < x->run.far.n_skipped; i++)
 		if (sb_scan_skip_is_loss(x->run.far.skipped[i].reason))
 			miss(&m, x->run.far.skipped[i].path,
@@ -587,9 +625,6 @@ exchange(struct pair_run *x, struct sb_error *err)
 		r = sb_run_scan_both(&x->run, &b, true, err);
 	x->known = r == 0 && (x->run.far.reply.flags & SB_SCAN_BASE_KNOWN) &&
 		sb_digest_eq(&b.base, &x->run.far.reply.id);
-	if (r == 0)
-		r = sb_sync_result_skipped(pass->res, x->run.local->scan.skipped,
-			x->run.local->scan.n_skipped, err);
 	if (r == 0)
 		r = sb_sync_result_skipped(pass->res, x->run.far.skipped, x->run.far.n_skipped,
 			err);

@@ -157,18 +157,72 @@ sb_session_owned(const struct sb_session *s)
 		s->heartbeat <= time(NULL) + 60;
 }
 
+/*
+ * A heartbeat is a moment of this machine's running time, so that setting the clock does not make
+ * it older or younger: the file holds "BOOT-ID SECONDS\n".
+ */
+static bool
+running_time(char boot[64], int64_t *s)
+{
+	sb_autoclose int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, boot, 63);
+	struct timespec now;
+
+	if (n <= 0 || clock_gettime(CLOCK_BOOTTIME, &now) < 0)
+		return false;
+	boot[n] = 0;
+	boot[strcspn(boot, "\n ")] = 0;
+	*s = now.tv_sec;
+	return true;
+}
+
+/*
+ * The time of the last heartbeat by the clock as it is now; by the file's own time when the machine
+ * was started anew since. 0: none.
+ */
+static int64_t
+last_beat(int dirfd)
+{
+	sb_autoclose int fd = openat(dirfd, BEAT_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	char text[128] = "", boot[64];
+	struct stat st;
+	int64_t now, then;
+	ssize_t n;
+	char *space;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return 0;
+	n = read(fd, text, sizeof text - 1);
+	text[n < 0 ? 0 : n] = 0;
+	space = strchr(text, ' ');
+	if (!space || !running_time(boot, &now))
+		return st.st_mtime;
+	*space = 0;
+	then = strtoll(space + 1, NULL, 10);
+	return strcmp(text, boot) == 0 && then <= now ? time(NULL) - (now - then) : st.st_mtime;
+}
+
 int
 sb_session_beat(const struct sb_session *s, const char *state_dir, struct sb_error *err)
 {
 	sb_autofree char *dir = sb_session_dir(state_dir, err);
 	sb_autoclose int fd = dir ? sb_session_open_dir(dir, s->name, false, err) : -1;
 	sb_autoclose int beat = -1;
+	char boot[64], text[128];
+	int64_t now;
 
 	if (fd < 0)
 		return err ? err->code : SB_E_SYS;
 	beat = openat(fd, BEAT_NAME, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (beat < 0 || futimens(beat, NULL) < 0)
 		return sb_fail_errno(err, "heartbeat of session '%s'", s->name);
+	if (running_time(boot, &now)) {
+		int n = snprintf(text, sizeof text, "%s %020lld\n", boot, (long long)now);
+
+		/* Always of one length, so that a reader never sees half of two. */
+		if (pwrite(beat, text, (size_t)n, 0) != n || ftruncate(beat, n) < 0)
+			return sb_fail_errno(err, "heartbeat of session '%s'", s->name);
+	}
 	return 0;
 }
 
@@ -400,7 +454,6 @@ load_named(const char *dir, const char *name, struct sb_session *out, struct sb_
 {
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 	sb_autoclose int fd = sb_session_open_dir(dir, name, false, err);
-	struct stat st;
 	int r;
 
 	if (fd < 0)
@@ -415,8 +468,7 @@ load_named(const char *dir, const char *name, struct sb_session *out, struct sb_
 		sb_session_free(out);
 		return r;
 	}
-	if (fstatat(fd, BEAT_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		out->heartbeat = st.st_mtime;
+	out->heartbeat = last_beat(fd);
 	return r;
 }
 
@@ -560,10 +612,11 @@ sb_session_log(int dirfd, const char *reason, int code, const struct sb_error *e
 	sb_buf_addf(&b,
 		"{\"time\":\"%s\",\"reason\":\"%s\",\"result\":\"%s\",\"files_synced\":%llu,"
 		"\"files_deleted\":%llu,"
-		"\"files_moved\":%llu,\"conflicts\":%zu,\"duration_ms\":%lld",
-		stamp, reason, code < 0 ? "error" : "ok", (unsigned long long)res->files_synced,
-		(unsigned long long)res->files_deleted, (unsigned long long)res->files_moved,
-		res->conflicts.n, (long long)res->duration_ms);
+		"\"files_moved\":%llu,\"conflicts\":%zu,\"errors\":%zu,\"duration_ms\":%lld",
+		stamp, reason, code < 0 || res->errors.n ? "error" : "ok",
+		(unsigned long long)res->files_synced, (unsigned long long)res->files_deleted,
+		(unsigned long long)res->files_moved, res->conflicts.n, res->errors.n,
+		(long long)res->duration_ms);
 	if (code < 0 && err) {
 		sb_buf_add_str(&b, ",\"error\":\"");
 		sb_escape(err->msg, strlen(err->msg), text, sizeof text);

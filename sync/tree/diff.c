@@ -76,6 +76,39 @@ sb_diff_add(struct sb_diff *d, const char *path, bool del, const struct sb_entry
 	return 0;
 }
 
+int
+sb_diff_path_order(const char *a, const char *b)
+{
+	const unsigned char *p = (const unsigned char *)a, *q = (const unsigned char *)b;
+	int c, d;
+
+	while (*p && *p == *q) {
+		p++;
+		q++;
+	}
+	c = *p == '/' ? 1 : *p ? *p + 1 : 0;
+	d = *q == '/' ? 1 : *q ? *q + 1 : 0;
+	return c - d;
+}
+
+const struct sb_change *
+sb_diff_find_put(const struct sb_diff *d, const char *path)
+{
+	size_t lo = 0, hi = d->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		int c = sb_diff_path_order(d->v[mid].path, path);
+
+		/* A DEL comes before the PUT at its path. */
+		if (c < 0 || (c == 0 && d->v[mid].del))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < d->n && !d->v[lo].del && strcmp(d->v[lo].path, path) == 0 ? &d->v[lo] : NULL;
+}
+
 /* Two directories of one path side by side; one of them may be missing. */
 struct pair {
 	const struct sb_dir *from;

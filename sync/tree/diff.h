@@ -41,6 +41,10 @@ int sb_diff_make(const struct sb_manifest *from, const struct sb_manifest *to, s
 /* Adds one change; copies path, target, leader. */
 int sb_diff_add(struct sb_diff *d, const char *path, bool del, const struct sb_entry *e,
 	const char *target, const char *leader, struct sb_error *err);
+/* Pre-order of whole components: '/' sorts before every other byte. <0, 0, >0. */
+int sb_diff_path_order(const char *a, const char *b);
+/* The PUT at `path` in a difference that is in order; NULL: there is none. */
+const struct sb_change *sb_diff_find_put(const struct sb_diff *d, const char *path);
 /*
  * The same checks as sb_manifest_decode; paths must be strictly ordered (DEL before PUT at one
  * path).

@@ -20,6 +20,7 @@ E2E = \
 	%D%/session.sh \
 	%D%/session-base.sh \
 	%D%/session-conflicts.sh \
+	%D%/session-stop.sh \
 	%D%/session-watch.sh \
 	%D%/session-watch-ssh.sh \
 	%D%/session-guards.sh \
