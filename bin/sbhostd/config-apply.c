@@ -153,6 +153,8 @@ hostd_config_server(const struct hostd_config *c, struct sb_rpc_server_opts *o,
 	o->max_connections = (unsigned)c->max_connections;
 	o->max_calls = (unsigned)c->max_calls;
 	o->max_streams = (unsigned)c->max_streams;
+	o->max_calls_each = (unsigned)c->max_calls_each;
+	o->max_streams_each = (unsigned)c->max_streams_each;
 	o->io_threads = (unsigned)c->io_threads;
 	o->header_ms = c->header_timeout;
 	o->body_ms = c->body_timeout;

@@ -43,7 +43,8 @@ struct hostd_config {
 	int64_t tool_timeout, drain_timeout, shutdown_timeout, health_interval, storage_timeout,
 		transfer_timeout;
 	const char *api_version, *min_api_version;
-	int64_t max_connections, max_calls, max_streams, io_threads;
+	int64_t max_connections, max_calls, max_streams, max_calls_each, max_streams_each,
+		io_threads;
 	int64_t header_timeout, body_timeout, idle_timeout;
 
 	struct hostd_token *tokens;

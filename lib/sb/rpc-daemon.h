@@ -25,6 +25,11 @@ struct sb_rpc_server_opts {
 	size_t max_message;  /* bytes of one message, each way, uncompressed */
 	size_t max_buffered; /* bytes of all request bodies being read at a time */
 	unsigned max_calls, max_streams, max_connections;
+	/*
+	 * Of them, at a time, for the tokens of one session or one monitor; 0: an eighth. Another
+	 * eighth is for admins only.
+	 */
+	unsigned max_calls_each, max_streams_each;
 	unsigned io_threads;
 	int64_t header_ms; /* from connecting to the end of the first request's header */
 	int64_t body_ms;   /* for a request body */

@@ -166,6 +166,7 @@ static const struct sb_rpc_method toy_methods[] = {
 	{ "Big", SB_RPC_READ, false, toy_big, NULL },
 	{ "Count", 0, true, toy_count, NULL },
 	{ "Flood", 0, true, toy_flood, NULL },
+	{ "Follow", SB_RPC_SCOPED | SB_RPC_ENDLESS, true, toy_wait, NULL },
 	{ "Tail", SB_RPC_ENDLESS, true, toy_wait, NULL },
 };
 

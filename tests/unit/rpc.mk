@@ -4,6 +4,7 @@ UNIT_RPC = \
 	%D%/test-env-remote \
 	%D%/test-rpc-auth \
 	%D%/test-rpc-codec \
+	%D%/test-rpc-crowd \
 	%D%/test-rpc-daemon \
 	%D%/test-rpc-idem \
 	%D%/test-rpc-server \
@@ -25,6 +26,8 @@ tests_unit_test_rpc_strict_SOURCES = %D%/test-rpc-strict.c %D%/rpc-toy.h tests/l
 tests_unit_test_rpc_strict_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_rpc_tenant_SOURCES = %D%/test-rpc-tenant.c $(HOSTFIX)
 tests_unit_test_rpc_tenant_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_rpc_crowd_SOURCES = %D%/test-rpc-crowd.c %D%/rpc-toy.h tests/lib/tmpdir.h
+tests_unit_test_rpc_crowd_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_rpc_idem_SOURCES = %D%/test-rpc-idem.c
 tests_unit_test_rpc_idem_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_env_SOURCES = %D%/test-env.c $(HOSTFIX)

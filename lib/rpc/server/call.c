@@ -86,6 +86,16 @@ call_new(struct sb_rpc_listener *l, struct MHD_Connection *mc)
 	return c;
 }
 
+/* Frees what the body took as soon as the handler has its message. */
+static void
+drop_body(struct sb_rpc_call *c)
+{
+	sb_buf_free(&c->body);
+	atomic_fetch_sub(&c->server->buffered, c->reserved);
+	sb_rpc_share_give(c->server->share, &c->who, SB_RPC_SHARE_BYTES, c->reserved);
+	c->reserved = 0;
+}
+
 void
 sb_rpc_call_unref(struct sb_rpc_call *c)
 {
@@ -94,8 +104,9 @@ sb_rpc_call_unref(struct sb_rpc_call *c)
 	if (c->response)
 		MHD_destroy_response(c->response);
 	json_decref(c->message);
-	atomic_fetch_sub(&c->server->buffered, c->reserved);
-	sb_buf_free(&c->body);
+	drop_body(c);
+	if (c->counted)
+		sb_rpc_share_give(c->server->share, &c->who, c->place, 1);
 	sb_buf_free(&c->queue);
 	sb_cancel_free(c->cancel);
 	(void)pthread_cond_destroy(&c->room);
@@ -126,15 +137,6 @@ sb_rpc_call_abort(struct sb_rpc_call *c, int why, bool hung_up)
 	}
 	(void)pthread_cond_broadcast(&c->room);
 	(void)pthread_mutex_unlock(&c->mu);
-}
-
-/* Frees what the body took as soon as the handler has its message. */
-static void
-drop_body(struct sb_rpc_call *c)
-{
-	sb_buf_free(&c->body);
-	atomic_fetch_sub(&c->server->buffered, c->reserved);
-	c->reserved = 0;
 }
 
 /* Turns the handler's error into the answer; a cancel has its own reason. */
@@ -426,15 +428,20 @@ static enum MHD_Result
 feed(struct sb_rpc_call *c, const char *data, size_t len)
 {
 	struct sb_rpc_server *s = c->server;
+	struct sb_error err = { 0 };
 
 	sb_rpc_metrics_add(s->metrics, SB_RPC_GAUGE_BYTES_IN, (int64_t)len);
 	if (c->failure.code == SB_RPC_OK) {
-		c->reserved += len;
-		if (atomic_fetch_add(&s->buffered, len) + len > s->o.max_buffered)
-			sb_rpc_failure_set(&c->failure, SB_RPC_RESOURCE_EXHAUSTED,
-				"the server holds too many request bodies, try again");
-		else
-			sb_buf_add(&c->body, data, len);
+		if (sb_rpc_share_take(s->share, &c->who, SB_RPC_SHARE_BYTES, len, &err) < 0) {
+			sb_rpc_failure_from_error(&c->failure, &err);
+		} else {
+			c->reserved += len;
+			if (atomic_fetch_add(&s->buffered, len) + len > s->o.max_buffered)
+				sb_rpc_failure_set(&c->failure, SB_RPC_RESOURCE_EXHAUSTED,
+					"the server holds too many request bodies, try again");
+			else
+				sb_buf_add(&c->body, data, len);
+		}
 		if (c->body.failed) {
 			sb_rpc_failure_set(&c->failure, SB_RPC_RESOURCE_EXHAUSTED,
 				"message is longer than %zu bytes", s->o.max_message);
@@ -445,7 +452,7 @@ feed(struct sb_rpc_call *c, const char *data, size_t len)
 		drop_body(c);
 	}
 	c->dropped += len;
-	return c->dropped > s->o.max_message + DROP_MAX ? MHD_NO : MHD_YES;
+	return c->dropped > DROP_MAX + (c->close ? 0 : s->o.max_message) ? MHD_NO : MHD_YES;
 }
 
 enum MHD_Result

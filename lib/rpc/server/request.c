@@ -14,6 +14,9 @@
 #include <rpc/server/server-priv.h>
 #include <rpc/server/strict.h>
 
+#define STRANGER_MAX 65536 /* of the body of somebody who is not logged in */
+#define STRANGER_MS 2000
+
 static const char *
 header(const struct sb_rpc_call *c, const char *name)
 {
@@ -127,6 +130,23 @@ check_encoding(struct sb_rpc_call *c)
 			"unknown compression: supported encodings are gzip, identity");
 }
 
+/*
+ * Who did not log in gets an answer and no more of our time. A short body is still read, because to
+ * close over unread bytes can take the answer from the client.
+ */
+static void
+stop_stranger(struct sb_rpc_call *c)
+{
+	const char *value = header(c, "Content-Length");
+	int64_t n = 0;
+
+	c->close = true;
+	c->early = value && (!sb_str_to_i64(value, 0, INT64_MAX, &n) || n > STRANGER_MAX);
+	if (c->server->o.body_ms > STRANGER_MS)
+		sb_rpc_watchdog_phase(c->server->watch, c->conn, SB_RPC_PHASE_BODY,
+			sb_deadline_in(STRANGER_MS));
+}
+
 static void
 check_who(struct sb_rpc_call *c)
 {
@@ -142,8 +162,11 @@ check_who(struct sb_rpc_call *c)
 		(void)sb_fail(&err, SB_E_AUTH, "this server has no tokens");
 	else
 		(void)sb_rpc_auth_check(s->o.auth, value, time(NULL), &c->who, &err);
-	if (err.code < 0)
-		refuse_error(c, &err);
+	if (err.code >= 0)
+		return;
+	refuse_error(c, &err);
+	sb_rpc_login_failed(c->server, c->conn, err.msg);
+	stop_stranger(c);
 }
 
 static bool
@@ -152,6 +175,24 @@ role_may(const struct sb_rpc_call *c)
 	if (c->who.role == SB_RPC_ROLE_ADMIN || (c->method->flags & SB_RPC_ANY_ROLE))
 		return true;
 	return c->who.role == SB_RPC_ROLE_SESSION && (c->method->flags & SB_RPC_SCOPED);
+}
+
+/* A place among the calls or the streams of this caller; sb_rpc_call_unref gives it back. */
+static void
+take_place(struct sb_rpc_call *c)
+{
+	struct sb_error err = { 0 };
+
+	if (c->failure.code != SB_RPC_OK)
+		return;
+	c->place = c->method && (c->method->stream || c->method->upgrade) ? SB_RPC_SHARE_STREAMS :
+									    SB_RPC_SHARE_CALLS;
+	if (sb_rpc_share_take(c->server->share, &c->who, c->place, 1, &err) == 0) {
+		c->counted = true;
+		return;
+	}
+	sb_rpc_metrics_add(c->server->metrics, SB_RPC_GAUGE_REFUSED, 1);
+	refuse_error(c, &err);
 }
 
 static void
@@ -186,6 +227,7 @@ open_method(struct sb_rpc_call *c, const char *verb)
 		c->out_gzip = accepts_gzip(header(c, "Accept-Encoding"));
 	if (c->failure.code == SB_RPC_OK && !role_may(c))
 		refuse(c, SB_RPC_PERMISSION_DENIED, 0, "this token may not call this method");
+	take_place(c);
 }
 
 static void
@@ -201,6 +243,7 @@ open_plain(struct sb_rpc_call *c, enum sb_rpc_target target, const char *verb)
 	check_who(c);
 	if (c->failure.code == SB_RPC_OK && c->who.role == SB_RPC_ROLE_SESSION)
 		refuse(c, SB_RPC_PERMISSION_DENIED, 0, "this token may not read metrics");
+	take_place(c);
 }
 
 /* Refuses a body by its announced size before any of it is read. */
@@ -210,7 +253,8 @@ check_length(struct sb_rpc_call *c)
 	const char *value = header(c, "Content-Length");
 	int64_t n;
 
-	if (!value || !sb_str_to_i64(value, 0, INT64_MAX, &n))
+	if (!value || !sb_str_to_i64(value, 0, INT64_MAX, &n) ||
+		c->failure.code == SB_RPC_UNAUTHENTICATED)
 		return;
 	if ((uint64_t)n > c->server->o.max_message + SB_RPC_ENVELOPE_SIZE) {
 		c->failure.code = SB_RPC_OK;

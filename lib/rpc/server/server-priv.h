@@ -10,6 +10,7 @@
 #include <rpc/protocol/failure.h>
 #include <rpc/server/pool.h>
 #include <rpc/server/server.h>
+#include <rpc/server/share.h>
 
 /* The structs and functions that the files of this room share. */
 
@@ -22,7 +23,8 @@ struct sb_rpc_listener {
 	bool is_unix;
 	bool tls;
 	unsigned port;
-	char *path; /* of a unix socket */
+	unsigned conns; /* open now; guarded by the watchdog */
+	char *path;     /* of a unix socket */
 };
 
 /* What a connection is doing now; each phase has a time limit of its own. */
@@ -41,7 +43,7 @@ struct sb_rpc_conn {
 	size_t slot;
 	uint32_t generation;
 	_Atomic int phase;
-	_Atomic int64_t due;
+	_Atomic int64_t due, since; /* when the phase must end, and when it began */
 	/* The target of the request being read, as it came; NULL: it has bytes it may not have. */
 	const char *target;
 	size_t target_len;
@@ -66,15 +68,25 @@ void sb_rpc_watchdog_call(struct sb_rpc_watchdog *w, struct sb_rpc_conn *c,
 /* Cancels every running call; `endless_only` leaves those that end by themselves. */
 void sb_rpc_watchdog_abort(struct sb_rpc_watchdog *w, bool endless_only, int why);
 
+/* How many lines about failed logins may still be written. */
+struct sb_rpc_login {
+	pthread_mutex_t mu;
+	int64_t at_ms;
+	unsigned left;
+	uint64_t skipped;
+};
+
 struct sb_rpc_server {
 	struct sb_rpc_server_opts o; /* no strings */
 	const struct sb_rpc_service *service;
 	const char **names;
 	struct sb_rpc_metrics *metrics;
 	struct sb_rpc_pool *calls, *streams;
+	struct sb_rpc_share *share;
 	struct sb_rpc_watchdog *watch;
 	struct sb_rpc_listener listeners[SB_RPC_LISTEN_MAX];
 	size_t n_listeners;
+	struct sb_rpc_login login;
 	_Atomic size_t buffered;
 	_Atomic unsigned running; /* handlers */
 	_Atomic unsigned live;    /* requests from their header to the end of their answer */
@@ -113,8 +125,10 @@ struct sb_rpc_call {
 	int64_t start_us;
 	struct sb_buf body;
 	json_t *message; /* the body as it was read, between a try inline and the thread */
-	size_t reserved; /* bytes counted in server->buffered */
-	size_t dropped;  /* bytes of a body that is not kept */
+	size_t reserved; /* bytes counted in server->buffered and of the caller's share */
+	bool counted;    /* has a place of the caller's share ... */
+	enum sb_rpc_share_of place; /* ... of these */
+	size_t dropped;             /* bytes of a body that is not kept */
 
 	struct sb_rpc_failure failure; /* code 0: none */
 	struct MHD_Response *response;
@@ -165,6 +179,9 @@ void sb_rpc_reply_text(struct sb_rpc_call *c, int status, const char *type,
 	const struct sb_buf *text);
 /* Headers every answer has. */
 void sb_rpc_reply_headers(struct sb_rpc_call *c, const char *type);
+
+/* login.c: for the log. */
+void sb_rpc_login_failed(struct sb_rpc_server *s, const struct sb_rpc_conn *c, const char *why);
 
 /* stream.c: an answer of many messages. */
 int sb_rpc_stream_open(struct sb_rpc_call *c, struct sb_error *err);

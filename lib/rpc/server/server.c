@@ -150,6 +150,21 @@ check_opts(const struct sb_rpc_server_opts *o, struct sb_error *err)
 	return 0;
 }
 
+static struct sb_rpc_share *
+new_share(const struct sb_rpc_server_opts *o, struct sb_error *err)
+{
+	size_t bytes = o->max_buffered / 8;
+	const struct sb_rpc_share_limit limits[SB_RPC_SHARES] = {
+		[SB_RPC_SHARE_CALLS] = { o->max_calls, o->max_calls_each },
+		[SB_RPC_SHARE_STREAMS] = { o->max_streams, o->max_streams_each },
+		/* The largest message always fits. */
+		[SB_RPC_SHARE_BYTES] = { o->max_buffered,
+			bytes > 2 * o->max_message ? bytes : 2 * o->max_message },
+	};
+
+	return sb_rpc_share_new(limits, err);
+}
+
 static int
 start_all(struct sb_rpc_server *s, const struct sb_rpc_server_opts *o, struct sb_error *err)
 {
@@ -163,6 +178,7 @@ start_all(struct sb_rpc_server *s, const struct sb_rpc_server_opts *o, struct sb
 	if (!(s->metrics = sb_rpc_metrics_new(s->names, s->service->n, err)) ||
 		!(s->calls = sb_rpc_pool_new(o->max_calls, err)) ||
 		!(s->streams = sb_rpc_pool_new(o->max_streams, err)) ||
+		!(s->share = new_share(o, err)) ||
 		!(s->watch = sb_rpc_watchdog_new(s, o->max_connections * SB_RPC_LISTEN_MAX, err)))
 		return SB_E_NOMEM;
 	for (size_t i = 0; o->listen[i] && r == 0; i++) {
@@ -196,6 +212,7 @@ sb_rpc_server_start(const struct sb_rpc_server_opts *opts, const struct sb_rpc_s
 	s->o.listen = NULL;
 	s->o.tls_cert = s->o.tls_key = NULL;
 	s->service = service;
+	(void)pthread_mutex_init(&s->login.mu, NULL);
 	for (size_t i = 0; i < SB_RPC_LISTEN_MAX; i++)
 		s->listeners[i].fd = -1;
 	if (start_all(s, opts, err) < 0) {
@@ -260,8 +277,10 @@ sb_rpc_server_free(struct sb_rpc_server *s)
 	sb_rpc_server_stop(s, 0, NULL);
 	sb_rpc_pool_free(s->calls);
 	sb_rpc_pool_free(s->streams);
+	sb_rpc_share_free(s->share);
 	sb_rpc_watchdog_free(s->watch);
 	sb_rpc_metrics_free(s->metrics);
+	(void)pthread_mutex_destroy(&s->login.mu);
 	free(s->names);
 	free(s);
 }

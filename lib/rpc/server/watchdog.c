@@ -216,6 +216,37 @@ sb_rpc_watchdog_free(struct sb_rpc_watchdog *w)
 	release(w);
 }
 
+/*
+ * With `mu` held: when few places are left, whoever waits longest without a request makes room, so
+ * that one who has something to say is heard however many connections somebody else opens.
+ */
+static void
+make_room(struct sb_rpc_watchdog *w, const struct sb_rpc_conn *fresh)
+{
+	const struct sb_rpc_listener *l = fresh->listener;
+	unsigned max = w->server->o.max_connections;
+	struct sb_rpc_conn *oldest = NULL;
+
+	if (l->conns <= max - max / 8)
+		return;
+	for (size_t i = 0; i < w->n; i++) {
+		struct sb_rpc_conn *c = w->slots[i].conn;
+		int phase;
+
+		if (!c || c == fresh || c->listener != l || atomic_load(&c->due) == SB_NEVER)
+			continue;
+		phase = atomic_load(&c->phase);
+		if ((phase == SB_RPC_PHASE_IDLE || phase == SB_RPC_PHASE_HEADER) &&
+			(!oldest || atomic_load(&c->since) < atomic_load(&oldest->since)))
+			oldest = c;
+	}
+	if (!oldest)
+		return;
+	atomic_store(&oldest->due, SB_NEVER);
+	sb_rpc_metrics_add(w->server->metrics, SB_RPC_GAUGE_TIMED_OUT, 1);
+	(void)shutdown(oldest->fd, SHUT_RDWR);
+}
+
 struct sb_rpc_conn *
 sb_rpc_watchdog_add(struct sb_rpc_watchdog *w, struct sb_rpc_listener *l, int fd)
 {
@@ -228,6 +259,7 @@ sb_rpc_watchdog_add(struct sb_rpc_watchdog *w, struct sb_rpc_listener *l, int fd
 	c->listener = l;
 	c->fd = fd;
 	(void)pthread_mutex_init(&c->mu, NULL);
+	atomic_store(&c->since, sb_now_ms());
 	atomic_store(&c->phase, SB_RPC_PHASE_HEADER);
 	atomic_store(&c->due, sb_deadline_in(w->server->o.header_ms));
 	(void)pthread_mutex_lock(&w->mu);
@@ -238,6 +270,8 @@ sb_rpc_watchdog_add(struct sb_rpc_watchdog *w, struct sb_rpc_listener *l, int fd
 		c->generation = ++w->slots[i].generation;
 		w->slots[i].conn = c;
 		w->used++;
+		l->conns++;
+		make_room(w, c);
 		ev.data.u64 = slot_tag(c);
 		(void)epoll_ctl(w->epoll, EPOLL_CTL_ADD, fd, &ev);
 	}
@@ -259,6 +293,7 @@ sb_rpc_watchdog_remove(struct sb_rpc_watchdog *w, struct sb_rpc_conn *c)
 	(void)epoll_ctl(w->epoll, EPOLL_CTL_DEL, c->fd, NULL);
 	w->slots[c->slot].conn = NULL;
 	w->used--;
+	c->listener->conns--;
 	(void)pthread_mutex_unlock(&w->mu);
 	(void)pthread_mutex_destroy(&c->mu);
 	free(c);
@@ -268,6 +303,7 @@ void
 sb_rpc_watchdog_phase(struct sb_rpc_watchdog *w, struct sb_rpc_conn *c, enum sb_rpc_phase p,
 	sb_deadline due)
 {
+	atomic_store(&c->since, sb_now_ms());
 	atomic_store(&c->phase, p);
 	atomic_store(&c->due, due);
 	if (p == SB_RPC_PHASE_CALL && due < atomic_load(&w->next))
