@@ -15,6 +15,7 @@ lib_base_libbase_la_SOURCES = \
 	%D%/escape.c %D%/escape.h \
 	%D%/file.c %D%/file.h \
 	%D%/log.c \
+	%D%/memory.c %D%/memory.h \
 	%D%/now.c \
 	%D%/opt.c %D%/opt.h \
 	%D%/opt-help.c \
@@ -28,7 +29,8 @@ lib_base_libbase_la_SOURCES = \
 	%D%/strlist.c %D%/strlist.h \
 	%D%/strmap.c %D%/strmap.h \
 	%D%/thread.c %D%/thread.h \
-	%D%/utf8.c %D%/utf8.h
+	%D%/utf8.c %D%/utf8.h \
+	%D%/work.c %D%/work.h
 
 sbincludedir = $(includedir)/sb
 sbinclude_HEADERS = \

@@ -21,6 +21,7 @@
 
 #include <base/path.h>
 #include <base/str.h>
+#include <base/work.h>
 
 #include <sync/codec/pack-priv.h>
 
@@ -381,7 +382,7 @@ sb_pack_reader_next(struct sb_pack_reader *r, struct sb_pack_entry *out, struct 
 	uint64_t before;
 	int k;
 
-	if (r->error.code)
+	if (r->error.code || sb_work_alive(&r->error) < 0)
 		return fail_with(r, err);
 	if (r->ended)
 		return 0;
@@ -411,7 +412,7 @@ sb_pack_reader_read(struct sb_pack_reader *r, const void **out, struct sb_error 
 	size_t len = 0;
 	int k;
 
-	if (r->error.code)
+	if (r->error.code || sb_work_alive(&r->error) < 0)
 		return fail_with(r, err);
 	if (!r->have_entry)
 		return 0;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/work.h>
 /*
  * Content (or whole directories) the receiver has, by digest: open addressing over walk-ordered
  * rows.
@@ -81,7 +82,10 @@ want_all(const struct sb_diff *diff, struct plan_wanted *w, struct sb_error *err
 	for (size_t i = 0; i < diff->n; i++) {
 		const struct sb_change *c = &diff->v[i];
 		size_t h;
+		int r = sb_work_alive(err);
 
+		if (r < 0)
+			return r;
 		if (c->del || c->entry.type == SB_ENTRY_LINK ||
 			!sb_digest_known(&c->entry.digest) || is_wanted(w, &c->entry.digest))
 			continue;
@@ -193,6 +197,8 @@ find_row(struct content_table *t, const struct sb_entry *e)
 	for (size_t h = slot_of(t, &e->digest); t->slots[h]; h = (h + 1) & t->mask) {
 		struct row *r = &t->v[t->slots[h] - 1];
 
+		if (sb_work_alive(NULL) < 0)
+			return NULL;
 		if (!sb_digest_eq(&r->digest, &e->digest) || r->e->type != e->type)
 			continue;
 		if (e->type == SB_ENTRY_FILE && r->e->size != e->size)
@@ -333,6 +339,9 @@ make_steps(struct sb_plan *p, const struct sb_manifest *receiver, struct content
 		struct sb_plan_step *s = &p->steps[kept];
 		const struct sb_entry *old;
 
+		r = sb_work_alive(err);
+		if (r < 0)
+			break;
 		if (inside && strncmp(c->path, inside, len) == 0 && c->path[len] == '/')
 			continue;
 		inside = NULL;

@@ -13,12 +13,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include <base/buf.h>
 #include <base/file.h>
 #include <base/path.h>
 #include <base/quote.h>
 #include <base/str.h>
+#include <base/work.h>
 
 #include <sync/remote/deploy.h>
 #include <sync/remote/marker.h>
@@ -150,6 +152,27 @@ note_time(struct fetch *f, size_t i)
 		f->times[i] = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 }
 
+/* The far side may list any size: what comes must have room where the shadow is. */
+static int
+check_room(struct fetch *f)
+{
+	uint64_t sum = 0, room;
+	struct statvfs vfs;
+
+	if (fstatvfs(f->rootfd, &vfs) < 0)
+		return 0;
+	room = (uint64_t)vfs.f_bavail * vfs.f_frsize;
+	for (size_t i = 0; i < f->n_need; i++)
+		sum = f->need[i]->size > UINT64_MAX - sum ? UINT64_MAX : sum + f->need[i]->size;
+	if (sum <= room)
+		return 0;
+	return sb_fail(f->err, SB_E_NOSPACE,
+		"%s has files of %llu bytes to send, %llu are free here: make room or exclude "
+		"them; "
+		"nothing was changed",
+		f->m.name, (unsigned long long)sum, (unsigned long long)room);
+}
+
 /* Directories and links as listed; files that have to be fetched are noted. */
 static int
 prepare(struct fetch *f)
@@ -173,6 +196,8 @@ prepare(struct fetch *f)
 			r = remove_path(f, old->path);
 			f->stats->deleted += !e;
 		}
+		if (r >= 0)
+			r = sb_work_alive(f->err);
 	}
 	for (size_t i = 1; i < f->now.n && r >= 0; i++) {
 		const struct sb_agentless_entry *e = &f->now.v[i];
@@ -187,8 +212,10 @@ prepare(struct fetch *f)
 			f->stats->special++;
 		else if (!unchanged(f, e))
 			f->need[f->n_need++] = e;
+		if (r >= 0)
+			r = sb_work_alive(f->err);
 	}
-	return r;
+	return r < 0 ? r : check_room(f);
 }
 
 static void *
@@ -248,9 +275,12 @@ copy_bytes(struct fetch *f, struct archive *ar, int from, int to, uint64_t size)
 	while (done < size) {
 		char buf[65536];
 		size_t want = size - done < sizeof buf ? (size_t)(size - done) : sizeof buf;
-		ssize_t n = from >= 0 ? read(from, buf, want) : archive_read_data(ar, buf, want);
-		int r;
+		int r = sb_work_alive(f->err);
+		ssize_t n;
 
+		if (r < 0)
+			return r;
+		n = from >= 0 ? read(from, buf, want) : archive_read_data(ar, buf, want);
 		if (n <= 0)
 			return sb_fail(f->err, SB_E_CLOSED,
 				"%s: the far tar ended in the middle of a file", f->m.name);
@@ -324,6 +354,10 @@ take_entry(struct fetch *f, struct archive *ar, struct archive_entry *ae)
 			"%s: the far tar sends what was not asked for: %s", f->m.name,
 			sb_escape(path ? path : "", path ? strlen(path) : 0, shown, sizeof shown));
 	e = f->need[at];
+	/* Our tar command makes none: a map of holes says much and sends little. */
+	if (archive_entry_sparse_count(ae))
+		return sb_fail(f->err, SB_E_PROTO, "%s: the far tar sends a sparse file: %s",
+			f->m.name, sb_escape(path, strlen(path), shown, sizeof shown));
 	if (link) {
 		ptrdiff_t first = find_need(f, link);
 
@@ -354,7 +388,7 @@ read_tar(struct fetch *f)
 {
 	struct archive *ar = archive_read_new();
 	struct archive_entry *ae;
-	int n, r = 0;
+	int n = ARCHIVE_EOF, r = 0;
 
 	if (!ar || archive_read_support_format_tar(ar) < ARCHIVE_WARN ||
 		archive_read_set_options(ar, "tar:read_concatenated_archives") < ARCHIVE_WARN ||
@@ -363,8 +397,8 @@ read_tar(struct fetch *f)
 		return f->err->code ? f->err->code :
 				      sb_fail(f->err, SB_E_PROTO, "%s: no tar stream", f->m.name);
 	}
-	while (r >= 0 && (n = archive_read_next_header(ar, &ae)) >= ARCHIVE_WARN &&
-		n != ARCHIVE_EOF)
+	while (r >= 0 && (r = sb_work_alive(f->err)) >= 0 &&
+		(n = archive_read_next_header(ar, &ae)) >= ARCHIVE_WARN && n != ARCHIVE_EOF)
 		r = take_entry(f, ar, ae);
 	if (r >= 0 && n != ARCHIVE_EOF)
 		r = f->err->code < 0 ?
@@ -443,8 +477,10 @@ missing(const struct fetch *f)
 static void
 finish_dirs(struct fetch *f)
 {
-	for (size_t i = f->now.n; i-- > 1;) {
+	for (size_t i = f->now.n; i-- > 0;) {
 		const struct sb_agentless_entry *e = &f->now.v[i];
+		/* The agent that works in the shadow has to get into it. */
+		mode_t mode = (e->mode & 0777) | (i ? 0 : 0700);
 		struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
 			{ .tv_sec = e->mtime / 1000000000,
 				.tv_nsec = e->mtime < 0 ? 0 : e->mtime % 1000000000 } };
@@ -452,13 +488,13 @@ finish_dirs(struct fetch *f)
 
 		if (e->type != 'd')
 			continue;
-		if (f->first && f->times) {
+		if (i && f->first && f->times) {
 			times[1].tv_sec = f->times[i] / 1000000000;
 			times[1].tv_nsec = f->times[i] < 0 ? 0 : f->times[i] % 1000000000;
 		}
 		fd = sb_path_open(f->rootfd, e->path, O_RDONLY | O_DIRECTORY, 0, NULL);
 		if (fd >= 0) {
-			(void)fchmod(fd, e->mode & 0777);
+			(void)fchmod(fd, mode);
 			(void)futimens(fd, times);
 		}
 	}
@@ -479,10 +515,12 @@ distrust_racy(struct fetch *f)
 static int
 fetch_round(struct fetch *f)
 {
+	struct sb_agentless a = *f->a;
 	int r;
 
 	sb_agentless_list_free(&f->now);
-	r = sb_agentless_list_far(f->a, &f->now, f->err);
+	a.known = f->before.n;
+	r = sb_agentless_list_far(&a, &f->now, f->err);
 	if (r < 0)
 		return r;
 	if (f->now.absent)

@@ -15,9 +15,11 @@
 
 #include <base/buf.h>
 #include <base/file.h>
+#include <base/memory.h>
 #include <base/path.h>
 #include <base/quote.h>
 #include <base/str.h>
+#include <base/work.h>
 
 #include <sync/remote/deploy.h>
 #include <sync/remote/marker.h>
@@ -27,6 +29,10 @@
 
 #define LISTING_MAX ((size_t)1 << 30)
 #define ENTRIES_MAX 10000000u
+#define ENTRIES_ALWAYS (1u << 20)
+#define ENTRIES_GROWTH 16
+#define ENTRY_COST 1024u /* bytes that one takes until it is synced */
+#define ENTRY_BYTES 512u /* of one in a listing, on the average */
 #define DEPTH_MAX 4096
 #define TRIES 3
 
@@ -67,8 +73,11 @@ sb_agentless_list_free(struct sb_agentless_list *l)
 static struct sb_agentless_entry *
 list_add(struct sb_agentless_list *l, struct sb_error *err)
 {
-	if (l->n >= ENTRIES_MAX) {
-		sb_fail(err, SB_E_LIMIT, "more than %u entries", ENTRIES_MAX);
+	if (l->n >= (l->most ? l->most : ENTRIES_MAX)) {
+		sb_fail(err, SB_E_LIMIT,
+			"the listing has more than %llu entries; if that is right: --max-entries "
+			"%u",
+			(unsigned long long)(l->most ? l->most : ENTRIES_MAX), ENTRIES_MAX);
 		return NULL;
 	}
 	if (l->n == l->cap) {
@@ -109,6 +118,13 @@ compare(const void *a, const void *b)
 	if (*q == '/')
 		return *p ? 1 : -1;
 	return *p < *q ? -1 : 1;
+}
+
+/* A sort cannot be stopped, but it can be made short; whoever asked for it looks again. */
+static int
+sort_order(const void *a, const void *b)
+{
+	return sb_work_alive(NULL) < 0 ? 0 : compare(a, b);
 }
 
 const struct sb_agentless_entry *
@@ -230,6 +246,9 @@ parse_printf(const char *p, const char *end, struct sb_agentless_list *l, struct
 
 		if (!stop || !link_end)
 			return sb_fail(err, SB_E_PROTO, DAMAGED);
+		r = sb_work_alive(err);
+		if (r < 0)
+			return r;
 		e = list_add(l, err);
 		if (!e)
 			return err ? err->code : SB_E_NOMEM;
@@ -266,6 +285,9 @@ parse_names(const char **at, const char *end, struct sb_agentless_list *l, struc
 			*at = p + 1;
 			return 0;
 		}
+		r = sb_work_alive(err);
+		if (r < 0)
+			return r;
 		e = list_add(l, err);
 		if (!e)
 			return err ? err->code : SB_E_NOMEM;
@@ -297,6 +319,7 @@ parse_stat(const char *p, const char *end, struct sb_agentless_list *l, struct s
 		e->type = type_of_mode(mode);
 		e->mode = mode & 07777;
 		p = nl + 1;
+		r = sb_work_alive(err);
 	}
 	for (size_t i = 0; i < l->n && r >= 0; i++) {
 		const char *stop;
@@ -314,6 +337,16 @@ parse_stat(const char *p, const char *end, struct sb_agentless_list *l, struct s
 	return r;
 }
 
+static int
+depth_of(const char *path)
+{
+	int n = 0;
+
+	for (; *path; path++)
+		n += *path == '/';
+	return n;
+}
+
 /* Every path once, and in a directory that is listed too. */
 static int
 check_tree(struct sb_agentless_list *l, struct sb_error *err)
@@ -323,7 +356,9 @@ check_tree(struct sb_agentless_list *l, struct sb_error *err)
 
 	sb_buf_init(&dir, 1u << 20);
 	if (l->n)
-		qsort(l->v, l->n, sizeof *l->v, compare);
+		qsort(l->v, l->n, sizeof *l->v, sort_order);
+	if (sb_work_alive(err) < 0)
+		return SB_E_CANCELED;
 	if (!l->n || l->v[0].path[0] != '\0' || l->v[0].type != 'd')
 		return sb_fail(err, SB_E_PROTO, "the far side's listing has no root");
 	for (size_t i = 1; i < l->n; i++) {
@@ -335,6 +370,12 @@ check_tree(struct sb_agentless_list *l, struct sb_error *err)
 		sb_buf_add(&dir, e->path, slash ? (size_t)(slash - e->path) : 0);
 		if (sb_buf_check(&dir, "path", err) < 0)
 			return SB_E_LIMIT;
+		if (depth_of(e->path) > DEPTH_MAX)
+			return sb_fail(err, SB_E_LIMIT,
+				"the far side's listing is more than %d directories deep",
+				DEPTH_MAX);
+		if (sb_work_alive(err) < 0)
+			return SB_E_CANCELED;
 		up = sb_agentless_list_find(l, (char *)dir.data);
 		if (!up || up->type != 'd' || strcmp(l->v[i - 1].path, e->path) == 0)
 			return sb_fail(err, SB_E_PROTO, "the far side lists %s out of place",
@@ -343,11 +384,12 @@ check_tree(struct sb_agentless_list *l, struct sb_error *err)
 	return 0;
 }
 
-int
-sb_agentless_list_parse(const char *form, const char *data, size_t len,
-	struct sb_agentless_list *out, struct sb_error *err)
+/* `most`: how many entries are believed; 0: as many as there may ever be. */
+static int
+parse(const char *form, const char *data, size_t len, uint64_t most, struct sb_agentless_list *out,
+	struct sb_error *err)
 {
-	sb_auto(sb_agentless_list) struct sb_agentless_list l = { 0 };
+	sb_auto(sb_agentless_list) struct sb_agentless_list l = { .most = most };
 	struct sb_error why = { 0 };
 	int r;
 
@@ -365,20 +407,52 @@ sb_agentless_list_parse(const char *form, const char *data, size_t len,
 	return 0;
 }
 
+int
+sb_agentless_list_parse(const char *form, const char *data, size_t len,
+	struct sb_agentless_list *out, struct sb_error *err)
+{
+	return parse(form, data, len, 0, out, err);
+}
+
+/* As of a tree that an agent lists (exchange.c). */
+static uint64_t
+most_entries(const struct sb_agentless *a)
+{
+	uint64_t most =
+		a->known > ENTRIES_MAX / ENTRIES_GROWTH ? ENTRIES_MAX : a->known * ENTRIES_GROWTH;
+	uint64_t memory = sb_memory_available() / ENTRY_COST;
+
+	if (a->max_entries)
+		return a->max_entries;
+	if (most < ENTRIES_ALWAYS)
+		most = ENTRIES_ALWAYS;
+	if (most > memory)
+		most = memory;
+	return most < a->known + a->known / 4 + 10000 ? a->known + a->known / 4 + 10000 : most;
+}
+
 /*
  * Drops what is ignored, and what lies beneath it; sorted order puts a directory before its
  * contents.
  */
-static void
-drop_ignored(const struct sb_agentless *a, struct sb_agentless_list *l)
+static int
+drop_ignored(const struct sb_agentless *a, struct sb_agentless_list *l, struct sb_error *err)
 {
 	sb_autofree char *gone = NULL; /* the directory dropped last */
 	size_t kept = 0;
+	int r = 0;
 
 	for (size_t i = 0; i < l->n; i++) {
 		struct sb_agentless_entry *e = &l->v[i];
 		size_t len = gone ? strlen(gone) : 0;
 
+		/* Once canceled, the rest is only moved up: the list is freed next. */
+		if (r == 0)
+			r = sb_work_alive(err);
+		if (r < 0) {
+			l->v[kept++] = *e;
+			continue;
+		}
 		if (gone && strncmp(e->path, gone, len) == 0 && e->path[len] == '/') {
 			free(e->path);
 		} else if (sb_str_starts(e->path, SB_AGENTLESS_STAGE) ||
@@ -393,6 +467,7 @@ drop_ignored(const struct sb_agentless *a, struct sb_agentless_list *l)
 		free(e->target);
 	}
 	l->n = kept;
+	return r;
 }
 
 /* Everything up to the line "end"; the code it names. */
@@ -448,11 +523,13 @@ list_once(const struct sb_agentless *a, struct sb_agentless_list *out, struct sb
 	struct sb_marker m = { .name = sb_remote_name(a->remote),
 		.cancel = a->cancel,
 		.deadline = a->deadline };
+	uint64_t most = most_entries(a);
 	char shown[200], form[8];
 	int r, code = 0;
 
 	sb_buf_init(&command, 256u << 10);
-	sb_buf_init(&data, LISTING_MAX);
+	sb_buf_init(&data,
+		most < LISTING_MAX / ENTRY_BYTES ? (size_t)most * ENTRY_BYTES : LISTING_MAX);
 	r = sb_marker_init(&m, err);
 	if (r < 0)
 		return r;
@@ -483,7 +560,7 @@ list_once(const struct sb_agentless *a, struct sb_agentless_list *out, struct sb
 	if (r >= 0 && code)
 		return SB_E_PEER;
 	if (r >= 0)
-		r = sb_agentless_list_parse(form, (char *)data.data, data.len, out, err);
+		r = parse(form, (char *)data.data, data.len, most, out, err);
 	if (r >= 0) {
 		out->gnu_tar = sb_str_ends(m.line, " gnu");
 		out->taken = strtoll(m.line + strcspn(m.line, "0123456789"), NULL, 10);
@@ -510,8 +587,10 @@ sb_agentless_list_far(const struct sb_agentless *a, struct sb_agentless_list *ou
 			*err = why;
 		return r;
 	}
-	drop_ignored(a, out);
-	return 0;
+	r = drop_ignored(a, out, err);
+	if (r < 0)
+		sb_agentless_list_free(out);
+	return r;
 }
 
 static int list_dir(int fd, const char *path, int depth, struct sb_agentless_list *l,
@@ -569,7 +648,7 @@ list_dir(int fd, const char *path, int depth, struct sb_agentless_list *l, struc
 	}
 	if (depth > DEPTH_MAX)
 		return sb_fail(err, SB_E_LIMIT, "more than %d directories deep", DEPTH_MAX);
-	while (r >= 0 && (de = readdir(d)))
+	while (r >= 0 && (r = sb_work_alive(err)) >= 0 && (de = readdir(d)))
 		if (strcmp(de->d_name, ".") != 0 && strcmp(de->d_name, "..") != 0)
 			r = list_one(dirfd(d), path, de->d_name, depth, l, err);
 	return r;
@@ -597,7 +676,9 @@ sb_agentless_list_local(const struct sb_agentless *a, int rootfd, struct sb_agen
 	if (r < 0)
 		return r;
 	qsort(l.v, l.n, sizeof *l.v, compare);
-	drop_ignored(a, &l);
+	r = drop_ignored(a, &l, err);
+	if (r < 0)
+		return r;
 	*out = l;
 	memset(&l, 0, sizeof l);
 	return 0;

@@ -458,8 +458,11 @@ verify(struct push *p, const char *record)
 {
 	sb_auto(sb_agentless_list) struct sb_agentless_list now = { 0 };
 	char shown[200];
-	int r = sb_agentless_list_far(p->a, &now, p->err);
+	struct sb_agentless a = *p->a;
+	int r;
 
+	a.known = p->here.n;
+	r = sb_agentless_list_far(&a, &now, p->err);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < p->here.n; i++) {
@@ -496,15 +499,17 @@ anything_to_send(const struct push *p)
 static int
 push_all(struct push *p, const char *record, bool expect_record, int64_t max_delete)
 {
-	int r = sb_agentless_list_far(p->a, &p->far, p->err);
+	struct sb_agentless a = *p->a;
+	int r = sb_agentless_list_local(p->a, p->rootfd, &p->here, p->err);
 
+	a.known = p->here.n;
+	if (r >= 0)
+		r = sb_agentless_list_far(&a, &p->far, p->err);
 	if (r < 0)
 		return r;
 	p->coarse = p->far.coarse || !p->far.gnu_tar;
 	if (expect_record)
 		r = check_record(p, record);
-	if (r >= 0)
-		r = sb_agentless_list_local(p->a, p->rootfd, &p->here, p->err);
 	if (r >= 0)
 		r = check_brake(p, max_delete);
 	if (r >= 0)

@@ -32,6 +32,8 @@ struct sb_agentless {
 	const struct sb_cancel *cancel;
 	sb_deadline deadline;
 	struct sb_log log;
+	uint64_t max_entries; /* how many a listing may have; 0: by `known` and by the memory */
+	uint64_t known;       /* entries of the tree as it was the last time */
 };
 
 /* One thing in a tree. */
@@ -51,6 +53,7 @@ struct sb_agentless_list {
 	struct sb_agentless_entry *v;
 	size_t n;
 	size_t cap;
+	uint64_t most; /* entries it may have; 0: no limit but that of all lists */
 	bool absent;   /* the root is not there */
 	bool coarse;   /* times are whole seconds */
 	int64_t taken; /* the clock there when it was begun, in seconds; 0: not known */

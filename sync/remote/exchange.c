@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/memory.h>
 #include <base/str.h>
 #include <base/strlist.h>
+#include <base/work.h>
 #include <sync/remote/shadow.h>
 #include <sync/tree/manifest.h>
 #include <sync/tree/diff.h>
@@ -68,14 +70,67 @@ sb_exchange_begin(struct sb_link *l, const struct sb_begin *begin, const struct 
 	return r;
 }
 
-static int
-blob(struct sb_link *l, uint8_t type, struct sb_buf *out, struct sb_error *err)
+/*
+ * How much of a far tree is believed. An entry costs the far side a byte or less on the wire, and
+ * here half a kilobyte once it is planned and staged. So its number must have some relation to the
+ * tree that is here already, and to the memory there is; a tree that is here can always be synced.
+ */
+#define ENTRIES_ALWAYS (1u << 20)
+#define ENTRIES_GROWTH 16
+#define ENTRY_COST 1024u
+#define ENTRY_BYTES 512u /* of an entry in a list on the wire, its name included */
+
+static uint64_t
+most_entries(const struct sb_exchange *x, uint64_t here)
 {
+	uint64_t most = here > UINT64_MAX / ENTRIES_GROWTH ? UINT64_MAX : here * ENTRIES_GROWTH;
+	uint64_t memory = sb_memory_available() / ENTRY_COST;
+
+	if (x->max_entries)
+		return x->max_entries;
+	if (most < ENTRIES_ALWAYS)
+		most = ENTRIES_ALWAYS;
+	if (most > memory)
+		most = memory;
+	if (most < here + here / 4 + 10000)
+		most = here + here / 4 + 10000;
+	return most;
+}
+
+static struct sb_manifest_limits
+limits_of(const struct sb_exchange *x)
+{
+	struct sb_manifest_limits l = SB_MANIFEST_LIMITS_INIT;
+
+	if (x->most < l.max_entries)
+		l.max_entries = x->most;
+	return l;
+}
+
+static int
+too_many(const struct sb_exchange *x, uint64_t n, const char *what, struct sb_error *err)
+{
+	if (n <= x->most)
+		return 0;
+	return sb_fail(err, SB_E_LIMIT,
+		"the far side lists %llu %s, more than the %llu that are believed beside a tree of "
+		"%llu and with the memory there is; nothing was changed; if that is right: "
+		"--max-entries %llu",
+		(unsigned long long)n, what, (unsigned long long)x->most,
+		(unsigned long long)x->here, (unsigned long long)n);
+}
+
+/* A list of entries as a blob; `x` says how many there may be. */
+static int
+blob(struct sb_link *l, const struct sb_exchange *x, uint8_t type, struct sb_buf *out,
+	struct sb_error *err)
+{
+	size_t max = x->most < (1u << 30) / ENTRY_BYTES ? (size_t)x->most * ENTRY_BYTES : 1u << 30;
 	const uint8_t *p;
 	size_t len;
 	int r = sb_wire_expect(l->w, type, &p, &len, err);
 
-	return r < 0 ? r : sb_wire_recv_blob(l->w, type, p, len, 1u << 30, out, err);
+	return r < 0 ? r : sb_wire_recv_blob(l->w, type, p, len, max, out, err);
 }
 
 static int
@@ -92,18 +147,27 @@ proof(struct sb_link *l, struct sb_error *err)
  * behind it. The caller frees `b`.
  */
 static int
-read_list(struct sb_link *l, uint8_t type, size_t least, struct sb_buf *b, struct sb_cursor *c,
-	uint64_t *n, struct sb_error *err)
+read_list(struct sb_link *l, const struct sb_exchange *x, uint8_t type, size_t least,
+	struct sb_buf *b, struct sb_cursor *c, uint64_t *n, struct sb_error *err)
 {
 	int r;
 
 	sb_buf_init(b, 0);
-	r = blob(l, type, b, err);
+	r = blob(l, x, type, b, err);
 	if (r < 0)
 		return r;
 	sb_cursor_init(c, b->data, b->len);
 	*n = sb_cursor_varint(c);
 	return *n > b->len / least + 1 ?
+		sb_fail(err, SB_E_PROTO, "the far side sent a damaged list") :
+		too_many(x, *n, type == SB_MSG_HAVE ? "leftovers" : "entries it cannot read", err);
+}
+
+/* All of the list was read, and nothing follows. */
+static int
+list_ended(const struct sb_cursor *c, struct sb_error *err)
+{
+	return c->bad || sb_cursor_left(c) ?
 		sb_fail(err, SB_E_PROTO, "the far side sent a damaged list") :
 		0;
 }
@@ -114,7 +178,7 @@ read_skipped(struct sb_link *l, struct sb_exchange *out, struct sb_error *err)
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 	struct sb_cursor c;
 	uint64_t n;
-	int r = read_list(l, SB_MSG_SKIPPED, 2, &b, &c, &n, err);
+	int r = read_list(l, out, SB_MSG_SKIPPED, 2, &b, &c, &n, err);
 
 	if (r < 0)
 		return r;
@@ -126,6 +190,9 @@ read_skipped(struct sb_link *l, struct sb_exchange *out, struct sb_error *err)
 		const uint8_t *p = sb_cursor_bytes(&c, 1u << 20, &len);
 		uint8_t reason = sb_cursor_u8(&c);
 
+		r = sb_work_alive(err);
+		if (r < 0)
+			return r;
 		if (c.bad || memchr(p, 0, len) || reason > SB_SKIP_NAME)
 			return sb_fail(err, SB_E_PROTO, "the far side sent a damaged list");
 		out->skipped[i].path = strndup((const char *)p, len);
@@ -134,7 +201,7 @@ read_skipped(struct sb_link *l, struct sb_exchange *out, struct sb_error *err)
 			return sb_fail(err, SB_E_NOMEM, "list of skipped entries: out of memory");
 		out->n_skipped++;
 	}
-	return 0;
+	return list_ended(&c, err);
 }
 
 static int
@@ -150,7 +217,7 @@ read_have(struct sb_link *l, struct sb_exchange *out, struct sb_error *err)
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 	struct sb_cursor c;
 	uint64_t n;
-	int r = read_list(l, SB_MSG_HAVE, 17, &b, &c, &n, err);
+	int r = read_list(l, out, SB_MSG_HAVE, 17, &b, &c, &n, err);
 
 	if (r < 0)
 		return r;
@@ -163,9 +230,13 @@ read_have(struct sb_link *l, struct sb_exchange *out, struct sb_error *err)
 		if (p)
 			memcpy(out->have[i].digest.b, p, 16);
 		out->have[i].size = sb_cursor_varint(&c);
+		r = sb_work_alive(err);
+		if (r < 0)
+			return r;
 	}
-	if (c.bad)
-		return sb_fail(err, SB_E_PROTO, "the far side sent a damaged list");
+	r = list_ended(&c, err);
+	if (r < 0)
+		return r;
 	out->n_have = n;
 	qsort(out->have, n, sizeof *out->have, by_digest);
 	return 0;
@@ -174,7 +245,7 @@ read_have(struct sb_link *l, struct sb_exchange *out, struct sb_error *err)
 static int
 fetch_whole(struct sb_link *l, struct sb_exchange *out, struct sb_error *err)
 {
-	static const struct sb_manifest_limits limits = SB_MANIFEST_LIMITS_INIT;
+	struct sb_manifest_limits limits = limits_of(out);
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 	int r;
 
@@ -183,7 +254,7 @@ fetch_whole(struct sb_link *l, struct sb_exchange *out, struct sb_error *err)
 	if (r == 0)
 		r = sb_wire_flush(l->w, err);
 	if (r == 0)
-		r = blob(l, SB_MSG_MANIFEST, &b, err);
+		r = blob(l, out, SB_MSG_MANIFEST, &b, err);
 	if (r == 0)
 		r = proof(l, err);
 	if (r < 0)
@@ -195,6 +266,8 @@ fetch_whole(struct sb_link *l, struct sb_exchange *out, struct sb_error *err)
 	return 0;
 }
 
+#define DESCENT_ROUNDS 32
+
 /* A Merkle descent under way. */
 struct descent {
 	struct sb_link *l;
@@ -202,8 +275,24 @@ struct descent {
 	const struct sb_manifest *like;
 	struct sb_strlist todo; /* directories to list in the next round */
 	uint64_t differing;     /* entries beneath them */
+	uint64_t seen;          /* entries listed so far, and the bytes of their paths */
+	uint64_t path_bytes;
+	const struct sb_exchange *x;
 	struct sb_error *err;
 };
+
+/* What the paths of all entries together may take: shared beginnings cost the far side nothing. */
+static int
+weigh(struct descent *d, size_t path_len)
+{
+	d->seen++;
+	d->path_bytes += path_len;
+	if (d->path_bytes > SB_MANIFEST_PATHS_MAX(d->seen))
+		return sb_fail(d->err, SB_E_LIMIT,
+			"paths in the far side's listing take more than %llu bytes",
+			(unsigned long long)SB_MANIFEST_PATHS_MAX(d->seen));
+	return too_many(d->x, d->seen, "entries", d->err);
+}
 
 static int
 take_child(struct descent *d, const char *dir, const struct sb_listed *c)
@@ -211,9 +300,13 @@ take_child(struct descent *d, const char *dir, const struct sb_listed *c)
 	sb_autofree char *path = *dir ? sb_str_printf("%s/%s", dir, c->name) : strdup(c->name);
 	const struct sb_entry *mine;
 	struct sb_entry e = c->e;
+	int r;
 
 	if (!path)
 		return sb_fail(d->err, SB_E_NOMEM, "manifest: out of memory");
+	r = weigh(d, strlen(path));
+	if (r < 0)
+		return r;
 	e.dir = c->e.type == SB_ENTRY_DIR ? NULL : e.dir;
 	if (!sb_manifest_put(d->m, path, &e, c->target, d->err))
 		return d->err ? d->err->code : SB_E_NOMEM;
@@ -228,6 +321,34 @@ take_child(struct descent *d, const char *dir, const struct sb_listed *c)
 	d->differing += c->total;
 	sb_strlist_add(&d->todo, path);
 	return sb_strlist_check(&d->todo, d->err);
+}
+
+/* The children of one directory; they come in the order of their names. */
+static int
+take_directory(struct descent *d, const char *dir, struct sb_cursor *c)
+{
+	uint64_t n = sb_cursor_varint(c);
+	sb_autofree char *before = NULL;
+	int r = 0;
+
+	for (uint64_t k = 0; r == 0 && k < n; k++) {
+		struct sb_listed e;
+
+		r = sb_work_alive(d->err);
+		if (r == 0)
+			r = sb_proto_listing_take(c, &e, d->err);
+		if (r < 0)
+			break;
+		if (before && strcmp(before, e.name) >= 0)
+			r = sb_fail(d->err, SB_E_PROTO,
+				"the far side sent a damaged listing: names out of order");
+		if (r == 0)
+			r = take_child(d, dir, &e);
+		free(before);
+		before = e.name;
+		free(e.target);
+	}
+	return r;
 }
 
 /* One round trip: lists every directory in `now`. */
@@ -247,26 +368,14 @@ descend(struct descent *d, const struct sb_strlist *now)
 	if (r == 0)
 		r = sb_wire_flush(d->l->w, d->err);
 	if (r == 0)
-		r = blob(d->l, SB_MSG_MANIFEST, &in, d->err);
+		r = blob(d->l, d->x, SB_MSG_MANIFEST, &in, d->err);
 	if (r == 0)
 		r = proof(d->l, d->err);
 	if (r < 0)
 		return r;
 	sb_cursor_init(&c, in.data, in.len);
-	for (size_t i = 0; r == 0 && i < now->n; i++) {
-		uint64_t n = sb_cursor_varint(&c);
-
-		for (uint64_t k = 0; r == 0 && k < n; k++) {
-			struct sb_listed e;
-
-			r = sb_proto_listing_take(&c, &e, d->err);
-			if (r < 0)
-				break;
-			r = take_child(d, now->v[i], &e);
-			free(e.name);
-			free(e.target);
-		}
-	}
+	for (size_t i = 0; r == 0 && i < now->n; i++)
+		r = take_directory(d, now->v[i], &c);
 	if (r == 0 && (c.bad || sb_cursor_left(&c)))
 		r = sb_fail(d->err, SB_E_PROTO, "the far side sent a damaged listing");
 	return r;
@@ -279,7 +388,8 @@ static int
 fetch_unknown(struct sb_link *l, const struct sb_manifest *like, struct sb_exchange *out,
 	struct sb_error *err)
 {
-	struct descent d = { .l = l, .like = like, .err = err, .differing = 0 };
+	struct descent d = { .l = l, .like = like, .x = out, .err = err, .differing = 0 };
+	unsigned rounds = 0;
 	int r;
 
 	if (!like || !sb_digest_known(&like->id) ||
@@ -297,7 +407,8 @@ fetch_unknown(struct sb_link *l, const struct sb_manifest *like, struct sb_excha
 	while (r == 0 && d.todo.n) {
 		struct sb_strlist now = d.todo;
 
-		if (d.differing > out->reply.count / 4)
+		/* Each level is a round trip: a far change in a deep place is not worth more. */
+		if (d.differing > out->reply.count / 4 || rounds++ == DESCENT_ROUNDS)
 			break;
 		memset(&d.todo, 0, sizeof d.todo);
 		d.differing = 0;
@@ -319,7 +430,7 @@ static int
 apply_changes(struct sb_link *l, struct sb_manifest **known, struct sb_exchange *out,
 	struct sb_error *err)
 {
-	static const struct sb_manifest_limits limits = SB_MANIFEST_LIMITS_INIT;
+	struct sb_manifest_limits limits = limits_of(out);
 	sb_auto(sb_diff) struct sb_diff d = { 0 };
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 	int r;
@@ -330,7 +441,7 @@ apply_changes(struct sb_link *l, struct sb_manifest **known, struct sb_exchange 
 	out->manifest = sb_steal(known);
 	if (sb_digest_eq(&out->manifest->id, &out->reply.id))
 		return 0;
-	r = blob(l, SB_MSG_CHANGES, &b, err);
+	r = blob(l, out, SB_MSG_CHANGES, &b, err);
 	if (r == 0)
 		r = sb_diff_decode(b.data, b.len, &limits, &d, err);
 	return r < 0 ? r : sb_diff_apply(out->manifest, &d, err);
@@ -348,6 +459,12 @@ sb_exchange_wait(struct sb_link *l, struct sb_manifest **known, const struct sb_
 		r = sb_wire_expect(l->w, SB_MSG_SCAN, &p, &len, err);
 	if (r == 0)
 		r = sb_proto_scan_decode(p, len, &out->reply, err);
+	out->here = known && *known ? (*known)->count : 0;
+	if (like && like->count > out->here)
+		out->here = like->count;
+	out->most = most_entries(out, out->here);
+	if (r == 0)
+		r = too_many(out, out->reply.count, "entries", err);
 	if (r == 0 && (out->reply.flags & SB_SCAN_BASE_KNOWN))
 		r = apply_changes(l, known, out, err);
 	if (r == 0 && (out->reply.flags & SB_SCAN_SKIPS))

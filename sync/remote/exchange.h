@@ -11,6 +11,9 @@
 
 /* What the agent said about a root. */
 struct sb_exchange {
+	uint64_t max_entries; /* set by the caller: how many it may list; 0: decided by the tree
+				 that is here and by the memory there is */
+	uint64_t most, here;  /* what was decided, and the entries known here */
 	struct sb_scan_reply reply;
 	struct sb_manifest *manifest; /* its tree as we know it now */
 	struct sb_have *have;         /* sorted by digest */

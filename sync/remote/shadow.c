@@ -31,6 +31,7 @@ struct sb_shadow {
 	struct sb_remote *remote;
 	char *state_dir;
 	const struct sb_cancel *cancel;
+	uint64_t max_entries;
 	struct sb_log log;
 	/* Of the sync under way. */
 	int dirfd; /* pairs/PAIR-shadow, locked */
@@ -69,8 +70,10 @@ void
 sb_shadow_renew(struct sb_shadow *s, const struct sb_sync_opts *o)
 {
 	s->cancel = o ? o->cancel : NULL;
-	if (o)
+	if (o) {
 		s->log = o->log;
+		s->max_entries = o->max_entries;
+	}
 }
 
 struct sb_shadow *
@@ -111,6 +114,7 @@ far_tree(struct sb_shadow *s)
 		.ignored_arg = s,
 		.cancel = s->cancel,
 		.deadline = SB_NEVER,
+		.max_entries = s->max_entries,
 		.log = s->log };
 }
 

@@ -20,6 +20,7 @@
 #include <base/path.h>
 #include <base/str.h>
 #include <base/strlist.h>
+#include <base/work.h>
 #include <sync/replica/agent-watch.h>
 #include <sync/codec/delta.h>
 #include <sync/replica/inflow.h>
@@ -473,6 +474,7 @@ send_wanted(void *arg)
 	sb_auto(sb_send) struct sb_send *s = NULL;
 	int r = 0;
 
+	(void)sb_work_under(a->o->cancel);
 	o.store = a->begin.flags & SB_BEGIN_SESSION ? sb_replica_store(a->rep) : NULL;
 	s = sb_send_new(a->rep, a->w, &o, err);
 	r = s ? 0 : SB_E_NOMEM;
@@ -649,6 +651,7 @@ sb_agent_serve(struct sb_transport *t, const struct sb_agent_opts *opts, struct 
 {
 	struct sb_wire_opts wo = SB_WIRE_OPTS_INIT;
 	struct agent a = { .o = opts, .peer = t->rfd };
+	const struct sb_cancel *before;
 	struct sb_error e = { 0 };
 	int r;
 
@@ -663,7 +666,9 @@ sb_agent_serve(struct sb_transport *t, const struct sb_agent_opts *opts, struct 
 	if (!a.w)
 		return err ? err->code : SB_E_NOMEM;
 	a.recall = sb_recall_new();
+	before = sb_work_under(opts->cancel);
 	r = serve(&a, &e);
+	(void)sb_work_under(before);
 	if (r < 0 && r != SB_E_CLOSED)
 		sb_wire_send_error(a.w, &e);
 	sb_agent_watch_free(a.watch);

@@ -12,6 +12,7 @@
 
 #include <base/file.h>
 #include <base/path.h>
+#include <base/work.h>
 #include <sync/replica/commit-ops.h>
 #include <sync/scan/scan.h>
 #include <sync/tree/stage-names.h>
@@ -96,8 +97,13 @@ static int
 apply_all(struct sb_commit_ops *c, struct sb_journal *ops, struct sb_error *err)
 {
 	for (size_t i = 0; i < ops->n; i++) {
-		int r = sb_commit_ops_apply(c, &ops->v[i], err);
+		int r = sb_work_alive(NULL);
 
+		/* As after a crash: the journal says what is left to do. */
+		if (r < 0)
+			return sb_fail(err, r,
+				"canceled in the middle of the commit; the next run finishes it");
+		r = sb_commit_ops_apply(c, &ops->v[i], err);
 		if (r < 0)
 			return sb_wrap(err, r, "commit %s", ops->v[i].path);
 	}

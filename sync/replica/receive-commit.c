@@ -13,16 +13,9 @@
 #include <time.h>
 
 #include <base/path.h>
+#include <base/work.h>
 #include <sync/tree/nstime.h>
 #include <sync/replica/stage.h>
-
-static bool
-beneath(const char *path, const char *dir)
-{
-	size_t n = strlen(dir);
-
-	return strncmp(path, dir, n) == 0 && (path[n] == '/' || !path[n]);
-}
 
 static int
 by_text(const void *a, const void *b)
@@ -30,32 +23,23 @@ by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Is `path` in the sorted list, or beneath one of its members? */
-static bool
-covered(const struct sb_strlist *sorted, const char *path)
+/* The member of the sorted list that `path` is, or lies beneath; NULL when there is none. */
+static char **
+covering(const struct sb_strlist *sorted, const char *path)
 {
-	char buf[4096];
-	size_t len = strlen(path);
+	sb_autofree char *buf = sorted->n ? strdup(path) : NULL;
+	char **hit = NULL;
 
-	if (!sorted->n)
-		return false;
-	if (len >= sizeof buf) {
-		for (size_t i = 0; i < sorted->n; i++)
-			if (beneath(path, sorted->v[i]))
-				return true;
-		return false;
-	}
-	memcpy(buf, path, len + 1);
-	for (;;) {
-		char *key = buf, *slash;
+	for (char *p = buf; p && !hit; p++) {
+		char was = *(p = strchrnul(p, '/'));
 
-		if (bsearch(&key, sorted->v, sorted->n, sizeof *sorted->v, by_text))
-			return true;
-		slash = strrchr(buf, '/');
-		if (!slash)
-			return false;
-		*slash = 0;
+		*p = 0;
+		hit = bsearch(&buf, sorted->v, sorted->n, sizeof *sorted->v, by_text);
+		*p = was;
+		if (!was)
+			break;
 	}
+	return hit;
 }
 
 /* What was moved is not deleted; a directory that was emptied by moves still is. */
@@ -70,7 +54,7 @@ drop_moved(struct sb_receive *r)
 	for (size_t i = 0; i < r->ops.n; i++) {
 		struct sb_op *op = &r->ops.v[i];
 
-		if (op->kind == SB_OP_DEL && covered(&r->moved_from, op->path)) {
+		if (op->kind == SB_OP_DEL && covering(&r->moved_from, op->path)) {
 			free(op->path);
 			free(op->from);
 			continue;
@@ -170,6 +154,7 @@ drop_lost(struct sb_receive *r, struct sb_commit_result *res, struct sb_error *e
 		return 0;
 	for (size_t i = 0; i < r->dropped.n; i++) {
 		const char *leaf;
+		int alive = sb_work_alive(err);
 		struct sb_receive_dir *d =
 			sb_receive_dir_get(r, r->dropped_staged.v[i], &leaf, err);
 		const struct sb_entry *e = sb_manifest_find(r->added, r->dropped.v[i]);
@@ -181,6 +166,8 @@ drop_lost(struct sb_receive *r, struct sb_commit_result *res, struct sb_error *e
 			return err ? err->code : SB_E_SYS;
 		(void)unlinkat(d->fd, leaf, 0);
 		sb_receive_dir_put(r, d);
+		if (alive < 0)
+			return alive;
 		(void)sb_manifest_remove(r->added, r->dropped.v[i]);
 		n = sb_proto_result_add(res, r->dropped.v[i],
 			denied ? SB_WHY_DENIED : SB_WHY_SOURCE, err);
@@ -264,15 +251,75 @@ set_dir(int fd, uint16_t mode, int64_t mtime, struct sb_error *err)
 	return 0;
 }
 
-/* Does a later operation still put something into this staged tree (a move, a hard link)? */
-static bool
-more_to_come(const struct sb_receive *r, const char *tree)
+/*
+ * The new directories of the plan that are staged as a whole, sorted, and which of them a later
+ * operation still puts something into (a move, a hard link); and the targets of moves.
+ */
+struct staged_trees {
+	struct sb_strlist trees, moves;
+	bool *more;
+};
+
+static void
+trees_free(struct staged_trees *t)
 {
-	for (size_t i = 0; i < r->ops.n; i++)
-		if ((r->ops.v[i].kind == SB_OP_MOVE || r->ops.v[i].kind == SB_OP_LINK) &&
-			beneath(r->ops.v[i].path, tree))
-			return true;
-	return false;
+	sb_strlist_free(&t->trees);
+	sb_strlist_free(&t->moves);
+	free(t->more);
+}
+
+static int
+trees_find(const struct sb_receive *r, struct staged_trees *t, struct sb_error *err)
+{
+	int n;
+
+	for (size_t i = 0; i < r->ops.n; i++) {
+		if (r->ops.v[i].kind == SB_OP_TREE)
+			sb_strlist_add(&t->trees, r->ops.v[i].path);
+		else if (r->ops.v[i].kind == SB_OP_MOVE)
+			sb_strlist_add(&t->moves, r->ops.v[i].path);
+	}
+	n = sb_strlist_check(&t->trees, err);
+	if (n == 0)
+		n = sb_strlist_check(&t->moves, err);
+	t->more = calloc(t->trees.n + 1, sizeof *t->more);
+	if (n == 0 && !t->more)
+		n = sb_fail(err, SB_E_NOMEM, "stage: out of memory");
+	if (n < 0)
+		return n;
+	if (t->trees.n)
+		qsort(t->trees.v, t->trees.n, sizeof *t->trees.v, by_text);
+	if (t->moves.n)
+		qsort(t->moves.v, t->moves.n, sizeof *t->moves.v, by_text);
+	for (size_t i = 0; i < r->ops.n && n == 0; i++) {
+		char **in = r->ops.v[i].kind == SB_OP_MOVE || r->ops.v[i].kind == SB_OP_LINK ?
+			covering(&t->trees, r->ops.v[i].path) :
+			NULL;
+
+		if (in)
+			t->more[in - t->trees.v] = true;
+		n = sb_work_alive(err);
+	}
+	return n;
+}
+
+static bool
+more_to_come(const struct staged_trees *t, const char *tree)
+{
+	char **at = covering(&t->trees, tree);
+
+	return at && t->more[at - t->trees.v];
+}
+
+/* Does a directory that the plan changes or makes get its mode and time at the end? */
+static bool
+dressed_last(const struct staged_trees *t, const char *path)
+{
+	char **in = covering(&t->trees, path);
+
+	if (in && (strcmp(*in, path) == 0 || t->more[in - t->trees.v]))
+		return true;
+	return t->moves.n && bsearch(&path, t->moves.v, t->moves.n, sizeof *t->moves.v, by_text);
 }
 
 static int
@@ -361,11 +408,10 @@ gather_parents(struct sb_receive *r, struct sb_strlist *out, struct sb_error *er
 
 /* DIRMETA for every directory that is changed by the plan or disturbed by the commit. */
 static int
-plan_dirmeta(struct sb_receive *r, struct sb_error *err)
+plan_dirmeta(struct sb_receive *r, const struct staged_trees *t, struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist parents = { 0 };
 	struct dir_rows d = { .err = err, .marked_only = true };
-	size_t ops = r->ops.n;
 	bool root = false;
 	int n = gather_parents(r, &parents, err);
 
@@ -391,19 +437,9 @@ plan_dirmeta(struct sb_receive *r, struct sb_error *err)
 		n = sb_manifest_walk(r->added, gather_dir, &d);
 	for (size_t i = 0; n == 0 && i < d.n; i++) {
 		const struct sb_entry *now = sb_manifest_find(r->rep->scan.manifest, d.v[i].path);
-		bool listed = now && now->type == SB_ENTRY_DIR;
 
-		for (size_t k = 0; k < ops && !listed; k++) {
-			const struct sb_op *op = &r->ops.v[k];
-
-			if (op->kind == SB_OP_TREE)
-				listed = strcmp(op->path, d.v[i].path) == 0 ||
-					(beneath(d.v[i].path, op->path) &&
-						more_to_come(r, op->path));
-			else if (op->kind == SB_OP_MOVE)
-				listed = strcmp(op->path, d.v[i].path) == 0;
-		}
-		if (listed)
+		n = sb_work_alive(err);
+		if (n == 0 && ((now && now->type == SB_ENTRY_DIR) || dressed_last(t, d.v[i].path)))
 			n = add_dirmeta(r, d.v[i].path, d.v[i].mode, d.v[i].mtime, err);
 	}
 	dir_rows_free(&d);
@@ -574,11 +610,32 @@ update_manifest(struct sb_receive *r, struct sb_commit_result *res, struct sb_er
 	return n;
 }
 
+/* The operations of the commit are complete: what is staged is as it shall be. */
+static int
+dress(struct sb_receive *r, struct sb_error *err)
+{
+	struct staged_trees t = { 0 };
+	size_t ops = r->ops.n;
+	int n = trees_find(r, &t, err);
+
+	for (size_t i = 0; n == 0 && i < ops; i++) {
+		n = sb_work_alive(err);
+		if (n == 0 && r->ops.v[i].kind == SB_OP_TREE && !more_to_come(&t, r->ops.v[i].path))
+			n = dress_tree(r, &r->ops.v[i], err);
+	}
+	if (n == 0)
+		n = fill_inodes(r, err);
+	if (n == 0)
+		n = plan_dirmeta(r, &t, err);
+	trees_free(&t);
+	return n;
+}
+
 int
 sb_receive_commit(struct sb_receive *r, enum sb_durability durability, struct sb_commit_result *res,
 	struct sb_error *err)
 {
-	size_t ops;
+	const struct sb_cancel *under;
 	int n;
 
 	if (r->items.n)
@@ -590,14 +647,8 @@ sb_receive_commit(struct sb_receive *r, enum sb_durability durability, struct sb
 		return n;
 	drop_moved(r);
 	n = drop_full_dirs(r, res, err);
-	ops = r->ops.n;
-	for (size_t i = 0; n == 0 && i < ops; i++)
-		if (r->ops.v[i].kind == SB_OP_TREE && !more_to_come(r, r->ops.v[i].path))
-			n = dress_tree(r, &r->ops.v[i], err);
 	if (n == 0)
-		n = fill_inodes(r, err);
-	if (n == 0)
-		n = plan_dirmeta(r, err);
+		n = dress(r, err);
 	if (n == 0)
 		n = sb_commit_run(r->rep->rootfd, r->stage->fd, &r->ops, durability, &r->rep->log,
 			res, err);
@@ -606,7 +657,11 @@ sb_receive_commit(struct sb_receive *r, enum sb_durability durability, struct sb
 	res->files += r->tree_files;
 	res->dirs += r->tree_dirs > res->dirs ? r->tree_dirs - res->dirs : 0;
 	res->bytes += r->pool.written_bytes;
-	return update_manifest(r, res, err);
+	/* It is done and visible: what is known about it has to be kept, canceled or not. */
+	under = sb_work_under(NULL);
+	n = update_manifest(r, res, err);
+	(void)sb_work_under(under);
+	return n;
 }
 
 void

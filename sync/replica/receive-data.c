@@ -14,6 +14,7 @@
 #include <base/file.h>
 #include <base/path.h>
 #include <base/str.h>
+#include <base/work.h>
 #include <sync/codec/delta.h>
 #include <sync/tree/hash.h>
 #include <sync/tree/stage-names.h>
@@ -30,6 +31,10 @@ match(struct sb_receive *r, const struct sb_pack_entry *e, struct sb_receive_ite
 {
 	for (; r->items.data_at < r->items.n; r->items.data_at++) {
 		struct sb_receive_item *it = &r->items.v[r->items.data_at];
+		int n = sb_work_alive(err);
+
+		if (n < 0)
+			return n;
 
 		it->has_data = true;
 		if (strcmp(it->path, e->path) == 0) {
@@ -260,6 +265,7 @@ give_up(struct sb_receive *r, const struct sb_receive_item *it, struct sb_error 
 	struct sb_receive_item again = *it;
 
 	sb_receive_rec(r, it->rec)->state = REC_BAD;
+	sb_receive_rec(r, it->rec)->again = true;
 	again.path = strdup(it->path);
 	again.staged = strdup(it->staged);
 	if (!again.path || !again.staged) {
@@ -533,6 +539,8 @@ sb_receive_rows(struct sb_receive *r, const uint8_t *p, size_t len, struct sb_er
 		if (c.bad || (row & 0x7f) > SB_SENT_UNREADABLE || r->items.row_at >= r->items.n)
 			return sb_fail(err, SB_E_PROTO, "the far side sent damaged data rows");
 		n = take_row(r, &r->items.v[r->items.row_at++], row & 0x7f, digest, err);
+		if (n == 0)
+			n = sb_work_alive(err);
 	}
 	return n;
 }
@@ -564,16 +572,11 @@ check_items(struct sb_receive *r, struct sb_error *err)
 	for (size_t i = 0; i < r->items.n; i++) {
 		const struct sb_receive_item *it = &r->items.v[i];
 		const struct sb_receive_rec *rec = sb_receive_rec(r, it->rec);
-		bool again = false;
 
 		if (!it->has_row)
 			return sb_fail(err, SB_E_PROTO, "%s: announced, but never accounted for",
 				it->path);
-		if (it->dropped || rec->state == REC_OK)
-			continue;
-		for (size_t k = 0; k < r->risky.n && !again; k++)
-			again = r->risky.v[k].rec == it->rec;
-		if (again)
+		if (it->dropped || rec->state == REC_OK || rec->again)
 			continue;
 		if (rec->state == REC_BAD)
 			return sb_fail(err, SB_E_CORRUPT,
@@ -599,7 +602,10 @@ sb_receive_settle(struct sb_receive *r, struct sb_strlist *need, struct sb_error
 		if (sb_receive_rec(r, it->rec)->state == REC_OK)
 			continue;
 		sb_receive_rec(r, it->rec)->state = REC_PENDING;
-		n = unlink_staged(r, it->staged, err);
+		sb_receive_rec(r, it->rec)->again = false;
+		n = sb_work_alive(err);
+		if (n == 0)
+			n = unlink_staged(r, it->staged, err);
 		sb_strlist_add(need, it->path);
 		if (n == 0)
 			n = sb_strlist_check(need, err);

@@ -28,6 +28,7 @@ struct sb_receive_rec {
 	int64_t ctime;
 	uint8_t state;
 	bool unreadable; /* dropped for want of permission */
+	bool again;      /* could not be made of what is here: asked for whole */
 };
 
 #define REC_BLOCK 4096u
@@ -99,6 +100,8 @@ struct sb_receive_pool {
 	struct sb_store *store;
 	uint64_t written_files;
 	uint64_t written_bytes;
+	unsigned open_dirs; /* struct sb_receive_dir that there are, and how many there may be */
+	unsigned max_dirs;
 };
 
 struct sb_receive {

@@ -10,14 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <base/file.h>
 #include <base/path.h>
+#include <base/work.h>
 #include <sync/tree/hash.h>
 #include <sync/tree/nstime.h>
 
+#define STEP (64u << 20)
 #define QUEUE_JOBS 256
 #define QUEUE_BYTES (32u << 20)
 
@@ -95,7 +98,9 @@ copy_data(int from, int to, uint64_t size, struct sb_error *err)
 	if (ioctl(to, FICLONE, from) == 0)
 		return 0;
 	while (size) {
-		ssize_t n = copy_file_range(from, NULL, to, NULL, size, 0);
+		ssize_t n = sb_work_alive(err) < 0 ?
+			-1 :
+			copy_file_range(from, NULL, to, NULL, size < STEP ? size : STEP, 0);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -109,9 +114,11 @@ copy_data(int from, int to, uint64_t size, struct sb_error *err)
 	if (!buf)
 		return sb_fail(err, SB_E_NOMEM, "copy: out of memory");
 	for (;;) {
-		ssize_t n = sb_file_read_full(from, buf, 256u << 10, err);
+		ssize_t n = sb_work_alive(err);
 		int w;
 
+		if (n == 0)
+			n = sb_file_read_full(from, buf, 256u << 10, err);
 		if (n <= 0)
 			return (int)n;
 		w = sb_file_write_all(to, buf, (size_t)n, err);
@@ -171,6 +178,7 @@ work(void *arg)
 	struct sb_receive *r = arg;
 	struct sb_receive_pool *p = &r->pool;
 
+	(void)sb_work_under(r->rep->cancel);
 	pthread_mutex_lock(&p->mu);
 	for (;;) {
 		struct sb_error e = { 0 };
@@ -209,6 +217,16 @@ work(void *arg)
 	return NULL;
 }
 
+/* Each file that waits to be written may keep a directory open: not all descriptors are ours. */
+static unsigned
+most_dirs(void)
+{
+	struct rlimit r;
+	rlim_t n = getrlimit(RLIMIT_NOFILE, &r) < 0 ? 256 : r.rlim_cur / 4;
+
+	return n < DIRH_MAX + 8 ? DIRH_MAX + 8 : n > 1024 ? 1024 : (unsigned)n;
+}
+
 int
 sb_receive_pool_start(struct sb_receive *r, unsigned jobs, struct sb_error *err)
 {
@@ -224,6 +242,7 @@ sb_receive_pool_start(struct sb_receive *r, unsigned jobs, struct sb_error *err)
 	pthread_cond_init(&p->less, NULL);
 	p->tail = &p->head;
 	p->store = r->o.store;
+	p->max_dirs = most_dirs();
 	for (unsigned i = 0; i < jobs; i++) {
 		int e = pthread_create(&p->threads[i], NULL, work, r);
 
@@ -319,11 +338,15 @@ sb_receive_pool_add(struct sb_receive *r, const struct sb_receive_job *job, stru
 }
 
 static void
-dirh_drop(struct sb_receive_dir *d)
+dirh_drop(struct sb_receive_pool *p, struct sb_receive_dir *d)
 {
 	(void)close(d->fd);
 	free(d->path);
 	free(d);
+	pthread_mutex_lock(&p->mu);
+	p->open_dirs--;
+	pthread_cond_broadcast(&p->less);
+	pthread_mutex_unlock(&p->mu);
 }
 
 void
@@ -335,7 +358,7 @@ sb_receive_dir_put(struct sb_receive *r, struct sb_receive_dir *d)
 	last = --d->refs == 0;
 	pthread_mutex_unlock(&r->pool.mu);
 	if (last)
-		dirh_drop(d);
+		dirh_drop(&r->pool, d);
 }
 
 /* Only the driving thread looks into r->dirs; the table itself holds one reference on each. */
@@ -361,18 +384,26 @@ sb_receive_dir_get(struct sb_receive *r, const char *staged, const char **leaf,
 		if (r->dirs[slot] && (!d || d->used < r->dirs[slot]->used))
 			slot = i;
 	}
+	/* Writers give theirs back one after the other. */
+	pthread_mutex_lock(&r->pool.mu);
+	while (r->pool.open_dirs >= r->pool.max_dirs && r->pool.n_jobs)
+		pthread_cond_wait(&r->pool.less, &r->pool.mu);
+	r->pool.open_dirs++;
+	pthread_mutex_unlock(&r->pool.mu);
 	d = calloc(1, sizeof *d);
 	if (d)
 		d->path = strndup(staged, len);
-	if (!d || !d->path) {
-		free(d);
+	if (d && d->path)
+		d->fd = sb_path_open(r->stage->newfd, d->path, O_RDONLY | O_DIRECTORY, 0, err);
+	else
 		sb_fail(err, SB_E_NOMEM, "stage: out of memory");
-		return NULL;
-	}
-	d->fd = sb_path_open(r->stage->newfd, d->path, O_RDONLY | O_DIRECTORY, 0, err);
-	if (d->fd < 0) {
-		free(d->path);
+	if (!d || !d->path || d->fd < 0) {
+		if (d)
+			free(d->path);
 		free(d);
+		pthread_mutex_lock(&r->pool.mu);
+		r->pool.open_dirs--;
+		pthread_mutex_unlock(&r->pool.mu);
 		return NULL;
 	}
 	d->refs = 2;

@@ -13,6 +13,7 @@
 
 #include <base/path.h>
 #include <base/str.h>
+#include <base/work.h>
 #include <sync/tree/nstime.h>
 #include <sync/tree/stage-names.h>
 #include <sync/tree/diff.h>
@@ -558,9 +559,25 @@ plan_link(struct sb_receive *r, const struct sb_change *ch, const struct sb_entr
 
 struct copy_arg {
 	struct sb_receive *r;
+	const char *from; /* the directory that moves, and where to */
 	const char *to;
 	struct sb_error *err;
 };
+
+/* Names of one inode stay that when their directory moves. */
+static int
+copy_link(const struct copy_arg *a, const struct sb_entry *e, struct sb_entry *put)
+{
+	const char *leader = a->r->rep->scan.manifest->leaders[e->link - 1];
+	size_t n = strlen(a->from);
+	bool inside = strncmp(leader, a->from, n) == 0 && leader[n] == '/';
+	sb_autofree char *moved =
+		inside ? sb_str_printf("%s%s", a->to, leader + n) : strdup(leader);
+
+	if (!moved)
+		return sb_fail(a->err, SB_E_NOMEM, "receive: out of memory");
+	return sb_manifest_set_link(a->r->added, put, moved, a->err);
+}
 
 static int
 copy_entry(const char *path, size_t len, struct sb_entry *e, void *arg)
@@ -581,7 +598,7 @@ copy_entry(const char *path, size_t len, struct sb_entry *e, void *arg)
 	/* Its stat stays what it was: no record. */
 	put->ino = 0;
 	put->ctime = 0;
-	return 0;
+	return e->link ? copy_link(a, e, put) : 0;
 }
 
 static int
@@ -615,7 +632,7 @@ plan_move(struct sb_receive *r, const struct sb_change *ch, const struct sb_plan
 	if (n == 0)
 		n = record(r, &c, rec, err);
 	if (n == 0 && from->type == SB_ENTRY_DIR) {
-		struct copy_arg a = { r, ch->path, err };
+		struct copy_arg a = { r, st->from, ch->path, err };
 
 		n = sb_manifest_walk_dir(from->dir, "", copy_entry, &a);
 	}
@@ -713,20 +730,6 @@ plan_one(struct sb_receive *r, const struct sb_plan_piece *p, size_t i, struct s
 	return plan_file(r, ch, st, old, err);
 }
 
-/*
- * Pre-order, as within a piece: a path comes before what is beneath it, '/' before every other
- * byte.
- */
-static bool
-comes_before(const char *a, const char *b)
-{
-	while (*a && *a == *b)
-		a++, b++;
-	if (!*a || !*b)
-		return !*a && *b;
-	return *a == '/' || (*b != '/' && (uint8_t)*a < (uint8_t)*b);
-}
-
 int
 sb_receive_plan(struct sb_receive *r, const struct sb_plan_piece *piece, struct sb_error *err)
 {
@@ -739,7 +742,7 @@ sb_receive_plan(struct sb_receive *r, const struct sb_plan_piece *piece, struct 
 	 * One difference in pieces: no path comes twice, or what an earlier piece made could be
 	 * made anew as something else.
 	 */
-	if (r->last_path && !comes_before(r->last_path, piece->diff.v[0].path))
+	if (r->last_path && sb_diff_order(r->last_path, piece->diff.v[0].path) >= 0)
 		return sb_fail(err, SB_E_PROTO, "the plan comes back to %s", piece->diff.v[0].path);
 	last = strdup(piece->diff.v[count - 1].path);
 	if (!last)
@@ -747,8 +750,10 @@ sb_receive_plan(struct sb_receive *r, const struct sb_plan_piece *piece, struct 
 	free(r->last_path);
 	r->last_path = last;
 	for (size_t i = 0; i < count; i++) {
-		int n = plan_one(r, piece, i, err);
+		int n = sb_work_alive(err);
 
+		if (n == 0)
+			n = plan_one(r, piece, i, err);
 		if (n < 0)
 			return n;
 	}

@@ -13,6 +13,7 @@
 #include <base/file.h>
 #include <base/path.h>
 #include <base/str.h>
+#include <base/work.h>
 #include <sync/replica/commit.h>
 
 #define BASE_FILE "base"
@@ -259,8 +260,10 @@ static int
 write_base(struct sb_replica *r, const struct sb_manifest *m, const struct sb_digest *rules,
 	struct sb_error *err)
 {
+	const struct sb_cancel *under = sb_work_under(NULL);
 	int n = sb_manifest_save(m, false, true, r->statefd, BASE_FILE, err);
 
+	(void)sb_work_under(under);
 	return n < 0 ?
 		n :
 		sb_file_replace(r->statefd, RULES_FILE, rules->b, sizeof rules->b, 0600, err);

@@ -12,6 +12,7 @@
 
 #include <base/file.h>
 #include <base/path.h>
+#include <base/work.h>
 #include <base/str.h>
 #include <sync/codec/delta.h>
 #include <sync/codec/recipe.h>
@@ -567,10 +568,13 @@ not_opened(struct sb_send *s, const char *path, struct sb_error *err)
 int
 sb_send_file(struct sb_send *s, const struct sb_want *w, struct sb_entry *e, struct sb_error *err)
 {
-	sb_autoclose int fd = open_file(s, w->source ? w->source : w->path);
+	sb_autoclose int fd = -1;
 	struct stat st;
-	int r;
+	int r = sb_work_alive(err);
 
+	if (r < 0)
+		return r;
+	fd = open_file(s, w->source ? w->source : w->path);
 	if (fd < 0)
 		return not_opened(s, w->source ? w->source : w->path, err);
 	if (fstat(fd, &st) < 0 || !same_stat(&st, e))

@@ -5,6 +5,7 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/run-link.c \
 	%D%/run-priv.h \
 	%D%/run-pull.c \
+	%D%/partial.c %D%/partial.h \
 	%D%/run-push.c \
 	%D%/run-scan.c \
 	%D%/run.c %D%/run.h \

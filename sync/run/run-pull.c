@@ -17,12 +17,12 @@
 #include <sync/replica/flush-early.h>
 #include <sync/replica/inflow.h>
 #include <sync/replica/receive.h>
+#include <sync/run/partial.h>
 #include <sync/run/run-priv.h>
 #include <sync/run/sync-result.h>
 #include <sync/tree/diff.h>
 
 #define PIECE 4096u
-#define PARTIAL_MIN (1u << 20)
 #define HOLES_MAX (64ull << 30) /* sparse files may exceed the free space by this */
 
 uint16_t
@@ -38,7 +38,7 @@ sb_run_mode_mask(void)
  * Offers what we hold: old versions with their signatures, beginnings from an interrupted transfer.
  */
 static int
-fill_want(struct sb_run *run, const struct sb_stage *st, const struct sb_change *ch,
+fill_want(struct sb_run *run, const struct sb_partial *parts, const struct sb_change *ch,
 	struct sb_want *w, struct sb_error *err)
 {
 	const struct sb_entry *old = sb_manifest_find(run->local->scan.manifest, ch->path);
@@ -60,12 +60,7 @@ fill_want(struct sb_run *run, const struct sb_stage *st, const struct sb_change 
 			}
 		}
 	}
-	for (size_t i = 0; ch->entry.size > PARTIAL_MIN && i < st->n_left; i++)
-		if (st->left[i].size >= PARTIAL_MIN && st->left[i].size < ch->entry.size &&
-			st->left[i].size > w->have) {
-			w->have = st->left[i].size;
-			w->have_digest = st->left[i].digest;
-		}
+	sb_partial_offer(parts, ch->entry.size, w);
 	return 0;
 }
 
@@ -122,7 +117,12 @@ static int
 plan_into(struct sb_run *run, const struct sb_plan *plan, struct sb_receive *recv,
 	const struct sb_stage *st, struct sb_want_list *wants, struct sb_error *err)
 {
+	sb_auto(sb_partial) struct sb_partial parts = { 0 };
 	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < st->n_left; i++)
+		r = sb_partial_add(&parts, &st->left[i].digest, st->left[i].size, err);
+	sb_partial_sort(&parts);
 
 	for (size_t at = 0; r == 0 && at < plan->diff.n;) {
 		size_t n = sb_plan_piece_len(plan, at, PIECE);
@@ -141,7 +141,7 @@ plan_into(struct sb_run *run, const struct sb_plan *plan, struct sb_receive *rec
 			if (r == 0)
 				r = set_source(run, w, err);
 			if (r == 0)
-				r = fill_want(run, st, &plan->diff.v[i], w, err);
+				r = fill_want(run, &parts, &plan->diff.v[i], w, err);
 		}
 		at += n;
 	}

@@ -9,6 +9,7 @@
 
 #include <base/file.h>
 #include <base/str.h>
+#include <base/work.h>
 #include <sync/remote/conn.h>
 #include <sync/run/run-priv.h>
 
@@ -16,6 +17,8 @@ void
 sb_run_start(struct sb_run *run)
 {
 	sb_step_start(&run->clock, run->res, SB_STEP_CONNECT);
+	run->before = sb_work_under(run->o->cancel);
+	run->far.max_entries = run->o->max_entries;
 }
 
 void
@@ -31,6 +34,8 @@ void
 sb_run_end(struct sb_run *run)
 {
 	sb_step_stop(&run->clock);
+	(void)sb_work_under(run->before);
+	run->before = NULL;
 	free(run->source);
 	sb_exchange_free(&run->far);
 	sb_replica_free(run->local);
@@ -40,26 +45,54 @@ sb_run_end(struct sb_run *run)
 	run->rules = NULL;
 }
 
-void
-sb_run_keep_unseen(struct sb_diff *d, const struct sb_skipped *v, size_t n)
+static int
+by_path(const void *a, const void *b)
 {
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Is `path` in the sorted list, or beneath a member? `path` is written to and left as it was. */
+static bool
+covered(char *path, const char *const *sorted, size_t n)
+{
+	for (char *p = path;; p++) {
+		char was = *(p = strchrnul(p, '/'));
+		bool hit;
+
+		*p = '\0';
+		hit = bsearch(&path, sorted, n, sizeof *sorted, by_path) != NULL;
+		*p = was;
+		if (hit || !was)
+			return hit;
+	}
+}
+
+int
+sb_run_keep_unseen(struct sb_diff *d, const struct sb_skipped *v, size_t n, struct sb_error *err)
+{
+	sb_autofree const char **sorted = n ? calloc(n, sizeof *sorted) : NULL;
 	size_t kept = 0;
+	int r = 0;
 
 	if (!n)
-		return;
-	for (size_t i = 0; i < d->n; i++) {
-		bool unseen = false;
+		return 0;
+	if (!sorted)
+		return sb_fail(err, SB_E_NOMEM, "list of skipped entries: out of memory");
+	for (size_t i = 0; i < n; i++)
+		sorted[i] = v[i].path;
+	qsort(sorted, n, sizeof *sorted, by_path);
+	for (size_t i = 0; r == 0 && i < d->n; i++) {
+		sb_autofree char *path = d->v[i].del ? strdup(d->v[i].path) : NULL;
 
-		for (size_t k = 0; d->v[i].del && k < n && !unseen; k++) {
-			size_t len = strlen(v[k].path);
-
-			unseen = strncmp(d->v[i].path, v[k].path, len) == 0 &&
-				(!d->v[i].path[len] || d->v[i].path[len] == '/');
-		}
-		if (!unseen)
+		if (d->v[i].del && !path)
+			return sb_fail(err, SB_E_NOMEM, "list of skipped entries: out of memory");
+		if (!path || !covered(path, sorted, n))
 			d->v[kept++] = d->v[i];
+		r = sb_work_alive(err);
 	}
-	d->n = kept;
+	if (r == 0)
+		d->n = kept;
+	return r;
 }
 
 const char *

@@ -53,8 +53,9 @@ struct sb_run {
 	/* The run's own. */
 	struct sb_step_clock clock;
 	struct sb_progress progress;
-	struct sb_run_early *early; /* the local scan that runs while the connection is made */
-	char *source;               /* the last answer of sb_run_source that had to be made */
+	struct sb_run_early *early;     /* the local scan that runs while the connection is made */
+	char *source;                   /* the last answer of sb_run_source that had to be made */
+	const struct sb_cancel *before; /* what the thread worked under (base/work.h) */
 };
 
 /*
@@ -74,7 +75,7 @@ struct sb_link *sb_run_link_take(const struct sb_endpoint *e, const struct sb_sy
 int sb_run_link_give(struct sb_link *l, int code, struct sb_sync_result *res, struct sb_retry *t,
 	struct sb_error *err);
 
-/* The first step, connect, begins now. */
+/* The first step, connect, begins now; until the end the thread works under the run's token. */
 void sb_run_start(struct sb_run *run);
 /* Enters a step; tells the progress callback, unless the early scan does that just now. */
 void sb_run_step(struct sb_run *run, enum sb_step step);
@@ -107,7 +108,8 @@ int sb_run_scan_both(struct sb_run *run, struct sb_begin *b, bool source, struct
 int sb_run_hash_rest(struct sb_run *run, struct sb_error *err);
 
 /* Drops deletions of paths that the source could not read: not seen is not gone. */
-void sb_run_keep_unseen(struct sb_diff *d, const struct sb_skipped *v, size_t n);
+int sb_run_keep_unseen(struct sb_diff *d, const struct sb_skipped *v, size_t n,
+	struct sb_error *err);
 /* Mode bits that are taken from a sandbox: no set-id, no write for others beyond the umask. */
 uint16_t sb_run_mode_mask(void);
 
@@ -119,6 +121,13 @@ int sb_run_plan_push(struct sb_run *run, struct sb_diff *d, struct sb_plan *out,
 	struct sb_error *err);
 int sb_run_plan_pull(struct sb_run *run, struct sb_diff *d, const struct sb_stage *stage,
 	struct sb_plan *out, struct sb_error *err);
+
+/*
+ * After a push that left nothing alone the far tree must be `want`, by the id in `res`; SB_E_PROTO
+ * otherwise. Where there are hard links an id that differs is no proof of anything.
+ */
+int sb_run_check_tree(const struct sb_run *run, const struct sb_manifest *want,
+	const struct sb_commit_result *res, struct sb_error *err);
 
 /*
  * Carry a plan out, up to and including the commit: the push on the far side, the pull here. `res`

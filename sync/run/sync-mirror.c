@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <base/work.h>
 #include <sync/plan/guard.h>
 #include <sync/replica/commit.h>
 #include <sync/run/run.h>
@@ -59,6 +60,7 @@ push_tree(struct sb_run *run, struct sb_error *err)
 	sb_auto(sb_commit_result) struct sb_commit_result res = { 0 };
 	sb_auto(sb_diff) struct sb_diff d = { 0 };
 	sb_auto(sb_plan) struct sb_plan plan = { 0 };
+	sb_auto(sb_manifest) struct sb_manifest *with_unseen = NULL;
 	int r = sb_run_hash_rest(run, err);
 
 	sb_run_step(run, SB_STEP_PLAN);
@@ -66,8 +68,14 @@ push_tree(struct sb_run *run, struct sb_error *err)
 		r = sb_diff_make(run->far.manifest, run->local->scan.manifest, &d, err);
 	if (r < 0)
 		return r;
-	sb_run_keep_unseen(&d, run->local->scan.skipped, run->local->scan.n_skipped);
-	r = sb_run_plan_push(run, &d, &plan, err);
+	r = sb_run_keep_unseen(&d, run->local->scan.skipped, run->local->scan.n_skipped, err);
+	if (r == 0 && run->local->scan.n_skipped && run->far.manifest->count) {
+		/* What could not be read here stays there: that tree is not this one. */
+		with_unseen = sb_manifest_copy(run->far.manifest, err);
+		r = with_unseen ? sb_diff_apply(with_unseen, &d, err) : SB_E_NOMEM;
+	}
+	if (r == 0)
+		r = sb_run_plan_push(run, &d, &plan, err);
 	if (r < 0)
 		return r;
 	run->res->entries = run->local->scan.manifest->count;
@@ -85,6 +93,10 @@ push_tree(struct sb_run *run, struct sb_error *err)
 	if (r < 0)
 		return r;
 	run->local->scan.unhashed = 0;
+	r = sb_run_check_tree(run, with_unseen ? with_unseen : run->local->scan.manifest, &res,
+		err);
+	if (r < 0)
+		return r;
 	if (res.n_left || !sb_digest_eq(&res.id, &run->local->scan.manifest->id)) {
 		sb_replica_save_cache(run->local, run->local->scan.manifest);
 		return 0;
@@ -119,6 +131,9 @@ guard_diff(struct sb_run *run, struct sb_diff *d, struct sb_error *err)
 			sb_guard_redirects(old ? old->type : 0, c->del ? 0 : c->entry.type);
 		enum sb_guard g = sb_guard_path(c->path, redirects);
 
+		r = sb_work_alive(err);
+		if (r < 0)
+			break;
 		if (g == SB_GUARD_GIT && !run->o->trust_git_config) {
 			r = sb_sync_result_note(&run->res->conflicts, c->path, NULL,
 				"changes git's configuration or hooks: not taken from a sandbox "
@@ -163,7 +178,9 @@ remember_far(struct sb_run *run, struct sb_error *err)
 		return 0;
 	sb_run_step(run, SB_STEP_RECORD);
 	copy = sb_manifest_copy(run->far.manifest, err);
-	r = copy ? sb_replica_save_base(run->local, copy, &run->rules_digest, err) : SB_E_NOMEM;
+	r = copy    ? sb_replica_save_base(run->local, copy, &run->rules_digest, err) :
+		err ? err->code :
+		      SB_E_NOMEM;
 	return r < 0 ? r : sb_wire_send(run->link->w, SB_MSG_REMEMBER, NULL, 0, err);
 }
 
@@ -180,8 +197,8 @@ compare(struct sb_run *run, struct sb_diff *d, struct sb_error *err)
 		r = sb_diff_make(run->local->scan.manifest, run->far.manifest, d, err);
 	if (r < 0)
 		return r;
-	sb_run_keep_unseen(d, run->far.skipped, run->far.n_skipped);
-	return guard_diff(run, d, err);
+	r = sb_run_keep_unseen(d, run->far.skipped, run->far.n_skipped, err);
+	return r < 0 ? r : guard_diff(run, d, err);
 }
 
 static int
@@ -291,8 +308,12 @@ mirror(struct sb_run *run, const struct sb_endpoint *src, const struct sb_endpoi
 		r = push ? push_tree(run, err) : pull_tree(run, err);
 	sb_run_step(run, SB_STEP_RECORD);
 	/* What was read is not read again by the next attempt. */
-	if (r < 0 && run->local && run->local->scan.manifest && run->local->scan.hashed_files)
+	if (r < 0 && run->local && run->local->scan.manifest && run->local->scan.hashed_files) {
+		const struct sb_cancel *was = sb_work_under(NULL);
+
 		sb_replica_save_cache(run->local, run->local->scan.manifest);
+		(void)sb_work_under(was);
+	}
 	r = sb_run_link_give(run->link, r, run->res, run->retry, err);
 	run->link = NULL;
 	return r;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/work.h>
 static void
 notes_free(struct sb_sync_notes *l)
 {
@@ -91,6 +92,8 @@ sb_sync_result_changes(struct sb_sync_result *res, const struct sb_plan *p,
 	for (size_t i = 0; i < p->diff.n; i++) {
 		struct sb_sync_change *c = &res->changes[res->n_changes];
 
+		if (sb_work_alive(err) < 0)
+			return SB_E_CANCELED;
 		c->side = side;
 		c->what = what_of(&p->diff.v[i], &p->steps[i], at);
 		c->size = p->diff.v[i].entry.type == SB_ENTRY_FILE ? p->diff.v[i].entry.size : 0;

@@ -116,6 +116,8 @@ struct sb_sync_opts {
 				 NULL: one for this sync */
 	bool trust_project_files; /* take changes of .sandbox.yaml, .sbsync.yaml and .sbsyncignore
 				     from a sandbox: later runs obey them */
+	uint64_t max_entries; /* how many entries a far tree may have; 0: by the tree that is here
+				 and by the memory there is */
 };
 #define SB_SYNC_OPTS_INIT \
 	{ \

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/work.h>
 #include <sb/log.h>
 #include <sync/tree/manifest-priv.h>
 
@@ -239,8 +240,11 @@ sb_diff_apply(struct sb_manifest *m, const struct sb_diff *d, struct sb_error *e
 	struct diff_applier a = { .m = m, .path = "", .err = err };
 	int r = push_frame(&a, m->root.dir, 0);
 
-	for (size_t i = 0; r == 0 && i < d->n; i++)
-		r = apply_change(&a, &d->v[i]);
+	for (size_t i = 0; r == 0 && i < d->n; i++) {
+		r = sb_work_alive(err);
+		if (r == 0)
+			r = apply_change(&a, &d->v[i]);
+	}
 	while (r == 0 && a.n)
 		r = pop_frame(&a);
 	while (a.n)

@@ -9,6 +9,7 @@
 
 #include <base/cursor.h>
 #include <base/path.h>
+#include <base/work.h>
 #include <sync/tree/manifest-priv.h>
 #include <sync/tree/seal.h>
 
@@ -42,9 +43,6 @@ enum {
 #define ROW_MIN 3
 #define TARGET_LEN_MAX 4095
 #define PATH_LEN_MAX (4u << 20)
-/* Shared path bytes cost nothing to send; this is what all paths together may take. */
-#define PATHS_FIXED (256ull << 20)
-#define PATHS_PER_CHANGE 256
 
 /* Compares in pre-order. `out_same` is the length of what both begin with. */
 static int
@@ -59,6 +57,14 @@ compare_paths(const char *a, size_t a_len, const char *b, size_t b_len, size_t *
 	x = i == a_len ? -1 : a[i] == '/' ? 0 : (uint8_t)a[i];
 	y = i == b_len ? -1 : b[i] == '/' ? 0 : (uint8_t)b[i];
 	return x - y;
+}
+
+int
+sb_diff_order(const char *a, const char *b)
+{
+	size_t same;
+
+	return compare_paths(a, strlen(a), b, strlen(b), &same);
 }
 
 static void
@@ -201,10 +207,10 @@ read_path(struct diff_reader *r, bool del)
 	if (r->path.failed == SB_E_NOMEM)
 		return sb_fail(r->err, SB_E_NOMEM, "list of changes: out of memory");
 	r->path_bytes += r->path.len;
-	if (r->path.failed || r->path_bytes > PATHS_FIXED + PATHS_PER_CHANGE * r->n)
+	if (r->path.failed || r->path_bytes > SB_MANIFEST_PATHS_MAX(r->n))
 		return sb_fail(r->err, SB_E_LIMIT,
 			"paths in a list of changes take more than %llu bytes",
-			PATHS_FIXED + PATHS_PER_CHANGE * (unsigned long long)r->n);
+			(unsigned long long)SB_MANIFEST_PATHS_MAX(r->n));
 	if (sb_path_check((char *)r->path.data, r->path.len, NULL) < 0)
 		return corrupt(r, "path");
 	for (size_t i = 0; i < r->path.len; i++)
@@ -312,8 +318,11 @@ sb_diff_decode(const void *data, size_t len, const struct sb_manifest_limits *li
 	code = out->arena ? 0 : sb_fail(err, SB_E_NOMEM, "list of changes: out of memory");
 	if (code == 0)
 		code = read_header(&r, data, len);
-	while (code == 0 && out->n < r.n)
-		code = read_row(&r);
+	while (code == 0 && out->n < r.n) {
+		code = sb_work_alive(err);
+		if (code == 0)
+			code = read_row(&r);
+	}
 	if (code == 0 && sb_cursor_left(&r.in))
 		code = corrupt(&r, "bytes behind the last change");
 	sb_buf_free(&r.path);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/work.h>
 #include <sync/tree/manifest-priv.h>
 
 void
@@ -231,12 +232,17 @@ sb_diff_make(const struct sb_manifest *from, const struct sb_manifest *to, struc
 	sb_buf_init(&mk.path, SIZE_MAX / 2);
 	if (!mk.skip_equal || !sb_digest_eq(&from->root.digest, &to->root.digest))
 		r = push_pair(&mk, from->root.dir, to->root.dir);
-	while (r == 0 && mk.n)
-		r = step_pair(&mk);
+	while (r == 0 && mk.n) {
+		r = sb_work_alive(err);
+		if (r == 0)
+			r = step_pair(&mk);
+	}
 	free(mk.v);
 	sb_buf_free(&mk.path);
 	if (r < 0) {
 		sb_diff_free(out);
+		if (r == SB_E_CANCELED)
+			return r;
 		return sb_fail(err, SB_E_NOMEM, "list of changes: out of memory");
 	}
 	return 0;

@@ -59,4 +59,10 @@ int sb_diff_decode(const void *data, size_t len, const struct sb_manifest_limits
  */
 int sb_diff_apply(struct sb_manifest *m, const struct sb_diff *d, struct sb_error *err);
 
+/*
+ * Compares two paths in the order of a difference: a path comes before what is beneath it, and that
+ * before its neighbours ('/' sorts below every other byte).
+ */
+int sb_diff_order(const char *a, const char *b);
+
 #endif

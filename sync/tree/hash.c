@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <base/cleanup.h>
+#include <base/work.h>
 
 #define CHUNK (256u << 10)
 
@@ -26,7 +27,7 @@ sb_hash_fd(int fd, uint64_t len, struct sb_digest *out, uint64_t *out_len, struc
 		return sb_fail(err, SB_E_NOMEM, "hash: out of memory");
 	}
 	XXH3_128bits_reset(st);
-	while (at < len) {
+	while (at < len && (r = sb_work_alive(err)) == 0) {
 		size_t want = len - at < CHUNK ? (size_t)(len - at) : CHUNK;
 		ssize_t n = pread(fd, buf, want, (off_t)at);
 

@@ -9,6 +9,7 @@
 
 #include <base/cursor.h>
 #include <base/path.h>
+#include <base/work.h>
 #include <sync/tree/manifest-codec-priv.h>
 #include <sync/tree/manifest-priv.h>
 #include <sync/tree/seal.h>
@@ -29,7 +30,10 @@ struct decoder {
 	uint64_t n_groups;
 	uint64_t seen; /* entries read so far */
 	struct sb_entry **dirs;
-	size_t known; /* directories met so far, the root counted */
+	uint32_t *path_len; /* of each of them, with the slash behind it */
+	size_t known;       /* directories met so far, the root counted */
+	size_t at;          /* the one being read */
+	uint64_t path_bytes;
 	struct sb_buf
 		names; /* of the directory being read, each with its NUL and a symlink's target */
 	uint64_t last_mtime;
@@ -236,7 +240,7 @@ read_symlink(struct decoder *c, struct sb_entry *e)
 }
 
 static int
-read_entry(struct decoder *c, struct sb_entry *e)
+read_entry(struct decoder *c, size_t name_len, struct sb_entry *e)
 {
 	unsigned kind = sb_cursor_u8(&c->col[COL_KINDS]);
 	int r;
@@ -269,6 +273,7 @@ read_entry(struct decoder *c, struct sb_entry *e)
 	if (!e->dir)
 		return sb_fail(c->err, SB_E_NOMEM, "manifest: out of memory");
 	*e->dir = (struct sb_dir){ 0 };
+	c->path_len[c->known] = c->path_len[c->at] + (uint32_t)name_len + 1;
 	c->dirs[c->known++] = e;
 	return 0;
 }
@@ -312,14 +317,22 @@ read_dir(struct decoder *c, struct sb_dir *d)
 	sb_buf_reset(&c->names);
 	for (; d->n < n; d->n++, c->seen++) {
 		size_t at = c->names.len;
-		int r = read_name(c, before, &len);
+		int r = sb_work_alive(c->err);
 
 		if (r == 0)
-			r = read_entry(c, &d->entries[d->n]);
+			r = read_name(c, before, &len);
+		if (r == 0)
+			r = read_entry(c, len, &d->entries[d->n]);
 		if (r < 0)
 			return r;
 		before = at;
+		c->path_bytes += c->path_len[c->at] + len;
 	}
+	/* What lies on our own disk was within the limit when it came. */
+	if (c->limits->max_entries < UINT32_MAX &&
+		c->path_bytes > SB_MANIFEST_PATHS_MAX(c->entries))
+		return sb_fail(c->err, SB_E_LIMIT, "paths in a manifest take more than %llu bytes",
+			(unsigned long long)SB_MANIFEST_PATHS_MAX(c->entries));
 	return place_names(c, d);
 }
 
@@ -330,7 +343,8 @@ read_tree(struct decoder *c)
 	uint32_t depth = 1;
 
 	c->dirs = malloc((size_t)c->n_dirs * sizeof *c->dirs);
-	if (!c->dirs)
+	c->path_len = calloc((size_t)c->n_dirs, sizeof *c->path_len);
+	if (!c->dirs || !c->path_len)
 		return sb_fail(c->err, SB_E_NOMEM, "manifest: out of memory");
 	c->dirs[c->known++] = &c->m->root;
 	for (size_t i = 0; i < c->known; i++) {
@@ -340,6 +354,7 @@ read_tree(struct decoder *c)
 			level_end = c->known;
 			depth++;
 		}
+		c->at = i;
 		r = read_dir(c, c->dirs[i]->dir);
 		if (r < 0)
 			return r;
@@ -396,6 +411,7 @@ decode(const void *data, size_t len, const struct sb_manifest_limits *limits, bo
 	if (r == 0)
 		r = finish(&c);
 	free(c.dirs);
+	free(c.path_len);
 	sb_buf_free(&c.names);
 	return r < 0 ? NULL : sb_steal(&m);
 }

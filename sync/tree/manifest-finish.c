@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/work.h>
 #include <sync/tree/manifest-priv.h>
 
 /*
@@ -68,6 +69,7 @@ sb_manifest_finish_digests(struct sb_manifest *m, struct sb_error *err)
 	sb_autofree struct sb_entry **v = NULL;
 	XXH3_state_t *st;
 	size_t n;
+	int r = 0;
 
 	v = sb_manifest_dirs(&m->root, &n, err);
 	if (!v)
@@ -76,11 +78,13 @@ sb_manifest_finish_digests(struct sb_manifest *m, struct sb_error *err)
 	if (!st)
 		return sb_fail(err, SB_E_NOMEM, "digest of a manifest: out of memory");
 	/* Backwards: children before their parents. */
-	for (size_t i = n; i > 0; i--)
+	for (size_t i = n; i > 0 && r == 0; i--) {
 		hash_dir(v[i - 1], st);
+		r = sb_work_alive(err);
+	}
 	(void)XXH3_freeState(st);
 	m->count = m->root.dir->total;
-	return 0;
+	return r;
 }
 
 void
@@ -300,6 +304,8 @@ sb_manifest_finish_links(struct sb_manifest *m, struct sb_error *err)
 		sb_manifest_priv(m)->links = sb_digest_final(r.st);
 out:
 	regroup_free(&r);
+	if (code == SB_E_CANCELED)
+		return sb_fail(err, code, "canceled");
 	return code < 0 ? sb_fail(err, code, "hard links: out of memory") : 0;
 }
 

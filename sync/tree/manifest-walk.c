@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/work.h>
 #include <sync/tree/manifest-priv.h>
 
 /*
@@ -78,6 +79,9 @@ walk_run(struct manifest_walk *w, sb_manifest_walk_fn fn, void *arg)
 			w->n--;
 			continue;
 		}
+		r = sb_work_alive(NULL);
+		if (r < 0)
+			return r;
 		e = &f->dir->entries[f->next++];
 		len = walk_name(w, f->path_len, e->name);
 		if (!len)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/work.h>
 #include <base/path.h>
 #include <sb/log.h>
 #include <sync/tree/manifest-priv.h>
@@ -324,6 +325,8 @@ copy_tree(struct sb_manifest *to, struct sb_entry *const *v, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		struct sb_dir *d = made[i];
 
+		if (sb_work_alive(NULL) < 0)
+			return SB_E_CANCELED;
 		if (copy_dir(to, v[i]->dir, d) < 0)
 			return -1;
 		for (uint32_t k = 0; k < d->n; k++) {
@@ -341,6 +344,7 @@ sb_manifest_copy(const struct sb_manifest *m, struct sb_error *err)
 	sb_auto(sb_manifest) struct sb_manifest *to = sb_manifest_new(err);
 	struct sb_dir *root;
 	size_t n;
+	int r;
 
 	if (!to)
 		return NULL;
@@ -354,7 +358,8 @@ sb_manifest_copy(const struct sb_manifest *m, struct sb_error *err)
 	to->count = m->count;
 	to->id = m->id;
 	sb_manifest_priv(to)->links = sb_manifest_priv(m)->links;
-	if (copy_tree(to, v, n) < 0)
+	r = copy_tree(to, v, n);
+	if (r < 0)
 		goto fail;
 	for (uint32_t i = 0; i < m->n_leaders; i++) {
 		if (!sb_manifest_add_leader(to, m->leaders[i], strlen(m->leaders[i])))
@@ -362,6 +367,9 @@ sb_manifest_copy(const struct sb_manifest *m, struct sb_error *err)
 	}
 	return sb_steal(&to);
 fail:
-	(void)sb_fail(err, SB_E_NOMEM, "copy of a manifest: out of memory");
+	if (r == SB_E_CANCELED)
+		(void)sb_fail(err, r, "canceled");
+	else
+		(void)sb_fail(err, SB_E_NOMEM, "copy of a manifest: out of memory");
 	return NULL;
 }

@@ -97,6 +97,12 @@ int sb_manifest_walk_dir(const struct sb_dir *d, const char *prefix, sb_manifest
 struct sb_entry **sb_manifest_dirs(const struct sb_entry *root, size_t *out_n,
 	struct sb_error *err);
 
+/*
+ * What the paths of `n` entries may take together. A shared beginning costs a peer nothing to send,
+ * and everybody who writes the paths out pays for it.
+ */
+#define SB_MANIFEST_PATHS_MAX(n) ((64ull << 20) + 256ull * (n))
+
 /* Limits on what a peer may send. */
 struct sb_manifest_limits {
 	uint64_t max_entries;

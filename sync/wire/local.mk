@@ -10,4 +10,5 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/tail.c %D%/tail.h \
 	%D%/transport.h \
 	%D%/transport-child.c \
+	%D%/wire-blob.c \
 	%D%/wire.c %D%/wire.h

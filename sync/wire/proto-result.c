@@ -93,7 +93,7 @@ sb_proto_result_encode(const struct sb_commit_result *r, struct sb_buf *b)
 }
 
 int
-sb_proto_result_decode(const uint8_t *p, size_t len, struct sb_commit_result *out,
+sb_proto_result_decode(const uint8_t *p, size_t len, size_t max_left, struct sb_commit_result *out,
 	struct sb_error *err)
 {
 	struct sb_cursor c;
@@ -109,9 +109,14 @@ sb_proto_result_decode(const uint8_t *p, size_t len, struct sb_commit_result *ou
 	out->bytes = sb_cursor_varint(&c);
 	sb_proto_take_into(&c, out->id.b, sizeof out->id.b);
 	n = sb_cursor_varint(&c);
+	if (n > max_left)
+		return sb_fail(err, SB_E_PROTO, "the far side left more alone than it was sent");
 	for (uint64_t i = 0; i < n && !c.bad && r == 0; i++) {
 		sb_autofree char *path = sb_proto_take_path(&c);
 		uint8_t why = sb_cursor_u8(&c);
+
+		if (why > SB_WHY_EXISTS)
+			c.bad = true;
 
 		if (!c.bad)
 			r = sb_proto_result_add(out, path, why, err);

@@ -246,8 +246,9 @@ void sb_proto_want_encode(const struct sb_want_list *l, struct sb_buf *b);
 int sb_proto_want_decode(const uint8_t *p, size_t len, struct sb_want_list *out,
 	struct sb_error *err);
 void sb_proto_result_encode(const struct sb_commit_result *r, struct sb_buf *b);
-int sb_proto_result_decode(const uint8_t *p, size_t len, struct sb_commit_result *out,
-	struct sb_error *err);
+/* More than `max_left` rows of what was left alone are SB_E_PROTO. */
+int sb_proto_result_decode(const uint8_t *p, size_t len, size_t max_left,
+	struct sb_commit_result *out, struct sb_error *err);
 
 /* One child in the answer to LIST. */
 struct sb_listed {

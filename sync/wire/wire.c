@@ -15,15 +15,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <zstd.h>
-
 #include <base/file.h>
 #include <sb/log.h>
 #include <sync/wire/proto.h>
 
 #define GATHER (64u << 10)
 #define READ_AHEAD (256u << 10)
-#define BLOB_PIECE (512u << 10)
 #define HEADER 5
 #define BUSY_STALLS 120 /* how many stalls' time a far side may be busy */
 
@@ -412,8 +409,12 @@ take_frame(struct sb_wire *w, const uint8_t **out, uint32_t *len, struct sb_erro
 {
 	const uint8_t *p;
 	uint32_t n;
-	int r = fill(w, HEADER, err);
+	int r;
 
+	/* A peer that always has more to say would never let wait_ready look. */
+	if (sb_cancel_requested(w->o.cancel))
+		return sb_fail(err, SB_E_CANCELED, "canceled");
+	r = fill(w, HEADER, err);
 	if (r == 0 && sb_deadline_passed(w->give_up))
 		r = sb_fail(err, SB_E_TIMEOUT, "the far side does not come to an end");
 	if (r == 0 && sb_deadline_passed(w->busy))
@@ -545,88 +546,6 @@ sb_wire_expect(struct sb_wire *w, uint8_t type, const uint8_t **out, size_t *len
 	if (got != type)
 		return sb_fail(err, SB_E_PROTO, "the far side sent message %u where %u must come",
 			got, type);
-	return 0;
-}
-
-/* Blob frame: u8 last; the first one begins with u64 raw length, u64 compressed length. */
-int
-sb_wire_send_blob(struct sb_wire *w, uint8_t type, const void *data, size_t len,
-	struct sb_error *err)
-{
-	size_t bound = ZSTD_compressBound(len);
-	sb_autofree uint8_t *z = malloc(bound + 16);
-	size_t n, at = 0;
-	int r;
-
-	if (!z)
-		return sb_fail(err, SB_E_NOMEM, "blob of %zu bytes: out of memory", len);
-	n = ZSTD_compress(z + 16, bound, data, len, 3);
-	if (ZSTD_isError(n))
-		return sb_fail(err, SB_E_NOMEM, "compress %zu bytes: %s", len,
-			ZSTD_getErrorName(n));
-	for (int i = 0; i < 8; i++) {
-		z[i] = (uint8_t)((uint64_t)len >> (8 * i));
-		z[8 + i] = (uint8_t)((uint64_t)n >> (8 * i));
-	}
-	n += 16;
-	do {
-		size_t piece = n - at > BLOB_PIECE ? BLOB_PIECE : n - at;
-		uint8_t last = at + piece == n;
-
-		r = sb_wire_send2(w, type, &last, 1, z + at, piece, err);
-		at += piece;
-	} while (r == 0 && at < n);
-	return r;
-}
-
-int
-sb_wire_recv_blob(struct sb_wire *w, uint8_t type, const uint8_t *first, size_t first_len,
-	size_t max, struct sb_buf *out, struct sb_error *err)
-{
-	sb_auto(sb_buf) struct sb_buf z = { 0 };
-	const uint8_t *p = first;
-	size_t len = first_len, n;
-	struct sb_cursor c;
-	uint64_t raw, packed;
-	bool last;
-	int r;
-
-	sb_buf_init(&z, ZSTD_compressBound(max) + 16);
-	do {
-		if (len < 1 || p[0] > 1)
-			return sb_fail(err, SB_E_PROTO, "the far side sent a damaged blob");
-		last = p[0];
-		sb_buf_add(&z, p + 1, len - 1);
-		r = sb_buf_check(&z, "blob from the far side", err);
-		if (r == SB_E_FULL)
-			return sb_fail(err, SB_E_LIMIT,
-				"the far side sent a blob of more than %zu bytes", max);
-		if (r < 0)
-			return r;
-		if (!last) {
-			r = sb_wire_expect(w, type, &p, &len, err);
-			if (r < 0)
-				return r;
-		}
-	} while (!last);
-	sb_cursor_init(&c, z.data, z.len);
-	raw = sb_cursor_u64(&c);
-	packed = sb_cursor_u64(&c);
-	if (c.bad || packed != sb_cursor_left(&c))
-		return sb_fail(err, SB_E_PROTO, "the far side sent a damaged blob");
-	if (raw > max)
-		return sb_fail(err, SB_E_LIMIT,
-			"the far side sent a blob of %llu bytes, the limit is %zu",
-			(unsigned long long)raw, max);
-	sb_buf_init(out, max);
-	if (!sb_buf_reserve(out, raw))
-		return sb_buf_check(out, "blob from the far side", err);
-	n = ZSTD_decompress(out->data, raw, z.data + 16, packed);
-	if (ZSTD_isError(n) || n != raw) {
-		sb_buf_free(out);
-		return sb_fail(err, SB_E_PROTO, "the far side sent a damaged blob");
-	}
-	sb_buf_grow(out, raw);
 	return 0;
 }
 

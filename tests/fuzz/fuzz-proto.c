@@ -121,7 +121,7 @@ static int
 result(const uint8_t *p, size_t len, struct sb_buf *out, struct sb_error *err)
 {
 	sb_auto(sb_commit_result) struct sb_commit_result m = { 0 };
-	int r = sb_proto_result_decode(p, len, &m, err);
+	int r = sb_proto_result_decode(p, len, 1000, &m, err);
 
 	FUZZ_CHECK(r == 0 || (m.n_left == 0 && !m.left));
 	for (size_t i = 0; i < m.n_left; i++)
