@@ -2,6 +2,7 @@
 EXTRA_DIST += \
 	%D%/README.md \
 	%D%/common/opt-rows.h \
+	%D%/common/stdfds.h \
 	%D%/common/units.h
 
 include bin/sb-box/local.mk

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <bin/common/stdfds.h>
 #include <bin/sbctl/ctl.h>
 #include <sb/version.h>
 
@@ -37,8 +38,8 @@ print_usage(FILE *f)
 	sb_opt_print_usage(f, "sbctl", "Sandboxes from the command line.", cmds);
 }
 
-int
-main(int argc, char **argv)
+static int
+dispatch(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
 	struct sb_error err = { 0 };
@@ -64,4 +65,11 @@ main(int argc, char **argv)
 	}
 	(void)sb_fail(&err, SB_E_USAGE, "there is no command \"%s\": see sbctl --help", name);
 	return ctl_complain(&err);
+}
+
+int
+main(int argc, char **argv)
+{
+	stdfds_fill();
+	return stdfds_end("sbctl", dispatch(argc, argv), CTL_FAILED);
 }

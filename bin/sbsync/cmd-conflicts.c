@@ -29,12 +29,15 @@ conflicts_verb(void *values, int argc, char **argv)
 		sb_escape(c->root, strlen(c->root), root, sizeof root);
 		sb_escape(c->path, strlen(c->path), path, sizeof path);
 		sb_escape(c->saved_as, strlen(c->saved_as), as, sizeof as);
-		if (rows)
-			json_array_append_new(rows,
-				json_pack("{s:s, s:s, s:s, s:I, s:I, s:s}", "root", root, "path",
-					path, "saved_as", as, "size", (json_int_t)c->size, "time",
-					(json_int_t)c->when, "why", c->why));
-		else
+		if (rows) {
+			json_t *o = json_pack("{s:I, s:I, s:s}", "size", (json_int_t)c->size,
+				"time", (json_int_t)c->when, "why", c->why);
+
+			json_set_path(o, "root", c->root);
+			json_set_path(o, "path", c->path);
+			json_set_path(o, "saved_as", c->saved_as);
+			json_array_append_new(rows, o);
+		} else
 			(void)printf("%s/%s: %s, %s\n  the other version: %s (%llu bytes)\n", root,
 				path, time_text(c->when, t, sizeof t), c->why, as,
 				(unsigned long long)c->size);

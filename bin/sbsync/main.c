@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <bin/common/stdfds.h>
 #include <bin/sbsync/sbsync.h>
 #include <sbsync/version.h>
 
@@ -82,9 +83,17 @@ run(const struct sb_cmd *c, int argc, char **argv)
 	return code;
 }
 
+/* What was printed and did not get there was not done. */
+static int
+finish(int code)
+{
+	return stdfds_end("sbsync", code, EXIT_FAILED);
+}
+
 int
 main(int argc, char **argv)
 {
+	stdfds_fill();
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (argc < 2) {
 		usage(stderr);
@@ -92,16 +101,16 @@ main(int argc, char **argv)
 	}
 	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
 		(void)printf("sbsync %s\n", sb_sync_version());
-		return EXIT_DONE;
+		return finish(EXIT_DONE);
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
 		strcmp(argv[1], "help") == 0) {
 		usage(stdout);
-		return EXIT_DONE;
+		return finish(EXIT_DONE);
 	}
 	for (const struct sb_cmd *const *v = verbs; *v; v++)
 		if (strcmp((*v)->name, argv[1]) == 0)
-			return run(*v, argc - 1, argv + 1);
+			return finish(run(*v, argc - 1, argv + 1));
 	complain("there is no command '%s'; try 'sbsync --help'", argv[1]);
 	return EXIT_USAGE;
 }

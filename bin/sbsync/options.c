@@ -104,6 +104,7 @@ sync_args_apply(const struct sync_args *a, struct sb_sync_opts *o)
 	o->exclude = terminated(&a->exclude);
 	o->exclude_from = terminated(&a->exclude_from);
 	o->max_delete = a->max_delete;
+	o->max_entries = (uint64_t)a->max_entries;
 	o->durability = (enum sb_sync_durability)a->durability;
 	o->jobs = (unsigned)a->jobs;
 	o->timeout_ms = a->timeout;

@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 
+#include <base/base64.h>
 #include <bin/common/units.h>
 #include <bin/sbsync/sbsync.h>
 
@@ -27,7 +28,8 @@ complain(const char *fmt, ...)
 void
 print_json(json_t *j)
 {
-	(void)json_dumpf(j, stdout, JSON_COMPACT);
+	/* In ASCII a name writes nothing to a terminal, and is still the name. */
+	(void)json_dumpf(j, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
 	(void)fputc('\n', stdout);
 	json_decref(j);
 }
@@ -51,21 +53,57 @@ shown(const char *path, char *buf, size_t size)
 	return sb_escape(path, strlen(path), buf, size);
 }
 
+/* The path as text for people, and its bytes for programs. */
+static void
+set_bytes(json_t *o, const char *key, const char *path, size_t len)
+{
+	size_t room = 4 * (len + 3);
+	char name[64], *text = malloc(room + 1);
+
+	if (!text)
+		return;
+	json_object_set_new(o, key, json_string(sb_escape(path, len, text, room + 1)));
+	(void)snprintf(name, sizeof name, "%s_base64", key);
+	if (sb_base64_encode(path, len, text, room - 3)) {
+		size_t n = strlen(text);
+
+		while (n % 4)
+			text[n++] = '=';
+		text[n] = '\0';
+		json_object_set_new(o, name, json_string(text));
+	}
+	free(text);
+}
+
+void
+json_set_path(json_t *o, const char *key, const char *path)
+{
+	size_t len = strlen(path);
+	json_t *s = json_stringn(path, len); /* NULL when it is not UTF-8 */
+
+	if (s)
+		json_object_set_new(o, key, s);
+	else
+		set_bytes(o, key, path, len);
+}
+
+/* How many rows of a list are printed: a sandbox decides how many there are. */
+#define JSON_ROWS 10000
+#define TEXT_ROWS 1000
+
 static json_t *
 notes_json(const struct sb_sync_notes *l, bool saved)
 {
 	json_t *a = json_array();
 
-	for (size_t i = 0; i < l->n; i++) {
-		char buf[8192], as[8192];
+	for (size_t i = 0; i < l->n && i < JSON_ROWS; i++) {
 		json_t *o = json_object();
 
-		json_object_set_new(o, "path", json_string(shown(l->v[i].path, buf, sizeof buf)));
-		if (saved)
-			json_object_set_new(o, "saved_as",
-				l->v[i].saved_as ?
-					json_string(shown(l->v[i].saved_as, as, sizeof as)) :
-					json_null());
+		json_set_path(o, "path", l->v[i].path);
+		if (saved && l->v[i].saved_as)
+			json_set_path(o, "saved_as", l->v[i].saved_as);
+		else if (saved)
+			json_object_set_new(o, "saved_as", json_null());
 		json_object_set_new(o, "why", json_string(l->v[i].why));
 		json_array_append_new(a, o);
 	}
@@ -77,21 +115,47 @@ changes_json(const struct sb_sync_result *res)
 {
 	json_t *a = json_array();
 
-	for (size_t i = 0; i < res->n_changes; i++) {
+	for (size_t i = 0; i < res->n_changes && i < JSON_ROWS; i++) {
 		const struct sb_sync_change *c = &res->changes[i];
-		char buf[8192];
 		json_t *o = json_object();
 
-		json_object_set_new(o, "path", json_string(shown(c->path, buf, sizeof buf)));
+		json_set_path(o, "path", c->path);
 		json_object_set_new(o, "side", json_string(c->side));
 		json_object_set_new(o, "what", json_string(c->what));
 		if (c->from)
-			json_object_set_new(o, "from",
-				json_string(shown(c->from, buf, sizeof buf)));
+			json_set_path(o, "from", c->from);
 		json_object_set_new(o, "size", json_integer((json_int_t)c->size));
 		json_array_append_new(a, o);
 	}
 	return a;
+}
+
+/* What was left out of the lists: how many of each; NULL when none were. */
+static json_t *
+more_json(const struct sync_args *a, const struct sb_sync_result *res)
+{
+	const struct {
+		const char *key;
+		size_t n;
+	} lists[] = {
+		{ "conflicts", res->conflicts.n },
+		{ "merged", res->merged.n },
+		{ "skipped", res->skipped.n },
+		{ "auto_exec", res->auto_exec.n },
+		{ "escaping_links", res->escaping_links.n },
+		{ "errors", res->errors.n },
+		{ "changes", a->dry_run ? res->n_changes : 0 },
+	};
+	json_t *o = NULL;
+
+	for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+		if (lists[i].n <= JSON_ROWS)
+			continue;
+		o = o ? o : json_object();
+		json_object_set_new(o, lists[i].key,
+			json_integer((json_int_t)(lists[i].n - JSON_ROWS)));
+	}
+	return o;
 }
 
 static void
@@ -99,7 +163,7 @@ print_result(const struct sync_args *a, int code, const struct sb_error *err,
 	const struct sb_sync_result *res)
 {
 	json_t *o = json_object(), *phases = json_object(),
-	       *errors = notes_json(&res->errors, false);
+	       *errors = notes_json(&res->errors, false), *more = more_json(a, res);
 
 	json_object_set_new(o, "result",
 		json_string(code < 0 || res->errors.n ? "error" :
@@ -135,6 +199,8 @@ print_result(const struct sync_args *a, int code, const struct sb_error *err,
 		json_array_insert_new(errors, 0, e);
 	}
 	json_object_set_new(o, "errors", errors);
+	if (more)
+		json_object_set_new(o, "more", more);
 	json_object_set_new(o, "duration_ms", json_integer(res->duration_ms));
 	for (int i = 0; i < SB_STEPS; i++)
 		json_object_set_new(phases, sb_step_name((enum sb_step)i),
@@ -146,7 +212,10 @@ print_result(const struct sync_args *a, int code, const struct sb_error *err,
 static void
 print_notes(const struct sb_sync_notes *l, const char *word)
 {
-	for (size_t i = 0; i < l->n; i++) {
+	if (l->n > TEXT_ROWS)
+		(void)fprintf(stderr, "%s: %zu paths, the first %d of them:\n", word, l->n,
+			TEXT_ROWS);
+	for (size_t i = 0; i < l->n && i < TEXT_ROWS; i++) {
 		char buf[4096], as[4096];
 
 		(void)fprintf(stderr, "%s: %s: %s", word, shown(l->v[i].path, buf, sizeof buf),

@@ -31,7 +31,8 @@ struct sync_args {
 	const char *compress;
 	int delta; /* auto, off, always */
 	int64_t max_delete;
-	int durability; /* default, none, barrier, full */
+	int64_t max_entries; /* 0: by the local tree and the memory */
+	int durability;      /* default, none, barrier, full */
 	uint64_t bwlimit;
 	int64_t timeout;
 	int64_t jobs;
@@ -101,5 +102,10 @@ int exit_code(int code);
 void complain(const char *fmt, ...) SB_PRINTF(1, 2);
 /* Prints one line of JSON and drops the reference. */
 void print_json(json_t *j);
+/*
+ * Sets a path in an object: as it is where it is UTF-8. Else the member shows it, escaped, and a
+ * second one, KEY_base64, has its bytes.
+ */
+void json_set_path(json_t *o, const char *key, const char *path);
 
 #endif

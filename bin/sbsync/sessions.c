@@ -26,10 +26,13 @@ session_json(const struct sb_session *s)
 {
 	json_t *pairs = json_array();
 
-	for (size_t i = 0; i < s->n_pairs; i++)
-		json_array_append_new(pairs,
-			json_pack("{s:s, s:s}", "local", s->pairs[i].local, "remote",
-				s->pairs[i].remote));
+	for (size_t i = 0; i < s->n_pairs; i++) {
+		json_t *o = json_object();
+
+		json_set_path(o, "local", s->pairs[i].local);
+		json_set_path(o, "remote", s->pairs[i].remote);
+		json_array_append_new(pairs, o);
+	}
 	return json_pack("{s:s, s:s, s:o, s:I, s:I, s:b, s:I, s:s, s:I, s:I, s:s?}", "name",
 		s->name, "state", sb_session_state_name(s->state), "pairs", pairs, "created",
 		(json_int_t)s->created, "last_sync", (json_int_t)s->last_sync, "owned",

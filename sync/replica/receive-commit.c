@@ -133,7 +133,7 @@ drop_full_dirs(struct sb_receive *r, struct sb_commit_result *res, struct sb_err
 	for (size_t i = 0; i < r->ops.n; i++) {
 		struct sb_op *op = &r->ops.v[i];
 
-		if (covered(&full, op->path)) {
+		if (covering(&full, op->path)) {
 			free(op->path);
 			free(op->from);
 			continue;

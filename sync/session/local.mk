@@ -7,6 +7,7 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/session-policy.c %D%/session-policy.h \
 	%D%/session-priv.h \
 	%D%/session-resolve.c %D%/session-resolve.h \
+	%D%/session-rules.c %D%/session-rules.h \
 	%D%/session-run.c %D%/session-run.h \
 	%D%/session-store.c %D%/session-store.h \
 	%D%/session-undo.c %D%/session-undo.h \

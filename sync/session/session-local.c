@@ -19,6 +19,7 @@
 #include <sync/plan/plan.h>
 #include <sync/replica/receive.h>
 #include <sync/run/sync-result.h>
+#include <sync/session/session-rules.h>
 #include <sync/session/session-undo.h>
 #include <sync/replica/stage.h>
 #include <sync/tree/stage-names.h>
@@ -26,29 +27,14 @@
 
 #define PIECE 4096u
 
-static struct sb_rules *
-load_rules(const struct sb_session_local *x, struct sb_error *err)
-{
-	sb_auto(sb_buf) struct sb_buf b = { 0 };
-	char name[32];
-	int r;
-
-	(void)snprintf(name, sizeof name, "root%zu.rules", x->pair);
-	r = sb_file_read(x->dirfd, name, 16u << 20, &b, err);
-	if (r < 0) {
-		sb_wrap(err, r, "the session's exclude rules");
-		return NULL;
-	}
-	return sb_rules_decode(b.data, b.len, err);
-}
-
 int
 sb_session_local_open(struct sb_session_local *x, struct sb_error *err)
 {
 	const struct sb_session_pair *p = &x->s->pairs[x->pair];
 	struct sb_replica_opts o = SB_REPLICA_OPTS_INIT;
 	struct sb_scan_opts so = SB_SCAN_OPTS_INIT;
-	sb_auto(sb_rules) struct sb_rules *rules = load_rules(x, err);
+	sb_auto(sb_rules) struct sb_rules *rules =
+		sb_session_rules_load(x->s, x->dirfd, x->pair, NULL, err);
 
 	sb_step_start(x->clock, x->res, SB_STEP_SCAN);
 	if (!rules)

@@ -17,6 +17,7 @@
 #include <sync/run/sync-result.h>
 #include <sync/session/session-conflicts.h>
 #include <sync/session/session-resolve.h>
+#include <sync/session/session-rules.h>
 #include <sync/session/session-underway.h>
 #include <sync/session/session-undo.h>
 #include <sync/tree/diff.h>
@@ -48,18 +49,12 @@ struct pair_run {
 static int
 load_rules(struct pair_run *x, struct sb_error *err)
 {
-	sb_auto(sb_buf) struct sb_buf b = { 0 };
-	int r;
-
 	if (x->pass->first) {
 		x->run.rules = sb_rules_new(err);
 		return x->run.rules ? sb_run_add_rules(x->pass->o, x->p->local, x->run.rules, err) :
 				      SB_E_NOMEM;
 	}
-	r = sb_file_read(x->pass->dirfd, x->rules_name, 16u << 20, &b, err);
-	if (r < 0)
-		return sb_wrap(err, r, "the session's exclude rules");
-	x->run.rules = sb_rules_decode(b.data, b.len, err);
+	x->run.rules = sb_session_rules_load(x->pass->s, x->pass->dirfd, x->k, NULL, err);
 	x->run.frozen = true;
 	return x->run.rules ? 0 : err ? err->code : SB_E_CORRUPT;
 }

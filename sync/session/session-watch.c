@@ -18,12 +18,15 @@
 #include <sync/run/run.h>
 #include <sync/wire/endpoint.h>
 #include <sync/wire/proto.h>
+#include <sync/session/session-rules.h>
 #include <sync/session/session-store.h>
 #include <sync/session/session-priv.h>
 #include <sync/scan/notice.h>
 
 #define QUIET_MS 80
 #define BURST_MS 2000
+#define FAR_MIN_MS 250    /* between syncs that only the far side asks for */
+#define FAR_MAX_MS 10000  /* the same when nothing has changed there again and again */
 #define BLIND_MS 5000     /* how often to look where there is no or only half a watch */
 #define PAUSE_MIN_MS 1000 /* after a failed sync; doubles */
 #define PAUSE_MAX_MS 60000
@@ -42,18 +45,13 @@ struct watcher {
 	struct sb_buf roots; /* WATCH's payload */
 	bool blind;          /* the far side cannot watch, or not all of it */
 	bool far_changed;    /* it said so before it was asked to stop */
+	/*
+	 * A sandbox may say that something changed as often as it likes. It is believed at once
+	 * when that is the first time for a while; one that cries wolf waits longer each time.
+	 */
+	int64_t far_pause;
+	int64_t far_after; /* not before this moment */
 };
-
-static int
-load_rules(int dirfd, size_t k, struct sb_buf *out, struct sb_error *err)
-{
-	char name[32];
-	int r;
-
-	(void)snprintf(name, sizeof name, "root%zu.rules", k);
-	r = sb_file_read(dirfd, name, 16u << 20, out, err);
-	return r < 0 ? sb_wrap(err, r, "the session's exclude rules") : 0;
-}
 
 /* What is to be watched, here and there. */
 static int
@@ -75,18 +73,17 @@ prepare(struct watcher *w, struct sb_error *err)
 	for (size_t i = 0; r == 0 && i < w->s->n_pairs; i++) {
 		sb_auto(sb_endpoint) struct sb_endpoint e = { 0 };
 		sb_auto(sb_buf) struct sb_buf enc = { 0 };
-		struct sb_rules *rules;
+		struct sb_rules *rules = sb_session_rules_load(w->s, dirfd, i, &enc, err);
 
-		r = load_rules(dirfd, i, &enc, err);
-		if (r == 0)
-			r = sb_endpoint_parse(w->s->pairs[i].remote, &e, err);
-		if (r < 0)
-			return r;
-		sb_buf_add_bytes(&w->roots, e.path, strlen(e.path));
-		sb_buf_add_bytes(&w->roots, enc.data, enc.len);
-		rules = sb_rules_decode(enc.data, enc.len, err);
 		if (!rules)
 			return err ? err->code : SB_E_CORRUPT;
+		r = sb_endpoint_parse(w->s->pairs[i].remote, &e, err);
+		if (r < 0) {
+			sb_rules_free(rules);
+			return r;
+		}
+		sb_buf_add_bytes(&w->roots, e.path, strlen(e.path));
+		sb_buf_add_bytes(&w->roots, enc.data, enc.len);
 		if (w->here)
 			r = sb_notice_add(w->here, w->s->pairs[i].local, rules, err);
 		else
@@ -110,7 +107,7 @@ far_stop(struct watcher *w, struct sb_link *l, struct sb_error *err)
 		r = sb_wire_recv(l->w, &type, &p, &len, err);
 		if (r < 0)
 			return r;
-		if (type == SB_MSG_CHANGED)
+		if (type == SB_MSG_CHANGED && !w->far_changed)
 			w->far_changed = true;
 		else if (type != SB_MSG_WATCHED || len != 1)
 			return sb_fail(err, SB_E_PROTO,
@@ -131,6 +128,22 @@ far_start(struct watcher *w, struct sb_link *l, struct sb_error *err)
 	return r < 0 ? r : sb_wire_flush(l->w, err);
 }
 
+/* The far side may have spoken while the last answer was read. */
+static int
+hear_far(struct watcher *w, struct sb_link *l, struct sb_error *err)
+{
+	uint8_t type = 0;
+	int r = sb_wire_peep(l->w, &type, err);
+
+	if (r <= 0)
+		return r;
+	if (type != SB_MSG_CHANGED)
+		return sb_fail(err, SB_E_PROTO, "the far side sent message %u while it watched",
+			type);
+	w->far_changed = true;
+	return 0;
+}
+
 /* Until something changed on either side, or it is time to look anyway. `l` may be NULL. */
 static int
 wait_for_change(struct watcher *w, struct sb_link *l, struct sb_error *err)
@@ -141,28 +154,25 @@ wait_for_change(struct watcher *w, struct sb_link *l, struct sb_error *err)
 	if ((w->blind || !l || !w->here || sb_notice_partial(w->here)) && ms > BLIND_MS)
 		ms = BLIND_MS;
 	end = sb_deadline_in(ms);
-	while (!sb_deadline_passed(end) && !w->far_changed) {
+	while (!sb_deadline_passed(end)) {
 		struct pollfd p[3] = { { .fd = w->here ? sb_notice_fd(w->here) : -1,
 					       .events = POLLIN },
 			{ .fd = l ? l->t->rfd : -1, .events = POLLIN },
 			{ .fd = sb_cancel_fd(w->o.cancel), .events = POLLIN } };
-		uint8_t type = 0;
+		sb_deadline until = end;
 		int r = sb_check_alive(w->o.cancel, SB_NEVER, "watch", err);
 
+		if (r == 0 && l && !w->far_changed)
+			r = hear_far(w, l, err);
 		if (r < 0)
 			return r;
-		/* The far side may have spoken while the last answer was read. */
-		r = l ? sb_wire_peep(l->w, &type, err) : 0;
-		if (r < 0)
-			return r;
-		if (r > 0) {
-			if (type != SB_MSG_CHANGED)
-				return sb_fail(err, SB_E_PROTO,
-					"the far side sent message %u while it watched", type);
-			w->far_changed = true;
-			break;
+		if (w->far_changed) {
+			if (sb_now_ms() >= w->far_after)
+				break;
+			until = sb_deadline_min(end, w->far_after);
+			p[1].fd = -1; /* it has nothing more to say */
 		}
-		if (poll(p, 3, sb_deadline_poll_ms(end)) < 0 && errno != EINTR)
+		if (poll(p, 3, sb_deadline_poll_ms(until)) < 0 && errno != EINTR)
 			return sb_fail_errno(err, "poll");
 		if (p[0].revents && sb_notice_take(w->here)) {
 			sb_notice_settle(w->here, QUIET_MS, BURST_MS, w->o.cancel);
@@ -211,8 +221,17 @@ static int
 sync_once(struct watcher *w, struct sb_error *err)
 {
 	struct sb_sync_result res = { 0 };
+	int64_t began = sb_now_ms(), took;
 	int r = sb_session_sync(w->s, SB_REASON_TURN, &w->o, w->policy, &res, err);
 
+	took = sb_now_ms() - began;
+	if (res.files_synced || res.files_deleted || res.files_moved || res.conflicts.n)
+		w->far_pause = FAR_MIN_MS;
+	else if (w->far_changed)
+		w->far_pause = 2 * w->far_pause < FAR_MAX_MS ? 2 * w->far_pause : FAR_MAX_MS;
+	if (w->far_pause < FAR_MIN_MS)
+		w->far_pause = FAR_MIN_MS;
+	w->far_after = sb_now_ms() + (took > w->far_pause ? took : w->far_pause);
 	if (r != SB_E_CANCELED && w->how->on_sync)
 		w->how->on_sync(w->s, r, &res, err, w->how->arg);
 	sb_sync_result_free(&res);

@@ -9,6 +9,7 @@ E2E = \
 	%D%/mirror.sh \
 	%D%/mirror-user.sh \
 	%D%/network.sh \
+	%D%/output.sh \
 	%D%/quickstart.sh \
 	%D%/rpc-host.sh \
 	%D%/sbctl-kill.sh \
