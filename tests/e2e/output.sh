@@ -10,8 +10,8 @@ SBSYNC_STATE_DIR=$scratch/state
 export SBSYNC_STATE_DIR
 
 mkdir src && echo one >src/file
-for verb in "mirror src dst" "mirror --json src dst" "--version" "--help" "mirror --help" "ls --json"
-do
+for verb in "mirror src dst" "mirror --json src dst" "--version" "--help" "mirror --help" \
+	"ls --json"; do
 	must_fail "a full standard output fails: $verb" 1 sh -c "'$sbsync' $verb >/dev/full"
 	must_fail "a closed standard output fails: $verb" 1 sh -c "'$sbsync' $verb >&-"
 done
@@ -25,8 +25,8 @@ check "closed input, output and error hurt no file" \
 cat >names.py <<'END'
 import base64, json, os, subprocess, sys
 sbsync, top = sys.argv[1], b"odd"
-names = [b"plain", b'quote"back\\slash', b"tab\tnew\nline", b"esc\x1b[2J", b"del\x7f", b"not\xffutf8",
-         "gr\u00fc\u00df\u202e".encode(), b"\xc3", b"n" * 255]
+names = [b"plain", b'quote"back\\slash', b"tab\tnew\nline", b"esc\x1b[2J", b"del\x7f",
+         b"not\xffutf8", "gr\u00fc\u00df\u202e".encode(), b"\xc3", b"n" * 255]
 os.mkdir(top)
 for n in names:
     open(os.path.join(top, n), "w").close()
