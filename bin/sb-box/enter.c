@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,21 +53,6 @@ start_ticks(pid_t pid)
 			&start) != 1)
 		return 0;
 	return start;
-}
-
-static int
-join_cgroup(const char *dir)
-{
-	char path[4096];
-	int fd, r;
-
-	(void)snprintf(path, sizeof path, "%s/cgroup.procs", dir);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	r = write(fd, "0", 1) == 1 ? 0 : -1;
-	(void)close(fd);
-	return r;
 }
 
 /*
@@ -108,8 +95,24 @@ join_namespaces(pid_t pid, long long ticks, bool net)
 	return r;
 }
 
+/*
+ * User 0 of the box is another one outside. What it reads and writes becomes its own, so that it
+ * may open it by name, too (/dev/stderr); a terminal and /dev/null stay whose they are.
+ */
+static int
+become_user(uid_t owner)
+{
+	struct stat st;
+
+	for (int fd = 0; fd < 3 && owner; fd++)
+		if (fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISREG(st.st_mode)))
+			(void)fchown(fd, owner, owner);
+	return setgroups(0, NULL) < 0 && errno != EPERM ? -1 : 0;
+}
+
 struct enter_args {
 	struct helper_job job;
+	uid_t owner; /* of the box's files; 0: us */
 	pid_t pid;
 	long long ticks;
 	bool host_net; /* not the box's own network: ours, or that of `netns` */
@@ -123,7 +126,7 @@ parse(int argc, char **argv, struct enter_args *e)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "+p:t:g:m:C:N:nk")) != -1)
+	while ((c = getopt(argc, argv, "+p:t:g:m:C:N:u:nk")) != -1)
 		switch (c) {
 		case 'p': e->pid = (pid_t)strtol(optarg, NULL, 10); break;
 		case 't': e->ticks = strtoll(optarg, NULL, 10); break;
@@ -139,6 +142,7 @@ parse(int argc, char **argv, struct enter_args *e)
 			e->host_net = true;
 			e->netns = optarg;
 			break;
+		case 'u': e->owner = (uid_t)strtoul(optarg, NULL, 10); break;
 		case 'k': e->job.leave = true; break;
 		default: return -1;
 		}
@@ -164,12 +168,17 @@ helper_main_enter(int argc, char **argv)
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	(void)fcntl(SB_SPAWN_REPORT_FD, F_SETFD, FD_CLOEXEC);
 	for (size_t i = 0; i < e.n_groups; i++)
-		if (join_cgroup(e.groups[i]) < 0)
+		if (helper_join_group(e.groups[i]) < 0)
 			return helper_fail(e.groups[i]);
 	if (e.netns && helper_join_net(e.netns) < 0)
 		return helper_fail(e.netns);
+	if (become_user(e.owner) < 0)
+		return helper_fail("groups");
 	if (join_namespaces(e.pid, e.ticks, !e.host_net) < 0)
 		return helper_fail("the sandbox is gone");
+	/* In there; outside it is whoever the namespace says. */
+	if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
+		return helper_fail("become the sandbox's user");
 	if (pipe2(life, O_CLOEXEC) < 0)
 		return helper_fail("pipe");
 	(void)sigfillset(&all);

@@ -23,6 +23,9 @@ void helper_report(int sys);
 /* Joins the network namespace of that file. Returns 0 or -1. */
 int helper_join_net(const char *path);
 
+/* Joins the control group of that directory. Returns 0 or -1. */
+int helper_join_group(const char *dir);
+
 /* How a command runs inside. */
 struct helper_job {
 	char **argv;
@@ -63,13 +66,13 @@ size_t helper_signal_session(const char *mark, pid_t sid, int sig);
 
 /* run [-l] [-k] [-m BYTES] [-C DIR] -- CMD...: supervises the command here. */
 int helper_main_run(int argc, char **argv);
-/* enter -p PID -t TICKS [-g CGROUP]... -- CMD...: the same inside the namespaces of PID. */
+/* enter -p PID -t TICKS [-g CGROUP]... [-u UID] -- CMD...: the same in the namespaces of PID. */
 int helper_main_enter(int argc, char **argv);
 /* init: the first process of a box. */
 int helper_main_init(int argc, char **argv);
 /* dial PORT: joins stdin and stdout to the loopback port. */
 int helper_main_dial(int argc, char **argv);
-/* shim [-ep] [-s FILE] [-u FILE] -- CMD...: pipes for its output, its exit code in FILE. */
+/* shim [-ep] [-s FILE] [-u FILE] [-U UID] -- CMD...: pipes for its output, its code in FILE. */
 int helper_main_shim(int argc, char **argv);
 /* serve: runs commands for the host, see lib/host/runtime/helper-wire.h. */
 int helper_main_serve(int argc, char **argv);
@@ -77,7 +80,11 @@ int helper_main_serve(int argc, char **argv);
 int helper_main_await(int argc, char **argv);
 /* signal MARK NUMBER: prints how many processes there were. */
 int helper_main_signal(int argc, char **argv);
-/* place [-g CGROUP]... [-N NETNS] -- CMD...: executes the command in there. */
+/*
+ * place [-g CGROUP]... [-N NETNS] [-S DIR [-B|-W FILE]...] [-u UID] -- CMD...: executes the command
+ * in there, with each FILE at DIR/0, DIR/1 and so on (-W: without set-id bits and devices), as UID,
+ * who is user 0 of a new namespace.
+ */
 int helper_main_place(int argc, char **argv);
 
 #endif

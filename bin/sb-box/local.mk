@@ -5,6 +5,7 @@ sb_box_SOURCES = \
 	%D%/enter.c \
 	%D%/helper.h \
 	%D%/main.c \
+	%D%/place.c \
 	%D%/run.c \
 	%D%/serve.c \
 	%D%/shim.c \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of commands of sb-box, and those that need only a few lines: init, signal, place. */
+/* The table of commands of sb-box, and those that need only a few lines: init, signal. */
 #include "config.h"
 
 #include "helper.h"
@@ -62,32 +62,6 @@ helper_join_net(const char *path)
 	if (fd >= 0)
 		(void)close(fd);
 	return r;
-}
-
-int
-helper_main_place(int argc, char **argv)
-{
-	int c;
-
-	while ((c = getopt(argc, argv, "+g:N:")) == 'g' || c == 'N') {
-		char path[4096];
-		int fd;
-
-		if (c == 'N') {
-			if (helper_join_net(optarg) < 0)
-				return helper_fail(optarg);
-			continue;
-		}
-		(void)snprintf(path, sizeof path, "%s/cgroup.procs", optarg);
-		fd = open(path, O_WRONLY | O_CLOEXEC);
-		if (fd < 0 || write(fd, "0", 1) != 1)
-			return helper_fail(path);
-		(void)close(fd);
-	}
-	if (c != -1 || optind >= argc)
-		return SB_HELPER_FAILED;
-	(void)execvp(argv[optind], argv + optind);
-	return helper_fail(argv[optind]);
 }
 
 static const struct {

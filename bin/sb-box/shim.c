@@ -85,10 +85,11 @@ helper_main_shim(int argc, char **argv)
 	int out[2] = { -1, -1 }, err[2] = { -1, -1 };
 	bool pipes = false, last = false;
 	sigset_t all, none;
+	uid_t user = 0;
 	int c, status, code;
 	pid_t pid;
 
-	while ((c = getopt(argc, argv, "+eps:u:")) != -1) {
+	while ((c = getopt(argc, argv, "+eps:u:U:")) != -1) {
 		if (c == '?')
 			return SB_HELPER_FAILED;
 		pipes |= c == 'p';
@@ -97,8 +98,13 @@ helper_main_shim(int argc, char **argv)
 			status_file = optarg;
 		if (c == 'u')
 			once = optarg;
+		if (c == 'U')
+			user = (uid_t)strtoul(optarg, NULL, 10);
 	}
 	if (optind >= argc || (pipes && (pipe2(out, O_CLOEXEC) < 0 || pipe2(err, O_CLOEXEC) < 0)))
+		return helper_fail("pipe");
+	/* So that the command may open them by name, too (/dev/stderr). */
+	if (pipes && user && (fchown(out[1], user, user) < 0 || fchown(err[1], user, user) < 0))
 		return helper_fail("pipe");
 	(void)sigemptyset(&none);
 	(void)sigfillset(&all);

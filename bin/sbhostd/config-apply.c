@@ -38,6 +38,8 @@ hostd_config_host(const struct hostd_config *c, struct sb_host_opts *o)
 	o->session_mem_mb = c->session_memory >> 20;
 	o->session_tmp_mb = c->session_tmp >> 20;
 	o->session_pids = (uint64_t)c->session_pids;
+	o->session_uid_count = (uint32_t)c->session_uids;
+	o->session_uid_first = (uint32_t)c->session_uid_first;
 	o->session_cpus = (double)c->session_cpus / 100;
 	o->orphans = c->orphans == 2 ? SB_HOST_ORPHANS_DESTROY :
 		c->orphans == 1      ? SB_HOST_ORPHANS_REPORT :

@@ -35,6 +35,8 @@ set_defaults(struct hostd_config *c)
 		.session_memory = h.session_mem_mb << 20,
 		.session_tmp = h.session_tmp_mb << 20,
 		.session_pids = (int64_t)h.session_pids,
+		.session_uids = h.session_uid_count,
+		.session_uid_first = h.session_uid_first,
 		.tool_timeout = h.tool_timeout_ms,
 		.drain_timeout = h.drain_timeout_ms,
 		.shutdown_timeout = h.shutdown_timeout_ms,

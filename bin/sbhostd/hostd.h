@@ -35,7 +35,7 @@ struct hostd_config {
 	const char *rootfs, *box_path, *bwrap_path, *runsc_path, *runsc_platform, *sandbox_netns,
 		*egress_resolver;
 	bool sudo, per_tool_snapshots, no_resume, allow_host_network;
-	int64_t session_cpus, session_pids;
+	int64_t session_cpus, session_pids, session_uids, session_uid_first;
 	uint64_t session_memory, session_tmp;
 	int64_t max_sessions, keep_turn, keep_named, keep_tool, warn_at, critical_at, max_tools,
 		max_processes;

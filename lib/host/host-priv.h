@@ -30,6 +30,7 @@ struct sb_host {
 	struct sb_runtime *rts[SB_HOST_RUNTIME_AUTO]; /* by kind, opened by its first session;
 							 guarded by `rt_mu` */
 	pthread_mutex_t rt_mu;
+	char owner_why[96]; /* sessions belong to the host's own user: why */
 	char *files_helper; /* bin/sb-files; NULL: it is not there */
 	char key[40]; /* names this host in the marks of processes: the same after a restart */
 	int lock_fd;  /* one host a state directory */

@@ -10,6 +10,7 @@
 #include <host/host-op.h>
 #include <host/host-priv.h>
 #include <host/host-snapshot.h>
+#include <host/owner.h>
 #include <host/storage/idcheck.h>
 
 #define KILLED_TOOLS_MS 10000
@@ -189,6 +190,8 @@ sb_host_rollback_finish(struct sb_host *h, struct sb_hsess *s, enum sb_host_stat
 
 	if (r == 0)
 		r = h->st->ops->rollback(h->st, s->id, s->rollback_to, &why);
+	if (r == 0 && s->mountpoint)
+		r = sb_host_owner_claim(h, s, s->mountpoint, NULL, &why);
 	(void)pthread_mutex_lock(&s->mu);
 	if (r == 0)
 		r = succeed(h, s, &why);

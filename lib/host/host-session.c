@@ -14,6 +14,7 @@
 #include <host/host-op.h>
 #include <host/host-priv.h>
 #include <host/host-runtime.h>
+#include <host/owner.h>
 #include <host/storage/idcheck.h>
 #include <host/worker.h>
 
@@ -255,7 +256,11 @@ sb_host_session_make(struct sb_host *h, const struct sb_host_create_opts *o,
 			"%s: %s (left in the storage, unknown to the host)",
 			sb_code_text(SB_E_SESSION_EXISTS), s->id);
 	if (r == 0)
+		r = sb_host_owner_claim(h, s, mountpoint, call, &why);
+	if (r == 0)
 		r = activate(h, s, mountpoint, out, &why);
+	else
+		free(mountpoint);
 	if (r < 0) {
 		if (r == SB_E_SESSION_EXISTS)
 			drop_record(h, s);

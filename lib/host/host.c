@@ -16,6 +16,7 @@
 #include <host/host-network.h>
 #include <host/host-priv.h>
 #include <host/host-runtime.h>
+#include <host/owner.h>
 #include <host/procmon.h>
 #include <host/recover.h>
 #include <host/storage/idcheck.h>
@@ -96,6 +97,7 @@ copy_opts(struct sb_host *h, const struct sb_host_opts *opts, struct sb_error *e
 			return r;
 		*str[i] = h->strings.v[h->strings.n - 1];
 	}
+	sb_host_owner_settle(&h->o, h->owner_why, sizeof h->owner_why);
 	return check_opts(&h->o, err);
 }
 

@@ -28,6 +28,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/hostdb-load.c \
 	%D%/hostdb-priv.h \
 	%D%/hsess.c %D%/hsess.h \
+	%D%/owner.c %D%/owner.h \
 	%D%/proc.c %D%/proc.h \
 	%D%/proc-port.c \
 	%D%/procmon.c %D%/procmon.h \

@@ -17,6 +17,7 @@
 #include <host/host-priv.h>
 #include <host/host-rollback.h>
 #include <host/host-runtime.h>
+#include <host/owner.h>
 #include <host/storage/idcheck.h>
 
 #define NS 1000000000
@@ -170,6 +171,10 @@ revive(struct sb_host *h, struct sb_hsess *s, const struct stored *f, struct sb_
 	free(s->mountpoint);
 	s->mountpoint = mountpoint;
 	s->space_used = f->used;
+	/* Made by an earlier version; what runs in it now goes on as who it is. */
+	if (!(s->rt->ops->holds && s->rt->ops->holds(s->rt, s->id)) &&
+		sb_host_owner_claim(h, s, mountpoint, NULL, &why) < 0)
+		sb_log(&h->o.log, SB_LOG_ERROR, "host", "session %s: %s", s->id, why.msg);
 	/* First, because it may have dropped newer snapshots already whose records it forgets. */
 	if (s->state == SB_HOST_ROLLING_BACK &&
 		sb_host_rollback_finish(h, s, SB_HOST_FAILED, &why) < 0)
@@ -259,6 +264,8 @@ adopt(struct sb_host *h, const struct stored *f, struct sb_error *err)
 	r = h->st->ops->mount(h->st, f->id, &s->mountpoint, err);
 	if (r == 0)
 		r = sb_hostdb_session_insert(h->db, s, err);
+	if (r == 0)
+		r = sb_host_owner_claim(h, s, s->mountpoint, NULL, err);
 	if (r == 0)
 		r = sb_host_map_add(h, s, err);
 	if (r == 0)

@@ -163,6 +163,12 @@ struct sb_host_opts {
 	double session_cpus; /* limits of everything in a sandbox together; 0: none */
 	uint64_t session_mem_mb, session_pids, session_tmp_mb;
 	enum sb_host_durability durability;
+	/*
+	 * Users (and groups) of this machine that nobody else is, for the files and processes of
+	 * sessions of an isolating runtime, one for each while they last. Only where the host runs
+	 * as root; a count of 0: everything belongs to the host's own user.
+	 */
+	uint32_t session_uid_first, session_uid_count;
 };
 #define SB_HOST_OPTS_INIT \
 	{ \
@@ -173,7 +179,8 @@ struct sb_host_opts {
 		.shutdown_timeout_ms = 30000, .health_interval_ms = 30000, \
 		.storage_timeout_ms = 30000, .transfer_timeout_ms = 600000, .max_tools = 64, \
 		.max_processes = 64, .max_log_bytes = 16 << 20, .session_mem_mb = 4096, \
-		.session_pids = 1024, .session_tmp_mb = 512 \
+		.session_pids = 1024, .session_tmp_mb = 512, .session_uid_first = 1879048192, \
+		.session_uid_count = 65536 \
 	}
 
 /*

@@ -3,6 +3,7 @@ E2E = \
 	%D%/bench.sh \
 	%D%/example.sh \
 	%D%/host-crash.sh \
+	%D%/host-owner.sh \
 	%D%/host-runtimes.sh \
 	%D%/host-zfs.sh \
 	%D%/install.sh \

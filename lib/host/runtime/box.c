@@ -131,11 +131,12 @@ adopt(struct sb_box *box)
 	char boot[40], was[40] = "";
 	long long ticks = 0;
 	int pid = 0, network = 0, frozen = 0;
+	unsigned user = 0;
 
 	if (!path || sb_file_read(AT_FDCWD, path, RECORD_MAX, &text, NULL) < 0)
 		return;
-	if (sscanf((const char *)text.data, "%d %lld %39s %d %d", &pid, &ticks, was, &network,
-		    &frozen) != 5 ||
+	if (sscanf((const char *)text.data, "%d %lld %39s %d %d %u", &pid, &ticks, was, &network,
+		    &frozen, &user) < 5 ||
 		pid <= 1 || strcmp(was, sb_proctree_boot_id(boot)) != 0)
 		return;
 	box->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -144,6 +145,7 @@ adopt(struct sb_box *box)
 		box->ticks = ticks;
 		box->network = (enum sb_host_network)network;
 		box->frozen = frozen != 0;
+		box->user = (uid_t)user;
 		return;
 	}
 	if (box->pidfd >= 0)
@@ -157,9 +159,9 @@ sb_box_note(struct sb_box *box, struct sb_error *err)
 	sb_autofree char *path = sb_str_printf("%s/record", box->dir);
 	char text[RECORD_MAX], boot[40];
 
-	(void)snprintf(text, sizeof text, "%d %lld %s %d %d\n", (int)box->pid,
+	(void)snprintf(text, sizeof text, "%d %lld %s %d %d %u\n", (int)box->pid,
 		(long long)box->ticks, sb_proctree_boot_id(boot), (int)box->network,
-		(int)box->frozen);
+		(int)box->frozen, (unsigned)box->user);
 	return path ? sb_file_replace(AT_FDCWD, path, text, strlen(text), 0600, err) :
 		      sb_fail(err, SB_E_NOMEM, "sandbox");
 }

@@ -41,6 +41,7 @@ struct sb_box {
 	enum sb_host_network network;
 	bool frozen;
 	uint64_t seq;
+	uid_t user; /* gvisor: who commands are inside; 0: root, who is another user outside */
 	struct sb_cgroup group;
 	struct sb_resident resident;    /* gvisor */
 	struct sb_egress_client egress; /* network outbound */

@@ -4,6 +4,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/box-dial.c \
 	%D%/box-egress.c %D%/box-egress.h \
 	%D%/box-root.c \
+	%D%/box-stage.c %D%/box-stage.h \
 	%D%/boxfilter.c %D%/boxfilter.h \
 	%D%/cgroup.c %D%/cgroup.h \
 	%D%/helper-wire.h \

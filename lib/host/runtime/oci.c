@@ -35,7 +35,7 @@ complete(const json_t *array, size_t n)
 }
 
 static json_t *
-process_json(const char *cwd, json_t *args, json_t *env, uint64_t pids)
+process_json(const char *cwd, json_t *args, json_t *env, uint64_t pids, uid_t user)
 {
 	json_int_t n = pids ? (json_int_t)pids : 1 << 20;
 	json_t *sets = json_object();
@@ -43,13 +43,14 @@ process_json(const char *cwd, json_t *args, json_t *env, uint64_t pids)
 	for (int i = 0; i < 3; i++)
 		(void)json_object_set_new(sets,
 			((const char *[]){ "bounding", "effective", "permitted" })[i],
-			strings(caps, sizeof caps / sizeof caps[0]));
-	return json_pack("{s:b, s:{s:i, s:i}, s:o, s:o, s:s, s:o, s:[{s:s, s:i, s:i}, {s:s, s:i, "
+			strings(caps, user ? 0 : sizeof caps / sizeof caps[0]));
+	return json_pack("{s:b, s:{s:I, s:I}, s:o, s:o, s:s, s:o, s:[{s:s, s:i, s:i}, {s:s, s:i, "
 			 "s:i}, {s:s, s:I, s:I}], s:b}",
-		"terminal", 0, "user", "uid", 0, "gid", 0, "args", args, "env", env, "cwd", cwd,
-		"capabilities", sets, "rlimits", "type", "RLIMIT_NOFILE", "hard", FILES_MAX, "soft",
-		FILES_MAX, "type", "RLIMIT_CORE", "hard", 0, "soft", 0, "type", "RLIMIT_NPROC",
-		"hard", n, "soft", n, "noNewPrivileges", 1);
+		"terminal", 0, "user", "uid", (json_int_t)user, "gid", (json_int_t)user, "args",
+		args, "env", env, "cwd", cwd, "capabilities", sets, "rlimits", "type",
+		"RLIMIT_NOFILE", "hard", FILES_MAX, "soft", FILES_MAX, "type", "RLIMIT_CORE",
+		"hard", 0, "soft", 0, "type", "RLIMIT_NPROC", "hard", n, "soft", n,
+		"noNewPrivileges", 1);
 }
 
 static int
@@ -70,7 +71,7 @@ write_json(const char *path, json_t *o, struct sb_error *err)
 
 int
 sb_oci_write_process(const char *path, const struct sb_runtime_cmd *cmd,
-	const struct sb_strlist *argv, uint64_t pids, struct sb_error *err)
+	const struct sb_strlist *argv, uint64_t pids, uid_t user, struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist env = { 0 };
 	json_t *args, *vars;
@@ -86,7 +87,7 @@ sb_oci_write_process(const char *path, const struct sb_runtime_cmd *cmd,
 		return sb_fail(err, SB_E_INVAL,
 			"arguments and environment in runtime gvisor must be UTF-8 text");
 	}
-	return write_json(path, process_json(SB_BOX_WORKSPACE, args, vars, pids), err);
+	return write_json(path, process_json(SB_BOX_WORKSPACE, args, vars, pids, user), err);
 }
 
 static void
@@ -99,11 +100,12 @@ add_mount(json_t *mounts, const char *to, const char *type, const char *from,
 }
 
 static json_t *
-mounts_json(struct sb_box_runtime *b, const struct sb_runtime_cmd *cmd, struct sb_error *err)
+mounts_json(struct sb_box_runtime *b, const struct sb_box *box, const struct sb_runtime_cmd *cmd,
+	struct sb_box_stage *stage, struct sb_error *err)
 {
 	static const char *const rooms[] = { "/tmp", SB_BOX_HOME, "/run", "/dev/shm" };
 	const char *const ro[] = { "ro", "rbind", "nosuid" };
-	const char *const rw[] = { "rw", "rbind", "nosuid" };
+	const char *const rw[] = { "rw", "rbind", "nosuid", "nodev" };
 	const char *const proc[] = { "nosuid", "noexec", "nodev" };
 	struct sb_box_root root = { 0 };
 	char size[40];
@@ -114,32 +116,67 @@ mounts_json(struct sb_box_runtime *b, const struct sb_runtime_cmd *cmd, struct s
 	m = json_array();
 	add_mount(m, "/proc", "proc", "proc", proc, 3);
 	for (size_t i = 0; i < root.n; i++)
-		add_mount(m, root.v[i].to, "bind", root.v[i].from, ro, 3);
+		add_mount(m, root.v[i].to, "bind", sb_box_stage_add(stage, root.v[i].from), ro, 3);
 	sb_box_root_free(&root);
 	if (sb_box_root_resolv(b, cmd->network))
-		add_mount(m, "/etc/resolv.conf", "bind", sb_box_root_resolv(b, cmd->network), ro,
-			3);
+		add_mount(m, "/etc/resolv.conf", "bind",
+			sb_box_stage_add(stage, sb_box_root_resolv(b, cmd->network)), ro, 3);
+	if (box->user && !b->o->rootfs) {
+		sb_autofree char *names = sb_str_printf("%s/passwd", box->dir);
+
+		if (names)
+			add_mount(m, "/etc/passwd", "bind", sb_box_stage_add(stage, names), ro, 3);
+	}
 	(void)snprintf(size, sizeof size, "size=%llum",
 		(unsigned long long)(b->o->session_tmp_mb ? b->o->session_tmp_mb : 1u << 20));
 	for (size_t i = 0; i < sizeof rooms / sizeof rooms[0]; i++) {
 		const char *const opts[] = { "nosuid", "nodev",
-			i == 0 || i == 3 ? "mode=1777" : "mode=755", size };
+			i == 0 || i == 3 || box->user ? "mode=1777" : "mode=755", size };
 
 		add_mount(m, rooms[i], "tmpfs", "tmpfs", opts, 4);
 	}
-	add_mount(m, SB_BOX_WORKSPACE, "bind", cmd->workspace, rw, 3);
+	add_mount(m, SB_BOX_WORKSPACE, "bind", sb_box_stage_add_work(stage, cmd->workspace), rw, 4);
 	return m;
+}
+
+/* User 0 of the box is `owner` to the host's files, and there is no other. */
+static void
+add_user(json_t *linux_part, json_t *ns, uid_t owner)
+{
+	static const char *const maps[] = { "uidMappings", "gidMappings" };
+
+	(void)json_array_append_new(ns, json_pack("{s:s}", "type", "user"));
+	for (size_t i = 0; i < 2; i++)
+		(void)json_object_set_new(linux_part, maps[i],
+			json_pack("[{s:i, s:I, s:i}]", "containerID", 0, "hostID",
+				(json_int_t)owner, "size", 1));
+}
+
+/* What the user of the box is called in it. */
+static int
+write_names(const struct sb_box *box, struct sb_error *err)
+{
+	sb_autofree char *path = sb_str_printf("%s/passwd", box->dir);
+	sb_autofree char *text =
+		sb_str_printf("root:x:0:0:root:/:/usr/sbin/nologin\n"
+			      "sandbox:x:%u:%u:sandbox:" SB_BOX_HOME ":/bin/bash\n",
+			(unsigned)box->user, (unsigned)box->user);
+
+	return path && text ? sb_file_replace(AT_FDCWD, path, text, strlen(text), 0644, err) :
+			      sb_fail(err, SB_E_NOMEM, "sandbox");
 }
 
 int
 sb_oci_write(struct sb_box_runtime *b, const struct sb_box *box, const struct sb_runtime_cmd *cmd,
-	struct sb_error *err)
+	struct sb_box_stage *stage, struct sb_error *err)
 {
 	static const char *const init[] = { SB_BOX_HELPER, "init" };
 	static const char *const env[] = { "PATH=/usr/bin:/bin" };
 	static const char *const spaces[] = { "pid", "mount", "ipc", "uts" };
 	sb_autofree char *path = sb_str_printf("%s/config.json", box->dir);
-	json_t *mounts = mounts_json(b, cmd, err), *ns = json_array(), *o;
+	int r = box->user ? write_names(box, err) : 0;
+	json_t *mounts = r < 0 ? NULL : mounts_json(b, box, cmd, stage, err), *ns = json_array(),
+	       *o, *linux_part;
 
 	if (!mounts || !path) {
 		json_decref(mounts);
@@ -156,9 +193,13 @@ sb_oci_write(struct sb_box_runtime *b, const struct sb_box *box, const struct sb
 			json_pack("{s:s, s:s}", "type", "network", "path", box->netns));
 	else if (cmd->network != SB_HOST_NET_HOST)
 		(void)json_array_append_new(ns, json_pack("{s:s}", "type", "network"));
-	o = json_pack("{s:s, s:{s:s, s:b}, s:s, s:o, s:o, s:{s:o}}", "ociVersion", "1.0.2", "root",
-		"path", b->root, "readonly", 1, "hostname", "sandbox", "process",
-		process_json("/", strings(init, 2), strings(env, 1), b->o->session_pids), "mounts",
-		mounts, "linux", "namespaces", ns);
+	linux_part = json_pack("{s:o}", "namespaces", ns);
+	if (stage->owner && !box->user)
+		add_user(linux_part, ns, stage->owner);
+	o = json_pack("{s:s, s:{s:s, s:b}, s:s, s:o, s:o, s:o}", "ociVersion", "1.0.2", "root",
+		"path", sb_box_stage_add(stage, b->root), "readonly", 1, "hostname", "sandbox",
+		"process",
+		process_json("/", strings(init, 2), strings(env, 1), b->o->session_pids, box->user),
+		"mounts", mounts, "linux", linux_part);
 	return write_json(path, o, err);
 }

@@ -164,7 +164,7 @@ encode(const struct sb_runtime_cmd *cmd, const struct sb_strlist *env, uint32_t 
  * afterwards to `pipes`.
  */
 static int
-open_stdio(const struct sb_spawn_opts *io, int fds[3], int pipes[3], int ours[3],
+open_stdio(const struct sb_spawn_opts *io, uid_t user, int fds[3], int pipes[3], int ours[3],
 	struct sb_error *err)
 {
 	for (int i = 0; i < 3; i++) {
@@ -178,6 +178,9 @@ open_stdio(const struct sb_spawn_opts *io, int fds[3], int pipes[3], int ours[3]
 		if (pipe2(p, O_CLOEXEC) < 0)
 			return sb_fail_errno(err, "pipe");
 		fds[i] = pipes[i] = p[i == 0 ? 0 : 1];
+		/* So that it may open it by name, too (/dev/stderr). */
+		if (user)
+			(void)fchown(fds[i], user, user);
 		ours[i] = p[i == 0 ? 1 : 0];
 	}
 	return 0;
@@ -213,8 +216,8 @@ close_all(int fds[3])
 
 int
 sb_resident_call(struct sb_resident *s, const char *helper, const struct sb_runtime_cmd *cmd,
-	const struct sb_strlist *env, const struct sb_spawn_opts *io, struct sb_child *out,
-	struct sb_error *err)
+	uid_t user, const struct sb_strlist *env, const struct sb_spawn_opts *io,
+	struct sb_child *out, struct sb_error *err)
 {
 	int fds[3] = { -1, -1, -1 }, pipes[3] = { -1, -1, -1 }, ours[3] = { -1, -1, -1 },
 	    sent[FDS_MAX], pair[2];
@@ -230,7 +233,7 @@ sb_resident_call(struct sb_resident *s, const char *helper, const struct sb_runt
 		return sb_fail_errno(err, "socketpair");
 	channel = pair[0];
 	sent[n++] = theirs = pair[1];
-	r = open_stdio(io, fds, pipes, ours, err);
+	r = open_stdio(io, user, fds, pipes, ours, err);
 	for (int i = 0; i < 3; i++)
 		if (fds[i] >= 0) {
 			sent[n++] = fds[i];

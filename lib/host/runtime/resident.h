@@ -30,11 +30,11 @@ int sb_resident_start(struct sb_resident *s, const char *const *argv, struct sb_
 void sb_resident_stop(struct sb_resident *s);
 
 /*
- * Starts the command with `env`; `helper` is sb-box on the host. SB_E_CLOSED: the helper is gone
- * and nothing was started.
+ * Starts the command with `env`; `helper` is sb-box on the host, `user` who it is inside.
+ * SB_E_CLOSED: the helper is gone and nothing was started.
  */
 int sb_resident_call(struct sb_resident *s, const char *helper, const struct sb_runtime_cmd *cmd,
-	const struct sb_strlist *env, const struct sb_spawn_opts *io, struct sb_child *out,
-	struct sb_error *err);
+	uid_t user, const struct sb_strlist *env, const struct sb_spawn_opts *io,
+	struct sb_child *out, struct sb_error *err);
 
 #endif

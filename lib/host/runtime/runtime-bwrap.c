@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include <base/file.h>
+#include <host/runtime/box-stage.h>
 #include <host/runtime/boxfilter.h>
 #include <host/runtime/proctree.h>
 
@@ -82,29 +83,31 @@ add_proc_covers(struct sb_strlist *l)
 					NULL });
 }
 
-static int
-add_mounts(struct sb_box_runtime *b, const struct sb_runtime_cmd *cmd, struct sb_strlist *l,
-	struct sb_error *err)
+static void
+add_bind(struct sb_strlist *l, const char *how, struct sb_box_stage *stage, const char *from,
+	const char *to)
 {
-	const char *const skeleton[] = { "--ro-bind", b->root, "/", "--dev", "/dev", "--proc",
-		"/proc", NULL };
-	const char *const work[] = { "--bind", cmd->workspace, SB_BOX_WORKSPACE, "--chdir",
-		SB_BOX_WORKSPACE, NULL };
+	sb_strlist_add_all(l, (const char *[]){ how, sb_box_stage_add(stage, from), to, NULL });
+}
+
+static int
+add_mounts(struct sb_box_runtime *b, const struct sb_runtime_cmd *cmd, struct sb_box_stage *stage,
+	struct sb_strlist *l, struct sb_error *err)
+{
 	static const char *const rooms[] = { "/tmp", SB_BOX_HOME, "/run", "/dev/shm" };
 	unsigned long long room = b->o->session_tmp_mb ? b->o->session_tmp_mb << 20 : 1ull << 40;
 	struct sb_box_root root = { 0 };
 	int r;
 
-	sb_strlist_add_all(l, skeleton);
+	add_bind(l, "--ro-bind", stage, b->root, "/");
+	sb_strlist_add_all(l, (const char *[]){ "--dev", "/dev", "--proc", "/proc", NULL });
 	add_proc_covers(l);
 	r = sb_box_root_binds(b, &root, err);
 	for (size_t i = 0; i < root.n && r == 0; i++)
-		sb_strlist_add_all(l,
-			(const char *[]){ "--ro-bind", root.v[i].from, root.v[i].to, NULL });
+		add_bind(l, "--ro-bind", stage, root.v[i].from, root.v[i].to);
 	if (sb_box_root_resolv(b, cmd->network))
-		sb_strlist_add_all(l,
-			(const char *[]){ "--ro-bind", sb_box_root_resolv(b, cmd->network),
-				"/etc/resolv.conf", NULL });
+		add_bind(l, "--ro-bind", stage, sb_box_root_resolv(b, cmd->network),
+			"/etc/resolv.conf");
 	for (size_t i = 0; i < sizeof rooms / sizeof rooms[0]; i++) {
 		sb_strlist_add_all(l,
 			(const char *[]){ "--perms", i == 0 || i == 3 ? "1777" : "0755", "--size",
@@ -112,34 +115,62 @@ add_mounts(struct sb_box_runtime *b, const struct sb_runtime_cmd *cmd, struct sb
 		sb_strlist_addf(l, "%llu", room);
 		sb_strlist_add_all(l, (const char *[]){ "--tmpfs", rooms[i], NULL });
 	}
-	sb_strlist_add_all(l, work);
+	sb_strlist_add_all(l,
+		(const char *[]){ "--bind", sb_box_stage_add_work(stage, cmd->workspace),
+			SB_BOX_WORKSPACE, "--chdir", SB_BOX_WORKSPACE, NULL });
 	sb_box_root_free(&root);
 	return r;
+}
+
+/* The arguments of bwrap itself. */
+static int
+bwrap_args(struct sb_box_runtime *b, const struct sb_runtime_cmd *cmd, struct sb_box_stage *stage,
+	struct sb_strlist *l, struct sb_error *err)
+{
+	/*
+	 * User 0 inside is the session's user outside, in a namespace that sb-box made; or, where
+	 * the host cannot be other users, its own, in one that bwrap makes. It has no capabilities
+	 * in either place.
+	 */
+	static const char *const own_user[] = { "--unshare-user", "--uid", "0", "--gid", "0",
+		NULL };
+	static const char *const spaces[] = { "--unshare-pid", "--unshare-ipc", "--unshare-uts",
+		"--unshare-cgroup-try", "--hostname", "sandbox", "--cap-drop", "ALL",
+		"--new-session", "--as-pid-1", "--seccomp", "0", "--info-fd", "1", NULL };
+	static const char *const init[] = { "--", SB_BOX_HELPER, "init", NULL };
+	int r;
+
+	sb_strlist_add(l, b->program);
+	if (!stage->owner)
+		sb_strlist_add_all(l, own_user);
+	sb_strlist_add_all(l, spaces);
+	if (cmd->network != SB_HOST_NET_HOST && cmd->network != SB_HOST_NET_SANDBOX)
+		sb_strlist_add(l, "--unshare-net");
+	r = add_mounts(b, cmd, stage, l, err);
+	sb_strlist_add_all(l, init);
+	return r < 0 ? r : sb_strlist_check(l, err);
 }
 
 static int
 bwrap_argv(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runtime_cmd *cmd,
 	struct sb_strlist *l, struct sb_error *err)
 {
-	/* User 0 inside is the host's own user outside; it has no capabilities in either place. */
-	static const char *const spaces[] = { "--unshare-user", "--unshare-pid", "--unshare-ipc",
-		"--unshare-uts", "--unshare-cgroup-try", "--uid", "0", "--gid", "0", "--hostname",
-		"sandbox", "--cap-drop", "ALL", "--new-session", "--as-pid-1", "--seccomp", "0",
-		"--info-fd", "1", NULL };
-	static const char *const init[] = { "--", SB_BOX_HELPER, "init", NULL };
-	int r;
+	sb_auto(sb_box_stage) struct sb_box_stage stage = { 0 };
+	sb_auto(sb_strlist) struct sb_strlist args = { 0 };
+	int r = sb_box_stage_begin(b, cmd, &stage, err);
 
-	sb_strlist_add_all(l, (const char *[]){ b->helper, "place", NULL });
-	add_groups(l, &box->group);
+	if (r == 0)
+		r = bwrap_args(b, cmd, &stage, &args, err);
+	if (r < 0)
+		return r;
+	sb_box_stage_argv(b, box, &stage, l);
 	if (cmd->network == SB_HOST_NET_SANDBOX)
 		sb_strlist_add_all(l, (const char *[]){ "-N", b->o->sandbox_netns, NULL });
-	sb_strlist_add_all(l, (const char *[]){ "--", b->program, NULL });
-	sb_strlist_add_all(l, spaces);
-	if (cmd->network != SB_HOST_NET_HOST && cmd->network != SB_HOST_NET_SANDBOX)
-		sb_strlist_add(l, "--unshare-net");
-	r = add_mounts(b, cmd, l, err);
-	sb_strlist_add_all(l, init);
-	return r < 0 ? r : sb_strlist_check(l, err);
+	if (stage.owner)
+		sb_strlist_addf(l, "-u%u", (unsigned)stage.owner);
+	sb_strlist_add(l, "--");
+	sb_strlist_add_all(l, (const char *const *)args.v);
+	return sb_strlist_check(l, err);
 }
 
 /* The number after "child-pid" in what bwrap says of itself; 0 while it is not there. */
@@ -262,6 +293,7 @@ bwrap_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd, const struc
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 }, env = { 0 };
 	struct sb_spawn_opts o = *io;
 	struct sb_box *box = sb_box_hold(b, cmd, err);
+	uid_t owner;
 	int r;
 
 	if (!box)
@@ -270,6 +302,9 @@ bwrap_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd, const struc
 		sb_strlist_add_all(&l,
 			(const char *[]){ b->helper, "shim", "-s", cmd->status, "--", NULL });
 	enter_argv(b, box, &l);
+	owner = sb_runtime_owner(b->o, cmd->workspace);
+	if (owner)
+		sb_strlist_addf(&l, "-u%u", (unsigned)owner);
 	if (cmd->res.mem_mb)
 		sb_strlist_addf(&l, "-m%llu", (unsigned long long)cmd->res.mem_mb << 20);
 	if (cmd->leave)

@@ -19,8 +19,8 @@
 
 #include <base/file.h>
 #include <base/str.h>
-#include <host/runtime/proctree.h>
 #include <host/runtime/oci.h>
+#include <host/runtime/proctree.h>
 
 #define PROBE_MS 15000
 #define RUN_MS 60000
@@ -32,8 +32,9 @@
 
 /* runsc with the options that every call needs. */
 static void
-runsc_argv(struct sb_box_runtime *b, enum sb_host_network net, struct sb_strlist *l)
+runsc_argv(struct sb_box_runtime *b, const struct sb_box *box, struct sb_strlist *l)
 {
+	const enum sb_host_network net = box->network;
 	/*
 	 * In a namespace that was prepared, the sandbox uses that namespace's own sockets.
 	 */
@@ -57,7 +58,7 @@ runsc(struct sb_box_runtime *b, const struct sb_box *box, const char *const *ver
 	int r;
 
 	sb_buf_init(&said, 1024);
-	runsc_argv(b, box->network, &l);
+	runsc_argv(b, box, &l);
 	sb_strlist_add_all(&l, verb);
 	r = sb_strlist_check(&l, err);
 	if (r == 0)
@@ -77,16 +78,23 @@ gvisor_create(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runt
 	sb_autofree char *pid_file = sb_str_printf("%s/pid", box->dir);
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
 	sb_auto(sb_buf) struct sb_buf text = { 0 };
+	sb_auto(sb_box_stage) struct sb_box_stage stage = { 0 };
 	struct sb_child c = SB_CHILD_INIT;
-	int r = sb_oci_write(b, box, cmd, err);
+	int r = sb_box_stage_begin(b, cmd, &stage, err);
 
+	/*
+	 * Where runsc uses a network of the host's, it can be no other user: then commands are the
+	 * session's user inside, without any capability, and so is what they make.
+	 */
+	box->user = box->network == SB_HOST_NET_NONE || box->network == SB_HOST_NET_DEFAULT ?
+		0 :
+		stage.owner;
+	if (r == 0)
+		r = sb_oci_write(b, box, cmd, &stage, err);
 	(void)unlink(pid_file);
-	sb_strlist_add_all(&l, (const char *[]){ b->helper, "place", NULL });
-	for (int i = 0; i < SB_CGROUP_KINDS; i++)
-		if (box->group.dir[i] && !(box->group.v2 && i > 0))
-			sb_strlist_addf(&l, "-g%s", box->group.dir[i]);
+	sb_box_stage_argv(b, box, &stage, &l);
 	sb_strlist_add(&l, "--");
-	runsc_argv(b, box->network, &l);
+	runsc_argv(b, box, &l);
 	sb_strlist_add_all(&l, (const char *[]){ "run", "--detach", NULL });
 	sb_strlist_addf(&l, "--pid-file=%s", pid_file);
 	sb_strlist_addf(&l, "--bundle=%s", box->dir);
@@ -136,9 +144,9 @@ exec_argv(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runtime_
 	const struct sb_strlist *inner, const char *file, struct sb_strlist *l,
 	struct sb_error *err)
 {
-	int r = sb_oci_write_process(file, cmd, inner, b->o->session_pids, err);
+	int r = sb_oci_write_process(file, cmd, inner, b->o->session_pids, box->user, err);
 
-	runsc_argv(b, box->network, l);
+	runsc_argv(b, box, l);
 	sb_strlist_add(l, "exec");
 	sb_strlist_addf(l, "--process=%s", file);
 	sb_strlist_add(l, box->name);
@@ -190,6 +198,8 @@ lead_in(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runtime_cm
 	if (r == 0 && cmd->outlive) {
 		sb_strlist_add_all(&l, (const char *[]){ b->helper, "shim", "-p", NULL });
 		sb_strlist_addf(&l, "-u%s", file);
+		if (box->user)
+			sb_strlist_addf(&l, "-U%u", (unsigned)box->user);
 		if (cmd->status)
 			sb_strlist_addf(&l, "-s%s", cmd->status);
 		sb_strlist_add(&l, "--");
@@ -245,7 +255,8 @@ start_inside(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runti
 	for (int i = 0; i < 2 && r == 0; i++) {
 		r = serve(b, box, &why);
 		if (r == 0)
-			r = sb_resident_call(&box->resident, b->helper, cmd, &env, io, out, &why);
+			r = sb_resident_call(&box->resident, b->helper, cmd, box->user, &env, io,
+				out, &why);
 		if (r != SB_E_CLOSED)
 			break;
 		sb_resident_stop(&box->resident);
@@ -362,7 +373,7 @@ static int
 gvisor_lead_in(struct sb_box_runtime *b, const struct sb_box *box, struct sb_strlist *l,
 	struct sb_error *err)
 {
-	runsc_argv(b, box->network, l);
+	runsc_argv(b, box, l);
 	sb_strlist_add(l, "exec");
 	sb_strlist_add(l, box->name);
 	return sb_strlist_check(l, err);

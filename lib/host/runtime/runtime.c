@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <base/str.h>
@@ -112,6 +113,19 @@ sb_runtime_env(const struct sb_runtime_cmd *cmd, const char *const *fixed, struc
 			sb_strlist_add(env, fixed[i]);
 	}
 	return sb_strlist_check(env, err);
+}
+
+uid_t
+sb_runtime_owner(const struct sb_host_opts *o, const char *workspace)
+{
+	struct stat st;
+
+	if (!o->session_uid_count || lstat(workspace, &st) < 0 || !S_ISDIR(st.st_mode))
+		return 0;
+	return st.st_uid >= o->session_uid_first &&
+			st.st_uid - o->session_uid_first < o->session_uid_count ?
+		st.st_uid :
+		0;
 }
 
 char *

@@ -153,6 +153,11 @@ int sb_runtime_env(const struct sb_runtime_cmd *cmd, const char *const *fixed,
 char *sb_runtime_helper(const struct sb_host_opts *o);
 /* The same for another helper, which is beside it. */
 char *sb_runtime_helper_of(const struct sb_host_opts *o, const char *name);
+/*
+ * The user whom the workspace, and what runs in its session, belongs to: the directory's owner, one
+ * of session_uid_first and so on. 0: it belongs to none of them.
+ */
+uid_t sb_runtime_owner(const struct sb_host_opts *o, const char *workspace);
 /* An absolute path of the program in PATH, or NULL. */
 char *sb_runtime_program(const char *name);
 

@@ -16,6 +16,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/overlay-view.c %D%/overlay-view.h \
 	%D%/btrfs.c %D%/btrfs.h \
 	%D%/btrfs-layer.c %D%/btrfs-layer.h \
+	%D%/rootcheck.c %D%/rootcheck.h \
 	%D%/storage-btrfs-diff.c \
 	%D%/storage-btrfs-hold.c \
 	%D%/storage-btrfs-list.c \

@@ -20,6 +20,7 @@
 #include <base/str.h>
 #include <base/strlist.h>
 #include <host/storage/idcheck.h>
+#include <host/storage/rootcheck.h>
 #include <host/storage/treecopy.h>
 
 #define LOCK_WAIT_MS 2000
@@ -513,6 +514,8 @@ open_places(struct sb_storage_btrfs *b, const struct sb_host_opts *o, struct sb_
 		return sb_fail(err, SB_E_INVAL,
 			"storage btrfs needs an absolute sessions root directory");
 	r = sb_file_mkdirs(o->sessions_root_dir, 0700, err);
+	if (r == 0)
+		r = sb_rootcheck(o->sessions_root_dir, &o->log, err);
 	if (r < 0)
 		return r;
 	b->root = realpath(o->sessions_root_dir, NULL);

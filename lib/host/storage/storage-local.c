@@ -18,6 +18,7 @@
 #include <base/random.h>
 #include <base/str.h>
 #include <host/storage/idcheck.h>
+#include <host/storage/rootcheck.h>
 #include <host/storage/treecopy.h>
 
 /*
@@ -333,6 +334,8 @@ open_dirs(struct local *l, const struct sb_host_opts *o, struct sb_error *err)
 		return sb_fail(err, SB_E_UNSUPPORTED,
 			"storage local-disk cannot enforce a default quota");
 	r = sb_file_mkdirs(o->sessions_root_dir, 0700, err);
+	if (r == 0)
+		r = sb_rootcheck(o->sessions_root_dir, &o->log, err);
 	if (r < 0)
 		return r;
 	l->root = strdup(o->sessions_root_dir);

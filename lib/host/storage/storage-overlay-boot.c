@@ -23,6 +23,7 @@
 #include <base/str.h>
 #include <base/strlist.h>
 #include <host/storage/overlay-layer.h>
+#include <host/storage/rootcheck.h>
 
 #define LOCK_WAIT_MS 2000
 #ifndef XFS_SUPER_MAGIC
@@ -92,6 +93,8 @@ open_places(struct sb_storage_overlay *o, const struct sb_host_opts *opts, struc
 		return sb_fail(err, SB_E_INVAL,
 			"storage overlay needs an absolute sessions root directory");
 	r = sb_file_mkdirs(opts->sessions_root_dir, 0700, err);
+	if (r == 0)
+		r = sb_rootcheck(opts->sessions_root_dir, &opts->log, err);
 	if (r < 0)
 		return r;
 	o->root = realpath(opts->sessions_root_dir, NULL);

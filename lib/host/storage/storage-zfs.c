@@ -8,11 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <base/random.h>
 #include <base/str.h>
 #include <base/strmap.h>
 #include <host/storage/idcheck.h>
+#include <host/storage/rootcheck.h>
 
 /*
  * How long a destroyed snapshot may stay busy, and how long the end of an unmount is waited for:
@@ -449,7 +451,9 @@ find_root(struct sb_storage_zfs *s, struct sb_error *err)
 			"mountpoint=/...)",
 			s->sessions, (char *)out.data);
 	s->root = strdup((char *)out.data);
-	return s->root ? 0 : sb_fail(err, SB_E_NOMEM, "storage zfs");
+	if (!s->root)
+		return sb_fail(err, SB_E_NOMEM, "storage zfs");
+	return access(s->root, F_OK) == 0 ? sb_rootcheck(s->root, &s->z.log, err) : 0;
 }
 
 static int

@@ -5,14 +5,19 @@
  */
 #include "config.h"
 
+#include <stdio.h>
+
 #include <host/files/filepool.h>
 #include <host/host.h>
+#include <host/runtime/runtime.h>
 #include <host/tool/tool-table.h>
 
 static int
 run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
 {
-	const char *const argv[] = { sb_host_files_helper(c->h), NULL };
+	const uid_t owner = sb_runtime_owner(sb_host_options(c->h), c->workspace);
+	char user[16];
+	const char *const argv[] = { sb_host_files_helper(c->h), owner ? "-u" : NULL, user, NULL };
 	const char *inside = c->s->rt->ops->workspace;
 	const struct sb_filepool_call q = { .argv = argv,
 		.workspace = c->workspace,
@@ -29,6 +34,7 @@ run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err
 
 	if (!argv[0])
 		return sb_fail(err, SB_E_RUNTIME, "the helper sb-files is not found beside sb-box");
+	(void)snprintf(user, sizeof user, "%u", (unsigned)owner);
 	r = sb_filepool_run(&c->s->files, &q, &a, err);
 	if (r < 0)
 		return r;
