@@ -72,6 +72,7 @@ static const struct sb_opt options[] = {
 	OPT_TEXT(0, "name", name, "SESSION",
 		"the session (default: that of the current directory)"),
 	OPTIONS_DRY_RUN,
+	OPTIONS_TRUST,
 	OPTIONS_JSON,
 	OPTIONS_QUIET_VERBOSE,
 	OPTIONS_HELP,

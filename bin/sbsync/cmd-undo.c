@@ -28,6 +28,7 @@ undo_verb(void *values, int argc, char **argv)
 
 static const struct sb_opt options[] = {
 	OPTIONS_DRY_RUN,
+	OPTIONS_TRUST_GIT,
 	OPTIONS_JSON,
 	OPTIONS_QUIET_VERBOSE,
 	OPTIONS_HELP,

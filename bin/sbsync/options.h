@@ -12,6 +12,13 @@
 #define OPT_VALUES struct sync_args
 
 /* clang-format off */
+#define OPTIONS_TRUST_GIT \
+	OPT_FLAG(0, "trust-git-config", trust_git, \
+		"take git configuration and hooks from a sandbox")
+#define OPTIONS_TRUST \
+	OPTIONS_TRUST_GIT, \
+		OPT_FLAG(0, "trust-project-files", trust_project, \
+			"take .sandbox.yaml and .sbsyncignore from a sandbox")
 #define OPTIONS_HELP \
 	OPT_FLAG('h', "help", help, "show this help")
 
@@ -65,10 +72,7 @@
 	OPT_CHOICE(0, "durability", durability, "HOW", durability_words, \
 		"none, barrier or full: what survives a power cut"), \
 	OPT_FLAG(0, "cross-mounts", cross, "go into other file systems"), \
-	OPT_FLAG(0, "trust-git-config", trust_git, \
-		"take git configuration and hooks from a sandbox"), \
-	OPT_FLAG(0, "trust-project-files", trust_project, \
-		"take .sandbox.yaml and .sbsyncignore from a sandbox"), \
+	OPTIONS_TRUST, \
 	OPT_FLAG(0, "no-escaping-links", no_escaping, \
 		"set symlinks aside that lead out of the root"), \
 	OPT_SIZE(0, "bwlimit", bwlimit, "RATE", 0, 0, \

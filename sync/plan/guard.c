@@ -46,10 +46,6 @@ is(const struct comp *c, const char *name)
 	return strlen(name) == c->len && strncasecmp(c->p, name, c->len) == 0;
 }
 
-/*
- * .git under any of the spellings that file systems take for it: case, git~1, invisible code points
- * in between.
- */
 static bool
 is_git(const struct comp *c)
 {
@@ -84,34 +80,63 @@ is_git(const struct comp *c)
 	return strcmp(plain, ".git") == 0;
 }
 
-/* Inside a .git directory: what runs code, or sends git to look elsewhere. */
 static bool
-git_obeys(const struct comp *c, size_t n)
+begins(const struct comp *c, const char *prefix)
 {
-	if (n == 0)
-		return false;
+	return c->len >= strlen(prefix) && strncasecmp(c->p, prefix, strlen(prefix)) == 0;
+}
+
+/* What git reads in a git directory and obeys, by the components beneath that directory. */
+static enum sb_guard_git
+class_of(const struct comp *c, size_t n)
+{
 	if (is(&c[0], "hooks") || is(&c[0], "config") || is(&c[0], "config.worktree") ||
-		is(&c[0], "commondir") || is(&c[0], "gitdir") || is(&c[0], "fsmonitor--daemon"))
-		return true;
-	if (n >= 2 && is(&c[0], "info") && is(&c[1], "attributes"))
-		return true;
+		begins(&c[0], "fsmonitor--daemon"))
+		return SB_GUARD_GIT_CONFIG;
+	if (is(&c[0], "commondir") || is(&c[0], "gitdir"))
+		return SB_GUARD_GIT_PATH;
+	if (is(&c[0], "rebase-merge") || is(&c[0], "rebase-apply") || is(&c[0], "sequencer") ||
+		begins(&c[0], "BISECT_"))
+		return SB_GUARD_GIT_STATE;
+	if (n < 2)
+		return SB_GUARD_GIT_NONE;
+	/* Remotes as they were before they stood in the configuration. */
+	if (is(&c[0], "remotes") || is(&c[0], "branches"))
+		return SB_GUARD_GIT_CONFIG;
+	if (is(&c[0], "info") && (is(&c[1], "attributes") || is(&c[1], "grafts")))
+		return SB_GUARD_GIT_CONFIG;
+	if (is(&c[0], "svn") && is(&c[1], ".metadata"))
+		return SB_GUARD_GIT_CONFIG;
 	if (n >= 3 && is(&c[0], "objects") && is(&c[1], "info") &&
 		(is(&c[2], "alternates") || is(&c[2], "http-alternates")))
-		return true;
-	/*
-	 * A submodule's or a worktree's own git directory, at whatever depth its name has; too deep
-	 * to look is no.
-	 */
-	if ((is(&c[0], "modules") || is(&c[0], "worktrees")) && n == MAX_COMPS)
-		return true;
-	if (is(&c[0], "modules") || is(&c[0], "worktrees"))
-		for (size_t i = 1; i < n; i++)
-			if (is(&c[i], "config") || is(&c[i], "config.worktree") ||
-				is(&c[i], "hooks") || is(&c[i], "commondir") ||
-				is(&c[i], "gitdir") ||
-				(is(&c[i], "attributes") && is(&c[i - 1], "info")))
-				return true;
-	return false;
+		return SB_GUARD_GIT_PATH;
+	return SB_GUARD_GIT_NONE;
+}
+
+/*
+ * Beneath modules and worktrees lie git directories of their own, at whatever depth their names
+ * have; too deep to look is no.
+ */
+static enum sb_guard_git
+classify(const struct comp *c, size_t n)
+{
+	enum sb_guard_git g = n ? class_of(c, n) : SB_GUARD_GIT_NONE;
+
+	if (g || !n || (!is(&c[0], "modules") && !is(&c[0], "worktrees")))
+		return g;
+	if (n == MAX_COMPS)
+		return SB_GUARD_GIT_PATH;
+	for (size_t i = 1; !g && i < n; i++)
+		g = class_of(c + i, n - i);
+	return g;
+}
+
+enum sb_guard_git
+sb_guard_git_class(const char *rel)
+{
+	struct comp c[MAX_COMPS];
+
+	return classify(c, split(rel, c));
 }
 
 static bool
@@ -130,15 +155,15 @@ is_one_of(const struct comp *c, const char *const *names, size_t n)
  */
 static const char *const project_files[] = { ".sandbox.yaml", ".sbsync.yaml", ".sbsyncignore" };
 static const char *const tool_files[] = { ".aider.conf.yml", ".autoenv", ".bash_profile", ".bashrc",
-	".clinerules", ".cursorrules", ".devcontainer.json", ".dir-locals.el", ".envrc",
-	".exrc", ".gdbinit", ".gitattributes", ".gitconfig", ".gitlab-ci.yml", ".gitmodules",
-	".justfile", ".lldbinit", ".lvimrc", ".mcp.json", ".mise.toml", ".npmrc", ".nvim.lua",
-	".nvimrc", ".pdbrc", ".pnpmfile.cjs", ".pre-commit-config.yaml", ".profile", ".pryrc",
-	".pythonrc.py", ".tool-versions", ".vimrc", ".windsurfrules", ".yarnrc", ".yarnrc.yml",
-	".zprofile", ".zshenv", ".zshrc", "AGENTS.md", "CLAUDE.md", "CMakeLists.txt", "GEMINI.md",
-	"GNUmakefile", "Jenkinsfile", "Justfile", "Makefile", "Rakefile", "Taskfile.yml",
-	"build.gradle", "build.gradle.kts", "build.rs", "conftest.py", "devbox.json", "flake.nix",
-	"gradlew", "lefthook.yml", "meson.build", "mise.toml", "mvnw", "noxfile.py", "package.json",
+	".clinerules", ".cursorrules", ".devcontainer.json", ".dir-locals.el", ".envrc", ".exrc",
+	".gdbinit", ".gitattributes", ".gitconfig", ".gitlab-ci.yml", ".gitmodules", ".justfile",
+	".lldbinit", ".lvimrc", ".mcp.json", ".mise.toml", ".npmrc", ".nvim.lua", ".nvimrc",
+	".pdbrc", ".pnpmfile.cjs", ".pre-commit-config.yaml", ".profile", ".pryrc", ".pythonrc.py",
+	".tool-versions", ".vimrc", ".windsurfrules", ".yarnrc", ".yarnrc.yml", ".zprofile",
+	".zshenv", ".zshrc", "AGENTS.md", "CLAUDE.md", "CMakeLists.txt", "GEMINI.md", "GNUmakefile",
+	"Jenkinsfile", "Justfile", "Makefile", "Rakefile", "Taskfile.yml", "build.gradle",
+	"build.gradle.kts", "build.rs", "conftest.py", "devbox.json", "flake.nix", "gradlew",
+	"lefthook.yml", "meson.build", "mise.toml", "mvnw", "noxfile.py", "package.json",
 	"pyproject.toml", "setup.py", "shell.nix", "sitecustomize.py", "tox.ini" };
 static const char *const tool_dirs[] = { ".circleci", ".claude", ".codex", ".continue", ".cursor",
 	".devcontainer", ".fleet", ".gemini", ".githooks", ".husky", ".idea", ".mise", ".mvn",
@@ -157,31 +182,38 @@ is_tool_file(const struct comp *dir, const struct comp *leaf)
 	}
 	return is_one_of(leaf, tool_files, COUNT(tool_files)) ||
 		(is(dir, ".cargo") && (is(leaf, "config.toml") || is(leaf, "config"))) ||
-		is(dir, "workflows");
+		(is(dir, ".hg") && is(leaf, "hgrc")) || is(dir, "workflows");
+}
+
+/* Another spelling of .git is never an honest name. */
+static bool
+is_misspelt(const struct comp *c)
+{
+	return c->len != 4 || strncmp(c->p, ".git", 4) != 0 || c->p[4] == '.' || c->p[4] == ' ';
+}
+
+bool
+sb_guard_git_name(const char *path, bool redirects)
+{
+	while (*path) {
+		struct comp c = next_comp(&path);
+
+		if (is_git(&c) && (is_misspelt(&c) || (!*path && redirects)))
+			return true;
+	}
+	return false;
 }
 
 enum sb_guard
-sb_guard_path(const char *path, bool redirects)
+sb_guard_path(const char *path)
 {
 	struct comp dir = { "", 0 }, leaf = { "", 0 };
 	bool told = false;
 
 	while (*path) {
-		struct comp c[MAX_COMPS];
-
 		told = told || is_one_of(&leaf, tool_dirs, COUNT(tool_dirs));
 		dir = leaf;
 		leaf = next_comp(&path);
-		if (!is_git(&leaf))
-			continue;
-		/* Another spelling of .git is never an honest name. */
-		if (leaf.len != 4 || strncmp(leaf.p, ".git", 4) != 0 || leaf.p[4] == '.' ||
-			leaf.p[4] == ' ')
-			return SB_GUARD_GIT;
-		if (!*path)
-			return redirects ? SB_GUARD_GIT : SB_GUARD_NONE;
-		if (git_obeys(c, split(path, c)))
-			return SB_GUARD_GIT;
 	}
 	if (is_one_of(&leaf, project_files, COUNT(project_files)))
 		return SB_GUARD_PROJECT;
@@ -210,4 +242,20 @@ sb_guard_escapes(const char *path, const char *target)
 		target += *target == '/';
 	}
 	return false;
+}
+
+bool
+sb_guard_is_git(const char *leaf)
+{
+	struct comp c = next_comp(&leaf);
+
+	return is_git(&c);
+}
+
+bool
+sb_guard_is_named(const char *leaf, const char *name)
+{
+	struct comp c = next_comp(&leaf);
+
+	return is(&c, name);
 }

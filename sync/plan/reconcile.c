@@ -9,7 +9,7 @@
 
 #include <base/str.h>
 #include <base/strlist.h>
-#include <sync/plan/guard.h>
+#include <sync/plan/guard-tree.h>
 #include <sync/tree/diff.h>
 
 /* One reconciliation under way. A side is L or R; each has its own list of changes. */
@@ -19,7 +19,6 @@ struct reconcile_work {
 	struct sb_reconciled *out;
 	struct sb_error *err;
 	struct sb_strlist taken; /* names given to saved versions so far */
-	bool aside; /* a saved version is being put: its name is harmless, wherever it is */
 };
 
 /* The three states of one path; NULL: not there. */
@@ -36,6 +35,12 @@ sb_reconcile_conflict_text(enum sb_conflict_kind k)
 	case SB_CONFLICT_GIT:
 		return "git's configuration or hooks: not taken from a sandbox (--trust-git-config "
 		       "takes it)";
+	case SB_CONFLICT_GIT_PATH:
+		return "leads git to another configuration or other hooks: not taken from a "
+		       "sandbox (--trust-git-config takes it)";
+	case SB_CONFLICT_GIT_STATE:
+		return "a half-done operation of git, which would run its rest: not taken from a "
+		       "sandbox (--trust-git-config takes it)";
 	case SB_CONFLICT_LINK: return "a link out of the root: kept aside";
 	case SB_CONFLICT_PROJECT:
 		return "decides about later runs: not taken from a sandbox "
@@ -204,33 +209,13 @@ join(struct reconcile_work *w, const char *dir, const char *name)
 	return s;
 }
 
-static int set_aside(struct reconcile_work *w, const char *path, const struct sb_entry *r,
-	enum sb_conflict_kind kind);
-
-/* Is this change one that a sandbox may not make here? `why` gets the kind of it. */
-static bool
-refused(const struct reconcile_work *w, const char *path, bool redirects,
-	enum sb_conflict_kind *why)
-{
-	enum sb_guard g = sb_guard_path(path, redirects);
-
-	*why = g == SB_GUARD_PROJECT ? SB_CONFLICT_PROJECT : SB_CONFLICT_GIT;
-	return (g == SB_GUARD_GIT && !w->o->trust_git_config) ||
-		(g == SB_GUARD_PROJECT && !w->o->trust_project_files);
-}
-
 /* The entry with all that is beneath it; `path` may be another than its own. */
 static int
 put_tree(struct reconcile_work *w, enum sb_direction d, const char *path, const struct sb_entry *e,
 	const struct sb_manifest *from)
 {
-	enum sb_conflict_kind why;
-	int r;
+	int r = put(w, d, path, e, from);
 
-	if (d == SB_FROM_RUNTIME && (w->o->direction & d) && !w->aside &&
-		refused(w, path, sb_guard_redirects(0, e->type), &why))
-		return set_aside(w, path, e, why);
-	r = put(w, d, path, e, from);
 	if (r < 0 || e->type != SB_ENTRY_DIR)
 		return r;
 	for (uint32_t i = 0; r == 0 && i < e->dir->n; i++) {
@@ -278,13 +263,39 @@ name_free(const struct reconcile_work *w, const char *path)
 		!sb_manifest_find(w->base, path);
 }
 
+/*
+ * Does `e`, which lies aside, keep the version `r`? The guard may have put aside, once more, some
+ * things in a directory that lies aside.
+ */
+static bool
+is_kept(const struct reconcile_work *w, const struct sb_entry *e, const struct sb_entry *r)
+{
+	if (r->type != SB_ENTRY_DIR || e->type != SB_ENTRY_DIR)
+		return sb_entry_same_content(e, r);
+	if (sb_digest_eq(&e->digest, &r->digest))
+		return true;
+	for (uint32_t i = 0; i < r->dir->n; i++) {
+		const struct sb_entry *c = &r->dir->entries[i], *k;
+		char again[256];
+
+		k = sb_manifest_dir_find(e->dir, c->name, strlen(c->name));
+		if (k && is_kept(w, k, c))
+			continue;
+		(void)snprintf(again, sizeof again, "%s.%s-%s", c->name, w->o->word, w->o->label);
+		k = sb_manifest_dir_find(e->dir, again, strlen(again));
+		if (!k || !is_kept(w, k, c))
+			return false;
+	}
+	return true;
+}
+
 static bool
 holds(const struct reconcile_work *w, const struct sb_manifest *m, const char *path,
 	const struct sb_entry *r)
 {
 	const struct sb_entry *e = sb_manifest_find(m, path);
 
-	return e && (r->type == SB_ENTRY_DIR ? deep_equal(w, e, r) : sb_entry_same_content(e, r));
+	return e && is_kept(w, e, r);
 }
 
 /*
@@ -344,28 +355,6 @@ beside(struct reconcile_work *w, const char *path, const struct sb_entry *r, boo
 }
 
 /*
- * What git or a later run would obey is not put in place: it goes beside, and its base entry stays
- * as it is.
- */
-static int
-set_aside(struct reconcile_work *w, const char *path, const struct sb_entry *r,
-	enum sb_conflict_kind kind)
-{
-	bool reused = false;
-	sb_autofree char *aside = r ? beside(w, path, r, &reused) : NULL;
-	int n;
-
-	if (r && !aside)
-		return w->err ? w->err->code : SB_E_NOMEM;
-	n = note(w, path, aside, kind);
-	w->aside = true;
-	if (n == 0 && aside && !reused)
-		n = put_tree(w, SB_FROM_RUNTIME, aside, r, NULL);
-	w->aside = false;
-	return n < 0 ? n : unsettle(w, path);
-}
-
-/*
  * Both have it and it differs: L keeps the place, R's version goes beside it wherever something is
  * changed.
  */
@@ -380,12 +369,10 @@ keep_both(struct reconcile_work *w, const char *path, const struct three *t,
 	if (!aside)
 		return w->err ? w->err->code : SB_E_NOMEM;
 	r = note(w, path, aside, kind);
-	w->aside = true;
 	if (r == 0 && !reused)
 		r = put_tree(w, SB_FROM_RUNTIME, aside, t->r, NULL);
 	if (r == 0 && !reused)
 		r = put_tree(w, SB_TO_RUNTIME, aside, t->r, NULL);
-	w->aside = false;
 	/* L's version takes the place over there. */
 	if (r == 0 && (t->r->type == SB_ENTRY_DIR) != (t->l->type == SB_ENTRY_DIR))
 		r = del(w, SB_TO_RUNTIME, path);
@@ -440,34 +427,6 @@ resolve(struct reconcile_work *w, const char *path, const struct three *t,
 	if (p == SB_POLICY_RUNTIME)
 		return take(w, SB_FROM_RUNTIME, path, t->r, t->l, w->runtime);
 	return keep_both(w, path, t, kind);
-}
-
-/* A change that would make this machine obey the sandbox stays out: 1 when it was handled. */
-static int
-guarded(struct reconcile_work *w, const char *path, const struct three *t)
-{
-	bool redirects = sb_guard_redirects(t->l ? t->l->type : 0, t->r ? t->r->type : 0);
-	enum sb_conflict_kind why;
-	int r = 0;
-
-	if (!(w->o->direction & SB_FROM_RUNTIME) || deep_equal(w, t->b, t->r) ||
-		deep_equal(w, t->l, t->r))
-		return 0;
-	/* Two directories are looked into; what matters is what is in them. */
-	if (t->l && t->r && t->l->type == SB_ENTRY_DIR && t->r->type == SB_ENTRY_DIR)
-		return 0;
-	if (refused(w, path, redirects, &why)) {
-		r = set_aside(w, path, t->r, why);
-		return r < 0 ? r : 1;
-	}
-	if (w->o->no_escaping_links && t->r && t->r->type == SB_ENTRY_LINK &&
-		sb_guard_escapes(path, sb_entry_target(t->r))) {
-		r = note(w, path, NULL, SB_CONFLICT_LINK);
-		if (r == 0)
-			r = unsettle(w, path);
-		return r < 0 ? r : 1;
-	}
-	return 0;
 }
 
 /* Two files or two symlinks (or one of each): content and mode each from whoever changed them. */
@@ -616,13 +575,8 @@ one_gone(struct reconcile_work *w, const char *path, const struct three *t,
 static int
 merge(struct reconcile_work *w, const char *path, const struct three *t)
 {
-	int r;
-
 	if (unseen_by(w, 0, path) || unseen_by(w, 1, path))
 		return leave_unseen(w, path, t);
-	r = guarded(w, path, t);
-	if (r)
-		return r < 0 ? r : 0;
 	if (!t->l && !t->r)
 		return 0;
 	if (!t->r)
@@ -669,6 +623,91 @@ check_leaders(struct sb_diff *d, const struct sb_manifest *at)
 	}
 }
 
+/* The runtime's path of what shall lie at `path`, which may be a name aside. */
+static const char *
+origin(const struct reconcile_work *w, const char *path, char **made)
+{
+	const struct sb_conflict *best = NULL;
+	size_t len = 0;
+
+	for (size_t i = 0; i < w->out->n_conflicts; i++) {
+		const struct sb_conflict *c = &w->out->conflicts[i];
+		size_t n = c->saved_as ? strlen(c->saved_as) : 0;
+
+		if (n > len && strncmp(path, c->saved_as, n) == 0 && (path[n] == '/' || !path[n])) {
+			best = c;
+			len = n;
+		}
+	}
+	if (!best)
+		return path;
+	*made = sb_str_printf("%s%s", best->path, path + len);
+	return *made;
+}
+
+/*
+ * What the guard refuses is not put in place: the runtime's version goes beside, and its base entry
+ * stays as it is. A link that is refused aside, too, stays in the sandbox.
+ */
+static int
+set_aside(struct reconcile_work *w, const struct sb_guard_verdict *v, bool save)
+{
+	sb_autofree char *made = NULL, *aside = NULL;
+	const char *from = origin(w, v->path, &made);
+	const struct sb_entry *e = from ? sb_manifest_find(w->runtime, from) : NULL;
+	bool reused = false;
+	int r;
+
+	if (!from)
+		return oom(w);
+	save = save && e && v->kind != SB_CONFLICT_LINK && !(made && e->type == SB_ENTRY_LINK);
+	if (save && !(aside = beside(w, v->path, e, &reused)))
+		return w->err->code;
+	r = note(w, from, aside, v->kind);
+	if (r == 0 && aside && !reused)
+		r = put_tree(w, SB_FROM_RUNTIME, aside, e, NULL);
+	return r < 0 ? r : unsettle(w, from);
+}
+
+static void
+sort_local(struct reconcile_work *w)
+{
+	if (w->out->local.n)
+		qsort(w->out->local.v, w->out->local.n, sizeof *w->out->local.v, by_path);
+	check_leaders(&w->out->local, w->local);
+}
+
+/*
+ * The guard judges what all changes here make together. Versions that go aside are changes, too: it
+ * judges again until it has nothing to refuse.
+ */
+static int
+guard(struct reconcile_work *w)
+{
+	const struct sb_guard_opts o = { .trust_git = w->o->trust_git_config,
+		.trust_project = w->o->trust_project_files,
+		.no_escaping_links = w->o->no_escaping_links,
+		.files = w->o->files };
+
+	sort_local(w);
+	for (int round = 0; round < 16; round++) {
+		sb_auto(sb_guard_verdicts) struct sb_guard_verdicts v = { 0 };
+		int r = sb_guard_tree_check(w->local, &w->out->local, &o, &v, w->err);
+
+		if (r < 0 || !v.n)
+			return r;
+		sb_guard_tree_drop(&w->out->local, &v);
+		for (size_t i = 0; r == 0 && i < v.n; i++)
+			r = set_aside(w, &v.v[i], round < 8);
+		if (r < 0)
+			return r;
+		sort_local(w);
+	}
+	return sb_fail(w->err, SB_E_BRAKE,
+		"the sandbox keeps finding ways to what git obeys: nothing was changed; to take "
+		"its tree as it is: --trust-git-config");
+}
+
 int
 sb_reconcile_trees(const struct sb_manifest *base, const struct sb_manifest *local,
 	const struct sb_manifest *runtime, const struct sb_reconcile_opts *opts,
@@ -685,16 +724,15 @@ sb_reconcile_trees(const struct sb_manifest *base, const struct sb_manifest *loc
 
 	memset(out, 0, sizeof *out);
 	r = merge_dirs(&w, "", &(struct three){ &base->root, &local->root, &runtime->root });
+	if (r == 0)
+		r = guard(&w);
 	sb_strlist_free(&w.taken);
 	if (r < 0) {
 		sb_reconcile_free(out);
 		return r;
 	}
-	if (out->local.n)
-		qsort(out->local.v, out->local.n, sizeof *out->local.v, by_path);
 	if (out->runtime.n)
 		qsort(out->runtime.v, out->runtime.n, sizeof *out->runtime.v, by_path);
-	check_leaders(&out->local, local);
 	check_leaders(&out->runtime, runtime);
 	return 0;
 }

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <base/cleanup.h>
 #include <base/strlist.h>
@@ -37,20 +38,36 @@ enum sb_policy {
 };
 
 enum sb_conflict_kind {
-	SB_CONFLICT_EDIT,    /* both changed the content */
-	SB_CONFLICT_TYPE,    /* both changed it, into different kinds of things */
-	SB_CONFLICT_GIT,     /* git would obey it: not taken from a sandbox */
-	SB_CONFLICT_LINK,    /* a symlink out of the root, kept aside on request */
-	SB_CONFLICT_REVIVED, /* edited on one side, deleted on the other: the edit stays. Listed,
-				but needs no decision */
-	SB_CONFLICT_PROJECT, /* later runs would obey it: not taken from a sandbox */
-	SB_CONFLICT_KINDS,   /* the numbers are on record: new kinds come before this, last */
+	SB_CONFLICT_EDIT,      /* both changed the content */
+	SB_CONFLICT_TYPE,      /* both changed it, into different kinds of things */
+	SB_CONFLICT_GIT,       /* git would obey it: not taken from a sandbox */
+	SB_CONFLICT_LINK,      /* a symlink out of the root, kept aside on request */
+	SB_CONFLICT_REVIVED,   /* edited on one side, deleted on the other: the edit stays. Listed,
+				  but needs no decision */
+	SB_CONFLICT_PROJECT,   /* later runs would obey it: not taken from a sandbox */
+	SB_CONFLICT_GIT_PATH,  /* git would look elsewhere for what it obeys: likewise */
+	SB_CONFLICT_GIT_STATE, /* a half-done operation, whose rest git would do: likewise */
+	SB_CONFLICT_KINDS,     /* the numbers are on record: new kinds come before this, last */
 };
 
 struct sb_conflict {
 	char *path;
 	char *saved_as; /* where the version that lost its place is; NULL: nowhere, none did */
 	enum sb_conflict_kind kind;
+};
+
+/*
+ * The files of the local root that no manifest has the content of and the guard must know: .git
+ * files and the like.
+ */
+struct sb_guard_files {
+	const char *root;      /* absolute, as the user wrote it */
+	const char *real_root; /* without links; may be NULL */
+	const char *home;      /* of the user; may be NULL */
+	/* Reads the beginning of a file, follows no link: how many bytes, negative: not possible.
+	 */
+	ssize_t (*read)(const char *path, char *buf, size_t size, void *arg);
+	void *arg;
 };
 
 struct sb_reconcile_opts {
@@ -67,6 +84,7 @@ struct sb_reconcile_opts {
 	bool trust_git_config;
 	bool trust_project_files;
 	bool no_escaping_links;
+	const struct sb_guard_files *files; /* NULL: the guard knows the manifests only */
 	const struct sb_skipped
 		*unseen[2]; /* what each side's scan could not see: nothing is done there */
 	size_t n_unseen[2];

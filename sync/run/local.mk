@@ -2,6 +2,7 @@
 sync_libsbsync_core_la_SOURCES += \
 	%D%/retry.c %D%/retry.h \
 	%D%/run-early.c \
+	%D%/run-guard.c %D%/run-guard.h \
 	%D%/run-link.c \
 	%D%/run-priv.h \
 	%D%/run-pull.c \

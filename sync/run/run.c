@@ -98,21 +98,24 @@ sb_run_keep_unseen(struct sb_diff *d, const struct sb_skipped *v, size_t n, stru
 const char *
 sb_run_source(struct sb_run *run, const char *path)
 {
+	const struct sb_conflict *best = NULL;
+	size_t len = 0;
+
+	/* Something in a directory that lies aside may lie aside once more: the longest name. */
 	for (size_t i = 0; run->rec && i < run->rec->n_conflicts; i++) {
 		const struct sb_conflict *c = &run->rec->conflicts[i];
 		size_t n = c->saved_as ? strlen(c->saved_as) : 0;
 
-		if (!n || strncmp(path, c->saved_as, n) != 0)
-			continue;
-		if (!path[n])
-			return c->path;
-		if (path[n] != '/')
-			continue;
-		free(run->source);
-		run->source = sb_str_printf("%s%s", c->path, path + n);
-		return run->source;
+		if (n > len && strncmp(path, c->saved_as, n) == 0 && (path[n] == '/' || !path[n])) {
+			best = c;
+			len = n;
+		}
 	}
-	return NULL;
+	if (!best || !path[len])
+		return best ? best->path : NULL;
+	free(run->source);
+	run->source = sb_str_printf("%s%s", best->path, path + len);
+	return run->source;
 }
 
 int

@@ -10,8 +10,10 @@
 
 #include <base/work.h>
 #include <sync/plan/guard.h>
+#include <sync/plan/guard-tree.h>
 #include <sync/replica/commit.h>
 #include <sync/run/run.h>
+#include <sync/run/run-guard.h>
 #include <sync/run/sync-result.h>
 #include <sync/wire/endpoint.h>
 #include <sync/wire/limit.h>
@@ -121,46 +123,35 @@ mask_entry(const char *path, size_t len, struct sb_entry *e, void *arg)
 static int
 guard_diff(struct sb_run *run, struct sb_diff *d, struct sb_error *err)
 {
-	size_t kept = 0;
-	int r = 0;
+	sb_auto(sb_guard_verdicts) struct sb_guard_verdicts v = { 0 };
+	struct sb_run_guard here;
+	const struct sb_guard_opts o = { .trust_git = run->o->trust_git_config,
+		.trust_project = run->o->trust_project_files,
+		.no_escaping_links = run->o->no_escaping_links,
+		.files = sb_run_guard_files(&here, run->local) };
+	int r = sb_guard_tree_check(run->local->scan.manifest, d, &o, &v, err);
 
+	for (size_t i = 0; i < v.n && r == 0; i++)
+		r = sb_sync_result_note(v.v[i].kind == SB_CONFLICT_LINK ?
+				&run->res->escaping_links :
+				&run->res->conflicts,
+			v.v[i].path, NULL, sb_reconcile_conflict_text(v.v[i].kind), err);
+	sb_guard_tree_drop(d, &v);
 	for (size_t i = 0; i < d->n && r == 0; i++) {
-		struct sb_change *c = &d->v[i];
-		const struct sb_entry *old = sb_manifest_find(run->local->scan.manifest, c->path);
-		bool redirects =
-			sb_guard_redirects(old ? old->type : 0, c->del ? 0 : c->entry.type);
-		enum sb_guard g = sb_guard_path(c->path, redirects);
+		const struct sb_change *c = &d->v[i];
 
 		r = sb_work_alive(err);
 		if (r < 0)
 			break;
-		if (g == SB_GUARD_GIT && !run->o->trust_git_config) {
-			r = sb_sync_result_note(&run->res->conflicts, c->path, NULL,
-				"changes git's configuration or hooks: not taken from a sandbox "
-				"(--trust-git-config takes it)",
-				err);
+		if (c->del || c->entry.type == SB_ENTRY_DIR)
 			continue;
-		}
-		if (g == SB_GUARD_PROJECT && !run->o->trust_project_files) {
-			r = sb_sync_result_note(&run->res->conflicts, c->path, NULL,
-				"decides about later runs: not taken from a sandbox "
-				"(--trust-project-files takes it)",
-				err);
-			continue;
-		}
-		if (!c->del && c->entry.type == SB_ENTRY_LINK &&
-			sb_guard_escapes(c->path, c->target)) {
+		if (c->entry.type == SB_ENTRY_LINK && sb_guard_escapes(c->path, c->target))
 			r = sb_sync_result_note(&run->res->escaping_links, c->path, NULL,
 				"leads out of the root", err);
-			if (run->o->no_escaping_links)
-				continue;
-		}
-		if (r == 0 && g == SB_GUARD_AUTOEXEC && !c->del && c->entry.type != SB_ENTRY_DIR)
+		if (r == 0 && sb_guard_path(c->path) == SB_GUARD_AUTOEXEC)
 			r = sb_sync_result_note(&run->res->auto_exec, c->path, NULL,
 				"may run by itself", err);
-		d->v[kept++] = *c;
 	}
-	d->n = kept;
 	return r;
 }
 

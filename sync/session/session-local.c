@@ -18,6 +18,7 @@
 #include <sync/scan/rules.h>
 #include <sync/plan/plan.h>
 #include <sync/replica/receive.h>
+#include <sync/run/run-guard.h>
 #include <sync/run/sync-result.h>
 #include <sync/session/session-rules.h>
 #include <sync/session/session-undo.h>
@@ -212,18 +213,35 @@ make_plan(struct sb_session_local *x, struct sb_diff *d, const struct sb_stage *
 }
 
 int
+sb_session_local_judge(struct sb_session_local *x, const struct sb_manifest *target,
+	struct sb_diff *d, struct sb_guard_verdicts *out, struct sb_error *err)
+{
+	struct sb_run_guard here;
+	const struct sb_guard_opts o = { .trust_git = x->o->trust_git_config,
+		.trust_project = x->o->trust_project_files || x->own,
+		.files = sb_run_guard_files(&here, x->rep) };
+	int r = sb_diff_make(x->rep->scan.manifest, target, d, err);
+
+	return r < 0 ? r : sb_guard_tree_check(x->rep->scan.manifest, d, &o, out, err);
+}
+
+int
 sb_session_local_apply(struct sb_session_local *x, const struct sb_manifest *target,
 	struct sb_error *err)
 {
 	sb_auto(sb_diff) struct sb_diff d = { 0 };
 	sb_auto(sb_plan) struct sb_plan plan = { 0 };
 	sb_auto(sb_stage) struct sb_stage *stage = NULL;
+	sb_auto(sb_guard_verdicts) struct sb_guard_verdicts v = { 0 };
 	int r;
 
 	sb_step_next(x->clock, SB_STEP_PLAN);
-	r = sb_diff_make(x->rep->scan.manifest, target, &d, err);
+	r = sb_session_local_judge(x, target, &d, &v, err);
 	if (r < 0 || !d.n)
 		return r;
+	if (v.n && !x->removes)
+		return sb_fail(err, SB_E_BRAKE, "%s: %s; nothing was changed", v.v[0].path,
+			sb_reconcile_conflict_text(v.v[0].kind));
 	r = sb_stage_find(x->rep->readonly ? -1 : x->rep->rootfd, x->o->cancel, &stage, err);
 	sb_step_next(x->clock, SB_STEP_RECORD);
 	if (r == 0 && !x->o->dry_run)

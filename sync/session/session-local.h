@@ -4,6 +4,7 @@
 
 #include <sbsync/session.h>
 #include <sync/wire/proto.h>
+#include <sync/plan/guard-tree.h>
 #include <sync/replica/replica.h>
 #include <sync/run/step.h>
 
@@ -21,6 +22,8 @@ struct sb_session_local {
 	struct sb_sync_result *res;
 	struct sb_step_clock *clock; /* of this change alone, or of the run it belongs to */
 	unsigned offered;
+	bool own;     /* what was here before comes back: project files are the user's */
+	bool removes; /* saved versions go, nothing else happens: there is nothing to judge */
 };
 
 /*
@@ -42,9 +45,16 @@ int sb_session_local_offer(struct sb_session_local *x, const void *data, size_t 
 	struct sb_digest *out, struct sb_error *err);
 
 /*
+ * What the guard says about a change of the root to `target` (finished): the difference in `d`, the
+ * verdicts in `out`, both zeroed by the caller.
+ */
+int sb_session_local_judge(struct sb_session_local *x, const struct sb_manifest *target,
+	struct sb_diff *d, struct sb_guard_verdicts *out, struct sb_error *err);
+
+/*
  * Makes the root what `target` (finished) says, with contents that the root has or that were
  * offered. With opts.dry_run only lists the changes. Leaves alone what changed since the scan, and
- * notes it in the result.
+ * notes it in the result. SB_E_BRAKE when the guard refuses any of it.
  */
 int sb_session_local_apply(struct sb_session_local *x, const struct sb_manifest *target,
 	struct sb_error *err);

@@ -94,6 +94,50 @@ resolve_row(struct sb_session_local *x, struct sb_manifest *target,
 	return 1;
 }
 
+static int
+put_back(struct sb_session_local *x, struct sb_manifest *target, const char *path,
+	struct sb_error *err)
+{
+	const struct sb_entry *e = sb_manifest_find(x->rep->scan.manifest, path);
+
+	(void)sb_manifest_remove(target, path);
+	return e ? sb_manifest_graft(target, path, e, err) : 0;
+}
+
+/*
+ * The guard judges the decisions together; those that it refuses are taken back, and told. Returns
+ * how many.
+ */
+static int
+take_back_refused(struct sb_session_local *x, struct sb_manifest *target,
+	const struct sb_session_row *rows, size_t n, bool *done, struct sb_error *err)
+{
+	sb_auto(sb_guard_verdicts) struct sb_guard_verdicts v = { 0 };
+	sb_auto(sb_diff) struct sb_diff d = { 0 };
+	int r = sb_manifest_finish(target, err), count = 0;
+
+	if (r == 0)
+		r = sb_session_local_judge(x, target, &d, &v, err);
+	for (size_t k = 0; r == 0 && k < v.n; k++)
+		for (size_t i = 0; r == 0 && i < n; i++) {
+			size_t len = strlen(rows[i].path);
+
+			if (!done[i] || strncmp(v.v[k].path, rows[i].path, len) != 0 ||
+				(v.v[k].path[len] && v.v[k].path[len] != '/'))
+				continue;
+			done[i] = false;
+			count++;
+			r = put_back(x, target, rows[i].path, err);
+			if (r == 0)
+				r = put_back(x, target, rows[i].saved_as, err);
+			if (r == 0)
+				r = sb_sync_result_note(&x->res->conflicts, rows[i].path,
+					rows[i].saved_as, sb_reconcile_conflict_text(v.v[k].kind),
+					err);
+		}
+	return r < 0 ? r : count;
+}
+
 int
 sb_session_resolve_rows(struct sb_session_local *x, const struct sb_session_row *rows, size_t n,
 	enum sb_session_take take, bool *done, struct sb_error *err)
@@ -108,6 +152,10 @@ sb_session_resolve_rows(struct sb_session_local *x, const struct sb_session_row 
 		done[i] = r > 0;
 		count += r > 0;
 	}
+	x->removes = take == SB_TAKE_LOCAL;
+	while (r >= 0 && count && !x->removes &&
+		(r = take_back_refused(x, target, rows, n, done, err)) > 0)
+		count -= r;
 	if (r >= 0)
 		r = sb_manifest_finish(target, err);
 	if (r >= 0 && count)
@@ -151,6 +199,7 @@ resolve_pair(struct sb_session_local *x, const struct sb_session_row *rows, size
 
 	for (size_t i = 0; r >= 0 && i < n; i++) {
 		bool done = false;
+		size_t told = x->res->conflicts.n;
 
 		r = sb_session_resolve_rows(x, &rows[i], 1, take, &done, err);
 		if (r >= 0 && done) {
@@ -161,7 +210,7 @@ resolve_pair(struct sb_session_local *x, const struct sb_session_row *rows, size
 							"the sandbox's version was taken" :
 							"merged",
 				err);
-		} else if (r >= 0) {
+		} else if (r >= 0 && x->res->conflicts.n == told) {
 			r = sb_sync_result_note(&x->res->conflicts, rows[i].path, rows[i].saved_as,
 				unclean, err);
 		}

@@ -14,6 +14,7 @@
 #include <sync/wire/endpoint.h>
 #include <sync/plan/guard.h>
 #include <sync/run/run.h>
+#include <sync/run/run-guard.h>
 #include <sync/run/sync-result.h>
 #include <sync/session/session-conflicts.h>
 #include <sync/session/session-resolve.h>
@@ -198,7 +199,7 @@ tell_changes(struct pair_run *x, struct sb_error *err)
 		if (c->entry.type == SB_ENTRY_LINK && sb_guard_escapes(c->path, c->target))
 			r = sb_sync_result_note(&res->escaping_links, c->path, NULL,
 				"leads out of the root", err);
-		else if (sb_guard_path(c->path, false) == SB_GUARD_AUTOEXEC)
+		else if (sb_guard_path(c->path) == SB_GUARD_AUTOEXEC)
 			r = sb_sync_result_note(&res->auto_exec, c->path, NULL, "may run by itself",
 				err);
 	}
@@ -240,6 +241,7 @@ reconcile(struct pair_run *x, struct sb_error *err)
 {
 	struct sb_reconcile_opts o = SB_RECONCILE_OPTS_INIT;
 	struct sb_scan *l = &x->run.local->scan;
+	struct sb_run_guard here;
 	int r;
 
 	o.direction = x->pass->direction;
@@ -250,6 +252,7 @@ reconcile(struct pair_run *x, struct sb_error *err)
 	o.trust_git_config = x->pass->o->trust_git_config;
 	o.trust_project_files = x->pass->o->trust_project_files;
 	o.no_escaping_links = x->pass->o->no_escaping_links;
+	o.files = sb_run_guard_files(&here, x->run.local);
 	o.unseen[0] = l->skipped;
 	o.n_unseen[0] = l->n_skipped;
 	o.unseen[1] = x->run.far.skipped;

@@ -11,6 +11,7 @@
 
 #include <base/str.h>
 #include <sync/plan/reconcile.h>
+#include <sync/run/run-guard.h>
 #include <sync/run/sync-result.h>
 #include <sync/session/session-conflicts.h>
 #include <sync/session/session-local.h>
@@ -146,6 +147,7 @@ undo_pair(struct sb_session_local *x, const struct sb_session_undo *u, struct sb
 {
 	struct sb_reconcile_opts o = SB_RECONCILE_OPTS_INIT;
 	struct sb_manifest *now = x->rep->scan.manifest;
+	struct sb_run_guard here;
 	sb_auto(sb_manifest) struct sb_manifest *left = sb_manifest_copy(now, err), *before = NULL,
 						*target = NULL;
 	sb_auto(sb_reconciled) struct sb_reconciled rec = { 0 };
@@ -171,8 +173,9 @@ undo_pair(struct sb_session_local *x, const struct sb_session_undo *u, struct sb
 	o.direction = SB_FROM_RUNTIME;
 	o.label = x->s->name;
 	o.word = "undo-conflict";
-	o.trust_git_config = true;
+	o.trust_git_config = x->o->trust_git_config;
 	o.trust_project_files = true;
+	o.files = sb_run_guard_files(&here, x->rep);
 	o.unseen[0] = x->rep->scan.skipped;
 	o.n_unseen[0] = x->rep->scan.n_skipped;
 	r = sb_reconcile_trees(left, now, before, &o, &rec, err);
@@ -188,7 +191,8 @@ undo_pair(struct sb_session_local *x, const struct sb_session_undo *u, struct sb
 		r = sb_sync_result_note(rec.conflicts[i].saved_as ? &x->res->conflicts :
 								    &x->res->skipped,
 			rec.conflicts[i].path, rec.conflicts[i].saved_as,
-			rec.conflicts[i].saved_as ?
+			rec.conflicts[i].kind == SB_CONFLICT_EDIT ||
+					rec.conflicts[i].kind == SB_CONFLICT_TYPE ?
 				"edited since the sync that is undone" :
 				sb_reconcile_conflict_text(rec.conflicts[i].kind),
 			err);
@@ -232,7 +236,8 @@ undo_held(struct sb_session_held *h, struct sb_session *s, const struct sb_sync_
 			.pair = i,
 			.stamp = stamp,
 			.clock = &clock,
-			.res = res };
+			.res = res,
+			.own = true };
 		sb_auto(sb_session_undo) struct sb_session_undo u = { 0 };
 
 		if (sb_session_undo_load(h->dirfd, i, &u, NULL) < 0 || u.stamp != last)

@@ -2,6 +2,7 @@ E2E = \
 	%D%/demo.sh \
 	%D%/bench.sh \
 	%D%/example.sh \
+	%D%/guard.sh \
 	%D%/host-crash.sh \
 	%D%/host-owner.sh \
 	%D%/host-runtimes.sh \

@@ -5,18 +5,51 @@
 #include <string.h>
 
 #include <sync/plan/guard.h>
+#include <sync/plan/guard-tree.h>
 
 #include "tests/lib/unit.h"
 
 #define N(a) (sizeof(a) / sizeof(a)[0])
 
 static void
-expect(const char *path, bool redirects, enum sb_guard want)
+expect(const char *path, enum sb_guard want)
 {
-	enum sb_guard got = sb_guard_path(path, redirects);
+	enum sb_guard got = sb_guard_path(path);
 
 	if (got != want)
 		fail_msg("%s: %d, want %d", path, (int)got, (int)want);
+}
+
+/* Would the guard refuse a new file at this path, in an empty tree? */
+static bool
+is_refused(const char *path)
+{
+	sb_auto(sb_manifest) struct sb_manifest *m = sb_manifest_new(NULL);
+	sb_auto(sb_guard_verdicts) struct sb_guard_verdicts v = { 0 };
+	sb_auto(sb_diff) struct sb_diff d = { 0 };
+	const struct sb_guard_opts o = { .trust_project = true };
+	struct sb_error err = { 0 };
+	struct sb_entry dir = { .type = SB_ENTRY_DIR, .mode = 0755 },
+			file = { .type = SB_ENTRY_FILE, .mode = 0644, .size = 1 };
+	char part[2048];
+
+	assert_non_null(m);
+	assert_ok(sb_manifest_finish(m, &err), &err);
+	for (const char *slash = path; (slash = strchr(slash, '/')); slash++) {
+		memcpy(part, path, (size_t)(slash - path));
+		part[slash - path] = 0;
+		assert_ok(sb_diff_add(&d, part, false, &dir, NULL, NULL, &err), &err);
+	}
+	assert_ok(sb_diff_add(&d, path, false, &file, NULL, NULL, &err), &err);
+	assert_ok(sb_guard_tree_check(m, &d, &o, &v, &err), &err);
+	return v.n > 0;
+}
+
+static void
+expect_refused(const char *path, bool want)
+{
+	if (is_refused(path) != want)
+		fail_msg("%s: %s", path, want ? "taken" : "refused");
 }
 
 static void
@@ -29,11 +62,16 @@ what_git_runs_or_obeys_is_refused(void **state)
 		".git/modules/a/b/c/hooks/post-checkout", ".git/modules/x/info/attributes",
 		".git/worktrees/w/gitdir", ".git/worktrees/w/commondir",
 		".git/worktrees/w/config.worktree", "sub/.git/config", "a/b/.git/hooks/x",
-		".git/HOOKS/x", ".git/Config", ".git/config.", ".git/hooks /x" };
+		".git/HOOKS/x", ".git/Config", ".git/config.", ".git/hooks /x",
+		".git/rebase-merge/git-rebase-todo", ".git/rebase-apply/0001",
+		".git/sequencer/opts", ".git/modules/x/rebase-merge/git-rebase-todo",
+		".git/worktrees/w/BISECT_NAMES", ".git/BISECT_LOG", ".git/info/grafts",
+		".git/remotes/origin", ".git/branches/x",
+		".git/modules/x.runtime-conflict-s/config" };
 
 	(void)state;
 	for (size_t i = 0; i < N(paths); i++)
-		expect(paths[i], false, SB_GUARD_GIT);
+		expect_refused(paths[i], true);
 }
 
 static void
@@ -45,7 +83,7 @@ other_spellings_of_git_are_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < N(paths); i++)
-		expect(paths[i], false, SB_GUARD_GIT);
+		expect_refused(paths[i], true);
 }
 
 static void
@@ -54,11 +92,14 @@ data_of_git_passes(void **state)
 	static const char *const paths[] = { ".git/HEAD", ".git/index", ".git/refs/heads/config",
 		".git/refs/heads/hooks", ".git/objects/aa/bb", ".git/packed-refs", ".git/logs/HEAD",
 		".git/info/exclude", "hooks/pre-commit", "config", "git/config", ".gitx/config",
-		".gitignore", "src/git~2/x", ".git/modules/x/HEAD", ".git/worktrees/w/HEAD" };
+		".gitignore", "src/git~2/x", ".git/modules/x/HEAD", ".git/worktrees/w/HEAD",
+		".git/hooks.runtime-conflict-s/x", ".git/config.runtime-conflict-s", "HEAD",
+		"x/HEAD", "x/config", "x/objects/y", ".git" };
 
 	(void)state;
-	for (size_t i = 0; i < N(paths); i++)
-		expect(paths[i], false, SB_GUARD_NONE);
+	for (size_t i = 0; i + 1 < N(paths); i++)
+		expect_refused(paths[i], false);
+	expect_refused(".git", true); /* a file of that name */
 }
 
 static void
@@ -72,9 +113,9 @@ only_a_directory_may_be_called_git(void **state)
 	assert_true(sb_guard_redirects(SB_ENTRY_FILE, SB_ENTRY_FILE));
 	assert_true(sb_guard_redirects(SB_ENTRY_FILE, SB_ENTRY_DIR));
 	assert_true(sb_guard_redirects(SB_ENTRY_DIR, 0));
-	expect(".git", false, SB_GUARD_NONE);
-	expect(".git", true, SB_GUARD_GIT);
-	expect("sub/deeper/.git", true, SB_GUARD_GIT);
+	assert_false(sb_guard_git_name(".git", false));
+	assert_true(sb_guard_git_name(".git", true));
+	assert_true(sb_guard_git_name("sub/deeper/.git", true));
 }
 
 /* However deep it lies. */
@@ -92,18 +133,18 @@ depth_hides_nothing(void **state)
 			for (size_t k = 0; k < depth; k++)
 				memcpy(path + 2 * k, "d/", 2);
 			memcpy(path + 2 * depth, ends[i], strlen(ends[i]) + 1);
-			expect(path, false, SB_GUARD_GIT);
+			expect_refused(path, true);
 		}
 		memcpy(path + 2 * depth, ".vscode/tasks.json", 19);
-		expect(path, false, SB_GUARD_AUTOEXEC);
+		expect(path, SB_GUARD_AUTOEXEC);
 		memcpy(path + 2 * depth, "x", 2);
-		expect(path, false, SB_GUARD_NONE);
+		expect(path, SB_GUARD_NONE);
 	}
 	memcpy(path, ".git/modules/", 13);
 	for (size_t k = 0; k < 200; k++)
 		memcpy(path + 13 + 2 * k, "d/", 2);
 	memcpy(path + 13 + 400, "config", 7);
-	expect(path, false, SB_GUARD_GIT);
+	expect_refused(path, true);
 }
 
 static void
@@ -115,10 +156,10 @@ what_later_runs_obey_is_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < N(paths); i++)
-		expect(paths[i], false, SB_GUARD_PROJECT);
-	expect("sandbox.yaml", false, SB_GUARD_NONE);
-	expect(".sandbox.yaml.runtime-conflict-x", false, SB_GUARD_NONE);
-	expect(".sandbox.yaml/x", false, SB_GUARD_NONE);
+		expect(paths[i], SB_GUARD_PROJECT);
+	expect("sandbox.yaml", SB_GUARD_NONE);
+	expect(".sandbox.yaml.runtime-conflict-x", SB_GUARD_NONE);
+	expect(".sandbox.yaml/x", SB_GUARD_NONE);
 }
 
 static void
@@ -135,11 +176,11 @@ what_tools_run_is_told(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < N(paths); i++)
-		expect(paths[i], false, SB_GUARD_AUTOEXEC);
-	expect("cargo/config.toml", false, SB_GUARD_NONE);
-	expect(".code-workspace", false, SB_GUARD_NONE);
-	expect("makefile.txt", false, SB_GUARD_NONE);
-	expect("", false, SB_GUARD_NONE);
+		expect(paths[i], SB_GUARD_AUTOEXEC);
+	expect("cargo/config.toml", SB_GUARD_NONE);
+	expect(".code-workspace", SB_GUARD_NONE);
+	expect("makefile.txt", SB_GUARD_NONE);
+	expect("", SB_GUARD_NONE);
 }
 
 static void
