@@ -28,6 +28,12 @@ recovered(const struct sb_state *s, const char *result, const struct sb_sync_res
 		(void)json_array_append_new(r->all, o);
 		return;
 	}
+	if (strcmp(result, "away") == 0) {
+		if (!r->ctl->a.quiet)
+			(void)fprintf(stderr, "sbctl: %s is kept, but cannot be reached now: %s\n",
+				s->sandbox_id, err->msg);
+		return;
+	}
 	if (strcmp(result, "failed") == 0) {
 		(void)fprintf(stderr, "sbctl: %s: %s\n", s->sandbox_id, err->msg);
 		return;
@@ -68,7 +74,8 @@ const struct ctl_verb cmd_recover = {
 		.args = "[ID]",
 		.help = "finish what a crash interrupted",
 		.details = "Syncs back every sandbox whose process is gone, then ends it by its "
-			   "policy. A failure alone never removes a sandbox.",
+			   "policy. Of one that is kept, brings what is new there, each time. A "
+			   "failure alone never removes a sandbox.",
 		.opts = options,
 		.max_args = 1,
 	},

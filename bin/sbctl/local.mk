@@ -6,6 +6,7 @@ sbctl_SOURCES = \
 	%D%/cmd-destroy.c \
 	%D%/cmd-events.c \
 	%D%/cmd-exec.c \
+	%D%/cmd-forget.c \
 	%D%/cmd-host-about.c \
 	%D%/cmd-host-attach.c \
 	%D%/cmd-host-events.c \

@@ -19,6 +19,7 @@ static const struct ctl_verb *const verbs[] = {
 	&cmd_sync,
 	&cmd_stop,
 	&cmd_destroy,
+	&cmd_forget,
 	&cmd_recover,
 	&cmd_events,
 	&cmd_providers,

@@ -27,7 +27,7 @@
 
 struct args {
 	bool help, version, list;
-	const char *backend, *plugin, *root, *work, *state, *hang;
+	const char *backend, *plugin, *root, *work, *state, *hang, *persistence;
 	struct sb_opt_list options, checks;
 	int64_t timeout;
 };
@@ -38,6 +38,8 @@ static const struct sb_opt options[] = {
 	OPT_TEXT(0, "plugin", plugin, "FILE", "shared object with a provider to check"),
 	OPT_LIST('o', "option", options, "KEY=VALUE", "option of the backend; may be repeated"),
 	OPT_TEXT(0, "runtime-root", root, "PATH", "runtime root instead of the provider's"),
+	OPT_TEXT('p', "persistence", persistence, "WORD",
+		"of the sandboxes of all checks: transient (default), reuse or archive"),
 	OPT_LIST('c', "check", checks, "NAME",
 		"only checks whose names begin with NAME; may be repeated"),
 	OPT_TEXT(0, "hang", hang, "COMMAND",
@@ -191,6 +193,13 @@ static int
 make_profile(struct program *p, enum sb_backend backend, struct sb_error *err)
 {
 	int r = sb_profile_default(backend, "conform", &p->profile, err);
+
+	if (r == 0 && p->a.persistence) {
+		r = sb_persist_parse(p->a.persistence, &p->profile.persist, err);
+		p->profile.destroy_on_stop = p->profile.persist != SB_PERSIST_REUSE;
+		if (r < 0)
+			return sb_wrap(err, SB_E_USAGE, "--persistence");
+	}
 
 	for (size_t i = 0; r == 0 && i < p->a.options.n; i++) {
 		sb_strlist_put(&p->profile.options, p->a.options.v[i]);

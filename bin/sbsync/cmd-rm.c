@@ -76,7 +76,8 @@ rm_verb(void *values, int argc, char **argv)
 
 	if (r)
 		return r;
-	if (a->discard && s.state != SB_SESSION_STOPPED && !a->yes && !ask_discard(&s)) {
+	if (a->discard && s.state != SB_SESSION_STOPPED && s.state != SB_SESSION_STARTING &&
+		!a->yes && !ask_discard(&s)) {
 		sb_session_free(&s);
 		return EXIT_FAILED;
 	}

@@ -229,19 +229,6 @@ check_destroy_twice(struct sb_conform *c, struct sb_error *err)
 }
 
 static int
-find(struct sb_conform_sandbox *b, struct sb_state *out, struct sb_error *err)
-{
-	struct sb_find_request req = SB_FIND_REQUEST_INIT;
-	struct sb_call call = sb_conform_call(b->c);
-
-	req.sandbox_id = b->id;
-	req.local_root = b->local;
-	req.local_dirs = b->req.local_dirs;
-	req.profile = &b->profile;
-	return sb_provider_find(b->c->o->provider, &req, &call, out, err);
-}
-
-static int
 check_find(struct sb_conform *c, struct sb_error *err)
 {
 	struct sb_conform_sandbox *b;
@@ -254,9 +241,10 @@ check_find(struct sb_conform *c, struct sb_error *err)
 	b = sb_conform_new(c, false, err);
 	if (!b)
 		return SB_E_STATE;
-	r = sb_conform_must_fail(find(b, &s, &why), SB_E_SANDBOX_NOT_FOUND,
+	r = sb_conform_must_fail(sb_conform_find(b, NULL, &s, &why), SB_E_SANDBOX_NOT_FOUND,
 		"find what was never made", &why, err);
-	if (r < 0 || (r = sb_conform_prepare(b, err)) < 0 || (r = find(b, &s, err)) < 0)
+	if (r < 0 || (r = sb_conform_prepare(b, err)) < 0 ||
+		(r = sb_conform_find(b, NULL, &s, err)) < 0)
 		return r;
 	if (s.life != SB_LIFE_FOUND || !s.instance_id ||
 		strcmp(s.instance_id, b->prepared.state.instance_id) != 0 ||
@@ -266,7 +254,7 @@ check_find(struct sb_conform *c, struct sb_error *err)
 	if (r < 0)
 		return r;
 	sb_state_free(&s);
-	return sb_conform_must_fail(find(b, &s, &why), SB_E_SANDBOX_NOT_FOUND,
+	return sb_conform_must_fail(sb_conform_find(b, NULL, &s, &why), SB_E_SANDBOX_NOT_FOUND,
 		"find what was destroyed", &why, err);
 }
 
@@ -522,7 +510,7 @@ crash_once(struct sb_conform *c, int ms, struct sb_error *err)
 	r = c->o->respawn("prepare", file, ms, c->o->arg, err);
 	if (r < 0)
 		return r;
-	r = find(b, &s, &why);
+	r = sb_conform_find(b, NULL, &s, &why);
 	if (r < 0 && r != SB_E_SANDBOX_NOT_FOUND)
 		return sb_fail(err, r, "find after a crash at %d ms: %s", ms, why.msg);
 	r = sb_conform_prepare(b, err);
@@ -536,8 +524,8 @@ crash_once(struct sb_conform *c, int ms, struct sb_error *err)
 		r = sb_conform_destroy(b, false, err);
 	sb_state_free(&s);
 	return r < 0 ? r :
-		       sb_conform_must_fail(find(b, &s, &why), SB_E_SANDBOX_NOT_FOUND,
-			       "find after destroy", &why, err);
+		       sb_conform_must_fail(sb_conform_find(b, NULL, &s, &why),
+			       SB_E_SANDBOX_NOT_FOUND, "find after destroy", &why, err);
 }
 
 static int

@@ -45,7 +45,13 @@ int sb_conform_sync(struct sb_conform_sandbox *b, enum sb_way way, enum sb_when 
 	struct sb_sync_result *res, struct sb_error *err);
 int sb_conform_push(struct sb_conform_sandbox *b, struct sb_error *err); /* reason start */
 int sb_conform_pull(struct sb_conform_sandbox *b, struct sb_error *err); /* reason stop */
+/* Removes it, whatever its persistence. */
 int sb_conform_destroy(struct sb_conform_sandbox *b, bool discard, struct sb_error *err);
+/* Ends it as its persistence says. */
+int sb_conform_end(struct sb_conform_sandbox *b, struct sb_error *err);
+/* Looks for it; `labels` NULL: by its id. */
+int sb_conform_find(struct sb_conform_sandbox *b, const char *const *labels, struct sb_state *out,
+	struct sb_error *err);
 /* Forgets what prepare gave, but not the state. */
 void sb_conform_detach(struct sb_conform_sandbox *b);
 
@@ -81,8 +87,9 @@ struct sb_conform_check {
 	const char *about;
 	int (*run)(struct sb_conform *c, struct sb_error *err);
 };
-extern const struct sb_conform_check sb_conform_life_checks[], sb_conform_sync_checks[],
-	sb_conform_launch_checks[], sb_conform_tools_checks[], sb_conform_limits_checks[];
+extern const struct sb_conform_check sb_conform_life_checks[], sb_conform_keep_checks[],
+	sb_conform_sync_checks[], sb_conform_launch_checks[], sb_conform_tools_checks[],
+	sb_conform_limits_checks[];
 
 /* Steps in a new process. */
 int sb_conform_life_step(struct sb_conform *c, const char *step, const char *file,

@@ -48,8 +48,6 @@ sb_conform_new(struct sb_conform *c, bool extra, struct sb_error *err)
 		r = sb_fail_errno(err, "%s", b->local);
 	if (r < 0)
 		return NULL;
-	b->profile.persist = SB_PERSIST_TRANSIENT;
-	b->profile.destroy_on_stop = true;
 	b->profile.permissions = SB_PERM_MODE_APPROVE_ALL;
 	/* A provider whose runtime is the local root has nothing to sync, whatever the mode. */
 	b->profile.sync_mode = c->caps.syncs ? SB_SYNC_MODE_SESSION : SB_SYNC_MODE_NONE;
@@ -125,10 +123,37 @@ int
 sb_conform_destroy(struct sb_conform_sandbox *b, bool discard, struct sb_error *err)
 {
 	struct sb_call call = sb_conform_call(b->c);
-	int r = sb_provider_destroy(b->c->o->provider, &b->prepared.state, discard, &call, err);
+	struct sb_state s = b->prepared.state;
+	int r;
 
+	s.persist = SB_PERSIST_TRANSIENT;
+	r = sb_provider_destroy(b->c->o->provider, &s, discard, &call, err);
 	b->gone = b->gone || r == 0;
 	return r;
+}
+
+int
+sb_conform_end(struct sb_conform_sandbox *b, struct sb_error *err)
+{
+	struct sb_call call = sb_conform_call(b->c);
+
+	return sb_provider_destroy(b->c->o->provider, &b->prepared.state, false, &call, err);
+}
+
+int
+sb_conform_find(struct sb_conform_sandbox *b, const char *const *labels, struct sb_state *out,
+	struct sb_error *err)
+{
+	struct sb_find_request req = SB_FIND_REQUEST_INIT;
+	struct sb_call call = sb_conform_call(b->c);
+
+	sb_state_free(out);
+	req.sandbox_id = b->id;
+	req.local_root = b->local;
+	req.local_dirs = b->req.local_dirs;
+	req.profile = &b->profile;
+	req.labels = labels;
+	return sb_provider_find(b->c->o->provider, &req, &call, out, err);
 }
 
 void
@@ -177,7 +202,7 @@ int
 sb_conform_sh(struct sb_conform_sandbox *b, const char *script, char **out, struct sb_error *err)
 {
 	const char *argv[] = { "sh", "-c", script, NULL };
-	struct sb_launch_spec spec = SB_LAUNCH_SPEC_INIT;
+	struct sb_launch_spec spec = b->prepared.launch;
 	struct sb_call call = sb_conform_call(b->c);
 	struct sb_handle *h = NULL;
 	struct sb_ended how = { 0 };
@@ -186,6 +211,7 @@ sb_conform_sh(struct sb_conform_sandbox *b, const char *script, char **out, stru
 
 	sb_buf_init(&text, OUTPUT_MAX);
 	spec.argv = argv;
+	spec.command = NULL;
 	r = sb_launcher_launch(b->prepared.launcher, &spec, &call, &h, err);
 	if (r < 0)
 		return sb_wrap(err, r, "launch");

@@ -13,8 +13,8 @@
 #include <base/path.h>
 
 static const struct sb_conform_check *const tables[] = { sb_conform_life_checks,
-	sb_conform_sync_checks, sb_conform_launch_checks, sb_conform_tools_checks,
-	sb_conform_limits_checks };
+	sb_conform_keep_checks, sb_conform_sync_checks, sb_conform_launch_checks,
+	sb_conform_tools_checks, sb_conform_limits_checks };
 #define N_TABLES (sizeof tables / sizeof *tables)
 #define NAMES_MAX 128
 
@@ -51,9 +51,7 @@ clean_up(struct sb_conform *c, struct sb_error *err)
 
 		c->open = b->next;
 		if (!b->gone && b->prepared.state.sandbox_id) {
-			struct sb_call call = sb_conform_call(c);
-			int code = sb_provider_destroy(c->o->provider, &b->prepared.state, true,
-				&call, &why);
+			int code = sb_conform_destroy(b, true, &why);
 
 			if (code < 0 && r == 0)
 				r = sb_fail(err, code, "clean up: %s", why.msg);

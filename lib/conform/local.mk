@@ -2,6 +2,7 @@
 lib_libsandbox_core_la_SOURCES += \
 	%D%/conform.c %D%/conform-priv.h \
 	%D%/conform-sandbox.c \
+	%D%/conform-keep.c \
 	%D%/conform-launch.c \
 	%D%/conform-life.c \
 	%D%/conform-limits.c \

@@ -37,4 +37,16 @@ const char *sb_hostlink_isolation(const char *const *options);
 /* Whether an embedded host would enforce lists here; false for a remote one. */
 bool sb_hostlink_lists(const char *const *options);
 
+/* Labels of a session that is put away: what only the session itself could tell else. */
+#define SB_HOSTLINK_INSTANCE "sb_instance"
+#define SB_HOSTLINK_ROOT "sb_runtime_root"
+#define SB_HOSTLINK_DIRS "sb_runtime_dirs" /* one a line */
+
+/*
+ * Puts the session of `s` away: ends what runs in it, takes a snapshot "archived" where the host
+ * can, and pauses it. Not there is success.
+ */
+int sb_hostlink_archive(struct sb_hostlink *l, const struct sb_state *s, const struct sb_call *call,
+	struct sb_error *err);
+
 #endif

@@ -20,6 +20,8 @@
 #define ASK_MS 10000
 #define ROOT "work" /* in the session's workspace, which is the home directory there */
 
+SB_CLEANUP_PTR(json_t, json_decref)
+
 struct host_entry {
 	struct host_entry *next;
 	char *id;
@@ -165,6 +167,7 @@ host_capabilities(struct sb_provider *base, const struct sb_profile *profile,
 	out->remote = true;
 	out->syncs = true;
 	out->find = true;
+	out->archive = true;
 	out->streaming = true;
 	out->tty = true;
 	out->isolation = sb_hostlink_isolation(options);
@@ -309,14 +312,15 @@ ensure_session(struct sb_hostlink *l, const struct sb_prepare_request *req, bool
 	return r;
 }
 
-/* Back from the ssh provider: the backend is ours, and so are the options. */
+/* Back from the ssh provider: the backend is ours, and so are options and persistence. */
 static int
-adopt(struct sb_state *s, const struct sb_strlist *options, struct sb_error *err)
+adopt(struct sb_state *s, const struct sb_profile *own, struct sb_error *err)
 {
 	int r;
 
+	s->persist = own->persist;
 	sb_strlist_free(&s->options);
-	sb_strlist_join(&s->options, options);
+	sb_strlist_join(&s->options, &own->options);
 	r = sb_strlist_check(&s->options, err);
 	if (r < 0)
 		return r;
@@ -359,6 +363,7 @@ host_prepare(struct sb_provider *base, const struct sb_prepare_request *req,
 	profile.backend = SB_BACKEND_SSH;
 	profile.options = options;
 	profile.network = (struct sb_network){ 0 };
+	profile.persist = SB_PERSIST_TRANSIENT;
 	if (!profile.runtime_root)
 		profile.runtime_root = (char *)(uintptr_t)ROOT;
 	inner.profile = &profile;
@@ -366,7 +371,7 @@ host_prepare(struct sb_provider *base, const struct sb_prepare_request *req,
 	if (r == 0)
 		r = sb_provider_prepare(p->ssh, &inner, call, out, err);
 	if (r == 0) {
-		r = adopt(&out->state, &req->profile->options, err);
+		r = adopt(&out->state, req->profile, err);
 		if (r < 0)
 			sb_prepared_free(out);
 	}
@@ -463,9 +468,18 @@ host_destroy(struct sb_provider *base, const struct sb_state *s, bool discard,
 
 	err = err ? err : &own;
 	r = discard ? 0 : sb_pairs_check_record(s, p->c.state_dir, err);
-	if (r < 0 || s->persist != SB_PERSIST_TRANSIENT)
+	if (r < 0 || s->persist == SB_PERSIST_REUSE)
 		return r;
 	r = as_ssh(p, s, false, &inner, &options, &l, err);
+	if (s->persist == SB_PERSIST_ARCHIVE) {
+		/* The connection goes first: it is a tool that runs in the session. */
+		if (r == 0)
+			r = sb_provider_destroy(p->ssh, &inner, discard, call, err);
+		if (r == 0)
+			r = sb_hostlink_archive(l, s, call, err);
+		drop_link(p, s->sandbox_id);
+		return r == SB_E_SANDBOX_NOT_FOUND ? 0 : r;
+	}
 	if (r == 0 && !discard) {
 		r = call_json(l, "GetSession", session_request(s->sandbox_id), call, NULL, err);
 		if (r == 0)
@@ -479,6 +493,59 @@ host_destroy(struct sb_provider *base, const struct sb_state *s, bool discard,
 	return r < 0 ? r : remove_session(p, l, s, call, err);
 }
 
+/* The state of a session that is put away: nothing runs there that could be asked. */
+static int
+found_away(const struct sb_find_request *req, const json_t *labels, struct sb_state *out,
+	struct sb_error *err)
+{
+	const char *instance = json_string_value(json_object_get(labels, SB_HOSTLINK_INSTANCE)),
+		   *root = json_string_value(json_object_get(labels, SB_HOSTLINK_ROOT)),
+		   *dirs = json_string_value(json_object_get(labels, SB_HOSTLINK_DIRS));
+	struct sb_prepare_request like = SB_PREPARE_REQUEST_INIT;
+	sb_auto(sb_state) struct sb_state s = SB_STATE_INIT;
+	int r;
+
+	like.sandbox_id = req->sandbox_id;
+	like.session_id = req->session_id;
+	like.workspace_id = req->workspace_id;
+	like.local_root = req->local_root;
+	like.local_dirs = req->local_dirs;
+	like.profile = req->profile;
+	like.permissions = req->profile->permissions;
+	r = sb_state_from_request(&like, &s, err);
+	if (r == 0)
+		r = adopt(&s, req->profile, err);
+	s.instance_id = strdup(instance);
+	s.runtime_root = strdup(root ? root : "");
+	for (; dirs && *dirs; dirs += strcspn(dirs, "\n"), dirs += *dirs == '\n')
+		sb_strlist_addf(&s.runtime_dirs, "%.*s", (int)strcspn(dirs, "\n"), dirs);
+	if (r == 0)
+		r = sb_strlist_check(&s.runtime_dirs, err);
+	if (r == 0 && (!s.instance_id || !s.runtime_root))
+		r = sb_fail(err, SB_E_NOMEM, "out of memory");
+	if (r < 0)
+		return r;
+	s.life = SB_LIFE_FOUND;
+	*out = s;
+	s = (struct sb_state)SB_STATE_INIT;
+	return 0;
+}
+
+/* Do all of `wanted` ("KEY=value") stand among the labels? */
+static bool
+has_labels(const json_t *labels, const char *const *wanted)
+{
+	for (; wanted && *wanted; wanted++) {
+		size_t n = strcspn(*wanted, "=");
+		sb_autofree char *key = strndup(*wanted, n);
+		const char *value = key ? json_string_value(json_object_get(labels, key)) : NULL;
+
+		if (!value || !(*wanted)[n] || strcmp(value, *wanted + n + 1) != 0)
+			return false;
+	}
+	return true;
+}
+
 static int
 host_find(struct sb_provider *base, const struct sb_find_request *req, const struct sb_call *call,
 	struct sb_state *out, struct sb_error *err)
@@ -489,6 +556,10 @@ host_find(struct sb_provider *base, const struct sb_find_request *req, const str
 	struct sb_error own = { 0 };
 	struct sb_hostlink *l;
 	sb_auto(sb_strlist) struct sb_strlist options = { 0 };
+	sb_autofree char *text = NULL;
+	sb_auto(json_t) json_t *answer = NULL;
+	const json_t *session, *labels;
+	const char *state;
 	int r;
 
 	err = err ? err : &own;
@@ -498,10 +569,17 @@ host_find(struct sb_provider *base, const struct sb_find_request *req, const str
 	l = link_of(p, req->sandbox_id, sb_strlist_borrow(&req->profile->options), false, err);
 	if (!l)
 		return err->code;
-	r = call_json(l, "GetSession", session_request(req->sandbox_id), call, NULL, err);
-	if (r == SB_E_SESSION_NOT_FOUND)
+	r = call_json(l, "GetSession", session_request(req->sandbox_id), call, &text, err);
+	answer = r == 0 ? json_loads(text, 0, NULL) : NULL;
+	session = json_object_get(answer, "Session");
+	labels = json_object_get(session, "Labels");
+	state = json_string_value(json_object_get(session, "State"));
+	if (r == SB_E_SESSION_NOT_FOUND || (r == 0 && !has_labels(labels, req->labels)))
 		return sb_fail(err, SB_E_SANDBOX_NOT_FOUND, "%s: %s",
 			sb_code_text(SB_E_SANDBOX_NOT_FOUND), req->sandbox_id);
+	if (r == 0 && state && strcmp(state, "paused") == 0 &&
+		json_object_get(labels, SB_HOSTLINK_INSTANCE))
+		return found_away(req, labels, out, err);
 	if (r == 0)
 		r = ssh_options(l, req->sandbox_id, &options, err);
 	profile = *req->profile;
@@ -512,7 +590,7 @@ host_find(struct sb_provider *base, const struct sb_find_request *req, const str
 	if (r == 0)
 		r = sb_provider_find(p->ssh, &inner, call, out, err);
 	if (r == 0) {
-		r = adopt(out, &req->profile->options, err);
+		r = adopt(out, req->profile, err);
 		if (r < 0)
 			sb_state_free(out);
 	}

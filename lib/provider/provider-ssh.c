@@ -362,8 +362,13 @@ ssh_destroy(struct sb_provider *base, const struct sb_state *s, bool discard,
 	/* What the record forbids needs no connection. */
 	if (r == 0 && !discard)
 		r = sb_pairs_check_record(s, p->c.state_dir, err);
-	if (r < 0 || s->persist != SB_PERSIST_TRANSIENT)
+	if (r < 0)
 		return r;
+	if (s->persist != SB_PERSIST_TRANSIENT) {
+		/* It stays; the connection is needed no more. */
+		drop(p, s->sandbox_id);
+		return 0;
+	}
 	e = enter(p, s->sandbox_id, sb_strlist_borrow(&s->options), err);
 	if (!e)
 		return err->code;

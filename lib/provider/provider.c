@@ -85,6 +85,23 @@ sb_provider_capabilities(struct sb_provider *p, const struct sb_profile *profile
 }
 
 int
+sb_provider_check_archive(struct sb_provider *p, const struct sb_profile *profile,
+	struct sb_error *err)
+{
+	struct sb_capabilities c = SB_CAPABILITIES_INIT;
+	int r = profile->persist == SB_PERSIST_ARCHIVE ?
+		sb_provider_capabilities(p, profile, &c, err) :
+		0;
+
+	if (r == 0 && profile->persist == SB_PERSIST_ARCHIVE && !c.archive)
+		r = sb_fail(err, SB_E_UNSUPPORTED,
+			"persistence archive: backend %s cannot put a sandbox away; use reuse (it "
+			"stays as it is) or transient",
+			sb_backend_name(profile->backend));
+	return r;
+}
+
+int
 sb_provider_prepare(struct sb_provider *p, const struct sb_prepare_request *req,
 	const struct sb_call *call, struct sb_prepared *out, struct sb_error *err)
 {
@@ -105,6 +122,8 @@ sb_provider_prepare(struct sb_provider *p, const struct sb_prepare_request *req,
 			"prepare: local root \"%s\" is not an absolute path",
 			req->local_root ? req->local_root : "");
 	r = check_version(p, req->sandbox_id, req->provider_state, err);
+	if (r == 0)
+		r = sb_provider_check_archive(p, req->profile, err);
 	if (r < 0)
 		return r;
 	memset(out, 0, sizeof *out);

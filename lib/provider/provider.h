@@ -42,6 +42,9 @@ void sb_provider_common_free(struct sb_provider_common *p);
  */
 int sb_provider_check_request(const struct sb_prepare_request *req, enum sb_backend backend,
 	bool enforces_network, struct sb_error *err);
+/* Refuses `archive` (SB_E_UNSUPPORTED) if the backend cannot put a sandbox away. */
+int sb_provider_check_archive(struct sb_provider *p, const struct sb_profile *profile,
+	struct sb_error *err);
 /* Fills `launch` and what it borrows from, once the state is there. */
 int sb_prepared_launch(const struct sb_prepare_request *req, struct sb_prepared *out,
 	struct sb_error *err);

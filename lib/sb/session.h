@@ -188,14 +188,25 @@ SB_API int sb_sandbox_destroy(struct sb_sandbox *sb, bool discard, const struct 
 	struct sb_sync_result *out, struct sb_error *err);
 
 /*
- * One sandbox's outcome of a recovery. `result` is "done", "nothing", "owned", "busy" or "failed".
+ * Takes a sandbox off the record, with its session of libsbsync, and asks nobody: what is over
+ * there stays there. One that holds work, or that is kept, only with `discard` (else SB_E_UNSYNCED
+ * or SB_E_STATE), and never one that a living process owns (SB_E_LOCKED). With `discard` also one
+ * whose record cannot be read.
+ */
+SB_API int sb_keeper_forget(struct sb_keeper *k, const char *id, bool discard,
+	struct sb_error *err);
+
+/*
+ * One sandbox's outcome of a recovery. `result` is "done", "nothing", "owned", "busy", "away" (a
+ * kept one that cannot be reached now) or "failed".
  */
 typedef void (*sb_recovered_fn)(const struct sb_state *s, const char *result,
 	const struct sb_sync_result *res, const struct sb_error *err, void *arg);
 /*
  * Recovery after a restart: syncs back (reason crash) every sandbox that no living process owns,
- * then ends it by its policy. Finds never-used sandboxes by id and removes them; a failure alone
- * never causes a removal. `id` NULL: all. Returns how many failed.
+ * then ends it by its policy. Of one that is kept, every recovery brings what is new there, until
+ * it is destroyed. Finds never-used sandboxes by id and removes them; a failure alone never causes
+ * a removal. `id` NULL: all. Returns how many failed.
  */
 SB_API int sb_keeper_recover(struct sb_keeper *k, const char *id, const struct sb_call *call,
 	sb_recovered_fn fn, void *arg, struct sb_error *err);

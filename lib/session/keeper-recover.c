@@ -67,7 +67,38 @@ recover_unused(struct sb_sandbox *sb, const struct sb_call *call, struct sb_erro
 		sb_state_own(&sb->state, false);
 		return sb_record_save(sb, SB_LIFE_STOPPED, err);
 	}
+	/* Whatever its policy: nobody is going to use it again. */
+	sb->state.persist = SB_PERSIST_TRANSIENT;
 	return sb_sandbox_end_held(sb, true, call, err);
+}
+
+/*
+ * A kept sandbox whose session has ended: what a program that outlived its session did there since
+ * comes here, too. One that cannot be reached now is no failure: it may be switched off.
+ */
+static int
+recover_kept(struct sb_sandbox *sb, const struct sb_call *call, struct sb_sync_result *res,
+	const char **what, struct sb_error *err)
+{
+	struct sb_call within = sb_call_within(call, sb->profile.sync_timeout_ms);
+	struct sb_provider_sync o = SB_PROVIDER_SYNC_INIT;
+	int r, saved;
+
+	if (!sb->state.instance_id || sb->state.persist == SB_PERSIST_ARCHIVE) {
+		*what = "nothing";
+		return 0;
+	}
+	o.reason = SB_WHEN_CRASH;
+	r = sb_sandbox_sync_held(sb, SB_WAY_FROM_RUNTIME, &o, &within, res, err);
+	saved = sb_record_save(sb, SB_LIFE_STOPPED, r < 0 ? NULL : err);
+	if (r == 0 && !res->files_synced && !res->files_deleted && !res->files_moved &&
+		!res->conflicts.n)
+		*what = "nothing";
+	if (r < 0 && sb_record_unreachable(r)) {
+		*what = "away";
+		return 0;
+	}
+	return r < 0 ? r : saved;
 }
 
 static int
@@ -90,7 +121,7 @@ recover_held(struct sb_sandbox *sb, const struct sb_call *call, struct sb_sync_r
 		/* Its end by policy was interrupted or failed. */
 		if (sb->state.destroy_on_stop && sb->state.persist == SB_PERSIST_TRANSIENT)
 			return sb_sandbox_stop_held(sb, SB_WHEN_CRASH, &defaults, call, res, err);
-		break;
+		return recover_kept(sb, call, res, what, err);
 	default: break;
 	}
 	*what = "nothing";

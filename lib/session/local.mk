@@ -1,6 +1,7 @@
 # lib/session: sandboxes from start to end, recorded before each step. Part of libsandbox.
 lib_libsandbox_core_la_SOURCES += \
 	%D%/keeper.c %D%/session-priv.h \
+	%D%/keeper-forget.c \
 	%D%/keeper-list.c \
 	%D%/record.c \
 	%D%/sandbox.c \

@@ -117,6 +117,12 @@ sb_record_save(struct sb_sandbox *sb, enum sb_life life, struct sb_error *err)
 	return 0;
 }
 
+bool
+sb_record_unreachable(int code)
+{
+	return code == SB_E_CONNECT || code == SB_E_AUTH || code == SB_E_HOSTKEY;
+}
+
 void
 sb_record_prune(struct sb_keeper *k)
 {

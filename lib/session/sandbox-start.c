@@ -123,7 +123,7 @@ describe(struct sb_sandbox *sb, const struct sb_start_opts *o, struct sb_error *
 	s->backend = p->backend;
 	s->sync_mode = p->sync_mode;
 	s->persist = p->persist;
-	s->destroy_on_stop = p->destroy_on_stop && !o->keep;
+	s->destroy_on_stop = p->destroy_on_stop && !o->keep && !sb->was_kept;
 	s->permissions = p->permissions;
 	s->created_at = s->created_at ? s->created_at : time(NULL);
 	s->ended_at = 0;
@@ -186,23 +186,6 @@ check_options(const struct sb_provider *p, const struct sb_profile *profile, str
 	return 0;
 }
 
-/* Rejects `archive` now if the backend cannot archive. */
-static int
-check_persistence(struct sb_provider *p, const struct sb_profile *profile, struct sb_error *err)
-{
-	struct sb_capabilities c = SB_CAPABILITIES_INIT;
-	int r = profile->persist == SB_PERSIST_ARCHIVE ?
-		sb_provider_capabilities(p, profile, &c, err) :
-		0;
-
-	if (r == 0 && profile->persist == SB_PERSIST_ARCHIVE && !c.archive)
-		r = sb_fail(err, SB_E_UNSUPPORTED,
-			"persistence archive: backend %s cannot put a sandbox away; use reuse (it "
-			"stays as it is) or transient",
-			sb_backend_name(profile->backend));
-	return r;
-}
-
 /* Before a sandbox on record starts again: brings back the work that an earlier session left. */
 static int
 make_way(struct sb_sandbox *sb, const struct sb_call *call, struct sb_error *err)
@@ -255,7 +238,7 @@ enter(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb_call
 		return r < 0 ? r : SB_E_PROVIDER_MISSING;
 	r = check_options(sb->provider, o->profile, err);
 	if (r == 0)
-		r = check_persistence(sb->provider, o->profile, err);
+		r = sb_provider_check_archive(sb->provider, o->profile, err);
 	if (r == 0 && o->sandbox_id)
 		(void)snprintf(id, sizeof id, "%s", o->sandbox_id);
 	else if (r == 0)
@@ -277,6 +260,9 @@ enter(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb_call
 	if (r == 0)
 		r = make_way(sb, call, err);
 	sb->fresh = !sb->state.instance_id;
+	/* What somebody kept stays kept until somebody destroys it. */
+	sb->was_kept =
+		!sb->fresh && sb->state.life == SB_LIFE_STOPPED && !sb->state.destroy_on_stop;
 	if (r == 0)
 		r = describe(sb, o, err);
 	return r;
@@ -372,13 +358,30 @@ start_held(struct sb_sandbox *sb, const struct sb_call *call, struct sb_sync_res
 	return r < 0 ? r : sb_record_save(sb, SB_LIFE_ACTIVE, err);
 }
 
-/* Nothing ran yet, so the sandbox of this start holds only copies and may be removed. */
+/*
+ * Removes what this start made, whatever its policy: nothing ran yet, so it holds only copies. True
+ * when nothing of it is left over there.
+ */
+static bool
+remove_fresh(struct sb_sandbox *sb, const struct sb_error *why)
+{
+	struct sb_call within = sb_call_within(NULL, 10000);
+	struct sb_event_span e = sb_event_begin(sb, "destroy", NULL, NULL);
+	struct sb_state gone = sb->state;
+	struct sb_error err = { 0 };
+	int r;
+
+	gone.persist = SB_PERSIST_TRANSIENT;
+	r = sb_event_end(&e, sb_provider_destroy(sb->provider, &gone, true, &within, &err), &err,
+		NULL);
+	/* Nobody ever answered: there is no one who could have made anything. */
+	return r == 0 ||
+		(!gone.instance_id && sb_record_unreachable(why->code) && sb_record_unreachable(r));
+}
+
 static void
 take_back(struct sb_sandbox *sb, const struct sb_error *why)
 {
-	struct sb_call within = sb_call_within(NULL, 10000);
-	struct sb_error err = { 0 };
-	struct sb_event_span e;
 	enum sb_life life = sb->state.life;
 
 	free(sb->state.last_error);
@@ -386,10 +389,7 @@ take_back(struct sb_sandbox *sb, const struct sb_error *why)
 	sb_state_own(&sb->state, false);
 	sb_prepared_free(&sb->prepared);
 	if (sb->fresh && (life == SB_LIFE_CREATING || life == SB_LIFE_PREPARED)) {
-		e = sb_event_begin(sb, "destroy", NULL, NULL);
-		if (sb_event_end(&e,
-			    sb_provider_destroy(sb->provider, &sb->state, true, &within, &err),
-			    &err, NULL) == 0) {
+		if (remove_fresh(sb, why)) {
 			sb->state.ended_at = time(NULL);
 			life = SB_LIFE_DESTROYED;
 		}

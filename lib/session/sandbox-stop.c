@@ -4,13 +4,13 @@
 
 #include <session/session-priv.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-/* May the sandbox hold work that is not here yet? */
-static bool
-holds_work(enum sb_life l)
+bool
+sb_sandbox_holds_work(enum sb_life l)
 {
 	return l == SB_LIFE_ACTIVE || l == SB_LIFE_STOPPING || l == SB_LIFE_UNSYNCED;
 }
@@ -117,7 +117,7 @@ sb_sandbox_stop_held(struct sb_sandbox *sb, enum sb_when reason, const struct sb
 
 	if (sb->state.life == SB_LIFE_DESTROYED)
 		return 0;
-	if (holds_work(sb->state.life))
+	if (sb_sandbox_holds_work(sb->state.life))
 		r = sync_back(sb, reason, o, call, out, err);
 	if (r == 0 && o->snapshot) {
 		struct sb_event_span e = sb_event_begin(sb, "snapshot", NULL, NULL);
@@ -161,6 +161,23 @@ sb_sandbox_stop(struct sb_sandbox *sb, const struct sb_stop_opts *o, const struc
 	return r;
 }
 
+/*
+ * Nobody answers. A sandbox that never was there as far as anybody knows is ended on record; of
+ * another, the error says the way out.
+ */
+static int
+end_unreached(struct sb_sandbox *sb, int code, struct sb_error *err)
+{
+	char said[SB_ERROR_MSG_MAX];
+
+	if (!sb->state.instance_id && !sb->state.last_sync_at &&
+		!sb_sandbox_holds_work(sb->state.life))
+		return sb_record_save(sb, SB_LIFE_DESTROYED, err);
+	(void)snprintf(said, sizeof said, "%s", err->msg);
+	return sb_fail(err, code, "%.380s (sbctl forget %s takes it off the record without asking)",
+		said, sb->state.sandbox_id);
+}
+
 int
 sb_sandbox_destroy(struct sb_sandbox *sb, bool discard, const struct sb_call *call,
 	struct sb_sync_result *out, struct sb_error *err)
@@ -182,13 +199,15 @@ sb_sandbox_destroy(struct sb_sandbox *sb, bool discard, const struct sb_call *ca
 	/* Whatever its policy was: the caller wants it gone. */
 	sb->state.persist = SB_PERSIST_TRANSIENT;
 	sb->state.destroy_on_stop = true;
-	if (holds_work(sb->state.life) && !discard)
+	if (sb_sandbox_holds_work(sb->state.life) && !discard)
 		r = sync_back(sb, SB_WHEN_STOP, &defaults, call, out, err);
 	if (r == 0 && discard && sb->state.life == SB_LIFE_ACTIVE)
 		r = sb_record_save(sb, SB_LIFE_STOPPING, err);
 	if (r == 0)
 		r = discard ? sb_sandbox_end_held(sb, true, call, err) :
 			      end_safely(sb, &defaults, call, out, err);
+	if (r < 0 && sb_record_unreachable(r))
+		r = end_unreached(sb, r, err);
 	sb_record_unlock(sb);
 	return r;
 }

@@ -27,6 +27,7 @@ struct sb_sandbox {
 	struct sb_strlist env;       /* of hooks, with what may not go on record */
 	int dirfd, lockfd;           /* lockfd -1: not held */
 	bool fresh;                  /* made by this start: nothing of value can be in it yet */
+	bool was_kept;               /* by an earlier session */
 	_Atomic int failed;          /* what was launched last ended by itself, badly */
 };
 
@@ -41,6 +42,8 @@ void sb_record_unlock(struct sb_sandbox *sb);
 int sb_record_load(int dirfd, struct sb_state *out, struct sb_error *err);
 /* Writes sb->state durably; `life` as given must be allowed from where it is. */
 int sb_record_save(struct sb_sandbox *sb, enum sb_life life, struct sb_error *err);
+/* Does the code say that no connection came about? */
+bool sb_record_unreachable(int code);
 /* Drops the oldest ended ones past a number. Failure is ignored. */
 void sb_record_prune(struct sb_keeper *k);
 
@@ -85,5 +88,7 @@ int sb_sandbox_stop_held(struct sb_sandbox *sb, enum sb_when reason, const struc
 	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err);
 int sb_sandbox_end_held(struct sb_sandbox *sb, bool discard, const struct sb_call *call,
 	struct sb_error *err);
+/* May the sandbox hold work that is not here yet? */
+bool sb_sandbox_holds_work(enum sb_life l);
 
 #endif

@@ -18,7 +18,7 @@ enum sb_session_state {
 	SB_SESSION_STARTING, /* on record, first push not finished */
 	SB_SESSION_ACTIVE,
 	SB_SESSION_UNSYNCED, /* the last sync back failed: do not throw the runtime away */
-	SB_SESSION_ORPHANED, /* its owner was gone; recovery synced back */
+	SB_SESSION_ORPHANED, /* its owner was gone; recovery syncs back, each time */
 	SB_SESSION_STOPPED,
 };
 
@@ -113,7 +113,8 @@ struct sb_session_start {
 
 /*
  * Opens a session and syncs to the runtime (reason start). SB_E_EXISTS when one of that name is
- * open. When the push fails the session stays as STARTING: `start` again goes on with it.
+ * open. When the push fails the session stays as STARTING: `start` again goes on with it; one whose
+ * other side was never reached is forgotten at once.
  */
 SB_API int sb_session_start(const char *local, const char *remote,
 	const struct sb_session_start *how, const struct sb_sync_opts *opts,
@@ -159,8 +160,8 @@ SB_API bool sb_session_conflict_of(const char *name, enum sb_session_conflict *o
 SB_API const char *sb_session_conflict_name(enum sb_session_conflict c);
 
 /*
- * One session's outcome of a recovery. `result` is "done", "nothing", "owned", "later", "busy" or
- * "failed".
+ * One session's outcome of a recovery. `result` is "done", "nothing", "owned", "later", "busy",
+ * "away" (its work was brought before, and it cannot be reached now) or "failed".
  */
 /* `s` is NULL for a session that cannot be read. */
 typedef void (*sb_recover_fn)(const struct sb_session *s, const char *result,
@@ -168,14 +169,17 @@ typedef void (*sb_recover_fn)(const struct sb_session *s, const char *result,
 
 /*
  * Finishes what crashes interrupted: syncs every open session back whose owner is gone (reason
- * crash). One that it cannot reach waits for a later call, longer after each failure (`now`: not at
- * all). Returns how many failed. SB_E_LOCKED when `name` is NULL and another such call is under
- * way.
+ * crash), again and again until it is stopped. One that it cannot reach waits for a later call,
+ * longer after each failure (`now`: not at all). Returns how many failed. SB_E_LOCKED when `name`
+ * is NULL and another such call is under way.
  */
 SB_API int sb_session_recover(const char *name, bool now, const struct sb_sync_opts *opts,
 	sb_recover_fn fn, void *arg, struct sb_error *err);
 
-/* Forgets a session and its state here. An open one only with `discard`. Touches neither tree. */
+/*
+ * Forgets a session and its state here. An open one only with `discard`, unless its start never
+ * came through. Touches neither tree.
+ */
 SB_API int sb_session_remove(struct sb_session *s, const char *state_dir, bool discard,
 	struct sb_error *err);
 

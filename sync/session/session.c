@@ -162,7 +162,9 @@ note_outcome(struct sb_session *s, enum sb_session_reason reason, int code,
 						      SB_SESSION_ACTIVE;
 		return;
 	}
-	if (direction_of(reason) & SB_FROM_RUNTIME)
+	/* What recovery brought is here; only what came since is not. */
+	if ((direction_of(reason) & SB_FROM_RUNTIME) &&
+		(reason != SB_REASON_CRASH || s->state != SB_SESSION_ORPHANED))
 		s->state = SB_SESSION_UNSYNCED;
 	if (reason == SB_REASON_CRASH) {
 		int64_t wait = BACKOFF_MIN << (s->failures > 6 ? 6 : s->failures);
@@ -203,8 +205,8 @@ sync_held(struct sb_session_held *h, struct sb_session *s, enum sb_session_reaso
 	if (s->state == SB_SESSION_STARTING)
 		return sb_fail(err, SB_E_STATE,
 			"session '%s' was never pushed completely: sbsync start %s %s goes on with "
-			"it",
-			s->name, s->pairs[0].local, s->pairs[0].remote);
+			"it, sbsync rm %s forgets it",
+			s->name, s->pairs[0].local, s->pairs[0].remote, s->name);
 	if (reason == SB_REASON_PUSH && s->state == SB_SESSION_UNSYNCED)
 		return sb_fail(err, SB_E_STATE,
 			"session '%s' has not been synced back yet: sbsync sync %s", s->name,
@@ -441,6 +443,7 @@ sb_session_start(const char *local, const char *remote, const struct sb_session_
 		.first = true,
 		.stamp = sb_session_stamp(),
 		.res = res };
+	bool held;
 	int r;
 
 	memset(res, 0, sizeof *res);
@@ -473,7 +476,11 @@ sb_session_start(const char *local, const char *remote, const struct sb_session_
 			r = err ? err->code : SB_E_SYS;
 		sb_session_log(h.dirfd, "start", r, err, res);
 	}
+	held = h.dirfd >= 0;
 	sb_session_let_go(&h);
+	/* Nothing ever went over there: there is nothing to go on with. */
+	if (r < 0 && held && !res->bytes_wire_up && !res->bytes_wire_down)
+		(void)sb_session_remove(&s, opts->state_dir, true, NULL);
 	sb_session_policies_free(&policies);
 	if (r == 0 && out) {
 		*out = s;
@@ -486,8 +493,7 @@ sb_session_start(const char *local, const char *remote, const struct sb_session_
 static const char *
 not_due(const struct sb_session *s, bool now)
 {
-	if (s->state == SB_SESSION_STOPPED || s->state == SB_SESSION_ORPHANED ||
-		s->state == SB_SESSION_STARTING)
+	if (s->state == SB_SESSION_STOPPED || s->state == SB_SESSION_STARTING)
 		return "nothing";
 	if (sb_session_owned(s))
 		return "owned";
@@ -500,6 +506,25 @@ not_due(const struct sb_session *s, bool now)
 		NULL;
 }
 
+/*
+ * The word for what a recovery came to. One whose work was brought before is served until it is
+ * stopped; that it cannot be reached any more is no failure then.
+ */
+static const char *
+outcome(bool again, int code, const struct sb_sync_result *res)
+{
+	if (code < 0)
+		return again &&
+				(code == SB_E_CONNECT || code == SB_E_AUTH ||
+					code == SB_E_HOSTKEY) ?
+			"away" :
+			"failed";
+	return again && !res->files_synced && !res->files_deleted && !res->files_moved &&
+			!res->conflicts.n ?
+		"nothing" :
+		"done";
+}
+
 static int
 recover_one(struct sb_session *s, bool now, const struct sb_sync_opts *opts, sb_recover_fn fn,
 	void *arg)
@@ -508,6 +533,7 @@ recover_one(struct sb_session *s, bool now, const struct sb_sync_opts *opts, sb_
 	struct sb_error err = { 0 };
 	struct sb_session_held h;
 	const char *why = not_due(s, now);
+	bool again = false;
 	int r = 0;
 
 	if (why) {
@@ -534,12 +560,14 @@ recover_one(struct sb_session *s, bool now, const struct sb_sync_opts *opts, sb_
 			fn(s, r < 0 ? "failed" : why, &res, &err, arg);
 			return r < 0 ? 1 : 0;
 		}
+		again = s->state == SB_SESSION_ORPHANED;
 		r = sync_held(&h, s, SB_REASON_CRASH, opts, SB_SESSION_AS_STARTED, &res, &err);
 		sb_session_let_go(&h);
 	}
-	fn(s, r < 0 ? "failed" : "done", &res, &err, arg);
+	why = outcome(again, r, &res);
+	fn(s, why, &res, &err, arg);
 	sb_sync_result_free(&res);
-	return r < 0 ? 1 : 0;
+	return strcmp(why, "failed") == 0;
 }
 
 /* Timers may start a recovery while a long one is under way: the second has nothing to do. */
@@ -617,7 +645,8 @@ sb_session_remove(struct sb_session *s, const char *state_dir, bool discard, str
 
 	if (!sessions || !pairs)
 		return err && err->code ? err->code : SB_E_NOMEM;
-	if (s->state != SB_SESSION_STOPPED && !discard)
+	/* Nobody was told that one of these is there, so nobody worked in it. */
+	if (s->state != SB_SESSION_STOPPED && s->state != SB_SESSION_STARTING && !discard)
 		return sb_fail(err, SB_E_STATE,
 			"session '%s' is %s: 'sbsync stop %s' brings its work back first; "
 			"--discard forgets it (what changed in "

@@ -102,7 +102,22 @@ is "when it is there again it comes back" "$("$sbsync" recover --all --now | gre
 	"far: synced back, 1 files, 0 deleted, 0 conflicts"
 is "with the work" "$(cat w3/y)" y
 is "and then there is nothing to do" "$("$sbsync" recover --all --now | grep '^far')" ""
+echo z >b3/z
+is "work that goes on there comes with the next one" \
+	"$("$sbsync" recover --all --now | grep '^far')" \
+	"far: synced back, 1 files, 0 deleted, 0 conflicts"
+is "every time" "$(cat w3/z)" z
 
+# A start that came to nothing has a verb that ends it.
+mkdir w5 && echo x >w5/x && echo "not a directory" >b5
+must_fail "a start that fails there" 1 "$sbsync" start --name five w5 b5
+must_fail "cannot be stopped" 1 "$sbsync" stop five
+says "but is told how it ends" "sbsync rm five forgets it"
+check "and so it does" "$sbsync" rm five
+must_fail "it is gone" 1 "$sbsync" status five
+must_fail "a machine that is not there" 1 \
+	"$sbsync" start --name typo -F /dev/null w5 nobody@no-such-host.invalid:x
+must_fail "leaves no session" 1 "$sbsync" status typo
 # Two at once: the second leaves the work to the first.
 exec 9>"$SBSYNC_STATE_DIR/recover.lock"
 python3 - <<'PY'

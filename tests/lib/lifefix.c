@@ -22,7 +22,8 @@ static int
 ask(const char *what, struct sb_error *err)
 {
 	note(lifefix_far.asked, sizeof lifefix_far.asked, what);
-	return lifefix_far.fail_at && strcmp(lifefix_far.fail_at, what) == 0 ?
+	return lifefix_far.fail_all ||
+			(lifefix_far.fail_at && strcmp(lifefix_far.fail_at, what) == 0) ?
 		sb_fail(err, SB_E_CONNECT, "%s: made to fail", what) :
 		0;
 }
@@ -145,7 +146,7 @@ f_from(struct sb_provider *p, const struct sb_state *s, const struct sb_provider
 
 	(void)p, (void)s, (void)call;
 	(void)snprintf(what, sizeof what, "from:%s", sb_when_name(o->reason));
-	out->files_synced = 7;
+	out->files_synced = lifefix_far.brought;
 	return ask(what, err);
 }
 
@@ -155,8 +156,9 @@ f_destroy(struct sb_provider *p, const struct sb_state *s, bool discard, const s
 {
 	int r = ask(discard ? "discard" : "destroy", err);
 
-	(void)p, (void)s, (void)call;
-	if (r == 0)
+	(void)p, (void)call;
+	lifefix_far.ended_as = s->persist;
+	if (r == 0 && s->persist == SB_PERSIST_TRANSIENT)
 		lifefix_far.exists = false;
 	return r;
 }
@@ -216,7 +218,8 @@ lifefix_setup(void **state)
 	assert_ok(sb_profile_default(SB_BACKEND_FLY, "p", &w->profile, &err), &err);
 	lifefix_far.asked[0] = '\0';
 	lifefix_far.fail_at = NULL;
-	lifefix_far.exists = false;
+	lifefix_far.exists = lifefix_far.fail_all = false;
+	lifefix_far.brought = 7;
 	*state = w;
 	return 0;
 }

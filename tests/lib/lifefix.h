@@ -22,11 +22,14 @@ struct lifefix {
 
 /* What the provider knows. Each thread has one of its own. */
 struct lifefix_far {
-	char asked[4096];    /* what it was asked, in order */
-	const char *fail_at; /* the request that fails; NULL: none */
-	bool exists;         /* the sandbox is there */
-	char env[256];       /* of the last launch, secrets last */
-	char excludes[256];  /* of the last preparation */
+	char asked[4096];         /* what it was asked, in order */
+	const char *fail_at;      /* the request that fails; NULL: none */
+	bool fail_all;            /* every request fails */
+	bool exists;              /* the sandbox is there */
+	unsigned brought;         /* files that a sync back brings */
+	enum sb_persist ended_as; /* by the last destroy */
+	char env[256];            /* of the last launch, secrets last */
+	char excludes[256];       /* of the last preparation */
 };
 extern _Thread_local struct lifefix_far lifefix_far;
 

@@ -152,6 +152,8 @@ launch(struct sb_launcher *base, const struct sb_launch_spec *spec, const struct
 	}
 	if (fake_broken("launch-tty"))
 		how.tty = false;
+	if (fake_broken("told"))
+		how.dirs = NULL;
 	r = sb_launcher_launch(((struct launcher *)base)->inner, &how, call, &h->inner, err);
 	if (r < 0) {
 		free(h);

@@ -52,7 +52,9 @@ fake_capabilities(struct sb_provider *p, const struct sb_profile *profile,
 	(void)profile;
 	(void)err;
 	*out = (struct sb_capabilities)SB_CAPABILITIES_INIT;
-	out->syncs = out->find = out->tty = out->streaming = true;
+	out->syncs = out->find = out->tty = out->streaming = out->archive = true;
+	if (fake_broken("capabilities"))
+		out->isolation = "castle";
 	return 0;
 }
 
@@ -65,6 +67,8 @@ fill_state(const struct sb_place *place, struct sb_state *s, struct sb_error *er
 	(void)snprintf(word, sizeof word, "%lld", (long long)sb_now_ms());
 	free(s->instance_id);
 	s->instance_id = strdup(fake_broken("prepare-again") ? word : place->instance);
+	free(s->provider_state);
+	s->provider_state = strdup("{\"version\":1}");
 	s->runtime_root = strdup(place->root);
 	sb_strlist_free(&s->runtime_dirs);
 	sb_strlist_join(&s->runtime_dirs, &place->dirs);
@@ -84,6 +88,8 @@ make_place(const struct sb_prepare_request *req, struct sb_place *place, struct 
 		.instance = req->instance_id,
 		.names = req->local_dirs,
 		.may_create = req->may_create };
+	sb_autofree char *label = sb_str_printf(SB_LABEL_SESSION "=%s", req->session_id);
+	const char *labels[] = { label, NULL };
 	struct sb_place old = { 0 };
 
 	/* Does not go on with what a crash left. */
@@ -91,6 +97,7 @@ make_place(const struct sb_prepare_request *req, struct sb_place *place, struct 
 		sb_place_free(&old);
 		return sb_fail(err, SB_E_EXISTS, "there is one already");
 	}
+	w.labels = labels;
 	return sb_place_prepare(&w, place, err);
 }
 
@@ -258,6 +265,10 @@ fake_destroy(struct sb_provider *base, const struct sb_state *s, bool discard,
 		return fake_broken("destroy-twice") ? r : sb_pairs_forget(s, f->state_dir, err);
 	if (fake_broken("destroy-discard"))
 		return 0;
+	if (s->persist == SB_PERSIST_REUSE && !fake_broken("persist-reuse"))
+		return r;
+	if (s->persist == SB_PERSIST_ARCHIVE && !fake_broken("persist-archive"))
+		return r;
 	reach.agent = agent;
 	reach.state_dir = f->state_dir;
 	if (r == 0 && !discard && !fake_broken("destroy-unsynced"))
@@ -273,7 +284,8 @@ fake_find(struct sb_provider *p, const struct sb_find_request *req, const struct
 {
 	struct sb_prepare_request like = SB_PREPARE_REQUEST_INIT;
 	sb_auto(sb_place) struct sb_place place = { 0 };
-	int r = sb_place_find(req->sandbox_id, req->instance_id, req->labels, &place, err);
+	int r = sb_place_find(req->sandbox_id, req->instance_id,
+		fake_broken("labels") ? NULL : req->labels, &place, err);
 
 	(void)p;
 	(void)call;
@@ -293,6 +305,14 @@ fake_find(struct sb_provider *p, const struct sb_find_request *req, const struct
 		r = fill_state(&place, out, err);
 	out->life = SB_LIFE_FOUND;
 	return r;
+}
+
+static int
+fake_snapshot(struct sb_provider *p, const struct sb_state *s, const char *name,
+	const struct sb_call *call, struct sb_error *err)
+{
+	(void)p, (void)s, (void)name, (void)call, (void)err;
+	return 0;
 }
 
 static void
@@ -317,21 +337,27 @@ static const struct sb_provider_ops fake_ops = {
 	.destroy = fake_destroy,
 	.find = fake_find,
 	.free = fake_free,
+	.state_version = 1,
 };
 
 struct sb_provider *
 sb_provider_plugin(const struct sb_builtin_opts *o, struct sb_error *err)
 {
-	static struct sb_provider_ops incomplete;
+	static struct sb_provider_ops other;
 	struct fake *f = calloc(1, sizeof *f);
 
 	if (!f) {
 		sb_fail(err, SB_E_NOMEM, "out of memory");
 		return NULL;
 	}
-	incomplete = fake_ops;
-	incomplete.destroy = NULL;
-	f->base.ops = fake_broken("provider") ? &incomplete : &fake_ops;
+	other = fake_ops;
+	if (fake_broken("provider"))
+		other.destroy = NULL;
+	if (fake_broken("snapshot"))
+		other.snapshot = fake_snapshot;
+	if (fake_broken("version"))
+		other.state_version = 0;
+	f->base.ops = &other;
 	f->state_dir = o->state_dir ? strdup(o->state_dir) : NULL;
 	f->shared = sb_str_printf("%s/shared-root",
 		getenv("SBSYNC_BOX_DIR") ? getenv("SBSYNC_BOX_DIR") : "/tmp");

@@ -9,6 +9,7 @@ tests_provider_fake_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
 PROVIDER_TESTS = \
 	%D%/faults.sh \
 	%D%/host.sh \
+	%D%/host-forms.sh \
 	%D%/local.sh \
 	%D%/ssh.sh
 TESTS += $(PROVIDER_TESTS)

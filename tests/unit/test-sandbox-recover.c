@@ -2,6 +2,7 @@
 /* Sandboxes whose sync failed or whose process died: nothing that is over there gets lost. */
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -135,6 +136,178 @@ work_over_there_is_fetched_before_a_new_start(void **state)
 	assert_string_equal(lifefix_far.asked, "from:crash attach to:start ");
 }
 
+static void
+a_kept_sandbox_is_served_by_every_recovery(void **state)
+{
+	struct lifefix *w = *state;
+	sb_auto(sb_sandbox) struct sb_sandbox *sb = NULL;
+	struct sb_error err = { 0 };
+	char result[32];
+
+	w->profile.persist = SB_PERSIST_REUSE;
+	w->profile.destroy_on_stop = false;
+	assert_ok(lifefix_start(w, "one", &sb, &err), &err);
+	lifefix_orphan(w, "one");
+	assert_int_equal(lifefix_recover(w, "one", result), 0);
+	assert_string_equal(lifefix_far.asked, "from:crash ");
+	lifefix_life_is(w, "one", SB_LIFE_STOPPED);
+	/* What still runs there goes on working: so does recovery. */
+	assert_int_equal(lifefix_recover(w, "one", result), 0);
+	assert_string_equal(lifefix_far.asked, "from:crash ");
+	assert_string_equal(result, "done");
+	lifefix_far.brought = 0;
+	assert_int_equal(lifefix_recover(w, NULL, result), 0);
+	assert_string_equal(result, "nothing");
+	lifefix_far.fail_at = "from:crash";
+	assert_int_equal(lifefix_recover(w, NULL, result), 0);
+	assert_string_equal(result, "away");
+	lifefix_life_is(w, "one", SB_LIFE_STOPPED);
+	assert_true(lifefix_far.exists);
+}
+
+static void
+a_failed_fresh_start_removes_what_it_made(void **state)
+{
+	struct lifefix *w = *state;
+	struct sb_sandbox *sb = NULL;
+	struct sb_error err = { 0 };
+
+	w->profile.persist = SB_PERSIST_REUSE;
+	w->profile.destroy_on_stop = false;
+	lifefix_far.fail_at = "to:start";
+	assert_fails(lifefix_start(w, "one", &sb, &err), SB_E_CONNECT, &err);
+	assert_int_equal(lifefix_far.ended_as, SB_PERSIST_TRANSIENT);
+	assert_false(lifefix_far.exists);
+	lifefix_life_is(w, "one", SB_LIFE_DESTROYED);
+}
+
+static void
+a_crashed_fresh_start_is_removed_by_recovery(void **state)
+{
+	struct lifefix *w = *state;
+	struct sb_error e = { 0 };
+	char result[32];
+
+	w->profile.persist = SB_PERSIST_REUSE;
+	w->profile.destroy_on_stop = false;
+	{
+		sb_auto(sb_sandbox) struct sb_sandbox *sb = NULL;
+
+		assert_ok(lifefix_start(w, "one", &sb, &e), &e);
+		assert_ok(sb_record_lock(sb, 0, &e), &e);
+		sb->state.life = SB_LIFE_PREPARED;
+		sb->state.last_sync_at = 0;
+		sb->state.owner_start ^= 1;
+		assert_ok(sb_record_save(sb, SB_LIFE_PREPARED, &e), &e);
+	}
+	assert_int_equal(lifefix_recover(w, "one", result), 0);
+	assert_string_equal(lifefix_far.asked, "discard ");
+	assert_int_equal(lifefix_far.ended_as, SB_PERSIST_TRANSIENT);
+	assert_false(lifefix_far.exists);
+	lifefix_life_is(w, "one", SB_LIFE_DESTROYED);
+}
+
+static void
+what_is_kept_stays_kept(void **state)
+{
+	struct lifefix *w = *state;
+	struct sb_start_opts o = SB_START_OPTS_INIT;
+	struct sb_sandbox *sb = NULL;
+	struct sb_error err = { 0 };
+
+	o.profile = &w->profile;
+	o.sandbox_id = "one";
+	o.local_root = w->tmp.path;
+	o.keep = true;
+	assert_ok(sb_sandbox_start(w->k, &o, NULL, &sb, NULL, &err), &err);
+	assert_ok(lifefix_stop(sb, &err), &err);
+	sb_sandbox_free(sb);
+	lifefix_life_is(w, "one", SB_LIFE_STOPPED);
+	o.keep = false;
+	assert_ok(sb_sandbox_start(w->k, &o, NULL, &sb, NULL, &err), &err);
+	assert_ok(lifefix_stop(sb, &err), &err);
+	sb_sandbox_free(sb);
+	lifefix_life_is(w, "one", SB_LIFE_STOPPED);
+	assert_true(lifefix_far.exists);
+}
+
+/* Nobody answers: neither at the start nor when it is taken back. */
+static void
+a_start_that_nobody_answered_leaves_nothing_open(void **state)
+{
+	struct lifefix *w = *state;
+	struct sb_sandbox *sb = NULL;
+	struct sb_error err = { 0 };
+	char result[32];
+
+	lifefix_far.fail_all = true;
+	assert_fails(lifefix_start(w, "one", &sb, &err), SB_E_CONNECT, &err);
+	assert_string_equal(lifefix_far.asked, "prepare discard ");
+	lifefix_life_is(w, "one", SB_LIFE_DESTROYED);
+	assert_int_equal(lifefix_recover(w, NULL, result), 0);
+	assert_ok(sb_keeper_forget(w->k, "one", false, &err), &err);
+	assert_fails(sb_keeper_forget(w->k, "one", false, &err), SB_E_SANDBOX_NOT_FOUND, &err);
+}
+
+/* Every state has a verb that ends it, also when nobody answers. */
+static void
+every_record_can_be_ended(void **state)
+{
+	struct lifefix *w = *state;
+	struct sb_error err = { 0 };
+
+	for (int life = 0; life < SB_LIFE_COUNT; life++) {
+		sb_auto(sb_sandbox) struct sb_sandbox *sb = NULL;
+		sb_auto(sb_sync_result) struct sb_sync_result res = { 0 };
+		int r;
+
+		lifefix_far.fail_all = false;
+		assert_ok(lifefix_start(w, "one", &sb, &err), &err);
+		assert_fails(sb_keeper_forget(w->k, "one", true, &err), SB_E_LOCKED, &err);
+		assert_ok(sb_record_lock(sb, 0, &err), &err);
+		sb->state.life = (enum sb_life)life;
+		sb->state.owner_pid = 0;
+		assert_ok(sb_record_save(sb, sb->state.life, &err), &err);
+		sb_record_unlock(sb);
+		/* With somebody who answers, destroy does. */
+		lifefix_far.fail_all = true;
+		r = sb_sandbox_destroy(sb, true, NULL, &res, &err);
+		if (life == SB_LIFE_DESTROYED) {
+			assert_ok(r, &err);
+			assert_ok(sb_keeper_forget(w->k, "one", false, &err), &err);
+			continue;
+		}
+		assert_int_equal(r, SB_E_CONNECT);
+		assert_non_null(strstr(err.msg, "sbctl forget one"));
+		r = sb_keeper_forget(w->k, "one", false, &err);
+		assert_true(r == SB_E_UNSYNCED || r == SB_E_STATE);
+		lifefix_far.fail_all = false;
+		assert_ok(sb_sandbox_destroy(sb, true, NULL, &res, &err), &err);
+		lifefix_life_is(w, "one", SB_LIFE_DESTROYED);
+		assert_ok(sb_keeper_forget(w->k, "one", false, &err), &err);
+	}
+}
+
+static void
+an_unreadable_record_can_be_forgotten(void **state)
+{
+	struct lifefix *w = *state;
+	sb_auto(sb_sandbox) struct sb_sandbox *sb = NULL;
+	struct sb_error err = { 0 };
+	char path[512];
+	FILE *f;
+
+	assert_ok(lifefix_start(w, "one", &sb, &err), &err);
+	(void)snprintf(path, sizeof path, "%s/sandboxes/one/state.json", w->tmp.path);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	(void)fputs("{", f);
+	(void)fclose(f);
+	assert_fails(sb_keeper_forget(w->k, "one", false, &err), SB_E_SANDBOX_NOT_FOUND, &err);
+	assert_ok(sb_keeper_forget(w->k, "one", true, &err), &err);
+	assert_int_not_equal(access(path, F_OK), 0);
+}
+
 int
 main(void)
 {
@@ -144,6 +317,13 @@ main(void)
 		LIFEFIX_TEST(a_crash_while_creating_is_found),
 		LIFEFIX_TEST(creating_is_on_record_before_the_provider_is_asked),
 		LIFEFIX_TEST(work_over_there_is_fetched_before_a_new_start),
+		LIFEFIX_TEST(a_kept_sandbox_is_served_by_every_recovery),
+		LIFEFIX_TEST(a_failed_fresh_start_removes_what_it_made),
+		LIFEFIX_TEST(a_crashed_fresh_start_is_removed_by_recovery),
+		LIFEFIX_TEST(what_is_kept_stays_kept),
+		LIFEFIX_TEST(a_start_that_nobody_answered_leaves_nothing_open),
+		LIFEFIX_TEST(every_record_can_be_ended),
+		LIFEFIX_TEST(an_unreadable_record_can_be_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
