@@ -5,4 +5,5 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/guard-tree.c %D%/guard-tree.h \
 	%D%/merge.c %D%/merge.h \
 	%D%/plan.c %D%/plan.h \
-	%D%/reconcile.c %D%/reconcile.h
+	%D%/reconcile.c %D%/reconcile.h \
+	%D%/reconcile-links.c %D%/reconcile-links.h

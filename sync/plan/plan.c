@@ -262,7 +262,7 @@ file_step(struct sb_plan *p, const struct sb_change *c, const struct sb_entry *o
 	}
 	if (old && old->type == SB_ENTRY_FILE && sb_entry_same_content(old, &c->entry)) {
 		/* A link that is one no more gets an inode of its own. */
-		if (old->link && !c->leader)
+		if ((old->link && !c->leader) || c->fresh)
 			return set_from(s, SB_METHOD_CLONE, c->path, err);
 		s->method = SB_METHOD_META;
 		return 0;
@@ -314,16 +314,45 @@ subtree_used(const struct content_table *t, const char *dir)
 	return false;
 }
 
-/* Is this new directory one that the receiver is about to delete elsewhere? */
+static int
+find_link(const char *path, size_t len, struct sb_entry *e, void *arg)
+{
+	(void)path;
+	(void)len;
+	(void)arg;
+	return e->type == SB_ENTRY_FILE && e->link ? SB_E_EXISTS : 0;
+}
+
+/* Is anything that goes into the directory of change `i` a hard link? */
+static bool
+puts_links(const struct sb_diff *d, size_t i)
+{
+	const char *dir = d->v[i].path;
+	size_t len = strlen(dir);
+
+	while (++i < d->n && strncmp(d->v[i].path, dir, len) == 0 && d->v[i].path[len] == '/')
+		if (d->v[i].leader)
+			return true;
+	return false;
+}
+
+/*
+ * Is the new directory of change `i` one that the receiver is about to delete elsewhere? One with
+ * hard links is not moved as a whole: its digest says nothing about them.
+ */
 static struct row *
-moved_dir(struct content_table *t, const struct sb_change *c, const struct sb_entry *old,
+moved_dir(struct content_table *t, const struct sb_diff *d, size_t i, const struct sb_entry *old,
 	const struct sb_plan_opts *o)
 {
+	const struct sb_change *c = &d->v[i];
 	struct row *r = o->no_reuse || old || !sb_digest_known(&c->entry.digest) ?
 		NULL :
 		find_row(t, &c->entry);
 
-	return r && !subtree_used(t, r->path) ? r : NULL;
+	return r && !subtree_used(t, r->path) && !puts_links(d, i) &&
+			sb_manifest_walk_dir(r->e->dir, "", find_link, NULL) == 0 ?
+		r :
+		NULL;
 }
 
 static int
@@ -352,7 +381,7 @@ make_steps(struct sb_plan *p, const struct sb_manifest *receiver, struct content
 			if (i + 1 < p->diff.n && strcmp(p->diff.v[i + 1].path, c->path) == 0)
 				p->n_delete--; /* replaced, not gone */
 		} else if (c->entry.type == SB_ENTRY_DIR) {
-			struct row *from = moved_dir(t, c, old, o);
+			struct row *from = moved_dir(t, &p->diff, i, old, o);
 
 			s->method = SB_METHOD_MAKE;
 			if (from) {

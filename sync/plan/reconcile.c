@@ -10,6 +10,7 @@
 #include <base/str.h>
 #include <base/strlist.h>
 #include <sync/plan/guard-tree.h>
+#include <sync/plan/reconcile-links.h>
 #include <sync/tree/diff.h>
 
 /* One reconciliation under way. A side is L or R; each has its own list of changes. */
@@ -164,19 +165,12 @@ side(struct reconcile_work *w, enum sb_direction d)
 	return d == SB_FROM_RUNTIME ? &w->out->local : &w->out->runtime;
 }
 
-static const char *
-leader_of(const struct sb_manifest *m, const struct sb_entry *e)
-{
-	return e->link ? m->leaders[e->link - 1] : NULL;
-}
-
 /*
  * PUT of one entry on a side: FROM_RUNTIME changes the local tree, TO_RUNTIME the other. Does
  * nothing when the sync does not go in that direction.
  */
 static int
-put(struct reconcile_work *w, enum sb_direction d, const char *path, const struct sb_entry *e,
-	const struct sb_manifest *from)
+put(struct reconcile_work *w, enum sb_direction d, const char *path, const struct sb_entry *e)
 {
 	struct sb_entry c = *e;
 
@@ -187,8 +181,7 @@ put(struct reconcile_work *w, enum sb_direction d, const char *path, const struc
 	if (e->type == SB_ENTRY_DIR)
 		c.dir = NULL;
 	return sb_diff_add(side(w, d), path, false, &c,
-		e->type == SB_ENTRY_LINK ? sb_entry_target(e) : NULL,
-		from ? leader_of(from, e) : NULL, w->err);
+		e->type == SB_ENTRY_LINK ? sb_entry_target(e) : NULL, NULL, w->err);
 }
 
 static int
@@ -211,17 +204,16 @@ join(struct reconcile_work *w, const char *dir, const char *name)
 
 /* The entry with all that is beneath it; `path` may be another than its own. */
 static int
-put_tree(struct reconcile_work *w, enum sb_direction d, const char *path, const struct sb_entry *e,
-	const struct sb_manifest *from)
+put_tree(struct reconcile_work *w, enum sb_direction d, const char *path, const struct sb_entry *e)
 {
-	int r = put(w, d, path, e, from);
+	int r = put(w, d, path, e);
 
 	if (r < 0 || e->type != SB_ENTRY_DIR)
 		return r;
 	for (uint32_t i = 0; r == 0 && i < e->dir->n; i++) {
 		sb_autofree char *sub = join(w, path, e->dir->entries[i].name);
 
-		r = sub ? put_tree(w, d, sub, &e->dir->entries[i], from) : SB_E_NOMEM;
+		r = sub ? put_tree(w, d, sub, &e->dir->entries[i]) : SB_E_NOMEM;
 	}
 	return r;
 }
@@ -370,28 +362,28 @@ keep_both(struct reconcile_work *w, const char *path, const struct three *t,
 		return w->err ? w->err->code : SB_E_NOMEM;
 	r = note(w, path, aside, kind);
 	if (r == 0 && !reused)
-		r = put_tree(w, SB_FROM_RUNTIME, aside, t->r, NULL);
+		r = put_tree(w, SB_FROM_RUNTIME, aside, t->r);
 	if (r == 0 && !reused)
-		r = put_tree(w, SB_TO_RUNTIME, aside, t->r, NULL);
+		r = put_tree(w, SB_TO_RUNTIME, aside, t->r);
 	/* L's version takes the place over there. */
 	if (r == 0 && (t->r->type == SB_ENTRY_DIR) != (t->l->type == SB_ENTRY_DIR))
 		r = del(w, SB_TO_RUNTIME, path);
 	if (r == 0)
-		r = put_tree(w, SB_TO_RUNTIME, path, t->l, w->local);
+		r = put_tree(w, SB_TO_RUNTIME, path, t->l);
 	return r;
 }
 
 /* One side's version goes over, whatever is at the other. */
 static int
 take(struct reconcile_work *w, enum sb_direction d, const char *path, const struct sb_entry *e,
-	const struct sb_entry *at, const struct sb_manifest *from)
+	const struct sb_entry *at)
 {
 	int r = 0;
 
 	if (at && (!e || (e->type == SB_ENTRY_DIR) != (at->type == SB_ENTRY_DIR)))
 		r = del(w, d, path);
 	if (r == 0 && e)
-		r = put_tree(w, d, path, e, from);
+		r = put_tree(w, d, path, e);
 	return r;
 }
 
@@ -423,9 +415,9 @@ resolve(struct reconcile_work *w, const char *path, const struct three *t,
 	enum sb_policy p = policy_at(w, path);
 
 	if (p == SB_POLICY_LOCAL)
-		return take(w, SB_TO_RUNTIME, path, t->l, t->r, w->local);
+		return take(w, SB_TO_RUNTIME, path, t->l, t->r);
 	if (p == SB_POLICY_RUNTIME)
-		return take(w, SB_FROM_RUNTIME, path, t->r, t->l, w->runtime);
+		return take(w, SB_FROM_RUNTIME, path, t->r, t->l);
 	return keep_both(w, path, t, kind);
 }
 
@@ -451,12 +443,10 @@ merge_leaves(struct reconcile_work *w, const char *path, const struct three *t)
 			b && r->mtime == b->mtime                   ? l->mtime :
 			l->mtime > r->mtime                         ? l->mtime :
 								      r->mtime;
-	if (!equal(w, &to_l, l) && (rc || !lc))
-		n = put(w, SB_FROM_RUNTIME, path, &to_l, lc && !same ? w->local : w->runtime);
-	else if (!equal(w, &to_l, l))
-		n = put(w, SB_FROM_RUNTIME, path, &to_l, w->local);
+	if (!equal(w, &to_l, l))
+		n = put(w, SB_FROM_RUNTIME, path, &to_l);
 	if (n == 0 && !equal(w, &to_r, r))
-		n = put(w, SB_TO_RUNTIME, path, &to_r, lc && !same ? w->local : w->runtime);
+		n = put(w, SB_TO_RUNTIME, path, &to_r);
 	return n;
 }
 
@@ -518,9 +508,9 @@ merge_dirs(struct reconcile_work *w, const char *path, const struct three *t)
 			l->mtime > r->mtime          ? l->mtime :
 						       r->mtime;
 		if (!equal(w, &to, l))
-			n = put(w, SB_FROM_RUNTIME, path, &to, NULL);
+			n = put(w, SB_FROM_RUNTIME, path, &to);
 		if (n == 0 && !equal(w, &to, r))
-			n = put(w, SB_TO_RUNTIME, path, &to, NULL);
+			n = put(w, SB_TO_RUNTIME, path, &to);
 	}
 	return n < 0 ? n : merge_children(w, path, t);
 }
@@ -553,11 +543,10 @@ one_gone(struct reconcile_work *w, const char *path, const struct three *t,
 	const struct sb_entry *x, enum sb_direction d)
 {
 	enum sb_direction back = d == SB_TO_RUNTIME ? SB_FROM_RUNTIME : SB_TO_RUNTIME;
-	const struct sb_manifest *m = d == SB_TO_RUNTIME ? w->local : w->runtime;
 	int r;
 
 	if (!t->b) /* new on that side */
-		return put_tree(w, d, path, x, m);
+		return put_tree(w, d, path, x);
 	if (!edited(w, t->b, x))
 		return del(w, back, path);
 	if (x->type == SB_ENTRY_DIR && t->b->type == SB_ENTRY_DIR) {
@@ -565,11 +554,11 @@ one_gone(struct reconcile_work *w, const char *path, const struct three *t,
 		 * The directory lives on along the edited paths; the rest of it goes as the other
 		 * side wanted.
 		 */
-		r = put(w, d, path, x, m);
+		r = put(w, d, path, x);
 		return r < 0 ? r : merge_children(w, path, t);
 	}
 	r = note(w, path, NULL, SB_CONFLICT_REVIVED);
-	return r < 0 ? r : put_tree(w, d, path, x, m);
+	return r < 0 ? r : put_tree(w, d, path, x);
 }
 
 static int
@@ -589,23 +578,16 @@ merge(struct reconcile_work *w, const char *path, const struct three *t)
 		return merge_leaves(w, path, t);
 	/* A directory against something else. */
 	if (t->b && !edited(w, t->b, t->l) && deep_equal(w, t->b, t->l))
-		return take(w, SB_FROM_RUNTIME, path, t->r, t->l, w->runtime);
+		return take(w, SB_FROM_RUNTIME, path, t->r, t->l);
 	if (t->b && !edited(w, t->b, t->r) && deep_equal(w, t->b, t->r))
-		return take(w, SB_TO_RUNTIME, path, t->l, t->r, w->local);
+		return take(w, SB_TO_RUNTIME, path, t->l, t->r);
 	return resolve(w, path, t, SB_CONFLICT_TYPE);
 }
 
-/* DEL before PUT at one path. */
-static int
-by_path(const void *a, const void *b)
-{
-	const struct sb_change *x = a, *y = b;
-	int c = sb_diff_path_order(x->path, y->path);
-
-	return c ? c : (int)y->del - (int)x->del;
-}
-
-/* A hard link is only kept where the other name will have this very content on that side too. */
+/*
+ * A hard link is only kept where the other name will have this very content: the guard may have
+ * refused that.
+ */
 static void
 check_leaders(struct sb_diff *d, const struct sb_manifest *at)
 {
@@ -665,15 +647,14 @@ set_aside(struct reconcile_work *w, const struct sb_guard_verdict *v, bool save)
 		return w->err->code;
 	r = note(w, from, aside, v->kind);
 	if (r == 0 && aside && !reused)
-		r = put_tree(w, SB_FROM_RUNTIME, aside, e, NULL);
+		r = put_tree(w, SB_FROM_RUNTIME, aside, e);
 	return r < 0 ? r : unsettle(w, from);
 }
 
 static void
 sort_local(struct reconcile_work *w)
 {
-	if (w->out->local.n)
-		qsort(w->out->local.v, w->out->local.n, sizeof *w->out->local.v, by_path);
+	sb_reconcile_sort(&w->out->local);
 	check_leaders(&w->out->local, w->local);
 }
 
@@ -724,15 +705,14 @@ sb_reconcile_trees(const struct sb_manifest *base, const struct sb_manifest *loc
 
 	memset(out, 0, sizeof *out);
 	r = merge_dirs(&w, "", &(struct three){ &base->root, &local->root, &runtime->root });
+	sb_reconcile_sort(&out->local);
+	sb_reconcile_sort(&out->runtime);
+	if (r == 0)
+		r = sb_reconcile_links(base, local, runtime, opts, out, w.err);
 	if (r == 0)
 		r = guard(&w);
 	sb_strlist_free(&w.taken);
-	if (r < 0) {
+	if (r < 0)
 		sb_reconcile_free(out);
-		return r;
-	}
-	if (out->runtime.n)
-		qsort(out->runtime.v, out->runtime.n, sizeof *out->runtime.v, by_path);
-	check_leaders(&out->runtime, runtime);
-	return 0;
+	return r;
 }

@@ -446,6 +446,16 @@ apply_staged(struct sb_commit_ops *c, struct sb_op *op, struct sb_error *err)
 	return 0;
 }
 
+/* Was this path left alone by an operation of this commit? */
+static bool
+was_left(const struct sb_commit_ops *c, const char *path)
+{
+	for (size_t i = 0; i < c->res->n_left; i++)
+		if (strcmp(c->res->left[i].path, path) == 0)
+			return true;
+	return false;
+}
+
 static int
 apply_link(struct sb_commit_ops *c, struct sb_op *op, struct sb_error *err)
 {
@@ -459,7 +469,7 @@ apply_link(struct sb_commit_ops *c, struct sb_op *op, struct sb_error *err)
 	if (fromfd < 0)
 		return no_parent(c, op, fromfd, &e, err);
 	if (fstatat(fromfd, from, &lead, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(lead.st_mode) ||
-		(op->new_ino && lead.st_ino != op->new_ino))
+		(op->new_ino && lead.st_ino != op->new_ino) || was_left(c, op->from))
 		return leave(c, op, SB_WHY_CHANGED, err);
 	sb_stage_name('f', op->stage, staged);
 	op->new_ino = lead.st_ino;

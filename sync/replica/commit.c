@@ -44,9 +44,11 @@ phase_of(const struct sb_op *op)
 	case SB_OP_MOVE: return 1;
 	case SB_OP_FILE: return op->old.type == SB_ENTRY_DIR ? 6 : 2;
 	case SB_OP_META: return 3;
-	/* Moves the ctime of its leader, so later than META; what takes a directory's place waits
-	 * until that is empty, and a link until its leader is there. */
-	case SB_OP_LINK: return op->old.type == SB_ENTRY_DIR ? 7 : 4;
+	/*
+	 * Moves the ctime of its leader, so later than META; and the leader, or the link itself,
+	 * may take the place of a directory, which is empty only then.
+	 */
+	case SB_OP_LINK: return 7;
 	case SB_OP_DEL: return 5;
 	default: return 8;
 	}

@@ -69,7 +69,7 @@ sb_journal_seen_from(struct sb_journal_seen *o, const struct sb_entry *e)
 {
 	*o = (struct sb_journal_seen){
 		.type = e->type,
-		.racy = e->flags & SB_ENTRY_RACY,
+		.racy = (e->flags & SB_ENTRY_RACY) || (e->type == SB_ENTRY_FILE && e->link),
 		.ino = e->ino,
 		.size = e->type == SB_ENTRY_DIR ? 0 : e->size,
 		.mtime = e->mtime,

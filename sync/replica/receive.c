@@ -521,6 +521,7 @@ plan_meta(struct sb_receive *r, const struct sb_change *ch, const struct sb_entr
 		return n;
 	sb_receive_rec(r, rec)->state = REC_OK;
 	sb_receive_rec(r, rec)->got = old->digest;
+	sb_receive_rec(r, rec)->ino = old->ino;
 	op = sb_journal_add(&r->ops, SB_OP_META, ch->path, NULL, err);
 	if (!op)
 		return SB_E_NOMEM;

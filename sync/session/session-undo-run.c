@@ -57,15 +57,18 @@ force(struct sb_manifest *m, const struct sb_diff *d, struct sb_error *err)
 	for (size_t i = 0; r == 0 && i < d->n; i++) {
 		const struct sb_change *c = &d->v[i];
 		const struct sb_entry *old = sb_manifest_find(m, c->path);
-		struct sb_entry e = c->entry;
+		struct sb_entry e = c->entry, *put;
 
 		if (c->del || (old && (old->type == SB_ENTRY_DIR) != (e.type == SB_ENTRY_DIR)))
 			(void)sb_manifest_remove(m, c->path);
 		if (c->del)
 			continue;
 		r = make_parents(m, c->path, err);
-		if (r == 0 && !sb_manifest_put(m, c->path, &e, c->target, err))
-			r = SB_E_NOMEM;
+		put = r == 0 ? sb_manifest_put(m, c->path, &e, c->target, err) : NULL;
+		if (r == 0)
+			r = !put          ? SB_E_NOMEM :
+				c->leader ? sb_manifest_set_link(m, put, c->leader, err) :
+					    0;
 	}
 	return r;
 }

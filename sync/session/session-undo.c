@@ -122,7 +122,8 @@ sb_session_undo_load(int dirfd, size_t pair, struct sb_session_undo *out, struct
 
 /* One entry of the old tree, with all beneath it. */
 static int
-restore_tree(struct sb_diff *d, const char *path, const struct sb_entry *e, struct sb_error *err)
+restore_tree(struct sb_diff *d, const struct sb_manifest *pre, const char *path,
+	const struct sb_entry *e, struct sb_error *err)
 {
 	struct sb_entry c = *e;
 	int r;
@@ -130,11 +131,11 @@ restore_tree(struct sb_diff *d, const char *path, const struct sb_entry *e, stru
 	if (e->type == SB_ENTRY_DIR)
 		c.dir = NULL;
 	r = sb_diff_add(d, path, false, &c, e->type == SB_ENTRY_LINK ? sb_entry_target(e) : NULL,
-		NULL, err);
+		e->link ? pre->leaders[e->link - 1] : NULL, err);
 	for (uint32_t i = 0; r == 0 && e->type == SB_ENTRY_DIR && i < e->dir->n; i++) {
 		sb_autofree char *sub = sb_str_printf("%s/%s", path, e->dir->entries[i].name);
 
-		r = sub ? restore_tree(d, sub, &e->dir->entries[i], err) :
+		r = sub ? restore_tree(d, pre, sub, &e->dir->entries[i], err) :
 			  sb_fail(err, SB_E_NOMEM, "undo: out of memory");
 	}
 	return r;
@@ -166,13 +167,13 @@ reverse_of(const struct sb_manifest *pre, const struct sb_diff *forward, struct 
 			continue;
 		done = NULL;
 		if (c->del && !replaced) {
-			r = old ? restore_tree(out, c->path, old, err) : 0;
+			r = old ? restore_tree(out, pre, c->path, old, err) : 0;
 			continue;
 		}
 		if (replaced || !old) {
 			r = sb_diff_add(out, c->path, true, NULL, NULL, NULL, err);
 			if (r == 0 && old)
-				r = restore_tree(out, c->path, old, err);
+				r = restore_tree(out, pre, c->path, old, err);
 			done = c->path;
 			i += replaced;
 			continue;
@@ -183,7 +184,7 @@ reverse_of(const struct sb_manifest *pre, const struct sb_diff *forward, struct 
 			dir.dir = NULL;
 			r = sb_diff_add(out, c->path, false, &dir, NULL, NULL, err);
 		} else {
-			r = restore_tree(out, c->path, old, err);
+			r = restore_tree(out, pre, c->path, old, err);
 		}
 	}
 	return r;

@@ -78,6 +78,15 @@ sb_diff_add(struct sb_diff *d, const char *path, bool del, const struct sb_entry
 }
 
 int
+sb_diff_set_leader(struct sb_diff *d, struct sb_change *c, const char *leader, struct sb_error *err)
+{
+	c->leader = strcmp(leader, c->path) == 0 ?
+		c->path :
+		sb_arena_strdup(d->arena, leader, strlen(leader));
+	return c->leader ? 0 : sb_fail(err, SB_E_NOMEM, "list of changes: out of memory");
+}
+
+int
 sb_diff_path_order(const char *a, const char *b)
 {
 	const unsigned char *p = (const unsigned char *)a, *q = (const unsigned char *)b;

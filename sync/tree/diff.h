@@ -21,6 +21,8 @@ struct sb_change {
 	struct sb_entry entry; /* PUT: name is the leaf; a directory's `dir` is NULL */
 	const char *target;    /* symlinks */
 	const char *leader;    /* hard-linked to this path (its own path: the leader), or NULL */
+	bool fresh; /* a leader that shares its inode with others now: it gets one of its own. For
+		       the plan only, never encoded */
 };
 
 struct sb_diff {
@@ -45,6 +47,9 @@ int sb_diff_add(struct sb_diff *d, const char *path, bool del, const struct sb_e
 int sb_diff_path_order(const char *a, const char *b);
 /* The PUT at `path` in a difference that is in order; NULL: there is none. */
 const struct sb_change *sb_diff_find_put(const struct sb_diff *d, const char *path);
+/* Gives a PUT of the difference this leader (copied). */
+int sb_diff_set_leader(struct sb_diff *d, struct sb_change *c, const char *leader,
+	struct sb_error *err);
 /*
  * The same checks as sb_manifest_decode; paths must be strictly ordered (DEL before PUT at one
  * path).

@@ -140,12 +140,17 @@ model_edit(struct model_tree *t, unsigned edits, uint64_t *seed)
 		switch (n->type ? model_below(seed, 7) : 9) {
 		case 0: wipe(t, i); break;
 		case 1:
+			if (n->link)
+				break;
 			n->mode = n->type == MODEL_LINK ?
 				n->mode :
 				modes[n->type == MODEL_DIR ? 1 + model_below(seed, 1) :
 							     model_below(seed, 3)];
 			break;
-		case 2: n->mtime = 1 + model_below(seed, 6); break;
+		case 2:
+			if (!n->link)
+				n->mtime = 1 + model_below(seed, 6);
+			break;
 		case 3: rename_one(t, i, seed); break;
 		case 4: fill(t, i, seed); break;
 		case 9:
@@ -153,10 +158,77 @@ model_edit(struct model_tree *t, unsigned edits, uint64_t *seed)
 				fill(t, i, seed);
 			break;
 		default:
-			if (n->type != MODEL_DIR) {
+			if (n->type != MODEL_DIR && !n->link) {
 				n->content = new_content(seed);
 				n->mtime = 1 + model_below(seed, 6);
 			}
+		}
+	}
+}
+
+/* All names of one file, or this one alone. */
+static void
+set_file(struct model_tree *t, size_t i, const struct model_node *n, bool in_place)
+{
+	uint32_t link = t->v[i].link;
+
+	for (size_t k = 0; k < MODEL_PATHS; k++)
+		if (k == i || (in_place && link && t->v[k].type && t->v[k].link == link)) {
+			t->v[k] = *n;
+			t->v[k].link = in_place ? link : 0;
+		}
+}
+
+static void
+link_one(struct model_tree *t, size_t i, uint64_t *seed)
+{
+	size_t to = model_below(seed, MODEL_PATHS);
+
+	if (to == i || !may_be(t, to) || (i > to && i < to + span(to)))
+		return;
+	if (!t->v[i].link)
+		t->v[i].link = 1 + model_below(seed, 1u << 30);
+	wipe(t, to);
+	t->v[to] = t->v[i];
+}
+
+void
+model_edit_links(struct model_tree *t, unsigned edits, uint64_t *seed)
+{
+	static const uint16_t modes[] = { 0644, 0755, 0600 };
+
+	while (edits-- > 0) {
+		size_t i = model_below(seed, MODEL_PATHS);
+		struct model_node n;
+
+		/* Rather a file than nothing. */
+		for (int tries = 0; tries < 8 && t->v[i].type != MODEL_FILE; tries++)
+			i = model_below(seed, MODEL_PATHS);
+		n = t->v[i];
+		if (n.type != MODEL_FILE) {
+			model_edit(t, 1, seed);
+			continue;
+		}
+		switch (model_below(seed, 8)) {
+		case 0:
+		case 1:
+		case 2: link_one(t, i, seed); break;
+		case 3:
+		case 4:
+			n.content = new_content(seed);
+			n.mtime = 1 + model_below(seed, 6);
+			set_file(t, i, &n, model_below(seed, 3) != 0);
+			break;
+		case 5:
+			n.mode = modes[model_below(seed, 3)];
+			set_file(t, i, &n, true);
+			break;
+		case 6: set_file(t, i, &n, false); break; /* a copy of its own */
+		default:
+			if (model_below(seed, 2))
+				wipe(t, i);
+			else
+				rename_one(t, i, seed);
 		}
 	}
 }
@@ -414,6 +486,70 @@ settle(struct run *w, size_t i)
 	}
 }
 
+/* What a tree says about two names: 0 nothing, 1 one file, 2 two files. */
+static int
+says(const struct model_tree *t, size_t i, size_t k)
+{
+	const struct model_node *a = &t->v[i], *b = &t->v[k];
+
+	if (a->type != MODEL_FILE || b->type != MODEL_FILE)
+		return 0;
+	return a->link && a->link == b->link ? 1 : 2;
+}
+
+/* Whoever changed it decides; without a base they are two. */
+static int
+decided(const struct run *w, size_t i, size_t k)
+{
+	int b = says(w->b, i, k), l = says(w->l, i, k), r = says(w->r, i, k);
+
+	return !l || l == r ? r : !r ? l : !b ? 2 : l == b ? r : l;
+}
+
+/* May the file at path `i` be one with those numbered `link` so far? */
+static bool
+fits(const struct run *w, struct model_row *const row[], size_t i, uint32_t link)
+{
+	bool one = false;
+
+	for (size_t k = 0; k < i; k++) {
+		int d;
+
+		if (!row[k] || row[k]->n.link != link)
+			continue;
+		d = decided(w, i, k);
+		if (d == 2 || !same_leaf(&row[i]->n, &row[k]->n))
+			return false;
+		one |= d == 1;
+	}
+	return one;
+}
+
+/* Which names of the outcome are one file. Path by path, each joins the first it may. */
+static void
+settle_links(const struct run *w, struct model_list *out)
+{
+	struct model_row *row[MODEL_PATHS] = { NULL };
+	uint32_t groups = 0;
+
+	for (size_t i = 0; i < out->n; i++) {
+		size_t k = index_of(out->v[i].path);
+
+		out->v[i].n.link = 0;
+		if (k < MODEL_PATHS && out->v[i].n.type == MODEL_FILE)
+			row[k] = &out->v[i];
+	}
+	for (size_t i = 0; i < MODEL_PATHS; i++) {
+		if (!row[i])
+			continue;
+		for (uint32_t g = 1; g <= groups && !row[i]->n.link; g++)
+			if (fits(w, row, i, g))
+				row[i]->n.link = g;
+		if (!row[i]->n.link)
+			row[i]->n.link = ++groups;
+	}
+}
+
 static int
 by_path(const void *a, const void *b)
 {
@@ -435,6 +571,10 @@ model_run(const struct model_tree *base, const struct model_tree *local,
 	out->local.n = out->runtime.n = out->n_conflicts = out->n_revived = 0;
 	for (size_t i = 0; i < MODEL_PATHS; i += PER_TOP)
 		settle(&w, i);
+	if (direction & MODEL_FROM)
+		settle_links(&w, &out->local);
+	if (direction & MODEL_TO)
+		settle_links(&w, &out->runtime);
 	qsort(out->local.v, out->local.n, sizeof out->local.v[0], by_path);
 	qsort(out->runtime.v, out->runtime.n, sizeof out->runtime.v[0], by_path);
 }
@@ -459,6 +599,14 @@ show(const struct model_row *r, char *out, size_t size)
 		(void)snprintf(out, size, "nothing");
 }
 
+static bool
+one_file(const struct model_list *l, size_t i, size_t k)
+{
+	const struct model_node *a = &l->v[i].n, *b = &l->v[k].n;
+
+	return a->type == MODEL_FILE && b->type == MODEL_FILE && a->link && a->link == b->link;
+}
+
 bool
 model_differ(const struct model_list *a, const struct model_list *b, bool dir_times, char *why,
 	size_t size)
@@ -478,6 +626,16 @@ model_differ(const struct model_list *a, const struct model_list *b, bool dir_ti
 		(void)snprintf(why, size, "%s instead of %s", xs, ys);
 		return true;
 	}
+	for (size_t i = 0; i < a->n; i++)
+		for (size_t k = 0; k < i; k++) {
+			bool one = one_file(a, i, k);
+
+			if (one == one_file(b, i, k))
+				continue;
+			(void)snprintf(why, size, "%s and %s are %s", a->v[k].path, a->v[i].path,
+				one ? "one file instead of two" : "two files instead of one");
+			return true;
+		}
 	return false;
 }
 

@@ -26,6 +26,7 @@ struct model_node {
 	uint16_t mode;
 	uint32_t content; /* of files and links; 0 for directories */
 	uint32_t mtime;
+	uint32_t link; /* files: names with the same number, not 0, are one file */
 };
 
 struct model_tree {
@@ -61,6 +62,8 @@ size_t model_parent(size_t i); /* MODEL_PATHS at the top */
  */
 void model_make(struct model_tree *t, uint64_t *seed);
 void model_edit(struct model_tree *t, unsigned edits, uint64_t *seed);
+/* The same with hard links: names added and taken away, edits in place and of one name. */
+void model_edit_links(struct model_tree *t, unsigned edits, uint64_t *seed);
 
 void model_run(const struct model_tree *base, const struct model_tree *local,
 	const struct model_tree *runtime, int direction, enum model_policy policy,

@@ -23,6 +23,7 @@ manifest_of(const struct model_list *l)
 	for (size_t i = 0; i < l->n; i++) {
 		const struct model_node *n = &l->v[i].n;
 		struct sb_entry e = { .type = n->type, .mode = n->mode, .mtime = n->mtime };
+		struct sb_entry *put;
 		char target[32];
 
 		(void)snprintf(target, sizeof target, "to-%u", n->content);
@@ -32,8 +33,14 @@ manifest_of(const struct model_list *l)
 			e.size = strlen(target);
 		if (n->type != MODEL_DIR)
 			e.digest = sb_digest_of(target, strlen(target));
-		assert_non_null(sb_manifest_put(m, l->v[i].path, &e,
-			n->type == MODEL_LINK ? target : NULL, &err));
+		put = sb_manifest_put(m, l->v[i].path, &e, n->type == MODEL_LINK ? target : NULL,
+			&err);
+		assert_non_null(put);
+		for (size_t k = 0; n->link && k <= i; k++)
+			if (l->v[k].n.type == MODEL_FILE && l->v[k].n.link == n->link) {
+				assert_ok(sb_manifest_set_link(m, put, l->v[k].path, &err), &err);
+				break;
+			}
 	}
 	assert_ok(sb_manifest_finish(m, &err), &err);
 	return m;
@@ -74,6 +81,7 @@ read_entry(const char *path, size_t len, struct sb_entry *e, void *arg)
 	r->n = (struct model_node){ .type = e->type, .mode = e->mode, .mtime = (uint32_t)e->mtime };
 	if (e->type != SB_ENTRY_DIR)
 		r->n.content = content_of(x, e);
+	r->n.link = e->link;
 	return 0;
 }
 
@@ -161,6 +169,27 @@ make_triple(struct triple *t, uint64_t seed)
 
 		model_edit(&t->l, 3, &s);
 		model_edit(&t->r, 3, &again);
+	}
+	model_list_of(&t->b, &t->bl);
+	model_list_of(&t->l, &t->ll);
+	model_list_of(&t->r, &t->rl);
+}
+
+/* The same with hard links everywhere. */
+static void
+make_linked(struct triple *t, uint64_t seed)
+{
+	t->seed = seed;
+	model_make(&t->b, &seed);
+	model_edit_links(&t->b, 12, &seed);
+	t->l = t->r = t->b;
+	model_edit_links(&t->l, model_below(&seed, 8), &seed);
+	model_edit_links(&t->r, model_below(&seed, 8), &seed);
+	if (model_below(&seed, 3) == 0) {
+		uint64_t s = seed, again = seed;
+
+		model_edit_links(&t->l, 3, &s);
+		model_edit_links(&t->r, 3, &again);
 	}
 	model_list_of(&t->b, &t->bl);
 	model_list_of(&t->l, &t->ll);
@@ -378,10 +407,37 @@ choosing_a_side_follows_the_table_and_mirrors(void **state)
 	}
 }
 
+static void
+hard_links_follow_the_table(void **state)
+{
+	size_t links = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= triples() / 4; seed++) {
+		struct triple t;
+
+		make_linked(&t, seed * 17);
+		for (int direction = MODEL_TO; direction <= MODEL_BOTH; direction++)
+			for (int policy = MODEL_KEEP_BOTH; policy <= MODEL_TAKE_RUNTIME; policy++) {
+				struct outcome o;
+
+				check_model(&t, direction, (enum model_policy)policy, &o);
+				if (policy == MODEL_KEEP_BOTH)
+					check_nothing_lost(&t, direction, &o);
+				check_again(&t, direction, (enum model_policy)policy, &o);
+				for (size_t i = 0; i < o.local.n; i++)
+					links += o.local.v[i].n.link != 0;
+				sb_reconcile_free(&o.rec);
+			}
+	}
+	assert_true(links > triples());
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hard_links_follow_the_table),
 		cmocka_unit_test(random_triples_follow_the_table),
 		cmocka_unit_test(choosing_a_side_follows_the_table_and_mirrors),
 	};

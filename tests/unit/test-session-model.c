@@ -49,14 +49,25 @@ set_time(const char *path, uint32_t t)
 	assert_int_equal(utimensat(AT_FDCWD, path, ts, AT_SYMLINK_NOFOLLOW), 0);
 }
 
+/* The first name of the file that row `i` is a name of. */
+static size_t
+first_name(const struct model_list *l, size_t i)
+{
+	for (size_t k = 0; l->v[i].n.type == MODEL_FILE && l->v[i].n.link && k < i; k++)
+		if (l->v[k].n.type == MODEL_FILE && l->v[k].n.link == l->v[i].n.link)
+			return k;
+	return i;
+}
+
 static void
 write_tree(const char *root, const struct model_list *l)
 {
-	char path[512], text[32];
+	char path[512], to[512], text[32];
 
 	assert_int_equal(nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
 	for (size_t i = 0; i < l->n; i++) {
 		const struct model_node *n = &l->v[i].n;
+		size_t first;
 		FILE *f;
 
 		(void)snprintf(path, sizeof path, "%s/%s", root, l->v[i].path);
@@ -65,8 +76,12 @@ write_tree(const char *root, const struct model_list *l)
 			assert_int_equal(mkdir(path, n->mode), 0);
 			continue;
 		}
+		first = first_name(l, i);
 		if (n->type == MODEL_LINK) {
 			assert_int_equal(symlink(text, path), 0);
+		} else if (first < i) {
+			(void)snprintf(to, sizeof to, "%s/%s", root, l->v[first].path);
+			assert_int_equal(link(to, path), 0);
 		} else {
 			f = fopen(path, "w");
 			assert_non_null(f);
@@ -96,7 +111,8 @@ read_one(const char *path, const struct stat *st, int kind, struct FTW *at)
 			S_ISLNK(st->st_mode)                     ? MODEL_LINK :
 								   MODEL_FILE,
 		.mode = st->st_mode & 07777,
-		.mtime = (uint32_t)(st->st_mtime - EPOCH) };
+		.mtime = (uint32_t)(st->st_mtime - EPOCH),
+		.link = S_ISREG(st->st_mode) ? (uint32_t)st->st_ino : 0 };
 	if (S_ISLNK(st->st_mode)) {
 		assert_true(readlink(path, text, sizeof text - 1) > 0);
 	} else if (S_ISREG(st->st_mode)) {
@@ -159,8 +175,10 @@ undo_now(struct bed *b, uint64_t seed)
 	int r = sb_session_undo(&b->s, &b->o, &res, &err);
 
 	if (r < 0 || res.errors.n || res.conflicts.n)
-		fail_msg("seed %llu: undo: %s, %zu errors, %zu conflicts", (unsigned long long)seed,
-			err.msg, res.errors.n, res.conflicts.n);
+		fail_msg("seed %llu: undo: %s, %zu errors, %zu conflicts, %s %s",
+			(unsigned long long)seed, r < 0 ? err.msg : "done", res.errors.n,
+			res.conflicts.n, res.conflicts.n ? res.conflicts.v[0].path : "",
+			res.conflicts.n ? res.conflicts.v[0].why : "");
 	sb_sync_result_free(&res);
 }
 
@@ -173,7 +191,7 @@ same(const struct model_list *a, const struct model_list *b)
 }
 
 static void
-one_round(struct bed *b, uint64_t seed)
+one_round(struct bed *b, uint64_t seed, void (*edit)(struct model_tree *, unsigned, uint64_t *))
 {
 	static const enum sb_session_reason reasons[] = { 0, SB_REASON_PUSH, SB_REASON_CRASH,
 		SB_REASON_TURN };
@@ -185,9 +203,10 @@ one_round(struct bed *b, uint64_t seed)
 	size_t conflicts;
 
 	model_make(&t[0], &rnd);
+	edit(&t[0], 8, &rnd);
 	t[1] = t[2] = t[0];
-	model_edit(&t[1], 8, &rnd);
-	model_edit(&t[2], 8, &rnd);
+	edit(&t[1], 8, &rnd);
+	edit(&t[2], 8, &rnd);
 	for (int i = 0; i < 3; i++)
 		model_list_of(&t[i], &l[i]);
 	write_tree(b->ws, &l[0]);
@@ -266,7 +285,17 @@ real_trees_follow_the_table(void **state)
 	uint64_t rounds = n ? strtoul(n, NULL, 10) : ROUNDS;
 
 	for (uint64_t seed = 1; seed <= rounds; seed++)
-		one_round(*state, seed * 1000003);
+		one_round(*state, seed * 1000003, model_edit);
+}
+
+static void
+real_hard_links_follow_the_table(void **state)
+{
+	const char *n = getenv("SESSION_ROUNDS");
+	uint64_t rounds = n ? strtoul(n, NULL, 10) : ROUNDS;
+
+	for (uint64_t seed = 1; seed <= rounds; seed++)
+		one_round(*state, seed * 999979, model_edit_links);
 }
 
 int
@@ -274,6 +303,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(real_trees_follow_the_table, setup, teardown),
+		cmocka_unit_test_setup_teardown(real_hard_links_follow_the_table, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("session-model", tests, NULL, NULL);
