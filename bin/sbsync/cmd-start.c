@@ -61,7 +61,8 @@ const struct sb_cmd cmd_start = {
 	.args = "LOCAL REMOTE",
 	.help = "open a session: sync LOCAL to the sandbox at REMOTE",
 	.details = "REMOTE is a local path, [user@]host:path or ssh://[user@]host[:port]/path.\n"
-		   "The exclude rules in force now hold for the whole session.",
+		   "--exclude, --exclude-from and --gitignore hold for the whole session: sbsync\n"
+		   "ignore shows and changes them. .sbsyncignore files count as they are.",
 	.opts = options,
 	.min_args = 2,
 	.max_args = 2,

@@ -47,6 +47,11 @@ watch_verb(void *values, int argc, char **argv)
 	struct sb_error err = { 0 };
 	int r = sync_args_apply(a, &o);
 
+	if (r == 0 && a->gitignore) {
+		complain("--gitignore counts at the start of a session; sbsync ignore add PATTERN "
+			 "changes the rules of this one");
+		r = EXIT_USAGE;
+	}
 	if (r)
 		return r;
 	o.log = stderr_log(a);

@@ -5,6 +5,7 @@ sbsync_SOURCES = \
 	%D%/cmd-conflicts.c \
 	%D%/cmd-diff.c \
 	%D%/cmd-doctor.c \
+	%D%/cmd-ignore.c \
 	%D%/cmd-log.c \
 	%D%/cmd-ls.c \
 	%D%/cmd-mirror.c \

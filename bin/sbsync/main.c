@@ -24,6 +24,7 @@ static const struct sb_cmd *const verbs[] = {
 	&cmd_conflicts,
 	&cmd_resolve,
 	&cmd_undo,
+	&cmd_ignore,
 	&cmd_log,
 	&cmd_rm,
 	&cmd_doctor,

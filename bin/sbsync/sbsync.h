@@ -55,7 +55,7 @@ struct sync_args {
  */
 extern const struct sb_cmd cmd_mirror, cmd_start, cmd_sync, cmd_watch, cmd_stop, cmd_recover,
 	cmd_diff, cmd_status, cmd_ls, cmd_conflicts, cmd_resolve, cmd_undo, cmd_log, cmd_rm,
-	cmd_doctor, cmd_agent;
+	cmd_doctor, cmd_ignore, cmd_agent;
 
 /* options.c: defaults, before parsing. */
 void sync_args_init(struct sync_args *a);

@@ -25,6 +25,23 @@ sync_once_mirror(struct sync_args *a, char **argv)
 	return r;
 }
 
+/* What would not take effect is refused. */
+static int
+check_rules(const struct sync_args *a, enum sb_session_reason reason)
+{
+	if (a->gitignore) {
+		complain("--gitignore counts at the start of a session; sbsync ignore add PATTERN "
+			 "changes the rules of this one");
+		return EXIT_USAGE;
+	}
+	if (reason == SB_REASON_STOP && (a->exclude.n || a->exclude_from.n)) {
+		complain("a stop brings everything back before the session closes: sbsync ignore "
+			 "add PATTERN leaves something out for good");
+		return EXIT_USAGE;
+	}
+	return 0;
+}
+
 int
 sync_once_session(struct sync_args *a, int argc, char **argv, enum sb_session_reason reason)
 {
@@ -35,6 +52,8 @@ sync_once_session(struct sync_args *a, int argc, char **argv, enum sb_session_re
 	struct progress *p;
 	int r = sync_args_apply(a, &o);
 
+	if (r == 0)
+		r = check_rules(a, reason);
 	if (r)
 		return r;
 	o.log = stderr_log(a);

@@ -21,7 +21,7 @@ make_opts(const struct sb_pairs *p, const struct sb_provider_sync *o, const stru
 {
 	int r;
 
-	sb_strlist_join(excludes, &p->state->excludes);
+	/* Those of the state are the session's, from its first push on. */
 	sb_strlist_add_all(excludes, o->excludes);
 	r = sb_strlist_check(excludes, err);
 	if (r < 0)
@@ -63,9 +63,18 @@ first_push(const struct sb_pairs *p, const struct sb_provider_sync *o,
 	const struct sb_sync_opts *opts, struct sb_sync_result *out, struct sb_error *err)
 {
 	struct sb_session_start how = SB_SESSION_START_INIT;
+	struct sb_sync_opts with = *opts;
 	const struct sb_state *s = p->state;
 	sb_auto(sb_strlist) struct sb_strlist also = { 0 };
+	sb_auto(sb_strlist) struct sb_strlist excludes = { 0 };
 	int r;
+
+	sb_strlist_join(&excludes, &s->excludes);
+	sb_strlist_add_all(&excludes, o->excludes);
+	r = sb_strlist_check(&excludes, err);
+	if (r < 0)
+		return r;
+	with.exclude = sb_strlist_borrow(&excludes);
 
 	for (size_t i = 0; i < s->local_dirs.n && i < s->runtime_dirs.n; i++)
 		sb_strlist_addf(&also, "%s:%s", s->local_dirs.v[i], s->runtime_dirs.v[i]);
@@ -75,7 +84,8 @@ first_push(const struct sb_pairs *p, const struct sb_provider_sync *o,
 	how.name = s->sandbox_id;
 	how.also = sb_strlist_borrow(&also);
 	how.owner_pid = getpid();
-	return sb_session_start(s->local_root, p->remote, &how, opts, policy_of(o), NULL, out, err);
+	return sb_session_start(s->local_root, p->remote, &how, &with, policy_of(o), NULL, out,
+		err);
 }
 
 /* Was all that is over there brought back, as far as the record says? */

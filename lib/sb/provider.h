@@ -90,9 +90,12 @@ SB_API void sb_prepared_free(struct sb_prepared *p); /* launcher and tool host t
 struct sb_provider_sync {
 	size_t size;
 	enum sb_when reason;
-	const char *const *excludes; /* gitignore patterns besides those in the state; count at the
-					first push only */
-	bool dry_run;                /* tell what would be done, change nothing */
+	/*
+	 * gitignore patterns besides those in the state, for this run; those of the first push stay
+	 * in force.
+	 */
+	const char *const *excludes;
+	bool dry_run;                  /* tell what would be done, change nothing */
 	bool take_local, take_runtime; /* a side wins conflicts; neither: both versions are kept */
 	bool trust_git_config;
 	int64_t max_delete; /* negative: the engine's brake */

@@ -40,7 +40,8 @@ SB_API char *sb_event_json(const struct sb_event *ev);
  * Hooks, at "prepare", "sync.before", "sync.after", "ready" and "stop". A hook may deny: prepare
  * and ready fail the start; sync.before fails a start, and leaves a sync back undone (the sandbox
  * is kept as unsynced); stop keeps the sandbox. A hook that fails denies; sync.after can deny a
- * start only. `exclude` (gitignore patterns) counts at prepare and at sync.before of a start, `env`
+ * start only. `exclude` (gitignore patterns) given at prepare and at sync.before of a start counts
+ * for all syncs, at another sync.before for that one; `env`
  * ("KEY=value") at prepare and ready. An executable of a profile gets the event as JSON on stdin
  * and may answer
  * {"deny": true, "reason": "...", "exclude": [...], "env": {...}}; another exit status than 0

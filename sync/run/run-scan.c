@@ -55,7 +55,7 @@ sb_run_scan_local(struct sb_run *run, bool source, struct sb_error *err)
 	struct sb_scan_opts so = SB_SCAN_OPTS_INIT;
 
 	so.rules = run->rules;
-	so.collect_sbsyncignore = !run->frozen;
+	so.collect_sbsyncignore = true;
 	so.collect_gitignore = run->o->gitignore && !run->frozen;
 	so.checksum = run->o->checksum;
 	so.cross_mounts = run->o->cross_mounts;
@@ -113,7 +113,7 @@ sb_run_scan_both(struct sb_run *run, struct sb_begin *b, bool source, struct sb_
 
 	if (r < 0)
 		return r;
-	guess = run->frozen ? NULL : last_rules(run->local, &given);
+	guess = last_rules(run->local, &given);
 	r = sb_rules_digest(guess ? guess : asked, &guessed, err);
 	if (r < 0)
 		return r;
@@ -145,7 +145,7 @@ sb_run_scan_both(struct sb_run *run, struct sb_begin *b, bool source, struct sb_
 	}
 	if (r < 0)
 		return r;
-	if (!sb_rules_empty(run->rules) && !guess && !run->frozen)
+	if (!sb_rules_empty(run->rules) && !guess)
 		keep_rules(run->local, &given, run->rules);
 	return sb_exchange_wait(run->link, &run->local->base, run->local->scan.manifest, &run->far,
 		err);

@@ -36,7 +36,7 @@ struct sb_run {
 	const char *near_name; /* for messages */
 	const char *far_name;
 	struct sb_rules *rules; /* what was asked for; the scan adds ignore files it finds */
-	bool frozen;            /* the rules are those of the session: ignore files are not read */
+	bool frozen;            /* the rules are those of the session: .gitignore is not read */
 	bool near;              /* the far side is a directory of this machine */
 	bool no_delta;
 	bool keep_all; /* a push keeps all it sends in the base store, however fast the link is */

@@ -225,6 +225,25 @@ SB_API int sb_session_resolve(struct sb_session *s, const char *path, enum sb_se
 SB_API int sb_session_undo(struct sb_session *s, const struct sb_sync_opts *opts,
 	struct sb_sync_result *res, struct sb_error *err);
 
+/*
+ * The exclude patterns of a session, for pair `k`. patterns.v[i] comes from sources.v[i]
+ * ("session": of the start or of sb_session_ignore; "file": of --exclude-from; "gitignore",
+ * "sbsyncignore": of such a file in dirs.v[i] at the last run). The caller frees it.
+ */
+struct sb_session_ignored_list {
+	struct sb_strlist patterns, sources, dirs;
+};
+SB_API int sb_session_ignored(const struct sb_session *s, const char *state_dir, size_t k,
+	struct sb_session_ignored_list *out, struct sb_error *err);
+SB_API void sb_session_ignored_free(struct sb_session_ignored_list *l);
+/*
+ * Adds a pattern to the session's own, or takes one away (SB_E_NOTFOUND), from the next run on.
+ * Deletes nothing on either side: what is excluded now stays where it is, what no longer is is
+ * compared anew.
+ */
+SB_API int sb_session_ignore(const struct sb_session *s, const char *state_dir, const char *pattern,
+	bool add, struct sb_error *err);
+
 /* Opens the session's log for reading: lines of JSON. Returns a descriptor. */
 SB_API int sb_session_log_fd(const struct sb_session *s, struct sb_error *err);
 

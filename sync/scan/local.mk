@@ -2,6 +2,7 @@
 sync_libsbsync_core_la_SOURCES += \
 	%D%/rules.c %D%/rules.h \
 	%D%/rules-codec.c \
+	%D%/rules-filter.c \
 	%D%/rules-match.c \
 	%D%/rules-parse.c \
 	%D%/rules-priv.h \

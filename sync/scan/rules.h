@@ -65,6 +65,15 @@ bool sb_rules_match(const struct sb_rules_node *n, const char *path, const char 
 /* The answer for one path, looking at its parents first. */
 bool sb_rules_excluded(struct sb_rules *r, const char *path, bool is_dir);
 
+/*
+ * A copy with the patterns that `keep` wants. It is asked for each, those of one list in their
+ * order, and must not touch the rules. NULL: no memory.
+ */
+typedef bool (
+	*sb_rules_keep_fn)(enum sb_rules_source src, const char *dir, const char *text, void *arg);
+struct sb_rules *sb_rules_filter(struct sb_rules *from, sb_rules_keep_fn keep, void *arg,
+	struct sb_error *err);
+
 /* True when there is no pattern at all. */
 bool sb_rules_empty(const struct sb_rules *r);
 

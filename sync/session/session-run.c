@@ -16,6 +16,7 @@
 #include <sync/run/run.h>
 #include <sync/run/run-guard.h>
 #include <sync/run/sync-result.h>
+#include <sync/session/session-base.h>
 #include <sync/session/session-conflicts.h>
 #include <sync/session/session-resolve.h>
 #include <sync/session/session-rules.h>
@@ -31,6 +32,7 @@ struct pair_run {
 	char base_name[32];
 	char rules_name[32];
 	struct sb_run run;
+	struct sb_session_rules rules; /* not of a first run; its rules are those of `run` */
 	struct sb_manifest *base;
 	struct sb_recall_tag base_tag;
 	struct sb_reconciled rec;
@@ -50,14 +52,17 @@ struct pair_run {
 static int
 load_rules(struct pair_run *x, struct sb_error *err)
 {
+	int r;
+
 	if (x->pass->first) {
 		x->run.rules = sb_rules_new(err);
 		return x->run.rules ? sb_run_add_rules(x->pass->o, x->p->local, x->run.rules, err) :
 				      SB_E_NOMEM;
 	}
-	x->run.rules = sb_session_rules_load(x->pass->s, x->pass->dirfd, x->k, NULL, err);
+	r = sb_session_rules_for_run(x->pass->s, x->pass->dirfd, x->k, x->pass->o, &x->rules, err);
+	x->run.rules = x->rules.rules;
 	x->run.frozen = true;
-	return x->run.rules ? 0 : err ? err->code : SB_E_CORRUPT;
+	return r;
 }
 
 static int
@@ -67,7 +72,7 @@ freeze_rules(struct pair_run *x, struct sb_error *err)
 	int r;
 
 	if (!x->pass->first)
-		return 0;
+		return sb_session_rules_save(x->pass->dirfd, x->k, &x->rules, err);
 	sb_buf_init(&b, 16u << 20);
 	r = sb_rules_encode(x->run.rules, &b, err);
 	return r < 0 ? r : sb_file_replace(x->pass->dirfd, x->rules_name, b.data, b.len, 0600, err);
@@ -467,32 +472,6 @@ push(struct pair_run *x, struct sb_error *err)
 	return 0;
 }
 
-/* The entry of the old base stays at this path. */
-static int
-revert(struct sb_manifest *m, const struct sb_manifest *base, const char *path,
-	struct sb_error *err)
-{
-	const struct sb_entry *old = sb_manifest_find(base, path);
-	sb_autofree char *parent = NULL;
-	char *slash;
-
-	(void)sb_manifest_remove(m, path);
-	if (!old)
-		return 0;
-	parent = strdup(path);
-	slash = parent ? strrchr(parent, '/') : NULL;
-	if (slash) {
-		*slash = 0;
-		/*
-		 * Its directory may be gone on the side the base is taken from: then there is
-		 * nothing to hang it on.
-		 */
-		if (!sb_manifest_find(m, parent))
-			return 0;
-	}
-	return sb_manifest_graft(m, path, old, err);
-}
-
 static int
 record_base(struct pair_run *x, struct sb_error *err)
 {
@@ -509,9 +488,11 @@ record_base(struct pair_run *x, struct sb_error *err)
 	next = sb_manifest_copy(from, err);
 	r = next ? 0 : SB_E_NOMEM;
 	for (size_t i = 0; r == 0 && i < x->rec.n_unsettled; i++)
-		r = revert(next, x->base, x->rec.unsettled[i], err);
+		r = sb_session_base_revert(next, x->base, x->rec.unsettled[i], err);
 	for (size_t i = 0; r == 0 && i < x->left.n; i++)
-		r = revert(next, x->base, x->left.v[i], err);
+		r = sb_session_base_revert(next, x->base, x->left.v[i], err);
+	if (r == 0 && x->rules.extra)
+		r = sb_session_base_retain(next, x->base, x->run.rules, err);
 	if (r == 0)
 		r = sb_manifest_finish(next, err);
 	if (r == 0 && !sb_digest_eq(&next->id, &x->base->id))

@@ -27,6 +27,7 @@ E2E = \
 	%D%/session-watch.sh \
 	%D%/session-watch-ssh.sh \
 	%D%/session-guards.sh \
+	%D%/session-ignore.sh \
 	%D%/session-faults.sh \
 	%D%/storage-crash.sh \
 	%D%/tool-bombs.sh \
