@@ -9,6 +9,7 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/pack-level.c %D%/pack-level.h \
 	%D%/pack-pipe.c %D%/pack-pipe.h \
 	%D%/pack-read.c \
+	%D%/pack-strict.c %D%/pack-strict.h \
 	%D%/pack-write.c \
 	%D%/patch.c %D%/patch.h \
 	%D%/recipe.c %D%/recipe.h \

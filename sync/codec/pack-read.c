@@ -24,6 +24,7 @@
 #include <base/work.h>
 
 #include <sync/codec/pack-priv.h>
+#include <sync/codec/pack-strict.h>
 
 #define TAR_END 1024u
 #define PATH_BYTES_MAX 65535u
@@ -35,6 +36,7 @@ struct sb_pack_reader {
 	ZSTD_DCtx *dctx;
 	uint8_t *raw;
 	size_t raw_cap;
+	struct sb_pack_strict strict;
 	uint64_t given; /* bytes libarchive got from us */
 	bool opened;    /* opening reads a block, so the first call of next does it */
 	bool in_ended;  /* `in` said there is no more */
@@ -152,6 +154,8 @@ read_block(struct archive *a, void *arg, const void **out)
 	size_t len = 0;
 	int k = next_block(r, out, &len);
 
+	if (k > 0 && sb_pack_strict_feed(&r->strict, *out, len, &r->error) < 0)
+		k = r->error.code;
 	if (k < 0) {
 		archive_set_error(a, EIO, "block stream failed");
 		return ARCHIVE_FATAL;
@@ -440,6 +444,7 @@ sb_pack_reader_new(sb_pack_in_fn in, void *arg, struct sb_error *err)
 	sb_auto(sb_pack_reader) struct sb_pack_reader *r = calloc(1, sizeof *r);
 
 	if (r) {
+		sb_pack_strict_init(&r->strict);
 		r->in = in;
 		r->arg = arg;
 		r->a = archive_read_new();
@@ -459,6 +464,7 @@ sb_pack_reader_free(struct sb_pack_reader *r)
 		return;
 	(void)archive_read_free(r->a);
 	(void)ZSTD_freeDCtx(r->dctx);
+	sb_pack_strict_free(&r->strict);
 	free(r->raw);
 	free(r);
 }

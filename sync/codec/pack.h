@@ -99,7 +99,8 @@ typedef int (*sb_pack_in_fn)(enum sb_pack_codec *codec, size_t *raw_len, const v
 /*
  * The reader of a stream from an untrusted peer. Blocks larger than SB_PACK_BLOCK_MAX, frames with
  * a larger window or that do not give exactly raw_len bytes, tar features we do not write (links,
- * devices, sparse maps, ACLs, other formats) and trailing garbage are SB_E_PROTO. next: 1 with an
+ * devices, sparse maps, ACLs, other formats, any pax record that is not ours) and trailing garbage
+ * are SB_E_PROTO. next: 1 with an
  * entry (strings valid until the next call), 0 at the end of the archive. read: borrowed bytes of
  * the current entry; 0 at its end. next skips what was not read.
  */

@@ -62,7 +62,9 @@ tests_fuzz_fuzz_patch_LDADD = $(FUZZ_LDADD_SYNC)
 tests_fuzz_fuzz_store_SOURCES = %D%/fuzz-store.c %D%/scratch.h $(FUZZ_DRIVER)
 tests_fuzz_fuzz_store_LDADD = $(FUZZ_LDADD_SYNC)
 
-FUZZERS_ALL += %D%/fuzz-journal %D%/fuzz-proto %D%/fuzz-receive %D%/fuzz-wire
+FUZZERS_ALL += %D%/fuzz-journal %D%/fuzz-listing %D%/fuzz-proto %D%/fuzz-receive %D%/fuzz-wire
+tests_fuzz_fuzz_listing_SOURCES = %D%/fuzz-listing.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_listing_LDADD = $(FUZZ_LDADD_SYNC)
 tests_fuzz_fuzz_journal_SOURCES = %D%/fuzz-journal.c %D%/scratch.h $(FUZZ_DRIVER)
 tests_fuzz_fuzz_journal_LDADD = $(FUZZ_LDADD_SYNC)
 tests_fuzz_fuzz_proto_SOURCES = %D%/fuzz-proto.c $(FUZZ_DRIVER)
