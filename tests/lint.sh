@@ -107,6 +107,27 @@ rule "paths named in doc are there" paths
 rule "the tarball has every source file" dist
 rule "nothing left behind, no path of one machine" leftovers
 
+# The protocol's manual has everything that travels; in a copy with one thing more of each kind
+# the check finds just these.
+protocol="python3 $src/tests/lib/lint_protocol.py"
+more=$scratch/more
+mkdir -p "$more/doc" "$more/sync"
+cp "$src/doc/sbsync-protocol.5" "$more/doc"
+for room in wire scan tree codec replica; do
+	mkdir "$more/sync/$room" && cp "$src/sync/$room"/*.[ch] "$more/sync/$room"
+done
+sed -i -e 's/SB_MSG_BYE = 28,/&\n\tSB_MSG_MORE = 31,/' \
+	-e 's/SB_BEGIN_CROSS = 1 << 4,/&\n\tSB_BEGIN_MORE = 1 << 9,/' \
+	-e 's/uint64_t specials;/&\n\tuint64_t more_bytes;/' \
+	-e 's/SB_WHY_EXISTS,/&\n\tSB_WHY_MORE,/' "$more/sync/wire/proto.h"
+sed -i 's/COL_DEVS,/&\n\tCOL_MORE_BITS,/' "$more/sync/tree/manifest-codec-priv.h"
+sed -i 's/#define SB_PACK_ATTR_BASE .*/&\n#define SB_PACK_ATTR_MORE "user.sbsync.more"/' \
+	"$more/sync/codec/pack-priv.h"
+is "the check of the protocol's manual finds what is missing" "$($protocol "$more" |
+	sed -n 's/.*\(MORE (31)\|more ([0-9]*)\|more_bytes\|more_bits\|sbsync.more\).*/\1/p' |
+	sort | tr '\n' ' ')" "MORE (31) more (5) more (512) more_bits more_bytes sbsync.more "
+is "the protocol's manual has everything that travels" "$($protocol "$src")" ""
+
 # Manuals: well-formed, and telling the same options as --help.
 if command -v mandoc >/dev/null; then
 	for page in "$src"/doc/*.[1-8]; do

@@ -19,7 +19,7 @@ AM_TESTS_ENVIRONMENT = CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; 
 
 TESTS += tests/lint.sh tests/headers.sh tests/clang.sh
 dist_check_SCRIPTS += tests/lint.sh tests/headers.sh tests/clang.sh
-EXTRA_DIST += tests/lib/lint.py
+EXTRA_DIST += tests/lib/lint.py tests/lib/lint_protocol.py
 
 include tests/unit/local.mk
 include tests/unit/scan.mk
@@ -37,6 +37,7 @@ include tests/unit/egress.mk
 include tests/egress/local.mk
 include tests/fault/local.mk
 include tests/hostile/local.mk
+include tests/interop/local.mk
 include tests/fuzz/local.mk
 include tests/e2e/local.mk
 include tests/provider/local.mk
