@@ -13,7 +13,7 @@ libsandbox_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -no-undefined
 pkgconfig_DATA += %D%/libsandbox.pc
 
 sbinclude_HEADERS += \
-	%D%/sb/conform.h %D%/sb/env.h \
+	%D%/sb/conform.h %D%/sb/docker.h %D%/sb/env.h \
 	%D%/sb/host.h %D%/sb/host-snapshot.h %D%/sb/host-exec.h \
 	%D%/sb/launcher.h %D%/sb/profile.h %D%/sb/provider.h %D%/sb/registry.h \
 	%D%/sb/rpc.h %D%/sb/rpc-daemon.h \
@@ -22,6 +22,7 @@ sbinclude_HEADERS += \
 
 EXTRA_DIST += %D%/README.md %D%/rpc/README.md
 
+include lib/docker/local.mk
 include lib/provider/local.mk
 include lib/tool/local.mk
 include lib/session/local.mk

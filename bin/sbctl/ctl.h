@@ -65,7 +65,7 @@ struct ctl_verb {
 /* The verbs, each in its cmd-VERB.c. */
 extern const struct ctl_verb cmd_run, cmd_ls, cmd_show, cmd_exec, cmd_shell, cmd_sync, cmd_stop,
 	cmd_destroy, cmd_forget, cmd_recover, cmd_events, cmd_providers, cmd_profile, cmd_trust,
-	cmd_host;
+	cmd_docker, cmd_host;
 
 /* ctl.c: parses, opens the keeper, runs, complains. Returns the exit status. */
 int ctl_main(const struct ctl_verb *verb, int argc, char **argv);

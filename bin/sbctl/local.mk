@@ -4,6 +4,7 @@ bin_PROGRAMS += sbctl
 sbctl_SOURCES = \
 	%D%/choose-profile.c \
 	%D%/cmd-destroy.c \
+	%D%/cmd-docker.c \
 	%D%/cmd-events.c \
 	%D%/cmd-exec.c \
 	%D%/cmd-forget.c \

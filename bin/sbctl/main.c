@@ -25,6 +25,7 @@ static const struct ctl_verb *const verbs[] = {
 	&cmd_providers,
 	&cmd_profile,
 	&cmd_trust,
+	&cmd_docker,
 	&cmd_host,
 };
 #define VERBS (sizeof verbs / sizeof verbs[0])

@@ -178,8 +178,9 @@ check_capabilities(struct sb_conform *c, struct sb_error *err)
 	if (!is_isolation(any.isolation) || !is_isolation(again.isolation))
 		return broken(err, "isolation \"%s\" is no word of the contract",
 			is_isolation(again.isolation) ? any.isolation : again.isolation);
-	if (any.syncs != again.syncs || any.remote != again.remote || any.find != again.find ||
-		any.embedded != again.embedded)
+	/* A profile may share the local root where others have files of their own; see below. */
+	if ((again.syncs && (!any.syncs || any.remote != again.remote)) ||
+		any.find != again.find || any.embedded != again.embedded)
 		return broken(err, "what it is changes with the profile");
 	if (again.rollback && !again.snapshots)
 		return broken(err, "it rolls back without snapshots");

@@ -299,6 +299,9 @@ check_hang(struct sb_conform *c, struct sb_error *err)
 
 		if (k == CALL_FIND && !c->caps.find)
 			continue;
+		/* What has no files of its own need not be asked. */
+		if ((k == CALL_PUSH || k == CALL_PULL) && !c->caps.syncs)
+			continue;
 		got = try_call(&x, (enum which)k, &call, &why);
 		if (sb_now_ms() - start > HUNG_MS)
 			r = broken(err,

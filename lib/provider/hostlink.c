@@ -17,6 +17,7 @@
 #include <base/quote.h>
 #include <base/str.h>
 #include <host/runtime/runtime.h>
+#include <provider/beside.h>
 #include <provider/toolset.h>
 #include <rpc/client/embed.h>
 #include <sb/rpc.h>
@@ -273,37 +274,19 @@ add_word(struct sb_buf *b, const char *word)
 	sb_quote_word(b, word);
 }
 
-/* sbctl beside this program (which libtool may have put one level down), or the one on PATH. */
-static void
-add_program(struct sb_buf *b)
-{
-	char self[4096];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 16);
-
-	self[n > 0 ? n : 0] = '\0';
-	for (int level = 0; level < 2; level++) {
-		char *slash = strrchr(self, '/');
-
-		if (!slash || (level == 1 && strcmp(slash, "/.libs") != 0))
-			break;
-		memcpy(slash, "/sbctl", 7);
-		if (access(self, X_OK) == 0) {
-			add_word(b, self);
-			return;
-		}
-		*slash = '\0';
-	}
-	add_word(b, "sbctl");
-}
-
 char *
 sb_hostlink_rsh(const struct sb_hostlink *l, struct sb_error *err)
 {
+	sb_autofree char *program = sb_beside_program("sbctl");
 	sb_auto(sb_buf) struct sb_buf b;
 	size_t len;
 
 	sb_buf_init(&b, 65536);
-	add_program(&b);
+	if (!program) {
+		(void)sb_fail(err, SB_E_NOMEM, "out of memory");
+		return NULL;
+	}
+	add_word(&b, program);
 	sb_buf_add_str(&b, " host --host");
 	add_word(&b, l->address);
 	if (l->token_file) {

@@ -1,7 +1,13 @@
 # lib/provider: the contract, the registry, one file a backend. Part of libsandbox.
 lib_libsandbox_core_la_SOURCES += \
+	%D%/beside.c %D%/beside.h \
 	%D%/call.c \
 	%D%/command.c \
+	%D%/dockerlink.c %D%/dockerlink.h \
+	%D%/dockerlink-box.c \
+	%D%/dockerlink-engine.c \
+	%D%/dockerlink-net.c \
+	%D%/dockerlink-opts.c \
 	%D%/handle.c \
 	%D%/handle-far.c \
 	%D%/hostlink.c %D%/hostlink.h \
@@ -11,6 +17,8 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/launcher-local.c %D%/launchers.h \
 	%D%/life.c \
 	%D%/marks.c %D%/marks.h \
+	%D%/mounted.c %D%/mounted.h \
+	%D%/orphans.c \
 	%D%/pairs.c %D%/pairs.h \
 	%D%/permission.c \
 	%D%/prepared.c \
@@ -20,6 +28,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/profiles-effect.c \
 	%D%/profiles-field.c \
 	%D%/provider.c %D%/provider.h \
+	%D%/provider-docker.c \
 	%D%/provider-host.c \
 	%D%/provider-local.c \
 	%D%/provider-ssh.c \

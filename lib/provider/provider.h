@@ -20,6 +20,7 @@ SB_CLEANUP_VALUE(sb_sync_result, sb_sync_result_free)
 struct sb_provider *sb_provider_local_new(const struct sb_builtin_opts *o, struct sb_error *err);
 struct sb_provider *sb_provider_ssh_new(const struct sb_builtin_opts *o, struct sb_error *err);
 struct sb_provider *sb_provider_host_new(const struct sb_builtin_opts *o, struct sb_error *err);
+struct sb_provider *sb_provider_docker_new(const struct sb_builtin_opts *o, struct sb_error *err);
 
 /*
  * The start of a provider that works with sessions of libsbsync: each kind has it as its first

@@ -13,6 +13,7 @@ static const make_fn makers[] = {
 	sb_provider_local_new,
 	sb_provider_ssh_new,
 	sb_provider_host_new,
+	sb_provider_docker_new,
 	NULL,
 };
 

@@ -1,5 +1,7 @@
 E2E = \
 	%D%/demo.sh \
+	%D%/docker.sh \
+	%D%/docker-kill.sh \
 	%D%/bench.sh \
 	%D%/example.sh \
 	%D%/guard.sh \

@@ -39,6 +39,11 @@ EXTRA_DIST += %D%/runkill.py
 check-kill:
 	SB_KILL_ROUNDS=200 $(MAKE) check TEST_TIMEOUT=3600 TESTS=tests/e2e/sbctl-kill.sh
 
+# The same with containers of Podman.
+.PHONY: check-kill-docker
+check-kill-docker:
+	SB_KILL_ROUNDS=200 $(MAKE) check TEST_TIMEOUT=7200 TESTS=tests/e2e/docker-kill.sh
+
 # Storages under kill -9 at every call and under power loss, run by tests/e2e/storage-crash.sh; here
 # every call and 500 moments, and ten thousand operations of each storage against a model.
 check_PROGRAMS += %D%/storage-crash

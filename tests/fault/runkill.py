@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""kill -9 during `sbctl run --backend ssh`, at random moments: of sbctl, of the command, of
-sshd's side of the connections, of the sync agent over there.
+"""kill -9 during `sbctl run`, at random moments: of sbctl, of the command, of the sync agent over
+there, of what carries the connections (sshd's side of them, or the podman commands), and of a whole
+container.
 
 usage: runkill.py SBCTL SERVER-DIR SCRATCH ROUNDS SEED
+       runkill.py SBCTL podman:IMAGE SCRATCH ROUNDS SEED
+
+The first is for backend ssh, the second for containers, which see SCRATCH/acks as /acks.
 
 The command writes files one after the other and notes each in a list outside the workspace once it
 is written. Afterwards `sbctl recover` must succeed, everything on the list must be here, as must
@@ -18,7 +22,7 @@ import subprocess
 import sys
 import time
 
-SBCTL, SERVER, SCRATCH = (os.path.abspath(p) for p in sys.argv[1:4])
+SBCTL, SCRATCH = (os.path.abspath(p) for p in (sys.argv[1], sys.argv[3]))
 ROUNDS, SEED = int(sys.argv[4]), int(sys.argv[5])
 FILES = 30
 AGENT = r"""
@@ -61,12 +65,117 @@ def kill(pid):
         return False
 
 
+def inside(marker):
+    """Processes that see this file at their root: those of our containers."""
+    for name in os.listdir("/proc"):
+        if name.isdigit() and os.path.exists("/proc/%s/root%s" % (name, marker)):
+            yield int(name)
+
+
+class Ssh:
+    targets = ("sbctl", "command", "sshd", "both", "agent")
+    backend = "ssh"
+    carrier = "sshd"
+
+    def __init__(self, server):
+        self.server = server
+
+    def options(self):
+        return {
+            "host": "127.0.0.1",
+            "user": read(self.server + "/user").strip(),
+            "port": read(self.server + "/port").strip(),
+            "identity": self.server + "/id_ed25519",
+            "config": "/dev/null",
+            "known_hosts": self.server + "/known_hosts",
+        }
+
+    @staticmethod
+    def acks(number):
+        """Where the list of a round is: here, and over there."""
+        path = os.path.join(SCRATCH, "round%d" % number, "acks")
+        return path, path
+
+    def cut(self, _):
+        for pid in children(int(read(self.server + "/pid"))):
+            if (
+                os.path.basename(read("/proc/%d/cmdline" % pid).split("\0")[0].split(":")[0])
+                == "sshd"
+            ):
+                kill(pid)
+
+    def agents(self):
+        for pid in children(int(read(self.server + "/pid"))):
+            if read("/proc/%d/comm" % pid).startswith("agent-"):
+                yield pid
+
+    @staticmethod
+    def command(acks):
+        pid = read(acks + "/pid").strip()
+        return [int(pid)] if pid else []
+
+    @staticmethod
+    def left(states):
+        for s in states:
+            if os.path.exists(s.get("runtime_root_dir", "/nowhere/")):
+                yield s["runtime_root_dir"]
+
+
+class Podman:
+    targets = ("sbctl", "command", "podman", "both", "agent", "container")
+    backend = "docker"
+    carrier = "podman"
+
+    def __init__(self, image):
+        self.image = image
+
+    def options(self):
+        return {"kind": "container", "engine": "podman", "image": self.image}
+
+    @staticmethod
+    def acks(number):
+        return os.path.join(SCRATCH, "acks", str(number)), "/acks/%d" % number
+
+    @staticmethod
+    def cut(sbctl):
+        for pid in children(sbctl):
+            if read("/proc/%d/comm" % pid).strip() == "podman":
+                kill(pid)
+
+    @staticmethod
+    def agents():
+        for pid in inside("/acks/here"):
+            if read("/proc/%d/comm" % pid).startswith("agent-"):
+                yield pid
+
+    @staticmethod
+    def command(acks):
+        for pid in inside("/acks/here"):
+            if acks in read("/proc/%d/environ" % pid):
+                yield pid
+
+    @staticmethod
+    def containers():
+        return podman("ps", "--all", "--format", "{{.Names}}").split()
+
+    def left(self, _):
+        yield from self.containers()
+        yield from podman("volume", "ls", "--format", "{{.Name}}").split()
+
+
+def podman(*words):
+    return subprocess.run(
+        ("podman",) + words, capture_output=True, text=True, timeout=120, check=False
+    ).stdout
+
+
 class Round:
     def __init__(self, number, rng, span):
         self.number, self.rng, self.span = number, rng, span
-        self.target = ("sbctl", "command", "sshd", "both", "agent")[number % 5]
+        self.target = PLACE.targets[number % len(PLACE.targets)]
         self.dir = os.path.join(SCRATCH, "round%d" % number)
-        self.ws, self.acks = os.path.join(self.dir, "ws"), os.path.join(self.dir, "acks")
+        self.ws = os.path.join(self.dir, "ws")
+        self.acks, self.acks_there = PLACE.acks(number)
         for d in (self.ws, self.acks):
             os.makedirs(d)
         for i in range(1, FILES + 1):
@@ -76,14 +185,6 @@ class Round:
         self.failures = []
 
     def run(self):
-        keys = {
-            "host": "127.0.0.1",
-            "user": read(SERVER + "/user").strip(),
-            "port": read(SERVER + "/port").strip(),
-            "identity": SERVER + "/id_ed25519",
-            "config": "/dev/null",
-            "known_hosts": SERVER + "/known_hosts",
-        }
         start = time.monotonic()
         with open(self.dir + "/out", "w", encoding="utf-8") as out:
             p = subprocess.Popen(
@@ -91,10 +192,10 @@ class Round:
                     SBCTL,
                     "run",
                     "--backend",
-                    "ssh",
-                    *options(keys),
+                    PLACE.backend,
+                    *options(PLACE.options()),
                     "-e",
-                    "ACKS=" + self.acks,
+                    "ACKS=" + self.acks_there,
                     "-e",
                     "FILES=%d" % FILES,
                     "-e",
@@ -127,23 +228,19 @@ class Round:
 
     def strike(self, p):
         time.sleep(self.rng.uniform(0, self.span))
+        if self.target == "container":
+            for name in PLACE.containers():
+                podman("kill", name)
+        if self.target in (PLACE.carrier, "both"):
+            PLACE.cut(p.pid)
         if self.target in ("sbctl", "both"):
             p.kill()
-        if self.target in ("sshd", "both"):
-            for pid in children(int(read(SERVER + "/pid"))):
-                if (
-                    os.path.basename(read("/proc/%d/cmdline" % pid).split("\0")[0].split(":")[0])
-                    == "sshd"
-                ):
-                    kill(pid)
         if self.target == "agent":
-            for pid in children(int(read(SERVER + "/pid"))):
-                if read("/proc/%d/comm" % pid).startswith("agent-"):
-                    kill(pid)
+            for pid in PLACE.agents():
+                kill(pid)
         if self.target == "command":
-            pid = read(self.acks + "/pid").strip()
-            if pid:
-                kill(int(pid))
+            for pid in PLACE.command(self.acks_there):
+                kill(pid)
 
     def recover(self):
         for _ in range(5):
@@ -194,8 +291,8 @@ class Round:
         for s in states:
             if s["state"] != "destroyed":
                 self.failures.append("sandbox %s is %s" % (s["sandbox_id"], s["state"]))
-            if os.path.exists(s.get("runtime_root_dir", "/nowhere/")):
-                self.failures.append("%s is left over" % s["runtime_root_dir"])
+        for name in PLACE.left(states):
+            self.failures.append("%s is left over" % name)
         if not self.span and (status != 0 or len(acked) != FILES + FILES // 5):
             self.failures.append(
                 "an undisturbed run: status %d, %d acknowledged" % (status, len(acked))
@@ -224,4 +321,9 @@ def main():
     return 1 if bad else 0
 
 
+PLACE = (
+    Podman(sys.argv[2][len("podman:") :])
+    if sys.argv[2].startswith("podman:")
+    else Ssh(os.path.abspath(sys.argv[2]))
+)
 sys.exit(main())

@@ -25,7 +25,7 @@ RANKS = (
     ("sync/run",),
     ("sync/session", "sync"),
     ("lib/sb",),
-    ("lib/tool", "lib/egress"),
+    ("lib/tool", "lib/egress", "lib/docker"),
     ("lib/host/storage", "lib/host/runtime", "lib/host/files"),
     ("lib/host",),
     ("lib/host/tool",),

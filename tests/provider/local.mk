@@ -7,6 +7,8 @@ tests_provider_fake_la_LIBADD = lib/libsandbox-core.la sync/libsbsync-core.la \
 tests_provider_fake_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
 	-Wl,--allow-multiple-definition -rpath $(abs_builddir)
 PROVIDER_TESTS = \
+	%D%/docker.sh \
+	%D%/docker-sandboxes.sh \
 	%D%/faults.sh \
 	%D%/host.sh \
 	%D%/host-forms.sh \
@@ -14,3 +16,4 @@ PROVIDER_TESTS = \
 	%D%/ssh.sh
 TESTS += $(PROVIDER_TESTS)
 dist_check_SCRIPTS += $(PROVIDER_TESTS)
+EXTRA_DIST += tests/lib/podman.sh

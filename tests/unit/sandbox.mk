@@ -1,5 +1,6 @@
 # The contract's words and state, profiles, the life of a sandbox.
 SANDBOX_TESTS = \
+	%D%/test-docker \
 	%D%/test-place \
 	%D%/test-profile \
 	%D%/test-sandbox \
@@ -30,3 +31,9 @@ tests_unit_test_trust_SOURCES = %D%/test-trust.c
 tests_unit_test_trust_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_place_SOURCES = %D%/test-place.c
 tests_unit_test_place_LDADD = $(UNIT_LDADD_SANDBOX)
+# Stands for sbx and docker sandbox.
+check_PROGRAMS += tests/lib/dockerstub
+tests_lib_dockerstub_SOURCES = tests/lib/dockerstub.c
+tests_lib_dockerstub_LDADD = $(SANDBOX_LIBS)
+tests_unit_test_docker_SOURCES = %D%/test-docker.c
+tests_unit_test_docker_LDADD = $(UNIT_LDADD_SANDBOX)

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SB_DOCKER_PRIV_H
+#define SB_DOCKER_PRIV_H
+
+#include <stdatomic.h>
+
+#include <base/buf.h>
+#include <base/strlist.h>
+#include <docker/cli.h>
+#include <sb/docker.h>
+
+SB_CLEANUP_VALUE(sb_docker_list, sb_docker_list_free)
+
+#define SB_DOCKER_OUTPUT_MAX (16u << 20)
+
+struct sb_docker {
+	struct sb_cli cli;
+	bool sbx;
+	_Atomic int era; /* enum sb_docker_era */
+	_Atomic bool probed;
+	_Atomic bool proxies; /* of era B: "docker sandbox network proxy" is there */
+};
+
+#endif

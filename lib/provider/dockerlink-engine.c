@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/* A sandbox as a container of docker or podman: what a profile means there. */
+#include "config.h"
+
+#include <provider/dockerlink.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <base/file.h>
+#include <base/str.h>
+#include <provider/provider.h>
+
+#define DEFAULT_IMAGE "docker.io/library/buildpack-deps:stable"
+#define BOX_DIR "/sandbox"
+#define RESOLVER "nameserver 198.18.0.1\n"
+
+/* Everything of a new container; the wish points into it. */
+struct plan {
+	struct sb_engine_wish w;
+	struct sb_strlist labels, env, volumes, mounts, files, tmpfs, caps;
+	char *user, *image;
+};
+
+static void
+plan_free(struct plan *p)
+{
+	sb_strlist_free(&p->labels);
+	sb_strlist_free(&p->env);
+	sb_strlist_free(&p->volumes);
+	sb_strlist_free(&p->mounts);
+	sb_strlist_free(&p->files);
+	sb_strlist_free(&p->tmpfs);
+	sb_strlist_free(&p->caps);
+	free(p->user);
+	free(p->image);
+}
+SB_CLEANUP_VALUE(plan, plan_free)
+
+static const char *
+option(const struct sb_dockerlink *l, const char *key)
+{
+	return sb_strlist_get(sb_strlist_borrow(&l->options), key);
+}
+
+/* "none", "lists" (none and a gate), or "engine". */
+static const char *
+network_of(const struct sb_network *n)
+{
+	return !sb_dockerlink_net_reaches(n) ? "none" :
+		sb_dockerlink_net_lists(n)   ? "lists" :
+					       "engine";
+}
+
+static int
+plan_labels(const struct sb_dockerlink *l, const struct sb_prepare_request *req, struct plan *p,
+	struct sb_error *err)
+{
+	sb_autofree char *dir = sb_dockerlink_dir(l, false, err);
+
+	if (!dir)
+		return SB_E_NOMEM;
+	sb_strlist_addf(&p->labels, SB_LABEL_SANDBOX "=%s", l->id);
+	if (req->session_id)
+		sb_strlist_addf(&p->labels, SB_LABEL_SESSION "=%s", req->session_id);
+	sb_strlist_addf(&p->labels, SB_DOCKERLINK_MADE "=%s,%s", network_of(&req->profile->network),
+		l->mounted ? "mounted" : "synced");
+	/* One engine may serve several users and several records. */
+	*strrchr(dir, '/') = '\0';
+	sb_strlist_addf(&p->labels, SB_DOCKERLINK_OWNER "=%u:%s", (unsigned)geteuid(), dir);
+	return sb_strlist_check(&p->labels, err);
+}
+
+static bool
+is_root(const char *user)
+{
+	return !user || !*user || strcmp(user, "root") == 0 || strcmp(user, "0") == 0 ||
+		sb_str_starts(user, "0:") || sb_str_starts(user, "root:");
+}
+
+/*
+ * Who works in it. In a directory of ours, it is the directory's owner, so that new files are
+ * theirs; else the image decides.
+ */
+static int
+plan_user(const struct sb_dockerlink *l, const struct sb_prepare_request *req, struct plan *p,
+	const struct sb_call *call, struct sb_error *err)
+{
+	const char *user = option(l, "user");
+	struct stat st;
+
+	if (!user && l->mounted) {
+		if (stat(req->local_root, &st) < 0)
+			return sb_fail_errno(err, "%s", req->local_root);
+		if (l->engine.rootless)
+			p->w.keep_id = true;
+		else if (st.st_uid != 0)
+			p->user = sb_str_printf("%u:%u", (unsigned)st.st_uid, (unsigned)st.st_gid);
+	} else if (user) {
+		p->user = strdup(user);
+	} else {
+		return sb_engine_image_user(&l->engine, p->image, call, &p->user, err);
+	}
+	if (user && l->mounted && l->engine.rootless)
+		return sb_fail(err, SB_E_INVAL,
+			"backend docker: user does not go with sync: mounted in rootless podman, "
+			"where the files would be another user's");
+	return 0;
+}
+
+/*
+ * Where places go: into a volume, whose files are as fast as those of the machine. It is root's:
+ * podman can give it to another user, and with docker another user's files go into the container
+ * itself, or into memory when that is read-only.
+ */
+static int
+plan_room(struct sb_dockerlink *l, struct plan *p, struct sb_error *err)
+{
+	bool root = is_root(p->user) && !p->w.keep_id, volume = root || l->engine.podman;
+	const char *dir = volume || p->w.read_only ? BOX_DIR : "/tmp/.sandbox";
+
+	if (l->mounted) /* there are none */
+		dir = "/tmp/.sandbox";
+	else if (volume)
+		sb_strlist_addf(&p->volumes, "%s-work:" BOX_DIR "%s", l->name, root ? "" : ":U");
+	else if (p->w.read_only)
+		sb_strlist_add(&p->tmpfs, BOX_DIR ":rw,exec,mode=1777");
+	if (p->w.read_only)
+		sb_strlist_add(&p->tmpfs, "/tmp:rw,exec,mode=1777");
+	sb_strlist_addf(&p->env, "SBSYNC_BOX_DIR=%s", dir);
+	sb_strlist_addf(&p->env, "SBSYNC_STATE_DIR=%s/.state", dir);
+	/* The home of somebody the image does not know, or cannot write to. */
+	if (p->w.read_only || !root)
+		sb_strlist_add(&p->env, "HOME=/tmp");
+	return sb_strlist_check(&p->env, err);
+}
+
+static int
+plan_network(struct sb_dockerlink *l, const struct sb_network *n, struct plan *p,
+	struct sb_error *err)
+{
+	const char *network = network_of(n);
+	sb_autofree char *dir = NULL;
+	sb_autoclose int fd = -1;
+	int r;
+
+	l->lists = strcmp(network, "lists") == 0;
+	/* A gate is put on it once it runs. */
+	p->w.network = strcmp(network, "engine") == 0 ? NULL : "none";
+	if (!l->lists)
+		return 0;
+	dir = sb_dockerlink_dir(l, true, err);
+	if (!dir)
+		return err->code;
+	if (strpbrk(dir, ":,"))
+		return sb_fail(err, SB_E_INVAL, "%s: a path with a colon cannot be mounted", dir);
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return sb_fail_errno(err, "%s", dir);
+	r = sb_file_replace(fd, "resolv.conf", RESOLVER, strlen(RESOLVER), 0644, err);
+	sb_strlist_addf(&p->files, "%s/resolv.conf:/etc/resolv.conf", dir);
+	return r < 0 ? r : sb_strlist_check(&p->files, err);
+}
+
+static int
+plan_caps(const struct sb_dockerlink *l, struct plan *p, struct sb_error *err)
+{
+	const char *list = option(l, "cap_add");
+
+	while (list && *list) {
+		size_t n = strcspn(list, ",");
+
+		if (n)
+			sb_strlist_addf(&p->caps, "%.*s", (int)n, list);
+		list += n + (list[n] == ',');
+	}
+	return sb_strlist_check(&p->caps, err);
+}
+
+static int
+plan_all(struct sb_dockerlink *l, const struct sb_prepare_request *req, struct plan *p,
+	const struct sb_call *call, struct sb_error *err)
+{
+	sb_autofree char *archived = sb_str_printf("localhost/sbsync-archive:%s", l->id);
+	const char *image = option(l, "image");
+	int r = archived ? 0 : sb_fail(err, SB_E_NOMEM, "out of memory");
+
+	/* What an archive has kept of one that is gone. */
+	if (r == 0 && req->profile->persist == SB_PERSIST_ARCHIVE)
+		r = sb_engine_has_image(&l->engine, archived, call, err);
+
+	if (r < 0)
+		return r;
+	p->image = r > 0 ? sb_steal(&archived) : strdup(image ? image : DEFAULT_IMAGE);
+	if (!p->image)
+		return sb_fail(err, SB_E_NOMEM, "out of memory");
+	p->w.read_only = option(l, "read_only") && strcmp(option(l, "read_only"), "yes") == 0;
+	r = plan_labels(l, req, p, err);
+	if (r == 0)
+		r = plan_user(l, req, p, call, err);
+	if (r == 0)
+		r = plan_room(l, p, err);
+	if (r == 0)
+		r = plan_network(l, &req->profile->network, p, err);
+	if (r == 0)
+		r = plan_caps(l, p, err);
+	if (r < 0)
+		return r;
+	if (l->mounted) {
+		sb_strlist_add(&p->mounts, req->local_root);
+		sb_strlist_add_all(&p->mounts, req->local_dirs);
+	}
+	p->w.name = l->name;
+	p->w.image = p->image;
+	p->w.labels = sb_strlist_borrow(&p->labels);
+	p->w.env = sb_strlist_borrow(&p->env);
+	p->w.volumes = sb_strlist_borrow(&p->volumes);
+	p->w.mounts = sb_strlist_borrow(&p->mounts);
+	p->w.files = sb_strlist_borrow(&p->files);
+	p->w.tmpfs = sb_strlist_borrow(&p->tmpfs);
+	p->w.caps = sb_strlist_borrow(&p->caps);
+	p->w.user = p->user;
+	p->w.runtime = option(l, "runtime");
+	p->w.memory = option(l, "memory");
+	p->w.cpus = option(l, "cpus");
+	p->w.pids = option(l, "pids");
+	p->w.hold = l->lock;
+	r = sb_strlist_check(&p->mounts, err);
+	return r < 0 ? r : sb_strlist_check(&p->tmpfs, err);
+}
+
+/*
+ * What it was made with stays: another network or way of syncing needs another one. Who says
+ * nothing of the network gets the one there is.
+ */
+static int
+check_kept(struct sb_dockerlink *l, const struct sb_prepare_request *req, struct sb_error *err)
+{
+	const struct sb_network *n = &req->profile->network;
+	const char *comma = strchr(l->made, ','), *network = network_of(n),
+		   *sync = l->mounted ? "mounted" : "synced";
+	size_t len = comma ? (size_t)(comma - l->made) : 0;
+	bool same = strlen(network) == len && strncmp(network, l->made, len) == 0;
+
+	if (comma && strcmp(comma + 1, sync) == 0 &&
+		(same || (!n->required && !sb_dockerlink_net_reaches(n))))
+		return 0;
+	return sb_fail(err, SB_E_NETWORK_POLICY,
+		"the profile wants network %s and sync: %s, but sandbox %s was made with %s: "
+		"destroy it, or use another",
+		network, sync, l->id, l->made);
+}
+
+static int
+make(struct sb_dockerlink *l, const struct sb_prepare_request *req, const struct sb_call *call,
+	struct sb_error *err)
+{
+	sb_auto(plan) struct plan p = { 0 };
+	struct sb_error why = { 0 };
+	bool running;
+	int r = plan_all(l, req, &p, call, err);
+
+	if (r < 0)
+		return r;
+	r = sb_engine_make(&l->engine, &p.w, call, &why);
+	if (r == 0)
+		return 0;
+	/* Somebody else made it just now; or it was made and did not start. */
+	if (r == SB_E_CHILD && sb_dockerlink_find(l, NULL, call, &running, NULL) == 0) {
+		if (running)
+			return 0;
+		(void)sb_engine_remove(&l->engine, l->name, call, NULL);
+	}
+	if (err)
+		*err = why;
+	return r;
+}
+
+int
+sb_dockerlink_engine_ensure(struct sb_dockerlink *l, const struct sb_prepare_request *req,
+	const struct sb_call *call, struct sb_error *err)
+{
+	struct sb_error why = { 0 };
+	bool running = false;
+	int r = sb_dockerlink_find(l, NULL, call, &running, &why);
+
+	if (r == 0) {
+		r = check_kept(l, req, err);
+		if (r == 0 && !running)
+			r = sb_engine_start(&l->engine, l->name, l->paused, call, err);
+		l->lists = r == 0 && strncmp(l->made, "lists,", 6) == 0;
+	} else if (r == SB_E_SANDBOX_NOT_FOUND && req->may_create) {
+		r = make(l, req, call, err);
+	} else if (err) {
+		*err = why;
+	}
+	/* Without lists of today those of yesterday go on, as long as the proxy does. */
+	if (r == 0 && sb_dockerlink_net_lists(&req->profile->network))
+		r = sb_dockerlink_net_open(l, &req->profile->network, call, err);
+	return r;
+}
