@@ -66,7 +66,7 @@
 		"send only what changed in a file: auto, off, always"), \
 	OPT_TEXT(0, "compress", compress, "LEVEL", "auto, off, or 1 to 19"), \
 	OPT_INT(0, "max-delete", max_delete, "N", 0, INT64_MAX, \
-		"stop when more than N entries would be deleted (default: half)"), \
+		"stop when more than N entries would go (default: half)"), \
 	OPT_INT(0, "max-entries", max_entries, "N", 1, INT64_MAX, \
 		"take a far tree of up to N entries"), \
 	OPT_CHOICE(0, "durability", durability, "HOW", durability_words, \

@@ -40,6 +40,8 @@ struct sync_args {
 	const char *identity, *ssh_config, *known_hosts, *rsh;
 	/* Sessions. */
 	const char *name;
+	bool list;      /* undo */
+	const char *to; /* undo */
 	struct sb_opt_list also;
 	int64_t owner;
 	int conflict; /* both, local, runtime, merge; -1: as the session was started */

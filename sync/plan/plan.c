@@ -457,10 +457,11 @@ sb_plan_piece_len(const struct sb_plan *p, size_t from, size_t max)
 
 int
 sb_plan_check_brake(const struct sb_plan *p, const struct sb_manifest *receiver, int64_t max_delete,
-	const char *where, struct sb_error *err)
+	bool trusted, const char *where, struct sb_error *err)
 {
 	uint64_t n = receiver->count;
-	uint64_t limit = max_delete >= 0 ? (uint64_t)max_delete : n > 100 ? n / 2 : n;
+	uint64_t few = trusted ? (n > 100 ? 0 : n) : 10;
+	uint64_t limit = max_delete >= 0 ? (uint64_t)max_delete : n / 2 > few ? n / 2 : few;
 
 	if (p->n_delete > limit)
 		return sb_fail(err, SB_E_BRAKE,
@@ -472,7 +473,7 @@ sb_plan_check_brake(const struct sb_plan *p, const struct sb_manifest *receiver,
 	if (max_delete < 0 && n > 1 && p->n_delete >= n) {
 		bool puts = false;
 
-		for (size_t i = 0; i < p->diff.n && !puts; i++)
+		for (size_t i = 0; trusted && i < p->diff.n && !puts; i++)
 			puts = !p->diff.v[i].del;
 		if (!puts)
 			return sb_fail(err, SB_E_BRAKE,

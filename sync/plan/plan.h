@@ -61,9 +61,10 @@ size_t sb_plan_piece_len(const struct sb_plan *p, size_t from, size_t max);
 
 /*
  * The brake: SB_E_BRAKE with an explanation when the plan would empty a tree or delete more than
- * allowed (`max_delete` < 0: the default).
+ * allowed (`max_delete` < 0: the default, half of the tree). `trusted`: the user's own tree says
+ * so; a tree of up to 100 entries may lose all but one then, else ten at least.
  */
 int sb_plan_check_brake(const struct sb_plan *p, const struct sb_manifest *receiver,
-	int64_t max_delete, const char *where, struct sb_error *err);
+	int64_t max_delete, bool trusted, const char *where, struct sb_error *err);
 
 #endif

@@ -24,6 +24,7 @@
 
 #define PIECE 4096u
 #define HOLES_MAX (64ull << 30) /* sparse files may exceed the free space by this */
+#define SPARSE_MIN (64u << 20)  /* smaller ones are taken for solid */
 
 uint16_t
 sb_run_mode_mask(void)
@@ -200,8 +201,8 @@ sb_run_plan_pull(struct sb_run *run, struct sb_diff *d, const struct sb_stage *s
 	po.have = have;
 	po.n_have = st->n_left;
 	r = sb_plan_make(d, run->local->scan.manifest, &po, out, err);
-	if (r == 0)
-		r = sb_plan_check_brake(out, run->local->scan.manifest, run->o->max_delete,
+	if (r == 0 && (!run->own_brake || run->o->max_delete >= 0))
+		r = sb_plan_check_brake(out, run->local->scan.manifest, run->o->max_delete, false,
 			run->near_name, err);
 	free(have);
 	return r;
@@ -239,15 +240,16 @@ room_here(const char *root)
 static int
 check_room(const struct sb_run *run, const struct sb_plan *plan, struct sb_error *err)
 {
-	uint64_t room = room_here(run->local->root), sum = 0;
+	uint64_t room = room_here(run->local->root), sum = 0, solid = 0;
 
 	for (size_t i = 0; i < plan->diff.n; i++) {
 		uint64_t size =
 			plan->steps[i].method == SB_METHOD_DATA ? plan->diff.v[i].entry.size : 0;
 
 		sum = size > UINT64_MAX - sum ? UINT64_MAX : sum + size;
+		solid += size < SPARSE_MIN ? size : 0;
 	}
-	if (sum > room && sum - room > HOLES_MAX)
+	if (solid > room || (sum > room && sum - room > HOLES_MAX))
 		return sb_fail(err, SB_E_NOSPACE,
 			"%s has files of %llu bytes to send, %llu are free here: make room or "
 			"exclude them; nothing was changed",
@@ -255,8 +257,8 @@ check_room(const struct sb_run *run, const struct sb_plan *plan, struct sb_error
 	return 0;
 }
 
-int
-sb_run_pull(struct sb_run *run, const struct sb_plan *plan, struct sb_stage *stage,
+static int
+pull(struct sb_run *run, const struct sb_plan *plan, struct sb_stage *stage,
 	struct sb_commit_result *res, struct sb_error *err)
 {
 	struct sb_receive_opts ro = SB_RECEIVE_OPTS_INIT;
@@ -297,4 +299,16 @@ sb_run_pull(struct sb_run *run, const struct sb_plan *plan, struct sb_stage *sta
 	run->res->bytes_transferred += plan->data_bytes;
 	sb_receive_update_cache(run->local, res);
 	return sb_sync_result_commit(run->res, plan, res, err);
+}
+
+int
+sb_run_pull(struct sb_run *run, const struct sb_plan *plan, struct sb_stage *stage,
+	struct sb_commit_result *res, struct sb_error *err)
+{
+	int r = pull(run, plan, stage, res, err);
+
+	/* What does not fit would only keep the disk full, for this and every other run. */
+	if (r == SB_E_NOSPACE && run->local->rootfd >= 0)
+		sb_commit_drop_leftovers(run->local->rootfd, &run->local->log);
+	return r;
 }

@@ -442,9 +442,9 @@ sb_run_plan_push(struct sb_run *run, struct sb_diff *d, struct sb_plan *out, str
 	po.have = run->far.have;
 	po.n_have = run->far.n_have;
 	r = sb_plan_make(d, run->far.manifest, &po, out, err);
-	return r < 0 ?
-		r :
-		sb_plan_check_brake(out, run->far.manifest, run->o->max_delete, run->far_name, err);
+	return r < 0 ? r :
+		       sb_plan_check_brake(out, run->far.manifest, run->o->max_delete, true,
+			       run->far_name, err);
 }
 
 int

@@ -39,9 +39,12 @@ struct sb_run {
 	bool frozen;            /* the rules are those of the session: .gitignore is not read */
 	bool near;              /* the far side is a directory of this machine */
 	bool no_delta;
-	bool keep_all; /* a push keeps all it sends in the base store, however fast the link is */
-	bool keep;     /* a pull keeps what it receives in the base store */
-	bool set_root; /* the receiver's root directory gets mode and mtime too */
+	bool keep_all;  /* a push keeps all it sends in the base store, however fast the link is */
+	bool keep;      /* a pull keeps what it receives in the base store */
+	bool own_brake; /* the verb looks after the brake of a pull, as long as the user says
+			 * nothing
+			 */
+	bool set_root;  /* the receiver's root directory gets mode and mtime too */
 	const struct sb_reconciled
 		*rec; /* sessions: which saved versions come from where; or NULL */
 

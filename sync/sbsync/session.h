@@ -244,6 +244,29 @@ SB_API void sb_session_ignored_free(struct sb_session_ignored_list *l);
 SB_API int sb_session_ignore(const struct sb_session *s, const char *state_dir, const char *pattern,
 	bool add, struct sb_error *err);
 
+/* A run that undo can take back. */
+struct sb_session_undo_run {
+	uint64_t run;     /* its number: when it was, in ns since the epoch */
+	char reason[16];  /* "turn", "stop", "crash", "resolve", "undo"; "" when not known */
+	uint64_t changed; /* files that it put or changed */
+	uint64_t deleted; /* files and whole directories that it deleted */
+};
+
+struct sb_session_undo_runs {
+	struct sb_session_undo_run *v; /* the newest first */
+	size_t n;
+};
+SB_API void sb_session_undo_runs_free(struct sb_session_undo_runs *l);
+SB_API int sb_session_undo_list(const struct sb_session *s, const char *state_dir,
+	struct sb_session_undo_runs *out, struct sb_error *err);
+
+/*
+ * Takes back all runs that were at `to` (ns since the epoch) or later, as one; 0: the last.
+ * SB_E_NOTFOUND: there is none.
+ */
+SB_API int sb_session_undo_to(struct sb_session *s, uint64_t to, const struct sb_sync_opts *opts,
+	struct sb_sync_result *res, struct sb_error *err);
+
 /* Opens the session's log for reading: lines of JSON. Returns a descriptor. */
 SB_API int sb_session_log_fd(const struct sb_session *s, struct sb_error *err);
 

@@ -89,7 +89,7 @@ struct sb_sync_opts {
 	const char *const *exclude;      /* gitignore patterns, NULL-terminated; may be NULL */
 	const char *const *exclude_from; /* files of patterns, likewise */
 	int level;                       /* zstd level, 0: do not compress, SB_SYNC_LEVEL_AUTO */
-	int64_t max_delete;              /* negative: half of a tree with more than 100 entries */
+	int64_t max_delete;              /* negative: see sbsync(1) */
 	enum sb_sync_durability durability;
 	unsigned jobs;      /* threads for scanning and writing; 0: by processors */
 	int64_t timeout_ms; /* for the whole sync, with all its attempts; 0: none; a lost connection

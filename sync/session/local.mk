@@ -2,6 +2,7 @@
 sync_libsbsync_core_la_SOURCES += \
 	%D%/session.c \
 	%D%/session-base.c %D%/session-base.h \
+	%D%/session-brake.c %D%/session-brake.h \
 	%D%/session-conflicts.c %D%/session-conflicts.h \
 	%D%/session-local.c %D%/session-local.h \
 	%D%/session-hold.c %D%/session-hold.h \

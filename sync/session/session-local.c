@@ -245,7 +245,8 @@ sb_session_local_apply(struct sb_session_local *x, const struct sb_manifest *tar
 	r = sb_stage_find(x->rep->readonly ? -1 : x->rep->rootfd, x->o->cancel, &stage, err);
 	sb_step_next(x->clock, SB_STEP_RECORD);
 	if (r == 0 && !x->o->dry_run)
-		r = sb_session_undo_prepare(x->dirfd, x->pair, x->stamp, x->rep, &d, err);
+		r = sb_session_undo_prepare(x->dirfd, x->pair, x->stamp, x->res->reason, x->rep, &d,
+			err);
 	sb_step_next(x->clock, SB_STEP_PLAN);
 	if (r == 0)
 		r = make_plan(x, &d, stage, &plan, err);
@@ -253,6 +254,6 @@ sb_session_local_apply(struct sb_session_local *x, const struct sb_manifest *tar
 		return sb_sync_result_changes(x->res, &plan, x->rep->scan.manifest, "local", err);
 	if (r == 0)
 		r = commit(x, &plan, sb_steal(&stage), err);
-	sb_session_undo_settle(x->dirfd, x->pair, r == 0);
+	sb_session_undo_settle(x->dirfd, x->pair, x->stamp, x->rep, r == 0);
 	return r;
 }

@@ -13,10 +13,12 @@
 #include <base/strlist.h>
 #include <sync/wire/endpoint.h>
 #include <sync/plan/guard.h>
+#include <sync/replica/commit.h>
 #include <sync/run/run.h>
 #include <sync/run/run-guard.h>
 #include <sync/run/sync-result.h>
 #include <sync/session/session-base.h>
+#include <sync/session/session-brake.h>
 #include <sync/session/session-conflicts.h>
 #include <sync/session/session-resolve.h>
 #include <sync/session/session-rules.h>
@@ -41,6 +43,7 @@ struct pair_run {
 	struct sb_stage *stage;
 	struct sb_strlist left; /* paths that were left alone: their base entry stays */
 	struct sb_diff forward; /* a copy of what is done here, for undo */
+	struct sb_session_brake brake;
 	size_t k;
 	struct sb_buf underway; /* what this run brings to either side, for the record */
 	bool recorded;          /* the base is that of this run */
@@ -325,6 +328,9 @@ make_plans(struct pair_run *x, struct sb_error *err)
 	}
 	if (x->rec.runtime.n)
 		r = sb_diff_apply(x->far_next, &x->rec.runtime, err);
+	if (r == 0 && x->rec.local.n)
+		r = sb_session_brake_check(x->pass->dirfd, x->k, x->run.local->scan.manifest,
+			&x->rec.local, x->pass->o->max_delete, x->p->local, &x->brake, err);
 	if (r == 0)
 		r = sb_run_plan_pull(&x->run, &x->rec.local, x->stage, &x->local_plan, err);
 	if (r == 0)
@@ -404,23 +410,35 @@ record_pulled(struct pair_run *x, struct sb_error *err)
 	return r > 0 ? save_base(x, err) : r;
 }
 
+static const char *
+reason(const struct sb_session_pass *pass)
+{
+	return pass->whole && pass->whole->reason ? pass->whole->reason : "sync";
+}
+
 static int
 pull(struct pair_run *x, struct sb_error *err)
 {
 	sb_auto(sb_commit_result) struct sb_commit_result res = { 0 };
 	int r;
 
-	if (!x->local_plan.diff.n)
+	if (!x->local_plan.diff.n) {
+		/* What an interrupted run left in the stage is of no use to anybody now. */
+		if (x->stage->fd >= 0)
+			sb_commit_drop_leftovers(x->run.local->rootfd, &x->run.local->log);
 		return check_brought(x, NULL, err);
+	}
 	sb_run_step(&x->run, SB_STEP_RECORD);
-	r = sb_session_undo_prepare(x->pass->dirfd, x->k, x->pass->stamp, x->run.local, &x->forward,
-		err);
+	r = sb_session_undo_prepare(x->pass->dirfd, x->k, x->pass->stamp, reason(x->pass),
+		x->run.local, &x->forward, err);
 	if (r < 0)
 		return r;
 	x->run.rec = &x->rec;
 	x->run.keep = true;
 	r = sb_run_pull(&x->run, &x->local_plan, sb_steal(&x->stage), &res, err);
-	sb_session_undo_settle(x->pass->dirfd, x->k, r == 0);
+	sb_session_undo_settle(x->pass->dirfd, x->k, x->pass->stamp, x->run.local, r == 0);
+	if (r == 0)
+		sb_session_brake_made(x->pass->dirfd, x->k, x->run.local->scan.manifest, &x->brake);
 	x->run.rec = NULL;
 	sb_plan_free(&x->local_plan);
 	if (r == 0)
@@ -454,6 +472,8 @@ push(struct pair_run *x, struct sb_error *err)
 	}
 	r = sb_run_push(&x->run, &x->runtime_plan, &res, err);
 	sb_run_step(&x->run, SB_STEP_RECORD);
+	if (r == 0 && !x->pass->first)
+		sb_session_brake_brought(x->pass->dirfd, x->k, &x->runtime_plan.diff);
 	sb_plan_free(&x->runtime_plan);
 	if (r == 0)
 		r = keep_left(x, &res, err);
@@ -598,6 +618,7 @@ exchange(struct pair_run *x, struct sb_error *err)
 		b.flags |= SB_BEGIN_AGAIN;
 	x->run.no_delta = pass->o->no_delta;
 	x->run.near = there.kind == SB_ENDPOINT_LOCAL;
+	x->run.own_brake = true;
 	x->run.keep_all = sb_session_policies_merge(pass->policies);
 	r = sb_run_open_local(&x->run, x->p->local, b.pair, false, pass->o->dry_run, err);
 	if (r == 0)
@@ -687,6 +708,8 @@ run_pair(struct pair_run *x, struct sb_error *err)
 	if (r == 0 && !x->recorded)
 		r = record_base(x, err);
 	/* What a commit brought is in the cache already. */
+	if (r == 0 && x->pass->first)
+		sb_session_brake_made(x->pass->dirfd, x->k, x->run.local->scan.manifest, NULL);
 	if (r == 0 && x->pass->first)
 		sb_replica_save_cache(x->run.local, x->run.local->scan.manifest);
 	else if (r == 0)

@@ -5,6 +5,7 @@
 #include <sbsync/session.h>
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -25,7 +26,8 @@
  * directory since.
  */
 static int
-make_parents(struct sb_manifest *m, const char *path, struct sb_error *err)
+make_parents(struct sb_manifest *m, const struct sb_manifest *base, const char *path,
+	struct sb_error *err)
 {
 	sb_autofree char *part = strdup(path);
 	const struct sb_entry dir = { .type = SB_ENTRY_DIR, .mode = 0755 };
@@ -38,8 +40,16 @@ make_parents(struct sb_manifest *m, const char *path, struct sb_error *err)
 		*slash = 0;
 		e = sb_manifest_find(m, part);
 		if (e && e->type != SB_ENTRY_DIR) {
+			const struct sb_entry *all = base ? sb_manifest_find(base, part) : NULL;
+
 			(void)sb_manifest_remove(m, part);
 			e = NULL;
+			/* Something else took its place: it comes back with all that was in it. */
+			if (all && all->type == SB_ENTRY_DIR) {
+				if (sb_manifest_graft(m, part, all, err) < 0)
+					return SB_E_NOMEM;
+				e = all;
+			}
 		}
 		if (!e && !sb_manifest_put(m, part, &dir, NULL, err))
 			return SB_E_NOMEM;
@@ -50,7 +60,8 @@ make_parents(struct sb_manifest *m, const char *path, struct sb_error *err)
 
 /* Makes the changed paths what the difference says, whatever is there now. */
 static int
-force(struct sb_manifest *m, const struct sb_diff *d, struct sb_error *err)
+force(struct sb_manifest *m, const struct sb_manifest *base, const struct sb_diff *d,
+	struct sb_error *err)
 {
 	int r = 0;
 
@@ -63,7 +74,7 @@ force(struct sb_manifest *m, const struct sb_diff *d, struct sb_error *err)
 			(void)sb_manifest_remove(m, c->path);
 		if (c->del)
 			continue;
-		r = make_parents(m, c->path, err);
+		r = make_parents(m, base, c->path, err);
 		put = r == 0 ? sb_manifest_put(m, c->path, &e, c->target, err) : NULL;
 		if (r == 0)
 			r = !put          ? SB_E_NOMEM :
@@ -71,6 +82,27 @@ force(struct sb_manifest *m, const struct sb_diff *d, struct sb_error *err)
 					    0;
 	}
 	return r;
+}
+
+/*
+ * What the sync brought as new is what its record lists: anything else in there came later, and is
+ * no part of what the sync left behind.
+ */
+static void
+only_brought(struct sb_manifest *left, const struct sb_diff *reverse)
+{
+	for (size_t i = 0; i < reverse->n; i++)
+		if (reverse->v[i].del)
+			(void)sb_manifest_remove(left, reverse->v[i].path);
+}
+
+static struct sb_manifest *
+load_base(const struct sb_session_local *x)
+{
+	char name[32];
+
+	(void)snprintf(name, sizeof name, "root%zu.base", x->pair);
+	return sb_manifest_load(x->dirfd, name, NULL);
 }
 
 /* Contents by digest, as far as the root has them under any name. */
@@ -154,6 +186,7 @@ undo_pair(struct sb_session_local *x, const struct sb_session_undo *u, struct sb
 	sb_auto(sb_manifest) struct sb_manifest *left = sb_manifest_copy(now, err), *before = NULL,
 						*target = NULL;
 	sb_auto(sb_reconciled) struct sb_reconciled rec = { 0 };
+	sb_auto(sb_manifest) struct sb_manifest *base = load_base(x);
 	int r = left ? 0 : SB_E_NOMEM;
 
 	sb_step_next(x->clock, SB_STEP_PLAN);
@@ -161,12 +194,14 @@ undo_pair(struct sb_session_local *x, const struct sb_session_undo *u, struct sb
 	 * What the sync left behind, and what was there before it; where it did nothing, both are
 	 * as it is now.
 	 */
-	for (size_t i = 0; r == 0 && i < u->n; i++)
-		r = force(left, &u->layers[i].forward, err);
+	for (size_t i = 0; r == 0 && i < u->n; i++) {
+		only_brought(left, &u->layers[i].reverse);
+		r = force(left, base, &u->layers[i].forward, err);
+	}
 	if (r == 0 && !(before = sb_manifest_copy(left, err)))
 		r = SB_E_NOMEM;
 	for (size_t i = u->n; r == 0 && i-- > 0;)
-		r = force(before, &u->layers[i].reverse, err);
+		r = force(before, base, &u->layers[i].reverse, err);
 	if (r == 0)
 		r = sb_manifest_finish(left, err);
 	if (r == 0)
@@ -204,32 +239,67 @@ undo_pair(struct sb_session_local *x, const struct sb_session_undo *u, struct sb
 	return r < 0 ? r : sb_session_local_apply(x, target, err);
 }
 
-/* The newest run of all roots. */
-static int
-newest(int dirfd, const struct sb_session *s, uint64_t *out, struct sb_error *err)
-{
-	*out = 0;
-	for (size_t i = 0; i < s->n_pairs; i++) {
-		sb_auto(sb_session_undo) struct sb_session_undo u = { 0 };
-		int r = sb_session_undo_load(dirfd, i, &u, err);
+/* A run that can be undone, over all roots. */
+struct undo_runs {
+	struct sb_session_undo_file *v; /* the newest first; `size`: how many roots it changed */
+	size_t n;
+};
 
-		if (r < 0 && r != SB_E_NOTFOUND)
+static int
+find_runs(int dirfd, const struct sb_session *s, struct undo_runs *out, struct sb_error *err)
+{
+	for (size_t i = 0; i < s->n_pairs; i++) {
+		sb_autofree struct sb_session_undo_file *v = NULL;
+		struct sb_session_undo_file *all;
+		size_t n = 0;
+		int r = sb_session_undo_files(dirfd, i, &v, &n, err);
+
+		if (r < 0)
 			return r;
-		if (r == 0 && u.stamp > *out)
-			*out = u.stamp;
+		all = reallocarray(out->v, out->n + n + 1, sizeof *all);
+		if (!all)
+			return sb_fail(err, SB_E_NOMEM, "undo: out of memory");
+		out->v = all;
+		for (size_t k = 0, at = 0; k < n; k++) {
+			while (at < out->n && all[at].stamp > v[k].stamp)
+				at++;
+			if (at < out->n && all[at].stamp == v[k].stamp) {
+				all[at].settled |= v[k].settled;
+				continue;
+			}
+			memmove(&all[at + 1], &all[at], (out->n - at) * sizeof *all);
+			all[at] = v[k];
+			out->n++;
+		}
 	}
-	return *out ? 0 :
-		      sb_fail(err, SB_E_NOTFOUND,
-			      "session '%s' has nothing to undo: no sync has changed %s yet",
-			      s->name, s->pairs[0].local);
+	return 0;
+}
+
+/* All that the runs from `from` on did to one root, as one record. */
+static int
+gather(int dirfd, size_t pair, const struct undo_runs *runs, uint64_t from,
+	struct sb_session_undo *out, struct sb_error *err)
+{
+	int r = 0;
+
+	for (size_t i = runs->n; r == 0 && i-- > 0;) {
+		sb_auto(sb_session_undo) struct sb_session_undo u = { 0 };
+
+		if (runs->v[i].stamp < from)
+			continue;
+		if (sb_session_undo_load(dirfd, pair, runs->v[i].stamp, &u, NULL) == 0)
+			r = sb_session_undo_append(out, &u, err);
+	}
+	return r;
 }
 
 static int
-undo_held(struct sb_session_held *h, struct sb_session *s, const struct sb_sync_opts *opts,
-	struct sb_sync_result *res, struct sb_error *err)
+undo_from(struct sb_session_held *h, struct sb_session *s, const struct undo_runs *runs,
+	uint64_t from, const struct sb_sync_opts *opts, struct sb_sync_result *res,
+	struct sb_error *err)
 {
-	uint64_t last, stamp = sb_session_stamp();
-	int r = newest(h->dirfd, s, &last, err);
+	uint64_t stamp = sb_session_stamp();
+	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < s->n_pairs; i++) {
 		struct sb_step_clock clock;
@@ -243,21 +313,52 @@ undo_held(struct sb_session_held *h, struct sb_session *s, const struct sb_sync_
 			.own = true };
 		sb_auto(sb_session_undo) struct sb_session_undo u = { 0 };
 
-		if (sb_session_undo_load(h->dirfd, i, &u, NULL) < 0 || u.stamp != last)
+		r = gather(h->dirfd, i, runs, from, &u, err);
+		if (r < 0 || !u.n)
 			continue;
 		r = sb_session_local_open(&x, err);
 		if (r == 0)
 			r = undo_pair(&x, &u, err);
 		sb_session_local_close(&x);
 	}
+	return r;
+}
+
+static bool
+did_nothing(const struct sb_sync_result *res)
+{
+	return !res->files_synced && !res->files_deleted && !res->files_moved && !res->n_changes &&
+		!res->conflicts.n && !res->errors.n;
+}
+
+static int
+undo_held(struct sb_session_held *h, struct sb_session *s, uint64_t to,
+	const struct sb_sync_opts *opts, struct sb_sync_result *res, struct sb_error *err)
+{
+	struct undo_runs runs = { 0 };
+	int r = find_runs(h->dirfd, s, &runs, err);
+
+	if (r == 0 && (!runs.n || runs.v[0].stamp < to))
+		r = sb_fail(err, SB_E_NOTFOUND,
+			"session '%s' has nothing to undo: no sync has changed %s %s", s->name,
+			s->pairs[0].local, runs.n ? "since then" : "yet");
+	for (size_t i = 0; r == 0; i++) {
+		r = undo_from(h, s, &runs, to ? to : runs.v[i].stamp, opts, res, err);
+		/* A run that died may not have made anything: then the one before it is meant. */
+		if (r < 0 || to || runs.v[i].settled || i + 1 >= runs.n || !did_nothing(res))
+			break;
+		for (size_t k = 0; k < s->n_pairs && !opts->dry_run; k++)
+			sb_session_undo_drop(h->dirfd, k, runs.v[i].stamp);
+	}
+	free(runs.v);
 	if (!opts->dry_run && r != SB_E_NOTFOUND)
 		sb_session_log(h->dirfd, "undo", r, err, res);
 	return r;
 }
 
 int
-sb_session_undo(struct sb_session *s, const struct sb_sync_opts *opts, struct sb_sync_result *res,
-	struct sb_error *err)
+sb_session_undo_to(struct sb_session *s, uint64_t to, const struct sb_sync_opts *opts,
+	struct sb_sync_result *res, struct sb_error *err)
 {
 	struct sb_session_held h;
 	int64_t start = sb_now_ms();
@@ -269,8 +370,67 @@ sb_session_undo(struct sb_session *s, const struct sb_sync_opts *opts, struct sb
 	r = sb_session_hold(opts->state_dir, s->name, false, &h, err);
 	if (r < 0)
 		return r;
-	r = undo_held(&h, s, opts, res, err);
+	r = undo_held(&h, s, to, opts, res, err);
 	sb_session_let_go(&h);
 	res->duration_ms = sb_now_ms() - start;
+	return r;
+}
+
+int
+sb_session_undo(struct sb_session *s, const struct sb_sync_opts *opts, struct sb_sync_result *res,
+	struct sb_error *err)
+{
+	return sb_session_undo_to(s, 0, opts, res, err);
+}
+
+void
+sb_session_undo_runs_free(struct sb_session_undo_runs *l)
+{
+	free(l->v);
+	memset(l, 0, sizeof *l);
+}
+
+static int
+describe(int dirfd, const struct sb_session *s, uint64_t stamp, struct sb_session_undo_run *out,
+	struct sb_error *err)
+{
+	*out = (struct sb_session_undo_run){ .run = stamp };
+	for (size_t i = 0; i < s->n_pairs; i++) {
+		sb_auto(sb_session_undo) struct sb_session_undo u = { 0 };
+		int r = sb_session_undo_load(dirfd, i, stamp, &u, NULL);
+
+		if (r == SB_E_NOMEM)
+			return sb_fail(err, r, "undo: out of memory");
+		if (r < 0)
+			continue;
+		memcpy(out->reason, u.reason, sizeof out->reason);
+		for (size_t k = 0; k < u.n; k++)
+			for (size_t c = 0; c < u.layers[k].forward.n; c++) {
+				const struct sb_change *ch = &u.layers[k].forward.v[c];
+
+				out->deleted += ch->del;
+				out->changed += !ch->del && ch->entry.type != SB_ENTRY_DIR;
+			}
+	}
+	return 0;
+}
+
+int
+sb_session_undo_list(const struct sb_session *s, const char *state_dir,
+	struct sb_session_undo_runs *out, struct sb_error *err)
+{
+	sb_autofree char *dir = sb_session_dir(state_dir, err);
+	sb_autoclose int fd = dir ? sb_session_open_dir(dir, s->name, false, err) : -1;
+	struct undo_runs runs = { 0 };
+	int r = fd < 0 ? (err ? err->code : SB_E_SYS) : find_runs(fd, s, &runs, err);
+
+	memset(out, 0, sizeof *out);
+	if (r == 0 && !(out->v = calloc(runs.n + 1, sizeof *out->v)))
+		r = sb_fail(err, SB_E_NOMEM, "undo: out of memory");
+	for (; r == 0 && out->n < runs.n; out->n++)
+		r = describe(fd, s, runs.v[out->n].stamp, &out->v[out->n], err);
+	free(runs.v);
+	if (r < 0)
+		sb_session_undo_runs_free(out);
 	return r;
 }

@@ -3,11 +3,13 @@
 
 #include <sync/session/session-undo.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <base/cursor.h>
@@ -16,14 +18,17 @@
 #include <base/str.h>
 #include <sync/tree/digest.h>
 #include <sync/tree/diff.h>
+#include <sync/tree/stage-names.h>
 
 /*
- * The file, rootN.undo (rootN.undo-new until the changes are made):
- *   8 bytes "SBUNDO1\n", u64 stamp, varint layers,
+ * The file, rootN.undo-STAMP (with "-new" behind it until the changes are made):
+ *   8 bytes "SBUNDO2\n", u64 stamp, byte string reason, varint layers,
  *   per layer two byte strings (diffs: forward, reverse),
  *   16 bytes XXH3-128 of all before
+ * Version 1, rootN.undo, was of the last run only and had no reason.
  */
-#define MAGIC "SBUNDO1\n"
+#define MAGIC "SBUNDO2\n"
+#define MAGIC_1 "SBUNDO1\n"
 #define UNDO_MAX (256u << 20)
 #define LAYERS_MAX 64
 #define KEEP_FILE (128u << 20) /* larger files are not kept */
@@ -41,9 +46,10 @@ sb_session_undo_free(struct sb_session_undo *u)
 }
 
 static char *
-undo_name(size_t pair, bool made, char *buf, size_t size)
+undo_name(size_t pair, uint64_t stamp, bool made, char *buf, size_t size)
 {
-	(void)snprintf(buf, size, "root%zu.undo%s", pair, made ? "" : "-new");
+	(void)snprintf(buf, size, "root%zu.undo-%016llx%s", pair, (unsigned long long)stamp,
+		made ? "" : "-new");
 	return buf;
 }
 
@@ -58,7 +64,7 @@ take_layer(struct sb_cursor *c, size_t max, struct sb_session_layer *out, struct
 	for (int i = 0; i < 2; i++)
 		p[i] = sb_cursor_bytes(c, max, &n[i]);
 	if (c->bad)
-		return sb_fail(err, SB_E_CORRUPT, "the record of the last sync is damaged");
+		return sb_fail(err, SB_E_CORRUPT, "the record of a sync is damaged");
 	r = sb_diff_decode(p[0], n[0], &limits, &out->forward, err);
 	return r < 0 ? r : sb_diff_decode(p[1], n[1], &limits, &out->reverse, err);
 }
@@ -69,18 +75,25 @@ parse(const struct sb_buf *b, struct sb_session_undo *out, struct sb_error *err)
 	struct sb_digest d;
 	struct sb_cursor c;
 	uint64_t n;
+	size_t len = 0;
+	const uint8_t *reason = NULL;
 	int r = 0;
+	bool old = b->len >= 8 && memcmp(b->data, MAGIC_1, 8) == 0;
 
-	if (b->len < 8 + 8 + 1 + 16 || memcmp(b->data, MAGIC, 8) != 0)
-		return sb_fail(err, SB_E_CORRUPT, "the record of the last sync is damaged");
+	if (b->len < 8 + 8 + 1 + 16 || (!old && memcmp(b->data, MAGIC, 8) != 0))
+		return sb_fail(err, SB_E_CORRUPT, "the record of a sync is damaged");
 	d = sb_digest_of(b->data, b->len - 16);
 	if (memcmp(d.b, b->data + b->len - 16, 16) != 0)
-		return sb_fail(err, SB_E_CORRUPT, "the record of the last sync is damaged");
+		return sb_fail(err, SB_E_CORRUPT, "the record of a sync is damaged");
 	sb_cursor_init(&c, b->data + 8, b->len - 8 - 16);
 	out->stamp = sb_cursor_u64(&c);
+	if (!old)
+		reason = sb_cursor_bytes(&c, sizeof out->reason - 1, &len);
 	n = sb_cursor_varint(&c);
+	if (!c.bad && len)
+		memcpy(out->reason, reason, len);
 	if (c.bad || n > LAYERS_MAX)
-		return sb_fail(err, SB_E_CORRUPT, "the record of the last sync is damaged");
+		return sb_fail(err, SB_E_CORRUPT, "the record of a sync is damaged");
 	out->layers = calloc(n + 1, sizeof *out->layers);
 	if (!out->layers)
 		return sb_fail(err, SB_E_NOMEM, "undo: out of memory");
@@ -104,20 +117,112 @@ load_file(int dirfd, const char *name, struct sb_session_undo *out, struct sb_er
 }
 
 int
-sb_session_undo_load(int dirfd, size_t pair, struct sb_session_undo *out, struct sb_error *err)
+sb_session_undo_load(int dirfd, size_t pair, uint64_t stamp, struct sb_session_undo *out,
+	struct sb_error *err)
 {
-	char fresh[40], made[40];
-	int r = load_file(dirfd, undo_name(pair, false, fresh, sizeof fresh), out, NULL);
+	char name[64];
+	int r = load_file(dirfd, undo_name(pair, stamp, true, name, sizeof name), out, NULL);
 
-	/*
-	 * A run that died left it: what of its changes was not made is found out when it is used.
-	 */
-	if (r == 0) {
-		(void)renameat(dirfd, fresh, dirfd, undo_name(pair, true, made, sizeof made));
-		return 0;
+	return r == 0 ?
+		0 :
+		load_file(dirfd, undo_name(pair, stamp, false, name, sizeof name), out, err);
+}
+
+void
+sb_session_undo_drop(int dirfd, size_t pair, uint64_t stamp)
+{
+	char name[64];
+
+	(void)unlinkat(dirfd, undo_name(pair, stamp, true, name, sizeof name), 0);
+	(void)unlinkat(dirfd, undo_name(pair, stamp, false, name, sizeof name), 0);
+}
+
+int
+sb_session_undo_append(struct sb_session_undo *u, struct sb_session_undo *from,
+	struct sb_error *err)
+{
+	struct sb_session_layer *v = reallocarray(u->layers, u->n + from->n + 1, sizeof *u->layers);
+
+	if (!v)
+		return sb_fail(err, SB_E_NOMEM, "undo: out of memory");
+	u->layers = v;
+	if (from->n)
+		memcpy(v + u->n, from->layers, from->n * sizeof *v);
+	u->n += from->n;
+	from->n = 0;
+	return 0;
+}
+
+/* The record of an older version becomes one of many. */
+static void
+upgrade(int dirfd, size_t pair)
+{
+	sb_auto(sb_session_undo) struct sb_session_undo u = { 0 };
+	char old[64], name[64];
+
+	(void)snprintf(old, sizeof old, "root%zu.undo", pair);
+	if (load_file(dirfd, old, &u, NULL) == 0)
+		(void)renameat(dirfd, old, dirfd,
+			undo_name(pair, u.stamp, true, name, sizeof name));
+}
+
+/* Is this the name of a record of the root? */
+static bool
+take_name(const char *name, size_t pair, struct sb_session_undo_file *out)
+{
+	char prefix[32], *end;
+	size_t n = (size_t)snprintf(prefix, sizeof prefix, "root%zu.undo-", pair);
+
+	if (strncmp(name, prefix, n) != 0 || strspn(name + n, "0123456789abcdef") != 16)
+		return false;
+	out->stamp = strtoull(name + n, &end, 16);
+	out->settled = !*end;
+	return out->settled || strcmp(end, "-new") == 0;
+}
+
+static int
+by_stamp(const void *a, const void *b)
+{
+	const struct sb_session_undo_file *x = a, *y = b;
+
+	return (x->stamp < y->stamp) - (x->stamp > y->stamp);
+}
+
+int
+sb_session_undo_files(int dirfd, size_t pair, struct sb_session_undo_file **out, size_t *out_n,
+	struct sb_error *err)
+{
+	sb_autofree struct sb_session_undo_file *v = NULL;
+	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	sb_autoclosedir DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	size_t n = 0;
+	struct dirent *e;
+
+	if (!d) {
+		if (fd >= 0)
+			(void)close(fd);
+		return sb_fail_errno(err, "read the session's folder");
 	}
-	r = load_file(dirfd, undo_name(pair, true, made, sizeof made), out, err);
-	return r == SB_E_NOTFOUND ? sb_fail(err, r, "there is nothing to undo") : r;
+	upgrade(dirfd, pair);
+	while ((e = readdir(d))) {
+		struct sb_session_undo_file f, *more;
+		struct stat st;
+
+		if (!take_name(e->d_name, pair, &f) ||
+			fstatat(dirfd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		f.size = (uint64_t)st.st_size;
+		more = reallocarray(v, n + 1, sizeof *v);
+		if (!more)
+			return sb_fail(err, SB_E_NOMEM, "undo: out of memory");
+		v = more;
+		v[n++] = f;
+	}
+	if (n)
+		qsort(v, n, sizeof *v, by_stamp);
+	*out = sb_steal(&v);
+	*out_n = n;
+	return 0;
 }
 
 /* One entry of the old tree, with all beneath it. */
@@ -238,10 +343,10 @@ add_layer(struct sb_buf *b, const struct sb_diff *forward, const struct sb_diff 
 }
 
 static int
-write_record(int dirfd, size_t pair, const struct sb_buf *b, struct sb_error *err)
+write_record(int dirfd, size_t pair, uint64_t stamp, const struct sb_buf *b, struct sb_error *err)
 {
-	char name[40];
-	sb_autoclose int fd = openat(dirfd, undo_name(pair, false, name, sizeof name),
+	char name[64];
+	sb_autoclose int fd = openat(dirfd, undo_name(pair, stamp, false, name, sizeof name),
 		O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 
 	/* Not synced to disk: a torn one is noticed by its sum, and losing it loses no file. */
@@ -250,25 +355,28 @@ write_record(int dirfd, size_t pair, const struct sb_buf *b, struct sb_error *er
 }
 
 int
-sb_session_undo_prepare(int dirfd, size_t pair, uint64_t stamp, struct sb_replica *rep,
-	const struct sb_diff *forward, struct sb_error *err)
+sb_session_undo_prepare(int dirfd, size_t pair, uint64_t stamp, const char *reason,
+	struct sb_replica *rep, const struct sb_diff *forward, struct sb_error *err)
 {
 	sb_auto(sb_session_undo) struct sb_session_undo old = { 0 };
 	sb_auto(sb_diff) struct sb_diff reverse = { 0 };
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 	struct sb_digest d;
-	char name[40];
+	char name[64];
 	bool grows;
 	int r = reverse_of(rep->scan.manifest, forward, &reverse, err);
 
 	if (r < 0)
 		return r;
 	keep_content(rep, &reverse);
-	grows = load_file(dirfd, undo_name(pair, true, name, sizeof name), &old, NULL) == 0 &&
-		old.stamp == stamp && old.n < LAYERS_MAX;
+	grows = load_file(dirfd, undo_name(pair, stamp, true, name, sizeof name), &old, NULL) ==
+			0 &&
+		old.n < LAYERS_MAX;
 	sb_buf_init(&b, UNDO_MAX);
 	sb_buf_add(&b, MAGIC, 8);
 	sb_buf_add_u64(&b, stamp);
+	sb_buf_add_bytes(&b, reason ? reason : "sync",
+		strnlen(reason ? reason : "sync", sizeof old.reason - 1));
 	sb_buf_add_varint(&b, grows ? old.n + 1 : 1);
 	for (size_t i = 0; r == 0 && grows && i < old.n; i++)
 		r = add_layer(&b, &old.layers[i].forward, &old.layers[i].reverse, err);
@@ -281,17 +389,41 @@ sb_session_undo_prepare(int dirfd, size_t pair, uint64_t stamp, struct sb_replic
 	d = sb_digest_of(b.data, b.len);
 	sb_buf_add(&b, d.b, 16);
 	r = sb_buf_check(&b, "record of a sync", err);
-	return r < 0 ? r : write_record(dirfd, pair, &b, err);
+	return r < 0 ? r : write_record(dirfd, pair, stamp, &b, err);
+}
+
+/* Too many, too old or too large together: the oldest go. */
+static void
+prune(int dirfd, size_t pair)
+{
+	sb_autofree struct sb_session_undo_file *v = NULL;
+	size_t n = 0;
+	uint64_t bytes = 0, day = 86400ull * 1000000000u;
+
+	if (sb_session_undo_files(dirfd, pair, &v, &n, NULL) < 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		bytes += v[i].size;
+		if (i &&
+			(i >= SB_SESSION_UNDO_RUNS || bytes > SB_SESSION_UNDO_BYTES ||
+				v[i].stamp + SB_SESSION_UNDO_DAYS * day < v[0].stamp))
+			sb_session_undo_drop(dirfd, pair, v[i].stamp);
+	}
 }
 
 void
-sb_session_undo_settle(int dirfd, size_t pair, bool made)
+sb_session_undo_settle(int dirfd, size_t pair, uint64_t stamp, const struct sb_replica *rep,
+	bool made)
 {
-	char fresh[40], name[40];
+	char fresh[64], name[64];
 
-	(void)undo_name(pair, false, fresh, sizeof fresh);
-	if (made)
-		(void)renameat(dirfd, fresh, dirfd, undo_name(pair, true, name, sizeof name));
-	else
+	(void)undo_name(pair, stamp, false, fresh, sizeof fresh);
+	if (made) {
+		(void)renameat(dirfd, fresh, dirfd,
+			undo_name(pair, stamp, true, name, sizeof name));
+		prune(dirfd, pair);
+	} else if (rep->rootfd < 0 ||
+		faccessat(rep->rootfd, SB_STAGE_NAME "/" SB_STAGE_JOURNAL, F_OK, 0) < 0) {
 		(void)unlinkat(dirfd, fresh, 0);
+	}
 }

@@ -34,6 +34,7 @@ E2E = \
 	%D%/storage-crash.sh \
 	%D%/tool-bombs.sh \
 	%D%/trust.sh \
+	%D%/undo.sh \
 	%D%/unstable.sh
 
 TESTS += $(E2E)

@@ -176,6 +176,8 @@ def second_tree(top):
 class Bed:
     """A folder with a prepared state that can be brought back, and runs of sbsync in it."""
 
+    processes = ("controller", "agent")
+
     def __init__(self, opts, top):
         self.o, self.top = opts, top
         self.save = os.path.join(top, "saved")
@@ -491,7 +493,37 @@ class Recover(Session):
         p.wait()
 
 
-SCENARIOS = [Mirror, Cold, First, Start, Turn, Merge, Stop, Recover]
+class Undo(Session):
+    """A sync is undone. One that was interrupted is done by the next, or, when the journal had got
+    that far, undone by it and done by the one after; nothing stays in the stage."""
+
+    name = "undo"
+    args = ["undo", "-q", "s"]
+    processes = ("controller",)
+
+    def setup(self):
+        Session.setup(self)
+        self.must(Turn.args, 0, 3)
+
+    def differs(self):
+        now, _ = listing(self.at("ws"))
+        return differences(now, self.news[0], skip_root=True, contents=True)
+
+    def after(self, code, out):
+        mixed(listing(self.at("ws"))[0], self.olds[0], self.news[0], "ws")
+        if code not in (0, 3):
+            self.must(self.args, 0, 3)
+            if self.differs():
+                self.must(self.args, 0, 3)
+        bad = self.differs()
+        if bad:
+            raise Failed("not undone: %s" % "; ".join(bad[:3]))
+        self.must(Turn.args, 0, 3)
+        if listing(self.at("ws"))[1]:
+            raise Failed("stage left behind")
+
+
+SCENARIOS = [Mirror, Cold, First, Start, Turn, Merge, Stop, Recover, Undo]
 # how, span, opens
 KINDS = [
     ("kill", 1, False),
@@ -512,7 +544,7 @@ def label(kind):
 def faults_of(bed):
     """Counts the calls of each process, then all faults."""
     out = []
-    for who in ("controller", "agent"):
+    for who in bed.processes:
         for opens in (False, True):
             bed.restore()
             code, text = bed.run(bed.args, (who, "kill", 0, 1, opens))
