@@ -23,8 +23,13 @@
 void
 hostd_config_host(const struct hostd_config *c, struct sb_host_opts *o)
 {
+	/* In the order of the option's choices. */
+	static const enum sb_host_storage storages[] = { SB_HOST_STORAGE_AUTO, SB_HOST_OVERLAY,
+		SB_HOST_BTRFS, SB_HOST_ZFS, SB_HOST_LOCAL_DISK };
+
 	*o = (struct sb_host_opts)SB_HOST_OPTS_INIT;
-	o->storage = c->storage == 0 ? SB_HOST_ZFS : SB_HOST_LOCAL_DISK;
+	o->storage = storages[c->storage];
+	o->durability = (enum sb_host_durability)c->durability;
 	o->runtime = (enum sb_host_runtime)c->runtime;
 	o->default_network = (enum sb_host_network)c->network;
 	o->rootfs = c->rootfs;

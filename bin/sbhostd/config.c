@@ -22,7 +22,6 @@ set_defaults(struct hostd_config *c)
 
 	*c = (struct hostd_config){
 		.socket_mode = "0600",
-		.storage = h.storage == SB_HOST_ZFS ? 0 : 1,
 		.runtime = h.runtime,
 		.log_level = SB_LOG_INFO,
 		.snapshot_prefix = h.snapshot_prefix,

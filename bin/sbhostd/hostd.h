@@ -29,7 +29,7 @@ struct hostd_config {
 	const char *tls_cert, *tls_key;
 	const char *token_file, *token_key_file;
 	const char *state_dir;
-	int storage, runtime, orphans, log_level, log_format, network;
+	int storage, durability, runtime, orphans, log_level, log_format, network;
 	const char *pool, *bases_dataset, *sessions_dataset, *sessions_root_dir, *bases_dir;
 	const char *default_base, *zfs_path, *zpool_path, *advertise_addr, *snapshot_prefix;
 	const char *rootfs, *box_path, *bwrap_path, *runsc_path, *runsc_platform, *sandbox_netns,

@@ -8,7 +8,8 @@
 
 #include <bin/common/opt-rows.h>
 
-static const char *const storages[] = { "zfs", "local-disk", NULL };
+static const char *const storages[] = { "auto", "overlay", "btrfs", "zfs", "local-disk", NULL };
+static const char *const durabilities[] = { "snapshot", "none", "all", NULL };
 static const char *const runtimes[] = { "none", "bwrap", "gvisor", "auto", NULL };
 static const char *const networks[] = { "default", "none", "sandbox", "host", "outbound", NULL };
 static const char *const orphan_ways[] = { "adopt", "report", "destroy", NULL };
@@ -32,7 +33,10 @@ const struct sb_opt hostd_opts[] = {
 		"key for session tokens (made in the state directory)"),
 	OPT_TEXT(0, "state-dir", state_dir, "DIR",
 		"directory for the database and the logs of processes"),
-	OPT_CHOICE(0, "storage-backend", storage, "NAME", storages, "zfs (default) or local-disk"),
+	OPT_CHOICE(0, "storage-backend", storage, "NAME", storages, 
+		"auto (default), overlay, btrfs, zfs or local-disk"),
+	OPT_CHOICE(0, "durability", durability, "WHAT", durabilities,
+		"what survives a power loss: snapshot (default), none, all"),
 	OPT_CHOICE(0, "container-runtime", runtime, "NAME", runtimes,
 		"auto (default: the best that works), gvisor, bwrap or none"),
 	OPT_TEXT(0, "rootfs", rootfs, "DIR", "root of sandboxes (this machine's /usr)"),
@@ -66,8 +70,8 @@ const struct sb_opt hostd_opts[] = {
 	OPT_TEXT(0, "zfs-path", zfs_path, "FILE", "the zfs command"),
 	OPT_TEXT(0, "zpool-path", zpool_path, "FILE", "the zpool command"),
 	OPT_FLAG(0, "sudo", sudo, "run zfs and zpool with sudo -n"),
-	OPT_TEXT(0, "sessions-root-dir", sessions_root_dir, "DIR", "local-disk: where sessions go"),
-	OPT_TEXT(0, "bases-dir", bases_dir, "DIR", "local-disk: where base images are"),
+	OPT_TEXT(0, "sessions-root-dir", sessions_root_dir, "DIR", "where sessions go, unless zfs"),
+	OPT_TEXT(0, "bases-dir", bases_dir, "DIR", "where base images are, unless zfs"),
 	OPT_TEXT(0, "default-base", default_base, "NAME", "base image when none is named"),
 	OPT_SIZE(0, "default-quota", default_quota, "SIZE", 0, INT64_MAX,
 		"quota of a session; 0: none"),

@@ -41,6 +41,13 @@ space(struct sb_host *h, int64_t max_age_ms, struct sb_storage_space *out, struc
 	return r;
 }
 
+/* The pool, or the directory of the sessions. */
+static const char *
+place(const struct sb_host *h)
+{
+	return h->o.storage == SB_HOST_ZFS ? h->o.pool : h->o.sessions_root_dir;
+}
+
 int
 sb_host_health_admit(struct sb_host *h, struct sb_error *err)
 {
@@ -59,7 +66,7 @@ sb_host_health_admit(struct sb_host *h, struct sb_error *err)
 				sb_code_text(SB_E_POOL_FULL), s.capacity * 100,
 				h->o.critical_at * 100);
 		if (strcmp(s.state, "ONLINE") != 0 && strcmp(s.state, "DEGRADED") != 0)
-			return sb_fail(err, SB_E_UNAVAILABLE, "pool %s is %s", h->o.pool, s.state);
+			return sb_fail(err, SB_E_UNAVAILABLE, "%s is %s", place(h), s.state);
 	} else if (s.free < LOCAL_MIN_FREE) {
 		return sb_fail(err, SB_E_POOL_FULL, "%s: %llu bytes are free",
 			sb_code_text(SB_E_POOL_FULL), (unsigned long long)s.free);
@@ -88,9 +95,9 @@ judge_space(struct sb_host *h, const struct sb_storage_space *s, struct sb_host_
 	enum sb_host_health_status full = pool ? SB_HOST_UNHEALTHY : SB_HOST_DEGRADED;
 
 	if (pool && strcmp(s->state, "DEGRADED") == 0)
-		reason(out, SB_HOST_DEGRADED, "pool %s is DEGRADED", h->o.pool);
+		reason(out, SB_HOST_DEGRADED, "%.100s is DEGRADED", place(h));
 	else if (pool && strcmp(s->state, "ONLINE") != 0)
-		reason(out, SB_HOST_UNHEALTHY, "pool %s is %s", h->o.pool, s->state);
+		reason(out, SB_HOST_UNHEALTHY, "%.100s is %s", place(h), s->state);
 	if (s->capacity >= h->o.critical_at)
 		reason(out, full, "%.1f%% of the storage is in use (critical from %.1f%%)",
 			s->capacity * 100, h->o.critical_at * 100);
@@ -108,7 +115,9 @@ sb_host_health(struct sb_host *h, const struct sb_host_call *call, struct sb_hos
 	struct sb_host_stats st;
 
 	(void)call;
-	*out = (struct sb_host_health){ .status = SB_HOST_HEALTHY };
+	*out = (struct sb_host_health){ .status = SB_HOST_HEALTHY,
+		.storage = h->st->ops->name,
+		.storage_why = h->storage_why };
 	if (space(h, 0, &s, &why) < 0)
 		reason(out, SB_HOST_UNHEALTHY, "%.150s", why.msg);
 	else

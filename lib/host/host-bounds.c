@@ -10,6 +10,8 @@
 void
 sb_host_bounds_log(const struct sb_host *h)
 {
+	sb_log(&h->o.log, SB_LOG_INFO, "storage", "sessions are on %s%s: %s", h->st->ops->name,
+		h->st->ops->snapshots ? "" : ", which has no snapshots", h->storage_why);
 	if (h->rt->ops->isolates) {
 		sb_log(&h->o.log, SB_LOG_INFO, "runtime", "sessions run in %s (isolation: %s)",
 			h->rt->ops->name, h->rt->ops->isolation);

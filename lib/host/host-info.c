@@ -55,6 +55,7 @@ sb_host_capabilities(const struct sb_host *h, struct sb_host_capabilities *out)
 
 	*out = (struct sb_host_capabilities){
 		.storage = h->st->ops->name,
+		.storage_why = h->storage_why,
 		.runtime = h->rt->ops->name,
 		.snapshots = snaps,
 		.rollback = snaps,

@@ -26,6 +26,7 @@ struct sb_host {
 	struct sb_strlist strings;
 	struct sb_hostdb *db;
 	struct sb_storage *st;
+	char storage_why[SB_STORAGE_WHY_MAX];
 	struct sb_runtime *rt;                        /* the default */
 	struct sb_runtime *rts[SB_HOST_RUNTIME_AUTO]; /* by kind, opened by its first session;
 							 guarded by `rt_mu` */

@@ -16,6 +16,7 @@
 #include <host/host-network.h>
 #include <host/host-priv.h>
 #include <host/host-runtime.h>
+#include <host/host-storage.h>
 #include <host/owner.h>
 #include <host/procmon.h>
 #include <host/recover.h>
@@ -41,7 +42,7 @@ check_opts(const struct sb_host_opts *o, struct sb_error *err)
 {
 	if (!o->state_dir || o->state_dir[0] != '/')
 		return sb_fail(err, SB_E_INVAL, "the host needs an absolute state directory");
-	if (o->storage != SB_HOST_ZFS && o->storage != SB_HOST_LOCAL_DISK)
+	if ((unsigned)o->storage > SB_HOST_STORAGE_AUTO)
 		return sb_fail(err, SB_E_INVAL, "unknown storage_backend %d", (int)o->storage);
 	if ((unsigned)o->runtime > SB_HOST_RUNTIME_AUTO)
 		return sb_fail(err, SB_E_INVAL, "unknown container_runtime %d", (int)o->runtime);
@@ -221,9 +222,7 @@ sb_host_open(const struct sb_host_opts *opts, struct sb_error *err)
 		r = open_state(h, &why);
 	if (r == 0) {
 		h->events = sb_host_event_new(h->o.on_event, h->o.event_arg, &why);
-		h->st = h->o.storage == SB_HOST_ZFS ? sb_storage_zfs_open(&h->o, h->ops_fd, &why) :
-						      sb_storage_local_open(&h->o, &why);
-		if (h->st) {
+		if (sb_host_storage_open(h, &why) == 0) {
 			const struct sb_runtime_opts o = { .host = &h->o,
 				.key = h->key,
 				.on_network = sb_host_network_event,

@@ -517,6 +517,17 @@ sb_hostdb_proc_delete(struct sb_hostdb *db, int64_t uid, const char *id, struct 
 }
 
 int
+sb_hostdb_session_count(struct sb_hostdb *db, int64_t *out, struct sb_error *err)
+{
+	int r;
+
+	(void)pthread_mutex_lock(&db->mu);
+	r = query(db, "SELECT count(*) FROM sessions", one_int, out, err, "");
+	(void)pthread_mutex_unlock(&db->mu);
+	return r;
+}
+
+int
 sb_hostdb_query(struct sb_hostdb *db, const char *text, sb_hostdb_row_fn fn, void *arg, int64_t uid,
 	struct sb_error *err)
 {

@@ -26,6 +26,9 @@ void sb_hostdb_close(struct sb_hostdb *db);
 typedef int (*sb_hostdb_session_fn)(struct sb_hsess *s, void *arg, struct sb_error *err);
 int sb_hostdb_load(struct sb_hostdb *db, sb_hostdb_session_fn fn, void *arg, struct sb_error *err);
 
+/* How many sessions it has. */
+int sb_hostdb_session_count(struct sb_hostdb *db, int64_t *out, struct sb_error *err);
+
 /* Writes the new row and sets `s->uid`. SB_E_SESSION_EXISTS when a session has that id. */
 int sb_hostdb_session_insert(struct sb_hostdb *db, struct sb_hsess *s, struct sb_error *err);
 /*

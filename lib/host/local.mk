@@ -22,6 +22,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/host-runtime.c %D%/host-runtime.h \
 	%D%/host-session.c %D%/host-session.h \
 	%D%/host-snapshot.c %D%/host-snapshot.h \
+	%D%/host-storage.c %D%/host-storage.h \
 	%D%/host-stream.c \
 	%D%/host-turn.c \
 	%D%/hostdb.c %D%/hostdb.h \

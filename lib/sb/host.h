@@ -81,7 +81,20 @@ struct sb_host_event {
 };
 typedef void (*sb_host_event_fn)(const struct sb_host_event *ev, void *arg);
 
-enum sb_host_storage { SB_HOST_ZFS, SB_HOST_LOCAL_DISK, SB_HOST_OVERLAY, SB_HOST_BTRFS };
+/*
+ * AUTO: ZFS or btrfs when the sessions' directory lies on one, else overlay, else local-disk, which
+ * has no snapshots. A directory or a host that has sessions keeps their storage.
+ */
+enum sb_host_storage {
+	SB_HOST_ZFS,
+	SB_HOST_LOCAL_DISK,
+	SB_HOST_OVERLAY,
+	SB_HOST_BTRFS,
+	SB_HOST_STORAGE_AUTO
+};
+SB_API const char *sb_host_storage_name(enum sb_host_storage s);
+/* False for a name that is none. */
+SB_API bool sb_host_storage_from(const char *name, enum sb_host_storage *out);
 /*
  * What survives a power loss on overlay and btrfs. SNAPSHOT: sessions, and snapshots that were
  * reported. NONE: nothing is waited for. ALL: also what a program in a session has synced itself.
@@ -126,8 +139,9 @@ struct sb_host_opts {
 	const char *bases_dataset;    /* zfs: the only place base images are cloned from */
 	const char *sessions_dataset; /* zfs: sessions are its children. Made when missing */
 	const char
-		*sessions_root_dir; /* local-disk: sessions are its children. Made when missing */
-	const char *bases_dir; /* local-disk: base images are directories in it; NULL: no bases */
+		*sessions_root_dir; /* not zfs: sessions are in it. Made when missing. NULL with
+				       AUTO: "sessions" in state_dir */
+	const char *bases_dir; /* not zfs: base images are directories in it; NULL: no bases */
 	const char *zfs_path, *zpool_path; /* NULL: looked up */
 	bool sudo;                         /* run them by `sudo -n` */
 	const char *advertise_addr;
@@ -172,7 +186,7 @@ struct sb_host_opts {
 };
 #define SB_HOST_OPTS_INIT \
 	{ \
-		.size = sizeof(struct sb_host_opts), .storage = SB_HOST_ZFS, \
+		.size = sizeof(struct sb_host_opts), .storage = SB_HOST_STORAGE_AUTO, \
 		.runtime = SB_HOST_RUNTIME_AUTO, .advertise_addr = "127.0.0.1", \
 		.snapshot_prefix = "turn", .warn_at = 0.85, .critical_at = 0.95, \
 		.tool_timeout_ms = 300000, .drain_timeout_ms = 30000, \
@@ -341,7 +355,8 @@ SB_API int sb_host_network_set(struct sb_host *h, const char *id, const char *co
 SB_API int sb_host_base_list(struct sb_host *h, struct sb_strlist *out, struct sb_error *err);
 
 struct sb_host_capabilities {
-	const char *storage, *runtime; /* "zfs", "local-disk"; "none", ... */
+	const char *storage, *runtime; /* "overlay", "zfs", ...; "none", ... */
+	const char *storage_why;       /* why this storage and no other */
 	bool snapshots, rollback, fork, diff, quota, send_receive;
 	bool pause, streaming_progress, tier_routing;
 	bool isolation;              /* false: the runtime isolates nothing */
@@ -360,6 +375,7 @@ SB_API const char *sb_host_health_name(enum sb_host_health_status s);
 struct sb_host_health {
 	enum sb_host_health_status status;
 	char pool_state[16];       /* "ONLINE", "DEGRADED", ...; "" for local-disk */
+	const char *storage, *storage_why; /* as in the capabilities */
 	uint64_t size, used, free; /* bytes of the storage */
 	double capacity;           /* used share, 0..1 */
 	double fragmentation;      /* 0..1, negative: unknown */

@@ -7,6 +7,9 @@ E2E = \
 	%D%/guard.sh \
 	%D%/host-crash.sh \
 	%D%/host-owner.sh \
+	%D%/host-btrfs.sh \
+	%D%/host-overlay.sh \
+	%D%/host-overlay-xfs.sh \
 	%D%/host-runtimes.sh \
 	%D%/host-zfs.sh \
 	%D%/install.sh \
@@ -46,6 +49,6 @@ check-cuts: all tests/lib/relay$(EXEEXT)
 		SB_TOP_SRCDIR='$(abs_top_srcdir)' SB_TOP_BUILDDIR='$(abs_top_builddir)' \
 		$(SHELL) $(srcdir)/tests/e2e/ssh-cuts.sh
 dist_check_SCRIPTS += $(E2E)
-EXTRA_DIST += tests/lib/json.sh tests/lib/rpc.sh tests/lib/zfs.sh
+EXTRA_DIST += tests/lib/json.sh tests/lib/loop.sh tests/lib/rpc.sh tests/lib/zfs.sh
 EXTRA_DIST += tests/lib/onterm.py tests/lib/trees.py
 EXTRA_DIST += tests/lib/sshd.sh

@@ -10,6 +10,8 @@
 #include <base/buf.h>
 #include <base/file.h>
 #include <base/spawn.h>
+#include <base/strlist.h>
+#include <host/storage/storage.h>
 #include <sb/host-exec.h>
 
 bool
@@ -18,6 +20,20 @@ hostfix_is_zfs(void)
 	const char *pool = getenv("SB_TEST_POOL");
 
 	return pool && *pool;
+}
+
+const char *
+hostfix_storage(void)
+{
+	const char *name = getenv("SB_TEST_STORAGE");
+
+	return hostfix_is_zfs() ? "zfs" : name && *name ? name : "local-disk";
+}
+
+bool
+hostfix_has_snapshots(void)
+{
+	return strcmp(hostfix_storage(), "local-disk") != 0;
 }
 
 int
@@ -53,6 +69,7 @@ hostfix_prepare(struct hostfix *f)
 
 	tmpdir_make(&f->t);
 	f->zfs = hostfix_is_zfs();
+	f->snaps = hostfix_has_snapshots();
 	f->o = (struct sb_host_opts)SB_HOST_OPTS_INIT;
 	(void)snprintf(f->state_dir, sizeof f->state_dir, "%s/state", f->t.path);
 	f->o.state_dir = f->state_dir;
@@ -69,9 +86,15 @@ hostfix_prepare(struct hostfix *f)
 		f->o.sessions_dataset = f->sessions;
 		f->base = "img@initial";
 	} else {
-		f->o.storage = SB_HOST_LOCAL_DISK;
-		(void)snprintf(f->bases, sizeof f->bases, "%s/bases", f->t.path);
-		(void)snprintf(f->sessions, sizeof f->sessions, "%s/sessions", f->t.path);
+		const char *place = f->snaps ? getenv("SB_TEST_PLACE") : f->t.path;
+		unsigned k = atomic_fetch_add(&n, 1);
+
+		assert_non_null(place);
+		if (!sb_host_storage_from(hostfix_storage(), &f->o.storage))
+			fail_msg("SB_TEST_STORAGE=%s is no storage", hostfix_storage());
+		(void)snprintf(f->bases, sizeof f->bases, "%s/b%d-%u", place, (int)getpid(), k);
+		(void)snprintf(f->sessions, sizeof f->sessions, "%s/s%d-%u", place, (int)getpid(),
+			k);
 		f->o.bases_dir = f->bases;
 		f->o.sessions_root_dir = f->sessions;
 		f->base = "img";
@@ -82,9 +105,13 @@ hostfix_prepare(struct hostfix *f)
 void
 hostfix_open(struct hostfix *f)
 {
+	struct sb_host_capabilities c;
+
 	f->h = sb_host_open(&f->o, &f->err);
 	if (!f->h)
 		fail_msg("sb_host_open: %s (%d)", f->err.msg, f->err.code);
+	sb_host_capabilities(f->h, &c);
+	f->quota = c.quota;
 }
 
 void
@@ -122,6 +149,43 @@ end_sandboxes(struct hostfix *f)
 	sb_host_sessions_free(v, n);
 }
 
+static int
+collect(const struct sb_storage_entry *e, void *arg, struct sb_error *err)
+{
+	if (!e->snap)
+		sb_strlist_add(arg, e->id);
+	return sb_strlist_check(arg, err);
+}
+
+/* Whatever sessions the host left in its storage, then the directories. */
+static void
+remove_place(struct hostfix *f)
+{
+	const char *const argv[] = { "rm", "-rf", f->sessions, f->bases, NULL };
+	struct sb_strlist keep = { 0 }, all = { 0 };
+	char why[SB_STORAGE_WHY_MAX];
+	struct sb_storage *st = NULL;
+
+	f->o.default_quota = 0;
+	/* A daemon that was told to end has it until its disk is in order. */
+	for (int i = 0; i < 10; i++) {
+		st = sb_storage_open(&f->o, &keep, -1, why, &f->err);
+		if (st || f->err.code != SB_E_LOCKED)
+			break;
+	}
+	if (!st) {
+		print_message("# %s\n", f->err.msg);
+		fail_msg("%s", f->err.msg);
+	}
+	assert_ok(st->ops->list(st, NULL, collect, &all, &f->err), &f->err);
+	for (size_t i = 0; i < all.n; i++)
+		assert_ok(st->ops->destroy(st, all.v[i], &f->err), &f->err);
+	st->ops->close(st);
+	sb_strlist_free(&all);
+	sb_strlist_free(&keep);
+	assert_int_equal(hostfix_run(argv), 0);
+}
+
 int
 hostfix_teardown(void **state)
 {
@@ -139,6 +203,8 @@ hostfix_teardown(void **state)
 		for (int i = 0; i < 200 && hostfix_run(argv) != 0; i++)
 			(void)usleep(50000);
 	}
+	if (!f->zfs && f->snaps)
+		remove_place(f);
 	tmpdir_remove(&f->t);
 	free(f);
 	return 0;
@@ -218,19 +284,34 @@ count_datasets(struct hostfix *f)
 	return n ? n - 1 : 0;
 }
 
+static bool
+is_btrfs_own(const char *name)
+{
+	static const char *const own[] = { ".lock", ".snaps", ".holds", ".quota" };
+
+	for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+		if (strcmp(name, own[i]) == 0)
+			return true;
+	return false;
+}
+
 size_t
 hostfix_storage_count(struct hostfix *f)
 {
+	const bool overlay = f->o.storage == SB_HOST_OVERLAY;
+	char place[400];
 	struct dirent *e;
 	size_t n = 0;
 	DIR *d;
 
 	if (f->zfs)
 		return count_datasets(f);
-	d = opendir(f->sessions);
+	(void)snprintf(place, sizeof place, "%s%s", f->sessions, overlay ? "/mnt" : "");
+	d = opendir(place);
 	assert_non_null(d);
 	while ((e = readdir(d)))
-		n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+		n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+			(f->o.storage != SB_HOST_BTRFS || !is_btrfs_own(e->d_name));
 	(void)closedir(d);
 	return n;
 }

@@ -11,12 +11,15 @@
 
 /*
  * A host to test with: on ZFS when SB_TEST_POOL names a pool (with `POOL/bases/img@initial`, see
- * tests/lib/zfs.sh), else on local-disk with the same base image; in the runtime SB_TEST_RUNTIME
+ * tests/lib/zfs.sh), on the storage SB_TEST_STORAGE in the directory SB_TEST_PLACE (see
+ * tests/lib/loop.sh), else on local-disk, with the same base image; in the runtime SB_TEST_RUNTIME
  * names, else none. Every test has its own sessions and state.
  */
 struct hostfix {
 	struct tmpdir t;
 	bool zfs;
+	bool snaps; /* the storage has snapshots */
+	bool quota;
 	char bases[300], sessions[300]; /* datasets or directories */
 	char state_dir[300];
 	const char *base; /* of the image: holds `hello` ("hello\n"), `dir/deep` and the symlink
@@ -27,6 +30,9 @@ struct hostfix {
 };
 
 bool hostfix_is_zfs(void);
+/* Of the storage that SB_TEST_POOL or SB_TEST_STORAGE choose. */
+bool hostfix_has_snapshots(void);
+const char *hostfix_storage(void);
 int hostfix_setup(void **state);
 int hostfix_teardown(void **state);
 /* The options without opening. */

@@ -2,6 +2,7 @@
 STORAGEFIX = tests/lib/storagefix.c tests/lib/storagefix.h
 PLAINTREE = tests/lib/plaintree.c tests/lib/plaintree.h
 STORAGE_TESTS = \
+	%D%/test-storage-auto \
 	%D%/test-storage-btrfs \
 	%D%/test-storage-ext4 \
 	%D%/test-storage-model-btrfs \
@@ -12,6 +13,8 @@ STORAGE_TESTS = \
 	%D%/test-storage-xfs
 check_PROGRAMS += $(STORAGE_TESTS)
 TESTS += $(STORAGE_TESTS)
+tests_unit_test_storage_auto_SOURCES = %D%/test-storage-auto.c $(HOSTFIX)
+tests_unit_test_storage_auto_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_storage_ext4_SOURCES = %D%/test-storage.c $(STORAGEFIX)
 tests_unit_test_storage_ext4_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_STORAGE='"overlay-ext4"'
 tests_unit_test_storage_ext4_LDADD = $(UNIT_LDADD_SANDBOX)

@@ -36,7 +36,7 @@ start_daemon(struct rig *g)
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
 	char program[400], listen[320];
 	const char *argv[16] = { program, "--listen", listen, "--state-dir", g->f.state_dir,
-		"--container-runtime", "none", "--storage-backend", g->f.zfs ? "zfs" : "local-disk",
+		"--container-runtime", "none", "--storage-backend", hostfix_storage(),
 		g->f.zfs ? "--bases-dataset" : "--bases-dir", g->f.bases,
 		g->f.zfs ? "--sessions-dataset" : "--sessions-root-dir", g->f.sessions,
 		g->f.zfs ? "--pool" : NULL, g->f.zfs ? g->f.o.pool : NULL, NULL };
@@ -298,16 +298,16 @@ what_the_host_lacks_makes_nothing(void **state)
 	o.id = "one";
 	o.base = g->f.base;
 	assert_ok(sb_env_host_capabilities(g->host, NULL, &c, &g->err), &g->err);
-	assert_string_equal(c.storage, g->f.zfs ? "zfs" : "local-disk");
+	assert_string_equal(c.storage, hostfix_storage());
 	assert_string_equal(c.runtime, "none");
 	assert_string_equal(c.isolation_level, "none");
 	assert_true(c.pause && c.streaming_progress && !c.isolation && !c.tier_routing);
-	assert_int_equal(c.snapshots, g->f.zfs);
+	assert_int_equal(c.snapshots, g->f.snaps);
 	assert_fails(sb_env_create(g->host, &o, SB_ENV_NEED_ISOLATION, NULL, &e, &g->err),
 		SB_E_UNSUPPORTED, &g->err);
 	assert_fails(sb_env_create(g->host, &o, SB_ENV_NEED_TIERS, NULL, &e, &g->err),
 		SB_E_UNSUPPORTED, &g->err);
-	if (!g->f.zfs)
+	if (!g->f.snaps)
 		assert_fails(sb_env_create(g->host, &o, SB_ENV_NEED_SNAPSHOTS, NULL, &e, &g->err),
 			SB_E_UNSUPPORTED, &g->err);
 	assert_fails(sb_env_attach(g->host, "one", NULL, &e, &g->err), SB_E_SESSION_NOT_FOUND,
@@ -329,7 +329,7 @@ snapshot_and_rollback(void **state)
 	struct sb_env *e = create(g, "one");
 	struct sb_env_snapshot s;
 
-	if (!g->f.zfs) {
+	if (!g->f.snaps) {
 		assert_fails(sb_env_snapshot(e, "before", NULL, &s, &g->err), SB_E_NO_SNAPSHOTS,
 			&g->err);
 		assert_fails(sb_env_rollback(e, "before", false, NULL, &g->err), SB_E_NO_SNAPSHOTS,

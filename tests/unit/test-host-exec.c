@@ -234,7 +234,7 @@ pause_drains(void **state)
 	assert_string_equal(f->err.msg,
 		"sandbox: tools in flight: timed out waiting for 1 in-flight tools");
 	assert_int_equal(hostfix_state(f, "one"), SB_HOST_ACTIVE);
-	if (f->zfs) {
+	if (f->snaps) {
 		struct sb_host_snapshot sn;
 
 		assert_ok(sb_host_snapshot_create(f->h, "one", "s", NULL, &sn, &f->err), &f->err);
@@ -279,7 +279,7 @@ rollback_kills_what_runs(void **state)
 	struct sb_host_snapshot sn;
 	pthread_t th;
 
-	if (!f->zfs)
+	if (!f->snaps)
 		return;
 	new_session(f, "one");
 	assert_ok(sb_host_snapshot_create(f->h, "one", "s", NULL, &sn, &f->err), &f->err);
@@ -300,7 +300,7 @@ a_tool_call_leaves_a_snapshot(void **state)
 	struct sb_host_snapshot *v;
 	size_t n;
 
-	if (!f->zfs)
+	if (!f->snaps)
 		return;
 	sb_host_close(f->h);
 	f->o.per_tool_snapshots = true;

@@ -9,6 +9,8 @@
 
 #include <base/file.h>
 
+#include <host/host-priv.h>
+
 #include "tests/lib/hostfix.h"
 
 static void
@@ -299,20 +301,9 @@ a_record_without_a_workspace_is_failed(void **state)
 	struct sb_host_session s;
 
 	hostfix_create(f, "one", &s);
+	assert_ok(f->h->st->ops->destroy(f->h->st, "one", &f->err), &f->err);
 	sb_host_close(f->h);
 	f->h = NULL;
-	if (f->zfs) {
-		char ds[400];
-		const char *const argv[] = { "zfs", "destroy", "-r", ds, NULL };
-
-		(void)snprintf(ds, sizeof ds, "%s/one", f->sessions);
-		for (int i = 0; i < 100 && hostfix_run(argv) != 0; i++)
-			(void)usleep(50000);
-	} else {
-		const char *const argv[] = { "rm", "-r", s.mountpoint, NULL };
-
-		assert_int_equal(hostfix_run(argv), 0);
-	}
 	sb_host_session_clear(&s);
 	hostfix_open(f);
 	assert_int_equal(hostfix_state(f, "one"), SB_HOST_FAILED);
@@ -383,7 +374,7 @@ bad_options_are_refused(void **state)
 		o.bases_dataset = f->sessions;
 		assert_null(sb_host_open(&o, &f->err));
 		assert_int_equal(f->err.code, SB_E_INVAL);
-	} else {
+	} else if (!f->quota) {
 		o = f->o;
 		o.default_quota = 1;
 		assert_null(sb_host_open(&o, &f->err));
@@ -418,14 +409,17 @@ health_and_stats(void **state)
 	sb_host_health(f->h, NULL, &he);
 	assert_int_equal(he.sessions, 1);
 	assert_true(he.size > 0 && he.capacity > 0 && he.capacity < 1);
-	assert_string_equal(he.pool_state, f->zfs ? "ONLINE" : "");
-	if (f->zfs)
+	assert_string_equal(he.pool_state, f->snaps ? "ONLINE" : "");
+	assert_string_equal(he.storage, hostfix_storage());
+	assert_string_equal(he.storage_why, "it is configured");
+	if (f->snaps)
 		assert_int_equal(he.status, SB_HOST_HEALTHY);
 	sb_host_capabilities(f->h, &c);
-	assert_int_equal(c.snapshots, f->zfs);
-	assert_int_equal(c.quota, f->zfs);
+	assert_int_equal(c.snapshots, f->snaps);
+	if (!f->snaps || f->zfs)
+		assert_int_equal(c.quota, f->zfs);
 	assert_false(c.isolation);
-	assert_string_equal(c.storage, f->zfs ? "zfs" : "local-disk");
+	assert_string_equal(c.storage, hostfix_storage());
 	sb_host_stats(f->h, &st);
 	assert_int_equal(st.created, 1);
 	assert_int_equal(st.sessions[SB_HOST_ACTIVE], 1);
@@ -461,7 +455,7 @@ snapshot_calls_say_so_on_local_disk(void **state)
 	bool more;
 	size_t n;
 
-	if (f->zfs)
+	if (f->snaps)
 		return;
 	hostfix_create(f, "one", &s);
 	sb_host_session_clear(&s);
@@ -512,7 +506,7 @@ quota_is_kept_or_refused(void **state)
 	o.id = "one";
 	o.base = f->base;
 	o.quota = 8 << 20;
-	if (!f->zfs) {
+	if (!f->quota) {
 		assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_UNSUPPORTED,
 			&f->err);
 		return;

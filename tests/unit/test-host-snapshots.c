@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Snapshots of a sandbox host: rollback, turns, retention, holds, forks and differences. They need
- * ZFS.
+ * Snapshots of a sandbox host: rollback, turns, retention, holds, forks and differences. On the
+ * storage that tests/e2e/host-*.sh make.
  */
 #include "config.h"
 
@@ -115,14 +115,11 @@ static void
 a_vanished_target_harms_nothing(void **state)
 {
 	struct hostfix *f = *state;
-	char ds[400];
-	const char *const argv[] = { "zfs", "destroy", ds, NULL };
 
 	new_session(f, "one");
 	snap(f, "one", "good");
 	hostfix_write(f, "one", "work", "1");
-	(void)snprintf(ds, sizeof ds, "%s/one@good", f->sessions);
-	assert_int_equal(hostfix_run(argv), 0);
+	assert_ok(f->h->st->ops->snapshot_delete(f->h->st, "one", "good", &f->err), &f->err);
 	assert_fails(sb_host_session_rollback(f->h, "one", "good", false, NULL, &f->err),
 		SB_E_SNAPSHOT_NOT_FOUND, &f->err);
 	assert_int_equal(hostfix_state(f, "one"), SB_HOST_ACTIVE);
@@ -200,8 +197,13 @@ snapshot_names_are_checked(void **state)
 	/* A name of legal length that is too long for ZFS together with its dataset. */
 	memset(big, 'n', sizeof big - 1);
 	big[sizeof big - 1] = '\0';
-	assert_fails(sb_host_snapshot_create(f->h, "one", big, NULL, &sn, &f->err), SB_E_INVAL,
-		&f->err);
+	if (f->zfs) {
+		assert_fails(sb_host_snapshot_create(f->h, "one", big, NULL, &sn, &f->err),
+			SB_E_INVAL, &f->err);
+	} else {
+		snap(f, "one", big);
+		assert_ok(sb_host_snapshot_delete(f->h, "one", big, NULL, &f->err), &f->err);
+	}
 	snap(f, "one", "turn-about");
 	assert_fails(sb_host_snapshot_create(f->h, "one", "turn-about", NULL, &sn, &f->err),
 		SB_E_SNAPSHOT_EXISTS, &f->err);
@@ -214,12 +216,9 @@ a_foreign_snapshot_does_not_stop_turns(void **state)
 {
 	struct hostfix *f = *state;
 	struct sb_host_snapshot sn;
-	char ds[400];
-	const char *const argv[] = { "zfs", "snapshot", ds, NULL };
 
 	new_session(f, "one");
-	(void)snprintf(ds, sizeof ds, "%s/one@turn-0001", f->sessions);
-	assert_int_equal(hostfix_run(argv), 0);
+	assert_ok(f->h->st->ops->snapshot(f->h->st, "one", "turn-0001", &f->err), &f->err);
 	assert_ok(sb_host_turn_complete(f->h, "one", NULL, &sn, &f->err), &f->err);
 	assert_string_equal(sn.name, "turn-0001-2");
 	assert_int_equal(sn.turn, 1);
@@ -438,8 +437,8 @@ a_source_goes_while_its_forks_are_in_use(void **state)
 }
 
 /*
- * Somebody outside reads a file of the session: it goes when the file is closed, and nobody else
- * waits for that.
+ * Somebody outside reads a file of the session: it goes when the file is closed (on ZFS), or at
+ * once with the file left to its reader, and nobody else waits for that.
  */
 static void
 a_session_goes_when_its_files_are_closed(void **state)
@@ -454,9 +453,13 @@ a_session_goes_when_its_files_are_closed(void **state)
 	fd = open(hostfix_path(f, "one", "work"), O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_ok(sb_host_start(f->h, &f->err), &f->err);
-	assert_fails(sb_host_session_destroy(f->h, "one", false, NULL, &f->err), SB_E_STORAGE_BUSY,
-		&f->err);
-	assert_int_equal(hostfix_state(f, "one"), SB_HOST_DESTROYING);
+	if (f->zfs) {
+		assert_fails(sb_host_session_destroy(f->h, "one", false, NULL, &f->err),
+			SB_E_STORAGE_BUSY, &f->err);
+		assert_int_equal(hostfix_state(f, "one"), SB_HOST_DESTROYING);
+	} else {
+		assert_ok(sb_host_session_destroy(f->h, "one", false, NULL, &f->err), &f->err);
+	}
 	assert_int_equal(read(fd, text, sizeof text), 5);
 	turn(f, "two", 1);
 	(void)close(fd);
@@ -516,9 +519,15 @@ change(const struct sb_host_change *c)
 static void
 diff_tells_what_changed(void **state)
 {
-	static const char *const want[] = { "removed f dir/deep", "modified f hello",
+	/* A file of a lower layer is copied by a rename: overlayfs keeps no trace of it. */
+	static const char *const copied[] = { "removed f dir/deep", "modified f hello",
+		"added f moved", "added f new", "removed f old", "added d sub", "added f sub/x" };
+	static const char *const renamed[] = { "removed f dir/deep", "modified f hello",
 		"renamed f moved from old", "added f new", "added d sub", "added f sub/x" };
 	struct hostfix *f = *state;
+	const bool copies = f->o.storage == SB_HOST_OVERLAY;
+	const char *const *want = copies ? copied : renamed;
+	const size_t n_want = copies ? 7 : 6;
 	struct sb_host_change *v;
 	char a[1024];
 	bool more;
@@ -540,9 +549,9 @@ diff_tells_what_changed(void **state)
 				  &n, &more, &f->err),
 			&f->err);
 		assert_false(more);
-		for (size_t i = 0; i < n && i < sizeof want / sizeof want[0]; i++)
+		for (size_t i = 0; i < n && i < n_want; i++)
 			assert_string_equal(change(&v[i]), want[i]);
-		assert_int_equal(n, sizeof want / sizeof want[0]);
+		assert_int_equal(n, n_want);
 		sb_host_changes_free(v, n);
 	}
 	assert_ok(sb_host_snapshot_diff(f->h, "one", "b", NULL, 0, NULL, &v, &n, &more, &f->err),
@@ -570,6 +579,7 @@ send_and_receive(void **state)
 	struct sb_host_create_opts o = SB_HOST_CREATE_OPTS_INIT;
 	struct sb_host_session s;
 	char path[400];
+	off_t len;
 	int fd;
 
 	new_session(f, "one");
@@ -581,7 +591,8 @@ send_and_receive(void **state)
 	assert_fails(sb_host_snapshot_send(f->h, "one", "zz", NULL, fd, NULL, &f->err),
 		SB_E_SNAPSHOT_NOT_FOUND, &f->err);
 	assert_ok(sb_host_snapshot_send(f->h, "one", "a", NULL, fd, NULL, &f->err), &f->err);
-	assert_true(lseek(fd, 0, SEEK_END) > 1000);
+	len = lseek(fd, 0, SEEK_END);
+	assert_true(len > 100);
 	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
 	o.id = "copy";
 	assert_ok(sb_host_session_receive(f->h, &o, fd, NULL, &s, &f->err), &f->err);
@@ -593,7 +604,7 @@ send_and_receive(void **state)
 	assert_ok(sb_host_session_rollback(f->h, "copy", "a", false, NULL, &f->err), &f->err);
 	assert_true(hostfix_holds(f, "copy", "work", "1"));
 	/* A stream that is cut leaves nothing. */
-	assert_int_equal(ftruncate(fd, 700), 0);
+	assert_int_equal(ftruncate(fd, len * 2 / 3), 0);
 	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
 	o.id = "cut";
 	assert_true(sb_host_session_receive(f->h, &o, fd, NULL, &s, &f->err) < 0);
@@ -616,9 +627,12 @@ bases_come_from_the_bases_only(void **state)
 	o.id = "thief";
 	o.base = name;
 	(void)snprintf(name, sizeof name, "%s/one@secret", f->sessions);
-	assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_DENIED, &f->err);
+	assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err),
+		f->zfs ? SB_E_DENIED : SB_E_INVAL, &f->err);
 	(void)snprintf(name, sizeof name, "../%s/one@secret", f->sessions);
 	assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_INVAL, &f->err);
+	if (!f->zfs)
+		return;
 	(void)snprintf(name, sizeof name, "%sx/img@initial", f->bases);
 	assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_DENIED, &f->err);
 	/* The full name of a base is fine. */
@@ -698,8 +712,8 @@ main(void)
 		T(snapshots_survive_a_lost_database),
 	};
 
-	if (!hostfix_is_zfs()) {
-		print_message("1..0 # SKIP needs a pool: tests/e2e/host-zfs.sh\n");
+	if (!hostfix_has_snapshots()) {
+		print_message("1..0 # SKIP needs a storage: tests/e2e/host-*.sh\n");
 		return 0;
 	}
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -397,7 +397,7 @@ capabilities_tell_the_truth(void **state)
 	assert_int_equal(c.network_policy, isolates(f));
 	assert_int_equal(c.tier_routing, isolates(f));
 	assert_int_equal(strcmp(c.isolation_level, "none") == 0, !isolates(f));
-	assert_int_equal(c.snapshots, f->zfs);
+	assert_int_equal(c.snapshots, f->snaps);
 	o.base = f->base;
 	o.network = SB_HOST_NET_NONE;
 	o.id = "quiet";

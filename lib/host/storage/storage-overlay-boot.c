@@ -161,6 +161,21 @@ probe(struct sb_storage_overlay *o, struct sb_error *err)
 		       0;
 }
 
+/* What a storage that does not work here has made: other storages take directories for sessions. */
+static void
+unmake_places(struct sb_storage_overlay *o)
+{
+	static const char *const made[] = { "mnt", "empty", "trash", "layers", "probe" };
+	struct stat st;
+
+	if (o->rootfd < 0 || fstatat(o->rootfd, "log", &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return;
+	(void)sb_path_remove_tree(o->rootfd, "trash", NULL);
+	for (size_t i = 0; i < sizeof made / sizeof made[0]; i++)
+		(void)unlinkat(o->rootfd, made[i], AT_REMOVEDIR);
+	(void)unlinkat(o->rootfd, "lock", 0);
+}
+
 static int
 on_record(const struct sb_overlay_rec *rec, void *arg, struct sb_error *err)
 {
@@ -526,8 +541,11 @@ sb_storage_overlay_boot(struct sb_storage_overlay *o, const struct sb_host_opts 
 
 	if (r == 0)
 		r = probe(o, err);
-	if (r < 0)
+	if (r < 0) {
+		if (r != SB_E_LOCKED)
+			unmake_places(o);
 		return r;
+	}
 	boot_id(running);
 	if (!boot)
 		boot = running;

@@ -167,6 +167,16 @@ struct sb_storage {
 };
 
 /*
+ * Opens the storage of `o->storage`. AUTO: what is in the sessions' directory already, ZFS or btrfs
+ * where it lies on one, else overlay, else local-disk; `o` is changed to what was chosen, `keep`
+ * owns the new texts, and `why` says why. A directory with another storage's sessions is refused
+ * (SB_E_INVAL).
+ */
+#define SB_STORAGE_WHY_MAX 256
+struct sb_storage *sb_storage_open(struct sb_host_opts *o, struct sb_strlist *keep, int lock_fd,
+	char why[SB_STORAGE_WHY_MAX], struct sb_error *err);
+
+/*
  * Opens the backend `o` names; makes its places where they are missing. `lock_fd` is inherited by
  * every helper process, so that a lock on it lasts until the last of them ended.
  */

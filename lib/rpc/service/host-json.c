@@ -142,6 +142,7 @@ sb_rpc_host_capabilities_json(const struct sb_host *h)
 	put_bool(o, "NetworkLists", c.network_lists);
 	sb_rpc_host_put(o, "NetworkWhy", c.network_why);
 	sb_rpc_host_put(o, "Storage", c.storage);
+	sb_rpc_host_put(o, "StorageWhy", c.storage_why);
 	sb_rpc_host_put(o, "Runtime", c.runtime);
 	sb_rpc_host_put(o, "IsolationLevel", c.isolation_level);
 	put_bool(o, "Ports", c.ports);

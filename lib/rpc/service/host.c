@@ -138,6 +138,8 @@ sb_rpc_host_health_check(struct sb_rpc_call *call, const json_t *in, json_t **ou
 	sb_host_health(h->host, &limits, &s);
 	sb_rpc_host_put(o, "Status", sb_host_health_name(s.status));
 	sb_rpc_host_put(o, "PoolState", s.pool_state);
+	sb_rpc_host_put(o, "Storage", s.storage);
+	sb_rpc_host_put(o, "StorageWhy", s.storage_why);
 	sb_rpc_host_put_int(o, "SessionCount", (int64_t)s.sessions);
 	sb_rpc_host_put_int(o, "ActiveTools", (int64_t)s.active_tools);
 	sb_rpc_host_put_int(o, "Uptime", s.uptime_ms * 1000000);
