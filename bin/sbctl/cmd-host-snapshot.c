@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include <bin/sbctl/host.h>
 
@@ -27,10 +28,60 @@ const struct host_verb cmd_host_snapshots = {
 	.show = show_snapshots,
 };
 
+static const char *
+text_of(const json_t *row, const char *key)
+{
+	const char *s = json_string_value(json_object_get(row, key));
+
+	return s ? s : "";
+}
+
+/* The snapshots that came after `parent`, each with what came after it: a tree of lines. */
+static void
+show_after(const json_t *rows, const char *parent, int depth)
+{
+	size_t n = 0, k = 0;
+
+	for (size_t i = 0; i < json_array_size(rows); i++)
+		n += strcmp(text_of(json_array_get(rows, i), "Parent"), parent) == 0;
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		const json_t *row = json_array_get(rows, i);
+		char name[300], at[64];
+
+		if (strcmp(text_of(row, "Parent"), parent) != 0)
+			continue;
+		/* The newest goes straight on; the others are branches beside it. */
+		(void)printf("%*s%s %s  %s%s\n", depth * 2, "", ++k < n ? "+" : "|",
+			host_print_cell(json_object_get(row, "Name"), name, sizeof name),
+			host_print_cell(json_object_get(row, "CreatedAt"), at, sizeof at),
+			json_is_true(json_object_get(row, "Current")) ? "  <- the workspace" : "");
+		show_after(rows, text_of(row, "Name"), depth + (k < n));
+	}
+}
+
+static void
+show_timeline(const json_t *out)
+{
+	show_after(json_object_get(out, "Snapshots"), "", 0);
+}
+
+const struct host_verb cmd_host_timeline = {
+	.name = "timeline",
+	.args = "SESSION",
+	.help = "show which snapshot came after which, and where the workspace stands",
+	.min_args = 1,
+	.max_args = 1,
+	.method = "ListSnapshots",
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0)),
+	.show = show_timeline,
+};
+
 static void
 show_snapshot(const json_t *out)
 {
 	host_print_line(out, "SnapshotID");
+	if (json_is_true(json_object_get(out, "Unchanged")))
+		(void)fprintf(stderr, "sbctl: nothing changed since the snapshot before\n");
 }
 
 const struct host_verb cmd_host_turn = {
@@ -55,16 +106,29 @@ const struct host_verb cmd_host_snapshot = {
 	.show = show_snapshot,
 };
 
+static void
+show_rolled(const json_t *out)
+{
+	long long kept = json_integer_value(json_object_get(out, "Kept"));
+
+	if (kept > 0)
+		(void)fprintf(stderr,
+			"sbctl: %lld newer snapshots stay as a branch: see timeline\n", kept);
+	if (json_is_true(json_object_get(out, "BoxRestarted")))
+		(void)fprintf(stderr, "sbctl: the box of the session was restarted\n");
+}
+
 const struct host_verb cmd_host_rollback = {
 	.name = "rollback",
 	.args = "SESSION SNAPSHOT",
-	.help = "put the workspace back; everything later is lost",
-	.opts = "kill-tools",
+	.help = "put the workspace back; later snapshots stay as a branch",
+	.opts = "kill-tools,drop-later",
 	.min_args = 2,
 	.max_args = 2,
 	.method = "RollbackSession",
 	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND("SnapshotID", 1),
-		FIELD(FLAG, "KillTools", kill_tools)),
+		FIELD(FLAG, "KillTools", kill_tools), FIELD(FLAG, "DropLater", drop_later)),
+	.show = show_rolled,
 };
 
 static void

@@ -28,6 +28,7 @@ static const struct host_verb *const verbs[] = {
 	&cmd_host_turn,
 	&cmd_host_snapshot,
 	&cmd_host_snapshots,
+	&cmd_host_timeline,
 	&cmd_host_rollback,
 	&cmd_host_diff,
 	&cmd_host_rm_snapshot,

@@ -36,6 +36,7 @@ const struct sb_opt host_options[] = {
 	OPT_TEXT(0, "params", params, "JSON", "parameters of the tool"),
 	OPT_TEXT(0, "call-id", call_id, "ID", "name of the call; calls of the same name run once"),
 	OPT_FLAG(0, "kill-tools", kill_tools, "kill running tools first"),
+	OPT_FLAG(0, "drop-later", drop_later, "remove the snapshots that are newer"),
 	OPT_INT(0, "limit", limit, "N", 1, 20000, "print at most N"),
 	OPT_LIST('e', "env", env, "KEY=VALUE", "variable of the process; may be repeated"),
 	OPT_INT(0, "expose-port", expose_port, "PORT", 0, 65535,

@@ -22,7 +22,7 @@ struct host_args {
 	const char *runtime, *network;
 	struct sb_opt_list allow, deny;
 	struct sb_opt_list labels, states, env, kinds;
-	bool empty, force, measure, kill_tools, follow;
+	bool empty, force, measure, kill_tools, drop_later, follow;
 	int64_t limit, signal, expose_port, ttl, ready;
 	const char **v; /* operands */
 	int n;
@@ -91,7 +91,8 @@ extern const struct host_verb cmd_host_create, cmd_host_ls, cmd_host_get, cmd_ho
 	cmd_host_token;
 /* cmd-host-snapshot.c */
 extern const struct host_verb cmd_host_turn, cmd_host_snapshot, cmd_host_snapshots,
-	cmd_host_rollback, cmd_host_diff, cmd_host_rm_snapshot, cmd_host_hold, cmd_host_release;
+	cmd_host_timeline, cmd_host_rollback, cmd_host_diff, cmd_host_rm_snapshot, cmd_host_hold,
+	cmd_host_release;
 /* cmd-host-process.c */
 extern const struct host_verb cmd_host_launch, cmd_host_kill, cmd_host_status, cmd_host_ps;
 /* Each in its cmd-host-VERB.c. */

@@ -33,7 +33,7 @@ const struct sb_opt hostd_opts[] = {
 		"key for session tokens (made in the state directory)"),
 	OPT_TEXT(0, "state-dir", state_dir, "DIR",
 		"directory for the database and the logs of processes"),
-	OPT_CHOICE(0, "storage-backend", storage, "NAME", storages, 
+	OPT_CHOICE(0, "storage-backend", storage, "NAME", storages,
 		"auto (default), overlay, btrfs, zfs or local-disk"),
 	OPT_CHOICE(0, "durability", durability, "WHAT", durabilities,
 		"what survives a power loss: snapshot (default), none, all"),

@@ -91,6 +91,7 @@ on_entry(const struct sb_storage_entry *e, void *arg, struct sb_error *err)
 {
 	struct alignment *g = arg;
 	struct sb_snap *snap;
+	bool news = false;
 	int r;
 
 	if (!e->snap || sb_idcheck_snapshot(e->snap, NULL) < 0 ||
@@ -98,17 +99,19 @@ on_entry(const struct sb_storage_entry *e, void *arg, struct sb_error *err)
 		return 0;
 	snap = sb_hsess_snap_find(g->s, e->snap);
 	if (!snap) {
+		news = true;
 		snap = adopt(g, e, err);
 		if (!snap)
 			return err && err->code ? err->code : SB_E_NOMEM;
 	} else if (snap->intent == SB_INTENT_MAKE) {
+		news = true;
 		snap->intent = SB_INTENT_NONE;
 		r = sb_hostdb_snap_put(g->h->db, g->s, snap, err);
 		if (r < 0)
 			return r;
 	}
-	if (snap->kind == SB_HOST_SNAP_TURN && snap->intent == SB_INTENT_NONE &&
-		snap->turn > g->s->turn) {
+	/* One that was on record may be on a branch that the session has left. */
+	if (news && snap->kind == SB_HOST_SNAP_TURN && snap->turn > g->s->turn) {
 		g->s->turn = snap->turn;
 		r = sb_hostdb_snap_put(g->h->db, g->s, snap, err);
 		if (r < 0)

@@ -177,7 +177,7 @@ start(struct sb_host *h, struct sb_hsess *s, struct sb_host_proc *p, const struc
 	io.io[1] = io.io[2] = SB_SPAWN_FD;
 	io.fds[1] = out;
 	io.fds[2] = errfd;
-	r = s->rt->ops->start(s->rt, &cmd, &io, &child, err);
+	r = sb_hsess_start(s, &cmd, &io, &child, err);
 	if (r < 0)
 		return sb_wrap(err, r, "launch process");
 	p->pidfd = child.pidfd >= 0 ? child.pidfd : (int)syscall(SYS_pidfd_open, child.pid, 0);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <base/str.h>
+#include <host/host-live.h>
 #include <host/host-map.h>
 #include <host/host-op.h>
 #include <host/host-priv.h>
@@ -14,7 +15,16 @@
 #include <host/storage/idcheck.h>
 
 #define KILLED_TOOLS_MS 10000
-#define PROCESS_GRACE_MS 500
+/* In front of the name that is on record, when newer snapshots go; no name has a colon. */
+#define DROP "drop:"
+
+/* The name of the target, and whether what is newer goes with it. */
+static const char *
+target_of(const char *record, bool *drop)
+{
+	*drop = sb_str_starts(record, DROP);
+	return record + (*drop ? strlen(DROP) : 0);
+}
 
 static size_t
 index_of(const struct sb_hsess *s, const char *name)
@@ -27,7 +37,7 @@ index_of(const struct sb_hsess *s, const char *name)
 
 /* Everything that could stop the rollback is asked before anything is touched. Slot held. */
 static int
-check(struct sb_host *h, struct sb_hsess *s, const char *name, struct sb_error *err)
+check(struct sb_host *h, struct sb_hsess *s, const char *name, bool drop, struct sb_error *err)
 {
 	size_t at;
 	int r = 0;
@@ -36,6 +46,13 @@ check(struct sb_host *h, struct sb_hsess *s, const char *name, struct sb_error *
 		return SB_E_SNAPSHOT_NOT_FOUND;
 	/* Only slot holders change the list itself. */
 	at = index_of(s, name);
+	if (!drop && h->st->ops->rollback_live)
+		return 0;
+	if (!drop && at + 1 < s->n_snaps)
+		return sb_fail(err, SB_E_UNSUPPORTED,
+			"storage %s cannot keep the %zu snapshots that are newer than %s (%s ...): "
+			"roll back with --drop-later to remove them",
+			h->st->ops->name, s->n_snaps - at - 1, name, s->snaps[at + 1]->name);
 	for (size_t i = at + 1; i < s->n_snaps && r == 0; i++) {
 		struct sb_snap *later = s->snaps[i];
 		unsigned holds, pins;
@@ -58,17 +75,17 @@ check(struct sb_host *h, struct sb_hsess *s, const char *name, struct sb_error *
 
 /* From here on no tool is admitted and a crash is followed by the same rollback. */
 static int
-announce(struct sb_host *h, struct sb_hsess *s, const char *name, bool kill_tools,
+announce(struct sb_host *h, struct sb_hsess *s, const char *name, unsigned how,
 	enum sb_host_state *before, struct sb_error *err)
 {
-	char *target = strdup(name);
+	char *target = sb_str_printf("%s%s", how & SB_HOST_DROP_LATER ? DROP : "", name);
 	int r = 0;
 
 	if (!target)
 		return sb_fail(err, SB_E_NOMEM, "rollback");
 	(void)pthread_mutex_lock(&s->mu);
 	*before = s->state;
-	if (s->active_tools > 0 && !kill_tools)
+	if (s->active_tools > 0 && !(how & SB_HOST_KILL_TOOLS))
 		r = sb_fail(err, SB_E_TOOLS_IN_FLIGHT, "%s: %u", sb_code_text(SB_E_TOOLS_IN_FLIGHT),
 			s->active_tools);
 	if (r == 0)
@@ -76,7 +93,8 @@ announce(struct sb_host *h, struct sb_hsess *s, const char *name, bool kill_tool
 	if (r == 0) {
 		free(s->rollback_to);
 		s->rollback_to = sb_steal(&target);
-		r = sb_host_op_set_state(h, s, SB_HOST_ROLLING_BACK, true, err);
+		/* After a power loss it is as if nobody had asked, or all done. */
+		r = sb_host_op_set_state(h, s, SB_HOST_ROLLING_BACK, false, err);
 	}
 	(void)pthread_mutex_unlock(&s->mu);
 	free(target);
@@ -85,7 +103,7 @@ announce(struct sb_host *h, struct sb_hsess *s, const char *name, bool kill_tool
 
 /* Tools and processes of the session end before its files change under them. */
 static int
-quiet(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
+quiet(struct sb_host *h, struct sb_hsess *s, bool *restarted, struct sb_error *err)
 {
 	int r;
 
@@ -94,7 +112,7 @@ quiet(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 	r = sb_hsess_drain(s, NULL, sb_deadline_in(KILLED_TOOLS_MS), err);
 	(void)pthread_mutex_unlock(&s->mu);
 	if (r == 0)
-		sb_host_proc_kill_all(h, s, PROCESS_GRACE_MS);
+		*restarted = !sb_host_proc_clear(h, s);
 	return r;
 }
 
@@ -108,11 +126,14 @@ untouched(int r)
 		r == SB_E_NOMEM;
 }
 
-/* The names of everything newer than the target. `mu` held. */
+/* The names of everything newer than the target, when that goes. `mu` held. */
 static int
 newer(const struct sb_hsess *s, struct sb_strlist *out, struct sb_error *err)
 {
-	for (size_t i = index_of(s, s->rollback_to) + 1; i < s->n_snaps; i++)
+	bool drop;
+	size_t at = index_of(s, target_of(s->rollback_to, &drop));
+
+	for (size_t i = at + 1; drop && i < s->n_snaps; i++)
 		sb_strlist_add(out, s->snaps[i]->name);
 	return sb_strlist_check(out, err);
 }
@@ -122,13 +143,14 @@ newer(const struct sb_hsess *s, struct sb_strlist *out, struct sb_error *err)
  * is harmless as long as nothing runs in the session, so it is FAILED for now.
  */
 static int
-succeed(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
+succeed(struct sb_host *h, struct sb_hsess *s, struct sb_host_rolled *out, struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist dropped = { 0 };
 	char *target = s->rollback_to;
 	char *why = s->why;
 	uint64_t turn = s->turn;
-	struct sb_snap *snap = sb_hsess_snap_find(s, target);
+	bool drop;
+	struct sb_snap *snap = sb_hsess_snap_find(s, target_of(target, &drop));
 	int r = newer(s, &dropped, err);
 
 	if (s->state == SB_HOST_DESTROYING)
@@ -149,6 +171,8 @@ succeed(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 	} else {
 		for (size_t i = 0; i < dropped.n; i++)
 			sb_hsess_snap_drop(s, sb_hsess_snap_find(s, dropped.v[i]));
+		out->dropped = dropped.n;
+		out->kept = snap ? s->n_snaps - index_of(s, snap->name) - 1 : 0;
 		free(target);
 		free(why);
 		s->state = SB_HOST_ACTIVE;
@@ -181,31 +205,53 @@ give_up(struct sb_host *h, struct sb_hsess *s, enum sb_host_state before, int r,
 	}
 }
 
+/* The storage's part of it; the box takes the new workspace. */
+static int
+put_back(struct sb_host *h, struct sb_hsess *s, bool *restarted, struct sb_error *err)
+{
+	struct sb_host_live live;
+	const char *name;
+	bool drop;
+	int r;
+
+	name = target_of(s->rollback_to, &drop);
+	sb_host_live_begin(h, s, &live);
+	r = h->st->ops->rollback_live ?
+		h->st->ops->rollback_live(h->st, s->id, name, drop, &live.ops, err) :
+		h->st->ops->rollback(h->st, s->id, name, err);
+	sb_host_live_end(&live);
+	*restarted |= live.restarted;
+	return r;
+}
+
 int
 sb_host_rollback_finish(struct sb_host *h, struct sb_hsess *s, enum sb_host_state before,
-	struct sb_error *err)
+	struct sb_host_rolled *out, struct sb_error *err)
 {
+	struct sb_host_rolled rolled = { 0 };
 	struct sb_error why = { 0 };
-	int r = quiet(h, s, &why);
+	int r = quiet(h, s, &rolled.restarted, &why);
 
 	if (r == 0)
-		r = h->st->ops->rollback(h->st, s->id, s->rollback_to, &why);
+		r = put_back(h, s, &rolled.restarted, &why);
 	if (r == 0 && s->mountpoint)
 		r = sb_host_owner_claim(h, s, s->mountpoint, NULL, &why);
 	(void)pthread_mutex_lock(&s->mu);
 	if (r == 0)
-		r = succeed(h, s, &why);
+		r = succeed(h, s, &rolled, &why);
 	else
 		give_up(h, s, before, r, why.msg);
 	(void)pthread_mutex_unlock(&s->mu);
 	if (r < 0 && err)
 		*err = why;
+	if (r == 0 && out)
+		*out = rolled;
 	return r;
 }
 
 int
-sb_host_session_rollback(struct sb_host *h, const char *id, const char *name, bool kill_tools,
-	const struct sb_host_call *call, struct sb_error *err)
+sb_host_session_rollback(struct sb_host *h, const char *id, const char *name, unsigned how,
+	const struct sb_host_call *call, struct sb_host_rolled *out, struct sb_error *err)
 {
 	enum sb_host_state before = SB_HOST_ACTIVE;
 	struct sb_hsess *s;
@@ -215,11 +261,11 @@ sb_host_session_rollback(struct sb_host *h, const char *id, const char *name, bo
 		r = sb_host_op_start(h, id, SB_HOST_OP_ROLLBACK, true, call, &s, err);
 	if (r < 0)
 		return r;
-	r = check(h, s, name, err);
+	r = check(h, s, name, how & SB_HOST_DROP_LATER, err);
 	if (r == 0)
-		r = announce(h, s, name, kill_tools, &before, err);
+		r = announce(h, s, name, how, &before, err);
 	if (r == 0)
-		r = sb_host_rollback_finish(h, s, before, err);
+		r = sb_host_rollback_finish(h, s, before, out, err);
 	if (r == 0)
 		atomic_fetch_add(&h->rollbacks, 1);
 	return sb_host_op_done(h, s, r);

@@ -12,6 +12,6 @@ struct sb_host;
  * holds the slot, or the host is not open yet.
  */
 int sb_host_rollback_finish(struct sb_host *h, struct sb_hsess *s, enum sb_host_state before,
-	struct sb_error *err);
+	struct sb_host_rolled *out, struct sb_error *err);
 
 #endif

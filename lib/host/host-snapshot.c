@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <base/str.h>
+#include <host/host-live.h>
 #include <host/host-map.h>
 #include <host/host-op.h>
 #include <host/host-priv.h>
@@ -96,8 +97,8 @@ check_name(const struct sb_host *h, const char *name, struct sb_error *err)
 	return 0;
 }
 
-static int
-describe(struct sb_host *h, const struct sb_hsess *s, const struct sb_snap *snap,
+int
+sb_host_snapshot_describe(struct sb_host *h, const struct sb_hsess *s, const struct sb_snap *snap,
 	struct sb_host_snapshot *out, struct sb_error *err)
 {
 	char *dataset = h->st->ops->snapshot_name(h->st, s->id, snap->name);
@@ -194,7 +195,7 @@ confirm(struct sb_host *h, struct sb_hsess *s, struct sb_snap *snap, struct sb_h
 		s->turn = snap->turn;
 	r = sb_hostdb_snap_put(h->db, s, snap, err);
 	if (r == 0 && out)
-		r = describe(h, s, snap, out, err);
+		r = sb_host_snapshot_describe(h, s, snap, out, err);
 	if (r < 0) {
 		snap->intent = SB_INTENT_REMOVE;
 		s->turn = turn;
@@ -206,12 +207,29 @@ confirm(struct sb_host *h, struct sb_hsess *s, struct sb_snap *snap, struct sb_h
 	return r;
 }
 
+/* The storage's part of it. */
+static int
+store(struct sb_host *h, struct sb_hsess *s, const char *name, struct sb_storage_taken *taken,
+	struct sb_error *err)
+{
+	struct sb_host_live live;
+	int r;
+
+	if (!h->st->ops->snapshot_live)
+		return h->st->ops->snapshot(h->st, s->id, name, err);
+	sb_host_live_begin(h, s, &live);
+	r = h->st->ops->snapshot_live(h->st, s->id, name, &live.ops, taken, err);
+	sb_host_live_end(&live);
+	return r;
+}
+
 int
 sb_host_snapshot_take(struct sb_host *h, struct sb_hsess *s, const char *name,
 	enum sb_host_snap_kind kind, uint64_t turn, struct sb_host_snapshot *out,
 	struct sb_error *err)
 {
 	sb_auto(sb_snap) struct sb_snap *mine = sb_snap_new(name, kind, err);
+	struct sb_storage_taken taken = { 0 };
 	struct sb_snap *snap = mine;
 	int r;
 
@@ -223,7 +241,7 @@ sb_host_snapshot_take(struct sb_host *h, struct sb_hsess *s, const char *name,
 	r = intend(h, s, &mine, err);
 	if (r < 0)
 		return r;
-	r = h->st->ops->snapshot(h->st, s->id, name, err);
+	r = store(h, s, name, &taken, err);
 	if (r < 0 && !definite(r) && exists(h, s, name) == 1)
 		r = 0;
 	if (r == 0)
@@ -242,6 +260,10 @@ sb_host_snapshot_take(struct sb_host *h, struct sb_hsess *s, const char *name,
 	}
 	if (r < 0)
 		return r;
+	if (out) {
+		out->live = taken.live;
+		out->unchanged = taken.empty;
+	}
 	atomic_fetch_add(&h->snapshots, 1);
 	return 0;
 }
@@ -267,6 +289,7 @@ sb_host_snapshot_create(struct sb_host *h, const char *id, const char *name,
 struct listing {
 	struct sb_host_snapshot *v;
 	size_t n;
+	char head[SB_HOST_NAME_MAX + 1];
 };
 
 static int
@@ -275,12 +298,27 @@ add_sizes(const struct sb_storage_entry *e, void *arg, struct sb_error *err)
 	struct listing *l = arg;
 
 	(void)err;
+	if (!e->snap && e->parent)
+		(void)snprintf(l->head, sizeof l->head, "%s", e->parent);
 	for (size_t i = 0; e->snap && i < l->n; i++)
 		if (strcmp(l->v[i].name, e->snap) == 0) {
 			l->v[i].used = e->used;
 			l->v[i].referenced = e->referenced;
+			if (e->parent)
+				(void)snprintf(l->v[i].parent, sizeof l->v[i].parent, "%s",
+					e->parent);
 		}
 	return 0;
+}
+
+/* A storage that can only drop what is newer than the target has one line of them. */
+static void
+add_line(struct listing *l)
+{
+	for (size_t i = 1; i < l->n; i++)
+		(void)snprintf(l->v[i].parent, sizeof l->v[i].parent, "%s", l->v[i - 1].name);
+	if (l->n > 0)
+		(void)snprintf(l->head, sizeof l->head, "%s", l->v[l->n - 1].name);
 }
 
 int
@@ -299,7 +337,7 @@ sb_host_snapshot_list(struct sb_host *h, const char *id, const struct sb_host_ca
 		r = sb_fail(err, SB_E_NOMEM, "list of snapshots");
 	for (size_t i = 0; r == 0 && i < s->n_snaps; i++)
 		if (s->snaps[i]->intent == SB_INTENT_NONE) {
-			r = describe(h, s, s->snaps[i], &l.v[l.n], err);
+			r = sb_host_snapshot_describe(h, s, s->snaps[i], &l.v[l.n], err);
 			l.n += r == 0;
 		}
 	(void)pthread_mutex_unlock(&s->mu);
@@ -307,6 +345,10 @@ sb_host_snapshot_list(struct sb_host *h, const char *id, const struct sb_host_ca
 		l.v[i].forks += sb_host_map_forks(h, s->uid, l.v[i].name);
 	if (r == 0 && l.n > 0)
 		r = h->st->ops->list(h->st, id, add_sizes, &l, err);
+	if (!h->st->ops->rollback_live)
+		add_line(&l);
+	for (size_t i = 0; i < l.n; i++)
+		l.v[i].current = strcmp(l.v[i].name, l.head) == 0;
 	if (r < 0) {
 		sb_host_snapshots_free(l.v, l.n);
 		return sb_host_op_done(h, s, r);

@@ -34,4 +34,8 @@ int sb_host_snapshot_pin(struct sb_host *h, struct sb_hsess *s, const char *name
 	char out[SB_HOST_NAME_MAX + 1], uint64_t *turn, struct sb_error *err);
 void sb_host_snapshot_unpin(struct sb_hsess *s, const char *name);
 
+/* What callers may see of it, without its sizes. The caller holds `mu`. */
+int sb_host_snapshot_describe(struct sb_host *h, const struct sb_hsess *s,
+	const struct sb_snap *snap, struct sb_host_snapshot *out, struct sb_error *err);
+
 #endif

@@ -11,6 +11,7 @@
 #include <base/str.h>
 #include <host/grow.h>
 #include <host/proc.h>
+#include <host/runtime/runtime.h>
 
 /* How long a wait may sleep before it looks at a cancel token, which cannot wake a condition. */
 #define WAIT_SLICE_MS 20
@@ -21,6 +22,7 @@ sb_hsess_new(const char *id, struct sb_error *err)
 	uint8_t nonce[SB_HOST_NONCE_LEN / 2];
 	struct sb_hsess *s;
 	pthread_condattr_t attr;
+	pthread_rwlockattr_t first;
 
 	if (sb_random(nonce, sizeof nonce, err) < 0)
 		return NULL;
@@ -34,6 +36,11 @@ sb_hsess_new(const char *id, struct sb_error *err)
 	atomic_init(&s->refs, 1);
 	(void)pthread_mutex_init(&s->mu, NULL);
 	(void)pthread_mutex_init(&s->network_mu, NULL);
+	/* Who exchanges the workspace is not kept waiting by who comes later. */
+	(void)pthread_rwlockattr_init(&first);
+	(void)pthread_rwlockattr_setkind_np(&first, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	(void)pthread_rwlock_init(&s->place, &first);
+	(void)pthread_rwlockattr_destroy(&first);
 	(void)pthread_condattr_init(&attr);
 	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	(void)pthread_cond_init(&s->cv, &attr);
@@ -72,6 +79,7 @@ sb_hsess_unref(struct sb_hsess *s)
 	(void)pthread_cond_destroy(&s->cv);
 	(void)pthread_mutex_destroy(&s->mu);
 	(void)pthread_mutex_destroy(&s->network_mu);
+	(void)pthread_rwlock_destroy(&s->place);
 	free(s);
 }
 
@@ -255,4 +263,16 @@ sb_hsess_describe(const struct sb_hsess *s, struct sb_host_session *out, struct 
 	}
 	*out = o;
 	return 0;
+}
+
+int
+sb_hsess_start(struct sb_hsess *s, const struct sb_runtime_cmd *cmd, const struct sb_spawn_opts *io,
+	struct sb_child *out, struct sb_error *err)
+{
+	int r;
+
+	(void)pthread_rwlock_rdlock(&s->place);
+	r = s->rt->ops->start(s->rt, cmd, io, out, err);
+	(void)pthread_rwlock_unlock(&s->place);
+	return r;
 }

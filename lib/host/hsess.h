@@ -42,6 +42,12 @@ struct sb_hsess {
 	enum sb_host_network network;
 	pthread_mutex_t network_mu; /* held over a change of `policy`; before `mu` */
 
+	/*
+	 * Shared by who starts something in the workspace or writes to it, until it is started or
+	 * written; whoever exchanges the workspace has it alone. Before `mu`.
+	 */
+	pthread_rwlock_t place;
+
 	pthread_mutex_t mu; /* guards all below */
 	pthread_cond_t cv;  /* slot, tool count, state, gate */
 	bool slot_taken;
@@ -97,6 +103,13 @@ void sb_hsess_leave(struct sb_hsess *s);
  */
 int sb_hsess_wait(struct sb_hsess *s, const struct sb_host_call *call, sb_deadline d,
 	const char *what, struct sb_error *err);
+
+/* Starts a command of the session by its runtime, in the workspace that is there. */
+struct sb_runtime_cmd;
+struct sb_spawn_opts;
+struct sb_child;
+int sb_hsess_start(struct sb_hsess *s, const struct sb_runtime_cmd *cmd,
+	const struct sb_spawn_opts *io, struct sb_child *out, struct sb_error *err);
 
 /* The list of snapshots; the caller holds `mu`. The list owns what is added. */
 struct sb_snap *sb_hsess_snap_find(const struct sb_hsess *s, const char *name);

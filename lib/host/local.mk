@@ -11,6 +11,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/host-fork.c %D%/host-fork.h \
 	%D%/host-hold.c \
 	%D%/host-info.c \
+	%D%/host-live.c %D%/host-live.h \
 	%D%/host-map.c %D%/host-map.h \
 	%D%/host-network.c %D%/host-network.h \
 	%D%/host-op.c %D%/host-op.h \

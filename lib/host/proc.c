@@ -319,6 +319,21 @@ sb_host_proc_kill_all(struct sb_host *h, struct sb_hsess *s, int grace_ms)
 	wait_ended(s, GONE_MS);
 }
 
+bool
+sb_host_proc_clear(struct sb_host *h, struct sb_hsess *s)
+{
+	const struct sb_runtime_ops *ops = s->rt->ops;
+	bool box = ops->holds && ops->holds(s->rt, s->id);
+
+	if (!ops->clear || !ops->clear(s->rt, s->id)) {
+		sb_host_proc_kill_all(h, s, 0);
+		return !box;
+	}
+	/* Of what ran outside of the box nothing is left but who waits for it. */
+	wait_ended(s, GONE_MS);
+	return true;
+}
+
 int
 sb_host_proc_freeze(struct sb_host *h, struct sb_hsess *s, bool freeze, struct sb_error *err)
 {

@@ -75,6 +75,12 @@ int sb_host_proc_restore(struct sb_host *h, struct sb_hsess *s, struct sb_error 
  */
 void sb_host_proc_kill_all(struct sb_host *h, struct sb_hsess *s, int grace_ms);
 
+/*
+ * The same at once and without TERM, and its box stays where the runtime can do that: true. The
+ * caller holds the slot and not `mu`.
+ */
+bool sb_host_proc_clear(struct sb_host *h, struct sb_hsess *s);
+
 /* Stops and continues everything in the session. */
 int sb_host_proc_freeze(struct sb_host *h, struct sb_hsess *s, bool freeze, struct sb_error *err);
 

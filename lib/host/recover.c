@@ -177,7 +177,7 @@ revive(struct sb_host *h, struct sb_hsess *s, const struct stored *f, struct sb_
 		sb_log(&h->o.log, SB_LOG_ERROR, "host", "session %s: %s", s->id, why.msg);
 	/* First, because it may have dropped newer snapshots already whose records it forgets. */
 	if (s->state == SB_HOST_ROLLING_BACK &&
-		sb_host_rollback_finish(h, s, SB_HOST_FAILED, &why) < 0)
+		sb_host_rollback_finish(h, s, SB_HOST_FAILED, NULL, &why) < 0)
 		sb_log(&h->o.log, SB_LOG_WARN, "host", "session %s: rollback: %s", s->id, why.msg);
 	r = sb_host_align(h, s, err);
 	if (r < 0)

@@ -119,7 +119,7 @@ SB_API int sb_env_snapshot(struct sb_env *e, const char *name, const struct sb_h
 SB_API int sb_env_turn(struct sb_env *e, const struct sb_host_call *call,
 	struct sb_env_snapshot *out, struct sb_error *err);
 /* As sb_host_session_rollback. A snapshot that is not there changes nothing. */
-SB_API int sb_env_rollback(struct sb_env *e, const char *snapshot, bool kill_tools,
+SB_API int sb_env_rollback(struct sb_env *e, const char *snapshot, unsigned how,
 	const struct sb_host_call *call, struct sb_error *err);
 
 #endif

@@ -26,7 +26,12 @@ struct sb_host_snapshot {
 	uint64_t referenced; /* bytes visible in it; 0 where it was not asked */
 	int64_t created_ns;
 	unsigned holds;
-	unsigned forks; /* sessions made from it */
+	unsigned forks;                    /* sessions made from it */
+	char parent[SB_HOST_NAME_MAX + 1]; /* the snapshot it came after; "" for none */
+	bool current;                      /* the workspace stands on it */
+	bool live;      /* just taken: processes had files open and were stopped for it */
+	bool unchanged; /* just taken: nothing had changed since the one before it. At the end of a
+			   turn it is that one, and nothing was taken */
 	char *dataset;  /* the storage's name of it ("pool/sessions/id@name") */
 };
 SB_API void sb_host_snapshot_clear(struct sb_host_snapshot *s);
@@ -36,14 +41,16 @@ SB_API void sb_host_snapshots_free(struct sb_host_snapshot *v, size_t n);
  * A snapshot with the caller's name: [A-Za-z0-9][A-Za-z0-9_.-]*, at most 255 bytes, not of the
  * reserved forms
  * (<prefix>-digits, tool-..., fork-...). ACTIVE, PAUSED, FAILED. SB_E_SNAPSHOT_EXISTS for a name in
- * use. It is crash-consistent: tools that write at that moment are not stopped for it.
+ * use. It is the state of one moment: on overlay the session's processes stand still for it, on the
+ * others the storage takes it at once.
  */
 SB_API int sb_host_snapshot_create(struct sb_host *h, const char *id, const char *name,
 	const struct sb_host_call *call, struct sb_host_snapshot *out, struct sb_error *err);
 
 /*
  * Ends a turn: waits until no tool runs (new ones wait too), takes turn snapshot number turn_count
- * + 1, then drops turn snapshots beyond keep_turn. ACTIVE. SB_E_TOOLS_IN_FLIGHT after
+ * + 1, then drops turn snapshots beyond keep_turn. A turn that changed nothing takes none: `out` is
+ * the last one, `unchanged`, with the number of this turn. ACTIVE. SB_E_TOOLS_IN_FLIGHT after
  * drain_timeout_ms, nothing taken.
  */
 SB_API int sb_host_turn_complete(struct sb_host *h, const char *id, const struct sb_host_call *call,
@@ -70,15 +77,25 @@ SB_API int sb_host_snapshot_release(struct sb_host *h, const char *id, const cha
 	const char *tag, const struct sb_host_call *call, struct sb_error *err);
 
 /*
- * Puts the workspace back to the snapshot; everything later, later snapshots included, is gone.
- * ACTIVE, PAUSED, FAILED; the session is ACTIVE (PAUSED if it was) afterwards. Checked before
- * anything is touched: the target exists (SB_E_SNAPSHOT_NOT_FOUND), no later snapshot is held
- * (SB_E_SNAPSHOT_HELD) or forked (SB_E_SNAPSHOT_IN_USE), no tool runs (SB_E_TOOLS_IN_FLIGHT, unless
- * `kill_tools`), no other rollback runs. Then the session's processes are killed. A storage failure
+ * Puts the workspace back to the snapshot. Newer snapshots stay, as a branch: the next one has the
+ * target as its parent. With SB_HOST_DROP_LATER they are removed. ACTIVE, PAUSED, FAILED; the
+ * session is ACTIVE afterwards. Checked before anything is touched: the target exists
+ * (SB_E_SNAPSHOT_NOT_FOUND), no snapshot that would go is held (SB_E_SNAPSHOT_HELD) or forked
+ * (SB_E_SNAPSHOT_IN_USE), the storage can keep the others (SB_E_UNSUPPORTED: ZFS cannot), no tool
+ * runs (SB_E_TOOLS_IN_FLIGHT, unless SB_HOST_KILL_TOOLS), no other rollback runs. Then the
+ * session's processes are killed; its box stays, with the new workspace in it. A storage failure
  * after that leaves the session FAILED; a canceled or interrupted rollback is finished by the host.
+ * `out` may be NULL.
  */
+enum { SB_HOST_KILL_TOOLS = 1, SB_HOST_DROP_LATER = 2 };
+struct sb_host_rolled {
+	bool restarted; /* the box could not take the new workspace: the next command has a new
+			   box */
+	size_t kept, dropped; /* newer snapshots */
+};
 SB_API int sb_host_session_rollback(struct sb_host *h, const char *id, const char *name,
-	bool kill_tools, const struct sb_host_call *call, struct sb_error *err);
+	unsigned how, const struct sb_host_call *call, struct sb_host_rolled *out,
+	struct sb_error *err);
 
 /*
  * A new session from a snapshot of `id`, or from now when `name` is NULL or "". `o->base` is

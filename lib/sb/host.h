@@ -134,13 +134,12 @@ struct sb_host_opts {
 	size_t size;
 	enum sb_host_storage storage;
 	enum sb_host_runtime runtime;
-	const char *state_dir;        /* database and process logs; made 0700. Required */
-	const char *pool;             /* zfs */
-	const char *bases_dataset;    /* zfs: the only place base images are cloned from */
-	const char *sessions_dataset; /* zfs: sessions are its children. Made when missing */
-	const char
-		*sessions_root_dir; /* not zfs: sessions are in it. Made when missing. NULL with
-				       AUTO: "sessions" in state_dir */
+	const char *state_dir;         /* database and process logs; made 0700. Required */
+	const char *pool;              /* zfs */
+	const char *bases_dataset;     /* zfs: the only place base images are cloned from */
+	const char *sessions_dataset;  /* zfs: sessions are its children. Made when missing */
+	const char *sessions_root_dir; /* not zfs: sessions are in it. Made when missing. NULL with
+					  AUTO: "sessions" in state_dir */
 	const char *bases_dir; /* not zfs: base images are directories in it; NULL: no bases */
 	const char *zfs_path, *zpool_path; /* NULL: looked up */
 	bool sudo;                         /* run them by `sudo -n` */
@@ -374,11 +373,11 @@ SB_API const char *sb_host_health_name(enum sb_host_health_status s);
 #define SB_HOST_REASONS_MAX 8
 struct sb_host_health {
 	enum sb_host_health_status status;
-	char pool_state[16];       /* "ONLINE", "DEGRADED", ...; "" for local-disk */
+	char pool_state[16];               /* "ONLINE", "DEGRADED", ...; "" for local-disk */
 	const char *storage, *storage_why; /* as in the capabilities */
-	uint64_t size, used, free; /* bytes of the storage */
-	double capacity;           /* used share, 0..1 */
-	double fragmentation;      /* 0..1, negative: unknown */
+	uint64_t size, used, free;         /* bytes of the storage */
+	double capacity;                   /* used share, 0..1 */
+	double fragmentation;              /* 0..1, negative: unknown */
 	uint64_t sessions, active_tools, processes;
 	int64_t uptime_ms;
 	char reasons[SB_HOST_REASONS_MAX][160]; /* why it is not healthy */

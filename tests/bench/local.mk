@@ -67,11 +67,15 @@ bench-tools: all %D%/bench-tools %D%/bench-rpc
 # What a sandbox host costs: `make bench-host`.
 EXTRA_PROGRAMS += %D%/bench-rpc
 EXTRA_DIST += %D%/host.py %D%/host.sh %D%/tools-rpc.sh
+EXTRA_DIST += %D%/snapshots.py %D%/snapshots.sh
 tests_bench_bench_rpc_SOURCES = %D%/bench-rpc.c
 .PHONY: bench-host
 bench-host: all %D%/bench-rpc
 	@for s in local-disk zfs; do \
 		$(BENCH_SH) $(top_srcdir)/tests/bench/host.sh $$s || exit 1; \
+	done
+	@for s in overlay btrfs zfs; do \
+		$(BENCH_SH) $(top_srcdir)/tests/bench/snapshots.sh $$s || exit 1; \
 	done
 
 # Round trips through launchers: `make bench-launch`.

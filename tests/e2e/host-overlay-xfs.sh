@@ -10,6 +10,12 @@ loop_mount xfs || skip_all "$loop_why"
 relay test-storage-auto
 relay test-host-service
 relay test-host-snapshots
+relay test-host-timeline
+for SB_TEST_RUNTIME in none bwrap; do
+	export SB_TEST_RUNTIME
+	relay test-box-swap
+done
+unset SB_TEST_RUNTIME
 relay test-host-races
 relay test-env
 relay test-env-remote

@@ -32,6 +32,7 @@ left()
 
 relay test-host-service
 relay test-host-snapshots
+relay test-host-timeline
 relay test-host-races
 relay test-env
 relay test-env-remote

@@ -166,6 +166,9 @@ remove_place(struct hostfix *f)
 	char why[SB_STORAGE_WHY_MAX];
 	struct sb_storage *st = NULL;
 
+	/* The struct may have been moved. */
+	f->o.sessions_root_dir = f->sessions;
+	f->o.bases_dir = f->bases;
 	f->o.default_quota = 0;
 	/* A daemon that was told to end has it until its disk is in order. */
 	for (int i = 0; i < 10; i++) {
@@ -287,7 +290,7 @@ count_datasets(struct hostfix *f)
 static bool
 is_btrfs_own(const char *name)
 {
-	static const char *const own[] = { ".lock", ".snaps", ".holds", ".quota" };
+	static const char *const own[] = { ".lock", ".snaps", ".holds", ".quota", ".lines" };
 
 	for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
 		if (strcmp(name, own[i]) == 0)

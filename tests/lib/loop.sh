@@ -56,8 +56,8 @@ relay()
 	loop_status=$?
 	while IFS= read -r loop_line; do
 		case $loop_line in
-		"ok "*) ok "$1: ${loop_line#*- }" ;;
-		"not ok "*) not_ok "$1: ${loop_line#*- }" ;;
+		"ok "*) ok "$1${SB_TEST_RUNTIME:+ $SB_TEST_RUNTIME}: ${loop_line#*- }" ;;
+		"not ok "*) not_ok "$1${SB_TEST_RUNTIME:+ $SB_TEST_RUNTIME}: ${loop_line#*- }" ;;
 		*) printf '# %s\n' "$loop_line" ;;
 		esac
 	done <"$scratch/out"

@@ -5,7 +5,8 @@ HOST_TESTS = \
 	%D%/test-host-races \
 	%D%/test-host-service \
 	%D%/test-proctree
-check_PROGRAMS += $(HOST_TESTS) %D%/test-host-snapshots
+check_PROGRAMS += $(HOST_TESTS) %D%/test-box-swap %D%/test-host-snapshots \
+	%D%/test-host-timeline
 TESTS += $(HOST_TESTS)
 HOSTFIX = tests/lib/hostfix.c tests/lib/hostfix.h
 tests_unit_test_proctree_SOURCES = %D%/test-proctree.c
@@ -20,3 +21,7 @@ tests_unit_test_host_snapshots_SOURCES = %D%/test-host-snapshots.c $(HOSTFIX)
 tests_unit_test_host_snapshots_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_host_exec_SOURCES = %D%/test-host-exec.c $(HOSTFIX)
 tests_unit_test_host_exec_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_box_swap_SOURCES = %D%/test-box-swap.c $(HOSTFIX)
+tests_unit_test_box_swap_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_host_timeline_SOURCES = %D%/test-host-timeline.c $(HOSTFIX)
+tests_unit_test_host_timeline_LDADD = $(UNIT_LDADD_SANDBOX)

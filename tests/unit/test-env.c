@@ -349,7 +349,7 @@ snapshot_and_rollback(void **state)
 		&g->err);
 	assert_int_equal(state_of(g, e), SB_ENV_ACTIVE);
 	expect(g, e, "read_file", "{\"path\":\"hello\"}", 0, "changed");
-	assert_ok(sb_env_rollback(e, "before", false, NULL, &g->err), &g->err);
+	assert_ok(sb_env_rollback(e, "before", SB_HOST_DROP_LATER, NULL, &g->err), &g->err);
 	expect(g, e, "read_file", "{\"path\":\"hello\"}", 0, "hello");
 	assert_int_equal(state_of(g, e), SB_ENV_ACTIVE);
 	sb_env_free(e);

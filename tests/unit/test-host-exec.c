@@ -241,7 +241,7 @@ pause_drains(void **state)
 		sb_host_snapshot_clear(&sn);
 		assert_fails(sb_host_turn_complete(f->h, "one", NULL, &sn, &f->err),
 			SB_E_TOOLS_IN_FLIGHT, &f->err);
-		assert_fails(sb_host_session_rollback(f->h, "one", "s", false, NULL, &f->err),
+		assert_fails(sb_host_session_rollback(f->h, "one", "s", false, NULL, NULL, &f->err),
 			SB_E_TOOLS_IN_FLIGHT, &f->err);
 	}
 	hostfix_write(f, "one", "go", "");
@@ -286,7 +286,7 @@ rollback_kills_what_runs(void **state)
 	sb_host_snapshot_clear(&sn);
 	assert_int_equal(pthread_create(&th, NULL, tool_thread, &t), 0);
 	wait_file(f, "in");
-	assert_ok(sb_host_session_rollback(f->h, "one", "s", true, NULL, &f->err), &f->err);
+	assert_ok(sb_host_session_rollback(f->h, "one", "s", true, NULL, NULL, &f->err), &f->err);
 	assert_int_equal(pthread_join(th, NULL), 0);
 	assert_true(t.res == SB_E_ROLLBACK_IN_PROGRESS || t.res == SB_E_CANCELED);
 	assert_true(hostfix_holds(f, "one", "in", NULL));

@@ -175,7 +175,8 @@ churn_thread(void *arg)
 				sb_host_sessions_free(v, n);
 			break;
 		case 7:
-			r = sb_host_session_rollback(c->f->h, id, "turn-0001", false, NULL, &err);
+			r = sb_host_session_rollback(c->f->h, id, "turn-0001", SB_HOST_DROP_LATER,
+				NULL, NULL, &err);
 			break;
 		}
 		switch (r) {

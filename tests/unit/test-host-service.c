@@ -465,7 +465,7 @@ snapshot_calls_say_so_on_local_disk(void **state)
 		"sandbox: snapshots not available (requires ZFS storage backend)");
 	assert_fails(sb_host_snapshot_list(f->h, "one", NULL, &v, &n, &f->err), SB_E_NO_SNAPSHOTS,
 		&f->err);
-	assert_fails(sb_host_session_rollback(f->h, "one", "x", false, NULL, &f->err),
+	assert_fails(sb_host_session_rollback(f->h, "one", "x", false, NULL, NULL, &f->err),
 		SB_E_NO_SNAPSHOTS, &f->err);
 	assert_fails(sb_host_snapshot_delete(f->h, "one", "x", NULL, &f->err), SB_E_NO_SNAPSHOTS,
 		&f->err);

@@ -33,10 +33,15 @@ snap(struct hostfix *f, const char *id, const char *name)
 static void
 turn(struct hostfix *f, const char *id, uint64_t want)
 {
+	static unsigned n;
 	struct sb_host_snapshot sn;
 	char name[40];
 
+	/* A turn that changes nothing takes no snapshot. */
+	(void)snprintf(name, sizeof name, "%u", ++n);
+	hostfix_write(f, id, "of-a-turn", name);
 	assert_ok(sb_host_turn_complete(f->h, id, NULL, &sn, &f->err), &f->err);
+	assert_false(sn.unchanged);
 	(void)snprintf(name, sizeof name, "turn-%04llu", (unsigned long long)want);
 	assert_string_equal(sn.name, name);
 	assert_int_equal(sn.turn, want);
@@ -87,7 +92,7 @@ rollback_brings_everything_back(void **state)
 	argv[3] = hostfix_path(f, "one", "work");
 	assert_int_equal(hostfix_run(argv), 0);
 	hostfix_write(f, "one", "junk", "2");
-	assert_ok(sb_host_session_rollback(f->h, "one", "good", false, NULL, &f->err), &f->err);
+	assert_ok(sb_host_session_rollback(f->h, "one", "good", 0, NULL, NULL, &f->err), &f->err);
 	assert_true(hostfix_holds(f, "one", "work", "1"));
 	assert_true(hostfix_holds(f, "one", "dir/deep", "deep\n"));
 	assert_true(hostfix_holds(f, "one", "junk", NULL));
@@ -102,9 +107,9 @@ a_misspelt_target_harms_nothing(void **state)
 	new_session(f, "one");
 	hostfix_write(f, "one", "work", "1");
 	snap(f, "one", "good");
-	assert_fails(sb_host_session_rollback(f->h, "one", "goood", false, NULL, &f->err),
+	assert_fails(sb_host_session_rollback(f->h, "one", "goood", false, NULL, NULL, &f->err),
 		SB_E_SNAPSHOT_NOT_FOUND, &f->err);
-	assert_fails(sb_host_session_rollback(f->h, "one", "a/b@c", false, NULL, &f->err),
+	assert_fails(sb_host_session_rollback(f->h, "one", "a/b@c", false, NULL, NULL, &f->err),
 		SB_E_INVAL, &f->err);
 	assert_int_equal(hostfix_state(f, "one"), SB_HOST_ACTIVE);
 	assert_true(hostfix_holds(f, "one", "work", "1"));
@@ -120,7 +125,7 @@ a_vanished_target_harms_nothing(void **state)
 	snap(f, "one", "good");
 	hostfix_write(f, "one", "work", "1");
 	assert_ok(f->h->st->ops->snapshot_delete(f->h->st, "one", "good", &f->err), &f->err);
-	assert_fails(sb_host_session_rollback(f->h, "one", "good", false, NULL, &f->err),
+	assert_fails(sb_host_session_rollback(f->h, "one", "good", false, NULL, NULL, &f->err),
 		SB_E_SNAPSHOT_NOT_FOUND, &f->err);
 	assert_int_equal(hostfix_state(f, "one"), SB_HOST_ACTIVE);
 	assert_true(hostfix_holds(f, "one", "work", "1"));
@@ -141,7 +146,8 @@ turn_numbers_never_collide(void **state)
 	for (uint64_t i = 1; i <= 5; i++)
 		turn(f, "one", i);
 	assert_string_equal(names(f, "one"), "turn-0003 turn-0004 turn-0005");
-	assert_ok(sb_host_session_rollback(f->h, "one", "turn-0004", false, NULL, &f->err),
+	assert_ok(sb_host_session_rollback(f->h, "one", "turn-0004", SB_HOST_DROP_LATER, NULL, NULL,
+			  &f->err),
 		&f->err);
 	assert_int_equal(turn_count(f, "one"), 4);
 	turn(f, "one", 5);
@@ -246,7 +252,8 @@ holds_protect(void **state)
 		&f->err);
 	assert_fails(sb_host_snapshot_delete(f->h, "one", "b", NULL, &f->err), SB_E_SNAPSHOT_HELD,
 		&f->err);
-	assert_fails(sb_host_session_rollback(f->h, "one", "a", false, NULL, &f->err),
+	assert_fails(
+		sb_host_session_rollback(f->h, "one", "a", SB_HOST_DROP_LATER, NULL, NULL, &f->err),
 		SB_E_SNAPSHOT_HELD, &f->err);
 	assert_fails(sb_host_session_destroy(f->h, "one", false, NULL, &f->err), SB_E_SNAPSHOT_HELD,
 		&f->err);
@@ -394,7 +401,9 @@ use_again(struct hostfix *f, const char *id)
 	assert_int_equal(n, 1);
 	assert_string_equal(v[0].path, "work");
 	sb_host_changes_free(v, n);
-	assert_ok(sb_host_session_rollback(f->h, id, "turn-0001", false, NULL, &f->err), &f->err);
+	assert_ok(sb_host_session_rollback(f->h, id, "turn-0001", SB_HOST_DROP_LATER, NULL, NULL,
+			  &f->err),
+		&f->err);
 	assert_true(hostfix_holds(f, id, "work", "new"));
 	assert_ok(sb_host_session_get(f->h, id, true, &s, &f->err), &f->err);
 	assert_true(s.space_used > 0);
@@ -481,11 +490,13 @@ a_forked_snapshot_goes_with_its_fork(void **state)
 	o.id = "two";
 	assert_ok(sb_host_session_fork(f->h, "one", "", &o, NULL, &s, &f->err), &f->err);
 	sb_host_session_clear(&s);
-	assert_fails(sb_host_session_rollback(f->h, "one", "turn-0001", false, NULL, &f->err),
+	assert_fails(sb_host_session_rollback(f->h, "one", "turn-0001", SB_HOST_DROP_LATER, NULL,
+			     NULL, &f->err),
 		SB_E_SNAPSHOT_IN_USE, &f->err);
 	assert_ok(sb_host_session_destroy(f->h, "two", false, NULL, &f->err), &f->err);
 	assert_string_equal(names(f, "one"), "turn-0001");
-	assert_ok(sb_host_session_rollback(f->h, "one", "turn-0001", false, NULL, &f->err),
+	assert_ok(sb_host_session_rollback(f->h, "one", "turn-0001", SB_HOST_DROP_LATER, NULL, NULL,
+			  &f->err),
 		&f->err);
 }
 
@@ -500,7 +511,8 @@ states_refuse_with_their_errors(void **state)
 	assert_ok(sb_host_session_pause(f->h, "one", NULL, &f->err), &f->err);
 	assert_fails(sb_host_turn_complete(f->h, "one", NULL, &sn, &f->err), SB_E_SESSION_PAUSED,
 		&f->err);
-	assert_fails(sb_host_session_rollback(f->h, "one", "a", false, NULL, &f->err),
+	assert_fails(
+		sb_host_session_rollback(f->h, "one", "a", SB_HOST_DROP_LATER, NULL, NULL, &f->err),
 		SB_E_SESSION_PAUSED, &f->err);
 	snap(f, "one", "b");
 	assert_string_equal(names(f, "one"), "a b");
@@ -601,7 +613,7 @@ send_and_receive(void **state)
 	assert_true(hostfix_holds(f, "copy", "work", "1"));
 	assert_string_equal(names(f, "copy"), "a");
 	hostfix_write(f, "copy", "work", "2");
-	assert_ok(sb_host_session_rollback(f->h, "copy", "a", false, NULL, &f->err), &f->err);
+	assert_ok(sb_host_session_rollback(f->h, "copy", "a", false, NULL, NULL, &f->err), &f->err);
 	assert_true(hostfix_holds(f, "copy", "work", "1"));
 	/* A stream that is cut leaves nothing. */
 	assert_int_equal(ftruncate(fd, len * 2 / 3), 0);

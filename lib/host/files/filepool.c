@@ -104,6 +104,14 @@ sb_filepool_trim(struct sb_filepool *p, int64_t ms)
 }
 
 void
+sb_filepool_renew(struct sb_filepool *p)
+{
+	(void)pthread_mutex_lock(&p->mu);
+	p->gen++;
+	(void)pthread_mutex_unlock(&p->mu);
+}
+
+void
 sb_filepool_end(struct sb_filepool *p)
 {
 	(void)sb_filepool_trim(p, 0);
@@ -171,6 +179,7 @@ static struct sb_filepool_worker *
 take(struct sb_filepool *p, const struct sb_filepool_call *c, bool *fresh, struct sb_error *err)
 {
 	struct sb_filepool_worker *w = NULL;
+	uint64_t gen;
 	int r = 0;
 
 	(void)pthread_mutex_lock(&p->mu);
@@ -191,10 +200,17 @@ take(struct sb_filepool *p, const struct sb_filepool_call *c, bool *fresh, struc
 	} else if (*fresh) {
 		p->n++;
 	}
+	gen = p->gen;
 	(void)pthread_mutex_unlock(&p->mu);
+	if (!*fresh && r == 0 && w->gen != gen) {
+		stop(p, w);
+		return take(p, c, fresh, err);
+	}
 	if (!*fresh)
 		return r == 0 ? w : NULL;
 	w = start(c, err);
+	if (w)
+		w->gen = gen;
 	if (!w) {
 		(void)pthread_mutex_lock(&p->mu);
 		p->n--;
@@ -431,7 +447,11 @@ sb_filepool_run(struct sb_filepool *p, const struct sb_filepool_call *c,
 	if (strlen(c->tool) > SB_FILES_NAME_MAX || strlen(c->root) > SB_FILES_PATH_MAX ||
 		strlen(c->params) > SB_FILES_PARAMS_MAX)
 		return sb_fail(err, SB_E_LIMIT, "the parameters of %.64s are too long", c->tool);
+	if (c->place)
+		(void)pthread_rwlock_rdlock(c->place);
 	dir = sb_path_open_root(c->workspace, err);
+	if (c->place && (dir < 0 || c->again))
+		(void)pthread_rwlock_unlock(c->place);
 	if (dir < 0)
 		return dir;
 	for (int i = 0; i < TRIES; i++) {
@@ -442,6 +462,8 @@ sb_filepool_run(struct sb_filepool *p, const struct sb_filepool_call *c,
 		if (r != SB_E_CLOSED && r != SB_FILES_STALE)
 			break;
 	}
+	if (c->place && !c->again)
+		(void)pthread_rwlock_unlock(c->place);
 	if (r == 0)
 		return 0;
 	free(out->text);

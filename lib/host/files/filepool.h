@@ -22,6 +22,7 @@ struct sb_filepool_worker {
 	struct sb_child child;
 	int sock;
 	int64_t idle_since;
+	uint64_t gen; /* of the pool, when it began */
 };
 
 struct sb_filepool {
@@ -29,6 +30,7 @@ struct sb_filepool {
 	pthread_cond_t cv;
 	struct sb_filepool_worker *idle; /* the latest first */
 	unsigned n, n_idle;              /* all of them; those that wait */
+	uint64_t gen;                    /* grows with each new workspace */
 };
 
 void sb_filepool_init(struct sb_filepool *p);
@@ -38,6 +40,8 @@ void sb_filepool_free(struct sb_filepool *p);
 struct sb_filepool_call {
 	const char *const *argv; /* starts a worker; NULL-terminated */
 	const char *workspace;   /* the directory on the host */
+	pthread_rwlock_t *place; /* held, shared, while it is opened; for calls that write
+				    (not `again`), until they end. NULL: none */
 	const char *root;        /* the absolute path that the caller knows it by */
 	const char *tool;
 	const char *params;              /* a JSON object as text */
@@ -63,6 +67,8 @@ struct sb_filepool_answer {
 int sb_filepool_run(struct sb_filepool *p, const struct sb_filepool_call *c,
 	struct sb_filepool_answer *out, struct sb_error *err);
 
+/* The workspace is another one: workers that know the old one get no more calls. */
+void sb_filepool_renew(struct sb_filepool *p);
 /* Ends the workers that wait. */
 void sb_filepool_end(struct sb_filepool *p);
 /* Ends those that have waited for longer than `ms`. Returns how many workers are left. */

@@ -241,9 +241,10 @@ work(struct server *s, const struct sb_files_call *c, int *dir)
 		r = sb_filejob_run(&j, &why);
 	if (heavy)
 		look_every(0);
+	/* Who gets the answer may find the workspace free of us. */
+	sb_roots_close(&j.roots);
 	on = answer(s, r, &j, why.msg, heavy || j.text.len > RESIDENT_KB);
 	sb_params_free(&j.params);
-	sb_roots_close(&j.roots);
 	sb_buf_free(&j.text);
 	return on;
 }

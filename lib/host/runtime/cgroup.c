@@ -224,7 +224,7 @@ sb_cgroup_each(const struct sb_cgroup *at, const char *prefix,
 int
 sb_cgroup_freeze(const struct sb_cgroup *g, bool freeze, sb_deadline d, struct sb_error *err)
 {
-	const struct timespec nap = { .tv_nsec = 1000000 };
+	const struct timespec nap = { .tv_nsec = 50000 };
 	const char *dir = g->dir[SB_CGROUP_FREEZER];
 	const char *file = g->v2 ? "cgroup.freeze" : "freezer.state";
 	const char *want = g->v2 ? (freeze ? "1" : "0") : (freeze ? "FROZEN" : "THAWED");
@@ -278,6 +278,48 @@ kill_members(const char *dir)
 		if (pid > 1 && pid != getpid())
 			(void)kill((pid_t)pid, SIGKILL);
 	}
+}
+
+/* SIGKILL to its members but for `keep`; how many there are. */
+static size_t
+kill_others(const char *dir, const pid_t keep[2])
+{
+	char text[65536], *end;
+	size_t n = 0;
+
+	if (!get(dir, "cgroup.procs", text, sizeof text))
+		return 1;
+	for (const char *p = text; *p; p = *end ? end + 1 : end) {
+		long pid = strtol(p, &end, 10);
+
+		if (end == p)
+			break;
+		if (pid <= 1 || pid == getpid() || pid == keep[0] || pid == keep[1])
+			continue;
+		(void)kill((pid_t)pid, SIGKILL);
+		n++;
+	}
+	return n;
+}
+
+bool
+sb_cgroup_empty(const struct sb_cgroup *g, const pid_t keep[2], sb_deadline d)
+{
+	const struct timespec nap = { .tv_nsec = 100000 };
+	const char *dir = g->dir[SB_CGROUP_FREEZER];
+
+	/* What is frozen does not fork: one look finds all. */
+	if (!dir || sb_cgroup_freeze(g, true, d, NULL) < 0)
+		return false;
+	(void)kill_others(dir, keep);
+	if (sb_cgroup_freeze(g, false, d, NULL) < 0)
+		return false;
+	while (kill_others(dir, keep) > 0) {
+		if (sb_deadline_passed(d))
+			return false;
+		(void)nanosleep(&nap, NULL);
+	}
+	return true;
 }
 
 bool

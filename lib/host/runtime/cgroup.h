@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <sb/cancel.h>
 #include <sb/error.h>
@@ -45,6 +46,11 @@ void sb_cgroup_clear(struct sb_cgroup *g);
 int sb_cgroup_freeze(const struct sb_cgroup *g, bool freeze, sb_deadline d, struct sb_error *err);
 /* How many processes the kernel killed so far because the group was out of memory. */
 uint64_t sb_cgroup_ooms(const struct sb_cgroup *g);
+/*
+ * Kills what is in the group but for `keep`, all at once. False without a freezer, or when
+ * something stays.
+ */
+bool sb_cgroup_empty(const struct sb_cgroup *g, const pid_t keep[2], sb_deadline d);
 /* Kills what is in the group and removes it. Returns false when something stays. */
 bool sb_cgroup_remove(const struct sb_cgroup *g, sb_deadline d);
 

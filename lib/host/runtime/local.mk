@@ -3,6 +3,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/box.c %D%/box.h \
 	%D%/box-dial.c \
 	%D%/box-egress.c %D%/box-egress.h \
+	%D%/box-mount.c %D%/box-mount.h \
 	%D%/box-root.c \
 	%D%/box-stage.c %D%/box-stage.h \
 	%D%/boxfilter.c %D%/boxfilter.h \

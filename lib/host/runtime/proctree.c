@@ -87,6 +87,14 @@ sb_proctree_start_ticks(pid_t pid)
 	return st.start;
 }
 
+pid_t
+sb_proctree_parent(pid_t pid)
+{
+	struct stat_line st;
+
+	return pid > 0 && read_stat(pid, &st) == 0 ? st.ppid : 0;
+}
+
 const char *
 sb_proctree_boot_id(char out[40])
 {

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include <base/file.h>
+#include <host/runtime/box-mount.h>
 #include <host/runtime/box-stage.h>
 #include <host/runtime/boxfilter.h>
 #include <host/runtime/proctree.h>
@@ -26,6 +27,7 @@
 #define START_MS 20000
 #define FREEZE_MS 10000
 #define FREEZE_ROUNDS 200
+#define CLEAR_MS 5000
 
 /* The filter as a file that bwrap reads from its standard input. */
 static int
@@ -117,7 +119,7 @@ add_mounts(struct sb_box_runtime *b, const struct sb_runtime_cmd *cmd, struct sb
 	}
 	sb_strlist_add_all(l,
 		(const char *[]){ "--bind", sb_box_stage_add_work(stage, cmd->workspace),
-			SB_BOX_WORKSPACE, "--chdir", SB_BOX_WORKSPACE, NULL });
+			SB_BOX_WORKSPACE, "--chdir", "/", NULL });
 	sb_box_root_free(&root);
 	return r;
 }
@@ -273,9 +275,10 @@ bwrap_create(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runti
 
 /* The helper, up to the command: into the box. */
 static void
-enter_argv(struct sb_box_runtime *b, const struct sb_box *box, struct sb_strlist *l)
+enter_argv(struct sb_box_runtime *b, const struct sb_box *box, const char *cwd,
+	struct sb_strlist *l)
 {
-	sb_strlist_add_all(l, (const char *[]){ b->helper, "enter", "-C", SB_BOX_WORKSPACE, NULL });
+	sb_strlist_add_all(l, (const char *[]){ b->helper, "enter", "-C", cwd, NULL });
 	sb_strlist_addf(l, "-p%d", (int)box->pid);
 	sb_strlist_addf(l, "-t%lld", (long long)box->ticks);
 	if (box->network == SB_HOST_NET_HOST)
@@ -301,7 +304,7 @@ bwrap_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd, const struc
 	if (cmd->status)
 		sb_strlist_add_all(&l,
 			(const char *[]){ b->helper, "shim", "-s", cmd->status, "--", NULL });
-	enter_argv(b, box, &l);
+	enter_argv(b, box, SB_BOX_WORKSPACE, &l);
 	owner = sb_runtime_owner(b->o, cmd->workspace);
 	if (owner)
 		sb_strlist_addf(&l, "-u%u", (unsigned)owner);
@@ -370,6 +373,22 @@ stop_all(const char *session, const char *mark, bool stop, struct sb_error *err)
 }
 
 static int
+bwrap_still(struct sb_runtime *rt, const char *session, const char *mark, bool on,
+	struct sb_error *err)
+{
+	struct sb_box *box = sb_box_hold_running((struct sb_box_runtime *)rt, session);
+	int r;
+
+	if (!box)
+		return 0;
+	r = box->group.dir[SB_CGROUP_FREEZER] ?
+		sb_cgroup_freeze(&box->group, on, sb_deadline_in(FREEZE_MS), err) :
+		stop_all(session, mark, on, err);
+	sb_box_release(box);
+	return r;
+}
+
+static int
 bwrap_freeze(struct sb_runtime *rt, const char *session, const char *mark, bool freeze,
 	struct sb_error *err)
 {
@@ -390,12 +409,60 @@ bwrap_freeze(struct sb_runtime *rt, const char *session, const char *mark, bool 
 	return r;
 }
 
+static int
+bwrap_detach(struct sb_runtime *rt, const char *session, bool force, struct sb_error *err)
+{
+	struct sb_box *box = sb_box_hold_running((struct sb_box_runtime *)rt, session);
+	int r;
+
+	if (!box)
+		return 0;
+	r = geteuid() == 0 ? sb_box_mount_detach(box->pid, force, err) :
+			     sb_fail(err, SB_E_UNSUPPORTED, "exchanging mounts needs root");
+	sb_box_release(box);
+	return r;
+}
+
+static int
+bwrap_attach(struct sb_runtime *rt, const char *session, const char *path, struct sb_error *err)
+{
+	struct sb_box *box = sb_box_hold_running((struct sb_box_runtime *)rt, session);
+	int r;
+
+	if (!box)
+		return 0;
+	r = sb_box_mount_attach(box->pid, path, err);
+	sb_box_release(box);
+	return r;
+}
+
+/* The first process of the box stays, and so does bwrap, its parent. */
+static bool
+bwrap_clear(struct sb_runtime *rt, const char *session)
+{
+	struct sb_box *box = sb_box_hold_running((struct sb_box_runtime *)rt, session);
+	bool done;
+
+	if (!box)
+		return true;
+	done = sb_cgroup_empty(&box->group,
+		(const pid_t[]){ box->pid, sb_proctree_parent(box->pid) },
+		sb_deadline_in(CLEAR_MS));
+	if (done && box->frozen) {
+		box->frozen = false;
+		done = sb_box_note(box, NULL) == 0;
+	}
+	sb_box_release(box);
+	return done;
+}
+
 /* Up to a program inside, for the relay of a connection. */
 static int
 bwrap_lead_in(struct sb_box_runtime *b, const struct sb_box *box, struct sb_strlist *l,
 	struct sb_error *err)
 {
-	enter_argv(b, box, l);
+	/* A relay lasts as long as its connection: it must not hold the workspace. */
+	enter_argv(b, box, "/", l);
 	sb_strlist_add(l, "--");
 	return sb_strlist_check(l, err);
 }
@@ -408,6 +475,10 @@ static const struct sb_runtime_ops bwrap_ops = {
 	.start = bwrap_start,
 	.signal = bwrap_signal,
 	.freeze = bwrap_freeze,
+	.still = bwrap_still,
+	.detach = bwrap_detach,
+	.attach = bwrap_attach,
+	.clear = bwrap_clear,
 };
 
 /* Whether namespaces can be made here at all. */

@@ -368,6 +368,30 @@ gvisor_freeze(struct sb_runtime *rt, const char *session, const char *mark, bool
 	return r;
 }
 
+/* The host's processes of the box stand still; what they wrote is in the host's files already. */
+static int
+gvisor_still(struct sb_runtime *rt, const char *session, const char *mark, bool on,
+	struct sb_error *err)
+{
+	struct sb_box *box = sb_box_hold_running((struct sb_box_runtime *)rt, session);
+	bool group = box && box->group.dir[SB_CGROUP_FREEZER];
+	int r = group ? sb_cgroup_freeze(&box->group, on, sb_deadline_in(EXEC_MS), err) : 0;
+
+	if (box)
+		sb_box_release(box);
+	return box && !group ? gvisor_freeze(rt, session, mark, on, err) : r;
+}
+
+/* gVisor's own processes hold the directory that the box was made with. */
+static int
+gvisor_detach(struct sb_runtime *rt, const char *session, bool force, struct sb_error *err)
+{
+	(void)force;
+	if (!sb_box_runtime_holds(rt, session))
+		return 0;
+	return sb_fail(err, SB_E_UNSUPPORTED, "gvisor holds the workspace");
+}
+
 /* Up to a program inside, for the relay of a connection. */
 static int
 gvisor_lead_in(struct sb_box_runtime *b, const struct sb_box *box, struct sb_strlist *l,
@@ -387,6 +411,8 @@ static const struct sb_runtime_ops gvisor_ops = {
 	.start = gvisor_start,
 	.signal = gvisor_signal,
 	.freeze = gvisor_freeze,
+	.still = gvisor_still,
+	.detach = gvisor_detach,
 };
 
 static const char *const platforms[] = { "systrap", "ptrace", NULL };

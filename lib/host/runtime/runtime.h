@@ -77,6 +77,26 @@ struct sb_runtime_ops {
 		struct sb_error *err);
 
 	/*
+	 * As `freeze`, for a moment: a restarted host does not find it frozen. NULL: freeze does.
+	 */
+	int (*still)(struct sb_runtime *rt, const char *session, const char *mark, bool on,
+		struct sb_error *err);
+
+	/*
+	 * Takes the workspace out of the session's box, and puts in what is at `path` on the host.
+	 * 0: done, or there is no box; 1: something inside uses it (never with `force`);
+	 * SB_E_UNSUPPORTED: this box keeps what it was made with. Nothing is started meanwhile.
+	 * NULL: the runtime has no boxes.
+	 */
+	int (*detach)(struct sb_runtime *rt, const char *session, bool force, struct sb_error *err);
+	int (*attach)(struct sb_runtime *rt, const char *session, const char *path,
+		struct sb_error *err);
+	/*
+	 * Kills everything in the session but its box. False: it could not; NULL: it cannot.
+	 */
+	bool (*clear)(struct sb_runtime *rt, const char *session);
+
+	/*
 	 * Opens a TCP connection to `port` of the command's own network, and to nobody else's.
 	 * SB_E_UNAVAILABLE when nothing listens there (yet). NULL: a session has no ports of its
 	 * own. See reach.h for how it can be done.

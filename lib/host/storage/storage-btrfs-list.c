@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <base/buf.h>
@@ -151,6 +152,70 @@ find_origin(struct sb_storage_btrfs *b, const char *id, const uint8_t uuid[16], 
 	return r;
 }
 
+/* The newest of the snapshots that were taken of the workspace, or the one it was made from. */
+static const struct sb_storage_btrfs_snap *
+stands_on(const struct sb_storage_btrfs_snap *v, size_t n, const struct sb_btrfs_info *now)
+{
+	for (size_t i = n; i-- > 0;)
+		if (memcmp(v[i].info.parent_uuid, now->uuid, 16) == 0)
+			return &v[i];
+	for (size_t i = n; i-- > 0;)
+		if (memcmp(v[i].info.uuid, now->parent_uuid, 16) == 0)
+			return &v[i];
+	return NULL;
+}
+
+/* Where it is noted which snapshot the workspace of that identity was made from. */
+static const char *
+line_path(const char *id, const uint8_t uuid[16], char *out, size_t size)
+{
+	char hex[33];
+
+	(void)snprintf(out, size, ".lines/%s/%s", id, sb_str_hex(uuid, 16, hex));
+	return out;
+}
+
+int
+sb_storage_btrfs_line(struct sb_storage_btrfs *b, const char *id, const char *work,
+	const char *snap, struct sb_error *err)
+{
+	sb_autoclose int fd = openat(b->rootfd, work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	sb_autofree char *dir = sb_str_printf(".lines/%s", id);
+	struct sb_btrfs_info info;
+	char path[300];
+	int r = fd < 0 || !dir ? sb_fail_errno(err, "open %s", work) :
+				 sb_btrfs_info(fd, &info, err);
+
+	if (r < 0)
+		return r;
+	if ((mkdirat(b->rootfd, ".lines", 0700) < 0 && errno != EEXIST) ||
+		(mkdirat(b->rootfd, dir, 0700) < 0 && errno != EEXIST))
+		return sb_fail_errno(err, "make %s", dir);
+	(void)line_path(id, info.uuid, path, sizeof path);
+	(void)unlinkat(b->rootfd, path, 0);
+	return symlinkat(snap, b->rootfd, path) < 0 ? sb_fail_errno(err, "make %s", path) : 0;
+}
+
+/* The snapshot before `v[at]`: of the same workspace, or what that was made from. */
+static const char *
+parent_of(struct sb_storage_btrfs *b, const char *id, const struct sb_storage_btrfs_snap *v,
+	size_t n, size_t at, char name[SB_HOST_NAME_MAX + 1])
+{
+	char path[300];
+	ssize_t len;
+
+	for (size_t i = at; i-- > 0;)
+		if (memcmp(v[i].info.parent_uuid, v[at].info.parent_uuid, 16) == 0)
+			return v[i].name;
+	len = readlinkat(b->rootfd, line_path(id, v[at].info.parent_uuid, path, sizeof path), name,
+		SB_HOST_NAME_MAX);
+	name[len > 0 ? len : 0] = '\0';
+	for (size_t i = 0; i < n && len > 0; i++)
+		if (strcmp(v[i].name, name) == 0)
+			return name;
+	return NULL;
+}
+
 static int
 list_one(struct sb_storage_btrfs *b, const char *id, bool measure, sb_storage_entry_fn fn,
 	void *arg, struct sb_error *err)
@@ -161,6 +226,8 @@ list_one(struct sb_storage_btrfs *b, const char *id, bool measure, sb_storage_en
 	sb_autofree char *origin_snap = NULL;
 	struct sb_storage_btrfs_snap *v = NULL;
 	struct sb_storage_entry e = { .id = id, .mountpoint = path };
+	const struct sb_storage_btrfs_snap *on;
+	char name[SB_HOST_NAME_MAX + 1];
 	struct sb_btrfs_info info;
 	size_t n = 0;
 	int r = fd < 0 ? fd : sb_btrfs_info(fd, &info, err);
@@ -176,13 +243,15 @@ list_one(struct sb_storage_btrfs *b, const char *id, bool measure, sb_storage_en
 		e.origin_snap = origin_snap;
 		e.created_s = info.made_s;
 		e.quota = sb_storage_btrfs_quota(b, id);
+		e.parent = (on = stands_on(v, n, &info)) ? on->name : NULL;
 		r = fn(&e, arg, err);
 	}
 	for (size_t i = 0; i < n && r >= 0; i++) {
 		struct sb_storage_entry s = { .id = id,
 			.snap = v[i].name,
 			.created_s = v[i].info.made_s,
-			.holds = v[i].holds };
+			.holds = v[i].holds,
+			.parent = parent_of(b, id, v, n, i, name) };
 
 		r = fn(&s, arg, err);
 	}
@@ -213,19 +282,6 @@ sb_storage_btrfs_list(struct sb_storage *st, const char *id, sb_storage_entry_fn
 			r = list_one(b, e->d_name, false, fn, arg, err);
 	}
 	return r;
-}
-
-/* The newest of the snapshots that were taken of the workspace, or the one it was made from. */
-static const struct sb_storage_btrfs_snap *
-stands_on(const struct sb_storage_btrfs_snap *v, size_t n, const struct sb_btrfs_info *now)
-{
-	for (size_t i = n; i-- > 0;)
-		if (memcmp(v[i].info.parent_uuid, now->uuid, 16) == 0)
-			return &v[i];
-	for (size_t i = n; i-- > 0;)
-		if (memcmp(v[i].info.uuid, now->parent_uuid, 16) == 0)
-			return &v[i];
-	return NULL;
 }
 
 /* Whether anything but a time of access differs from the snapshot. */

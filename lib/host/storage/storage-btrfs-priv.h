@@ -51,6 +51,9 @@ int sb_storage_btrfs_used(struct sb_storage *st, const char *id, uint64_t *out,
 	struct sb_error *err);
 int sb_storage_btrfs_unchanged(struct sb_storage *st, const char *id,
 	char out[SB_HOST_NAME_MAX + 1], struct sb_error *err);
+/* Notes that the workspace that is made at `work` comes from the session's snapshot. */
+int sb_storage_btrfs_line(struct sb_storage_btrfs *b, const char *id, const char *work,
+	const char *snap, struct sb_error *err);
 uint64_t sb_storage_btrfs_quota(struct sb_storage_btrfs *b, const char *id);
 
 /* storage-btrfs-hold.c */

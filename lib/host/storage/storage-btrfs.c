@@ -214,8 +214,13 @@ destroy_snaps(struct sb_storage_btrfs *b, const char *id, struct sb_error *err)
 		r = sb_fail_errno(err, "remove .snaps/%s", id);
 	if (r == 0)
 		r = sb_path_remove_tree(b->holdsfd, id, err);
-	if (r == 0)
+	if (r == 0) {
+		sb_autoclose int lines = openat(b->rootfd, ".lines", DIR_FLAGS);
+
 		(void)unlinkat(b->quotafd, id, 0);
+		if (lines >= 0)
+			r = sb_path_remove_tree(lines, id, err);
+	}
 	return r;
 }
 
@@ -326,8 +331,8 @@ drop_later(struct sb_storage_btrfs *b, const char *id, const char *snap, bool ch
 
 /* The workspace is exchanged in one step; the old one goes. */
 static int
-exchange(struct sb_storage_btrfs *b, int from, const char *id, const struct sb_storage_live *live,
-	struct sb_error *err)
+exchange(struct sb_storage_btrfs *b, int from, const char *id, const char *snap,
+	const struct sb_storage_live *live, struct sb_error *err)
 {
 	uint64_t quota = sb_storage_btrfs_quota(b, id);
 	sb_autofree char *path = NULL;
@@ -338,7 +343,8 @@ exchange(struct sb_storage_btrfs *b, int from, const char *id, const struct sb_s
 		r = sb_btrfs_snapshot(from, b->rootfd, sb_storage_btrfs_work(b, work), false, err);
 	if (r < 0)
 		return r;
-	if (live && live->detach)
+	r = sb_storage_btrfs_line(b, id, work, snap, err);
+	if (r == 0 && live && live->detach)
 		r = live->detach(live->arg, true, err);
 	if (r == 0 && renameat2(b->rootfd, work, b->rootfd, id, RENAME_EXCHANGE) < 0)
 		r = sb_fail_errno(err, "exchange %s", path);
@@ -367,7 +373,7 @@ rollback_live(struct sb_storage *st, const char *id, const char *snap, bool drop
 	if (r == 0 && drop)
 		r = drop_later(b, id, snap, true, err);
 	if (r == 0)
-		r = exchange(b, from, id, live, err);
+		r = exchange(b, from, id, snap, live, err);
 	if (r == 0 && drop)
 		r = drop_later(b, id, snap, false, err);
 	return r;

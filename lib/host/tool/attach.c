@@ -89,7 +89,7 @@ run(struct sb_host *h, struct sb_hsess *s, const struct sb_host_attach *a,
 		io.fds[i] = a->fds[i];
 	}
 	io.die_with_parent = true;
-	r = s->rt->ops->start(s->rt, &cmd, &io, &c, err);
+	r = sb_hsess_start(s, &cmd, &io, &c, err);
 	if (r < 0)
 		return r;
 	if (a->started)

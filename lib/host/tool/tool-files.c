@@ -21,6 +21,7 @@ run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err
 	const char *inside = c->s->rt->ops->workspace;
 	const struct sb_filepool_call q = { .argv = argv,
 		.workspace = c->workspace,
+		.place = &c->s->place,
 		.root = inside ? inside : c->workspace,
 		.tool = c->req->tool,
 		.params = c->req->params ? c->req->params : "{}",

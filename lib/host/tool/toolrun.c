@@ -112,7 +112,7 @@ sb_toolrun_exec(const struct sb_toolrun_opts *o, struct sb_toolrun_out *out, str
 	sb_buf_init(&out->out, o->max_output);
 	sb_buf_init(&out->errs, o->max_output);
 	io.io[1] = io.io[2] = SB_SPAWN_PIPE;
-	r = o->s->rt->ops->start(o->s->rt, &cmd, &io, &c, err);
+	r = sb_hsess_start(o->s, &cmd, &io, &c, err);
 	if (r < 0)
 		return r;
 	(void)fcntl(c.out, F_SETFL, O_NONBLOCK);

@@ -478,7 +478,7 @@ sb_env_turn(struct sb_env *e, const struct sb_host_call *call, struct sb_env_sna
 }
 
 int
-sb_env_rollback(struct sb_env *e, const char *snapshot, bool kill_tools,
+sb_env_rollback(struct sb_env *e, const char *snapshot, unsigned how,
 	const struct sb_host_call *call, struct sb_error *err)
 {
 	struct sb_error why = { 0 };
@@ -490,7 +490,8 @@ sb_env_rollback(struct sb_env *e, const char *snapshot, bool kill_tools,
 		r = sb_fail(&why, SB_E_INVAL, "snapshot is not UTF-8");
 	}
 	if (r == 0) {
-		(void)json_object_set_new(in, "KillTools", json_boolean(kill_tools));
+		(void)json_object_set_new(in, "KillTools", json_boolean(how & SB_HOST_KILL_TOOLS));
+		(void)json_object_set_new(in, "DropLater", json_boolean(how & SB_HOST_DROP_LATER));
 		r = sb_env_call(e->host, "RollbackSession", in, call, NULL, &why);
 	}
 	if (r < 0 && err)

@@ -18,6 +18,8 @@ answer(struct sb_host_snapshot *s, uint64_t turn, json_t **out)
 	sb_rpc_host_put(o, "SnapshotID", s->name);
 	sb_rpc_host_put_int(o, "TurnNumber", (int64_t)turn);
 	sb_rpc_host_put_int(o, "SpaceUsed", (int64_t)s->used);
+	(void)json_object_set_new(o, "Unchanged", json_boolean(s->unchanged));
+	(void)json_object_set_new(o, "Live", json_boolean(s->live));
 	sb_host_snapshot_clear(s);
 	*out = o;
 	return 0;
@@ -79,6 +81,8 @@ snapshot_json(const struct sb_host_snapshot *s)
 	sb_rpc_host_put(o, "Kind", sb_host_snap_kind_name(s->kind));
 	sb_rpc_host_put_int(o, "Turn", (int64_t)s->turn);
 	sb_rpc_host_put_int(o, "Forks", s->forks);
+	sb_rpc_host_put(o, "Parent", s->parent);
+	(void)json_object_set_new(o, "Current", json_boolean(s->current));
 	return o;
 }
 
@@ -113,24 +117,33 @@ sb_rpc_host_rollback_session(struct sb_rpc_call *call, const json_t *in, json_t 
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	struct sb_host_call limits = sb_rpc_host_limits(call);
 	struct sb_rpc_fields f;
+	struct sb_host_rolled rolled = { 0 };
 	const char *id, *name;
-	bool kill_tools;
+	unsigned how = 0;
 	int r;
 
-	(void)out;
 	sb_rpc_fields_init(&f, in);
 	id = sb_rpc_host_session_id(call, &f);
 	name = sb_rpc_field_str(&f, "SnapshotID", SB_HOST_NAME_MAX, SB_RPC_REQUIRED);
-	kill_tools = sb_rpc_field_bool(&f, "KillTools");
+	if (sb_rpc_field_bool(&f, "KillTools"))
+		how |= SB_HOST_KILL_TOOLS;
+	if (sb_rpc_field_bool(&f, "DropLater"))
+		how |= SB_HOST_DROP_LATER;
 	r = sb_rpc_host_fields_end(call, &f, err);
 	if (r < 0)
 		return r;
-	r = sb_host_session_rollback(h->host, id, name, kill_tools, &limits, err);
+	r = sb_host_session_rollback(h->host, id, name, how, &limits, &rolled, err);
 	/*
 	 * What tools answered before may not be true any more; also when it is unclear how it
 	 * ended.
 	 */
 	sb_rpc_idem_forget(h->idem, id);
+	if (r == 0) {
+		*out = json_object();
+		(void)json_object_set_new(*out, "BoxRestarted", json_boolean(rolled.restarted));
+		sb_rpc_host_put_int(*out, "Kept", (int64_t)rolled.kept);
+		sb_rpc_host_put_int(*out, "Dropped", (int64_t)rolled.dropped);
+	}
 	return r;
 }
 
