@@ -19,6 +19,7 @@ lib_base_libbase_la_SOURCES = \
 	%D%/now.c \
 	%D%/opt.c %D%/opt.h \
 	%D%/opt-help.c \
+	%D%/owndir.c %D%/owndir.h \
 	%D%/path.c %D%/path.h \
 	%D%/path-remove.c \
 	%D%/quote.c %D%/quote.h \

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <base/file.h>
+#include <base/owndir.h>
 #include <base/str.h>
 #include <host/host-network.h>
 #include <host/host-priv.h>
@@ -129,15 +130,16 @@ open_state(struct sb_host *h, struct sb_error *err)
 	sb_autofree char *lock = sb_str_printf("%s/host.lock", h->o.state_dir);
 	sb_autofree char *ops = sb_str_printf("%s/ops.lock", h->o.state_dir);
 	sb_autofree char *db = sb_str_printf("%s/host.db", h->o.state_dir);
+	sb_autoclose int dir = -1;
 	struct stat st;
 	int r;
 
 	if (!lock || !ops || !db)
 		return sb_fail(err, SB_E_NOMEM, "host state");
-	r = sb_file_mkdirs(h->o.state_dir, 0700, err);
-	if (r < 0)
-		return r;
-	if (stat(h->o.state_dir, &st) < 0)
+	dir = sb_owndir_open(h->o.state_dir, "", true, err);
+	if (dir < 0)
+		return dir;
+	if (fstat(dir, &st) < 0)
 		return sb_fail_errno(err, "state directory %s", h->o.state_dir);
 	(void)snprintf(h->key, sizeof h->key, "%llx-%llx", (unsigned long long)st.st_dev,
 		(unsigned long long)st.st_ino);

@@ -13,6 +13,7 @@
 
 #include <base/buf.h>
 #include <base/file.h>
+#include <base/owndir.h>
 #include <base/path.h>
 #include <base/quote.h>
 #include <base/str.h>
@@ -148,8 +149,8 @@ embed(struct sb_hostlink *l, const char *id, const char *const *options, bool ma
 	sb_autofree char *state = dir ? sb_str_printf("%s/state", dir) : NULL;
 	sb_autofree char *sessions = dir ? sb_str_printf("%s/sessions", dir) : NULL;
 	sb_autofree char *socket = dir ? sb_str_printf("%s/s", dir) : NULL;
+	sb_autoclose int fd = -1;
 	struct stat st;
-	int r;
 
 	if (!dir)
 		return err->code;
@@ -163,9 +164,9 @@ embed(struct sb_hostlink *l, const char *id, const char *const *options, bool ma
 			"backend host: %s is too long for a socket; set XDG_STATE_HOME to a "
 			"shorter path",
 			socket);
-	r = sb_file_mkdirs(dir, 0700, err);
-	if (r < 0)
-		return r;
+	fd = sb_owndir_open(dir, "", true, err);
+	if (fd < 0)
+		return fd;
 	o.storage = SB_HOST_LOCAL_DISK;
 	o.runtime = choose_runtime(options);
 	/*

@@ -21,6 +21,7 @@
 
 #include <base/buf.h>
 #include <base/file.h>
+#include <base/owndir.h>
 #include <base/str.h>
 #include <provider/state-dir.h>
 #include <provider/trust.h>
@@ -99,22 +100,21 @@ open_store(const char *state_dir, const char *file, bool create, int *out, struc
 {
 	sb_autofree char *base = state_dir ? strdup(state_dir) : sb_state_dir_default(err);
 	sb_autofree char *dir = base ? sb_str_printf("%s/trust", base) : NULL;
+	struct sb_error why = { 0 };
 	sb_autoclose int fd = -1;
-	int r = 0;
+	int r;
 
 	if (!dir)
 		return base || state_dir ? sb_fail(err, SB_E_NOMEM, "consent: out of memory") :
 					   SB_E_INVAL;
-	if (create)
-		r = sb_file_mkdirs(dir, 0700, err);
-	if (r < 0)
-		return r;
-	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	*out = -1;
-	if (fd < 0 && errno == ENOENT)
+	fd = sb_owndir_open(base, "trust", create, &why);
+	if (fd == SB_E_NOTFOUND && !create)
 		return 0;
+	if (fd < 0 && err)
+		*err = why;
 	if (fd < 0)
-		return sb_fail_errno(err, "%s", dir);
+		return fd;
 	r = check_store(fd, dir, file, err);
 	if (r == 0)
 		*out = sb_steal_fd(&fd);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <base/file.h>
+#include <base/owndir.h>
 #include <base/str.h>
 #include <provider/state-dir.h>
 
@@ -15,6 +16,7 @@ struct sb_keeper *
 sb_keeper_new(const struct sb_keeper_opts *o, struct sb_error *err)
 {
 	struct sb_keeper *k = calloc(1, sizeof *k);
+	sb_autoclose int fd = -1;
 
 	if (!k) {
 		(void)sb_fail(err, SB_E_NOMEM, "keeper: out of memory");
@@ -34,7 +36,8 @@ sb_keeper_new(const struct sb_keeper_opts *o, struct sb_error *err)
 		sb_keeper_free(k);
 		return NULL;
 	}
-	if (sb_file_mkdirs(k->dir, 0700, err) < 0) {
+	fd = sb_owndir_open(k->state_dir, "sandboxes", true, err);
+	if (fd < 0) {
 		(void)sb_wrap(err, err ? err->code : SB_E_SYS, "state of sandboxes");
 		sb_keeper_free(k);
 		return NULL;

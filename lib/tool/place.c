@@ -15,6 +15,7 @@
 
 #include <base/buf.h>
 #include <base/file.h>
+#include <base/owndir.h>
 #include <base/path.h>
 #include <base/random.h>
 #include <base/str.h>
@@ -211,17 +212,10 @@ read_record(int dir, struct sb_place *place, struct sb_error *err)
 static int
 open_base(bool create, char **path, struct sb_error *err)
 {
-	int r = 0, fd;
-
 	*path = sb_place_base(err);
 	if (!*path)
 		return err && err->code ? err->code : SB_E_NOTFOUND;
-	if (create)
-		r = sb_file_mkdirs(*path, 0700, err);
-	if (r < 0)
-		return r;
-	fd = open(*path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? sb_fail_errno(err, "%s", *path) : fd;
+	return sb_owndir_open(*path, "", create, err);
 }
 
 static int

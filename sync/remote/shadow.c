@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <base/file.h>
+#include <base/owndir.h>
 #include <base/path.h>
 #include <base/quote.h>
 #include <base/str.h>
@@ -124,23 +125,19 @@ enter(struct sb_shadow *s, const struct sb_begin *b, struct sb_error *err)
 {
 	sb_autofree char *dir = NULL;
 	char hex[33];
-	int r;
 
 	leave(s);
 	s->flags = b->flags;
 	memcpy(s->identity, b->identity, sizeof s->identity);
-	dir = sb_str_printf("%s/pairs/%s-shadow", s->state_dir, sb_str_hex(b->pair, 16, hex));
-	s->tree = dir ? sb_str_printf("%s/tree", dir) : NULL;
-	s->record = dir ? sb_str_printf("%s/record", dir) : NULL;
+	dir = sb_str_printf("pairs/%s-shadow", sb_str_hex(b->pair, 16, hex));
+	s->tree = dir ? sb_str_printf("%s/%s/tree", s->state_dir, dir) : NULL;
+	s->record = dir ? sb_str_printf("%s/%s/record", s->state_dir, dir) : NULL;
 	s->root = strdup(*b->root ? b->root : ".");
 	if (!s->tree || !s->record || !s->root)
 		return sb_fail(err, SB_E_NOMEM, "shadow: out of memory");
-	r = sb_file_mkdirs(dir, 0700, err);
-	if (r < 0)
-		return r;
-	s->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	s->dirfd = sb_owndir_open(s->state_dir, dir, true, err);
 	if (s->dirfd < 0)
-		return sb_fail_errno(err, "open %s", dir);
+		return s->dirfd;
 	if (flock(s->dirfd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
 		return sb_fail(err, SB_E_LOCKED,
 			"another sync works with %s: wait for it or stop it", s->root);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include <base/file.h>
+#include <base/owndir.h>
 #include <base/path.h>
 #include <base/str.h>
 #include <base/work.h>
@@ -46,10 +47,10 @@ sb_replica_state_dir(struct sb_error *err)
 
 /*
  * The state folder of this pair and role; -1 (and a log line) when there can be none: state is
- * never needed.
+ * never needed. One that is not ours is not used; where the user is, that is a reason to stop.
  */
 static int
-open_state(const struct sb_replica_opts *o)
+open_state(const struct sb_replica_opts *o, int *out, struct sb_error *err)
 {
 	static const uint8_t none[16];
 	struct sb_error e = { 0 };
@@ -58,18 +59,22 @@ open_state(const struct sb_replica_opts *o)
 	char hex[33];
 	int fd;
 
+	*out = -1;
 	if (memcmp(o->pair, none, sizeof none) == 0)
-		return -1;
+		return 0;
 	if (dir)
-		path = sb_str_printf("%s/pairs/%s-%s", dir, sb_str_hex(o->pair, 16, hex), o->role);
-	if (!path || sb_file_mkdirs(path, 0700, &e) < 0) {
-		sb_log(&o->log, SB_LOG_WARN, "state", "working without state: %s", e.msg);
-		return -1;
+		path = sb_str_printf("pairs/%s-%s", sb_str_hex(o->pair, 16, hex), o->role);
+	fd = path ? sb_owndir_open(dir, path, true, &e) : SB_E_NOMEM;
+	if (fd == SB_E_DENIED && e.sys == 0 && strcmp(o->role, "local") == 0) {
+		if (err)
+			*err = e;
+		return fd;
 	}
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		sb_log(&o->log, SB_LOG_WARN, "state", "working without state: open %s: %m", path);
-	return fd;
+		sb_log(&o->log, SB_LOG_WARN, "state", "working without state: %s", e.msg);
+	else
+		*out = fd;
+	return 0;
 }
 
 /* A pause before the lock is tried again; false when there is no more waiting. */
@@ -165,7 +170,8 @@ sb_replica_open(const struct sb_replica_opts *opts, struct sb_error *err)
 		}
 		r->recovered = n > 0;
 	}
-	r->statefd = open_state(opts);
+	if (open_state(opts, &r->statefd, err) < 0)
+		return NULL;
 	load_base(r);
 	return sb_steal(&r);
 }

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include <base/file.h>
+#include <base/owndir.h>
 #include <base/str.h>
 #include <sync/tree/digest.h>
 #include <sync/replica/replica.h>
@@ -106,22 +107,20 @@ int
 sb_session_open_dir(const char *state_dir, const char *name, bool create, struct sb_error *err)
 {
 	sb_autofree char *path = NULL;
-	int fd, r;
+	int fd;
 
 	if (!sb_session_name_ok(name))
 		return sb_fail(err, SB_E_INVAL,
 			"'%s' is not a session name: use letters, digits, '-', '_' and '.'", name);
-	path = sb_str_printf("%s/sessions/%s", state_dir, name);
+	path = sb_str_printf("sessions/%s", name);
 	if (!path)
 		return sb_fail(err, SB_E_NOMEM, "session: out of memory");
-	r = create ? sb_file_mkdirs(path, 0700, err) : 0;
-	if (r < 0)
-		return r;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0 && errno == ENOENT)
+	/* A session names the command that reaches its runtime: only ours are believed. */
+	fd = sb_owndir_open(state_dir, path, create, err);
+	if (fd == SB_E_NOTFOUND)
 		return sb_fail(err, SB_E_NOTFOUND,
 			"there is no session '%s'; 'sbsync ls' lists them", name);
-	return fd < 0 ? sb_fail_errno(err, "open %s", path) : fd;
+	return fd;
 }
 
 uint64_t
@@ -505,15 +504,22 @@ int
 sb_session_load_all(const char *state_dir, struct sb_session_list *out, struct sb_error *err)
 {
 	sb_autofree char *dir = sb_session_dir(state_dir, err);
-	sb_autofree char *path = dir ? sb_str_printf("%s/sessions", dir) : NULL;
-	sb_autoclosedir DIR *d = path ? opendir(path) : NULL;
+	struct sb_error denied = { 0 };
+	int fd = dir ? sb_owndir_open(dir, "sessions", false, &denied) : SB_E_NOMEM;
+	sb_autoclosedir DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *e;
 
 	memset(out, 0, sizeof *out);
-	if (!path)
-		return err ? err->code : SB_E_NOMEM;
-	if (!d)
-		return errno == ENOENT ? 0 : sb_fail_errno(err, "open %s", path);
+	if (fd == SB_E_NOTFOUND)
+		return 0;
+	if (fd < 0 && dir && err)
+		*err = denied;
+	if (fd < 0)
+		return fd;
+	if (!d) {
+		(void)close(fd);
+		return sb_fail_errno(err, "read the sessions in %s", dir);
+	}
 	while ((e = readdir(d))) {
 		struct sb_error why = { 0 };
 		struct sb_session s;

@@ -34,6 +34,7 @@ E2E = \
 	%D%/session-guards.sh \
 	%D%/session-ignore.sh \
 	%D%/session-faults.sh \
+	%D%/state-owner.sh \
 	%D%/storage-crash.sh \
 	%D%/tool-bombs.sh \
 	%D%/trust.sh \

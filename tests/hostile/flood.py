@@ -234,9 +234,61 @@ def by_signal(case, push, sig):
         place.close()
 
 
+def crying_wolf():
+    """A far side that always says that something changed does not have us sync all the time."""
+    place = Place("changed", True)
+    try:
+        subprocess.run(["rm", "-rf", place.ws], check=True)
+        os.mkdir(place.ws)
+        rsh = ["--rsh", "%s %s changed" % (sys.executable, FLOODER)]
+        env = dict(
+            os.environ,
+            SBSYNC_STATE_DIR=os.path.join(place.top, "state"),
+            HOSTILE_TOLD=place.told,
+            HOSTILE_LIES=LIES,
+        )
+        run = lambda *a: subprocess.Popen([SBSYNC, *a], env=env, stderr=subprocess.DEVNULL)
+        if run("start", "-q", "--name", "w", *rsh, place.ws, "h:far").wait(SECONDS):
+            raise Bad("no session")
+        p = run("watch", "-q", "--every", "10m", "w")
+        dog = watchdog(p)
+        while not os.path.exists(place.told) and not over(p):
+            time.sleep(0.01)
+        time.sleep(4)  # how often in this time is the question
+        p.send_signal(signal.SIGINT)
+        p.wait()
+        dog.cancel()
+        asked = os.path.getsize(place.told)
+        if asked > 15:
+            raise Bad("%d syncs in four seconds" % asked)
+        if asked < 2:
+            raise Bad("it does not listen at all")
+    finally:
+        place.close()
+
+
+def root_mode():
+    """Without an agent, too, the root gets the mode that was listed."""
+    place = Place("shell-mode", False)
+    try:
+        os.chmod(place.ws, 0o700)
+        p = place.start("shell-mode")
+        code, err, spent, resident = place.end(p)
+        if code:
+            raise Bad("exit %d: %s" % (code, err))
+        mode = os.stat(place.ws).st_mode & 0o777
+        if mode != 0o755:
+            raise Bad("the root has mode %o" % mode)
+    finally:
+        place.close()
+
+
 def main():
     only = sys.argv[2:]
-    tests = []
+    tests = [
+        ("watch, changed: %s" % crying_wolf.__doc__, crying_wolf),
+        ("pull, shell-mode: %s" % root_mode.__doc__, root_mode),
+    ]
     for table, push in ((PULL, False), (PUSH, True)):
         for case, long in table.items():
             word = "push" if push else "pull"

@@ -507,8 +507,9 @@ class Far:
         self.scan(0, self.empty_id())
         self.prove()
 
-    def changed_21(self, p):
-        pass
+    def changed_commit(self):
+        self.blob(RESULT, varint(0) * 5 + self.empty_id() + varint(0))
+        self.prove()
 
     def changed_29(self, p):
         with open(os.environ["HOSTILE_TOLD"], "ab") as f:
@@ -552,6 +553,9 @@ class Far:
             path += b"/d" if path else b"d"
             self.raw(b"d 755 0 1.0 1.0 2 " + path + b"\0\0")
         self.told()
+
+    def shell_mode(self):
+        """Nothing but the root, which is 0755."""
 
     def shell_huge(self):
         self.told()
