@@ -87,3 +87,13 @@ tests_bench_bench_launch_LDADD = lib/libsandbox-core.la sync/libsbsync-core.la \
 .PHONY: bench-launch
 bench-launch: all %D%/bench-launch
 	@$(BENCH_SH) $(top_srcdir)/tests/bench/launch.sh
+
+# Containers of Podman: `make bench-docker`.
+EXTRA_PROGRAMS += %D%/bench-docker
+EXTRA_DIST += %D%/docker.sh
+tests_bench_bench_docker_SOURCES = %D%/bench-docker.c
+tests_bench_bench_docker_LDADD = lib/libsandbox-core.la sync/libsbsync-core.la \
+	$(SANDBOX_LIBS) $(SYNC_LIBS) $(SSH2_LIBS)
+.PHONY: bench-docker
+bench-docker: all %D%/bench-docker
+	@$(BENCH_SH) $(top_srcdir)/tests/bench/docker.sh

@@ -22,9 +22,11 @@ tests_fuzz_fuzz_ignore_LDADD = $(FUZZ_LDADD_SYNC)
 tests_fuzz_fuzz_rpc_SOURCES = %D%/fuzz-rpc.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_rpc_LDADD = $(FUZZ_LDADD_SANDBOX)
 
-FUZZERS_ALL += %D%/fuzz-profile %D%/fuzz-state %D%/fuzz-trust
+FUZZERS_ALL += %D%/fuzz-docker %D%/fuzz-profile %D%/fuzz-state %D%/fuzz-trust
 tests_fuzz_fuzz_trust_SOURCES = %D%/fuzz-trust.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_trust_LDADD = $(FUZZ_LDADD_SANDBOX)
+tests_fuzz_fuzz_docker_SOURCES = %D%/fuzz-docker.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_docker_LDADD = $(FUZZ_LDADD_SANDBOX)
 tests_fuzz_fuzz_profile_SOURCES = %D%/fuzz-profile.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_profile_LDADD = $(FUZZ_LDADD_SANDBOX)
 tests_fuzz_fuzz_state_SOURCES = %D%/fuzz-state.c $(FUZZ_DRIVER)
