@@ -213,6 +213,9 @@ sb_dockerlink_archive(struct sb_dockerlink *l, const struct sb_call *call, struc
 
 	if (r == SB_E_SANDBOX_NOT_FOUND)
 		return 0;
+	/* Put away already. */
+	if (r == 0 && !running && is_archived(l))
+		return 0;
 	if (r == 0)
 		r = mark_archived(l, err);
 	if (r == 0 && l->kind == SB_DOCKERLINK_CONTAINER) {

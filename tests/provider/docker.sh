@@ -42,7 +42,7 @@ chmod +x "$scratch/bin/podman"
 # suite [ARGUMENT]...
 suite()
 {
-	PATH=$scratch/bin:$PATH timeout 290 "$build/sbprovider-check" -b docker \
+	PATH=$scratch/bin:$PATH timeout 280 "$build/sbprovider-check" -b docker \
 		-o kind=container -o engine=podman -o "image=$podman_image" \
 		--hang "sh $scratch/hang.sh" "$@" >"$scratch/out" 2>&1
 	status=$?
@@ -50,7 +50,26 @@ suite()
 	return $status
 }
 
-check "synced: the whole suite passes" suite
+# The suite in two parts, as each test has five minutes: this one, and docker-work.sh.
+life="-c provider -c prepare -c state -c destroy -c find -c reattach -c crash -c capabilities"
+life="$life -c persist -c labels -c snapshot -c told -c version -c deadline -c cancel -c hang"
+work=
+for name in $("$build/sbprovider-check" --list | cut -d' ' -f1); do
+	case " $life " in
+	*" ${name%%-*} "*) ;;
+	*) work="$work -c $name" ;;
+	esac
+done
+if [ -n "${docker_work:-}" ]; then
+	# shellcheck disable=SC2086
+	check "synced: what works in it passes" suite $work
+	is "and nothing is skipped" "$(grep SKIP "$scratch/out")" ""
+	is "and nothing is left of it" "$(podman_left)" ""
+	finish
+	exit
+fi
+# shellcheck disable=SC2086
+check "synced: its life passes" suite $life
 is "and nothing is skipped" "$(grep SKIP "$scratch/out")" ""
 is "and nothing is left of it" "$(podman_left)" ""
 # Both ways take minutes: all of the second with SB_PROVIDER_FULL=1.

@@ -9,6 +9,7 @@ tests_provider_fake_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
 PROVIDER_TESTS = \
 	%D%/docker.sh \
 	%D%/docker-sandboxes.sh \
+	%D%/docker-work.sh \
 	%D%/faults.sh \
 	%D%/host.sh \
 	%D%/host-forms.sh \
