@@ -85,6 +85,16 @@ for turn in 1 2 3 4; do
 	check "what the sandbox built it may remove, turn $turn" "$sbsync" sync -q u
 done
 
+# A mirror from another machine has the brake for small trees, too.
+fresh 60
+printf '#!/bin/sh\nshift\nexec sh -c "$*"\n' >rsh
+chmod +x rsh
+rm rt/*
+echo new >rt/new
+must_fail "a mirror does not replace a small tree by one file" 5 \
+	"$sbsync" mirror --rsh ./rsh "box:$scratch/rt" ws
+is "nothing was changed" "$(count ws)" 60
+
 # Generations.
 fresh 40
 for f in rt/f1*; do

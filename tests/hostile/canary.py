@@ -239,6 +239,8 @@ def main():
             print("seed %d: %s" % (seed, why))
             return 1
         done, seed = done + 5, seed + 1
+        if done % 100 == 0:
+            print("# %d rounds" % done, flush=True)
     print("%d rounds" % rounds)
     return 1 if off else 0
 
