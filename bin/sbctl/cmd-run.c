@@ -105,6 +105,8 @@ static const struct sb_opt options[] = {
 	OPTIONS_ENV,
 	OPT_TEXT(0, "sync-mode", sync_mode, "MODE",
 		"none, session-bidirectional or turn-bidirectional"),
+	OPT_TIME(0, "turn-idle", turn_idle, "TIME", 0, 0,
+		"turn-bidirectional: also sync when the command has been silent for TIME"),
 	OPT_TEXT(0, "persistence", persistence, "WORD", "transient, reuse or archive"),
 	OPT_TEXT(0, "permissions", permissions, "MODE", "approve-reads, deny-all or approve-all"),
 	OPTIONS_MAX_DELETE,

@@ -39,7 +39,7 @@ struct ctl_args {
 	bool keep, snapshot, json, help, quiet, all, discard, follow, dry_run, no_tty,
 		trust_git_config, no_project, yes, show, revoke, list;
 	int conflict, verbose;
-	int64_t max_delete, timeout;
+	int64_t max_delete, timeout, turn_idle;
 	const char **v; /* operands */
 	int n;
 };
@@ -63,9 +63,9 @@ struct ctl_verb {
 };
 
 /* The verbs, each in its cmd-VERB.c. */
-extern const struct ctl_verb cmd_run, cmd_ls, cmd_show, cmd_exec, cmd_shell, cmd_sync, cmd_stop,
-	cmd_destroy, cmd_forget, cmd_recover, cmd_events, cmd_providers, cmd_profile, cmd_trust,
-	cmd_docker, cmd_host;
+extern const struct ctl_verb cmd_run, cmd_ls, cmd_show, cmd_exec, cmd_shell, cmd_sync, cmd_turn,
+	cmd_stop, cmd_destroy, cmd_forget, cmd_recover, cmd_events, cmd_providers, cmd_profile,
+	cmd_trust, cmd_docker, cmd_host;
 
 /* ctl.c: parses, opens the keeper, runs, complains. Returns the exit status. */
 int ctl_main(const struct ctl_verb *verb, int argc, char **argv);
@@ -95,6 +95,19 @@ bool ctl_consent_ask(const struct sb_consent *c, void *ctl);
  */
 int ctl_foreground(struct ctl *ctl, struct sb_sandbox *sb, const char *const *argv, int sigfd,
 	struct sb_error *err);
+
+/*
+ * turns.c: turns that are asked for from inside the sandbox while its command runs, or that silence
+ * makes. NULL, which all take, where the sync mode knows no turns. The program is what the command
+ * finds as SB_TURN; NULL: none. Served from another thread between _serve and _end, so the sandbox
+ * is not to be used in between but by its handles.
+ */
+struct ctl_turns;
+struct ctl_turns *ctl_turns_begin(struct ctl *ctl, struct sb_sandbox *sb, struct sb_error *err);
+const char *ctl_turns_program(const struct ctl_turns *t);
+void ctl_turns_serve(struct ctl_turns *t);
+void ctl_turns_heard(struct ctl_turns *t); /* the command said something */
+void ctl_turns_end(struct ctl_turns *t);
 
 /*
  * work-in.c: after the command, brings back what there is, whatever happened. `status` is the

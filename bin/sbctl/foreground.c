@@ -26,6 +26,7 @@ struct attached {
 	struct termios before;
 	int quit; /* ends the thread that reads our input */
 	int sigfd;
+	struct ctl_turns *turns;
 	bool out_gone;       /* nobody reads our output any more */
 	int stopping;        /* a stop was asked for */
 	sb_deadline stop_at; /* patience ends */
@@ -133,10 +134,12 @@ pass_output(struct attached *t, char *buf)
 		return true;
 	if (n <= 0)
 		return false;
+	ctl_turns_heard(t->turns);
 	if (!t->out_gone && sb_file_write_all(STDOUT_FILENO, buf, (size_t)n, NULL) < 0) {
 		/* As a shell's pipe: whoever reads us is gone, so the command should go. */
 		t->out_gone = true;
 		(void)sb_handle_signal(t->h, SIGPIPE, NULL);
+		t->stop_at = sb_deadline_in(PATIENCE_MS);
 	}
 	return true;
 }
@@ -191,7 +194,10 @@ attend(struct attached *t, struct sb_ended *end, struct sb_error *err)
 		(void)close(t->quit);
 		return sb_fail(err, SB_E_SYS, "a thread could not be started");
 	}
+	ctl_turns_serve(t->turns);
 	r = pump(t, err);
+	ctl_turns_end(t->turns);
+	t->turns = NULL;
 	if (write(t->quit, &one, sizeof one) < 0)
 		(void)sb_handle_close_stdin(t->h, NULL);
 	(void)pthread_join(feeder, NULL);
@@ -224,12 +230,17 @@ ctl_foreground(struct ctl *ctl, struct sb_sandbox *sb, const char *const *argv, 
 		sb_strlist_addf(&env, "TERM=%s", term);
 	for (size_t i = 0; i < ctl->a.env.n; i++)
 		sb_strlist_add(&env, ctl->a.env.v[i]);
+	t.turns = ctl_turns_begin(ctl, sb, err);
+	if (ctl_turns_program(t.turns))
+		sb_strlist_addf(&env, "SB_TURN=%s", ctl_turns_program(t.turns));
 	spec.env = sb_strlist_borrow(&env);
 	r = sb_strlist_check(&env, err);
 	if (r == 0)
 		r = sb_sandbox_launch(sb, &spec, &ctl->call, &t.h, err);
-	if (r < 0)
+	if (r < 0) {
+		ctl_turns_end(t.turns);
 		return r;
+	}
 	ctl_progress_end();
 	ctl_signals_cancel(NULL);
 	r = attend(&t, &end, err);

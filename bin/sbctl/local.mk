@@ -28,6 +28,7 @@ sbctl_SOURCES = \
 	%D%/cmd-stop.c \
 	%D%/cmd-sync.c \
 	%D%/cmd-trust.c \
+	%D%/cmd-turn.c \
 	%D%/consent.c \
 	%D%/ctl.c \
 	%D%/ctl.h \
@@ -45,6 +46,7 @@ sbctl_SOURCES = \
 	%D%/report-sync.c \
 	%D%/show-state.c \
 	%D%/signals.c \
+	%D%/turns.c \
 	%D%/work-in.c
 sbctl_LDADD = lib/libsandbox-core.la sync/libsbsync-core.la \
 	$(SANDBOX_LIBS) $(SYNC_LIBS) $(SSH2_LIBS)

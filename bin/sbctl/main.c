@@ -17,6 +17,7 @@ static const struct ctl_verb *const verbs[] = {
 	&cmd_exec,
 	&cmd_shell,
 	&cmd_sync,
+	&cmd_turn,
 	&cmd_stop,
 	&cmd_destroy,
 	&cmd_forget,

@@ -137,7 +137,7 @@ static void
 catch_signals(struct launch_run *run)
 {
 	static const int ours[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM,
-		SIGCONT, SIGTSTP };
+		SIGPIPE, SIGCONT, SIGTSTP };
 
 	(void)sigemptyset(&run->set);
 	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)

@@ -21,6 +21,7 @@ E2E = \
 	%D%/rpc-host.sh \
 	%D%/sbctl-kill.sh \
 	%D%/sbctl-run.sh \
+	%D%/sbctl-turn.sh \
 	%D%/ssh.sh \
 	%D%/ssh-agentless.sh \
 	%D%/ssh-cuts.sh \
