@@ -134,10 +134,15 @@ is "is stopped" "$("$sbctl" ls --json | json '[(x["sandbox_id"], x["state"]) for
 	"[('kept', 'stopped')]"
 echo here >here
 is "exec syncs in first" "$("$sbctl" exec -q kept sh -c 'cat here; echo second >second')" "here"
-check "... and back afterwards" test -e second
-check "sync on demand" "$sbctl" sync -q kept
+is "... and back afterwards" "$(cat second)" second
+echo more >here
 check "dry run" "$sbctl" sync -n kept
-"$sbctl" run -q -P box -k --id long -- sh -c 'echo work >work; touch started; exec sleep 1000' &
+is "... moves nothing: sync on demand does" \
+	"$("$sbctl" sync --json kept | json 'o["files_synced"]')" 1
+is "... once" "$("$sbctl" sync --json kept | json 'o["files_synced"]')" 0
+# What it does last, it does after the last sync that anybody asks for.
+"$sbctl" run -q -P box -k --id long -- sh -c 'trap "echo late >late; exit 143" TERM
+	echo work >work; touch started; while :; do sleep 0.1; done' &
 pid=$!
 at_exit 'kill $pid 2>/dev/null'
 running()
@@ -148,12 +153,15 @@ wait_for 20 running
 must_fail "one that is used is not destroyed" 4 "$sbctl" destroy long
 check "stop from elsewhere" "$sbctl" stop -q long
 wait "$pid"
-check "brings the work" test -e work
+is "brings the work, the last too" "$(cat work late)" "work
+late"
 for sig in INT:130 HUP:129 TERM:143; do
 	code=${sig#*:} sig=${sig%:*}
-	rm -f started work
+	rm -f started work both* late
+	echo base >both
 	"$sbctl" run -q -P box --id "by-$sig" -- \
-		sh -c 'echo work >work; touch started; exec sleep 1000' &
+		sh -c "trap 'echo there >both; echo late >late; exit $code' $sig
+		echo work >work; touch started; while :; do sleep 0.1; done" &
 	pid=$!
 	running_sig()
 	{
@@ -161,10 +169,15 @@ for sig in INT:130 HUP:129 TERM:143; do
 	}
 	wait_for 20 running_sig
 	rm -f work
+	echo here >both
 	kill -s "$sig" "$pid"
 	wait "$pid"
 	is "$sig ends the command" $? "$code"
-	check "... its work is back and an edit here stays" test ! -e work -a -e started
+	is "... its last work is back" "$(cat late)" late
+	check "... a deletion here stays" test ! -e work
+	is "... of what both edited, both are kept" "$(cat both "both.runtime-conflict-by-$sig")" \
+		"here
+there"
 done
 check "destroy" "$sbctl" destroy -q long
 check "destroy twice" "$sbctl" destroy -q long

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 _Thread_local struct lifefix_far lifefix_far;
 
@@ -22,6 +23,8 @@ static int
 ask(const char *what, struct sb_error *err)
 {
 	note(lifefix_far.asked, sizeof lifefix_far.asked, what);
+	if (lifefix_far.die_at && strcmp(lifefix_far.die_at, what) == 0)
+		_exit(0);
 	return lifefix_far.fail_all ||
 			(lifefix_far.fail_at && strcmp(lifefix_far.fail_at, what) == 0) ?
 		sb_fail(err, SB_E_CONNECT, "%s: made to fail", what) :

@@ -24,6 +24,7 @@ struct lifefix {
 struct lifefix_far {
 	char asked[4096];         /* what it was asked, in order */
 	const char *fail_at;      /* the request that fails; NULL: none */
+	const char *die_at;       /* the request during which the process ends; NULL: none */
 	bool fail_all;            /* every request fails */
 	bool exists;              /* the sandbox is there */
 	unsigned brought;         /* files that a sync back brings */

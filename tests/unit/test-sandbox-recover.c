@@ -65,31 +65,37 @@ a_crash_while_creating_is_found(void **state)
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		/* Prepared over there, but this process dies before it hears of it. */
+		/* Made over there, but this process dies before it hears of it. */
 		struct sb_sandbox *sb = NULL;
 
-		lifefix_far.fail_at = "prepare";
+		lifefix_far.die_at = "prepare";
 		(void)lifefix_start(w, "one", &sb, NULL);
-		_exit(0);
+		_exit(1);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	(void)err;
+	assert_int_equal(status, 0);
+	lifefix_life_is(w, "one", SB_LIFE_CREATING);
 	{
-		sb_auto(sb_sandbox) struct sb_sandbox *sb = NULL;
-		struct sb_error e = { 0 };
+		sb_auto(sb_state) struct sb_state s = SB_STATE_INIT;
 
-		lifefix_far.fail_at = NULL;
-		assert_ok(lifefix_start(w, "two", &sb, &e), &e);
-		assert_ok(sb_record_lock(sb, 0, &e), &e);
-		sb->state.life = SB_LIFE_CREATING;
-		free(sb->state.instance_id);
-		sb->state.instance_id = NULL;
-		sb->state.owner_start ^= 1;
-		assert_ok(sb_record_save(sb, SB_LIFE_CREATING, &e), &e);
+		assert_ok(sb_keeper_load(w->k, "one", &s, &err), &err);
+		assert_null(s.instance_id);
+		assert_int_equal(s.owner_pid, pid);
+		assert_false(sb_state_owned(&s));
 	}
-	assert_int_equal(lifefix_recover(w, "two", result), 0);
+	lifefix_far.exists = true;
+	/* A search that fails removes nothing. */
+	lifefix_far.fail_at = "find";
+	assert_int_equal(lifefix_recover(w, "one", result), 1);
+	assert_string_equal(lifefix_far.asked, "find ");
+	lifefix_life_is(w, "one", SB_LIFE_CREATING);
+	assert_true(lifefix_far.exists);
+	lifefix_far.fail_at = NULL;
+	assert_int_equal(lifefix_recover(w, "one", result), 0);
 	assert_string_equal(lifefix_far.asked, "find discard ");
-	lifefix_life_is(w, "two", SB_LIFE_DESTROYED);
+	assert_string_equal(result, "done");
+	assert_false(lifefix_far.exists);
+	lifefix_life_is(w, "one", SB_LIFE_DESTROYED);
 }
 
 static void
