@@ -9,6 +9,7 @@
 
 #include <base/str.h>
 #include <base/strlist.h>
+#include <base/work.h>
 #include <sync/plan/guard-tree.h>
 #include <sync/plan/reconcile-links.h>
 #include <sync/tree/diff.h>
@@ -19,7 +20,8 @@ struct reconcile_work {
 	const struct sb_manifest *base, *local, *runtime;
 	struct sb_reconciled *out;
 	struct sb_error *err;
-	struct sb_strlist taken; /* names given to saved versions so far */
+	struct sb_strlist taken;             /* names given to saved versions so far */
+	const struct sb_skipped **unseen[2]; /* those of the options, by path */
 };
 
 /* The three states of one path; NULL: not there. */
@@ -218,14 +220,42 @@ put_tree(struct reconcile_work *w, enum sb_direction d, const char *path, const 
 	return r;
 }
 
+static int
+by_unseen_path(const void *a, const void *b)
+{
+	return strcmp((*(const struct sb_skipped *const *)a)->path,
+		(*(const struct sb_skipped *const *)b)->path);
+}
+
 /* What the scan of side `s` says about a path that it could not see; NULL: it saw it. */
 static const struct sb_skipped *
 unseen_by(const struct reconcile_work *w, int s, const char *path)
 {
-	for (size_t i = 0; i < w->o->n_unseen[s]; i++)
-		if (strcmp(w->o->unseen[s][i].path, path) == 0)
-			return &w->o->unseen[s][i];
-	return NULL;
+	const struct sb_skipped key = { .path = (char *)(uintptr_t)path }, *k = &key, **hit;
+
+	hit = w->unseen[s] ?
+		bsearch(&k, w->unseen[s], w->o->n_unseen[s], sizeof k, by_unseen_path) :
+		NULL;
+	return hit ? *hit : NULL;
+}
+
+/* A sandbox decides how many paths it cannot read. */
+static int
+sort_unseen(struct reconcile_work *w)
+{
+	for (int s = 0; s < 2; s++) {
+		size_t n = w->o->n_unseen[s];
+
+		if (!n)
+			continue;
+		w->unseen[s] = calloc(n, sizeof *w->unseen[s]);
+		if (!w->unseen[s])
+			return sb_fail(w->err, SB_E_NOMEM, "reconcile: out of memory");
+		for (size_t i = 0; i < n; i++)
+			w->unseen[s][i] = &w->o->unseen[s][i];
+		qsort(w->unseen[s], n, sizeof *w->unseen[s], by_unseen_path);
+	}
+	return 0;
 }
 
 /*
@@ -564,6 +594,10 @@ one_gone(struct reconcile_work *w, const char *path, const struct three *t,
 static int
 merge(struct reconcile_work *w, const char *path, const struct three *t)
 {
+	int alive = sb_work_alive(w->err);
+
+	if (alive < 0)
+		return alive;
 	if (unseen_by(w, 0, path) || unseen_by(w, 1, path))
 		return leave_unseen(w, path, t);
 	if (!t->l && !t->r)
@@ -704,7 +738,10 @@ sb_reconcile_trees(const struct sb_manifest *base, const struct sb_manifest *loc
 	int r;
 
 	memset(out, 0, sizeof *out);
-	r = merge_dirs(&w, "", &(struct three){ &base->root, &local->root, &runtime->root });
+	r = sort_unseen(&w);
+	if (r == 0)
+		r = merge_dirs(&w, "",
+			&(struct three){ &base->root, &local->root, &runtime->root });
 	sb_reconcile_sort(&out->local);
 	sb_reconcile_sort(&out->runtime);
 	if (r == 0)
@@ -712,6 +749,8 @@ sb_reconcile_trees(const struct sb_manifest *base, const struct sb_manifest *loc
 	if (r == 0)
 		r = guard(&w);
 	sb_strlist_free(&w.taken);
+	free(w.unseen[0]);
+	free(w.unseen[1]);
 	if (r < 0)
 		sb_reconcile_free(out);
 	return r;
