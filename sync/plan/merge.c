@@ -226,6 +226,115 @@ match_lines(const struct text *base, const struct text *t, int *match, struct sb
 	return 1;
 }
 
+/*
+ * Between equal lines a difference can be read in several ways: of three equal lines any one may be
+ * the one that went. A line of the base is sure when there is one way to read what became of it;
+ * only such lines hold the three texts together, so that two sides that each removed one of the
+ * three are seen to have done the same, or to be in each other's way.
+ */
+struct alignment {
+	const struct text *t;
+	int *match;    /* of each line of the base: the same line in `t`, or -1 */
+	uint8_t *sure; /* of each line of the base */
+};
+
+static void
+alignment_free(struct alignment *a)
+{
+	free(a->match);
+	free(a->sure);
+}
+SB_CLEANUP_VALUE(alignment, alignment_free)
+
+/* A text backwards: read from its end, a difference shows its other ways. */
+static int
+turn_around(const struct text *t, struct text *out, struct sb_error *err)
+{
+	out->id = calloc(t->n + 1, sizeof *out->id);
+	if (!out->id)
+		return sb_fail(err, SB_E_NOMEM, "merge: out of memory");
+	out->n = t->n;
+	for (size_t i = 0; i < t->n; i++)
+		out->id[i] = t->id[t->n - 1 - i];
+	return 0;
+}
+
+/*
+ * Lines removed from `i0` to `i`, or added from `j0` to `j`, could as well be the same number of
+ * lines further up or down, as long as what enters on one end equals what leaves on the other.
+ * `v` is the text they are lines of, `from` and `to` where they are in it.
+ */
+static void
+slide(const struct text *base, const struct alignment *a, size_t i0, size_t i, size_t j0, size_t j,
+	bool removed)
+{
+	const uint32_t *v = removed ? base->id : a->t->id;
+	size_t from = removed ? i0 : j0, to = removed ? i : j, k;
+
+	if (from == to)
+		return;
+	for (k = 0; i + k < base->n && a->match[i + k] == (int)(j + k) && v[from + k] == v[to + k];
+		k++)
+		a->sure[i + k] = 0;
+	for (k = 1;
+		k <= i0 && k <= j0 && a->match[i0 - k] == (int)(j0 - k) && v[from - k] == v[to - k];
+		k++)
+		a->sure[i0 - k] = 0;
+}
+
+static void
+find_slides(const struct text *base, const struct alignment *a)
+{
+	size_t i = 0, j = 0;
+
+	while (i < base->n || j < a->t->n) {
+		size_t i0 = i, j0 = j;
+
+		if (i < base->n && a->match[i] == (int)j) {
+			i++;
+			j++;
+			continue;
+		}
+		while (i < base->n && a->match[i] < 0)
+			i++;
+		j = i < base->n ? (size_t)a->match[i] : a->t->n;
+		slide(base, a, i0, i, j0, j, true);
+		slide(base, a, i0, i, j0, j, false);
+	}
+}
+
+/* 1: aligned, 0: too different. */
+static int
+align(const struct text *base, const struct text *t, struct alignment *out, struct sb_error *err)
+{
+	sb_auto(text) struct text rbase = { 0 }, rt = { 0 };
+	sb_autofree int *back = calloc(base->n + 1, sizeof *back);
+	int r;
+
+	out->t = t;
+	out->match = calloc(base->n + 1, sizeof *out->match);
+	out->sure = calloc(base->n + 1, 1);
+	if (!back || !out->match || !out->sure)
+		return sb_fail(err, SB_E_NOMEM, "merge: out of memory");
+	r = turn_around(base, &rbase, err);
+	if (r == 0)
+		r = turn_around(t, &rt, err);
+	if (r == 0)
+		r = match_lines(base, t, out->match, err);
+	if (r == 1)
+		r = match_lines(&rbase, &rt, back, err);
+	if (r != 1)
+		return r;
+	for (size_t i = 0; i < base->n; i++) {
+		int other = back[base->n - 1 - i];
+
+		out->sure[i] =
+			out->match[i] >= 0 && other >= 0 && out->match[i] == (int)t->n - 1 - other;
+	}
+	find_slides(base, out);
+	return 1;
+}
+
 /* Lines from..to of a text. */
 struct part {
 	const struct text *t;
@@ -253,23 +362,26 @@ add_part(struct sb_buf *out, const struct part *p)
  * changed it.
  */
 static bool
-weave(const struct text *base, const struct text *a, const int *ma, const struct text *b,
-	const int *mb, struct sb_buf *out)
+weave(const struct text *base, const struct alignment *x, const struct alignment *y,
+	struct sb_buf *out)
 {
+	const struct text *a = x->t, *b = y->t;
+	const int *ma = x->match, *mb = y->match;
 	size_t i = 0, ja = 0, jb = 0;
 
 	while (i < base->n || ja < a->n || jb < b->n) {
 		size_t next = i;
 		struct part pb = { base, i, 0 }, pa = { a, ja, a->n }, pc = { b, jb, b->n };
 
-		if (i < base->n && ma[i] == (int)ja && mb[i] == (int)jb) {
+		if (i < base->n && x->sure[i] && y->sure[i] && ma[i] == (int)ja &&
+			mb[i] == (int)jb) {
 			add_part(out, &(struct part){ base, i, i + 1 });
 			i++;
 			ja++;
 			jb++;
 			continue;
 		}
-		while (next < base->n && (ma[next] < 0 || mb[next] < 0))
+		while (next < base->n && !(x->sure[next] && y->sure[next]))
 			next++;
 		pb.to = next;
 		if (next < base->n) {
@@ -302,7 +414,7 @@ sb_merge_texts(const struct sb_merge_text *base, const struct sb_merge_text *a,
 	const struct sb_merge_text *in[3] = { base, a, b };
 	sb_auto(text) struct text t0 = { 0 }, t1 = { 0 }, t2 = { 0 };
 	struct text *t[3] = { &t0, &t1, &t2 };
-	sb_autofree int *ma = NULL, *mb = NULL;
+	sb_auto(alignment) struct alignment x = { 0 }, y = { 0 };
 	struct numbers numbers = { 0 };
 	size_t lines[3], all = 0;
 	int r = 0;
@@ -319,18 +431,16 @@ sb_merge_texts(const struct sb_merge_text *base, const struct sb_merge_text *a,
 	for (numbers.mask = 15; numbers.mask < 2 * all; numbers.mask = 2 * numbers.mask + 1)
 		;
 	numbers.v = calloc(numbers.mask + 1, sizeof *numbers.v);
-	ma = calloc(lines[0] + 1, sizeof *ma);
-	mb = calloc(lines[0] + 1, sizeof *mb);
-	if (!numbers.v || !ma || !mb)
+	if (!numbers.v)
 		r = sb_fail(err, SB_E_NOMEM, "merge: out of memory");
 	for (int i = 0; r == 0 && i < 3; i++)
 		r = split(in[i], lines[i], &numbers, t[i], err);
 	free(numbers.v);
 	if (r == 0)
-		r = match_lines(t[0], t[1], ma, err);
+		r = align(t[0], t[1], &x, err);
 	if (r == 1)
-		r = match_lines(t[0], t[2], mb, err);
+		r = align(t[0], t[2], &y, err);
 	if (r == 1)
-		r = weave(t[0], t[1], ma, t[2], mb, out) ? 1 : 0;
+		r = weave(t[0], &x, &y, out) ? 1 : 0;
 	return r == 1 && out->failed ? sb_fail(err, SB_E_NOMEM, "merge: out of memory") : r;
 }

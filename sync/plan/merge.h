@@ -9,7 +9,8 @@
 /*
  * Three-way merge of texts, line by line: what one side changed since `base` is taken from it, what
  * both changed alike once. Returns 1 with the merged text in `out` (initialised by the call), 0
- * when there is no clean result: both changed the same or neighbouring lines, one of the three is
+ * when there is no clean result: both changed the same or neighbouring lines, or lines that are
+ * equal to such (which of them changed cannot be told), one of the three is
  * no text (holds a NUL byte), or it is too large or too different to find out in bounded time and
  * memory. Touches no file.
  */

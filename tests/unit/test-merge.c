@@ -13,6 +13,7 @@
 #include <sync/plan/merge.h>
 
 #include "tests/lib/model.h"
+#include "tests/lib/tmpdir.h"
 
 static int
 merge_bytes(const char *base, size_t nb, const char *a, size_t na, const char *b, size_t nc,
@@ -154,6 +155,118 @@ very_different_texts_end_in_time(void **state)
 		0);
 }
 
+#define SHORT 16  /* lines */
+#define TEXTS 300 /* MERGE_TEXTS overrides */
+
+struct lines {
+	char v[4 * SHORT][8];
+	size_t n;
+};
+
+static void
+random_line(char out[8], uint32_t letters, uint64_t *seed)
+{
+	uint32_t k = model_below(seed, letters + 2);
+
+	/* The same few lines again and again, now and then one of its own. */
+	if (k < letters)
+		(void)snprintf(out, 8, "%c\n", (char)('a' + k));
+	else
+		(void)snprintf(out, 8, "%u\n", model_below(seed, 900) + 100);
+}
+
+static void
+edit_lines(struct lines *l, unsigned edits, uint32_t letters, uint64_t *seed)
+{
+	while (edits-- > 0) {
+		size_t at = model_below(seed, (uint32_t)l->n + 1);
+		unsigned what = model_below(seed, 4);
+
+		if (what == 0 && at < l->n) {
+			memmove(l->v[at], l->v[at + 1], (l->n - at - 1) * sizeof l->v[0]);
+			l->n--;
+		} else if (what == 1 && at < l->n) {
+			random_line(l->v[at], letters, seed);
+		} else if (l->n < sizeof l->v / sizeof l->v[0]) {
+			memmove(l->v[at + 1], l->v[at], (l->n - at) * sizeof l->v[0]);
+			if (what == 2 && at)
+				memcpy(l->v[at], l->v[at - 1], sizeof l->v[0]);
+			else
+				random_line(l->v[at], letters, seed);
+			l->n++;
+		}
+	}
+}
+
+static void
+join_lines(const struct lines *l, char *out)
+{
+	*out = 0;
+	for (size_t i = 0; i < l->n; i++)
+		(void)strcat(out, l->v[i]);
+}
+
+/* What git makes of it: its exit status, 0 for a clean merge. */
+static int
+git_merge(const struct tmpdir *dir, const char *base, const char *a, const char *b, char *out,
+	size_t size)
+{
+	char command[512];
+	size_t n;
+	FILE *f;
+
+	tmpdir_file(dir, "base", base);
+	tmpdir_file(dir, "a", a);
+	tmpdir_file(dir, "b", b);
+	(void)snprintf(command, sizeof command,
+		"cd '%s' && git merge-file -p -q a base b 2>/dev/null", dir->path);
+	f = popen(command, "r");
+	assert_non_null(f);
+	n = fread(out, 1, size - 1, f);
+	out[n] = 0;
+	return pclose(f);
+}
+
+static void
+merges_as_git_does_or_not_at_all(void **state)
+{
+	const char *env = getenv("MERGE_TEXTS");
+	unsigned texts = env ? (unsigned)strtoul(env, NULL, 10) : TEXTS, clean = 0;
+	const struct tmpdir *dir = *state;
+	uint64_t seed = 11;
+
+	if (system("git --version >/dev/null 2>&1") != 0)
+		skip();
+	for (unsigned i = 0; i < texts; i++) {
+		uint32_t letters = 1 + model_below(&seed, 4);
+		struct lines b = { .n = 0 }, x, y;
+		char base[512], here[512], there[512], git[1024];
+		sb_auto(sb_buf) struct sb_buf out = { 0 };
+
+		edit_lines(&b, 2 + model_below(&seed, 2 * SHORT), letters, &seed);
+		x = y = b;
+		edit_lines(&x, 1 + model_below(&seed, 3), letters, &seed);
+		edit_lines(&y, 1 + model_below(&seed, 3), letters, &seed);
+		join_lines(&b, base);
+		join_lines(&x, here);
+		join_lines(&y, there);
+		if (!merge_bytes(base, strlen(base), here, strlen(here), there, strlen(there),
+			    &out))
+			continue;
+		clean++;
+		if (git_merge(dir, base, here, there, git, sizeof git) != 0)
+			fail_msg("text %u: git finds a conflict in\n%s--\n%s--\n%s--\n%s", i, base,
+				here, there, (char *)out.data);
+		if (strcmp((char *)out.data, git) != 0)
+			fail_msg(
+				"text %u: git merges it in another way\n%s--\n%s--\n%s--\n%s--\n%s",
+				i, base, here, there, (char *)out.data, git);
+	}
+	print_message("# %u texts, %u merged\n", texts, clean);
+	/* A merge that never succeeds would pass. */
+	assert_true(clean > texts / 10);
+}
+
 int
 main(void)
 {
@@ -164,6 +277,8 @@ main(void)
 		cmocka_unit_test(what_is_no_text_is_left_alone),
 		cmocka_unit_test(random_edits_apart_add_up),
 		cmocka_unit_test(very_different_texts_end_in_time),
+		cmocka_unit_test_setup_teardown(merges_as_git_does_or_not_at_all, tmpdir_setup,
+			tmpdir_teardown),
 	};
 
 	return cmocka_run_group_tests_name("merge", tests, NULL, NULL);
