@@ -110,10 +110,14 @@ fold_earlier(struct pair_run *x, struct sb_error *err)
 static int
 load_base(struct pair_run *x, struct sb_error *err)
 {
-	struct sb_error e = { 0 };
+	struct sb_error e = { .code = SB_E_NOTFOUND };
 
-	x->base = sb_recall_load(x->run.local->recall, x->pass->dirfd, x->base_name, &x->base_tag,
-		&e);
+	/* A start goes on where a session ended, with the same sandbox and what is in it. */
+	if (!x->pass->first ||
+		(memcmp(x->run.far.reply.identity, x->pass->s->identity, 16) == 0 &&
+			x->run.far.manifest->count))
+		x->base = sb_recall_load(x->run.local->recall, x->pass->dirfd, x->base_name,
+			&x->base_tag, &e);
 	if (x->base)
 		return 0;
 	if (e.code == SB_E_VERSION)

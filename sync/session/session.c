@@ -392,8 +392,27 @@ describe(const char *local, const char *remote, const struct sb_session_start *h
 }
 
 /*
- * One of this name: stopped ones make room, one that never got through its start goes on, others
- * are in the way.
+ * The same roots as those of a session that ended, or never got through its start: it goes on, with
+ * its identity, its base and what else is known about the roots.
+ */
+static bool
+goes_on(const struct sb_session *old, struct sb_session *s)
+{
+	if (old->n_pairs != s->n_pairs)
+		return false;
+	for (size_t i = 0; i < s->n_pairs; i++)
+		if (strcmp(old->pairs[i].local, s->pairs[i].local) != 0 ||
+			strcmp(old->pairs[i].remote, s->pairs[i].remote) != 0)
+			return false;
+	for (size_t i = 0; i < s->n_pairs; i++)
+		memcpy(s->pairs[i].id, old->pairs[i].id, sizeof s->pairs[i].id);
+	memcpy(s->identity, old->identity, sizeof s->identity);
+	return true;
+}
+
+/*
+ * One of this name: those that ended go on when they have the same roots, else they make room;
+ * others are in the way.
  */
 static int
 take_name(struct sb_session *s, const struct sb_sync_opts *opts, const char *wanted,
@@ -406,6 +425,10 @@ take_name(struct sb_session *s, const struct sb_sync_opts *opts, const char *wan
 		int r = sb_session_load(opts->state_dir, s->name, NULL, &old, &e);
 
 		if (r == SB_E_NOTFOUND)
+			return 0;
+		if (r == 0 &&
+			(old.state == SB_SESSION_STOPPED || old.state == SB_SESSION_STARTING) &&
+			goes_on(&old, s))
 			return 0;
 		if (r == 0 && old.state == SB_SESSION_STOPPED)
 			return sb_session_remove(&old, opts->state_dir, false, err);

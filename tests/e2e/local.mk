@@ -27,6 +27,7 @@ E2E = \
 	%D%/ssh-cuts.sh \
 	%D%/ssh-ways.sh \
 	%D%/session.sh \
+	%D%/session-again.sh \
 	%D%/session-base.sh \
 	%D%/session-conflicts.sh \
 	%D%/session-stop.sh \
