@@ -139,14 +139,24 @@ equal(const struct reconcile_work *w, const struct sb_entry *a, const struct sb_
 	return sb_entry_same_content(a, b) && same_mode(w, a, b) && a->mtime == b->mtime;
 }
 
-/* Equal with everything beneath. */
+/*
+ * The same, but for the time: not every file system keeps that, and a file that was only touched
+ * was not edited.
+ */
+static bool
+unedited(const struct reconcile_work *w, const struct sb_entry *a, const struct sb_entry *b)
+{
+	return sb_entry_same_content(a, b) && same_mode(w, a, b);
+}
+
+/* Equal, but for times, with everything beneath. */
 static bool
 deep_equal(const struct reconcile_work *w, const struct sb_entry *a, const struct sb_entry *b)
 {
 	if (!a || !b)
 		return !a && !b;
 	if (a->type != SB_ENTRY_DIR || b->type != SB_ENTRY_DIR)
-		return equal(w, a, b);
+		return unedited(w, a, b);
 	if (!same_mode(w, a, b))
 		return false;
 	if (sb_digest_eq(&a->digest, &b->digest))
@@ -555,7 +565,7 @@ edited(const struct reconcile_work *w, const struct sb_entry *b, const struct sb
 	if (!b || b->type != x->type)
 		return true;
 	if (x->type != SB_ENTRY_DIR)
-		return !equal(w, b, x);
+		return !unedited(w, b, x);
 	if (sb_digest_eq(&b->digest, &x->digest))
 		return false;
 	for (uint32_t i = 0; i < x->dir->n; i++) {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <base/path.h>
@@ -21,6 +22,8 @@
 #define RENAME_NOREPLACE 1
 #define RENAME_EXCHANGE 2
 #endif
+
+#define FUSE_MAGIC 0x65735546
 
 static uint8_t
 type_of(const struct stat *st)
@@ -35,6 +38,8 @@ type_of(const struct stat *st)
 int
 sb_commit_ops_open(struct sb_commit_ops *c, struct sb_error *err)
 {
+	struct statfs fs;
+
 	c->newfd = c->trashfd = -1;
 	for (size_t i = 0; i < SB_COMMIT_OPS_DIRS; i++)
 		c->dirs[i].fd = -1;
@@ -48,6 +53,7 @@ sb_commit_ops_open(struct sb_commit_ops *c, struct sb_error *err)
 		openat(c->stagefd, SB_STAGE_TRASH, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (c->newfd < 0 || c->trashfd < 0)
 		return sb_fail_errno(err, "open the stage");
+	c->vague_ctime = fstatfs(c->rootfd, &fs) == 0 && fs.f_type == FUSE_MAGIC;
 	return 0;
 }
 
@@ -141,7 +147,15 @@ refused(struct sb_commit_ops *c, struct sb_op *op, int sys, const char *what, st
 	case EBUSY:
 	case EXDEV:
 	case EISDIR:
-	case ETXTBSY: return leave(c, op, SB_WHY_DENIED, err);
+	case ETXTBSY:
+	/* What this file system cannot do, or a name it does not take. */
+	case EINVAL:
+	case ENOSYS:
+	case EOPNOTSUPP:
+	case ENAMETOOLONG:
+	case EILSEQ:
+	case EMLINK:
+	case EOVERFLOW: return leave(c, op, SB_WHY_DENIED, err);
 	default: errno = sys; return sb_fail_errno(err, "%s", what);
 	}
 }
@@ -180,6 +194,35 @@ chmod_dir(int fd, const char *name, mode_t mode)
 }
 
 /*
+ * renameat2. Where the file system does not know RENAME_NOREPLACE, a link of the new name fails
+ * when that exists; what cannot be linked is looked at first.
+ */
+static int
+rename_by_flags(int fromfd, const char *from, int tofd, const char *to, unsigned flags)
+{
+	struct stat st;
+
+	if (renameat2(fromfd, from, tofd, to, flags) == 0)
+		return 0;
+	if (flags != RENAME_NOREPLACE ||
+		(errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP))
+		return -1;
+	if (fstatat(fromfd, from, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -1;
+	if (S_ISREG(st.st_mode)) {
+		if (linkat(fromfd, from, tofd, to, 0) == 0)
+			return unlinkat(fromfd, from, 0);
+		if (errno == EEXIST)
+			return -1;
+	}
+	if (fstatat(tofd, to, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		errno = EEXIST;
+		return -1;
+	}
+	return renameat(fromfd, from, tofd, to);
+}
+
+/*
  * rename; where a directory of ours lacks write permission it is given for the moment (DIRMETA sets
  * it right).
  */
@@ -188,7 +231,7 @@ rename_at(int fromfd, const char *from, int tofd, const char *to, unsigned flags
 {
 	struct stat st;
 
-	if (renameat2(fromfd, from, tofd, to, flags) == 0)
+	if (rename_by_flags(fromfd, from, tofd, to, flags) == 0)
 		return 0;
 	if (errno != EACCES)
 		return -1;
@@ -199,7 +242,7 @@ rename_at(int fromfd, const char *from, int tofd, const char *to, unsigned flags
 	if (fstatat(fromfd, from, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
 		chmod_dir(fromfd, from, (st.st_mode & 07777) | 0700);
 	errno = EACCES;
-	return renameat2(fromfd, from, tofd, to, flags);
+	return rename_by_flags(fromfd, from, tofd, to, flags);
 }
 
 /* The same for a removal. */
@@ -215,16 +258,23 @@ unlink_at(int fd, const char *name, int flags)
 	return unlinkat(fd, name, flags);
 }
 
-/* Before we touch it: exactly what the scan saw. */
+/*
+ * Before we touch it: exactly what the scan saw. File systems in user space tell a ctime that is a
+ * second old at times: there the content decides, once it is out of the way.
+ */
 static bool
-is_untouched(const struct stat *st, const struct sb_journal_seen *old)
+is_untouched(const struct sb_commit_ops *c, const struct stat *st, struct sb_journal_seen *old)
 {
 	if (type_of(st) != old->type || st->st_ino != old->ino)
 		return false;
 	if (old->type == SB_ENTRY_DIR)
 		return true;
-	return (uint64_t)st->st_size == old->size && sb_ns_from(st->st_mtim) == old->mtime &&
-		(!old->ctime || sb_ns_from(st->st_ctim) == old->ctime);
+	if ((uint64_t)st->st_size != old->size || sb_ns_from(st->st_mtim) != old->mtime)
+		return false;
+	if (!old->ctime || sb_ns_from(st->st_ctim) == old->ctime)
+		return true;
+	old->racy = true;
+	return c->vague_ctime && old->type == SB_ENTRY_FILE && sb_digest_known(&old->digest);
 }
 
 /*
@@ -336,6 +386,12 @@ settle_keep(struct sb_commit_ops *c, struct sb_op *op, int fd, const char *leaf,
 	return leave(c, op, SB_WHY_CHANGED, err);
 }
 
+static bool
+cannot_link(int sys)
+{
+	return sys == EPERM || sys == EOPNOTSUPP || sys == ENOSYS || sys == EINVAL || sys == EMLINK;
+}
+
 /*
  * Replacing where two names cannot be swapped: a second link keeps the old one until it is known to
  * be the expected.
@@ -357,9 +413,11 @@ replace_by_link(struct sb_commit_ops *c, struct sb_op *op, const char *staged, i
 			return refused(c, op, errno, "rename", err);
 		return 1;
 	}
-	if (linkat(fd, leaf, c->newfd, keep, 0) < 0)
+	/* Where there are no links either, the name is free for a moment. */
+	if (linkat(fd, leaf, c->newfd, keep, 0) < 0 &&
+		(!cannot_link(errno) || rename_at(fd, leaf, c->newfd, keep, 0) < 0))
 		return refused(c, op, errno, "link", err);
-	if (op->type == SB_ENTRY_DIR && unlink_at(fd, leaf, 0) < 0)
+	if (op->type == SB_ENTRY_DIR && unlink_at(fd, leaf, 0) < 0 && errno != ENOENT)
 		return refused(c, op, errno, "unlink", err);
 	if (rename_at(c->newfd, staged, fd, leaf, 0) < 0)
 		return refused(c, op, errno, "rename", err);
@@ -370,25 +428,9 @@ static int
 place_new(struct sb_commit_ops *c, struct sb_op *op, const char *staged, int fd, const char *leaf,
 	struct sb_error *err)
 {
-	struct stat st;
-
 	if (rename_at(c->newfd, staged, fd, leaf, RENAME_NOREPLACE) == 0)
 		return 1;
-	if (errno != EINVAL && errno != ENOSYS)
-		return refused(c, op, errno, "rename", err);
-	/*
-	 * No NOREPLACE here: a link fails when the name exists; directories and symlinks are looked
-	 * at first.
-	 */
-	if (op->type == SB_ENTRY_FILE && linkat(c->newfd, staged, fd, leaf, 0) == 0) {
-		(void)unlinkat(c->newfd, staged, 0);
-		return 1;
-	}
-	if (fstatat(fd, leaf, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		return leave(c, op, SB_WHY_EXISTS, err);
-	if (rename_at(c->newfd, staged, fd, leaf, 0) < 0)
-		return refused(c, op, errno, "rename", err);
-	return 1;
+	return refused(c, op, errno, "rename", err);
 }
 
 /* Puts the staged thing at its path: 1 done, 0 left alone. */
@@ -407,17 +449,28 @@ place(struct sb_commit_ops *c, struct sb_op *op, const char *staged, int fd, con
 		return settle_swap(c, op, staged, fd, leaf, err);
 	if (!op->old.type)
 		return place_new(c, op, staged, fd, leaf, err);
-	if (fstatat(fd, leaf, &at, AT_SYMLINK_NOFOLLOW) < 0)
-		return refused(c, op, errno, "stat", err);
+	if (fstatat(fd, leaf, &at, AT_SYMLINK_NOFOLLOW) < 0) {
+		int sys = errno;
+		char keep[16];
+
+		/* Between two renames: the old one is kept in the stage, the new one comes now. */
+		if (c->replay && sys == ENOENT &&
+			fstatat(c->newfd, sb_stage_name('o', op->stage, keep), &at,
+				AT_SYMLINK_NOFOLLOW) == 0)
+			return rename_at(c->newfd, staged, fd, leaf, 0) < 0 ?
+				refused(c, op, errno, "rename", err) :
+				settle_keep(c, op, fd, leaf, err);
+		return refused(c, op, sys, "stat", err);
+	}
 	if (c->replay && at.st_ino == op->new_ino)
 		return 1;
-	if (!is_untouched(&at, &op->old))
+	if (!is_untouched(c, &at, &op->old))
 		return leave(c, op, SB_WHY_CHANGED, err);
 	if (c->no_exchange)
 		return replace_by_link(c, op, staged, fd, leaf, err);
 	if (rename_at(c->newfd, staged, fd, leaf, RENAME_EXCHANGE) == 0)
 		return settle_swap(c, op, staged, fd, leaf, err);
-	if (errno != EINVAL && errno != ENOSYS)
+	if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
 		return refused(c, op, errno, "rename", err);
 	c->no_exchange = true;
 	return replace_by_link(c, op, staged, fd, leaf, err);
@@ -534,7 +587,7 @@ apply_meta(struct sb_commit_ops *c, struct sb_op *op, struct sb_error *err)
 		return no_parent(c, op, fd, &e, err);
 	if (fstatat(fd, leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return refused(c, op, errno, "stat", err);
-	if (!is_untouched(&st, &op->old)) {
+	if (!is_untouched(c, &st, &op->old)) {
 		bool ours = c->replay && st.st_ino == op->old.ino &&
 			sb_ns_from(st.st_mtim) == op->mtime;
 
@@ -569,7 +622,7 @@ apply_move(struct sb_commit_ops *c, struct sb_op *op, struct sb_error *err)
 		if (!done)
 			return leave(c, op, SB_WHY_CHANGED, err);
 	} else {
-		if (!is_untouched(&st, &op->old))
+		if (!is_untouched(c, &st, &op->old))
 			return leave(c, op, SB_WHY_CHANGED, err);
 		if (rename_at(fromfd, from, fd, leaf, RENAME_NOREPLACE) < 0)
 			return refused(c, op, errno, "rename", err);
@@ -642,7 +695,7 @@ apply_del(struct sb_commit_ops *c, struct sb_op *op, struct sb_error *err)
 			return leave(c, op, SB_WHY_NOTEMPTY, err);
 		return refused(c, op, errno, "remove directory", err);
 	}
-	if (!is_untouched(&st, &op->old))
+	if (!is_untouched(c, &st, &op->old))
 		return leave(c, op, SB_WHY_CHANGED, err);
 	if (rename_at(fd, leaf, c->trashfd, name, 0) < 0)
 		return refused(c, op, errno, "delete", err);
@@ -664,9 +717,9 @@ apply_dirmeta(struct sb_commit_ops *c, struct sb_op *op, struct sb_error *err)
 		 * the same.
 		 */
 		if (fchmod(fd, op->mode) < 0 || futimens(fd, ts) < 0)
-			return errno == EPERM || errno == EACCES ?
-				0 :
-				sb_fail_errno(err, "set mode and time");
+			return errno == EIO || errno == ENOSPC ?
+				sb_fail_errno(err, "set mode and time") :
+				0;
 		return 0;
 	}
 	if (is_gone(fd, &e) || fd == SB_E_ESCAPE)

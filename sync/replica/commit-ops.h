@@ -14,6 +14,7 @@ struct sb_commit_ops {
 	int trashfd;
 	bool replay;
 	bool refresh;
+	bool vague_ctime; /* the file system is one in user space */
 	bool no_exchange; /* the file system cannot swap two names */
 	const struct sb_log *log;
 	struct sb_commit_result *res;

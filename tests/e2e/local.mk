@@ -17,6 +17,7 @@ E2E = \
 	%D%/mirror-user.sh \
 	%D%/network.sh \
 	%D%/output.sh \
+	%D%/odd-fs.sh \
 	%D%/quickstart.sh \
 	%D%/rpc-host.sh \
 	%D%/sbctl-kill.sh \

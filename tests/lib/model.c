@@ -257,6 +257,13 @@ same_leaf(const struct model_node *a, const struct model_node *b)
 		a->mtime == b->mtime;
 }
 
+/* A file that was only touched was not edited. */
+static bool
+same_work(const struct model_node *a, const struct model_node *b)
+{
+	return same_content(a, b) && (a->type == MODEL_LINK || a->mode == b->mode);
+}
+
 static bool
 same_below(const struct model_tree *a, size_t i, const struct model_tree *b, size_t k)
 {
@@ -265,7 +272,7 @@ same_below(const struct model_tree *a, size_t i, const struct model_tree *b, siz
 
 		if (x->type != y->type)
 			return false;
-		if (x->type == MODEL_DIR ? x->mode != y->mode : x->type && !same_leaf(x, y))
+		if (x->type == MODEL_DIR ? x->mode != y->mode : x->type && !same_work(x, y))
 			return false;
 	}
 	return true;
@@ -279,7 +286,7 @@ touched(const struct run *w, const struct model_tree *x, size_t i)
 		if (!x->v[k].type)
 			continue;
 		if (x->v[k].type != w->b->v[k].type ||
-			(x->v[k].type != MODEL_DIR && !same_leaf(&x->v[k], &w->b->v[k])))
+			(x->v[k].type != MODEL_DIR && !same_work(&x->v[k], &w->b->v[k])))
 			return true;
 	}
 	return false;
