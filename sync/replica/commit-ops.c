@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <base/path.h>
+#include <sync/replica/commit-attrs.h>
 #include <sync/tree/hash.h>
 #include <sync/tree/nstime.h>
 #include <sync/tree/stage-names.h>
@@ -466,6 +467,8 @@ place(struct sb_commit_ops *c, struct sb_op *op, const char *staged, int fd, con
 		return 1;
 	if (!is_untouched(c, &at, &op->old))
 		return leave(c, op, SB_WHY_CHANGED, err);
+	if (op->kind == SB_OP_FILE && op->type == SB_ENTRY_FILE && op->old.type == SB_ENTRY_FILE)
+		sb_commit_attrs_keep(c->newfd, staged, fd, leaf, op->mode);
 	if (c->no_exchange)
 		return replace_by_link(c, op, staged, fd, leaf, err);
 	if (rename_at(c->newfd, staged, fd, leaf, RENAME_EXCHANGE) == 0)

@@ -3,6 +3,7 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/agent.c %D%/agent.h \
 	%D%/agent-watch.c %D%/agent-watch.h \
 	%D%/commit.c %D%/commit.h \
+	%D%/commit-attrs.c %D%/commit-attrs.h \
 	%D%/commit-ops.c %D%/commit-ops.h \
 	%D%/flush-early.c %D%/flush-early.h \
 	%D%/inflow.c %D%/inflow.h \

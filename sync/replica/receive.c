@@ -181,6 +181,23 @@ ensure_parents(struct sb_receive *r, const char *path, struct sb_error *err)
 	return 0;
 }
 
+/*
+ * The mode that is set. Of the bits that are not taken from the other side, those that are here
+ * stay: write permission for others, and what a directory hands on to what is made in it. Set-id
+ * bits of a file go with its old content.
+ */
+static uint16_t
+taken_mode(const struct sb_receive *r, const struct sb_change *ch)
+{
+	uint16_t mask = r->o.mode_mask, keep = ch->entry.type == SB_ENTRY_DIR ? 03022 : 0022;
+	const struct sb_entry *e = (mask & keep) == keep || ch->entry.type == SB_ENTRY_LINK ?
+		NULL :
+		sb_manifest_find(r->rep->scan.manifest, ch->path);
+
+	return (uint16_t)((ch->entry.mode & mask) |
+		(e && e->type == ch->entry.type ? e->mode & keep & ~mask : 0));
+}
+
 /* Records the entry in `added`; `rec` is 1 + the record of its staged file, or 0. */
 static int
 record(struct sb_receive *r, const struct sb_change *ch, uint32_t rec, struct sb_error *err)
@@ -191,7 +208,7 @@ record(struct sb_receive *r, const struct sb_change *ch, uint32_t rec, struct sb
 	if (n < 0)
 		return n;
 	if (e.type != SB_ENTRY_LINK)
-		e.mode &= r->o.mode_mask;
+		e.mode = taken_mode(r, ch);
 	e.ino = rec;
 	e.ctime = 0;
 	e.link = 0;
@@ -244,7 +261,7 @@ add_op(struct sb_receive *r, const struct sb_change *ch, enum sb_op_kind kind, u
 	if (!op)
 		return SB_E_NOMEM;
 	op->type = ch->entry.type;
-	op->mode = ch->entry.mode & r->o.mode_mask;
+	op->mode = taken_mode(r, ch);
 	op->mtime = ch->entry.mtime;
 	op->stage = no;
 	op->rec = rec;
@@ -468,7 +485,7 @@ static int
 plan_file(struct sb_receive *r, const struct sb_change *ch, const struct sb_plan_step *st,
 	const struct sb_entry *old, struct sb_error *err)
 {
-	struct sb_receive_item it = { .mode = ch->entry.mode & r->o.mode_mask,
+	struct sb_receive_item it = { .mode = taken_mode(r, ch),
 		.mtime = ch->entry.mtime,
 		.size = ch->entry.size };
 	struct sb_digest want = ch->entry.digest;
@@ -526,7 +543,7 @@ plan_meta(struct sb_receive *r, const struct sb_change *ch, const struct sb_entr
 	if (!op)
 		return SB_E_NOMEM;
 	op->type = old->type;
-	op->mode = ch->entry.mode & r->o.mode_mask;
+	op->mode = taken_mode(r, ch);
 	op->mtime = ch->entry.mtime;
 	op->rec = rec + 1;
 	sb_journal_seen_from(&op->old, old);
@@ -643,7 +660,7 @@ plan_move(struct sb_receive *r, const struct sb_change *ch, const struct sb_plan
 	if (!op)
 		return SB_E_NOMEM;
 	op->type = ch->entry.type;
-	op->mode = ch->entry.mode & r->o.mode_mask;
+	op->mode = taken_mode(r, ch);
 	op->mtime = ch->entry.mtime;
 	op->rec = rec;
 	sb_journal_seen_from(&op->old, from);

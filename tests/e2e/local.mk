@@ -13,6 +13,7 @@ E2E = \
 	%D%/host-runtimes.sh \
 	%D%/host-zfs.sh \
 	%D%/install.sh \
+	%D%/local-attrs.sh \
 	%D%/mirror.sh \
 	%D%/mirror-user.sh \
 	%D%/network.sh \
