@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Roots on file systems that refuse what Linux usually grants: no flags of rename, no change of
-# modes, no attributes. What one of them refuses is left alone and reported, and never blocks later runs.
+# modes, no attributes. What one of them refuses is left alone and reported, and never blocks
+# later runs.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 [ -w /dev/fuse ] || skip_all "no /dev/fuse here"
 need bindfs fusermount
@@ -29,7 +30,7 @@ story()
 {
 	n=$1
 	mkdir -p $n/ws/d/sub $n/ws/gone
-	echo one >$n/ws/a && echo one >$n/ws/d/b && echo one >$n/ws/d/sub/c && echo one >$n/ws/gone/x
+	for f in a d/b d/sub/c gone/x; do echo one >$n/ws/$f; done
 	echo move me please >$n/ws/m
 	check "$n: start" "$sbsync" start -q --name $n $n/ws $n/rt
 	echo two >>$n/rt/a && echo new >$n/rt/new && rm -r $n/rt/gone && mv $n/rt/m $n/rt/d/m2
