@@ -19,7 +19,7 @@ AM_TESTS_ENVIRONMENT = CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; 
 
 TESTS += tests/lint.sh tests/headers.sh tests/clang.sh
 dist_check_SCRIPTS += tests/lint.sh tests/headers.sh tests/clang.sh
-EXTRA_DIST += tests/lib/lint.py tests/lib/lint_protocol.py
+EXTRA_DIST += tests/lib/mutate.py tests/lib/lint.py tests/lib/lint_protocol.py
 
 include tests/unit/local.mk
 include tests/unit/scan.mk

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <bin/sbctl/options.h>
@@ -65,6 +66,22 @@ hint(struct ctl *ctl, struct sb_sandbox *sb)
 			sb_escape(text, strlen(text), shown, sizeof shown));
 }
 
+/* Nobody means to copy all of this machine, or all of their files, by a command in passing. */
+static int
+check_place(const struct ctl *ctl, const struct sb_profile *p, struct sb_error *err)
+{
+	sb_autofree char *here = ctl->a.dir ? NULL : realpath(".", NULL);
+	const char *home = getenv("HOME");
+	sb_autofree char *real = home && here ? realpath(home, NULL) : NULL;
+
+	if (!here || p->sync_mode == SB_SYNC_MODE_NONE ||
+		(strcmp(here, "/") != 0 && (!real || strcmp(here, real) != 0)))
+		return 0;
+	return sb_fail(err, SB_E_USAGE,
+		"%s would be copied whole: go to the directory that is meant, or say -C %s", here,
+		here);
+}
+
 static int
 run_verb(struct ctl *ctl, struct sb_error *err)
 {
@@ -75,7 +92,9 @@ run_verb(struct ctl *ctl, struct sb_error *err)
 
 	if (r < 0)
 		return r;
-	r = ctl->a.snapshot ? check_snapshots(ctl, &p, err) : 0;
+	r = check_place(ctl, &p, err);
+	if (r == 0 && ctl->a.snapshot)
+		r = check_snapshots(ctl, &p, err);
 	if (r < 0)
 		return r;
 	r = start(ctl, &p, &sb, err);

@@ -237,10 +237,16 @@ ctl_foreground(struct ctl *ctl, struct sb_sandbox *sb, const char *const *argv, 
 	r = sb_strlist_check(&env, err);
 	if (r == 0)
 		r = sb_sandbox_launch(sb, &spec, &ctl->call, &t.h, err);
-	if (r < 0) {
+	if (r < 0)
 		ctl_turns_end(t.turns);
-		return r;
+	/* As a shell tells it: 127 for one that is not there, 126 for one that may not be run. */
+	if (r == SB_E_NOTFOUND || r == SB_E_DENIED) {
+		ctl_progress_end();
+		(void)fprintf(stderr, "sbctl: %s\n", err->msg);
+		return r == SB_E_NOTFOUND ? 127 : 126;
 	}
+	if (r < 0)
+		return r;
 	ctl_progress_end();
 	ctl_signals_cancel(NULL);
 	r = attend(&t, &end, err);

@@ -442,6 +442,10 @@ sb_sync_mirror(const char *src, const char *dst, const struct sb_sync_opts *opts
 	if (r == 0)
 		r = sb_endpoint_parse(dst, &to, err);
 	if (r == 0)
+		r = sb_endpoint_check_path(&from, src, err);
+	if (r == 0)
+		r = sb_endpoint_check_path(&to, dst, err);
+	if (r == 0)
 		r = check_paths(&from, &to, err);
 	if (r == 0)
 		r = attempts(&from, &to, run, err);

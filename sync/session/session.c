@@ -353,6 +353,8 @@ settle_remote(const char *remote, char **out, struct sb_error *err)
 	sb_auto(sb_endpoint) struct sb_endpoint e = { 0 };
 	int r = sb_endpoint_parse(remote, &e, err);
 
+	if (r == 0)
+		r = sb_endpoint_check_path(&e, remote, err);
 	if (r < 0)
 		return r;
 	*out = e.kind == SB_ENDPOINT_LOCAL ? sb_endpoint_absolute(e.path, err) : strdup(remote);

@@ -102,6 +102,7 @@ take_path(struct sb_endpoint *e, const char *path, const char *text, struct sb_e
 
 	if (strlen(path) > PATH_MAX_LEN)
 		return sb_fail(err, SB_E_USAGE, "the path is longer than %d bytes", PATH_MAX_LEN);
+	e->no_path = e->kind == SB_ENDPOINT_SSH && !*path;
 	if (e->kind == SB_ENDPOINT_SSH && *path == '~') {
 		if (path[1] != '\0' && path[1] != '/')
 			return sb_fail(err, SB_E_USAGE,
@@ -308,6 +309,18 @@ sb_endpoint_show(const struct sb_endpoint *e, char *out, size_t size)
 	if (!text)
 		return sb_escape("?", 1, out, size);
 	return sb_escape(text, strlen(text), out, size);
+}
+
+int
+sb_endpoint_check_path(const struct sb_endpoint *e, const char *text, struct sb_error *err)
+{
+	char buf[SHOWN];
+
+	if (!e->no_path)
+		return 0;
+	return sb_fail(err, SB_E_USAGE,
+		"'%s' names no directory there; write %s:~ if all of the login directory is meant",
+		shown(text, buf), e->host);
 }
 
 char *

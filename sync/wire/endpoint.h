@@ -26,10 +26,11 @@ enum sb_endpoint_kind {
 
 struct sb_endpoint {
 	enum sb_endpoint_kind kind;
-	char *user; /* NULL: not given */
-	char *host; /* NULL for local; without brackets */
-	int port;   /* 0: not given */
-	char *path; /* never empty, never "~" or "~/..." */
+	char *user;   /* NULL: not given */
+	char *host;   /* NULL for local; without brackets */
+	int port;     /* 0: not given */
+	char *path;   /* never empty, never "~" or "~/..." */
+	bool no_path; /* nothing stood behind the host: `path` is the login directory */
 };
 
 /* Fails with SB_E_USAGE and one line that quotes the text (escaped) and names the way out. */
@@ -49,6 +50,9 @@ char *sb_endpoint_show(const struct sb_endpoint *e, char *out, size_t size);
  */
 int sb_endpoint_check_host(const char *host, const char *what, struct sb_error *err);
 int sb_endpoint_check_user(const char *user, const char *what, struct sb_error *err);
+
+/* SB_E_USAGE where nothing stood behind the host: a home directory is not synced unasked. */
+int sb_endpoint_check_path(const struct sb_endpoint *e, const char *text, struct sb_error *err);
 
 /*
  * The absolute form of a local path, also of one that is not there yet: its nearest existing

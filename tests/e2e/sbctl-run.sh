@@ -24,7 +24,14 @@ is "it got its own words only" \
 	"$("$sbctl" run -q -b local -- sh -c 'echo $# "$@"' x 1 '2 3')" "2 1 2 3"
 "$sbctl" run -q -b local -- sh -c 'kill -9 $$' 2>/dev/null
 is "a signal is 128 + n" $? 137
-must_fail "a command that is not there" 1 "$sbctl" run -b local -- /no/such/program
+"$sbctl" run -q -b local -- /no/such/program 2>/dev/null
+is "a command that is not there" $? 127
+"$sbctl" run -q -b local -- /etc/passwd 2>/dev/null
+is "one that may not be run" $? 126
+must_fail "the whole machine is not copied unasked" 2 sh -c 'cd / && "$1" run -b host -- true' \
+	- "$sbctl"
+must_fail "nor a home directory" 2 sh -c 'cd "$2" && HOME=$2 "$1" run -b host -- true' \
+	- "$sbctl" "$scratch/ws"
 must_fail "an unknown backend names the others" 2 "$sbctl" run -b lokal -- true
 check "... all of them" \
 	sh -c 'case "$1" in *"use local, ssh, host"*) ;; *) exit 1 ;; esac' - "$output"

@@ -118,6 +118,10 @@ must_fail "it is gone" 1 "$sbsync" status five
 must_fail "a machine that is not there" 1 \
 	"$sbsync" start --name typo -F /dev/null w5 nobody@no-such-host.invalid:x
 must_fail "leaves no session" 1 "$sbsync" status typo
+must_fail "a host without a directory is not its home" 2 \
+	"$sbsync" start --name home w5 nobody@no-such-host.invalid:
+says "is told how to say that" "no-such-host.invalid:~ if all of the login directory is meant"
+must_fail "nor is it mirrored to" 2 "$sbsync" mirror w5 ssh://no-such-host.invalid
 # Two at once: the second leaves the work to the first.
 exec 9>"$SBSYNC_STATE_DIR/recover.lock"
 python3 - <<'PY'
