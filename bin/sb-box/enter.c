@@ -126,7 +126,7 @@ parse(int argc, char **argv, struct enter_args *e)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "+p:t:g:m:C:N:u:nk")) != -1)
+	while ((c = getopt(argc, argv, "+p:t:g:m:C:N:u:P:nk")) != -1)
 		switch (c) {
 		case 'p': e->pid = (pid_t)strtol(optarg, NULL, 10); break;
 		case 't': e->ticks = strtoll(optarg, NULL, 10); break;
@@ -136,6 +136,7 @@ parse(int argc, char **argv, struct enter_args *e)
 			e->groups[e->n_groups++] = optarg;
 			break;
 		case 'm': e->job.max_memory = strtoull(optarg, NULL, 10); break;
+		case 'P': e->job.max_procs = strtoull(optarg, NULL, 10); break;
 		case 'C': e->job.cwd = optarg; break;
 		case 'n': e->host_net = true; break;
 		case 'N':

@@ -32,6 +32,7 @@ struct helper_job {
 	char **env; /* NULL: ours */
 	const char *cwd;
 	unsigned long long max_memory; /* RLIMIT_AS, 0: none */
+	unsigned long long max_procs;  /* RLIMIT_NPROC of the box's user in there, 0: none */
 	int lifeline;                  /* when it ends, so does everything; -1: none */
 	bool null_stdin;               /* the command's input is /dev/null */
 	bool leave;                    /* what the command leaves behind goes on */
@@ -66,7 +67,8 @@ size_t helper_signal_session(const char *mark, pid_t sid, int sig);
 
 /* run [-l] [-k] [-m BYTES] [-C DIR] -- CMD...: supervises the command here. */
 int helper_main_run(int argc, char **argv);
-/* enter -p PID -t TICKS [-g CGROUP]... [-u UID] -- CMD...: the same in the namespaces of PID. */
+/* enter -p PID -t TICKS [-g CGROUP]... [-u UID] [-P N] -- CMD...: as run, in the namespaces of PID.
+ */
 int helper_main_enter(int argc, char **argv);
 /* init: the first process of a box. */
 int helper_main_init(int argc, char **argv);

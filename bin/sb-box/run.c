@@ -79,6 +79,8 @@ child(const struct helper_job *j)
 		become(-1, 0);
 	limit(RLIMIT_CORE, 0);
 	limit(RLIMIT_NOFILE, FILES_MAX);
+	if (j->max_procs)
+		limit(RLIMIT_NPROC, (rlim_t)j->max_procs);
 	if (j->max_memory)
 		limit(RLIMIT_AS, (rlim_t)j->max_memory);
 	(void)signal(SIGCHLD, SIG_DFL);

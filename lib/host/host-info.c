@@ -2,6 +2,7 @@
 /* Tells what this host can do (capabilities) and what it did since it was opened (stats). */
 #include "config.h"
 
+#include <host/host-bounds.h>
 #include <host/host-map.h>
 #include <host/host-priv.h>
 
@@ -70,6 +71,7 @@ sb_host_capabilities(const struct sb_host *h, struct sb_host_capabilities *out)
 		.network_policy = h->rt->ops->network_policy,
 		.ports = h->rt->ops->connect != NULL,
 		.isolation_level = h->rt->ops->isolation,
+		.limits = sb_host_bounds_limits(h->rt),
 	};
 	out->network_lists =
 		sb_runtime_network_check(h->rt, &h->o, SB_HOST_NET_OUTBOUND, &why) == 0;

@@ -12,6 +12,7 @@
 
 #include <base/file.h>
 #include <host/host-map.h>
+#include <host/host-bounds.h>
 #include <host/host-op.h>
 #include <host/host-priv.h>
 #include <host/proc.h>
@@ -158,6 +159,9 @@ start(struct sb_host *h, struct sb_hsess *s, struct sb_host_proc *p, const struc
 	size_t n = 0;
 	int r;
 
+	r = sb_host_bounds_call(&h->o, s->rt, &l->res, err);
+	if (r < 0)
+		return r;
 	while (l->args && l->args[n])
 		n++;
 	argv = calloc(n + 2, sizeof(*argv));

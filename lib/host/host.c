@@ -14,6 +14,7 @@
 #include <base/file.h>
 #include <base/owndir.h>
 #include <base/str.h>
+#include <host/host-bounds.h>
 #include <host/host-network.h>
 #include <host/host-priv.h>
 #include <host/host-runtime.h>
@@ -239,6 +240,8 @@ sb_host_open(const struct sb_host_opts *opts, struct sb_error *err)
 		h->files_helper = sb_runtime_helper_of(&h->o, "sb-files");
 	if (r == 0)
 		r = sb_runtime_network_check(h->rt, &h->o, h->o.default_network, &why);
+	if (r == 0)
+		r = sb_host_bounds_check(h, &why);
 	if (r == 0)
 		r = sb_host_recover(h, &why);
 	if (r < 0) {

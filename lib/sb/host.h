@@ -364,6 +364,11 @@ struct sb_host_capabilities {
 	char network_why[256];       /* why they are not; "" else */
 	bool ports;                  /* a session has ports of its own that can be exposed */
 	const char *isolation_level; /* "none", "namespaces", "kernel" */
+	/*
+	 * What holds the limits of a session (pids, memory): "cgroup2", "cgroup1", "rlimit" (a
+	 * limit of its user, and a watch over its memory) or "none"; the weaker of the two.
+	 */
+	const char *limits;
 };
 SB_API void sb_host_capabilities(const struct sb_host *h, struct sb_host_capabilities *out);
 

@@ -6,6 +6,7 @@ E2E = \
 	%D%/example.sh \
 	%D%/guard.sh \
 	%D%/host-crash.sh \
+	%D%/host-limits.sh \
 	%D%/host-owner.sh \
 	%D%/host-btrfs.sh \
 	%D%/host-overlay.sh \

@@ -73,7 +73,7 @@ sb_box_stage_argv(const struct sb_box_runtime *b, const struct sb_box *box,
 {
 	sb_strlist_add_all(l, (const char *[]){ b->helper, "place", NULL });
 	for (int i = 0; i < SB_CGROUP_KINDS; i++)
-		if (box->group.dir[i] && !(box->group.v2 && i > 0))
+		if (sb_cgroup_distinct(&box->group, i))
 			sb_strlist_add_all(l, (const char *[]){ "-g", box->group.dir[i], NULL });
 	if (s->dir)
 		sb_strlist_add_all(l, (const char *[]){ "-S", s->dir, NULL });

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include <base/path.h>
 #include <base/str.h>
 #include <host/runtime/box-egress.h>
+#include <host/runtime/box-watch.h>
 #include <host/runtime/proctree.h>
 
 #define GONE_MS 10000
@@ -46,6 +48,9 @@ init(struct sb_box_runtime *b, const struct sb_runtime_opts *o, const struct sb_
 	b->etc = sb_str_printf("%s/box-etc", b->o->state_dir);
 	b->resolv = sb_str_printf("%s/box-resolv.conf", b->o->state_dir);
 	if (!b->root || !b->etc || !b->resolv)
+		return sb_fail(err, SB_E_NOMEM, "runtime");
+	b->roots = sb_str_printf("%s/control-groups", b->o->state_dir);
+	if (!b->roots)
 		return sb_fail(err, SB_E_NOMEM, "runtime");
 	sb_cgroup_probe(&b->groups);
 	return 0;
@@ -77,6 +82,7 @@ sb_box_runtime_close(struct sb_runtime *rt)
 		box_free(box);
 	}
 	sb_box_egress_close(b);
+	sb_box_watch_stop(b);
 	sb_cgroup_clear(&b->groups);
 	(void)pthread_mutex_destroy(&b->mu);
 	(void)pthread_mutex_destroy(&b->egress_mu);
@@ -85,6 +91,7 @@ sb_box_runtime_close(struct sb_runtime *rt)
 	free(b->root);
 	free(b->etc);
 	free(b->resolv);
+	free(b->roots);
 	free(b);
 }
 
@@ -193,8 +200,9 @@ entry(struct sb_box_runtime *b, const char *session)
 	(void)snprintf(box->name, sizeof box->name, "sb-%s-%s-%016llx", b->rt.ops->name, b->key,
 		(unsigned long long)hash(b->key, session));
 	adopt(box);
+	/* Its own ones, with their limits, whichever group the host that made it was in. */
 	if (box->pid)
-		sb_cgroup_make(&b->groups, box->name, NULL, &box->group);
+		sb_cgroup_of(box->pid, box->name, &box->group);
 	box->next = b->first;
 	b->first = box;
 	return box;
@@ -283,10 +291,12 @@ create(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runtime_cmd
 		r = sb_file_mkdirs(box->dir, 0700, err);
 	if (r < 0)
 		return r;
-	sb_cgroup_make(&b->groups, box->name, &l, &box->group);
+	r = sb_cgroup_remember(b->roots, &b->groups, err);
+	if (r == 0)
+		r = sb_cgroup_make(&b->groups, box->name, &l, &box->group, err);
 	box->network = cmd->network;
 	outbound = box->network == SB_HOST_NET_OUTBOUND;
-	if (outbound && b->kind->joins_netns)
+	if (r == 0 && outbound && b->kind->joins_netns)
 		r = sb_box_egress_start(b, box, err);
 	if (r == 0)
 		r = b->kind->create(b, box, cmd, &box->pid, err);
@@ -301,6 +311,8 @@ create(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runtime_cmd
 			sb_fail(err, SB_E_RUNTIME, "the sandbox ended at once") :
 			sb_box_note(box, err);
 	}
+	if (r == 0)
+		r = sb_box_watch_add(b, box, err);
 	if (r < 0)
 		sb_box_end(b, box);
 	return r < 0 ? sb_wrap(err, SB_E_RUNTIME, "session %s: %s", cmd->session, b->rt.ops->name) :
@@ -323,7 +335,8 @@ sb_box_hold(struct sb_box_runtime *b, const struct sb_runtime_cmd *cmd, struct s
 			sb_box_release(box);
 			return NULL;
 		}
-	} else if (box->network == SB_HOST_NET_OUTBOUND && sb_box_egress_again(b, box, err) < 0) {
+	} else if ((box->network == SB_HOST_NET_OUTBOUND && sb_box_egress_again(b, box, err) < 0) ||
+		sb_box_watch_add(b, box, err) < 0) {
 		sb_box_release(box);
 		return NULL;
 	}
@@ -380,7 +393,7 @@ sb_box_runtime_forget(struct sb_runtime *rt, const char *session)
 		return;
 	/* A group of a box that died by itself is there, too. */
 	if (!box->group.dir[0])
-		sb_cgroup_make(&b->groups, box->name, NULL, &box->group);
+		(void)sb_cgroup_make(&b->groups, box->name, NULL, &box->group, NULL);
 	sb_box_end(b, box);
 	remove_dir(b, session);
 	(void)pthread_mutex_lock(&b->mu);
@@ -399,11 +412,43 @@ sb_box_runtime_holds(struct sb_runtime *rt, const char *session)
 	return box != NULL;
 }
 
+/*
+ * The kernel counts the processes of a user namespace by themselves since 5.14; user 0 of the
+ * machine has no limit.
+ */
+static bool
+counts_processes(const struct sb_box_runtime *b)
+{
+	struct utsname u;
+	int major = 0, minor = 0;
+
+	return b->kind->watched && (geteuid() != 0 || b->o->session_uid_count) && uname(&u) == 0 &&
+		sscanf(u.release, "%d.%d", &major, &minor) == 2 &&
+		(major > 5 || (major == 5 && minor >= 14));
+}
+
+void
+sb_box_runtime_limits(struct sb_runtime *rt, struct sb_runtime_limits *out)
+{
+	struct sb_box_runtime *b = (struct sb_box_runtime *)rt;
+
+	out->pids = sb_cgroup_holds(&b->groups, SB_CGROUP_PIDS);
+	out->memory = sb_cgroup_holds(&b->groups, SB_CGROUP_MEMORY);
+	out->cpus = sb_cgroup_holds(&b->groups, SB_CGROUP_CPU);
+	if (!out->pids)
+		out->pids = counts_processes(b) ? "rlimit" : "none";
+	if (!out->memory)
+		out->memory = b->kind->watched ? "watch" : "none";
+	if (!out->cpus)
+		out->cpus = "none";
+}
+
 uint64_t
 sb_box_runtime_ooms(struct sb_runtime *rt, const char *session)
 {
-	struct sb_box *box = lock_entry((struct sb_box_runtime *)rt, session);
-	uint64_t n = box ? sb_cgroup_ooms(&box->group) : 0;
+	struct sb_box_runtime *b = (struct sb_box_runtime *)rt;
+	struct sb_box *box = lock_entry(b, session);
+	uint64_t n = box ? sb_cgroup_ooms(&box->group) + sb_box_watch_ooms(b, box) : 0;
 
 	if (box)
 		sb_box_release(box);
@@ -412,6 +457,8 @@ sb_box_runtime_ooms(struct sb_runtime *rt, const char *session)
 
 struct box_sweep {
 	struct sb_box_runtime *b;
+	const struct sb_cgroup *at;
+	const char *prefix;
 	struct sb_strlist keep; /* names of groups */
 };
 
@@ -424,9 +471,19 @@ sweep_group(const char *name, void *arg)
 	for (size_t i = 0; i < s->keep.n; i++)
 		if (strcmp(s->keep.v[i], name) == 0)
 			return;
-	sb_cgroup_make(&s->b->groups, name, NULL, &g);
+	(void)sb_cgroup_make(s->at, name, NULL, &g, NULL);
 	(void)sb_cgroup_remove(&g, sb_deadline_in(GONE_MS));
 	sb_cgroup_clear(&g);
+}
+
+/* Also where hosts of this state directory made groups that were in other groups than we are. */
+static void
+sweep_place(const struct sb_cgroup *at, void *arg)
+{
+	struct box_sweep *s = arg;
+
+	s->at = at;
+	sb_cgroup_each(at, s->prefix, sweep_group, s);
 }
 
 void
@@ -457,7 +514,10 @@ sb_box_runtime_sweep(struct sb_runtime *rt, bool (*known)(const char *session, v
 	for (size_t i = 0; i < gone.n; i++)
 		sb_box_runtime_forget(rt, gone.v[i]);
 	/* Without memory for the whole list, a group that is in use could look left over. */
-	if (prefix && !s.keep.failed)
-		sb_cgroup_each(&s.b->groups, prefix, sweep_group, &s);
+	s.prefix = prefix;
+	if (prefix && !s.keep.failed) {
+		sweep_place(&s.b->groups, &s);
+		sb_cgroup_recall(s.b->roots, sweep_place, &s);
+	}
 	sb_strlist_free(&s.keep);
 }

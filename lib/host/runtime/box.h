@@ -71,6 +71,7 @@ struct sb_box_kind {
 	 * none).
 	 */
 	unsigned threads, own_threads;
+	bool watched;     /* its processes are processes of the host: see box-watch.h */
 	bool joins_netns; /* create() needs the network namespace (`netns`) beforehand */
 };
 
@@ -87,9 +88,12 @@ struct sb_box_runtime {
 	const char *platform;    /* gvisor */
 	atomic_bool no_resident; /* gvisor: it hands no descriptors through */
 	struct sb_cgroup groups;
+	char *roots;        /* file: where hosts made groups, see sb_cgroup_remember */
 	pthread_mutex_t mu; /* guards the list, and the making of the root */
 	bool root_made;
 	struct sb_box *first;
+
+	struct sb_box_watch *watch; /* guarded by `mu`; NULL: nothing needs it */
 
 	pthread_mutex_t egress_mu;             /* guards what follows */
 	struct sb_box_egress_policy *policies; /* see box-egress.h */
@@ -121,6 +125,7 @@ int sb_box_note(struct sb_box *box, struct sb_error *err);
 /* Operations of struct sb_runtime_ops that are the same for both runtimes. */
 void sb_box_runtime_forget(struct sb_runtime *rt, const char *session);
 bool sb_box_runtime_holds(struct sb_runtime *rt, const char *session);
+void sb_box_runtime_limits(struct sb_runtime *rt, struct sb_runtime_limits *out);
 uint64_t sb_box_runtime_ooms(struct sb_runtime *rt, const char *session);
 void sb_box_runtime_sweep(struct sb_runtime *rt, bool (*known)(const char *session, void *arg),
 	void *arg);
@@ -142,8 +147,9 @@ uint64_t sb_box_egress_unrouted(struct sb_runtime *rt, const char *session);
 	.outbound = sb_box_egress_check, .policy = sb_box_egress_policy, \
 	.unrouted = sb_box_egress_unrouted, .workspace = SB_BOX_WORKSPACE, \
 	.close = sb_box_runtime_close, .connect = sb_box_runtime_connect, \
-	.ooms = sb_box_runtime_ooms, .holds = sb_box_runtime_holds, \
-	.forget = sb_box_runtime_forget, .sweep = sb_box_runtime_sweep
+	.ooms = sb_box_runtime_ooms, .limits = sb_box_runtime_limits, \
+	.holds = sb_box_runtime_holds, .forget = sb_box_runtime_forget, \
+	.sweep = sb_box_runtime_sweep
 
 /* Kills the box and everything in it; the caller holds `mu`. */
 void sb_box_end(struct sb_box_runtime *b, struct sb_box *box);

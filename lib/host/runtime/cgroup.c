@@ -54,13 +54,14 @@ listed(const char *list, const char *word)
 	return false;
 }
 
-/* Our group in the hierarchy with that controller ("" is version 2), or NULL. */
+/* The group of a process in the hierarchy with that controller ("" is version 2), or NULL. */
 static char *
-own_path(const char *controller)
+own_path(pid_t pid, const char *controller)
 {
-	char buf[8192], *save = NULL;
+	char buf[8192], proc[32], *save = NULL;
 
-	if (!get("/proc/self", "cgroup", buf, sizeof buf))
+	(void)snprintf(proc, sizeof proc, "/proc/%d", (int)pid);
+	if (!get(proc, "cgroup", buf, sizeof buf))
 		return NULL;
 	for (char *l = strtok_r(buf, "\n", &save); l; l = strtok_r(NULL, "\n", &save)) {
 		char *names = strchr(l, ':'), *path = names ? strchr(names + 1, ':') : NULL;
@@ -96,11 +97,19 @@ mount_point(const char *type, const char *controller)
 }
 
 static char *
-below(const char *type, const char *controller)
+group_of(pid_t pid, const char *type, const char *controller)
 {
 	sb_autofree char *at = mount_point(type, controller);
-	sb_autofree char *own = at ? own_path(controller) : NULL;
-	char *dir = own ? sb_str_printf("%s%s", at, own) : NULL;
+	sb_autofree char *own = at ? own_path(pid, controller) : NULL;
+
+	return own ? sb_str_printf("%s%s", at, own) : NULL;
+}
+
+/* Ours, if groups can be made in it. */
+static char *
+below(const char *type, const char *controller)
+{
+	char *dir = group_of(getpid(), type, controller);
 
 	if (dir && access(dir, W_OK) < 0) {
 		free(dir);
@@ -109,24 +118,49 @@ below(const char *type, const char *controller)
 	return dir;
 }
 
+/* Hands the controllers down, one by one: not all of them are ours everywhere. */
+static bool
+hand_down(const char *dir)
+{
+	char have[512];
+
+	for (int i = 0; i < SB_CGROUP_FREEZER; i++) {
+		char word[16];
+
+		(void)snprintf(word, sizeof word, "+%s", controllers[i]);
+		(void)put(dir, "cgroup.subtree_control", word);
+	}
+	return get(dir, "cgroup.subtree_control", have, sizeof have) &&
+		(strstr(have, "memory") || strstr(have, "pids"));
+}
+
 /*
- * With version 2 a group that has processes cannot hand controllers down, unless it is the root:
- * then its parent may be ours (a service with a delegated subgroup).
+ * With version 2 a group that has processes cannot hand controllers down, unless it is the root.
+ * Then its parent may be ours (a user's session); or we are alone in it (a service with a delegated
+ * group), and move into a group of our own.
  */
 static char *
 probe_v2(void)
 {
-	char *dir = below("cgroup2", "");
-	char have[256], *slash;
+	char *dir = below("cgroup2", ""), *slash;
+	sb_autofree char *inner = dir ? sb_str_printf("%s/sb-host", dir) : NULL;
+	sb_autofree char *parent = dir ? strdup(dir) : NULL;
 
-	if (!dir || !get(dir, "cgroup.controllers", have, sizeof have) || !strstr(have, "memory"))
+	if (!dir || !inner || !parent)
 		goto no_use;
-	if (put(dir, "cgroup.subtree_control", "+memory +pids +cpu"))
+	if (hand_down(dir))
 		return dir;
-	slash = strrchr(dir, '/');
+	slash = strrchr(parent, '/');
 	*slash = '\0';
-	if (put(dir, "cgroup.subtree_control", "+memory +pids +cpu"))
+	if (access(parent, W_OK) == 0 && hand_down(parent)) {
+		free(dir);
+		return sb_steal(&parent);
+	}
+	if ((mkdir(inner, 0755) == 0 || errno == EEXIST) && put(inner, "cgroup.procs", "0") &&
+		hand_down(dir))
 		return dir;
+	(void)put(dir, "cgroup.procs", "0");
+	(void)rmdir(inner);
 no_use:
 	free(dir);
 	return NULL;
@@ -135,12 +169,47 @@ no_use:
 void
 sb_cgroup_probe(struct sb_cgroup *out)
 {
-	char *v2 = probe_v2();
+	char *v2 = probe_v2(), have[512] = "";
 
 	*out = (struct sb_cgroup){ .v2 = v2 != NULL };
+	if (v2)
+		(void)get(v2, "cgroup.subtree_control", have, sizeof have);
 	for (int i = 0; i < SB_CGROUP_KINDS; i++)
-		out->dir[i] = v2 ? strdup(v2) : below("cgroup", controllers[i]);
+		out->dir[i] = !v2 ? below("cgroup", controllers[i]) :
+			i == SB_CGROUP_FREEZER || strstr(have, controllers[i]) ? strdup(v2) :
+										 NULL;
 	free(v2);
+}
+
+void
+sb_cgroup_where(pid_t pid, struct sb_cgroup *out)
+{
+	sb_autofree char *v2 = group_of(pid, "cgroup2", "");
+	char have[512] = "";
+
+	*out = (struct sb_cgroup){ 0 };
+	if (v2)
+		(void)get(v2, "cgroup.controllers", have, sizeof have);
+	out->v2 = strstr(have, "memory") || strstr(have, "pids");
+	for (int i = 0; i < SB_CGROUP_KINDS; i++)
+		out->dir[i] = !out->v2 ? group_of(pid, "cgroup", controllers[i]) :
+			i == SB_CGROUP_FREEZER || strstr(have, controllers[i]) ? strdup(v2) :
+										 NULL;
+}
+
+bool
+sb_cgroup_distinct(const struct sb_cgroup *g, int kind)
+{
+	for (int i = 0; i < kind && g->v2; i++)
+		if (g->dir[i])
+			return false;
+	return g->dir[kind] != NULL;
+}
+
+const char *
+sb_cgroup_holds(const struct sb_cgroup *g, int kind)
+{
+	return !g->dir[kind] ? NULL : g->v2 ? "cgroup2" : "cgroup1";
 }
 
 void
@@ -152,44 +221,48 @@ sb_cgroup_clear(struct sb_cgroup *g)
 	}
 }
 
-static void
+static bool
 put_number(const char *dir, const char *file, uint64_t v)
 {
 	char text[32];
 
 	(void)snprintf(text, sizeof text, "%llu", (unsigned long long)v);
-	(void)put(dir, file, text);
+	return put(dir, file, text);
 }
 
-static void
+/* What is taken for a limit and is none is worse than an error. */
+static bool
 set_limits(const struct sb_cgroup *g, const struct sb_cgroup_limits *l)
 {
 	const char *mem = g->dir[SB_CGROUP_MEMORY], *pids = g->dir[SB_CGROUP_PIDS],
 		   *cpu = g->dir[SB_CGROUP_CPU];
 	char text[64];
+	bool held = true;
 
 	if (mem && l->memory) {
-		put_number(mem, g->v2 ? "memory.max" : "memory.limit_in_bytes", l->memory);
+		held = put_number(mem, g->v2 ? "memory.max" : "memory.limit_in_bytes", l->memory);
+		/* Not every kernel counts swap. */
 		if (g->v2)
 			(void)put(mem, "memory.swap.max", "0");
 		else
-			put_number(mem, "memory.memsw.limit_in_bytes", l->memory);
+			(void)put_number(mem, "memory.memsw.limit_in_bytes", l->memory);
 	}
 	if (pids && l->pids)
-		put_number(pids, "pids.max", l->pids);
+		held &= put_number(pids, "pids.max", l->pids);
 	if (cpu && l->cpus > 0 && g->v2) {
 		(void)snprintf(text, sizeof text, "%lld %d", (long long)(l->cpus * CPU_PERIOD_US),
 			CPU_PERIOD_US);
-		(void)put(cpu, "cpu.max", text);
+		held &= put(cpu, "cpu.max", text);
 	} else if (cpu && l->cpus > 0) {
-		put_number(cpu, "cpu.cfs_period_us", CPU_PERIOD_US);
-		put_number(cpu, "cpu.cfs_quota_us", (uint64_t)(l->cpus * CPU_PERIOD_US));
+		(void)put_number(cpu, "cpu.cfs_period_us", CPU_PERIOD_US);
+		held &= put_number(cpu, "cpu.cfs_quota_us", (uint64_t)(l->cpus * CPU_PERIOD_US));
 	}
+	return held;
 }
 
-void
+int
 sb_cgroup_make(const struct sb_cgroup *at, const char *name, const struct sb_cgroup_limits *l,
-	struct sb_cgroup *out)
+	struct sb_cgroup *out, struct sb_error *err)
 {
 	*out = (struct sb_cgroup){ .v2 = at->v2 };
 	for (int i = 0; i < SB_CGROUP_KINDS; i++) {
@@ -200,9 +273,13 @@ sb_cgroup_make(const struct sb_cgroup *at, const char *name, const struct sb_cgr
 			dir = NULL;
 		}
 		out->dir[i] = dir;
+		if (l && at->dir[i] && !dir)
+			return sb_fail_errno(err, "make control group %s in %s", name, at->dir[i]);
 	}
-	if (l)
-		set_limits(out, l);
+	if (l && !set_limits(out, l))
+		return sb_fail(err, SB_E_RUNTIME, "the limits of control group %s do not hold",
+			name);
+	return 0;
 }
 
 void
@@ -210,14 +287,12 @@ sb_cgroup_each(const struct sb_cgroup *at, const char *prefix,
 	void (*fn)(const char *name, void *arg), void *arg)
 {
 	for (int i = 0; i < SB_CGROUP_KINDS; i++) {
-		sb_autoclosedir DIR *d = at->dir[i] ? opendir(at->dir[i]) : NULL;
+		sb_autoclosedir DIR *d = sb_cgroup_distinct(at, i) ? opendir(at->dir[i]) : NULL;
 		struct dirent *e;
 
 		while (d && (e = readdir(d)))
 			if (sb_str_starts(e->d_name, prefix))
 				fn(e->d_name, arg);
-		if (at->v2)
-			return;
 	}
 }
 

@@ -27,13 +27,32 @@ struct sb_cgroup_limits {
 	double cpus;
 };
 
-/* Finds where groups can be made; all NULL when nowhere. */
-void sb_cgroup_probe(struct sb_cgroup *out);
 /*
- * Makes (or finds again) the group `name` below `at`. Never fails; what could not be made is NULL.
+ * Finds where groups can be made, controller by controller; all NULL when nowhere. An ordinary user
+ * has what was delegated to them.
  */
-void sb_cgroup_make(const struct sb_cgroup *at, const char *name, const struct sb_cgroup_limits *l,
-	struct sb_cgroup *out);
+void sb_cgroup_probe(struct sb_cgroup *out);
+/* The groups that a process is in. */
+void sb_cgroup_where(pid_t pid, struct sb_cgroup *out);
+/*
+ * Makes (or finds again) the group `name` below `at`. SB_E_RUNTIME when a limit does not hold for
+ * which `at` has a controller; without limits it never fails, and what could not be made is NULL.
+ */
+int sb_cgroup_make(const struct sb_cgroup *at, const char *name, const struct sb_cgroup_limits *l,
+	struct sb_cgroup *out, struct sb_error *err);
+/* Those groups called `name` that a process is in, wherever the host was that made them. */
+void sb_cgroup_of(pid_t pid, const char *name, struct sb_cgroup *out);
+/*
+ * Keeps in a file where groups were made; hands out all places that it has, one hierarchy at a
+ * time.
+ */
+int sb_cgroup_remember(const char *file, const struct sb_cgroup *at, struct sb_error *err);
+void sb_cgroup_recall(const char *file, void (*fn)(const struct sb_cgroup *at, void *arg),
+	void *arg);
+/* Whether that directory is there and none of a lower number: version 2 has it several times. */
+bool sb_cgroup_distinct(const struct sb_cgroup *g, int kind);
+/* "cgroup2", "cgroup1", or NULL: what holds a limit of that kind. */
+const char *sb_cgroup_holds(const struct sb_cgroup *g, int kind);
 /* Calls `fn` once for each group in `at` whose name begins with `prefix`. */
 void sb_cgroup_each(const struct sb_cgroup *at, const char *prefix,
 	void (*fn)(const char *name, void *arg), void *arg);

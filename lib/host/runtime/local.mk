@@ -6,8 +6,9 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/box-mount.c %D%/box-mount.h \
 	%D%/box-root.c \
 	%D%/box-stage.c %D%/box-stage.h \
+	%D%/box-watch.c %D%/box-watch.h \
 	%D%/boxfilter.c %D%/boxfilter.h \
-	%D%/cgroup.c %D%/cgroup.h \
+	%D%/cgroup-find.c %D%/cgroup.c %D%/cgroup.h \
 	%D%/helper-wire.h \
 	%D%/network.c \
 	%D%/oci.c %D%/oci.h \

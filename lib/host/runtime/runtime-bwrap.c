@@ -48,7 +48,7 @@ static void
 add_groups(struct sb_strlist *l, const struct sb_cgroup *g)
 {
 	for (int i = 0; i < SB_CGROUP_KINDS; i++) {
-		if (!g->dir[i] || (g->v2 && i > 0))
+		if (!sb_cgroup_distinct(g, i))
 			continue;
 		sb_strlist_add(l, "-g");
 		sb_strlist_add(l, g->dir[i]);
@@ -305,6 +305,8 @@ bwrap_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd, const struc
 		sb_strlist_add_all(&l,
 			(const char *[]){ b->helper, "shim", "-s", cmd->status, "--", NULL });
 	enter_argv(b, box, SB_BOX_WORKSPACE, &l);
+	if (b->o->session_pids && !box->group.dir[SB_CGROUP_PIDS])
+		sb_strlist_addf(&l, "-P%llu", (unsigned long long)b->o->session_pids);
 	owner = sb_runtime_owner(b->o, cmd->workspace);
 	if (owner)
 		sb_strlist_addf(&l, "-u%u", (unsigned)owner);
@@ -501,9 +503,9 @@ probe(struct sb_box_runtime *b, bool picky, struct sb_error *err)
 		       sb_fail(err, SB_E_UNSUPPORTED, "bwrap: %s", (char *)said.data);
 }
 
-static const struct sb_box_kind bwrap_kind = { .probe = probe,
-	.create = bwrap_create,
-	.lead_in = bwrap_lead_in };
+static const struct sb_box_kind bwrap_kind = {
+	.probe = probe, .watched = true, .create = bwrap_create, .lead_in = bwrap_lead_in
+};
 
 struct sb_runtime *
 sb_runtime_bwrap_open(const struct sb_runtime_opts *o, struct sb_error *err)

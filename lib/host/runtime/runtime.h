@@ -28,6 +28,10 @@ struct sb_runtime_cmd {
 	struct sb_host_resources res;
 };
 
+struct sb_runtime_limits {
+	const char *pids, *memory, *cpus;
+};
+
 struct sb_runtime_ops {
 	unsigned version;
 	const char *name;
@@ -115,6 +119,12 @@ struct sb_runtime_ops {
 	 * NULL.
 	 */
 	uint64_t (*ooms)(struct sb_runtime *rt, const char *session);
+
+	/*
+	 * What holds the limits of a session: "cgroup2", "cgroup1", "rlimit" (of the box's user),
+	 * "watch" (the host looks, and ends the largest), "none".
+	 */
+	void (*limits)(struct sb_runtime *rt, struct sb_runtime_limits *out);
 
 	/*
 	 * Whether the runtime keeps something running for the session (also from before a restart).

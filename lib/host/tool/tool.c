@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <host/host-map.h>
+#include <host/host-bounds.h>
 #include <host/host-op.h>
 #include <host/host.h>
 #include <host/proc.h>
@@ -80,6 +81,8 @@ sb_host_tool_execute(struct sb_host *h, const struct sb_host_tool_request *reque
 	c.deadline = sb_deadline_in(ms);
 	c.s = sb_host_map_find(h, q.session, &why);
 	r = c.s ? parse(&c, &tool, &why) : why.code;
+	if (r == 0)
+		r = sb_host_bounds_call(sb_host_options(h), c.s->rt, &q.res, &why);
 	if (r == 0) {
 		c.run.kill = sb_cancel_new(&why);
 		r = c.run.kill ? execute(&c, tool, out, &why) : why.code;

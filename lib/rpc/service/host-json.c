@@ -146,5 +146,6 @@ sb_rpc_host_capabilities_json(const struct sb_host *h)
 	sb_rpc_host_put(o, "Runtime", c.runtime);
 	sb_rpc_host_put(o, "IsolationLevel", c.isolation_level);
 	put_bool(o, "Ports", c.ports);
+	sb_rpc_host_put(o, "Limits", c.limits);
 	return o;
 }
