@@ -9,11 +9,13 @@ sbhostd_SOURCES = \
 sbhostd_LDADD = lib/libsandbox-core.la sync/libsbsync-core.la \
 	$(SANDBOX_LIBS) $(SYNC_LIBS) $(SSH2_LIBS)
 
-EXTRA_DIST += %D%/sbhostd.service.in
+# As root, and as a user of its own.
+HOSTD_UNITS = %D%/sbhostd.service %D%/sbhostd-user.service
+EXTRA_DIST += %D%/sbhostd.service.in %D%/sbhostd-user.service.in
 systemdunitdir = $(prefix)/lib/systemd/system
-nodist_systemdunit_DATA = %D%/sbhostd.service
-CLEANFILES += %D%/sbhostd.service
-%D%/sbhostd.service: %D%/sbhostd.service.in Makefile
+nodist_systemdunit_DATA = $(HOSTD_UNITS)
+CLEANFILES += $(HOSTD_UNITS)
+$(HOSTD_UNITS): %: %.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) %D% && sed \
 		-e 's|@sbindir[@]|$(sbindir)|g' -e 's|@sysconfdir[@]|$(sysconfdir)|g' \
-		$(srcdir)/%D%/sbhostd.service.in >$@.new && mv $@.new $@
+		$(srcdir)/$@.in >$@.new && mv $@.new $@

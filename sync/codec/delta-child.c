@@ -9,6 +9,9 @@
  * calls. All signals are blocked across the fork and get their defaults in the child, so
  * no handler of the program runs there; all descriptors but the ones it needs are closed.
  *
+ * It reads what a sandbox sent, so seccomp leaves it its descriptors and memory and nothing else
+ * (delta-confine.h).
+ *
  * Limits: RLIMIT_AS (what the process has already plus the budget), RLIMIT_CPU and
  * PR_SET_PDEATHSIG in the child; the parent counts output and time and kills it. Time
  * inside the caller's callbacks (a slow link) is not counted. The result comes through a
@@ -36,6 +39,7 @@
 
 #include <base/cleanup.h>
 #include <base/file.h>
+#include <sync/codec/delta-confine.h>
 
 #define PIPE_LEN (1 << 20)
 #define BUF_LEN (256u << 10)
@@ -156,6 +160,7 @@ child_main(const struct sb_delta_child_opts *o, int in, int out, struct result *
 	if (!child_descriptors(in, out, o->fd))
 		_exit(1);
 	child_limits(o->budget);
+	(void)sb_delta_confine();
 	res->code = o->task(&io, CHILD_FD, o->task_arg, &res->err);
 	res->ended = 1;
 	_exit(0);

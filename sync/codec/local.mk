@@ -3,6 +3,7 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/delta.c %D%/delta.h \
 	%D%/delta-apply.c \
 	%D%/delta-child.c %D%/delta-child.h \
+	%D%/delta-confine.c %D%/delta-confine.h \
 	%D%/delta-job.c %D%/delta-job.h \
 	%D%/pack.h \
 	%D%/pack-priv.h \

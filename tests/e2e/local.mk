@@ -9,8 +9,9 @@ E2E = \
 	%D%/host-limits.sh \
 	%D%/host-owner.sh \
 	%D%/host-btrfs.sh \
-	%D%/host-overlay.sh \
 	%D%/host-overlay-xfs.sh \
+	%D%/host-overlay.sh \
+	%D%/host-resume.sh \
 	%D%/host-runtimes.sh \
 	%D%/host-zfs.sh \
 	%D%/install.sh \
@@ -44,6 +45,7 @@ E2E = \
 	%D%/tool-bombs.sh \
 	%D%/trust.sh \
 	%D%/undo.sh \
+	%D%/units.sh \
 	%D%/unstable.sh
 
 TESTS += $(E2E)

@@ -2,6 +2,7 @@
 CODEC_TESTS = \
 	%D%/test-codec-nomem \
 	%D%/test-delta \
+	%D%/test-delta-child \
 	%D%/test-pack \
 	%D%/test-pack-hostile \
 	%D%/test-pack-level \
@@ -21,6 +22,8 @@ tests_unit_test_store_SOURCES = %D%/test-store.c tests/lib/tmpdir.h
 tests_unit_test_store_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_delta_SOURCES = %D%/test-delta.c tests/lib/tmpdir.h
 tests_unit_test_delta_LDADD = $(UNIT_LDADD_SYNC)
+tests_unit_test_delta_child_SOURCES = %D%/test-delta-child.c
+tests_unit_test_delta_child_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_codec_nomem_SOURCES = %D%/test-codec-nomem.c \
 	tests/lib/nomem.c tests/lib/nomem.h tests/lib/tmpdir.h
 tests_unit_test_codec_nomem_LDFLAGS = $(NOMEM_WRAP)

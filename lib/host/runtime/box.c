@@ -152,6 +152,7 @@ adopt(struct sb_box *box)
 		box->ticks = ticks;
 		box->network = (enum sb_host_network)network;
 		box->frozen = frozen != 0;
+		box->unsure = true;
 		box->user = (uid_t)user;
 		return;
 	}
@@ -242,7 +243,7 @@ sb_box_end(struct sb_box_runtime *b, struct sb_box *box)
 	sb_deadline d = sb_deadline_in(GONE_MS);
 	bool all_dead = false;
 
-	if (box->frozen)
+	if (box->frozen || box->unsure)
 		(void)sb_cgroup_freeze(&box->group, false, sb_deadline_in(1000), NULL);
 	while (alive(box) && !sb_deadline_passed(d)) {
 		(void)syscall(SYS_pidfd_send_signal, box->pidfd, SIGKILL, NULL, 0);
@@ -266,7 +267,7 @@ sb_box_end(struct sb_box_runtime *b, struct sb_box *box)
 		(void)close(box->pidfd);
 	box->pidfd = -1;
 	box->pid = 0;
-	box->frozen = false;
+	box->frozen = box->unsure = false;
 }
 
 /* With `mu` held. */

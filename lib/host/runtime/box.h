@@ -40,6 +40,7 @@ struct sb_box {
 	pid_t outer; /* a child of ours that ends with the box and must be reaped; 0: none */
 	enum sb_host_network network;
 	bool frozen;
+	bool unsure; /* of that: a host that was killed may not have written it down */
 	uint64_t seq;
 	uid_t user; /* gvisor: who commands are inside; 0: root, who is another user outside */
 	struct sb_cgroup group;

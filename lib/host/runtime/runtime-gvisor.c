@@ -27,6 +27,7 @@
 #define EXEC_MS 20000
 #define SIGNAL_MS 2000
 #define NOTE_MAX 100
+#define STATE_MAX 65536
 /* Tool calls, whose environment has nothing secret, take turns with so many files. */
 #define EXEC_FILES 256
 
@@ -305,14 +306,38 @@ ask_inside(struct sb_box_runtime *b, struct sb_box *box, const char *const *argv
 	return strtol((const char *)out.data, NULL, 10);
 }
 
+/* What runsc knows of the box: 1 it is paused, 0 it runs, negative: nothing. */
+static int
+ask_paused(struct sb_box_runtime *b, struct sb_box *box)
+{
+	const char *const verb[] = { "state", box->name, NULL };
+	sb_auto(sb_buf) struct sb_buf out;
+
+	sb_buf_init(&out, STATE_MAX);
+	if (runsc(b, box, verb, &out, EXEC_MS, NULL) != 0)
+		return -1;
+	return strstr((const char *)out.data, "\"status\": \"paused\"")   ? 1 :
+		strstr((const char *)out.data, "\"status\": \"running\"") ? 0 :
+									    -1;
+}
+
+/*
+ * runsc refuses to resume what runs. A host that was killed between its order and its note finds
+ * the box other than it was noted.
+ */
 static int
 set_paused(struct sb_box_runtime *b, struct sb_box *box, bool pause, struct sb_error *err)
 {
 	const char *const verb[] = { pause ? "pause" : "resume", box->name, NULL };
-	int r = box->frozen == pause ? 0 : runsc(b, box, verb, NULL, EXEC_MS, err);
+	int is = box->unsure ? ask_paused(b, box) : box->frozen;
+	int r = is == (int)pause ? 0 : runsc(b, box, verb, NULL, EXEC_MS, err);
 
-	if (r == 0)
+	if (r < 0 && ask_paused(b, box) == (int)pause)
+		r = 0;
+	if (r == 0) {
 		box->frozen = pause;
+		box->unsure = false;
+	}
 	return r;
 }
 
