@@ -16,8 +16,8 @@
  * the session.
  */
 #define SPACE_CALM_MS 10000
-/* A plain directory is refused new sessions only when its disk is really full. */
-#define LOCAL_MIN_FREE (64u << 20)
+/* With less than this no new session can do anything, however large the storage is. */
+#define MIN_FREE (16u << 20)
 
 static int
 space(struct sb_host *h, int64_t max_age_ms, struct sb_storage_space *out, struct sb_error *err)
@@ -58,19 +58,15 @@ sb_host_health_admit(struct sb_host *h, struct sb_error *err)
 		(s.capacity >= h->o.warn_at || (s.state[0] && strcmp(s.state, "ONLINE") != 0)))
 		r = space(h, SPACE_FRESH_MS, &s, err);
 	if (r < 0)
-		return sb_wrap(err, r, "space for a new session");
-	if (h->st->ops->snapshots) {
-		if (s.capacity >= h->o.critical_at)
-			return sb_fail(err, SB_E_POOL_FULL,
-				"%s: %.1f%% in use, no new sessions from %.1f%% on",
-				sb_code_text(SB_E_POOL_FULL), s.capacity * 100,
-				h->o.critical_at * 100);
-		if (strcmp(s.state, "ONLINE") != 0 && strcmp(s.state, "DEGRADED") != 0)
-			return sb_fail(err, SB_E_UNAVAILABLE, "%s is %s", place(h), s.state);
-	} else if (s.free < LOCAL_MIN_FREE) {
+		return sb_wrap(err, r, "space for something new");
+	if (s.capacity >= h->o.critical_at)
+		return sb_fail(err, SB_E_POOL_FULL, "%s: %.1f%% in use, nothing new from %.1f%% on",
+			sb_code_text(SB_E_POOL_FULL), s.capacity * 100, h->o.critical_at * 100);
+	if (s.state[0] && strcmp(s.state, "ONLINE") != 0 && strcmp(s.state, "DEGRADED") != 0)
+		return sb_fail(err, SB_E_UNAVAILABLE, "%s is %s", place(h), s.state);
+	if (s.free < MIN_FREE)
 		return sb_fail(err, SB_E_POOL_FULL, "%s: %llu bytes are free",
 			sb_code_text(SB_E_POOL_FULL), (unsigned long long)s.free);
-	}
 	return 0;
 }
 
@@ -91,17 +87,15 @@ static void SB_PRINTF(3, 4)
 static void
 judge_space(struct sb_host *h, const struct sb_storage_space *s, struct sb_host_health *out)
 {
-	bool pool = h->st->ops->snapshots;
-	enum sb_host_health_status full = pool ? SB_HOST_UNHEALTHY : SB_HOST_DEGRADED;
-
-	if (pool && strcmp(s->state, "DEGRADED") == 0)
+	if (strcmp(s->state, "DEGRADED") == 0)
 		reason(out, SB_HOST_DEGRADED, "%.100s is DEGRADED", place(h));
-	else if (pool && strcmp(s->state, "ONLINE") != 0)
+	else if (s->state[0] && strcmp(s->state, "ONLINE") != 0)
 		reason(out, SB_HOST_UNHEALTHY, "%.100s is %s", place(h), s->state);
 	if (s->capacity >= h->o.critical_at)
-		reason(out, full, "%.1f%% of the storage is in use (critical from %.1f%%)",
-			s->capacity * 100, h->o.critical_at * 100);
-	else if (s->capacity >= h->o.warn_at && pool)
+		reason(out, SB_HOST_UNHEALTHY,
+			"%.1f%% of the storage is in use (critical from %.1f%%)", s->capacity * 100,
+			h->o.critical_at * 100);
+	else if (s->capacity >= h->o.warn_at)
 		reason(out, SB_HOST_DEGRADED,
 			"%.1f%% of the storage is in use (warning from %.1f%%)", s->capacity * 100,
 			h->o.warn_at * 100);
@@ -134,6 +128,12 @@ sb_host_health(struct sb_host *h, const struct sb_host_call *call, struct sb_hos
 	out->active_tools = st.active_tools;
 	out->processes = st.running_processes;
 	out->uptime_ms = sb_now_ms() - h->started_ms;
+}
+
+bool
+sb_host_ready(struct sb_host *h)
+{
+	return atomic_load(&h->status) != SB_HOST_UNHEALTHY && !sb_host_closing(h);
 }
 
 const char *

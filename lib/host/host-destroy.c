@@ -59,6 +59,7 @@ sb_host_destroy_finish(struct sb_host *h, struct sb_hsess *s, struct sb_error *e
 	(void)pthread_mutex_unlock(&s->mu);
 	sb_host_map_remove(h, s);
 	(void)pthread_mutex_unlock(&h->mu);
+	sb_log(&h->o.log, SB_LOG_INFO, "host", "session %s: destroyed", s->id);
 	return 0;
 }
 

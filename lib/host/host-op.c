@@ -82,6 +82,9 @@ sb_host_op_set_state(struct sb_host *h, struct sb_hsess *s, enum sb_host_state t
 	r = sb_hostdb_session_update(h->db, s, to, durable, err);
 	if (r < 0)
 		return r;
+	if (to == SB_HOST_FAILED && s->state != to)
+		sb_log(&h->o.log, SB_LOG_WARN, "host", "session %s: failed: %s", s->id,
+			s->why ? s->why : "for no known reason");
 	s->state = to;
 	(void)pthread_cond_broadcast(&s->cv);
 	sb_host_event_note(h->events, "session.state", s->id, NULL, to);

@@ -25,6 +25,7 @@ struct sb_host {
 	struct sb_host_opts o; /* `strings` owns its strings */
 	struct sb_strlist strings;
 	struct sb_hostdb *db;
+	bool fresh; /* the database was made by this open */
 	struct sb_storage *st;
 	char storage_why[SB_STORAGE_WHY_MAX];
 	struct sb_runtime *rt;                        /* the default */
@@ -51,7 +52,8 @@ struct sb_host {
 
 	pthread_mutex_t space_mu;
 	struct sb_storage_space space;
-	int64_t space_at; /* monotonic ms; 0: never */
+	int64_t space_at;   /* monotonic ms; 0: never */
+	_Atomic int status; /* enum sb_host_health_status, as the worker found it last */
 
 	atomic_uint proxies; /* that have not let go of the host yet */
 	atomic_ullong created, paused, resumed, destroyed, forked, adopted, recovered;

@@ -267,11 +267,16 @@ sb_host_session_make(struct sb_host *h, const struct sb_host_create_opts *o,
 		else if (r != SB_E_SESSION_DESTROYING)
 			abandon(h, s);
 		sb_hsess_leave(s);
+		sb_log(&h->o.log, SB_LOG_INFO, "host", "session %s: not created: %s", s->id,
+			why.msg);
 		if (err)
 			*err = why;
 		return r;
 	}
 	atomic_fetch_add(&h->created, 1);
+	sb_log(&h->o.log, SB_LOG_INFO, "host", "session %s: created, runtime %s, network %s%s%s",
+		s->id, sb_host_runtime_name(s->runtime), sb_host_network_name(s->network),
+		from->parent ? ", a fork of " : "", from->parent ? from->parent->id : "");
 	sb_host_event_note(h->events, from->parent ? "session.forked" : "session.created", s->id,
 		from->parent ? from->parent->id : NULL, SB_HOST_ACTIVE);
 	sb_hsess_leave(s);

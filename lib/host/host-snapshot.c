@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include <host/health.h>
 #include <host/host-snapshot.h>
 
 #include <ctype.h>
@@ -235,6 +236,9 @@ sb_host_snapshot_take(struct sb_host *h, struct sb_hsess *s, const char *name,
 
 	if (!mine)
 		return SB_E_NOMEM;
+	r = sb_host_health_admit(h, err);
+	if (r < 0)
+		return r;
 	mine->intent = SB_INTENT_MAKE;
 	mine->turn = turn;
 	mine->created_ns = sb_host_now_ns();

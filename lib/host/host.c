@@ -39,8 +39,8 @@ sb_host_now_ns(void)
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-static int
-check_opts(const struct sb_host_opts *o, struct sb_error *err)
+int
+sb_host_check_options(const struct sb_host_opts *o, struct sb_error *err)
 {
 	if (!o->state_dir || o->state_dir[0] != '/')
 		return sb_fail(err, SB_E_INVAL, "the host needs an absolute state directory");
@@ -101,7 +101,7 @@ copy_opts(struct sb_host *h, const struct sb_host_opts *opts, struct sb_error *e
 		*str[i] = h->strings.v[h->strings.n - 1];
 	}
 	sb_host_owner_settle(&h->o, h->owner_why, sizeof h->owner_why);
-	return check_opts(&h->o, err);
+	return sb_host_check_options(&h->o, err);
 }
 
 /*
@@ -154,6 +154,7 @@ open_state(struct sb_host *h, struct sb_error *err)
 	r = wait_for_helpers(h->ops_fd, h->o.storage_timeout_ms, err);
 	if (r < 0)
 		return r;
+	h->fresh = access(db, F_OK) < 0;
 	h->db = sb_hostdb_open(db, err);
 	return h->db ? 0 : err ? err->code : SB_E_SYS;
 }

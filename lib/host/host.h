@@ -22,4 +22,7 @@ const char *sb_host_files_helper(const struct sb_host *h);
 /* Unix time. */
 int64_t sb_host_now_ns(void);
 
+/* Whether options can be meant: SB_E_INVAL. */
+int sb_host_check_options(const struct sb_host_opts *o, struct sb_error *err);
+
 #endif

@@ -6,6 +6,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/health.c %D%/health.h \
 	%D%/host.c %D%/host.h \
 	%D%/host-bounds.c %D%/host-bounds.h \
+	%D%/host-check.c \
 	%D%/host-destroy.c %D%/host-destroy.h \
 	%D%/host-diff.c \
 	%D%/host-fork.c %D%/host-fork.h \

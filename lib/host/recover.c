@@ -283,6 +283,14 @@ orphans(struct sb_host *h, struct stored_list *all, struct sb_error *err)
 {
 	int r = 0;
 
+	/* A wrong state directory must not cost everybody's work. */
+	if (h->fresh && all->n > 0 && h->o.orphans == SB_HOST_ORPHANS_DESTROY)
+		return sb_fail(err, SB_E_INVAL,
+			"the state in %s is new and knows none of the %zu sessions in the storage, "
+			"which orphans=destroy would remove: is it the right directory? Else start "
+			"with adopt or report",
+			h->o.state_dir, all->n);
+
 	/* Parents first, so that a fork finds the session it came from. */
 	for (int forks = 0; forks < 2; forks++)
 		for (size_t i = 0; i < all->n && r == 0; i++) {
@@ -299,6 +307,9 @@ orphans(struct sb_host *h, struct stored_list *all, struct sb_error *err)
 			else if (h->st->ops->destroy(h->st, f->id, &why) < 0)
 				sb_log(&h->o.log, SB_LOG_WARN, "host",
 					"%s, which is no session, stays: %s", f->id, why.msg);
+			else
+				sb_log(&h->o.log, SB_LOG_WARN, "host",
+					"%s, which was no session of this host: destroyed", f->id);
 		}
 	return r;
 }

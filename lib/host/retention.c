@@ -39,6 +39,8 @@ sb_host_retention_purge(struct sb_host *h, struct sb_hsess *s, struct sb_error *
 			r = sb_hostdb_snap_delete(h->db, s->uid, snap->name, &why);
 		if (r == 0) {
 			atomic_fetch_add(&h->snapshots_deleted, 1);
+			sb_log(&h->o.log, SB_LOG_INFO, "host", "session %s: snapshot %s: deleted",
+				s->id, snap->name);
 			sb_host_event_note(h->events, "snapshot.deleted", s->id, snap->name,
 				s->state);
 			sb_hsess_snap_drop(s, snap);

@@ -122,12 +122,14 @@ check_up(struct sb_host *h, enum sb_host_health_status before)
 	if (h->st->ops->snapshots)
 		(void)h->st->ops->list(h->st, NULL, on_entry, h, NULL);
 	sb_host_health(h, NULL, &now);
-	if (now.status != SB_HOST_HEALTHY)
-		sb_log(&h->o.log, SB_LOG_WARN, "host", "%s: %s", sb_host_health_name(now.status),
-			now.n_reasons ? now.reasons[0] : "");
-	if (now.status != before)
-		sb_host_event_note(h->events, "health", NULL, sb_host_health_name(now.status),
-			SB_HOST_STATES);
+	atomic_store(&h->status, now.status);
+	if (now.status == before)
+		return before;
+	sb_log(&h->o.log, now.status == SB_HOST_HEALTHY ? SB_LOG_INFO : SB_LOG_WARN, "host",
+		"%s%s%s", sb_host_health_name(now.status), now.n_reasons ? ": " : "",
+		now.n_reasons ? now.reasons[0] : "");
+	sb_host_event_note(h->events, "health", NULL, sb_host_health_name(now.status),
+		SB_HOST_STATES);
 	return now.status;
 }
 

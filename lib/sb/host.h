@@ -197,6 +197,13 @@ struct sb_host_opts {
 	}
 
 /*
+ * Looks at what an open would use, without opening or making anything, and calls `found` for each
+ * mistake: options, base images.
+ */
+SB_API void sb_host_check(const struct sb_host_opts *o, void (*found)(const char *what, void *arg),
+	void *arg);
+
+/*
  * Opens the host: checks the options, opens the database (SB_E_LOCKED when another process has it,
  * SB_E_VERSION when a newer program wrote it), probes the storage, finishes what a crash
  * interrupted.
@@ -373,6 +380,11 @@ struct sb_host_capabilities {
 SB_API void sb_host_capabilities(const struct sb_host *h, struct sb_host_capabilities *out);
 
 enum sb_host_health_status { SB_HOST_HEALTHY, SB_HOST_DEGRADED, SB_HOST_UNHEALTHY };
+/*
+ * Whether it takes new sessions: it is not shutting down, and its worker (sb_host_start) did not
+ * find it unhealthy when it looked last. Answers at once.
+ */
+SB_API bool sb_host_ready(struct sb_host *h);
 SB_API const char *sb_host_health_name(enum sb_host_health_status s);
 
 #define SB_HOST_REASONS_MAX 8

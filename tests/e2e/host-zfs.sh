@@ -33,6 +33,7 @@ left()
 relay test-host-service
 relay test-host-snapshots
 relay test-host-timeline
+relay test-host-guard
 relay test-host-races
 relay test-env
 relay test-env-remote

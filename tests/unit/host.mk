@@ -2,6 +2,7 @@
 HOST_TESTS = \
 	%D%/test-host-exec \
 	%D%/test-host-names \
+	%D%/test-host-guard \
 	%D%/test-host-races \
 	%D%/test-host-service \
 	%D%/test-proctree
@@ -13,6 +14,8 @@ tests_unit_test_proctree_SOURCES = %D%/test-proctree.c
 tests_unit_test_proctree_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_host_names_SOURCES = %D%/test-host-names.c
 tests_unit_test_host_names_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_host_guard_SOURCES = %D%/test-host-guard.c $(HOSTFIX)
+tests_unit_test_host_guard_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_host_races_SOURCES = %D%/test-host-races.c $(HOSTFIX)
 tests_unit_test_host_races_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_host_service_SOURCES = %D%/test-host-service.c $(HOSTFIX)

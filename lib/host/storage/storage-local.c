@@ -18,6 +18,7 @@
 #include <base/random.h>
 #include <base/str.h>
 #include <host/storage/idcheck.h>
+#include <host/storage/owner.h>
 #include <host/storage/rootcheck.h>
 #include <host/storage/treecopy.h>
 
@@ -31,6 +32,7 @@ struct local {
 	char *root, *bases;
 	int rootfd;
 	int basesfd; /* -1: none */
+	int ownerfd; /* holds the lock of sb_owner_lock */
 	atomic_bool swept;
 };
 
@@ -303,6 +305,8 @@ local_close(struct sb_storage *st)
 		(void)close(l->rootfd);
 	if (l->basesfd >= 0)
 		(void)close(l->basesfd);
+	if (l->ownerfd >= 0)
+		(void)close(l->ownerfd);
 	free(l->root);
 	free(l->bases);
 	free(l);
@@ -342,10 +346,39 @@ open_dirs(struct local *l, const struct sb_host_opts *o, struct sb_error *err)
 	l->bases = o->bases_dir ? strdup(o->bases_dir) : NULL;
 	if (!l->root || (o->bases_dir && !l->bases))
 		return sb_fail(err, SB_E_NOMEM, "storage local-disk");
-	r = l->rootfd = sb_path_open_root(l->root, err);
+	r = l->ownerfd = sb_owner_lock(l->root, err);
+	if (r >= 0)
+		r = l->rootfd = sb_path_open_root(l->root, err);
 	if (r >= 0 && l->bases)
 		r = l->basesfd = sb_path_open_root(l->bases, err);
 	return r < 0 ? r : 0;
+}
+
+int
+sb_storage_local_check(const struct sb_host_opts *o, struct sb_error *err)
+{
+	sb_autofree char *base = NULL;
+	struct stat st;
+	int r;
+
+	if (!o->sessions_root_dir || o->sessions_root_dir[0] != '/')
+		return sb_fail(err, SB_E_INVAL,
+			"storage local-disk needs an absolute sessions root directory");
+	if (o->bases_dir && stat(o->bases_dir, &st) < 0)
+		return sb_fail_errno(err, "bases directory %s", o->bases_dir);
+	if (!o->default_base || !*o->default_base)
+		return 0;
+	r = sb_idcheck_base_dir(o->default_base, err);
+	if (r < 0)
+		return sb_wrap(err, r, "default base");
+	base = sb_str_printf("%s/%s", o->bases_dir ? o->bases_dir : "", o->default_base);
+	if (!base)
+		return sb_fail(err, SB_E_NOMEM, "default base");
+	if (!o->bases_dir || lstat(base, &st) < 0 || !S_ISDIR(st.st_mode))
+		return sb_fail(err, SB_E_BASE_NOT_FOUND, "default base %s: %s in %s",
+			o->default_base, sb_code_text(SB_E_BASE_NOT_FOUND),
+			o->bases_dir ? o->bases_dir : "no bases directory");
+	return 0;
 }
 
 struct sb_storage *
@@ -359,7 +392,7 @@ sb_storage_local_open(const struct sb_host_opts *o, struct sb_error *err)
 		return NULL;
 	}
 	l->st.ops = &local_ops;
-	l->rootfd = l->basesfd = -1;
+	l->rootfd = l->basesfd = l->ownerfd = -1;
 	r = open_dirs(l, o, err);
 	/* Nobody fills a directory before the host is open: these are left over. */
 	if (r == 0)

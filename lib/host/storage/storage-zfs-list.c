@@ -80,7 +80,7 @@ store(struct list_walk *w, const char *prop, const char *value)
 		w->e.used = n;
 	else if (strcmp(prop, "referenced") == 0)
 		w->e.referenced = n;
-	else if (strcmp(prop, "quota") == 0)
+	else if (strcmp(prop, "refquota") == 0)
 		w->e.quota = n;
 	else if (strcmp(prop, "userrefs") == 0)
 		w->e.holds = (unsigned)n;
@@ -118,7 +118,7 @@ sb_storage_zfs_list(struct sb_storage *st, const char *id, sb_storage_entry_fn f
 	struct sb_storage_zfs *s = (struct sb_storage_zfs *)st;
 	sb_autofree char *ds = id ? sb_storage_zfs_name(s, id, NULL, err) : strdup(s->sessions);
 	const char *const args[] = { "get", "-H", "-p", "-r", "-o", "name,property,value",
-		"type,creation,used,referenced,quota,userrefs,origin,mountpoint", ds, NULL };
+		"type,creation,used,referenced,refquota,userrefs,origin,mountpoint", ds, NULL };
 	sb_autofree struct list_walk *w = calloc(1, sizeof *w);
 	sb_auto(sb_buf) struct sb_buf out;
 	int r;

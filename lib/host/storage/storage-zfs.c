@@ -2,6 +2,7 @@
 /* The storage "zfs": a session is a dataset, its snapshots and forks are those of ZFS. */
 #include "config.h"
 
+#include <host/storage/owner.h>
 #include <host/storage/storage-zfs-priv.h>
 
 #include <errno.h>
@@ -119,7 +120,10 @@ resolve_base(const struct sb_storage_zfs *s, const char *base, struct sb_error *
 	return full;
 }
 
-/* zfs create|clone [-o quota=N] [ORIGIN] DATASET */
+/*
+ * zfs create|clone [-o refquota=N] [ORIGIN] DATASET. Not quota, which counts snapshots: a workspace
+ * that is full by them could not even be emptied.
+ */
 static int
 make(struct sb_storage_zfs *s, const char *origin, const char *ds, uint64_t quota,
 	struct sb_error *err)
@@ -130,7 +134,7 @@ make(struct sb_storage_zfs *s, const char *origin, const char *ds, uint64_t quot
 
 	args[n++] = origin ? "clone" : "create";
 	if (quota) {
-		(void)snprintf(quota_arg, sizeof quota_arg, "quota=%llu",
+		(void)snprintf(quota_arg, sizeof quota_arg, "refquota=%llu",
 			(unsigned long long)quota);
 		args[n++] = "-o";
 		args[n++] = quota_arg;
@@ -156,7 +160,8 @@ make_from(struct sb_storage_zfs *s, const char *ds, const struct sb_storage_sour
 		r = sb_storage_zfs_receive(s, ds, src->fd, call, err);
 		if (r < 0 || src->quota == 0)
 			return r;
-		(void)snprintf(quota, sizeof quota, "quota=%llu", (unsigned long long)src->quota);
+		(void)snprintf(quota, sizeof quota, "refquota=%llu",
+			(unsigned long long)src->quota);
 		return sb_zfs_run(&s->z, false, args, NULL, err);
 	}
 	if (src->base)
@@ -345,18 +350,26 @@ zfs_release(struct sb_storage *st, const char *id, const char *snap, const char 
 }
 
 static void
-zfs_close(struct sb_storage *st)
+empty(struct sb_storage_zfs *s)
 {
-	struct sb_storage_zfs *s = self(st);
-
 	free(s->z.zfs);
 	free(s->z.zpool);
 	free(s->pool);
 	free(s->bases);
 	free(s->sessions);
 	free(s->root);
+	if (s->owner_fd >= 0)
+		(void)close(s->owner_fd);
 	sb_strmap_free(&s->dead);
 	sb_strmap_free(&s->moved);
+}
+
+static void
+zfs_close(struct sb_storage *st)
+{
+	struct sb_storage_zfs *s = self(st);
+
+	empty(s);
 	(void)pthread_mutex_destroy(&s->mu);
 	(void)pthread_mutex_destroy(&s->sweep_mu);
 	free(s);
@@ -486,6 +499,30 @@ fill(struct sb_storage_zfs *s, const struct sb_host_opts *o, int lock_fd, struct
 	return 0;
 }
 
+int
+sb_storage_zfs_check(const struct sb_host_opts *o, struct sb_error *err)
+{
+	struct sb_storage_zfs s = { .owner_fd = -1 };
+	sb_autofree char *name = NULL;
+	const char *args[] = { "get", "-H", "-o", "value", "type", NULL, NULL };
+	int r = check_opts(o, err);
+
+	if (r == 0)
+		r = fill(&s, o, -1, err);
+	if (r == 0)
+		r = sb_zfs_probe(&s.z, err);
+	if (r == 0 && o->default_base) {
+		name = resolve_base(&s, o->default_base, err);
+		args[5] = name;
+		r = !name ? SB_E_INVAL : sb_zfs_run(&s.z, false, args, NULL, err);
+		if (r == SB_E_NOTFOUND)
+			r = sb_fail(err, SB_E_BASE_NOT_FOUND, "default base %s: %s",
+				o->default_base, sb_code_text(SB_E_BASE_NOT_FOUND));
+	}
+	empty(&s);
+	return r;
+}
+
 struct sb_storage *
 sb_storage_zfs_open(const struct sb_host_opts *o, int lock_fd, struct sb_error *err)
 {
@@ -501,6 +538,7 @@ sb_storage_zfs_open(const struct sb_host_opts *o, int lock_fd, struct sb_error *
 	}
 	(void)pthread_mutex_init(&s->mu, NULL);
 	(void)pthread_mutex_init(&s->sweep_mu, NULL);
+	s->owner_fd = -1;
 	r = fill(s, o, lock_fd, err);
 	if (r == 0)
 		r = sb_zfs_probe(&s->z, err);
@@ -511,6 +549,8 @@ sb_storage_zfs_open(const struct sb_host_opts *o, int lock_fd, struct sb_error *
 	if (r == 0)
 		r = find_root(s, err);
 	if (r == 0)
+		r = s->owner_fd = sb_owner_lock(s->root, err);
+	if (r >= 0)
 		r = sb_storage_zfs_load_marks(s, err);
 	if (r < 0) {
 		zfs_close(&s->st);

@@ -182,6 +182,12 @@ struct sb_storage *sb_storage_open(struct sb_host_opts *o, struct sb_strlist *ke
  */
 struct sb_storage *sb_storage_zfs_open(const struct sb_host_opts *o, int lock_fd,
 	struct sb_error *err);
+/*
+ * Whether its places for base images are there, and `o->default_base` is; makes nothing.
+ * SB_E_BASE_NOT_FOUND, or why it cannot be told.
+ */
+int sb_storage_zfs_check(const struct sb_host_opts *o, struct sb_error *err);
+int sb_storage_local_check(const struct sb_host_opts *o, struct sb_error *err);
 struct sb_storage *sb_storage_local_open(const struct sb_host_opts *o, struct sb_error *err);
 /* Both SB_E_UNSUPPORTED with the reason where this machine or file system cannot. */
 struct sb_storage *sb_storage_overlay_open(const struct sb_host_opts *o, struct sb_error *err);
