@@ -154,6 +154,7 @@ hostd_config_server(const struct hostd_config *c, struct sb_rpc_server_opts *o,
 	o->socket_auth = c->socket_auth;
 	o->tls_cert = c->tls_cert;
 	o->tls_key = c->tls_key;
+	o->plain_tcp = c->plain_tcp;
 	o->max_message = c->max_message;
 	if (o->max_buffered < 4 * o->max_message)
 		o->max_buffered = 4 * o->max_message;
@@ -222,12 +223,21 @@ add_config_token(struct sb_rpc_daemon *d, const struct hostd_token *c, struct sb
 
 /* The key that session tokens are signed with: made at the first start, then kept. */
 static int
-load_key(struct sb_rpc_daemon *d, const char *path, bool may_make, struct sb_error *err)
+load_key(struct sb_rpc_daemon *d, const char *path, bool may_make, bool look_only,
+	struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf key = { 0 };
 	uint8_t fresh[KEY_BYTES];
 	struct sb_error why = { 0 };
-	int r = sb_file_read(AT_FDCWD, path, 4096, &key, &why);
+	struct stat st;
+	int r;
+
+	if (stat(path, &st) == 0 && (st.st_mode & (S_IWGRP | S_IRWXO)))
+		return sb_fail(err, SB_E_DENIED,
+			"key for session tokens %s is open to others: chmod o-rwx,g-w it", path);
+	r = sb_file_read(AT_FDCWD, path, 4096, &key, &why);
+	if (r == SB_E_NOTFOUND && look_only)
+		return 0; /* the start makes it */
 
 	if (r == SB_E_NOTFOUND && may_make) {
 		sb_buf_init(&key, 4096);
@@ -273,7 +283,8 @@ hostd_config_auth(const struct hostd_config *c, struct sb_rpc_daemon *d, struct 
 	if (r < 0)
 		return r;
 	if (c->token_key_file)
-		return load_key(d, c->token_key_file, false, err);
+		return load_key(d, c->token_key_file, false, false, err);
 	key = sb_str_printf("%s/session-token.key", c->state_dir);
-	return key ? load_key(d, key, true, err) : sb_fail(err, SB_E_NOMEM, "out of memory");
+	return key ? load_key(d, key, true, c->check, err) :
+		     sb_fail(err, SB_E_NOMEM, "out of memory");
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <yaml.h>
 
@@ -111,6 +112,21 @@ set_token_field(struct file *f, struct hostd_token *t, const yaml_node_t *key,
 	return bad(f, key, "a token has name, role, session, and one of token, token-file, sha256");
 }
 
+/* Whether a pair before `at` has the same key: YAML forbids it, and which one counts is a guess. */
+static bool
+is_repeated(struct file *f, const yaml_node_t *map, const yaml_node_pair_t *at)
+{
+	char name[64], other[64];
+
+	if (!key_name(yaml_document_get_node(&f->doc, at->key), name, sizeof name))
+		return false;
+	for (const yaml_node_pair_t *p = map->data.mapping.pairs.start; p < at; p++)
+		if (key_name(yaml_document_get_node(&f->doc, p->key), other, sizeof other) &&
+			strcmp(name, other) == 0)
+			return true;
+	return false;
+}
+
 static int
 add_token(struct file *f, const yaml_node_t *n)
 {
@@ -130,13 +146,32 @@ add_token(struct file *f, const yaml_node_t *n)
 	*t = (struct hostd_token){ 0 };
 	for (yaml_node_pair_t *p = n->data.mapping.pairs.start;
 		p < n->data.mapping.pairs.top && r == 0; p++)
-		r = set_token_field(f, t, yaml_document_get_node(&f->doc, p->key),
-			yaml_document_get_node(&f->doc, p->value));
+		r = is_repeated(f, n, p) ?
+			bad(f, n, "a field of this token is given twice") :
+			set_token_field(f, t, yaml_document_get_node(&f->doc, p->key),
+				yaml_document_get_node(&f->doc, p->value));
 	if (r == 0 && (!t->name || !t->role))
 		return bad(f, n, "a token needs name and role");
 	if (r == 0 && !!t->token + !!t->token_file + !!t->sha256 != 1)
 		return bad(f, n, "a token needs one of token, token-file and sha256");
 	return r;
+}
+
+/* Tokens that stand in the file are secrets, and the file is one then. */
+static int
+check_inline(struct file *f)
+{
+	struct stat st;
+	bool secret = false;
+
+	for (size_t i = 0; i < f->config->n_tokens; i++)
+		secret = secret || f->config->tokens[i].token;
+	if (!secret || stat(f->path, &st) < 0 || !(st.st_mode & (S_IWGRP | S_IRWXO)))
+		return 0;
+	return sb_fail(f->err, SB_E_DENIED,
+		"%s has a token in it and is open to others: chmod o-rwx,g-w it, or use token-file "
+		"or sha256",
+		f->path);
 }
 
 static int
@@ -157,6 +192,8 @@ read_document(struct file *f)
 
 		if (!key_name(key, name, sizeof name))
 			return bad(f, key, "an option's name is needed here");
+		if (is_repeated(f, root, p))
+			return bad(f, key, "this option is given twice");
 		if (strcmp(name, "tokens") != 0) {
 			r = set_option(f, name, value);
 			continue;
@@ -189,6 +226,8 @@ hostd_config_read_file(struct hostd_config *c, const char *path, struct sb_error
 			parser.problem ? parser.problem : "unreadable");
 	} else {
 		r = read_document(&f);
+		if (r == 0)
+			r = check_inline(&f);
 		yaml_document_delete(&f.doc);
 	}
 	yaml_parser_delete(&parser);

@@ -25,7 +25,7 @@ struct hostd_config {
 	bool check, help, version;
 	struct sb_opt_list listen;
 	const char *socket_mode, *socket_group;
-	bool socket_auth;
+	bool socket_auth, plain_tcp;
 	const char *tls_cert, *tls_key;
 	const char *token_file, *token_key_file;
 	const char *state_dir;

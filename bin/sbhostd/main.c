@@ -46,6 +46,7 @@ struct hostd {
 	struct sb_cancel *stop;  /* a signal: shut down */
 	struct sb_cancel *hurry; /* a second one: do not wait any more */
 	sigset_t signals;
+	unsigned found; /* mistakes by --check */
 };
 
 static const char *const level_names[] = { "error", "warn", "info", "debug", "trace" };
@@ -148,9 +149,16 @@ make_state_dir(struct hostd_config *c, struct sb_error *err)
 		r = make_absolute(c, &c->bases_dir, err);
 	if (r < 0)
 		return r;
-	if (mkdir(c->state_dir, 0700) < 0 && errno != EEXIST)
+	if (!c->check && mkdir(c->state_dir, 0700) < 0 && errno != EEXIST)
 		return sb_fail_errno(err, "state directory %s", c->state_dir);
 	return 0;
+}
+
+static void
+on_found(const char *what, void *arg)
+{
+	++*(unsigned *)arg;
+	(void)fprintf(stderr, "sbhostd: %s\n", what);
 }
 
 /* Checks the configuration as far as it goes without a host; starts everything unless --check. */
@@ -168,8 +176,10 @@ open_parts(struct hostd *d, struct sb_error *err)
 	r = hostd_config_auth(&d->config, d->daemon, err);
 	if (r == 0)
 		r = hostd_config_server(&d->config, &so, &listen, err);
-	if (r == 0 && !d->config.check) {
-		hostd_config_host(&d->config, &ho);
+	hostd_config_host(&d->config, &ho);
+	if (r == 0 && d->config.check) {
+		sb_rpc_daemon_check(d->daemon, &ho, &so, on_found, &d->found);
+	} else if (r == 0) {
 		ho.log = so.log = d->log;
 		r = sb_rpc_daemon_start(d->daemon, &ho, &so, err);
 		for (size_t i = 0; r == 0 && listen[i]; i++)
@@ -317,7 +327,7 @@ main(int argc, char **argv)
 	r = open_parts(&d, &err);
 	if (r < 0 || d.config.check) {
 		close_parts(&d);
-		return r < 0 ? complain(&err) : 0;
+		return r < 0 ? complain(&err) : d.found > 0;
 	}
 	notify("READY=1");
 	wait_for_signal(&d);

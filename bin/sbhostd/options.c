@@ -28,6 +28,7 @@ const struct sb_opt hostd_opts[] = {
 	OPT_FLAG(0, "socket-auth", socket_auth, "require a token on unix sockets too"),
 	OPT_TEXT(0, "tls-cert", tls_cert, "FILE", "certificate chain for TCP (PEM)"),
 	OPT_TEXT(0, "tls-key", tls_key, "FILE", "its private key (PEM)"),
+	OPT_FLAG(0, "plain-tcp", plain_tcp, "allow TCP without TLS beyond this machine"),
 	OPT_TEXT(0, "token-file", token_file, "FILE", "file with an admin's bearer token"),
 	OPT_TEXT(0, "token-key-file", token_key_file, "FILE",
 		"key for session tokens (made in the state directory)"),

@@ -131,7 +131,7 @@ sb_host_health(struct sb_host *h, const struct sb_host_call *call, struct sb_hos
 }
 
 bool
-sb_host_ready(struct sb_host *h)
+sb_host_health_ready(struct sb_host *h)
 {
 	return atomic_load(&h->status) != SB_HOST_UNHEALTHY && !sb_host_closing(h);
 }

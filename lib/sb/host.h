@@ -384,7 +384,7 @@ enum sb_host_health_status { SB_HOST_HEALTHY, SB_HOST_DEGRADED, SB_HOST_UNHEALTH
  * Whether it takes new sessions: it is not shutting down, and its worker (sb_host_start) did not
  * find it unhealthy when it looked last. Answers at once.
  */
-SB_API bool sb_host_ready(struct sb_host *h);
+SB_API bool sb_host_health_ready(struct sb_host *h);
 SB_API const char *sb_host_health_name(enum sb_host_health_status s);
 
 #define SB_HOST_REASONS_MAX 8

@@ -20,6 +20,7 @@ struct sb_rpc_server_opts {
 	bool socket_auth; /* callers on unix sockets need a token too; else whoever may connect is
 			     an admin */
 	const char *tls_cert, *tls_key; /* PEM files for TCP, both or none */
+	bool plain_tcp; /* TCP without TLS may be reached from other machines; else only loopback */
 	const struct sb_rpc_auth *auth; /* for the library itself: leave it NULL */
 	unsigned api_version, min_api_version;
 	size_t max_message;  /* bytes of one message, each way, uncompressed */
@@ -71,6 +72,13 @@ SB_API int sb_rpc_daemon_add_token(struct sb_rpc_daemon *d, const struct sb_rpc_
 /* Before the start: the key, of at least 32 bytes, that it signs session tokens with. */
 SB_API int sb_rpc_daemon_set_key(struct sb_rpc_daemon *d, const void *key, size_t len,
 	struct sb_error *err);
+/*
+ * Looks at what a start would use, without starting or making anything, and calls `found` for each
+ * mistake: addresses, TLS files, base images. Tokens are checked by sb_rpc_daemon_add_token.
+ */
+SB_API void sb_rpc_daemon_check(const struct sb_rpc_daemon *d, const struct sb_host_opts *host,
+	const struct sb_rpc_server_opts *server, void (*found)(const char *what, void *arg),
+	void *arg);
 /*
  * Opens and starts the host, then listens. `host->on_event` is taken over. SIGPIPE must be ignored
  * in the process. Errors are those of sb_host_open and sb_host_start; SB_E_INVAL for a bad address,

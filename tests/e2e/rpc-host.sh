@@ -35,6 +35,7 @@ says "an unknown key in the file" 1 "bad.yaml:2: there is no option no-such-opti
 printf 'pool: [\n' >"$scratch/bad.yaml"
 says "a file that is not YAML" 1 'bad.yaml:2: not YAML' "$hostd" -c "$scratch/bad.yaml"
 printf 'tokens:\n  - name: x\n    role: king\n    token: 0123456789abcdef\n' >"$scratch/bad.yaml"
+chmod 600 "$scratch/bad.yaml"
 says "an unknown role" 1 'role "king" must be admin, session or monitor' \
 	"$hostd" --check -c "$scratch/bad.yaml" --state-dir "$scratch/s"
 echo 0123456789abcdef >"$scratch/open-token"
@@ -47,6 +48,58 @@ says "TCP without a token" 1 'needs a token' \
 says "a missing TLS file" 1 'TLS file' env SANDBOX_AUTH_TOKEN=0123456789abcdef \
 	"$hostd" --state-dir "$scratch/s" $local_disk --listen 127.0.0.1:0 \
 	--tls-cert "$scratch/none" --tls-key "$scratch/none"
+(umask 077; echo admin-token-0123456789 >"$scratch/admin")
+for where in 0.0.0.0:0 :0 '[::]:0'; do
+	# shellcheck disable=SC2086
+	says "plain TCP on $where" 1 'shows tokens to the network' "$hostd" \
+		--state-dir "$scratch/s" $local_disk --listen "$where" --token-file "$scratch/admin"
+done
+printf 'pool: tank\nlog-level: info\npool: other\n' >"$scratch/bad.yaml"
+says "an option twice" 1 'bad.yaml:3: this option is given twice' "$hostd" -c "$scratch/bad.yaml"
+printf 'tokens:\n  - {name: x, role: admin, role: monitor, token: 0123456789abcdef}\n' \
+	>"$scratch/bad.yaml"
+says "a field of a token twice" 1 'given twice' "$hostd" -c "$scratch/bad.yaml"
+printf 'tokens:\n  - {name: x, role: admin, token: 0123456789abcdef}\n' >"$scratch/bad.yaml"
+chmod 644 "$scratch/bad.yaml"
+says "a token in a file that others can read" 1 'has a token in it and is open to others' \
+	"$hostd" -c "$scratch/bad.yaml" --check --state-dir "$scratch/s"
+
+# --- --check finds every mistake, and makes nothing -----------------------------------------------
+head -c 32 /dev/urandom >"$scratch/open-key"
+chmod 644 "$scratch/open-key"
+says "a key that others can read" 1 'is open to others' "$hostd" --check \
+	--state-dir "$scratch/s" --token-key-file "$scratch/open-key"
+if command -v openssl >/dev/null; then
+	for n in 1 2; do
+		openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 \
+			-subj /CN=localhost -keyout "$scratch/key$n.pem" \
+			-out "$scratch/cert$n.pem" 2>/dev/null
+	done
+	chmod 600 "$scratch"/key?.pem
+	with_tls()
+	{
+		# shellcheck disable=SC2086
+		"$hostd" --check --state-dir "$scratch/none" $local_disk --default-base img \
+			--listen 0.0.0.0:0 --token-file "$scratch/admin" \
+			--tls-cert "$1" --tls-key "$2"
+	}
+	check "good TLS files" with_tls "$scratch/cert1.pem" "$scratch/key1.pem"
+	is "and nothing is made" "$(find "$scratch" -path "$scratch/none*")" ""
+	says "the key of another certificate" 1 'is not the one of the certificate' \
+		with_tls "$scratch/cert1.pem" "$scratch/key2.pem"
+	says "a certificate that is none" 1 'holds no certificate' \
+		with_tls "$scratch/bad.yaml" "$scratch/key1.pem"
+	says "a TLS file that is not there" 1 'TLS file' \
+		with_tls "$scratch/cert1.pem" "$scratch/nokey.pem"
+	chmod 644 "$scratch/key2.pem"
+	says "a TLS key that others can read" 1 'is open to others' \
+		with_tls "$scratch/cert2.pem" "$scratch/key2.pem"
+fi
+# shellcheck disable=SC2086
+must_fail "two mistakes" 1 "$hostd" --check --state-dir "$scratch/s" $local_disk \
+	--listen 0.0.0.0:0 --token-file "$scratch/admin" --default-base nothing
+is "are two lines" "$(printf '%s\n' "$output" |
+	grep -c -e 'shows tokens' -e 'default base nothing: ')" 2
 says "a host that is not there" 1 'connect to unix:' "$sbctl" host -H "unix:$scratch/none" health
 must_fail "a verb that is not there" 2 "$sbctl" host nonsense
 must_fail "too few arguments" 2 "$sbctl" host get
@@ -55,7 +108,6 @@ is "no secret in a message" "$(grep -r -c 0123456789abcdef "$scratch/.tap")" 0
 # --- configuration: file, then environment, then flags --------------------------------------------
 agent=agent-token-0123456789
 monitor=monitor-token-0123456789
-(umask 077; echo admin-token-0123456789 >"$scratch/admin")
 cat >"$scratch/host.yaml" <<YAML
 # Both spellings of names are taken.
 storage-backend: zfs
@@ -75,6 +127,7 @@ tokens:
     role: monitor
     sha256: $(printf %s $monitor | sha256sum | cut -d ' ' -f 1)
 YAML
+chmod 600 "$scratch/host.yaml"
 port=$(free_port)
 SANDBOX_STORAGE_BACKEND=local-disk SANDBOX_MAX_SESSIONS=3 start_host --config "$scratch/host.yaml" \
 	--max-sessions 2 --listen "127.0.0.1:$port" --socket-mode 0660
@@ -100,9 +153,21 @@ PY
 )
 is "every log line is JSON" "$others" 0
 
+is "what was made is in the log" \
+	"$(grep -c 'session one: created' "$host_log") $(grep -c 'level":"info' "$host_log" |
+		awk '{ print ($1 > 0) }')" "1 1"
+
 # --- tokens ---------------------------------------------------------------------------------------
 url=http://127.0.0.1:$port
 must_fail "TCP wants a token" 1 "$sbctl" host -H "$url" ls
+is "who failed to log in is in the log" \
+	"$(grep -c 'failed login from 127.0.0.1 port' "$host_log")" 1
+page()
+{
+	python3 -c 'import sys, urllib.request as u
+print(u.urlopen(sys.argv[1]).read().decode().strip())' "$url$1" 2>&1
+}
+is "it lives, and it is ready" "$(page /health)/$(page '/health?ready')" ok/ok
 check "the admin's, from a file" "$sbctl" host -H "$url" --token-file "$scratch/admin" ls
 check "the session's, for its session" env SANDBOX_AUTH_TOKEN=$agent "$sbctl" host -H "$url" get one
 must_fail "the session's, for another" 1 env SANDBOX_AUTH_TOKEN=$agent \
@@ -117,6 +182,7 @@ check "an issued one, for its session" env SANDBOX_AUTH_TOKEN="$issued" \
 must_fail "an issued one, for another" 1 env SANDBOX_AUTH_TOKEN="$issued" \
 	"$sbctl" host -H "$url" get one
 "$sbctl" host destroy two
+is "what went is in the log" "$(grep -c 'session two: destroyed' "$host_log")" 1
 is "tokens stay out of the log" "$(grep -c -e "$agent" -e "$issued" -e admin-token "$host_log")" 0
 
 # --- commands and processes -----------------------------------------------------------------------
@@ -200,6 +266,10 @@ is "after kill -9, too" "$("$sbctl" host get one --json | json 'o["Session"]["St
 is "with its content" "$(cat "$scratch/sessions/one/mine")" mine
 must_fail "a second daemon does not start on the same state" 1 \
 	"$hostd" --state-dir "$scratch/state" $local_disk --listen "unix:$scratch/second.sock"
+says "nor with another state on the same sessions" 1 'another host has the sessions' \
+	"$hostd" --state-dir "$scratch/state2" $local_disk --orphans destroy \
+	--listen "unix:$scratch/second.sock"
+is "which are still there" "$(cat "$scratch/sessions/one/mine")" mine
 "$sbctl" host destroy one
 stop_host
 
@@ -208,6 +278,7 @@ if command -v openssl >/dev/null; then
 	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 \
 		-subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 \
 		-keyout "$scratch/key.pem" -out "$scratch/cert.pem" 2>/dev/null
+	chmod 600 "$scratch/key.pem"
 	# shellcheck disable=SC2086
 	start_host $local_disk --listen "127.0.0.1:$port" --token-file "$scratch/admin" \
 		--tls-cert "$scratch/cert.pem" --tls-key "$scratch/key.pem"

@@ -180,7 +180,7 @@ critical_space_is_kept_free(void **state)
 	struct sb_host_session s;
 
 	make(f, "one");
-	assert_true(sb_host_ready(f->h));
+	assert_true(sb_host_health_ready(f->h));
 	sb_host_close(f->h);
 	f->o.warn_at = f->o.critical_at = 1e-9;
 	f->o.health_interval_ms = 100;
@@ -203,7 +203,7 @@ critical_space_is_kept_free(void **state)
 	until_logged("unhealthy: ", 1);
 	(void)usleep(350000);
 	assert_int_equal(logged("unhealthy: "), 1);
-	assert_false(sb_host_ready(f->h));
+	assert_false(sb_host_health_ready(f->h));
 	/* What is there can go. */
 	assert_ok(sb_host_session_destroy(f->h, "one", false, NULL, &f->err), &f->err);
 }

@@ -299,6 +299,13 @@ queue_response(struct sb_rpc_call *c)
 	return MHD_queue_response(c->mc, (unsigned)c->status, c->response);
 }
 
+static bool
+is_ready(const struct sb_rpc_server *s)
+{
+	return !atomic_load(&s->stopping) &&
+		(!s->service->ready || s->service->ready(s->service->arg));
+}
+
 /* An answer without a handler: an error found before, or the health page. */
 static enum MHD_Result
 answer_now(struct sb_rpc_call *c)
@@ -317,8 +324,10 @@ answer_now(struct sb_rpc_call *c)
 	} else if (c->failure.code != SB_RPC_OK) {
 		sb_rpc_reply_failure(c);
 	} else {
-		sb_buf_add_str(&text, "ok\n");
-		sb_rpc_reply_text(c, 200, "text/plain; charset=utf-8", &text);
+		bool ok = !c->want_ready || is_ready(c->server);
+
+		sb_buf_add_str(&text, ok ? "ok\n" : "not ready\n");
+		sb_rpc_reply_text(c, ok ? 200 : 503, "text/plain; charset=utf-8", &text);
 	}
 	return queue_response(c);
 }

@@ -117,13 +117,26 @@ bound_port(int fd)
 	return ntohs(a.any.sa_family == AF_INET6 ? a.v6.sin6_port : a.v4.sin_port);
 }
 
-/* "HOST:PORT", "[V6]:PORT" or ":PORT" (every address). */
+static bool
+is_loopback(const struct addrinfo *ai)
+{
+	union {
+		const struct sockaddr *any;
+		const struct sockaddr_in *v4;
+		const struct sockaddr_in6 *v6;
+	} a = { .any = ai->ai_addr };
+
+	if (ai->ai_family == AF_INET)
+		return ntohl(a.v4->sin_addr.s_addr) >> 24 == 127;
+	return ai->ai_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&a.v6->sin6_addr);
+}
+
+/* "HOST:PORT", "[V6]:PORT" or ":PORT" (every address) as addresses; freed by the caller. */
 static int
-open_tcp(struct sb_rpc_listener *l, const char *where, struct sb_error *err)
+resolve(const char *where, struct addrinfo **out, struct sb_error *err)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
 		.ai_flags = AI_PASSIVE | AI_ADDRCONFIG };
-	struct addrinfo *list = NULL;
 	sb_autofree char *host = strdup(where);
 	char *colon = host ? strrchr(host, ':') : NULL;
 	const char *name = host;
@@ -140,9 +153,66 @@ open_tcp(struct sb_rpc_listener *l, const char *where, struct sb_error *err)
 		colon[-1] = '\0';
 		name = host + 1;
 	}
-	r = getaddrinfo(name[0] ? name : NULL, colon + 1, &hints, &list);
+	r = getaddrinfo(name[0] ? name : NULL, colon + 1, &hints, out);
 	if (r != 0)
 		return sb_fail(err, SB_E_INVAL, "listen address %s: %s", where, gai_strerror(r));
+	return 0;
+}
+
+static int
+check_tcp(const char *where, const struct addrinfo *list, const struct sb_rpc_server_opts *o,
+	struct sb_error *err)
+{
+	if (!o->auth || sb_rpc_auth_count(o->auth) == 0)
+		return sb_fail(err, SB_E_INVAL,
+			"listening on %s needs a token: give one, or listen on a unix socket",
+			where);
+	for (const struct addrinfo *ai = list; ai && !o->tls_cert && !o->plain_tcp;
+		ai = ai->ai_next)
+		if (!is_loopback(ai))
+			return sb_fail(err, SB_E_INVAL,
+				"listening on %s without TLS shows tokens to the network: give a "
+				"certificate and key, or allow plain TCP",
+				where);
+	return 0;
+}
+
+static bool
+is_unix(const char *where)
+{
+	return sb_str_starts(where, "unix:") || strchr(where, '/');
+}
+
+int
+sb_rpc_listen_check(const char *where, const struct sb_rpc_server_opts *o, struct sb_error *err)
+{
+	struct addrinfo *list = NULL;
+	int r;
+
+	if (is_unix(where))
+		return 0;
+	r = resolve(where, &list, err);
+	if (r == 0)
+		r = check_tcp(where, list, o, err);
+	if (list)
+		freeaddrinfo(list);
+	return r;
+}
+
+static int
+open_tcp(struct sb_rpc_listener *l, const char *where, const struct sb_rpc_server_opts *o,
+	struct sb_error *err)
+{
+	struct addrinfo *list = NULL;
+	int r = resolve(where, &list, err);
+
+	if (r == 0)
+		r = check_tcp(where, list, o, err);
+	if (r < 0) {
+		if (list)
+			freeaddrinfo(list);
+		return r;
+	}
 	errno = EADDRNOTAVAIL;
 	for (struct addrinfo *ai = list; ai && l->fd < 0; ai = ai->ai_next)
 		(void)bind_one(l, ai);
@@ -158,15 +228,9 @@ sb_rpc_listen_open(struct sb_rpc_listener *l, const char *where, const struct sb
 	struct sb_error *err)
 {
 	l->fd = -1;
-	if (sb_str_starts(where, "unix:"))
-		return open_unix(l, where + 5, o, err);
-	if (strchr(where, '/'))
-		return open_unix(l, where, o, err);
-	if (!o->auth || sb_rpc_auth_count(o->auth) == 0)
-		return sb_fail(err, SB_E_INVAL,
-			"listening on %s needs a token: give one, or listen on a unix socket",
-			where);
-	return open_tcp(l, where, err);
+	if (is_unix(where))
+		return open_unix(l, sb_str_starts(where, "unix:") ? where + 5 : where, o, err);
+	return open_tcp(l, where, o, err);
 }
 
 void

@@ -13,5 +13,6 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/share.c %D%/share.h \
 	%D%/strict.c %D%/strict.h \
 	%D%/stream.c \
+	%D%/tls.c %D%/tls.h \
 	%D%/upgrade.c \
 	%D%/watchdog.c

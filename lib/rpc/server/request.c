@@ -238,8 +238,11 @@ open_plain(struct sb_rpc_call *c, enum sb_rpc_target target, const char *verb)
 		refuse(c, SB_RPC_UNIMPLEMENTED, 405, "only GET is allowed here");
 		return;
 	}
-	if (target == SB_RPC_TARGET_HEALTH)
+	if (target == SB_RPC_TARGET_HEALTH) {
+		c->want_ready = MHD_lookup_connection_value_n(c->mc, MHD_GET_ARGUMENT_KIND, "ready",
+					5, NULL, NULL) == MHD_YES;
 		return;
+	}
 	check_who(c);
 	if (c->failure.code == SB_RPC_OK && c->who.role == SB_RPC_ROLE_SESSION)
 		refuse(c, SB_RPC_PERMISSION_DENIED, 0, "this token may not read metrics");

@@ -116,9 +116,10 @@ struct sb_rpc_call {
 	bool streaming; /* the client wants envelopes */
 	bool in_gzip, out_gzip;
 	bool is_get;
-	bool inlined; /* runs on the I/O thread */
-	bool early;   /* answered before the body was read */
-	bool close;   /* the connection ends with the answer */
+	bool want_ready; /* /health?ready */
+	bool inlined;    /* runs on the I/O thread */
+	bool early;      /* answered before the body was read */
+	bool close;      /* the connection ends with the answer */
 	struct sb_rpc_who who;
 	struct sb_cancel *cancel;
 	sb_deadline deadline;
@@ -188,7 +189,9 @@ int sb_rpc_stream_open(struct sb_rpc_call *c, struct sb_error *err);
 /* Queues the end-of-stream message with `failure`, if any. */
 void sb_rpc_stream_end(struct sb_rpc_call *c);
 
-/* listen.c */
+/* listen.c: whether it may be listened on at all; SB_E_INVAL. */
+int sb_rpc_listen_check(const char *where, const struct sb_rpc_server_opts *o,
+	struct sb_error *err);
 int sb_rpc_listen_open(struct sb_rpc_listener *l, const char *where,
 	const struct sb_rpc_server_opts *o, struct sb_error *err);
 /* Removes a unix socket from its folder; clients that are connected stay so. */

@@ -2,7 +2,6 @@
 #include "config.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -11,11 +10,10 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include <base/file.h>
 #include <rpc/server/server-priv.h>
+#include <rpc/server/tls.h>
 
 #define IO_STACK (512 * 1024)
-#define PEM_MAX (256 * 1024)
 /* Of each connection, for a request's header and a piece of its body; cleared for every request. */
 #define CONNECTION_MEMORY (16 * 1024)
 /* What older versions lack, nobody who can speak our protocol needs. */
@@ -70,18 +68,6 @@ on_mhd_log(void *cls, const char *fmt, va_list ap)
 	sb_log(&s->o.log, SB_LOG_DEBUG, "http", "%s", text);
 }
 
-static int
-read_pem(const char *path, struct sb_buf *out, struct sb_error *err)
-{
-	int r;
-
-	sb_buf_init(out, PEM_MAX);
-	if (!path)
-		return 0;
-	r = sb_file_read(AT_FDCWD, path, PEM_MAX, out, err);
-	return r < 0 ? sb_wrap(err, r, "TLS file %s", path) : 0;
-}
-
 static enum MHD_Result
 on_accept(void *arg, const struct sockaddr *addr, socklen_t len)
 {
@@ -107,9 +93,7 @@ start_daemon(struct sb_rpc_listener *l, const struct sb_rpc_server_opts *o, stru
 	int r;
 
 	if (!l->is_unix && o->tls_cert) {
-		r = read_pem(o->tls_cert, &cert, err);
-		if (r == 0)
-			r = read_pem(o->tls_key, &key, err);
+		r = sb_rpc_tls_load(o->tls_cert, o->tls_key, &cert, &key, err);
 		if (r < 0)
 			return r;
 		flags |= MHD_USE_TLS;
@@ -129,8 +113,7 @@ start_daemon(struct sb_rpc_listener *l, const struct sb_rpc_server_opts *o, stru
 		MHD_OPTION_URI_LOG_CALLBACK, sb_rpc_request_target, l, MHD_OPTION_STRICT_FOR_CLIENT,
 		1, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
 	if (!l->daemon)
-		return sb_fail(err, SB_E_SYS, "cannot start the HTTP server%s",
-			l->tls ? ": are the TLS certificate and key right?" : "");
+		return sb_fail(err, SB_E_SYS, "cannot start the HTTP server");
 	return 0;
 }
 
@@ -220,6 +203,21 @@ sb_rpc_server_start(const struct sb_rpc_server_opts *opts, const struct sb_rpc_s
 		return NULL;
 	}
 	return s;
+}
+
+void
+sb_rpc_server_check(const struct sb_rpc_server_opts *o, void (*found)(const char *what, void *arg),
+	void *arg)
+{
+	struct sb_error err = { 0 };
+
+	if (check_opts(o, &err) < 0)
+		found(err.msg, arg);
+	for (size_t i = 0; o->listen && o->listen[i]; i++)
+		if (sb_rpc_listen_check(o->listen[i], o, &err) < 0)
+			found(err.msg, arg);
+	if (o->tls_cert && o->tls_key && sb_rpc_tls_check(o->tls_cert, o->tls_key, &err) < 0)
+		found(err.msg, arg);
 }
 
 unsigned

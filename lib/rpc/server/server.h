@@ -70,6 +70,8 @@ struct sb_rpc_service {
 	void *arg;
 	/* Appends the service's own metrics; may be NULL. */
 	void (*metrics)(void *arg, struct sb_buf *out);
+	/* Whether it takes work, for /health?ready; must not wait. NULL: always. */
+	bool (*ready)(void *arg);
 };
 
 void *sb_rpc_call_arg(const struct sb_rpc_call *call);
@@ -98,6 +100,9 @@ void sb_rpc_call_bad_field(struct sb_rpc_call *call, const char *field);
  */
 struct sb_rpc_server *sb_rpc_server_start(const struct sb_rpc_server_opts *opts,
 	const struct sb_rpc_service *service, struct sb_error *err);
+/* Calls `found` for each mistake in them that can be seen without listening. */
+void sb_rpc_server_check(const struct sb_rpc_server_opts *opts,
+	void (*found)(const char *what, void *arg), void *arg);
 /* The port of listener `i` (0 for a unix socket): tests listen on port 0. */
 unsigned sb_rpc_server_port(const struct sb_rpc_server *s, size_t i);
 /*

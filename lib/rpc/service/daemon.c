@@ -71,6 +71,18 @@ sb_rpc_daemon_set_key(struct sb_rpc_daemon *d, const void *key, size_t len, stru
 	return sb_rpc_auth_set_key(d->auth, key, len, err);
 }
 
+void
+sb_rpc_daemon_check(const struct sb_rpc_daemon *d, const struct sb_host_opts *host,
+	const struct sb_rpc_server_opts *server, void (*found)(const char *what, void *arg),
+	void *arg)
+{
+	struct sb_rpc_server_opts so = *server;
+
+	so.auth = d->auth;
+	sb_rpc_server_check(&so, found, arg);
+	sb_host_check(host, found, arg);
+}
+
 int
 sb_rpc_daemon_start(struct sb_rpc_daemon *d, const struct sb_host_opts *host,
 	const struct sb_rpc_server_opts *server, struct sb_error *err)

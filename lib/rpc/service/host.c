@@ -58,6 +58,14 @@ static const struct sb_rpc_method methods[] = {
 	{ "IssueSessionToken", 0, false, sb_rpc_host_issue_session_token, NULL },
 };
 
+static bool
+is_ready(void *arg)
+{
+	struct sb_rpc_host *h = arg;
+
+	return sb_host_health_ready(h->host);
+}
+
 struct sb_rpc_host *
 sb_rpc_host_new(const struct sb_rpc_auth *auth, size_t max_message, struct sb_error *err)
 {
@@ -70,7 +78,7 @@ sb_rpc_host_new(const struct sb_rpc_auth *auth, size_t max_message, struct sb_er
 	h->auth = auth;
 	h->max_message = max_message;
 	h->service = (struct sb_rpc_service){ "rpc.v1.SandboxService", methods,
-		sizeof methods / sizeof methods[0], h, sb_rpc_host_metrics };
+		sizeof methods / sizeof methods[0], h, sb_rpc_host_metrics, is_ready };
 	h->idem = sb_rpc_idem_new(KEEP_RESULTS, KEEP_BYTES, KEEP_MS, err);
 	h->events = sb_rpc_events_new(err);
 	if (!h->idem || !h->events) {
