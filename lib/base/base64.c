@@ -31,6 +31,20 @@ sb_base64_encode(const void *data, size_t len, char *out, size_t size)
 	return true;
 }
 
+bool
+sb_base64_encode_padded(const void *data, size_t len, char *out, size_t size)
+{
+	size_t n;
+
+	if (len > SIZE_MAX / 4 || size < (len + 2) / 3 * 4 + 1 ||
+		!sb_base64_encode(data, len, out, size))
+		return false;
+	for (n = (len * 4 + 2) / 3; n % 4 > 0; n++)
+		out[n] = '=';
+	out[n] = '\0';
+	return true;
+}
+
 static int
 digit_value(char c)
 {

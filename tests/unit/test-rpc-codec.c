@@ -191,6 +191,15 @@ base64_goes_both_ways(void **state)
 		assert_int_equal(b.len, strlen(pairs[i][0]));
 		assert_memory_equal(b.data, pairs[i][0], b.len);
 	}
+	assert_true(sb_base64_encode_padded("f", 1, text, 5));
+	assert_string_equal(text, "Zg==");
+	assert_true(sb_base64_encode_padded("fo", 2, text, 5));
+	assert_string_equal(text, "Zm8=");
+	assert_true(sb_base64_encode_padded("foo", 3, text, 5));
+	assert_string_equal(text, "Zm9v");
+	assert_true(sb_base64_encode_padded("", 0, text, 1));
+	assert_string_equal(text, "");
+	assert_false(sb_base64_encode_padded("f", 1, text, 4));
 	assert_false(sb_base64_encode("foobar", 6, text, 8));
 	for (int i = 0; i < 4; i++) {
 		static const char *const bad[] = { "Z", "Zg=a", "Z g", "Zm9v=b" };

@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <jansson.h>
+#include <sqlite3.h>
 
 #include <base/cleanup.h>
+#include <base/str.h>
 #include <sb/rpc-daemon.h>
 #include <sb/rpc.h>
 
@@ -154,11 +156,139 @@ a_token_ends_with_its_session(void **state)
 	must(w, fresh, "DestroySession", ONE);
 }
 
+#define APPEND(id) \
+	"{\"SessionID\": \"one\", \"ToolCallID\": \"" id "\", \"ToolName\": \"bash\", " \
+	"\"Params\": {\"cmd\": \"echo x >>n; wc -l <n\"}}"
+
+/* The first line of the answer's content, and whether it is an earlier one. */
+static void
+gives(struct world *w, const char *json, const char *content, bool replayed)
+{
+	json_t *o = call(w, ADMIN, "ExecuteTool", json);
+
+	if (!o)
+		fail_msg("%s", w->f.err.msg);
+	assert_non_null(strstr(json_string_value(json_object_get(o, "Content")), content));
+	assert_int_equal(json_is_true(json_object_get(o, "Replayed")), replayed);
+	json_decref(o);
+}
+
+static void
+a_call_runs_once_whatever_restarts(void **state)
+{
+	struct world *w = *state;
+	char path[400];
+	sqlite3 *sql = NULL;
+
+	must(w, ADMIN, "CreateSession", ONE);
+	gives(w, APPEND("c1"), "1", false);
+	gives(w, APPEND("c1"), "1", true);
+	stop(w);
+	serve(w);
+	gives(w, APPEND("c1"), "1", true);
+	gives(w, APPEND("c2"), "2", false);
+	must_not(w, ADMIN, "ExecuteTool",
+		"{\"SessionID\": \"one\", \"ToolCallID\": \"c1\", \"ToolName\": \"bash\", "
+		"\"Params\": {\"cmd\": \"true\"}}",
+		SB_E_INVAL);
+	stop(w);
+	/* As a kill in the middle of the call would leave it. */
+	(void)snprintf(path, sizeof path, "%s/calls.db", w->f.state_dir);
+	assert_int_equal(sqlite3_open(path, &sql), SQLITE_OK);
+	assert_int_equal(
+		sqlite3_exec(sql, "UPDATE calls SET ended = 0 WHERE id = 'c2'", NULL, NULL, NULL),
+		SQLITE_OK);
+	assert_int_equal(sqlite3_close(sql), SQLITE_OK);
+	serve(w);
+	must_not(w, ADMIN, "ExecuteTool", APPEND("c2"), SB_E_STATE);
+	assert_non_null(strstr(w->f.err.msg, "nobody knows how far it came"));
+	gives(w, APPEND("c3"), "3", false);
+	/* Another session of that id has calls of its own. */
+	must(w, ADMIN, "DestroySession", ONE);
+	must(w, ADMIN, "CreateSession", ONE);
+	gives(w, APPEND("c1"), "1", false);
+}
+
+/* The text has none of the names of the host's places. */
+static void
+tells_no_place(struct world *w, const char *text)
+{
+	const char *const places[] = { w->f.t.path, w->f.state_dir, w->f.sessions, w->f.bases };
+
+	for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
+		if (strstr(text, places[i]))
+			fail_msg("\"%s\" tells of %s", text, places[i]);
+}
+
+static void
+a_session_does_not_learn_where_it_lies(void **state)
+{
+	static const char *const methods[] = { "GetSession", "ListProcesses", "HealthCheck",
+		"GetCapabilities", "PauseSession", "ResumeSession", "ListSnapshots", "TurnComplete",
+		"CreateSnapshot", "RollbackSession" };
+	struct world *w = *state;
+	sb_autofree char *token = NULL, *gone = NULL, *from = NULL;
+
+	must(w, ADMIN, "CreateSession", ONE);
+	token = issue(w, ONE);
+	for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+		json_t *o = call(w, token, methods[i],
+			"{\"SessionID\": \"one\", \"Name\": \"a\", \"SnapshotID\": \"a\"}");
+		sb_autofree char *text = o ? json_dumps(o, 0) : NULL;
+
+		tells_no_place(w, text ? text : w->f.err.msg);
+		if (i == 0)
+			assert_non_null(strstr(text, "\"Mountpoint\": \"/workspace\""));
+		json_decref(o);
+	}
+	/* An error from the depths of the host. */
+	if (w->f.zfs)
+		return;
+	from = sb_str_printf("%s/one", w->f.sessions);
+	gone = sb_str_printf("%s/.gone", w->f.sessions);
+	assert_true(from && gone);
+	{
+		json_t *o;
+
+		assert_int_equal(rename(from, gone), 0);
+		o = call(w, token, "ExecuteTool",
+			"{\"SessionID\": \"one\", \"ToolCallID\": \"p\", \"ToolName\": "
+			"\"read_file\", \"Params\": {\"path\": \"hello\"}}");
+		{
+			sb_autofree char *text = o ? json_dumps(o, 0) : NULL;
+
+			tells_no_place(w, text ? text : w->f.err.msg);
+		}
+		json_decref(o);
+		o = call(w, token, "LaunchProcess",
+			"{\"SessionID\": \"one\", \"Binary\": \"/bin/true\"}");
+		{
+			sb_autofree char *text = o ? json_dumps(o, 0) : NULL;
+
+			tells_no_place(w, text ? text : w->f.err.msg);
+		}
+		json_decref(o);
+		assert_int_equal(rename(gone, from), 0);
+	}
+	/* An admin does. */
+	{
+		json_t *o = call(w, ADMIN, "GetSession", ONE);
+		sb_autofree char *text = json_dumps(o, 0);
+
+		assert_non_null(strstr(text, from));
+		json_decref(o);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_token_ends_with_its_session, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_call_runs_once_whatever_restarts, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(a_session_does_not_learn_where_it_lies, setup,
+			teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 lib_libsandbox_core_la_SOURCES += \
 	%D%/changes.c %D%/changes.h \
 	%D%/idcheck.c %D%/idcheck.h \
-	%D%/owner.c %D%/owner.h \
+	%D%/claim.c %D%/claim.h \
 	%D%/storage.c %D%/storage.h \
 	%D%/storage-zfs.c \
 	%D%/overlay-capture.c %D%/overlay-capture.h \

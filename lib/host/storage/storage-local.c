@@ -18,7 +18,7 @@
 #include <base/random.h>
 #include <base/str.h>
 #include <host/storage/idcheck.h>
-#include <host/storage/owner.h>
+#include <host/storage/claim.h>
 #include <host/storage/rootcheck.h>
 #include <host/storage/treecopy.h>
 
@@ -32,7 +32,7 @@ struct local {
 	char *root, *bases;
 	int rootfd;
 	int basesfd; /* -1: none */
-	int ownerfd; /* holds the lock of sb_owner_lock */
+	int claimfd; /* holds the lock of sb_claim_lock */
 	atomic_bool swept;
 };
 
@@ -305,8 +305,8 @@ local_close(struct sb_storage *st)
 		(void)close(l->rootfd);
 	if (l->basesfd >= 0)
 		(void)close(l->basesfd);
-	if (l->ownerfd >= 0)
-		(void)close(l->ownerfd);
+	if (l->claimfd >= 0)
+		(void)close(l->claimfd);
 	free(l->root);
 	free(l->bases);
 	free(l);
@@ -346,7 +346,7 @@ open_dirs(struct local *l, const struct sb_host_opts *o, struct sb_error *err)
 	l->bases = o->bases_dir ? strdup(o->bases_dir) : NULL;
 	if (!l->root || (o->bases_dir && !l->bases))
 		return sb_fail(err, SB_E_NOMEM, "storage local-disk");
-	r = l->ownerfd = sb_owner_lock(l->root, err);
+	r = l->claimfd = sb_claim_lock(l->root, err);
 	if (r >= 0)
 		r = l->rootfd = sb_path_open_root(l->root, err);
 	if (r >= 0 && l->bases)
@@ -392,7 +392,7 @@ sb_storage_local_open(const struct sb_host_opts *o, struct sb_error *err)
 		return NULL;
 	}
 	l->st.ops = &local_ops;
-	l->rootfd = l->basesfd = l->ownerfd = -1;
+	l->rootfd = l->basesfd = l->claimfd = -1;
 	r = open_dirs(l, o, err);
 	/* Nobody fills a directory before the host is open: these are left over. */
 	if (r == 0)

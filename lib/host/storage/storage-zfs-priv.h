@@ -19,7 +19,7 @@ struct sb_storage_zfs {
 	struct sb_zfs z;
 	char *pool, *bases, *sessions;
 	char *root;   /* mountpoint of `sessions` */
-	int owner_fd; /* holds the lock of sb_owner_lock */
+	int claim_fd; /* holds the lock of sb_claim_lock */
 	int64_t transfer_ms;
 	char instance[17]; /* marks the views of this process */
 	atomic_uint n_views;

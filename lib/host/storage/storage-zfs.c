@@ -2,7 +2,7 @@
 /* The storage "zfs": a session is a dataset, its snapshots and forks are those of ZFS. */
 #include "config.h"
 
-#include <host/storage/owner.h>
+#include <host/storage/claim.h>
 #include <host/storage/storage-zfs-priv.h>
 
 #include <errno.h>
@@ -358,8 +358,8 @@ empty(struct sb_storage_zfs *s)
 	free(s->bases);
 	free(s->sessions);
 	free(s->root);
-	if (s->owner_fd >= 0)
-		(void)close(s->owner_fd);
+	if (s->claim_fd >= 0)
+		(void)close(s->claim_fd);
 	sb_strmap_free(&s->dead);
 	sb_strmap_free(&s->moved);
 }
@@ -502,7 +502,7 @@ fill(struct sb_storage_zfs *s, const struct sb_host_opts *o, int lock_fd, struct
 int
 sb_storage_zfs_check(const struct sb_host_opts *o, struct sb_error *err)
 {
-	struct sb_storage_zfs s = { .owner_fd = -1 };
+	struct sb_storage_zfs s = { .claim_fd = -1 };
 	sb_autofree char *name = NULL;
 	const char *args[] = { "get", "-H", "-o", "value", "type", NULL, NULL };
 	int r = check_opts(o, err);
@@ -538,7 +538,7 @@ sb_storage_zfs_open(const struct sb_host_opts *o, int lock_fd, struct sb_error *
 	}
 	(void)pthread_mutex_init(&s->mu, NULL);
 	(void)pthread_mutex_init(&s->sweep_mu, NULL);
-	s->owner_fd = -1;
+	s->claim_fd = -1;
 	r = fill(s, o, lock_fd, err);
 	if (r == 0)
 		r = sb_zfs_probe(&s->z, err);
@@ -549,7 +549,7 @@ sb_storage_zfs_open(const struct sb_host_opts *o, int lock_fd, struct sb_error *
 	if (r == 0)
 		r = find_root(s, err);
 	if (r == 0)
-		r = s->owner_fd = sb_owner_lock(s->root, err);
+		r = s->claim_fd = sb_claim_lock(s->root, err);
 	if (r >= 0)
 		r = sb_storage_zfs_load_marks(s, err);
 	if (r < 0) {

@@ -156,6 +156,9 @@ sb_rpc_call_fail(struct sb_rpc_call *c, struct sb_error *err)
 	memcpy(field, c->failure.field, sizeof field);
 	sb_rpc_failure_from_error(&c->failure, err);
 	memcpy(c->failure.field, field, sizeof field);
+	if (c->server->service->hide)
+		c->server->service->hide(c->server->service->arg, &c->who, c->failure.msg,
+			sizeof c->failure.msg);
 }
 
 /* Runs the handler: 0 and `out`, SB_RPC_LATER, or an error in `failure`. */

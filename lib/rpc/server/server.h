@@ -72,6 +72,11 @@ struct sb_rpc_service {
 	void (*metrics)(void *arg, struct sb_buf *out);
 	/* Whether it takes work, for /health?ready; must not wait. NULL: always. */
 	bool (*ready)(void *arg);
+	/*
+	 * Takes out of an error's message what this caller must not know. NULL: nothing. Not called
+	 * for mistakes that the server itself finds.
+	 */
+	void (*hide)(void *arg, const struct sb_rpc_who *who, char *text, size_t size);
 };
 
 void *sb_rpc_call_arg(const struct sb_rpc_call *call);

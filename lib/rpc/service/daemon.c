@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <host/host-bounds.h>
+#include <base/str.h>
 #include <rpc/server/auth.h>
 #include <rpc/server/server.h>
 #include <rpc/service/host.h>
@@ -83,6 +84,15 @@ sb_rpc_daemon_check(const struct sb_rpc_daemon *d, const struct sb_host_opts *ho
 	sb_host_check(host, found, arg);
 }
 
+static int
+remember(struct sb_rpc_daemon *d, const char *state_dir, struct sb_error *err)
+{
+	sb_autofree char *path = sb_str_printf("%s/calls.db", state_dir);
+
+	return path ? sb_rpc_host_remember(d->rpc, path, err) :
+		      sb_fail(err, SB_E_NOMEM, "out of memory");
+}
+
 int
 sb_rpc_daemon_start(struct sb_rpc_daemon *d, const struct sb_host_opts *host,
 	const struct sb_rpc_server_opts *server, struct sb_error *err)
@@ -98,6 +108,8 @@ sb_rpc_daemon_start(struct sb_rpc_daemon *d, const struct sb_host_opts *host,
 	d->host = d->rpc ? sb_host_open(&ho, &why) : NULL;
 	if (d->host)
 		r = sb_host_start(d->host, &why);
+	if (d->host && r == 0)
+		r = remember(d, ho.state_dir, &why);
 	if (d->host && r == 0) {
 		sb_rpc_host_use(d->rpc, d->host);
 		so.auth = d->auth;

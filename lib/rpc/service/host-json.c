@@ -61,7 +61,7 @@ sb_rpc_host_bytes_json(const void *data, size_t len)
 	size_t size = len / 3 * 4 + 8;
 	sb_autofree char *text = malloc(size);
 
-	if (!text || !sb_base64_encode(data, len, text, size))
+	if (!text || !sb_base64_encode_padded(data, len, text, size))
 		return NULL;
 	return json_string_nocheck(text);
 }
@@ -95,13 +95,13 @@ labels_json(const struct sb_host_label *v, size_t n)
 }
 
 json_t *
-sb_rpc_host_session_json(const struct sb_host_session *s)
+sb_rpc_host_session_json(struct sb_rpc_call *call, const struct sb_host_session *s)
 {
 	json_t *o = json_object();
 
 	sb_rpc_host_put(o, "ID", s->id);
 	sb_rpc_host_put(o, "State", sb_host_state_wire(s->state));
-	sb_rpc_host_put(o, "Mountpoint", s->mountpoint);
+	sb_rpc_host_put_hidden(call, o, "Mountpoint", s->mountpoint);
 	sb_rpc_host_put_int(o, "TurnCount", (int64_t)s->turn_count);
 	sb_rpc_host_put_int(o, "SnapCount", (int64_t)s->snap_count);
 	(void)json_object_set_new_nocheck(o, "Created", sb_rpc_host_time_json(s->created_ns));
@@ -110,7 +110,7 @@ sb_rpc_host_session_json(const struct sb_host_session *s)
 	sb_rpc_host_put(o, "Phase", sb_host_state_name(s->state));
 	sb_rpc_host_put(o, "Base", s->base);
 	sb_rpc_host_put(o, "Parent", s->parent);
-	sb_rpc_host_put(o, "Why", s->why);
+	sb_rpc_host_put_hidden(call, o, "Why", s->why);
 	sb_rpc_host_put_int(o, "Quota", (int64_t)s->quota);
 	sb_rpc_host_put_int(o, "ActiveTools", s->active_tools);
 	sb_rpc_host_put_int(o, "Processes", s->processes);

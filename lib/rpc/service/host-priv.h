@@ -6,6 +6,7 @@
 #include <rpc/protocol/field.h>
 #include <rpc/service/host.h>
 #include <rpc/service/idem.h>
+#include <rpc/service/replay.h>
 #include <sb/host-exec.h>
 #include <sb/host-snapshot.h>
 
@@ -15,6 +16,7 @@ struct sb_rpc_host {
 	const struct sb_rpc_auth *auth;
 	size_t max_message;
 	struct sb_rpc_idem *idem;
+	struct sb_rpc_replay *replay; /* NULL: calls are not remembered over a restart */
 	struct sb_rpc_events *events;
 	struct sb_rpc_service service;
 };
@@ -62,13 +64,20 @@ void sb_rpc_host_resources(struct sb_rpc_fields *f, struct sb_host_resources *ou
 
 /* Encoders: new references, NULL when out of memory. */
 json_t *sb_rpc_host_time_json(int64_t ns); /* 0: null */
-json_t *sb_rpc_host_session_json(const struct sb_host_session *s);
+json_t *sb_rpc_host_session_json(struct sb_rpc_call *call, const struct sb_host_session *s);
 json_t *sb_rpc_host_capabilities_json(const struct sb_host *h);
 void sb_rpc_host_put(json_t *obj, const char *key, const char *text);
 void sb_rpc_host_put_int(json_t *obj, const char *key, int64_t v);
 /* The wrapped object {"key": v}; takes `v`. */
 json_t *sb_rpc_host_wrap(const char *key, json_t *v);
-/* Bytes as base64 text. */
+/*
+ * host-hide.c: replaces the names of the host's own places in a message to somebody who is no
+ * admin; an sb_rpc_service.hide.
+ */
+void sb_rpc_host_hide(void *arg, const struct sb_rpc_who *who, char *text, size_t size);
+/* The same for a text of an answer. */
+void sb_rpc_host_put_hidden(struct sb_rpc_call *call, json_t *o, const char *key, const char *text);
+/* Bytes as base64 text, padded. */
 json_t *sb_rpc_host_bytes_json(const void *data, size_t len);
 
 /* Attach: a command over the upgraded connection. */

@@ -79,9 +79,9 @@ sb_rpc_host_labels(struct sb_rpc_fields *f, struct sb_strmap *map)
 
 /* The answer with one session; clears it. */
 static int
-answer(struct sb_host_session *s, json_t **out)
+answer(struct sb_rpc_call *call, struct sb_host_session *s, json_t **out)
 {
-	*out = sb_rpc_host_wrap("Session", sb_rpc_host_session_json(s));
+	*out = sb_rpc_host_wrap("Session", sb_rpc_host_session_json(call, s));
 	sb_host_session_clear(s);
 	return 0;
 }
@@ -128,7 +128,7 @@ sb_rpc_host_create_session(struct sb_rpc_call *call, const json_t *in, json_t **
 		r = sb_host_session_create(h->host, &o, &limits, &s, err);
 	if (r < 0)
 		return r;
-	(void)answer(&s, out);
+	(void)answer(call, &s, out);
 	(void)json_object_set_new(*out, "ServerCapabilities",
 		sb_rpc_host_capabilities_json(h->host));
 	return 0;
@@ -153,7 +153,7 @@ sb_rpc_host_get_session(struct sb_rpc_call *call, const json_t *in, json_t **out
 		return SB_RPC_LATER;
 	if (r == 0)
 		r = sb_host_session_get(h->host, id, measure, &s, err);
-	return r < 0 ? r : answer(&s, out);
+	return r < 0 ? r : answer(call, &s, out);
 }
 
 /* The states of a filter as a bit mask; the wire's names stand for all they cover. */
@@ -209,7 +209,7 @@ sb_rpc_host_list_sessions(struct sb_rpc_call *call, const json_t *in, json_t **o
 		return r;
 	list = json_array();
 	for (size_t i = 0; i < n && i < limit; i++)
-		(void)json_array_append_new(list, sb_rpc_host_session_json(&v[i]));
+		(void)json_array_append_new(list, sb_rpc_host_session_json(call, &v[i]));
 	*out = sb_rpc_host_wrap("Sessions", list);
 	sb_rpc_host_put(*out, "NextAfter", n > limit ? v[limit - 1].id : "");
 	sb_host_sessions_free(v, n);
@@ -236,7 +236,7 @@ sb_rpc_host_set_labels(struct sb_rpc_call *call, const json_t *in, json_t **out,
 		r = sb_host_session_set_labels(h->host, id, labels, map.n, err);
 	if (r == 0)
 		r = sb_host_session_get(h->host, id, false, &s, err);
-	return r < 0 ? r : answer(&s, out);
+	return r < 0 ? r : answer(call, &s, out);
 }
 
 /* A procedure that does one thing to the session it names and answers nothing. */
@@ -319,5 +319,5 @@ sb_rpc_host_fork(struct sb_rpc_call *call, const json_t *in, json_t **out, struc
 	r = sb_rpc_host_fields_end(call, &f, err);
 	if (r == 0)
 		r = sb_host_session_fork(h->host, id, name, &o, &limits, &s, err);
-	return r < 0 ? r : answer(&s, out);
+	return r < 0 ? r : answer(call, &s, out);
 }

@@ -68,12 +68,12 @@ sb_rpc_host_create_snapshot(struct sb_rpc_call *call, const json_t *in, json_t *
 }
 
 static json_t *
-snapshot_json(const struct sb_host_snapshot *s)
+snapshot_json(struct sb_rpc_call *call, const struct sb_host_snapshot *s)
 {
 	json_t *o = json_object();
 
 	sb_rpc_host_put(o, "Name", s->name);
-	sb_rpc_host_put(o, "Dataset", s->dataset);
+	sb_rpc_host_put_hidden(call, o, "Dataset", s->dataset);
 	sb_rpc_host_put_int(o, "Used", (int64_t)s->used);
 	sb_rpc_host_put_int(o, "Refer", (int64_t)s->referenced);
 	(void)json_object_set_new(o, "CreatedAt", sb_rpc_host_time_json(s->created_ns));
@@ -104,7 +104,7 @@ sb_rpc_host_list_snapshots(struct sb_rpc_call *call, const json_t *in, json_t **
 		return r;
 	list = json_array();
 	for (size_t i = 0; i < n; i++)
-		(void)json_array_append_new(list, snapshot_json(&v[i]));
+		(void)json_array_append_new(list, snapshot_json(call, &v[i]));
 	sb_host_snapshots_free(v, n);
 	*out = sb_rpc_host_wrap("Snapshots", list);
 	return 0;
@@ -118,6 +118,7 @@ sb_rpc_host_rollback_session(struct sb_rpc_call *call, const json_t *in, json_t 
 	struct sb_host_call limits = sb_rpc_host_limits(call);
 	struct sb_rpc_fields f;
 	struct sb_host_rolled rolled = { 0 };
+	struct sb_host_session s;
 	const char *id, *name;
 	unsigned how = 0;
 	int r;
@@ -138,6 +139,10 @@ sb_rpc_host_rollback_session(struct sb_rpc_call *call, const json_t *in, json_t 
 	 * ended.
 	 */
 	sb_rpc_idem_forget(h->idem, id);
+	if (h->replay && sb_host_session_get(h->host, id, false, &s, NULL) == 0) {
+		sb_rpc_replay_forget(h->replay, s.nonce);
+		sb_host_session_clear(&s);
+	}
 	if (r == 0) {
 		*out = json_object();
 		(void)json_object_set_new(*out, "BoxRestarted", json_boolean(rolled.restarted));

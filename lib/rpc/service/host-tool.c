@@ -22,6 +22,7 @@ struct tool_call {
 	bool want_blocks;
 	struct sb_host_resources res;
 	uint8_t digest[SB_RPC_IDEM_DIGEST];
+	char nonce[SB_HOST_NONCE_LEN + 1]; /* of the session, when calls are remembered */
 };
 
 void
@@ -109,9 +110,10 @@ blocks_json(json_t *text)
 }
 
 static json_t *
-result_json(const struct sb_rpc_host *h, const struct tool_call *t,
+result_json(struct sb_rpc_call *call, const struct tool_call *t,
 	const struct sb_host_tool_result *r)
 {
+	const struct sb_rpc_host *h = sb_rpc_call_arg(call);
 	size_t room = h->max_message > 2 * ANSWER_ROOM ? h->max_message - ANSWER_ROOM :
 							 h->max_message / 2;
 	size_t len = fitting(r->text, r->text_len, room);
@@ -133,7 +135,7 @@ result_json(const struct sb_rpc_host *h, const struct tool_call *t,
 	(void)json_object_set_new(o, "TimedOut", json_boolean(r->timed_out));
 	(void)json_object_set_new(o, "OOMKilled", json_boolean(r->oom));
 	(void)json_object_set_new(o, "Truncated", json_boolean(r->truncated || len < r->text_len));
-	sb_rpc_host_put(o, "SnapshotError", r->snapshot_error);
+	sb_rpc_host_put_hidden(call, o, "SnapshotError", r->snapshot_error);
 	(void)json_object_set_new(o, "Replayed", json_false());
 	return o;
 }
@@ -209,9 +211,39 @@ replayed(const char *text, struct sb_error *err)
 	return o;
 }
 
+/* The first call of this run of the host: was there one before? As sb_rpc_idem_begin. */
+static int
+recall(struct sb_rpc_host *h, struct tool_call *t, struct sb_rpc_idem_run *run, char **out_text,
+	struct sb_error *err)
+{
+	struct sb_host_session s;
+	int r;
+
+	if (!h->replay)
+		return 0;
+	r = sb_host_session_get(h->host, t->session, false, &s, err);
+	if (r == 0) {
+		memcpy(t->nonce, s.nonce, sizeof t->nonce);
+		sb_host_session_clear(&s);
+		r = sb_rpc_replay_begin(h->replay, t->nonce, t->id, t->digest, out_text, err);
+	}
+	if (r != 0)
+		sb_rpc_idem_end(h->idem, run, r == 1 ? strdup(*out_text) : NULL);
+	return r;
+}
+
+/* Takes `text`; NULL: the call failed. */
+static void
+keep(struct sb_rpc_host *h, const struct tool_call *t, struct sb_rpc_idem_run *run, char *text)
+{
+	if (h->replay)
+		sb_rpc_replay_end(h->replay, t->nonce, t->id, text);
+	sb_rpc_idem_end(h->idem, run, text);
+}
+
 /* Runs the tool, or gives an earlier result of the same call. */
 static int
-execute(struct sb_rpc_call *call, const struct tool_call *t, struct progress *p, json_t **out,
+execute(struct sb_rpc_call *call, struct tool_call *t, struct progress *p, json_t **out,
 	struct sb_error *err)
 {
 	struct sb_rpc_host *h = sb_rpc_call_arg(call);
@@ -224,6 +256,8 @@ execute(struct sb_rpc_call *call, const struct tool_call *t, struct progress *p,
 
 	r = sb_rpc_idem_begin(h->idem, t->session, t->id, t->digest, limits.cancel, limits.deadline,
 		&text, &run, err);
+	if (r == 0)
+		r = recall(h, t, run, &text, err);
 	if (r == 1)
 		return (*out = replayed(text, err)) ? 0 : SB_E_NOMEM;
 	if (r < 0)
@@ -237,12 +271,12 @@ execute(struct sb_rpc_call *call, const struct tool_call *t, struct progress *p,
 	req.arg = p;
 	r = sb_host_tool_execute(h->host, &req, &limits, &res, err);
 	if (r < 0) {
-		sb_rpc_idem_end(h->idem, run, NULL);
+		keep(h, t, run, NULL);
 		return r;
 	}
-	*out = result_json(h, t, &res);
+	*out = result_json(call, t, &res);
 	sb_host_tool_result_clear(&res);
-	sb_rpc_idem_end(h->idem, run, *out ? json_dumps(*out, JSON_COMPACT) : NULL);
+	keep(h, t, run, *out ? json_dumps(*out, JSON_COMPACT) : NULL);
 	return *out ? 0 : sb_fail(err, SB_E_NOMEM, "out of memory");
 }
 

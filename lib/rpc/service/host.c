@@ -78,7 +78,8 @@ sb_rpc_host_new(const struct sb_rpc_auth *auth, size_t max_message, struct sb_er
 	h->auth = auth;
 	h->max_message = max_message;
 	h->service = (struct sb_rpc_service){ "rpc.v1.SandboxService", methods,
-		sizeof methods / sizeof methods[0], h, sb_rpc_host_metrics, is_ready };
+		sizeof methods / sizeof methods[0], h, sb_rpc_host_metrics, is_ready,
+		sb_rpc_host_hide };
 	h->idem = sb_rpc_idem_new(KEEP_RESULTS, KEEP_BYTES, KEEP_MS, err);
 	h->events = sb_rpc_events_new(err);
 	if (!h->idem || !h->events) {
@@ -94,6 +95,7 @@ sb_rpc_host_free(struct sb_rpc_host *h)
 	if (!h)
 		return;
 	sb_rpc_idem_free(h->idem);
+	sb_rpc_replay_close(h->replay);
 	sb_rpc_events_free(h->events);
 	free(h);
 }
@@ -102,6 +104,13 @@ void
 sb_rpc_host_use(struct sb_rpc_host *h, struct sb_host *host)
 {
 	h->host = host;
+}
+
+int
+sb_rpc_host_remember(struct sb_rpc_host *h, const char *path, struct sb_error *err)
+{
+	h->replay = sb_rpc_replay_open(path, KEEP_MS / 1000, err);
+	return h->replay ? 0 : err ? err->code : SB_E_SYS;
 }
 
 void
@@ -151,9 +160,11 @@ sb_rpc_host_health_check(struct sb_rpc_call *call, const json_t *in, json_t **ou
 	sb_rpc_host_put_int(o, "SessionCount", (int64_t)s.sessions);
 	sb_rpc_host_put_int(o, "ActiveTools", (int64_t)s.active_tools);
 	sb_rpc_host_put_int(o, "Uptime", s.uptime_ms * 1000000);
-	for (size_t i = 0; i < s.n_reasons; i++)
+	for (size_t i = 0; i < s.n_reasons; i++) {
+		sb_rpc_host_hide(h, sb_rpc_call_who(call), s.reasons[i], sizeof s.reasons[i]);
 		(void)json_array_append_new(errors,
 			sb_rpc_json_text(s.reasons[i], strlen(s.reasons[i])));
+	}
 	(void)json_object_set_new(o, "Errors", errors);
 	(void)json_object_set_new(o, "PoolSpace", space_json(&s));
 	sb_rpc_host_put_int(o, "Processes", (int64_t)s.processes);

@@ -20,6 +20,8 @@ struct sb_rpc_host *sb_rpc_host_new(const struct sb_rpc_auth *auth, size_t max_m
 	struct sb_error *err);
 void sb_rpc_host_free(struct sb_rpc_host *h);
 void sb_rpc_host_use(struct sb_rpc_host *h, struct sb_host *host);
+/* Remembers calls of tools over a restart, in the file `path`. Before the server starts. */
+int sb_rpc_host_remember(struct sb_rpc_host *h, const char *path, struct sb_error *err);
 /* An sb_host_event_fn; `arg` is the struct sb_rpc_host. */
 void sb_rpc_host_on_event(const struct sb_host_event *ev, void *arg);
 const struct sb_rpc_service *sb_rpc_host_service(const struct sb_rpc_host *h);

@@ -6,6 +6,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/host-event.c \
 	%D%/host-priv.h \
 	%D%/host-json.c \
+	%D%/host-hide.c \
 	%D%/host-metrics.c \
 	%D%/host-network.c \
 	%D%/host-process.c \
@@ -13,4 +14,5 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/host-snapshot.c \
 	%D%/host-tool.c \
 	%D%/host.c %D%/host.h \
-	%D%/idem.c %D%/idem.h
+	%D%/idem.c %D%/idem.h \
+	%D%/replay.c %D%/replay.h

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <host/storage/owner.h>
+#include <host/storage/claim.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #define WAIT_MS 2000
 
 int
-sb_owner_lock(const char *root, struct sb_error *err)
+sb_claim_lock(const char *root, struct sb_error *err)
 {
 	const struct timespec pause = { .tv_nsec = 20000000 };
 	sb_autoclose int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
