@@ -32,6 +32,14 @@ tests_fuzz_fuzz_profile_LDADD = $(FUZZ_LDADD_SANDBOX)
 tests_fuzz_fuzz_state_SOURCES = %D%/fuzz-state.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_state_LDADD = $(FUZZ_LDADD_SANDBOX)
 
+FUZZERS_ALL += %D%/fuzz-attach %D%/fuzz-http %D%/fuzz-zfs
+tests_fuzz_fuzz_attach_SOURCES = %D%/fuzz-attach.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_attach_LDADD = $(FUZZ_LDADD_SANDBOX)
+tests_fuzz_fuzz_http_SOURCES = %D%/fuzz-http.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_http_LDADD = $(FUZZ_LDADD_SANDBOX)
+tests_fuzz_fuzz_zfs_SOURCES = %D%/fuzz-zfs.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_zfs_LDADD = $(FUZZ_LDADD_SANDBOX)
+
 FUZZERS_ALL += %D%/fuzz-layers
 tests_fuzz_fuzz_layers_SOURCES = %D%/fuzz-layers.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_layers_LDADD = $(FUZZ_LDADD_SANDBOX)
