@@ -100,7 +100,7 @@ const struct sb_opt hostd_opts[] = {
 	OPT_INT(0, "critical-at", critical_at, "PERCENT", 1, 100,
 		"storage use at which new sessions are refused (95)"),
 	OPT_TEXT(0, "advertise-addr", advertise_addr, "ADDR",
-		"host in the addresses of exposed ports (127.0.0.1)"),
+		"address of exposed ports (127.0.0.1), or unix:DIR"),
 	OPT_TIME(0, "tool-timeout", tool_timeout, "TIME", 1, DAY_MS, "limit of one tool call (5m)"),
 	OPT_TIME(0, "drain-timeout", drain_timeout, "TIME", 1, DAY_MS,
 		"how long a pause waits for tools (30s)"),

@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <base/file.h>
 #include <base/str.h>
 #include <host/host-priv.h>
 #include <host/proc.h>
@@ -67,13 +69,49 @@ address_of(const char *host, unsigned port)
 				   sb_str_printf("%s:%u", host, port);
 }
 
+/* On a unix socket of its own in the directory `dir`. */
+static char *
+open_unix(const char *dir, const struct sb_hsess *s, struct sb_host_proc *p,
+	const struct sb_proxy_target *to, struct sb_error *err)
+{
+	sb_autofree char *path = sb_str_printf("%s/%s.%s", dir, s->id, p->id);
+	struct sockaddr_un longest;
+
+	/* A long id is replaced by the number of its record. */
+	if (path && strlen(path) >= sizeof longest.sun_path) {
+		free(path);
+		path = sb_str_printf("%s/%lld.%s", dir, (long long)s->uid, p->id);
+	}
+	if (!path) {
+		(void)sb_fail(err, SB_E_NOMEM, "port of process %s", p->id);
+		return NULL;
+	}
+	if (sb_file_mkdirs(dir, 0700, err) < 0)
+		return NULL;
+	p->proxy = sb_proxy_open_unix(path, to, err);
+	return p->proxy ? sb_str_printf("unix:%s", path) : NULL;
+}
+
+/* On the advertised address; after a restart of the host where it was, if that is still free. */
+static char *
+open_tcp(const char *host, struct sb_host_proc *p, const struct sb_proxy_target *to,
+	struct sb_error *err)
+{
+	const char *colon = p->address ? strrchr(p->address, ':') : NULL;
+	unsigned before = colon ? (unsigned)strtoul(colon + 1, NULL, 10) : 0;
+
+	if (before > 0 && before <= 65535)
+		p->proxy = sb_proxy_open(host, before, to, NULL);
+	if (!p->proxy)
+		p->proxy = sb_proxy_open(host, 0, to, err);
+	return p->proxy ? address_of(host, sb_proxy_port(p->proxy)) : NULL;
+}
+
 int
 sb_host_proc_port_open(struct sb_host *h, struct sb_hsess *s, struct sb_host_proc *p,
 	struct sb_error *err)
 {
 	const char *host = h->o.advertise_addr;
-	const char *colon = p->address ? strrchr(p->address, ':') : NULL;
-	unsigned before = colon ? (unsigned)strtoul(colon + 1, NULL, 10) : 0;
 	struct dial *t = calloc(1, sizeof *t);
 	struct sb_proxy_target to = { dial, release, t };
 	char *address;
@@ -82,16 +120,12 @@ sb_host_proc_port_open(struct sb_host *h, struct sb_hsess *s, struct sb_host_pro
 		return sb_fail(err, SB_E_NOMEM, "port of process %s", p->id);
 	*t = (struct dial){ h, sb_hsess_ref(s), sb_host_proc_ref(p) };
 	atomic_fetch_add(&h->proxies, 1);
-	/* After a restart of the host: where it was, if that is still free. */
-	if (before > 0 && before <= 65535)
-		p->proxy = sb_proxy_open(host, before, &to, NULL);
-	if (!p->proxy)
-		p->proxy = sb_proxy_open(host, 0, &to, err);
+	address = sb_str_starts(host, "unix:") ? open_unix(host + 5, s, p, &to, err) :
+						 open_tcp(host, p, &to, err);
 	if (!p->proxy) {
 		release(t);
 		return err ? sb_wrap(err, err->code, "set up the port proxy") : SB_E_SYS;
 	}
-	address = address_of(host, sb_proxy_port(p->proxy));
 	if (!address) {
 		sb_host_proc_port_close(s, p);
 		return sb_fail(err, SB_E_NOMEM, "port of process %s", p->id);

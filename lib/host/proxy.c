@@ -16,6 +16,8 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <base/thread.h>
@@ -33,6 +35,7 @@ struct sb_proxy {
 	int listener;
 	int stop; /* an eventfd, readable for ever once the proxy stops */
 	unsigned port;
+	char *path; /* of a unix socket, or NULL */
 	struct sb_proxy_target to;
 };
 
@@ -47,6 +50,7 @@ unref(struct sb_proxy *p)
 		(void)close(p->stop);
 	if (p->to.release)
 		p->to.release(p->to.arg);
+	free(p->path);
 	free(p);
 }
 
@@ -267,8 +271,31 @@ listen_on(struct sb_proxy *p, const char *host, unsigned port, struct sb_error *
 	return r;
 }
 
-struct sb_proxy *
-sb_proxy_open(const char *host, unsigned port, const struct sb_proxy_target *to,
+static int
+listen_at(struct sb_proxy *p, const char *path, struct sb_error *err)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct stat st;
+
+	if (strlen(path) >= sizeof addr.sun_path)
+		return sb_fail(err, SB_E_INVAL, "socket %s: longer than %zu bytes", path,
+			sizeof addr.sun_path - 1);
+	memcpy(addr.sun_path, path, strlen(path) + 1);
+	if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
+		(void)unlink(path);
+	p->path = strdup(path);
+	p->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	/* The mode of the descriptor is that of the name: it is never open wider. */
+	if (!p->path || p->listener < 0 || fchmod(p->listener, 0600) < 0 ||
+		bind(p->listener, (const struct sockaddr *)&addr, sizeof addr) < 0 ||
+		listen(p->listener, BACKLOG) < 0)
+		return sb_fail_errno(err, "listen on %s", path);
+	return 0;
+}
+
+/* On `path`, or else on `host` and `port`. */
+static struct sb_proxy *
+open_proxy(const char *path, const char *host, unsigned port, const struct sb_proxy_target *to,
 	struct sb_error *err)
 {
 	struct sb_proxy *p = calloc(1, sizeof *p);
@@ -285,7 +312,7 @@ sb_proxy_open(const char *host, unsigned port, const struct sb_proxy_target *to,
 	if (p->stop < 0)
 		r = sb_fail_errno(err, "eventfd");
 	if (r == 0)
-		r = listen_on(p, host, port, err);
+		r = path ? listen_at(p, path, err) : listen_on(p, host, port, err);
 	if (r == 0) {
 		p->to = *to;
 		if (sb_thread_detached(STACK_SIZE, accept_loop, p) != 0)
@@ -298,6 +325,19 @@ sb_proxy_open(const char *host, unsigned port, const struct sb_proxy_target *to,
 		return NULL;
 	}
 	return p;
+}
+
+struct sb_proxy *
+sb_proxy_open(const char *host, unsigned port, const struct sb_proxy_target *to,
+	struct sb_error *err)
+{
+	return open_proxy(NULL, host, port, to, err);
+}
+
+struct sb_proxy *
+sb_proxy_open_unix(const char *path, const struct sb_proxy_target *to, struct sb_error *err)
+{
+	return open_proxy(path, NULL, 0, to, err);
 }
 
 unsigned
@@ -313,6 +353,9 @@ sb_proxy_stop(struct sb_proxy *p)
 
 	if (!p)
 		return;
+	/* Now, not when the thread comes to it: the next one may listen there by then. */
+	if (p->path)
+		(void)unlink(p->path);
 	(void)!write(p->stop, &one, sizeof one);
 	unref(p);
 }

@@ -31,6 +31,13 @@ struct sb_proxy_target {
  */
 struct sb_proxy *sb_proxy_open(const char *host, unsigned port, const struct sb_proxy_target *to,
 	struct sb_error *err);
+/*
+ * The same on a unix socket at `path`, which only this user may use and which goes with the proxy;
+ * one that is left there from before makes room.
+ */
+struct sb_proxy *sb_proxy_open_unix(const char *path, const struct sb_proxy_target *to,
+	struct sb_error *err);
+/* 0 for a unix socket. */
 unsigned sb_proxy_port(const struct sb_proxy *p);
 
 /*

@@ -143,6 +143,10 @@ struct sb_host_opts {
 	const char *bases_dir; /* not zfs: base images are directories in it; NULL: no bases */
 	const char *zfs_path, *zpool_path; /* NULL: looked up */
 	bool sudo;                         /* run them by `sudo -n` */
+	/*
+	 * Where exposed ports are: an address of this machine, or "unix:DIR" for a socket each in
+	 * that directory, which only this user may use.
+	 */
 	const char *advertise_addr;
 	const char *snapshot_prefix; /* of turn snapshots */
 	const char *default_base;    /* when a create names none; may be NULL */

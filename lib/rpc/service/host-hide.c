@@ -63,9 +63,9 @@ sb_rpc_host_hide(void *arg, const struct sb_rpc_who *who, char *text, size_t siz
 	struct sb_rpc_host *h = arg;
 	sb_auto(sb_buf) struct sb_buf b;
 
-	if (who->role == SB_RPC_ROLE_ADMIN || !strpbrk(text, "/"))
-		return;
 	sb_buf_init(&b, 1 << 20);
+	if (who->role == SB_RPC_ROLE_ADMIN || !strchr(text, '/'))
+		return;
 	sb_buf_add_str(&b, text);
 	hide(h, who, &b);
 	if (!b.failed && b.data)
