@@ -273,6 +273,27 @@ is "which are still there" "$(cat "$scratch/sessions/one/mine")" mine
 "$sbctl" host destroy one
 stop_host
 
+# --- a second signal ends it, whatever it waits for -----------------------------------------------
+# shellcheck disable=SC2086
+start_host $local_disk --shutdown-timeout 10m --drain-timeout 10m
+"$sbctl" host create --id busy >/dev/null
+"$sbctl" host exec busy 'touch here; trap "" TERM; sleep 100' >/dev/null 2>&1 &
+waiting=$!
+wait_for 20 test -e "$scratch/sessions/busy/here"
+kill "$host_pid"
+wait_for 20 grep -q 'draining, every session is kept' "$host_log"
+kill "$host_pid"
+ended()
+{
+	case $(cut -d ' ' -f 3 "/proc/$host_pid/stat" 2>/dev/null) in Z | '') true ;; *) false ;; esac
+}
+check "the second TERM ends the daemon" wait_for 60 ended
+wait "$host_pid" "$waiting"
+# shellcheck disable=SC2086
+start_host $local_disk
+check "and the session is still there" "$sbctl" host destroy busy
+stop_host
+
 # --- TLS ------------------------------------------------------------------------------------------
 if command -v openssl >/dev/null; then
 	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 \

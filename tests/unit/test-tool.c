@@ -292,6 +292,32 @@ glob_and_ls_list(void **state)
 }
 
 /* A repository names programs for every occasion; in no runtime may one of them run in the host. */
+/* Names and lines that a terminal would obey are shown, not obeyed. */
+static void
+what_is_found_cannot_write_to_a_terminal(void **state)
+{
+	static const struct {
+		const char *tool, *params;
+	} calls[] = {
+		{ "grep", "{\"pattern\":\"needle\"}" },
+		{ "glob", "{\"pattern\":\"**\"}" },
+		{ "ls", "{}" },
+	};
+	struct hostfix *f = *state;
+
+	hostfix_write(f, "one", "evil\x1b]0;owned\x07\x9b\r", "needle \x1b[2J\x07\x1b[31m end\n");
+	for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+		struct sb_host_tool_result r;
+
+		assert_ok(call(f, calls[i].tool, calls[i].params, &r), &f->err);
+		assert_non_null(strstr(r.text, "evil"));
+		for (const char *c = r.text; *c; c++)
+			if (((unsigned char)*c < ' ' && *c != '\n' && *c != '\t') || *c == 0x7f)
+				fail_msg("%s gives byte %d", calls[i].tool, *c);
+		sb_host_tool_result_clear(&r);
+	}
+}
+
 static void
 git_starts_no_program_of_the_repository(void **state)
 {
@@ -346,6 +372,7 @@ main(void)
 		T(grep_finds_in_order),
 		T(binary_files_are_not_searched),
 		T(glob_and_ls_list),
+		T(what_is_found_cannot_write_to_a_terminal),
 		T(git_starts_no_program_of_the_repository),
 	};
 
