@@ -80,6 +80,8 @@ int helper_main_shim(int argc, char **argv);
 int helper_main_serve(int argc, char **argv);
 /* await: ends as the command whose socket is its stdin. */
 int helper_main_await(int argc, char **argv);
+/* Ends as a command would whose program is its argument: 0 when that is there and may run. */
+int helper_main_find(int argc, char **argv);
 /* signal MARK NUMBER: prints how many processes there were. */
 int helper_main_signal(int argc, char **argv);
 /*

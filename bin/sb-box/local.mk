@@ -3,6 +3,7 @@ pkglibexec_PROGRAMS += sb-box
 sb_box_SOURCES = \
 	%D%/dial.c \
 	%D%/enter.c \
+	%D%/find.c \
 	%D%/helper.h \
 	%D%/main.c \
 	%D%/place.c \

@@ -75,6 +75,7 @@ static const struct {
 	{ "shim", helper_main_shim },
 	{ "serve", helper_main_serve },
 	{ "await", helper_main_await },
+	{ "find", helper_main_find },
 	{ "signal", helper_main_signal },
 	{ "place", helper_main_place },
 };

@@ -182,6 +182,11 @@ start(struct sb_host *h, struct sb_hsess *s, struct sb_host_proc *p, const struc
 	io.fds[1] = out;
 	io.fds[2] = errfd;
 	r = sb_hsess_start(s, &cmd, &io, &child, err);
+	/* Each runtime says it in its own words. */
+	if (r == SB_E_NOTFOUND)
+		return sb_fail(err, r, "launch process: %s: no such program", l->binary);
+	if (r == SB_E_DENIED)
+		return sb_fail(err, r, "launch process: %s cannot be executed", l->binary);
 	if (r < 0)
 		return sb_wrap(err, r, "launch process");
 	p->pidfd = child.pidfd >= 0 ? child.pidfd : (int)syscall(SYS_pidfd_open, child.pid, 0);

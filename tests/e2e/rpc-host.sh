@@ -285,7 +285,10 @@ wait_for 20 grep -q 'draining, every session is kept' "$host_log"
 kill "$host_pid"
 ended()
 {
-	case $(cut -d ' ' -f 3 "/proc/$host_pid/stat" 2>/dev/null) in Z | '') true ;; *) false ;; esac
+	case $(cut -d ' ' -f 3 "/proc/$host_pid/stat" 2>/dev/null) in
+	Z | '') true ;;
+	*) false ;;
+	esac
 }
 check "the second TERM ends the daemon" wait_for 60 ended
 wait "$host_pid" "$waiting"

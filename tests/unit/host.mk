@@ -3,6 +3,7 @@ HOST_TESTS = \
 	%D%/test-host-exec \
 	%D%/test-host-names \
 	%D%/test-host-guard \
+	%D%/test-host-port \
 	%D%/test-host-races \
 	%D%/test-host-service \
 	%D%/test-proctree
@@ -16,6 +17,8 @@ tests_unit_test_host_names_SOURCES = %D%/test-host-names.c
 tests_unit_test_host_names_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_host_guard_SOURCES = %D%/test-host-guard.c $(HOSTFIX)
 tests_unit_test_host_guard_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_host_port_SOURCES = %D%/test-host-port.c $(HOSTFIX)
+tests_unit_test_host_port_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_host_races_SOURCES = %D%/test-host-races.c $(HOSTFIX)
 tests_unit_test_host_races_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_host_service_SOURCES = %D%/test-host-service.c $(HOSTFIX)

@@ -13,7 +13,6 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #include <sb/host-exec.h>
 
@@ -438,10 +437,7 @@ bad_launches_are_refused(void **state)
 	assert_fails(sb_host_process_launch(f->h, &l, NULL, &p, &f->err), SB_E_INVAL, &f->err);
 	assert_string_equal(f->err.msg, "binary is required");
 	l.binary = "no-such-program";
-	/* runsc tells a missing program by the exit code only. */
-	if (f->o.runtime != SB_HOST_RUNTIME_GVISOR)
-		assert_fails(sb_host_process_launch(f->h, &l, NULL, &p, &f->err), SB_E_NOTFOUND,
-			&f->err);
+	assert_fails(sb_host_process_launch(f->h, &l, NULL, &p, &f->err), SB_E_NOTFOUND, &f->err);
 	l.binary = "true";
 	l.expose_port = 70000;
 	assert_fails(sb_host_process_launch(f->h, &l, NULL, &p, &f->err), SB_E_INVAL, &f->err);
@@ -725,68 +721,6 @@ a_port_is_reached_at_its_address(void **state)
 	sb_host_process_clear(&p);
 }
 
-static bool
-talk_unix(const char *address, const char *text, char *buf, size_t size)
-{
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	size_t got = 0;
-	ssize_t n;
-
-	assert_true(fd >= 0 && strlen(address) < sizeof a.sun_path);
-	(void)snprintf(a.sun_path, sizeof a.sun_path, "%s", address + 5);
-	if (connect(fd, (const struct sockaddr *)&a, sizeof a) < 0) {
-		(void)close(fd);
-		return false;
-	}
-	(void)send(fd, text, strlen(text), MSG_NOSIGNAL);
-	(void)shutdown(fd, SHUT_WR);
-	while (got < size - 1 && (n = read(fd, buf + got, size - 1 - got)) > 0)
-		got += (size_t)n;
-	buf[got] = '\0';
-	(void)close(fd);
-	return true;
-}
-
-/* Instead of a port that everybody on the machine can reach. */
-static void
-a_port_can_be_a_socket_of_ones_own(void **state)
-{
-	struct hostfix *f = *state;
-	struct sb_host_process p, q;
-	char buf[200], where[320];
-	struct stat st;
-	unsigned port;
-
-	if (f->o.runtime != SB_HOST_RUNTIME_NONE)
-		skip_because("this program is not in the sandbox; see test-runtime");
-	(void)snprintf(where, sizeof where, "unix:%s/p", f->t.path);
-	f->o.advertise_addr = where;
-	hostfix_reopen(f);
-	new_session(f, "one");
-	(void)close(listener(&port));
-	serve_in(f, port, &p);
-	assert_int_equal(strncmp(p.address, where, strlen(where)), 0);
-	assert_int_equal(stat(p.address + 5, &st), 0);
-	assert_int_equal(st.st_mode, S_IFSOCK | 0600);
-	assert_int_equal(stat(where + 5, &st), 0);
-	assert_int_equal(st.st_mode & 07777, 0700);
-	assert_true(talk_unix(p.address, "hello", buf, sizeof buf));
-	assert_string_equal(buf, "helloend\n");
-	hostfix_reopen(f);
-	assert_ok(sb_host_process_get(f->h, "one", p.id, &q, &f->err), &f->err);
-	assert_string_equal(q.address, p.address);
-	sb_host_process_clear(&q);
-	assert_true(talk_unix(p.address, "again", buf, sizeof buf));
-	assert_string_equal(buf, "againend\n");
-	assert_ok(sb_host_process_kill(f->h, "one", p.id, SIGKILL, &f->err), &f->err);
-	(void)finished(f, p.id);
-	for (int i = 0; i < 500 && lstat(p.address + 5, &st) == 0; i++)
-		(void)usleep(10000);
-	assert_true(lstat(p.address + 5, &st) < 0);
-	sb_host_process_clear(&p);
-}
-
 /* Somebody else listens under the number: nothing is handed to them. */
 static void
 a_foreign_port_is_not_exposed(void **state)
@@ -837,7 +771,6 @@ run_all(void)
 		T(a_kill_leaves_nothing),
 		T(nothing_outlives_its_record),
 		T(a_port_is_reached_at_its_address),
-		T(a_port_can_be_a_socket_of_ones_own),
 		T(a_foreign_port_is_not_exposed),
 		T(bad_launches_are_refused),
 		T(pause_freezes_processes),

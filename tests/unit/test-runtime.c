@@ -267,6 +267,41 @@ destroy_leaves_nothing(void **state)
 	assert_gone(f);
 }
 
+/* A program that is not there, or is none, is the same error in every runtime, and no process. */
+static void
+a_missing_program_is_told_at_once(void **state)
+{
+	static const struct {
+		const char *binary;
+		int code;
+		const char *msg;
+	} bad[] = {
+		{ "no-such-program", SB_E_NOTFOUND,
+			"launch process: no-such-program: no such program" },
+		{ "/no/such/program", SB_E_NOTFOUND,
+			"launch process: /no/such/program: no such program" },
+		{ "./hello", SB_E_DENIED, "launch process: ./hello cannot be executed" },
+	};
+	struct hostfix *f = *state;
+	struct sb_host_launch l = SB_HOST_LAUNCH_INIT;
+	struct sb_host_process p, *v;
+	struct sb_host_session s;
+	size_t n;
+
+	hostfix_create(f, "missing", &s);
+	sb_host_session_clear(&s);
+	l.session = "missing";
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		l.binary = bad[i].binary;
+		assert_fails(sb_host_process_launch(f->h, &l, NULL, &p, &f->err), bad[i].code,
+			&f->err);
+		assert_string_equal(f->err.msg, bad[i].msg);
+	}
+	assert_ok(sb_host_process_list(f->h, "missing", &v, &n, &f->err), &f->err);
+	assert_int_equal(n, 0);
+	sb_host_processes_free(v, n);
+}
+
 /* A sandbox whose session the database does not know any more goes when the host starts. */
 static void
 orphans_are_collected(void **state)
@@ -701,6 +736,7 @@ main(void)
 		T(an_attached_command_has_its_own_streams),
 		T(destroy_leaves_nothing),
 		T(orphans_are_collected),
+		T(a_missing_program_is_told_at_once),
 		T(ports_are_the_sessions_own),
 		T(limits_end_the_greedy),
 		T(capabilities_tell_the_truth),

@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <host/runtime/box.h>
+#include <host/runtime/helper-wire.h>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -275,6 +276,38 @@ start_inside(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runti
 	return true;
 }
 
+/*
+ * Whether the program of a command that is led in is there: runsc cannot tell before it is too
+ * late. Where no helper stays inside, its exit code has to tell.
+ */
+static int
+check_program(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runtime_cmd *cmd,
+	struct sb_error *err)
+{
+	const char *const argv[] = { SB_BOX_HELPER, "find", cmd->argv[0], NULL };
+	const struct sb_spawn_opts io = SB_SPAWN_OPTS_INIT;
+	struct sb_runtime_cmd probe = *cmd;
+	struct sb_child child = SB_CHILD_INIT;
+	struct sb_error why = { 0 };
+	int r = 0, code;
+
+	probe.argv = argv;
+	probe.outlive = probe.leave = false;
+	probe.status = NULL;
+	if (atomic_load(&b->no_resident) || !start_inside(b, box, &probe, &io, &child, &r, &why) ||
+		r < 0)
+		return 0;
+	r = sb_child_wait(&child, NULL, sb_deadline_in(EXEC_MS), &why);
+	code = r < 0 ? 0 : sb_child_exit_code(&child);
+	sb_child_stop(&child, 0);
+	if (code == SB_HELPER_NOTFOUND)
+		return sb_fail(err, SB_E_NOTFOUND, "start %s: No such file or directory",
+			cmd->argv[0]);
+	if (code == SB_HELPER_NOEXEC)
+		return sb_fail(err, SB_E_DENIED, "start %s: Permission denied", cmd->argv[0]);
+	return 0;
+}
+
 static int
 gvisor_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd,
 	const struct sb_spawn_opts *io, struct sb_child *out, struct sb_error *err)
@@ -285,6 +318,12 @@ gvisor_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd,
 
 	if (!box)
 		return err ? err->code : SB_E_RUNTIME;
+	if (cmd->outlive)
+		r = check_program(b, box, cmd, err);
+	if (r < 0) {
+		sb_box_release(box);
+		return r;
+	}
 	if (cmd->outlive || atomic_load(&b->no_resident) ||
 		!start_inside(b, box, cmd, io, out, &r, err))
 		r = lead_in(b, box, cmd, io, out, err);
