@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <base/file.h>
 #include <bin/sbctl/ctl.h>
@@ -38,6 +39,15 @@ how_to_connect(const struct host_args *a, struct sb_buf *token, struct sb_rpc_cl
 	return 0;
 }
 
+static double
+now_ms(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec * 1000 + (double)ts.tv_nsec / 1000000;
+}
+
 static int
 call_unary(struct host_run *r, json_t *in, struct sb_error *err)
 {
@@ -45,6 +55,7 @@ call_unary(struct host_run *r, json_t *in, struct sb_error *err)
 	sb_autofree char *request = json_dumps(in, JSON_COMPACT);
 	sb_autofree char *answer = NULL;
 	size_t len = 0;
+	double began = now_ms();
 	json_t *out;
 	int code;
 
@@ -52,6 +63,8 @@ call_unary(struct host_run *r, json_t *in, struct sb_error *err)
 	if (!request)
 		return sb_fail(err, SB_E_NOMEM, "out of memory");
 	code = sb_rpc_client_call(r->client, v->method, request, &r->wait, &answer, &len, err);
+	if (code >= 0 && r->args.time)
+		(void)fprintf(stderr, "sbctl: %s took %.1f ms\n", v->name, now_ms() - began);
 	if (code < 0)
 		return code;
 	if (r->args.json) {

@@ -17,6 +17,7 @@ const struct sb_opt host_options[] = {
 	OPT_TEXT(0, "ca-file", ca_file, "FILE", "authorities for https (PEM)"),
 	OPT_TIME('t', "timeout", timeout, "TIME", 0, 0, "give up after TIME"),
 	OPT_FLAG(0, "json", json, "print the answer as JSON"),
+	OPT_FLAG(0, "time", time, "say how long the host took to answer"),
 	OPT_FLAG('h', "help", help, "print help and exit"),
 	/* Of the verbs that name them. */
 	OPT_TEXT(0, "id", id, "ID", "name of the new session"),

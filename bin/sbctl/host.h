@@ -16,7 +16,7 @@
 struct host_args {
 	const char *host, *token_file, *ca_file;
 	int64_t timeout;
-	bool json, help;
+	bool json, time, help;
 	const char *id, *base, *snapshot, *params, *call_id, *stream;
 	uint64_t quota;
 	const char *runtime, *network;
@@ -100,7 +100,7 @@ extern const struct host_verb cmd_host_exec, cmd_host_attach, cmd_host_tool, cmd
 	cmd_host_events;
 
 /* host-options.c: all options; the first HOST_OPTIONS_COMMON are every verb's. */
-#define HOST_OPTIONS_COMMON 6
+#define HOST_OPTIONS_COMMON 7
 #define HOST_OPTIONS_MAX 40
 extern const struct sb_opt host_options[];
 /* The verb for the option parser and the help printer. `opts` holds HOST_OPTIONS_MAX entries. */

@@ -30,6 +30,8 @@ class Connection(http.client.HTTPConnection):
 
 
 class Host:
+    running = None
+
     def __init__(self, state, *options):
         self.state = state
         shutil.rmtree(place + "/state", ignore_errors=True)
@@ -48,7 +50,10 @@ class Host:
     def start(self):
         began = time.perf_counter()
         self.log = open(place + "/sbhostd.log", "a")
-        self.process = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stderr=self.log)
+        self.process = subprocess.Popen(
+            self.argv, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log
+        )
+        Host.running = self
         while True:
             if self.process.poll() is not None:
                 raise SystemExit("sbhostd: " + open(place + "/sbhostd.log").read()[-2000:])
@@ -88,11 +93,16 @@ class Host:
         )
 
     def path(self, session):
-        return self.call("GetSession", SessionID=session)["Session"]["MountPoint"]
+        return self.call("GetSession", SessionID=session)["Session"]["Mountpoint"]
 
     def end(self):
+        Host.running = None
+        for s in self.call("ListSessions", Limit=1000)["Sessions"] if self.sweep else []:
+            self.call("DestroySession", SessionID=s["ID"], Force=True)
         self.process.terminate()
         self.process.wait()
+
+    sweep = True
 
 
 def show(what, times, wanted=None):
@@ -195,7 +205,7 @@ def live(h, n):
     h.call(
         "LaunchProcess",
         SessionID="live",
-        BinaryPath="/bin/sh",
+        Binary="/bin/sh",
         Args=["-c", "exec 3>>log; while :; do echo x >&3; sleep 0.01; done"],
     )
     at, times = h.path("live"), []
@@ -290,7 +300,8 @@ def crowd():
             h.call("CreateSnapshot", SessionID=s, Name="s%d" % k)
     full = rss()
     show("create, first 50 of %d sessions x 20 snapshots" % many, first)
-    show("create, last 50", last)
+    show("create, last 50", last or first)
+    h.sweep = False
     h.end()
     began = h.start()
     print(
@@ -340,4 +351,8 @@ def main():
         crowd()
 
 
-main()
+try:
+    main()
+finally:
+    if Host.running:
+        Host.running.end()

@@ -22,7 +22,10 @@ is "diff of two" "$("$sbctl" host diff one turn-0001 mine | wc -l)" \
 	"$("$sbctl" host diff one turn-0001 | wc -l)"
 check "hold" "$sbctl" host hold one mine keep
 must_fail "a held one is not deleted" 1 "$sbctl" host rm-snapshot one mine
-must_fail "nor rolled over" 1 "$sbctl" host rollback one turn-0001
+must_fail "nor rolled over" 1 "$sbctl" host rollback --drop-later one turn-0001
+must_fail "zfs cannot keep what is newer" 1 "$sbctl" host rollback one turn-0001
+is "the timeline" "$("$sbctl" host timeline one | awk '{ print $2, $4 }')" "turn-0001 
+mine <-"
 check "release" "$sbctl" host release one mine keep
 is "snapshots" "$("$sbctl" host snapshots one | awk 'NR > 1 { print $1, $2 }' | tr '\n' ' ')" \
 	"turn-0001 turn mine named "

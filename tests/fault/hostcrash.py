@@ -428,7 +428,7 @@ class Crash:
     def try_rollback(self, sid, m, s):
         name = self.rnd.choice(list(m.snaps))
         try:
-            self.client.call("RollbackSession", SessionID=sid, SnapshotID=name)
+            self.client.call("RollbackSession", SessionID=sid, SnapshotID=name, DropLater=True)
         except Refused as e:
             if e.code != "failed_precondition":
                 self.complain("session %s: rollback to %s: %s" % (sid, name, e))

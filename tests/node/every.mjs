@@ -438,7 +438,18 @@ if (zfs) {
     );
     assert.equal((await local.getSession({ sessionId: "one" })).session.state, "active");
     await local.executeTool(tool("one", "bash", { cmd: "rm -rf -- * .[!.]*" }));
-    await local.rollbackSession({ sessionId: "one", snapshotId: "mine" });
+    const back = await local.rollbackSession({
+      sessionId: "one",
+      snapshotId: "mine",
+      dropLater: true,
+    });
+    assert.deepEqual([back.boxRestarted, back.kept], [false, 0n]);
+    const line = (await local.listSnapshots({ sessionId: "one" })).snapshots;
+    assert.deepEqual(
+      line.filter((s) => s.current).map((s) => s.name),
+      ["mine"],
+    );
+    assert.equal(line.at(-1).parent, line.at(-2)?.name ?? "");
     const r = await local.executeTool(tool("one", "bash", { cmd: "cat f.txt" }));
     assert.match(r.content, /zweite Zeile/);
     assert.equal((await local.executeTool(call)).replayed, false);
