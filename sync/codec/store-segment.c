@@ -281,6 +281,9 @@ sb_store_segments_open(struct sb_store *s, struct sb_error *err)
 		r = add_segment(s, id, 0, &why);
 		if (r == SB_E_CORRUPT || (r < 0 && why.sys == ELOOP))
 			(void)unlinkat(s->dirfd, e->d_name, 0);
+		/* Trouble of this process, not of the segment: what it holds is not lost. */
+		else if (r < 0 && (why.sys == EMFILE || why.sys == ENFILE || why.sys == ENOMEM))
+			return sb_fail(err, r, "%s", why.msg);
 	}
 	qsort(s->segments, s->n_segments, sizeof *s->segments, by_id);
 	return 0;

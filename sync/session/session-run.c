@@ -11,6 +11,7 @@
 
 #include <base/file.h>
 #include <base/strlist.h>
+#include <base/work.h>
 #include <sync/wire/endpoint.h>
 #include <sync/plan/guard.h>
 #include <sync/replica/commit.h>
@@ -497,7 +498,7 @@ push(struct pair_run *x, struct sb_error *err)
 }
 
 static int
-record_base(struct pair_run *x, struct sb_error *err)
+build_base(struct pair_run *x, struct sb_error *err)
 {
 	const struct sb_manifest *from = x->pass->direction == SB_FROM_RUNTIME ?
 		x->run.far.manifest :
@@ -510,7 +511,7 @@ record_base(struct pair_run *x, struct sb_error *err)
 		return 0;
 	}
 	next = sb_manifest_copy(from, err);
-	r = next ? 0 : SB_E_NOMEM;
+	r = next ? 0 : err ? err->code : SB_E_NOMEM;
 	for (size_t i = 0; r == 0 && i < x->rec.n_unsettled; i++)
 		r = sb_session_base_revert(next, x->base, x->rec.unsettled[i], err);
 	for (size_t i = 0; r == 0 && i < x->left.n; i++)
@@ -524,6 +525,17 @@ record_base(struct pair_run *x, struct sb_error *err)
 	if (r == 0)
 		sb_session_underway_end(x->pass->dirfd, x->k);
 	x->recorded = r == 0;
+	return r;
+}
+
+/* Everything is in its place by now: a cancel does not keep it from being written down. */
+static int
+record_base(struct pair_run *x, struct sb_error *err)
+{
+	const struct sb_cancel *under = sb_work_under(NULL);
+	int r = build_base(x, err);
+
+	(void)sb_work_under(under);
 	return r;
 }
 

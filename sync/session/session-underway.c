@@ -154,6 +154,9 @@ record_put(struct sb_manifest *base, const struct sb_change *c, const struct sb_
 	/* The mode counts by itself: whoever changed it since did that alone. */
 	if (e.type != SB_ENTRY_LINK && ((e.mode ^ now->mode) & mask) && old && old->type == e.type)
 		e.mode = old->mode;
+	/* A time alone that has not come yet is still to come. */
+	if (e.mtime != now->mtime && old && sb_entry_same_content(old, &e))
+		e.mtime = old->mtime;
 	if (old && (old->type == SB_ENTRY_DIR) != (e.type == SB_ENTRY_DIR))
 		(void)sb_manifest_remove(base, c->path);
 	e.ino = 0;

@@ -141,6 +141,27 @@ by_digest(const void *a, const void *b)
 }
 
 /*
+ * Content from the base store; SB_E_NOTFOUND when that does not keep it (any more). A store that
+ * cannot be read just now is another thing: nothing is undone then, and the next try finds all.
+ */
+static int
+kept_content(struct sb_session_local *x, const struct sb_digest *digest, struct sb_buf *out,
+	struct sb_error *err)
+{
+	struct sb_store *store = sb_replica_store(x->rep);
+	struct sb_error e = { 0 };
+	int r;
+
+	if (!store)
+		return sb_fail(err, SB_E_UNAVAILABLE,
+			"the base store cannot be opened, and nothing was undone: try again");
+	r = sb_store_get(store, digest, out, &e);
+	if (r == 0 || r == SB_E_NOTFOUND || r == SB_E_CORRUPT)
+		return r == 0 ? 0 : SB_E_NOTFOUND;
+	return sb_fail(err, r, "%s; nothing was undone: try again", e.msg);
+}
+
+/*
  * Brings the contents the changes need into the stage; what is not kept any more stays as it is
  * now, and is told.
  */
@@ -148,7 +169,6 @@ static int
 bring_contents(struct sb_session_local *x, struct sb_manifest *target,
 	const struct sb_diff *changes, struct sb_error *err)
 {
-	struct sb_store *store = sb_replica_store(x->rep);
 	struct known k = { .err = err };
 	int r = sb_manifest_walk(x->rep->scan.manifest, know, &k);
 
@@ -163,10 +183,11 @@ bring_contents(struct sb_session_local *x, struct sb_manifest *target,
 		if (c->del || c->entry.type != SB_ENTRY_FILE || !c->entry.size ||
 			(k.n && bsearch(&c->entry.digest, k.v, k.n, sizeof *k.v, by_digest)))
 			continue;
-		if (store && sb_store_get(store, &c->entry.digest, &b, NULL) == 0) {
+		r = kept_content(x, &c->entry.digest, &b, err);
+		if (r == 0)
 			r = sb_session_local_offer(x, b.data, b.len, &d, err);
+		if (r != SB_E_NOTFOUND)
 			continue;
-		}
 		(void)sb_manifest_remove(target, c->path);
 		r = sb_sync_result_note(&x->res->errors, c->path, NULL,
 			"its content is not kept any more: left as it is", err);
@@ -187,7 +208,7 @@ undo_pair(struct sb_session_local *x, const struct sb_session_undo *u, struct sb
 						*target = NULL;
 	sb_auto(sb_reconciled) struct sb_reconciled rec = { 0 };
 	sb_auto(sb_manifest) struct sb_manifest *base = load_base(x);
-	int r = left ? 0 : SB_E_NOMEM;
+	int r = left ? 0 : err ? err->code : SB_E_NOMEM;
 
 	sb_step_next(x->clock, SB_STEP_PLAN);
 	/*
@@ -199,7 +220,7 @@ undo_pair(struct sb_session_local *x, const struct sb_session_undo *u, struct sb
 		r = force(left, base, &u->layers[i].forward, err);
 	}
 	if (r == 0 && !(before = sb_manifest_copy(left, err)))
-		r = SB_E_NOMEM;
+		r = err ? err->code : SB_E_NOMEM;
 	for (size_t i = u->n; r == 0 && i-- > 0;)
 		r = force(before, base, &u->layers[i].reverse, err);
 	if (r == 0)
@@ -218,7 +239,7 @@ undo_pair(struct sb_session_local *x, const struct sb_session_undo *u, struct sb
 	o.n_unseen[0] = x->rep->scan.n_skipped;
 	r = sb_reconcile_trees(left, now, before, &o, &rec, err);
 	if (r == 0 && !(target = sb_manifest_copy(now, err)))
-		r = SB_E_NOMEM;
+		r = err ? err->code : SB_E_NOMEM;
 	if (r == 0)
 		r = sb_diff_apply(target, &rec.local, err);
 	if (r == 0)
@@ -287,8 +308,11 @@ gather(int dirfd, size_t pair, const struct undo_runs *runs, uint64_t from,
 
 		if (runs->v[i].stamp < from)
 			continue;
-		if (sb_session_undo_load(dirfd, pair, runs->v[i].stamp, &u, NULL) == 0)
+		r = sb_session_undo_load(dirfd, pair, runs->v[i].stamp, &u, err);
+		if (r == 0)
 			r = sb_session_undo_append(out, &u, err);
+		else if (r == SB_E_NOTFOUND) /* that run left this root alone */
+			r = 0;
 	}
 	return r;
 }

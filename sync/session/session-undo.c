@@ -121,10 +121,10 @@ sb_session_undo_load(int dirfd, size_t pair, uint64_t stamp, struct sb_session_u
 	struct sb_error *err)
 {
 	char name[64];
-	int r = load_file(dirfd, undo_name(pair, stamp, true, name, sizeof name), out, NULL);
+	int r = load_file(dirfd, undo_name(pair, stamp, true, name, sizeof name), out, err);
 
-	return r == 0 ?
-		0 :
+	return r != SB_E_NOTFOUND ?
+		r :
 		load_file(dirfd, undo_name(pair, stamp, false, name, sizeof name), out, err);
 }
 
