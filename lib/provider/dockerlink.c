@@ -276,8 +276,9 @@ char *
 sb_dockerlink_rsh(const struct sb_dockerlink *l, struct sb_error *err)
 {
 	static const char *const scripts[] = {
-		[SB_DOCKERLINK_SBX] = "DOCKER_CLI_PLUGIN_ORIGINAL_CLI_COMMAND= exec \"$0\" exec -i "
-				      "\"$1\" sh -c \"$2\"",
+		[SB_DOCKERLINK_SBX] =
+			("DOCKER_CLI_PLUGIN_ORIGINAL_CLI_COMMAND= exec \"$0\" exec -i "
+			 "\"$1\" sh -c \"$2\""),
 		[SB_DOCKERLINK_SANDBOX] = "exec \"$0\" sandbox exec -i \"$1\" sh -c \"$2\"",
 		[SB_DOCKERLINK_CONTAINER] = "exec \"$0\" exec -i \"$1\" sh -c \"$2\"",
 	};

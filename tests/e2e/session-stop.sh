@@ -15,7 +15,8 @@ shim="$shim $build/tests/fault/.libs/shim.so"
 export SBSYNC_STATE_DIR="$scratch/state"
 cd "$scratch" || exit 1
 
-state() { "$sbsync" status --json $1 | grep -o '"state":"[a-z]*"'; }
+user=
+state() { $user "$sbsync" status --json $1 | grep -o '"state":"[a-z]*"'; }
 open_still() { is "$1: the session stays open" "$(state $2)" '"state":"unsynced"'; }
 
 # A directory becomes a file there; here it holds what is not synced.
@@ -49,7 +50,6 @@ check "a directory that became a hard link: stop" "$sbsync" stop -q link
 is "it is here" "$(cat link/ws/d)$(stat -c %h link/ws/d)" two2
 
 # What cannot be read here, and was edited there.
-user=
 if [ "$(id -u)" = 0 ]; then
 	user="setpriv --reuid 65534 --regid 65534 --clear-groups"
 	user="$user --inh-caps=-all --bounding-set=-all"

@@ -45,7 +45,8 @@ calm()
 }
 at_exit calm
 
-state() { "$sbsync" status --json $1 | grep -o '"state":"[a-z]*"'; }
+user=
+state() { $user "$sbsync" status --json $1 | grep -o '"state":"[a-z]*"'; }
 
 why='kept changing\|changed while\|vanished or kept'
 
@@ -86,7 +87,6 @@ is "the session is closed" "$(state s)" '"state":"stopped"'
 check "with the file" cmp ws/moving runtime/moving
 
 # Nor is one that has what may not be read.
-user=
 if [ "$(id -u)" = 0 ]; then
 	user="setpriv --reuid 65534 --regid 65534 --clear-groups"
 	user="$user --inh-caps=-all --bounding-set=-all"

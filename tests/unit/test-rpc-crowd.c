@@ -114,7 +114,7 @@ static void
 fill(struct rig *r, const char *method)
 {
 	int fd[MANY], n = 0;
-	sb_autofree char *out = NULL, *other = NULL, *crowd = NULL;
+	sb_autofree char *out = NULL, *crowd = NULL;
 
 	/* An eighth for one ... */
 	for (; n < 4; n++)

@@ -25,8 +25,9 @@ static const char *const texts[STATEMENTS] = {
 	[END] = "UPDATE calls SET ended = ?4, result = ?3 WHERE nonce = ?1 AND id = ?2",
 	[FAIL] = "DELETE FROM calls WHERE nonce = ?1 AND id = ?2",
 	[FORGET] = "DELETE FROM calls WHERE nonce = ?1",
-	[PURGE] = "DELETE FROM calls WHERE (ended > 0 AND ended < ?4) OR began < ?4 - 86400 OR seq "
-		  "<= (SELECT max(seq) FROM calls) - ?5",
+	[PURGE] =
+		("DELETE FROM calls WHERE (ended > 0 AND ended < ?4) OR began < ?4 - 86400 OR seq "
+		 "<= (SELECT max(seq) FROM calls) - ?5"),
 };
 
 struct sb_rpc_replay {
