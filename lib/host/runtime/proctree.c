@@ -28,7 +28,8 @@ struct stat_line {
 	pid_t ppid, session;
 	int64_t start;
 	unsigned long vsize;     /* 0: a kernel thread, or one that ended */
-	unsigned long env_start; /* 0: has no environment yet, or it is not ours to see */
+	unsigned long start_code; /* 0: the kernel is still loading the program */
+	unsigned long env_start, env_end;
 };
 
 static ssize_t
@@ -54,9 +55,9 @@ read_stat(pid_t pid, struct stat_line *out)
 	char buf[1024], *p;
 	int ppid, session;
 	long long start;
-	/* Between the size and the environment there are 26 fields. */
-	static const char between[] = " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
-				      " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lu";
+	/* From the size: two more fields, the code, 23 more, the environment. */
+	static const char rest[] = " %*s %*s %lu %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
+				   " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lu %lu";
 	int used = 0;
 
 	if (read_proc(pid, "stat", buf, sizeof buf) <= 0)
@@ -69,8 +70,8 @@ read_stat(pid_t pid, struct stat_line *out)
 			"%lld %lu%n",
 			&out->state, &ppid, &session, &start, &out->vsize, &used) != 5)
 		return -1;
-	if (sscanf(p + 1 + used, between, &out->env_start) != 1)
-		out->env_start = 1;
+	if (sscanf(p + 1 + used, rest, &out->start_code, &out->env_start, &out->env_end) != 3)
+		out->start_code = out->env_start = out->env_end = 1;
 	out->ppid = ppid;
 	out->session = session;
 	out->start = start;
@@ -128,26 +129,26 @@ begins(const char *s, const char *pattern)
 
 /*
  * The environment of a process. Between two programs, while the kernel loads the second, it has
- * none: who took that for an answer would miss a child that a killed parent had just begun to
- * start. So that is waited for, `*waits` times at most.
+ * none; and who opens it before that moment and reads it after it gets nothing either, although
+ * the second program has one. Who took either for an answer would miss a child that a killed
+ * parent had just begun to start. So only an environment of no bytes in a program that is loaded
+ * counts as empty; everything else is read again, `*waits` times at most.
  */
 static ssize_t
 read_environ(pid_t pid, char *buf, size_t size, int *waits)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
-	bool empty = false;
 
 	for (;;) {
 		ssize_t n = read_proc(pid, "environ", buf, size);
 		struct stat_line st;
 
-		if (n != 0 || empty || read_stat(pid, &st) < 0 || st.vsize == 0)
+		if (n != 0 || read_stat(pid, &st) < 0 || st.vsize == 0)
 			return n;
-		/* It has one, of no bytes, unless that came just now. */
-		empty = st.env_start != 0;
-		if (!empty && (*waits)-- <= 0)
+		/* The kernel sets the code after the environment. */
+		if ((st.start_code != 0 && st.env_start == st.env_end) || (*waits)-- <= 0)
 			return n;
-		if (!empty)
+		if (st.start_code == 0)
 			(void)nanosleep(&pause, NULL);
 	}
 }
