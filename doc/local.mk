@@ -6,6 +6,7 @@ dist_man_MANS += \
 	%D%/sbsync-protocol.5
 EXTRA_DIST += \
 	%D%/ARCHITECTURE.md \
+	%D%/SEEDS.md \
 	%D%/STORAGE.md \
 	%D%/BENCHMARKS.md \
 	%D%/HACKING.md \

@@ -13,9 +13,9 @@ libsandbox_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -no-undefined
 pkgconfig_DATA += %D%/libsandbox.pc
 
 sbinclude_HEADERS += \
-	%D%/sb/conform.h %D%/sb/docker.h %D%/sb/env.h \
+	%D%/sb/conform.h %D%/sb/docker.h %D%/sb/e2b.h %D%/sb/env.h \
 	%D%/sb/host.h %D%/sb/host-snapshot.h %D%/sb/host-exec.h \
-	%D%/sb/launcher.h %D%/sb/profile.h %D%/sb/provider.h %D%/sb/registry.h \
+	%D%/sb/launcher.h %D%/sb/mcp.h %D%/sb/profile.h %D%/sb/provider.h %D%/sb/registry.h \
 	%D%/sb/rpc.h %D%/sb/rpc-daemon.h \
 	%D%/sb/sandbox.h %D%/sb/session.h %D%/sb/state.h %D%/sb/toolhost.h %D%/sb/trust.h \
 	%D%/sb/version.h
@@ -29,3 +29,5 @@ include lib/session/local.mk
 include lib/conform/local.mk
 include lib/host/local.mk
 include lib/rpc/local.mk
+include lib/compat/local.mk
+include lib/mcp/local.mk

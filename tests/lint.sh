@@ -45,6 +45,11 @@ echo '#include <sync/codec/pack.h>' >"$bad/sync/scan/scan.h"
 } >"$bad/lib/long.c"
 # shellcheck disable=SC2006
 echo 'Call `sb_no_such_thing` of `lib/base/none.c`.' >"$bad/doc/bad.md"
+cat >"$bad/doc/SEEDS.md" <<'BAD'
+<!-- seeds -->
+| `Thing` | `lib/long.c` `sb_none` | |
+<!-- end -->
+BAD
 cat >"$bad/doc/ARCHITECTURE.md" <<'BAD'
 <!-- rooms -->
     lib/base/     above
@@ -98,6 +103,7 @@ rule "every source says what it is for" opening
 rule "private headers are called so and stay in their room" private
 rule "no line past 100 columns" columns
 rule "where things go: each file is there and holds the symbol" whereto
+rule "seeds: each symbol has its place and its test" seeds
 rule "the walks name functions where they are defined" walks
 rule "no function past 80 lines" functions
 rule "no file past 800 lines" files

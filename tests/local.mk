@@ -7,6 +7,10 @@ TEST_TIMEOUT = 300
 LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/lib/run-test.sh $(TEST_TIMEOUT)
 SH_LOG_COMPILER = $(LOG_COMPILER)
 EXTRA_DIST += tests/lib/run-test.sh tests/lib/tap.sh tests/lib/unit.h
+# Ends what a test leaves running.
+check_PROGRAMS += tests/lib/reap
+tests_lib_reap_SOURCES = tests/lib/reap.c
+tests_lib_reap_LDADD =
 # SB_CPPFLAGS and SB_CFLAGS are shell text: quotes in them are for the shell that uses them.
 AM_TESTS_ENVIRONMENT = CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; \
 	SB_TOP_SRCDIR='$(abs_top_srcdir)'; export SB_TOP_SRCDIR; \
@@ -22,6 +26,7 @@ dist_check_SCRIPTS += tests/lint.sh tests/headers.sh tests/clang.sh
 EXTRA_DIST += tests/lib/mutate.py tests/lib/lint.py tests/lib/lint_protocol.py
 
 include tests/unit/local.mk
+include tests/compat/local.mk
 include tests/unit/scan.mk
 include tests/unit/base.mk
 include tests/unit/session.mk
@@ -54,6 +59,14 @@ check-asan check-tsan check-clang:
 		esac && test -f Makefile || \
 		$(abs_top_srcdir)/configure -q --enable-werror "$$@"; } && \
 		$(MAKE) check TEST_TIMEOUT=900
+
+# Whatever attacks, as root and as an ordinary user.
+.PHONY: check-attacks
+check-attacks:
+	$(MAKE) check TESTS=
+	SB_TOP_SRCDIR='$(abs_top_srcdir)' SB_TOP_BUILDDIR='$(abs_top_builddir)' \
+		sh $(srcdir)/tests/attacks.sh
+dist_check_SCRIPTS += tests/attacks.sh
 
 if COVERAGE
 coverage: check

@@ -23,8 +23,11 @@ void helper_report(int sys);
 /* Joins the network namespace of that file. Returns 0 or -1. */
 int helper_join_net(const char *path);
 
-/* Joins the control group of that directory. Returns 0 or -1. */
+/* Joins the control group of that directory, if we are not in it. Returns 0 or -1. */
 int helper_join_group(const char *dir);
+
+/* Reads all of it; false at an early end. */
+bool helper_read_all(int fd, void *to, size_t len);
 
 /* How a command runs inside. */
 struct helper_job {
@@ -78,10 +81,16 @@ int helper_main_dial(int argc, char **argv);
 int helper_main_shim(int argc, char **argv);
 /* serve: runs commands for the host, see lib/host/runtime/helper-wire.h. */
 int helper_main_serve(int argc, char **argv);
+/* forker [-g CGROUP]...: starts programs in these groups for the host, see lib/base/forker.h. */
+int helper_main_forker(int argc, char **argv);
 /* await: ends as the command whose socket is its stdin. */
 int helper_main_await(int argc, char **argv);
 /* Ends as a command would whose program is its argument: 0 when that is there and may run. */
 int helper_main_find(int argc, char **argv);
+/* guest PATH: stays and works for the host (lib/host/guest/guest-wire.h), reached at PATH too. */
+int helper_main_guest(int argc, char **argv);
+/* guest-link PATH: hands its stdin to that guest as one more link. */
+int helper_main_guest_link(int argc, char **argv);
 /* signal MARK NUMBER: prints how many processes there were. */
 int helper_main_signal(int argc, char **argv);
 /*

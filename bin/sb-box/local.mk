@@ -4,6 +4,11 @@ sb_box_SOURCES = \
 	%D%/dial.c \
 	%D%/enter.c \
 	%D%/find.c \
+	%D%/forker.c \
+	%D%/guest.c %D%/guest.h \
+	%D%/guest-file.c \
+	%D%/guest-proc.c \
+	%D%/guest-watch.c \
 	%D%/helper.h \
 	%D%/main.c \
 	%D%/place.c \
@@ -11,9 +16,10 @@ sb_box_SOURCES = \
 	%D%/serve.c \
 	%D%/shim.c \
 	%D%/tree.c \
-	lib/host/runtime/boxfilter.c lib/host/runtime/boxfilter.h lib/host/runtime/helper-wire.h
+	lib/host/runtime/boxfilter.c lib/host/runtime/boxfilter.h lib/host/runtime/helper-wire.h \
+	lib/host/guest/guest-wire.h lib/base/forker.h
 sb_box_CFLAGS = $(AM_CFLAGS)
 if !SANITIZED
 sb_box_LDFLAGS = $(AM_LDFLAGS) -all-static -Wl,--gc-sections
 endif
-sb_box_LDADD =
+sb_box_LDADD = lib/base/libbase.la

@@ -37,6 +37,8 @@ helper_main_init(int argc, char **argv)
 	(void)sigemptyset(&child);
 	(void)sigaddset(&child, SIGCHLD);
 	(void)sigprocmask(SIG_BLOCK, &child, NULL);
+	/* Who waits for it knows now that all around us is made. */
+	(void)!write(2, SB_HELPER_READY, sizeof SB_HELPER_READY - 1);
 	for (;;) {
 		while (waitpid(-1, NULL, WNOHANG) > 0)
 			;
@@ -74,9 +76,12 @@ static const struct {
 	{ "dial", helper_main_dial },
 	{ "shim", helper_main_shim },
 	{ "serve", helper_main_serve },
+	{ "forker", helper_main_forker },
 	{ "await", helper_main_await },
 	{ "find", helper_main_find },
 	{ "signal", helper_main_signal },
+	{ "guest", helper_main_guest },
+	{ "guest-link", helper_main_guest_link },
 	{ "place", helper_main_place },
 };
 

@@ -54,8 +54,8 @@ mark_of(const struct served *j)
 	return NULL;
 }
 
-static bool
-read_all(int fd, void *to, size_t len)
+bool
+helper_read_all(int fd, void *to, size_t len)
 {
 	char *p = to;
 
@@ -113,12 +113,13 @@ read_job(int channel, struct sb_helper_call *c)
 	if (!j)
 		return NULL;
 	j->channel = -1;
-	if (!read_all(channel, c, sizeof *c) || c->bytes == 0 || c->bytes > SB_HELPER_BYTES_MAX ||
-		c->argc == 0 || c->argc > SB_HELPER_ARGS_MAX || c->envc > SB_HELPER_ARGS_MAX)
+	if (!helper_read_all(channel, c, sizeof *c) || c->bytes == 0 ||
+		c->bytes > SB_HELPER_BYTES_MAX || c->argc == 0 || c->argc > SB_HELPER_ARGS_MAX ||
+		c->envc > SB_HELPER_ARGS_MAX)
 		goto bad;
 	j->text = malloc(c->bytes);
 	j->argv = calloc((size_t)c->argc + c->envc + 2, sizeof *j->argv);
-	if (!j->text || !j->argv || !read_all(channel, j->text, c->bytes) ||
+	if (!j->text || !j->argv || !helper_read_all(channel, j->text, c->bytes) ||
 		j->text[c->bytes - 1] != '\0')
 		goto bad;
 	j->env = j->argv + c->argc + 1;
@@ -295,7 +296,7 @@ helper_main_await(int argc, char **argv)
 
 	(void)argc;
 	(void)argv;
-	if (!read_all(0, &code, sizeof code) || code < 0 || code > 255)
+	if (!helper_read_all(0, &code, sizeof code) || code < 0 || code > 255)
 		return 128 + SIGKILL;
 	return code;
 }

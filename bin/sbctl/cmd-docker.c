@@ -134,6 +134,12 @@ docker_verb(struct ctl *ctl, struct sb_error *err)
 {
 	const char *what = ctl->a.v[0];
 
+	/* Its own words come behind it, so ours come before. */
+	if (strcmp(what, "agent") == 0 && (ctl->a.n < 2 || *ctl->a.v[1] == '-'))
+		return sb_fail(err, SB_E_USAGE,
+			"usage: sbctl docker [OPTION]... agent AGENT [ARG]...");
+	if (strcmp(what, "agent") == 0)
+		return ctl_docker_agent(ctl, err);
 	if (strcmp(what, "undo") == 0)
 		return ctl->a.n == 2 ? undo(ctl, ctl->a.v[1], err) :
 				       sb_fail(err, SB_E_USAGE, "usage: sbctl docker undo ID");
@@ -143,11 +149,15 @@ docker_verb(struct ctl *ctl, struct sb_error *err)
 		return check(ctl, err);
 	if (strcmp(what, "ls") == 0 || strcmp(what, "prune") == 0)
 		return each(ctl, *what == 'p', err);
-	return sb_fail(err, SB_E_USAGE, "sbctl docker %s: say check, ls, prune or undo ID", what);
+	return sb_fail(err, SB_E_USAGE, "sbctl docker %s: say agent, check, ls, prune or undo ID",
+		what);
 }
 
 static const struct sb_opt options[] = {
 	OPT_FLAG('n', "dry-run", dry_run, "tell what prune would remove"),
+	OPT_LIST('d', "dir", also, "DIR", "agent: share this directory, too, to read"),
+	OPT_TEXT(0, "image", image, "IMAGE", "agent: template of a new sandbox"),
+	OPT_TEXT(0, "network", network, "HOST,...", "agent: hosts that it may reach besides"),
 	OPTIONS_COMMON,
 	OPT_END,
 };
@@ -155,14 +165,16 @@ static const struct sb_opt options[] = {
 const struct ctl_verb cmd_docker = {
 	.cmd = {
 		.name = "docker",
-		.args = "check|ls|prune|undo [ID]",
+		.args = "check|ls|prune|undo ID|agent AGENT [ARG]...",
 		.help = "backend docker: what works here, its containers, undo of mounted work",
-		.details = "check: tries sbx, docker sandbox, docker and podman. ls: containers of "
-			   "sandboxes. prune: removes those that no record knows and that hold no "
-			   "work. undo ID: takes back what a sandbox with sync: mounted changed.",
+		.details = "agent: runs an agent of Docker in a sandbox of sbx or docker sandbox "
+			   "that shares this directory. check: tries sbx, docker sandbox, docker "
+			   "and podman. ls: containers of sandboxes. prune: removes those that no "
+			   "record knows and that hold no work. undo ID: takes back what a sandbox "
+			   "with sync: mounted changed.",
 		.opts = options,
 		.min_args = 1,
-		.max_args = 2,
+		.max_args = -1,
 	},
 	.run = docker_verb,
 };

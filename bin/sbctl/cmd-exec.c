@@ -7,7 +7,7 @@
 static int
 exec_verb(struct ctl *ctl, struct sb_error *err)
 {
-	return ctl_work_in(ctl, ctl->a.v[0], ctl->a.v + 1, err);
+	return ctl_work_in(ctl, ctl->a.v[0], ctl_work_command, ctl->a.v + 1, err);
 }
 
 static const struct sb_opt options[] = {

@@ -79,6 +79,13 @@ const struct host_verb cmd_host_timeline = {
 static void
 show_snapshot(const json_t *out)
 {
+	if (!*text_of(out, "SnapshotID")) {
+		(void)fprintf(stderr,
+			"sbctl: the storage of this host has no snapshots: the turn is over, "
+			"nothing was "
+			"kept\n");
+		return;
+	}
 	host_print_line(out, "SnapshotID");
 	if (json_is_true(json_object_get(out, "Unchanged")))
 		(void)fprintf(stderr, "sbctl: nothing changed since the snapshot before\n");
@@ -146,6 +153,7 @@ show_changes(const json_t *out)
 		if (json_string_length(f) > 0)
 			(void)printf(" (was %s)", host_print_cell(f, from, sizeof from));
 		(void)printf("\n");
+		host_content_print(row);
 	}
 	if (json_is_true(json_object_get(out, "More")))
 		(void)fprintf(stderr, "sbctl: there are more changes: raise --limit\n");
@@ -155,12 +163,13 @@ const struct host_verb cmd_host_diff = {
 	.name = "diff",
 	.args = "SESSION FROM [TO]",
 	.help = "list paths that changed between snapshots, or until now",
-	.opts = "limit",
+	.opts = "limit,content",
 	.min_args = 2,
 	.max_args = 3,
 	.method = "DiffSnapshots",
 	.fields = FIELDS(FIELD_OPERAND("SessionID", 0), FIELD_OPERAND("From", 1),
-		FIELD_OPERAND("To", 2), FIELD(INT, "Limit", limit)),
+		FIELD_OPERAND("To", 2), FIELD(INT, "Limit", limit),
+		FIELD(FLAG, "Content", content)),
 	.show = show_changes,
 };
 

@@ -24,6 +24,7 @@ static const struct host_verb *const verbs[] = {
 	&cmd_host_fork,
 	&cmd_host_exec,
 	&cmd_host_attach,
+	&cmd_host_tools,
 	&cmd_host_tool,
 	&cmd_host_turn,
 	&cmd_host_snapshot,

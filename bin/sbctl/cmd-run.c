@@ -82,6 +82,24 @@ check_place(const struct ctl *ctl, const struct sb_profile *p, struct sb_error *
 		here);
 }
 
+/* Turns at the end of tools need tools, and turns. */
+static int
+check_turns(const struct ctl *ctl, const struct sb_profile *p, struct sb_error *err)
+{
+	if (!ctl->a.turn_tools)
+		return 0;
+	if (p->sync_mode != SB_SYNC_MODE_TURN)
+		return sb_fail(err, SB_E_USAGE,
+			"--turn-tools is for --sync-mode turn-bidirectional, not %s",
+			sb_sync_mode_name(p->sync_mode));
+	return p->backend == SB_BACKEND_HOST ?
+		0 :
+		sb_fail(err, SB_E_USAGE,
+			"--turn-tools: backend %s has no tools that are called from outside; host "
+			"does",
+			sb_backend_name(p->backend));
+}
+
 static int
 run_verb(struct ctl *ctl, struct sb_error *err)
 {
@@ -93,6 +111,8 @@ run_verb(struct ctl *ctl, struct sb_error *err)
 	if (r < 0)
 		return r;
 	r = check_place(ctl, &p, err);
+	if (r == 0)
+		r = check_turns(ctl, &p, err);
 	if (r == 0 && ctl->a.snapshot)
 		r = check_snapshots(ctl, &p, err);
 	if (r < 0)
@@ -126,6 +146,8 @@ static const struct sb_opt options[] = {
 		"none, session-bidirectional or turn-bidirectional"),
 	OPT_TIME(0, "turn-idle", turn_idle, "TIME", 0, 0,
 		"turn-bidirectional: also sync when the command has been silent for TIME"),
+	OPT_FLAG(0, "turn-tools", turn_tools,
+		"turn-bidirectional: also sync when a tool of the session has ended"),
 	OPT_TEXT(0, "persistence", persistence, "WORD", "transient, reuse or archive"),
 	OPT_TEXT(0, "permissions", permissions, "MODE", "approve-reads, deny-all or approve-all"),
 	OPTIONS_MAX_DELETE,

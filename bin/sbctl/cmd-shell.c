@@ -9,10 +9,10 @@
 static int
 shell_verb(struct ctl *ctl, struct sb_error *err)
 {
-	static const char *const shell[] = { "sh", "-c", "exec \"${SHELL:-/bin/sh}\"", NULL };
+	static const char *shell[] = { "sh", "-c", "exec \"${SHELL:-/bin/sh}\"", NULL };
 	sb_autofree char *id = ctl_pick(ctl, ctl->a.n ? ctl->a.v[0] : NULL, err);
 
-	return id ? ctl_work_in(ctl, id, shell, err) : err->code;
+	return id ? ctl_work_in(ctl, id, ctl_work_command, shell, err) : err->code;
 }
 
 static const struct sb_opt options[] = {

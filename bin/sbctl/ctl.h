@@ -34,10 +34,10 @@ enum ctl_exit {
 struct ctl_args {
 	const char *network;
 	const char *profile, *backend, *id, *dir, *config, *sync_mode, *persistence, *permissions,
-		*host;
+		*host, *session, *token_file, *ca_file, *image;
 	struct sb_opt_list set, exclude, also, env;
 	bool keep, snapshot, json, help, quiet, all, discard, follow, dry_run, no_tty,
-		trust_git_config, no_project, yes, show, revoke, list;
+		trust_git_config, no_project, yes, show, revoke, list, turn_tools;
 	int conflict, verbose;
 	int64_t max_delete, timeout, turn_idle;
 	const char **v; /* operands */
@@ -65,7 +65,7 @@ struct ctl_verb {
 /* The verbs, each in its cmd-VERB.c. */
 extern const struct ctl_verb cmd_run, cmd_ls, cmd_show, cmd_exec, cmd_shell, cmd_sync, cmd_turn,
 	cmd_stop, cmd_destroy, cmd_forget, cmd_recover, cmd_events, cmd_providers, cmd_profile,
-	cmd_trust, cmd_docker, cmd_host;
+	cmd_trust, cmd_docker, cmd_host, cmd_mcp;
 
 /* ctl.c: parses, opens the keeper, runs, complains. Returns the exit status. */
 int ctl_main(const struct ctl_verb *verb, int argc, char **argv);
@@ -84,6 +84,9 @@ void ctl_signals_cancel(struct sb_cancel *c);
 
 /* choose-profile.c: a profile from files and options. */
 int ctl_choose_profile(struct ctl *ctl, struct sb_profile *out, struct sb_error *err);
+
+/* docker-agent.c: the agent that the second operand names, and its words; its exit status. */
+int ctl_docker_agent(struct ctl *ctl, struct sb_error *err);
 
 /* consent.c: shows what a file of the project does; asks on a terminal, else the answer is no. */
 void ctl_consent_show(const struct sb_consent *c, FILE *f);
@@ -115,11 +118,17 @@ void ctl_turns_end(struct ctl_turns *t);
  */
 int ctl_finish_work(struct ctl *ctl, struct sb_sandbox *sb, int status, const struct sb_error *why,
 	struct sb_error *err);
+/* Something to be done in a sandbox: an exit status, or an error. */
+typedef int (*ctl_work_fn)(struct ctl *ctl, struct sb_sandbox *sb, int sigfd, void *arg,
+	struct sb_error *err);
 /*
- * Runs argv in a sandbox that is on record. One that nobody works with is woken up for it and
- * synced afterwards.
+ * Does it in a sandbox that is on record. One that nobody works with is woken up for it and synced
+ * afterwards.
  */
-int ctl_work_in(struct ctl *ctl, const char *id, const char *const *argv, struct sb_error *err);
+int ctl_work_in(struct ctl *ctl, const char *id, ctl_work_fn work, void *arg, struct sb_error *err);
+/* Such work: runs a command, whose NULL-terminated words are `arg`. */
+int ctl_work_command(struct ctl *ctl, struct sb_sandbox *sb, int sigfd, void *arg,
+	struct sb_error *err);
 
 /* progress.c: a line on a terminal; its end comes before anything else is printed. */
 void ctl_progress_begin(struct ctl *ctl);

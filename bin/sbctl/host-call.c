@@ -16,6 +16,23 @@
 #define DEFAULT_HOST "unix:/run/sbhostd/sbhostd.sock"
 #define TOKEN_MAX 4096
 
+int
+host_token(const char *file, struct sb_buf *keep, const char **out, struct sb_error *err)
+{
+	*out = getenv("SANDBOX_AUTH_TOKEN");
+	if (file) {
+		int r = sb_file_read(AT_FDCWD, file, TOKEN_MAX, keep, err);
+
+		if (r < 0)
+			return r;
+		keep->data[strcspn((const char *)keep->data, "\r\n")] = '\0';
+		*out = (const char *)keep->data;
+	}
+	if (*out && !**out)
+		*out = NULL;
+	return 0;
+}
+
 /* The token file goes to `token`, which must live as long as `o` is used. */
 static int
 how_to_connect(const struct host_args *a, struct sb_buf *token, struct sb_rpc_client_opts *o,
@@ -25,18 +42,7 @@ how_to_connect(const struct host_args *a, struct sb_buf *token, struct sb_rpc_cl
 
 	o->address = a->host ? a->host : env && env[0] ? env : DEFAULT_HOST;
 	o->ca_file = a->ca_file;
-	o->token = getenv("SANDBOX_AUTH_TOKEN");
-	if (a->token_file) {
-		int r = sb_file_read(AT_FDCWD, a->token_file, TOKEN_MAX, token, err);
-
-		if (r < 0)
-			return r;
-		token->data[strcspn((const char *)token->data, "\r\n")] = '\0';
-		o->token = (const char *)token->data;
-	}
-	if (o->token && !o->token[0])
-		o->token = NULL;
-	return 0;
+	return host_token(a->token_file, token, &o->token, err);
 }
 
 static double

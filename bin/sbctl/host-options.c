@@ -18,6 +18,8 @@ const struct sb_opt host_options[] = {
 	OPT_TIME('t', "timeout", timeout, "TIME", 0, 0, "give up after TIME"),
 	OPT_FLAG(0, "json", json, "print the answer as JSON"),
 	OPT_FLAG(0, "time", time, "say how long the host took to answer"),
+	OPT_INT(0, "fence", fence, "N", 1, INT64_MAX,
+		"fencing token: refused once the host has seen a higher one"),
 	OPT_FLAG('h', "help", help, "print help and exit"),
 	/* Of the verbs that name them. */
 	OPT_TEXT(0, "id", id, "ID", "name of the new session"),
@@ -38,6 +40,7 @@ const struct sb_opt host_options[] = {
 	OPT_TEXT(0, "call-id", call_id, "ID", "name of the call; calls of the same name run once"),
 	OPT_FLAG(0, "kill-tools", kill_tools, "kill running tools first"),
 	OPT_FLAG(0, "drop-later", drop_later, "remove the snapshots that are newer"),
+	OPT_FLAG(0, "content", content, "show what changed in the files, line by line"),
 	OPT_INT(0, "limit", limit, "N", 1, 20000, "print at most N"),
 	OPT_LIST('e', "env", env, "KEY=VALUE", "variable of the process; may be repeated"),
 	OPT_INT(0, "expose-port", expose_port, "PORT", 0, 65535,

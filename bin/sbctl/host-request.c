@@ -105,6 +105,8 @@ host_request(const struct host_verb *v, const struct host_args *a, struct sb_err
 			json_decref(o);
 			return NULL;
 		}
+	if (a->fence)
+		(void)json_object_set_new(o, "Fence", json_integer(a->fence));
 	return o;
 }
 

@@ -15,14 +15,14 @@
 /* Values of all options of the verbs of `sbctl host`; each verb takes some. */
 struct host_args {
 	const char *host, *token_file, *ca_file;
-	int64_t timeout;
+	int64_t timeout, fence;
 	bool json, time, help;
 	const char *id, *base, *snapshot, *params, *call_id, *stream;
 	uint64_t quota;
 	const char *runtime, *network;
 	struct sb_opt_list allow, deny;
 	struct sb_opt_list labels, states, env, kinds;
-	bool empty, force, measure, kill_tools, drop_later, follow;
+	bool empty, force, measure, kill_tools, drop_later, content, follow;
 	int64_t limit, signal, expose_port, ttl, ready;
 	const char **v; /* operands */
 	int n;
@@ -84,7 +84,8 @@ struct host_verb {
 };
 
 /* cmd-host-about.c */
-extern const struct host_verb cmd_host_health, cmd_host_capabilities, cmd_host_bases;
+extern const struct host_verb cmd_host_health, cmd_host_capabilities, cmd_host_bases,
+	cmd_host_tools;
 /* cmd-host-session.c */
 extern const struct host_verb cmd_host_create, cmd_host_ls, cmd_host_get, cmd_host_label,
 	cmd_host_network, cmd_host_pause, cmd_host_resume, cmd_host_destroy, cmd_host_fork,
@@ -100,7 +101,7 @@ extern const struct host_verb cmd_host_exec, cmd_host_attach, cmd_host_tool, cmd
 	cmd_host_events;
 
 /* host-options.c: all options; the first HOST_OPTIONS_COMMON are every verb's. */
-#define HOST_OPTIONS_COMMON 7
+#define HOST_OPTIONS_COMMON 8
 #define HOST_OPTIONS_MAX 40
 extern const struct sb_opt host_options[];
 /* The verb for the option parser and the help printer. `opts` holds HOST_OPTIONS_MAX entries. */
@@ -116,7 +117,9 @@ void host_request_call_id(json_t *in, const struct host_args *a);
  */
 int host_request_command(const struct host_args *a, struct sb_buf *cmd, struct sb_error *err);
 
-/* host-call.c: connects and runs the verb. Returns the exit status. */
+/* host-call.c: the bearer token of a file, or of the environment; `keep` holds the first. */
+int host_token(const char *file, struct sb_buf *keep, const char **out, struct sb_error *err);
+/* Connects and runs the verb. Returns the exit status. */
 int host_call_verb(struct host_run *r);
 /* Sends the request, which it gives up, and hands every message, parsed, to `fn`. */
 int host_call_stream(struct host_run *r, json_t *in,
@@ -132,5 +135,8 @@ void host_print_table(const json_t *rows, const struct host_column *c, size_t n)
 void host_print_fields(const json_t *out);                   /* key and value of each field */
 void host_print_line(const json_t *out, const char *member); /* one member, on a line */
 void host_print_text(FILE *f, const json_t *text);           /* byte for byte, at once */
+
+/* host-content.c: what changed in the file of that row of a diff, as diff(1) shows it. */
+void host_content_print(const json_t *row);
 
 #endif

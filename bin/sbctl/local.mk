@@ -6,6 +6,7 @@ sbctl_SOURCES = \
 	%D%/cmd-destroy.c \
 	%D%/cmd-docker.c \
 	%D%/cmd-events.c \
+	%D%/docker-agent.c \
 	%D%/cmd-exec.c \
 	%D%/cmd-forget.c \
 	%D%/cmd-host-about.c \
@@ -19,6 +20,7 @@ sbctl_SOURCES = \
 	%D%/cmd-host-tool.c \
 	%D%/cmd-host.c \
 	%D%/cmd-ls.c \
+	%D%/cmd-mcp.c \
 	%D%/cmd-profile.c \
 	%D%/cmd-providers.c \
 	%D%/cmd-recover.c \
@@ -34,6 +36,7 @@ sbctl_SOURCES = \
 	%D%/ctl.h \
 	%D%/foreground.c \
 	%D%/host-call.c \
+	%D%/host-content.c \
 	%D%/host-options.c \
 	%D%/host-print.c \
 	%D%/host-request.c \

@@ -18,6 +18,7 @@ static const struct ctl_verb *const verbs[] = {
 	&cmd_shell,
 	&cmd_sync,
 	&cmd_turn,
+	&cmd_mcp,
 	&cmd_stop,
 	&cmd_destroy,
 	&cmd_forget,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Turns of a session with sync mode turn-bidirectional while its command runs: whoever works in the
- * sandbox asks for one by running $SB_TURN there, and silence of the command counts as one if the
- * user wants that.
+ * sandbox asks for one by running $SB_TURN there; silence of the command, and the end of each tool
+ * that somebody calls in the sandbox, count as one if the user wants that.
  */
 #include "config.h"
 
@@ -18,9 +18,11 @@
 #include <base/buf.h>
 #include <base/file.h>
 #include <bin/sbctl/ctl.h>
+#include <sb/env.h>
 
 #define START_MS 20000
 #define GRACE_MS 50
+#define RETRY_MS 1000
 #define PAUSE_MS 200 /* between two turns: a sandbox cannot keep us busy with them */
 #define LINE_MAX_BYTES 4096
 
@@ -58,6 +60,11 @@ struct ctl_turns {
 	pthread_t thread;
 	bool running;
 	int quit;
+	struct sb_env_host *host; /* with --turn-tools; else NULL, as the next */
+	struct sb_env *env;
+	pthread_t listener;
+	bool listening;
+	int tools;             /* an eventfd: so many tools have ended since it was read */
 	int64_t idle_ms;       /* 0: silence means nothing */
 	_Atomic int64_t heard; /* when the command said something last; 0: not since a turn */
 };
@@ -117,16 +124,53 @@ until_idle(struct ctl_turns *t)
 	return left > 500 ? 500 : left > 0 ? (int)left : 0;
 }
 
+/* Hears of each tool call that ends, on a thread of its own. */
+static bool
+on_event(const char *kind, const char *subject, void *arg)
+{
+	struct ctl_turns *t = arg;
+
+	(void)subject;
+	if (strcmp(kind, "tool.done") == 0)
+		(void)eventfd_write(t->tools, 1);
+	return true;
+}
+
+static void *
+listen_tools(void *arg)
+{
+	struct ctl_turns *t = arg;
+	const struct sb_host_call call = { .cancel = t->cancel, .deadline = SB_NEVER };
+	struct sb_error err = { 0 };
+
+	/* A stream that breaks off is begun anew; what ended meanwhile may have been missed. */
+	while (!sb_cancel_requested(t->cancel)) {
+		struct pollfd p = { .fd = t->quit, .events = POLLIN };
+		int r = sb_env_events(t->env, "tool.done", &call, on_event, t, &err);
+
+		if (sb_cancel_requested(t->cancel))
+			break;
+		(void)fprintf(stderr, "sbctl: warning: --turn-tools: %s\n",
+			r < 0 ? err.msg : "the host ended the stream of events");
+		if (poll(&p, 1, RETRY_MS) > 0)
+			break;
+		(void)eventfd_write(t->tools, 1);
+	}
+	return NULL;
+}
+
 static void *
 serve(void *arg)
 {
 	struct ctl_turns *t = arg;
-	int out = sb_handle_stdout(t->h);
+	int out = t->h ? sb_handle_stdout(t->h) : -1;
 
 	for (;;) {
-		struct pollfd p[2] = { { t->quit, POLLIN, 0 }, { out, POLLIN, 0 } };
+		struct pollfd p[3] = { { t->quit, POLLIN, 0 }, { out, POLLIN, 0 },
+			{ t->tools, POLLIN, 0 } };
+		eventfd_t ended;
 		char line[16];
-		int n = poll(p, 2, until_idle(t));
+		int n = poll(p, 3, until_idle(t));
 
 		if (p[0].revents || sb_cancel_requested(t->cancel))
 			break;
@@ -135,6 +179,10 @@ serve(void *arg)
 				out = -1;
 			else
 				turn(t, true);
+		} else if (n > 0 && p[2].revents) {
+			/* Those that end while it runs make the next one. */
+			(void)eventfd_read(t->tools, &ended);
+			turn(t, false);
 		} else if (t->idle_ms && until_idle(t) == 0) {
 			atomic_store(&t->heard, 0);
 			turn(t, false);
@@ -186,7 +234,14 @@ ctl_turns_begin(struct ctl *ctl, struct sb_sandbox *sb, struct sb_error *err)
 	t->idle_ms = ctl->a.turn_idle;
 	t->cancel = sb_cancel_new(err);
 	t->quit = eventfd(0, EFD_CLOEXEC);
+	t->tools = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	start_helper(t);
+	if (ctl->a.turn_tools) {
+		sb_autofree char *dir = NULL;
+
+		if (sb_sandbox_env(sb, &ctl->call, &t->host, &t->env, &dir, err) < 0)
+			(void)fprintf(stderr, "sbctl: warning: --turn-tools: %s\n", err->msg);
+	}
 	return t;
 }
 
@@ -199,7 +254,9 @@ ctl_turns_program(const struct ctl_turns *t)
 void
 ctl_turns_serve(struct ctl_turns *t)
 {
-	if (t && (t->h || t->idle_ms))
+	if (t && t->env)
+		t->listening = pthread_create(&t->listener, NULL, listen_tools, t) == 0;
+	if (t && (t->h || t->idle_ms || t->listening))
 		t->running = pthread_create(&t->thread, NULL, serve, t) == 0;
 }
 
@@ -222,11 +279,16 @@ ctl_turns_end(struct ctl_turns *t)
 	(void)eventfd_write(t->quit, 1);
 	if (t->running)
 		(void)pthread_join(t->thread, NULL);
+	if (t->listening)
+		(void)pthread_join(t->listener, NULL);
+	sb_env_free(t->env);
+	sb_env_host_free(t->host);
 	if (t->h)
 		(void)sb_handle_stop(t->h, &call, NULL);
 	sb_handle_free(t->h);
 	sb_cancel_free(t->cancel);
 	(void)close(t->quit);
+	(void)close(t->tools);
 	free(t->program);
 	free(t);
 }

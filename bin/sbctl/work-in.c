@@ -36,7 +36,13 @@ ctl_finish_work(struct ctl *ctl, struct sb_sandbox *sb, int status, const struct
 }
 
 int
-ctl_work_in(struct ctl *ctl, const char *id, const char *const *argv, struct sb_error *err)
+ctl_work_command(struct ctl *ctl, struct sb_sandbox *sb, int sigfd, void *arg, struct sb_error *err)
+{
+	return ctl_foreground(ctl, sb, arg, sigfd, err);
+}
+
+int
+ctl_work_in(struct ctl *ctl, const char *id, ctl_work_fn work, void *arg, struct sb_error *err)
 {
 	sb_auto(sb_sandbox) struct sb_sandbox *sb = NULL;
 	sb_auto(sb_sandbox) struct sb_sandbox *woken = NULL;
@@ -52,23 +58,25 @@ ctl_work_in(struct ctl *ctl, const char *id, const char *const *argv, struct sb_
 	if (s->life == SB_LIFE_DESTROYED)
 		return sb_fail(err, SB_E_STATE, "sandbox %s is gone", s->sandbox_id);
 	if (s->life == SB_LIFE_ACTIVE && sb_state_owned(s))
-		return ctl_foreground(ctl, sb, argv, sigfd, err);
+		return work(ctl, sb, sigfd, arg, err);
 	r = sb_profile_copy(sb_sandbox_profile(sb), &p, err);
 	if (r < 0)
 		return r;
 	o.profile = &p;
 	o.sandbox_id = s->sandbox_id;
 	o.session_id = s->session_id;
+	o.workspace_id = s->workspace_id;
 	o.local_root = s->local_root;
 	o.local_dirs = sb_strlist_borrow(&s->local_dirs);
 	o.excludes = sb_strlist_borrow(&s->excludes);
 	o.agent_command = s->agent_command;
 	o.agent_env = sb_strlist_borrow(&s->agent_env);
 	o.resume_acp_state = s->resume_acp_state;
-	o.keep = true;
+	/* What is put away is put away again; anything else stays. */
+	o.keep = p.persist != SB_PERSIST_ARCHIVE;
 	r = sb_sandbox_start(ctl->keeper, &o, &ctl->call, &woken, NULL, err);
 	if (r < 0)
 		return r;
-	r = ctl_foreground(ctl, woken, argv, sigfd, &why);
+	r = work(ctl, woken, sigfd, arg, &why);
 	return ctl_finish_work(ctl, woken, r, &why, err);
 }

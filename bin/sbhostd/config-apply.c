@@ -59,6 +59,9 @@ hostd_config_host(const struct hostd_config *c, struct sb_host_opts *o)
 	o->zpool_path = c->zpool_path;
 	o->sudo = c->sudo;
 	o->advertise_addr = c->advertise_addr;
+	o->bind_addr = c->bind_addr;
+	o->max_session_ms = c->max_session;
+	o->expire_destroys = c->session_expiry == 1;
 	o->snapshot_prefix = c->snapshot_prefix;
 	o->default_base = c->default_base;
 	o->default_quota = c->default_quota;

@@ -67,11 +67,32 @@ set_scalar(struct file *f, const char *name, const yaml_node_t *n)
 	return hostd_config_set(f->config, name, value, source, f->err);
 }
 
+/* "e2b: {listen: ...}" is e2b-listen. */
+static int
+set_group(struct file *f, const char *group, const yaml_node_t *n)
+{
+	char name[64], full[130];
+	int r = 0;
+
+	for (yaml_node_pair_t *p = n->data.mapping.pairs.start;
+		p < n->data.mapping.pairs.top && r == 0; p++) {
+		const yaml_node_t *key = yaml_document_get_node(&f->doc, p->key);
+
+		if (!key_name(key, name, sizeof name))
+			return bad(f, key, "an option's name is needed here");
+		(void)snprintf(full, sizeof full, "%s-%s", group, name);
+		r = set_scalar(f, full, yaml_document_get_node(&f->doc, p->value));
+	}
+	return r;
+}
+
 static int
 set_option(struct file *f, const char *name, const yaml_node_t *n)
 {
 	int r = 0;
 
+	if (n->type == YAML_MAPPING_NODE)
+		return set_group(f, name, n);
 	hostd_config_clear_list(f->config, name);
 	if (n->type != YAML_SEQUENCE_NODE)
 		return set_scalar(f, name, n);

@@ -27,11 +27,13 @@ struct hostd_config {
 	const char *socket_mode, *socket_group;
 	bool socket_auth, plain_tcp;
 	const char *tls_cert, *tls_key;
+	const char *e2b_listen, *e2b_key_file;
 	const char *token_file, *token_key_file;
 	const char *state_dir;
-	int storage, durability, runtime, orphans, log_level, log_format, network;
+	int storage, durability, runtime, orphans, log_level, log_format, network, session_expiry;
 	const char *pool, *bases_dataset, *sessions_dataset, *sessions_root_dir, *bases_dir;
-	const char *default_base, *zfs_path, *zpool_path, *advertise_addr, *snapshot_prefix;
+	const char *default_base, *zfs_path, *zpool_path, *advertise_addr, *bind_addr,
+		*snapshot_prefix;
 	const char *rootfs, *box_path, *bwrap_path, *runsc_path, *runsc_platform, *sandbox_netns,
 		*egress_resolver;
 	bool sudo, per_tool_snapshots, no_resume, allow_host_network;
@@ -40,8 +42,8 @@ struct hostd_config {
 	int64_t max_sessions, keep_turn, keep_named, keep_tool, warn_at, critical_at, max_tools,
 		max_processes;
 	uint64_t default_quota, max_log_bytes, max_message;
-	int64_t tool_timeout, drain_timeout, shutdown_timeout, health_interval, storage_timeout,
-		transfer_timeout;
+	int64_t max_session, tool_timeout, drain_timeout, shutdown_timeout, health_interval,
+		storage_timeout, transfer_timeout;
 	const char *api_version, *min_api_version;
 	int64_t max_connections, max_calls, max_streams, max_calls_each, max_streams_each,
 		io_threads;

@@ -20,6 +20,7 @@
 
 #include <base/cleanup.h>
 #include <bin/sbhostd/hostd.h>
+#include <sb/e2b.h>
 #include <sb/version.h>
 
 #define DESCRIPTORS 65536
@@ -43,6 +44,7 @@ struct hostd {
 	struct hostd_config config;
 	struct sb_log log;
 	struct sb_rpc_daemon *daemon;
+	struct sb_e2b *e2b;
 	struct sb_cancel *stop;  /* a signal: shut down */
 	struct sb_cancel *hurry; /* a second one: do not wait any more */
 	sigset_t signals;
@@ -161,6 +163,21 @@ on_found(const char *what, void *arg)
 	(void)fprintf(stderr, "sbhostd: %s\n", what);
 }
 
+/* The APIs of others over the same host. */
+static int
+start_others(struct hostd *d, const struct sb_rpc_server_opts *so, struct sb_error *err)
+{
+	const struct hostd_config *c = &d->config;
+
+	if (!c->e2b_listen)
+		return 0;
+	d->e2b = sb_e2b_start(d->daemon, c->e2b_listen, c->e2b_key_file, so, err);
+	if (!d->e2b)
+		return err->code;
+	sb_log(&d->log, SB_LOG_INFO, "sbhostd", "E2B API on %s", c->e2b_listen);
+	return 0;
+}
+
 /* Checks the configuration as far as it goes without a host; starts everything unless --check. */
 static int
 open_parts(struct hostd *d, struct sb_error *err)
@@ -179,9 +196,14 @@ open_parts(struct hostd *d, struct sb_error *err)
 	hostd_config_host(&d->config, &ho);
 	if (r == 0 && d->config.check) {
 		sb_rpc_daemon_check(d->daemon, &ho, &so, on_found, &d->found);
+		if (d->config.e2b_listen)
+			sb_e2b_check(d->config.e2b_listen, d->config.e2b_key_file, &so, on_found,
+				&d->found);
 	} else if (r == 0) {
 		ho.log = so.log = d->log;
 		r = sb_rpc_daemon_start(d->daemon, &ho, &so, err);
+		if (r == 0)
+			r = start_others(d, &so, err);
 		for (size_t i = 0; r == 0 && listen[i]; i++)
 			sb_log(&d->log, SB_LOG_INFO, "sbhostd", "listening on %s", listen[i]);
 	}
@@ -237,6 +259,8 @@ shut_down(struct hostd *d)
 	int r;
 
 	notify("STOPPING=1");
+	if (d->e2b)
+		sb_e2b_stop(d->e2b, d->config.shutdown_timeout, d->hurry);
 	r = sb_rpc_daemon_stop(d->daemon, d->config.shutdown_timeout, d->hurry, &err);
 	if (r < 0)
 		sb_log(&d->log, SB_LOG_ERROR, "sbhostd", "shutdown: %s", err.msg);
@@ -248,6 +272,7 @@ shut_down(struct hostd *d)
 static void
 close_parts(struct hostd *d)
 {
+	sb_e2b_free(d->e2b);
 	sb_rpc_daemon_free(d->daemon);
 	hostd_config_free(&d->config);
 }

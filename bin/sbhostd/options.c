@@ -19,6 +19,8 @@ static const char *const formats[] = { "json", "text", NULL };
 #define OPT_VALUES struct hostd_config
 #define DAY_MS (24 * 3600 * 1000)
 
+static const char *const expiry_ways[] = { "pause", "destroy", NULL };
+
 const struct sb_opt hostd_opts[] = {
 	OPT_TEXT('c', "config", config_file, "FILE", "read options from a YAML file first"),
 	OPT_FLAG(0, "check", check, "check the configuration and exit"),
@@ -32,6 +34,8 @@ const struct sb_opt hostd_opts[] = {
 	OPT_TEXT(0, "token-file", token_file, "FILE", "file with an admin's bearer token"),
 	OPT_TEXT(0, "token-key-file", token_key_file, "FILE",
 		"key for session tokens (made in the state directory)"),
+	OPT_TEXT(0, "e2b-listen", e2b_listen, "HOST:PORT", "serve the E2B API here"),
+	OPT_TEXT(0, "e2b-key-file", e2b_key_file, "FILE", "its API keys, one a line"),
 	OPT_TEXT(0, "state-dir", state_dir, "DIR",
 		"directory for the database and the logs of processes"),
 	OPT_CHOICE(0, "storage-backend", storage, "NAME", storages,
@@ -77,6 +81,10 @@ const struct sb_opt hostd_opts[] = {
 	OPT_SIZE(0, "default-quota", default_quota, "SIZE", 0, INT64_MAX,
 		"quota of a session; 0: none"),
 	OPT_INT(0, "max-sessions", max_sessions, "N", 0, 1000000, "most sessions; 0: any number"),
+	OPT_TIME(0, "max-session-duration", max_session, "TIME", 0, 0,
+		"how long a session is active at a stretch; 0: for ever"),
+	OPT_CHOICE(0, "session-expiry", session_expiry, "HOW", expiry_ways,
+		"then: pause it (default), or destroy it"),
 	OPT_INT(0, "max-tools", max_tools, "N", 1, 10000,
 		"most tools at a time in one session (64)"),
 	OPT_INT(0, "max-processes", max_processes, "N", 1, 10000,
@@ -99,8 +107,10 @@ const struct sb_opt hostd_opts[] = {
 		"storage use that counts as degraded (85)"),
 	OPT_INT(0, "critical-at", critical_at, "PERCENT", 1, 100,
 		"storage use at which new sessions are refused (95)"),
+	OPT_TEXT(0, "bind-addr", bind_addr, "ADDR",
+		"where exposed ports listen (127.0.0.1), token:ADDR or unix:DIR"),
 	OPT_TEXT(0, "advertise-addr", advertise_addr, "ADDR",
-		"address of exposed ports (127.0.0.1), or unix:DIR"),
+		"where callers are told they are (default: --bind-addr)"),
 	OPT_TIME(0, "tool-timeout", tool_timeout, "TIME", 1, DAY_MS, "limit of one tool call (5m)"),
 	OPT_TIME(0, "drain-timeout", drain_timeout, "TIME", 1, DAY_MS,
 		"how long a pause waits for tools (30s)"),

@@ -209,8 +209,9 @@ print_result(const struct sync_args *a, int code, const struct sb_error *err,
 	print_json(o);
 }
 
+/* `before` and `after` say what became of the version beside a path. */
 static void
-print_notes(const struct sb_sync_notes *l, const char *word)
+print_notes(const struct sb_sync_notes *l, const char *word, const char *before, const char *after)
 {
 	if (l->n > TEXT_ROWS)
 		(void)fprintf(stderr, "%s: %zu paths, the first %d of them:\n", word, l->n,
@@ -221,8 +222,8 @@ print_notes(const struct sb_sync_notes *l, const char *word)
 		(void)fprintf(stderr, "%s: %s: %s", word, shown(l->v[i].path, buf, sizeof buf),
 			l->v[i].why);
 		if (l->v[i].saved_as)
-			(void)fprintf(stderr, " (kept as %s)",
-				shown(l->v[i].saved_as, as, sizeof as));
+			(void)fprintf(stderr, " (%s%s%s)", before,
+				shown(l->v[i].saved_as, as, sizeof as), after);
 		(void)fputc('\n', stderr);
 	}
 }
@@ -278,13 +279,14 @@ report(const struct sync_args *a, int code, const struct sb_error *err,
 	if (!a->json) {
 		char bytes[24];
 
-		print_notes(&res->conflicts, "conflict");
-		print_notes(&res->errors, "error");
+		print_notes(&res->conflicts, "conflict", "kept as ", "");
+		print_notes(&res->errors, "error", "kept as ", "");
 		if (!a->quiet) {
-			print_notes(&res->merged, "decided");
-			print_notes(&res->skipped, "skipped");
-			print_notes(&res->auto_exec, "note");
-			print_notes(&res->escaping_links, "note");
+			print_notes(&res->merged, "decided", "",
+				a->dry_run ? " would go" : " is gone");
+			print_notes(&res->skipped, "skipped", "kept as ", "");
+			print_notes(&res->auto_exec, "note", "kept as ", "");
+			print_notes(&res->escaping_links, "note", "kept as ", "");
 		}
 		if (a->dry_run)
 			print_changes(res);

@@ -14,6 +14,7 @@ lib_base_libbase_la_SOURCES = \
 	%D%/error.c \
 	%D%/escape.c %D%/escape.h \
 	%D%/file.c %D%/file.h \
+	%D%/forker.c %D%/forker.h \
 	%D%/log.c \
 	%D%/memory.c %D%/memory.h \
 	%D%/now.c \

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #include <base/cleanup.h>
+#include <base/forker.h>
 #include <base/strlist.h>
 #include <sb/log.h>
 
@@ -151,6 +153,18 @@ child_exec(const struct plan *p)
 	return -1;
 }
 
+/* All signals are blocked here, so the terminal stops nobody. */
+static void
+child_foreground(void)
+{
+	int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	(void)tcsetpgrp(fd, getpid());
+	(void)close(fd);
+}
+
 /* Runs in the child: async-signal-safe calls only. */
 static void __attribute__((noreturn)) child_main(struct plan *p)
 {
@@ -160,6 +174,8 @@ static void __attribute__((noreturn)) child_main(struct plan *p)
 		child_fail(p, STEP_FDS);
 	if (o->new_session ? setsid() < 0 : o->own_group && setpgid(0, 0) < 0)
 		child_fail(p, STEP_GROUP);
+	if (o->take_terminal)
+		child_foreground();
 	if (o->controlling_tty && ioctl(0, TIOCSCTTY, 0) < 0)
 		child_fail(p, STEP_TTY);
 	if (o->max_memory && child_limit(RLIMIT_AS, o->max_memory, o->max_memory) < 0)
@@ -284,6 +300,33 @@ open_ends(const struct sb_spawn_opts *o, struct ends *e, int src[3], struct sb_e
 	return 0;
 }
 
+/* A child that is in the group from its first instruction on. */
+static pid_t
+fork_into(int group)
+{
+	const struct clone_args a = { .flags = CLONE_INTO_CGROUP,
+		.exit_signal = SIGCHLD,
+		.cgroup = (uint64_t)group };
+
+	return (pid_t)syscall(SYS_clone3, &a, sizeof a);
+}
+
+/* By the forker, if there is one. 0: there is none, or no more. */
+static pid_t
+ask_forker(const struct plan *p, struct sb_error *err)
+{
+	const struct sb_spawn_opts *o = p->o;
+	const int fds[SB_FORKER_FDS] = { p->src[0] < 0 ? 0 : p->src[0],
+		p->src[1] < 0 ? 1 : p->src[1], p->src[2] < 0 ? 2 : p->src[2], p->report };
+	pid_t pid;
+
+	if (!o->forker)
+		return 0;
+	assert(o->new_session && !o->max_memory && !o->max_cpu_s && !o->controlling_tty);
+	pid = sb_forker_start(*o->forker, p->argv, p->env, fds, o->leads, o->die_with_parent, err);
+	return pid == SB_E_CLOSED ? 0 : pid;
+}
+
 static pid_t
 fork_child(struct plan *p)
 {
@@ -295,7 +338,9 @@ fork_child(struct plan *p)
 	/* No handler of ours may run in the child. */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
-	pid = fork();
+	pid = p->o->cgroup ? fork_into(*p->o->cgroup) : -1;
+	if (pid < 0)
+		pid = fork();
 	if (!pid)
 		child_main(p);
 	sys = errno;
@@ -335,9 +380,13 @@ static int
 start(struct plan *p, int report_fd, int *write_end, pid_t *out, struct sb_error *err)
 {
 	struct sb_spawn_report r;
-	pid_t pid = fork_child(p);
+	pid_t pid = ask_forker(p, err);
 	ssize_t n;
 
+	if (pid < 0)
+		return pid;
+	if (pid == 0)
+		pid = fork_child(p);
 	if (pid < 0)
 		return sb_fail_errno(err, "fork");
 	(void)close(sb_steal_fd(write_end));

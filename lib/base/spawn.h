@@ -27,11 +27,22 @@ struct sb_spawn_opts {
 	bool own_group;         /* a process group of its own (kill reaches the whole group) */
 	bool new_session;       /* setsid */
 	bool controlling_tty;   /* descriptor 0, a terminal, becomes the new session's own */
+	bool take_terminal;     /* with own_group: into the foreground of our terminal, if any */
 	bool search_path;       /* look argv[0] up in our PATH (absolute entries only) */
 	uint64_t max_memory;    /* RLIMIT_AS in bytes, 0: unchanged */
 	unsigned max_cpu_s;     /* RLIMIT_CPU, 0: unchanged */
 	bool die_with_parent;   /* SIGKILL when the thread that started it ends */
 	bool leads; /* the program leads to another: it started when the report below is closed */
+	/*
+	 * Where the kernel can, the program begins in the control group (version 2) that this is a
+	 * descriptor of; NULL: in ours. Else it has to go there itself.
+	 */
+	const int *cgroup;
+	/*
+	 * The socket of a forker (base/forker.h) that starts it, or NULL. One that is gone is as
+	 * good as none. Needs new_session and the directory /, and takes no limits.
+	 */
+	const int *forker;
 };
 #define SB_SPAWN_OPTS_INIT \
 	{ \

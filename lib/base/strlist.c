@@ -152,3 +152,12 @@ sb_strlist_get(const char *const *v, const char *key)
 			return *v + len + 1;
 	return NULL;
 }
+
+bool
+sb_strlist_has(const char *const *v, const char *s)
+{
+	for (; v && *v; v++)
+		if (strcmp(*v, s) == 0)
+			return true;
+	return false;
+}

@@ -149,8 +149,8 @@ check_snapshot(struct sb_conform *c, struct sb_error *err)
 static bool
 is_isolation(const char *word)
 {
-	static const char *const words[] = { "none", "user", "namespace", "container", "gvisor",
-		"vm", "machine" };
+	static const char *const words[] = { "none", "user", "namespace", "gvisor", "vm",
+		"machine" };
 
 	for (size_t i = 0; word && i < sizeof words / sizeof *words; i++)
 		if (strcmp(word, words[i]) == 0)
@@ -179,8 +179,8 @@ check_capabilities(struct sb_conform *c, struct sb_error *err)
 		return broken(err, "isolation \"%s\" is no word of the contract",
 			is_isolation(again.isolation) ? any.isolation : again.isolation);
 	/* A profile may share the local root where others have files of their own; see below. */
-	if ((again.syncs && (!any.syncs || any.remote != again.remote)) ||
-		any.find != again.find || any.embedded != again.embedded)
+	if ((again.syncs && (!any.syncs || any.remote != again.remote)) || any.find != again.find ||
+		any.embedded != again.embedded)
 		return broken(err, "what it is changes with the profile");
 	if (again.rollback && !again.snapshots)
 		return broken(err, "it rolls back without snapshots");

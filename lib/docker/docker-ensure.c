@@ -4,11 +4,8 @@
 
 #include <docker/docker-priv.h>
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
 
 #include <base/str.h>
 #include <docker/name.h>
@@ -43,15 +40,6 @@ clean(const char *path, char **out, struct sb_error *err)
 	return 0;
 }
 
-static bool
-has(const struct sb_strlist *l, const char *text)
-{
-	for (size_t i = 0; i < l->n; i++)
-		if (strcmp(l->v[i], text) == 0)
-			return true;
-	return false;
-}
-
 static int
 make_wish(const struct sb_docker_ensure *o, struct wish *w, struct sb_error *err)
 {
@@ -65,7 +53,8 @@ make_wish(const struct sb_docker_ensure *o, struct wish *w, struct sb_error *err
 		if (!*o->extras[i])
 			continue;
 		r = clean(o->extras[i], &path, err);
-		if (r == 0 && strcmp(path, w->workspace) != 0 && !has(&w->extras, path))
+		if (r == 0 && strcmp(path, w->workspace) != 0 &&
+			!sb_strlist_has(sb_strlist_borrow(&w->extras), path))
 			sb_strlist_add(&w->extras, path);
 	}
 	return r < 0 ? r : sb_strlist_check(&w->extras, err);
@@ -93,9 +82,12 @@ sb_docker_remove(struct sb_docker *d, const char *name, const struct sb_call *ca
 {
 	const char *const plain[] = { "rm", name, NULL };
 	const char *const force[] = { "rm", "--force", name, NULL };
-	bool forced = d->sbx || d->era == SB_DOCKER_ERA_C;
+	/* The older docker does not know the word, the newer one asks without it. */
+	int r = d->sbx ? 0 : sb_docker_probe(d, call, err);
 
-	return sb_docker_run(d, forced ? force : plain, call, err);
+	if (r < 0)
+		return r;
+	return sb_docker_run(d, d->sbx || d->era == SB_DOCKER_ERA_C ? force : plain, call, err);
 }
 
 /* One that does not go is only told: the new one gets another name beside it. */
@@ -199,34 +191,17 @@ sb_docker_ensure(struct sb_docker *d, const struct sb_docker_ensure *given,
 		"a sandbox for %s was created but cannot be found", w.workspace);
 }
 
-/* Whether the reference means a file of this machine. */
-static bool
-is_local_file(const char *ref)
-{
-	const char *dot = strrchr(ref, '.');
-	struct stat st;
-
-	if (strstr(ref, "://") || strcmp(ref, "default") == 0)
-		return false;
-	if (dot && (strcasecmp(dot, ".yaml") == 0 || strcasecmp(dot, ".yml") == 0))
-		return true;
-	return sb_str_starts(ref, "/dev/fd/") || (stat(ref, &st) == 0 && !S_ISDIR(st.st_mode));
-}
-
 char *
 sb_docker_extra_workspace(const char *dir, const char *agent, sb_docker_lookup_fn alias, void *arg)
 {
-	const char *meant = agent && *agent && alias ? alias(agent, arg) : NULL;
+	sb_autofree char *file = sb_docker_agent_file(agent, alias, arg);
 	sb_autofree char *root = NULL;
-	sb_autofree char *file = NULL;
 	char *slash;
 
-	agent = meant ? meant : agent;
-	if (!agent || !*agent || !is_local_file(agent))
-		return strdup("");
+	if (!file || !*file)
+		return file ? sb_steal(&file) : strdup("");
 	root = sb_name_clean_path(dir);
-	file = sb_name_clean_path(agent);
-	if (!root || !file)
+	if (!root)
 		return strdup("");
 	slash = strrchr(file, '/');
 	slash[slash == file] = '\0';

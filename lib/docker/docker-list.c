@@ -15,6 +15,8 @@
 #include <base/str.h>
 #include <docker/name.h>
 
+#define NOISE_MAX 1000 /* lines that look like JSON and are no list */
+
 void
 sb_docker_sandbox_free(struct sb_docker_sandbox *s)
 {
@@ -122,10 +124,10 @@ take_list(const json_t *list, struct sb_docker_list *out, struct sb_error *err)
 
 /*
  * The list in a document, borrowed. NULL: it has none. `none` becomes true for one that says so: an
- * empty object, or null in place of the list.
+ * empty object, or null in place of the list; `old` for one of the first versions.
  */
 static const json_t *
-list_in(const json_t *doc, bool *none)
+list_in(const json_t *doc, bool *none, bool *old)
 {
 	static const char *const keys[] = { "sandboxes", "vms", NULL };
 
@@ -137,6 +139,7 @@ list_in(const json_t *doc, bool *none)
 	for (size_t i = 0; keys[i]; i++) {
 		const json_t *v = json_object_get(doc, keys[i]);
 
+		*old = i > 0;
 		if (v && !json_is_null(v))
 			return v;
 		if (v)
@@ -151,7 +154,8 @@ int
 sb_docker_list_parse(const char *text, size_t len, struct sb_docker_list *out, struct sb_error *err)
 {
 	const char *end = text + len;
-	bool none = false;
+	bool none = false, old = false;
+	size_t tries = 0;
 
 	*out = (struct sb_docker_list){ 0 };
 	for (const char *line = text; line < end;) {
@@ -162,16 +166,18 @@ sb_docker_list_parse(const char *text, size_t len, struct sb_docker_list *out, s
 
 		while (p < end && (*p == ' ' || *p == '\t'))
 			p++;
-		if (p < end && (*p == '{' || *p == '['))
+		if (p < end && (*p == '{' || *p == '[') && tries++ < NOISE_MAX)
 			doc = json_loadb(p, (size_t)(end - p), JSON_DISABLE_EOF_CHECK, NULL);
 		if (doc)
-			list = list_in(doc, &none);
+			list = list_in(doc, &none, &old);
 		if (list)
 			r = json_is_array(list) ? take_list(list, out, err) :
 						  bad(err, "the list is no list");
 		json_decref(doc);
-		if (list)
+		if (list) {
+			out->old = r == 0 && old;
 			return r;
+		}
 		line = next ? next + 1 : end;
 	}
 	return none ? 0 : bad(err, "there is none in the answer");
@@ -188,7 +194,13 @@ sb_docker_list(struct sb_docker *d, const struct sb_call *call, struct sb_docker
 	*out = (struct sb_docker_list){ 0 };
 	sb_buf_init(&text, SB_DOCKER_OUTPUT_MAX);
 	r = sb_cli_must(&d->cli, args, &text, call, err);
-	return r < 0 ? r : sb_docker_list_parse((const char *)text.data, text.len, out, err);
+	if (r == 0)
+		r = sb_docker_list_parse((const char *)text.data, text.len, out, err);
+	if (r == 0 && out->old && call && !atomic_exchange(&d->warned, true))
+		sb_log(&call->log, SB_LOG_WARN, "docker",
+			"this %s is one of the first versions with sandboxes: upgrade it",
+			d->sbx ? "sbx" : "Docker Desktop");
+	return r;
 }
 
 int

@@ -18,7 +18,14 @@ struct sb_docker {
 	bool sbx;
 	_Atomic int era; /* enum sb_docker_era */
 	_Atomic bool probed;
+	_Atomic bool warned;  /* that it is old */
 	_Atomic bool proxies; /* of era B: "docker sandbox network proxy" is there */
 };
+
+/*
+ * The clean absolute path of an agent's file, by a reference as sb_docker_extra_workspace takes; ""
+ * for what is no local file. A new string.
+ */
+char *sb_docker_agent_file(const char *agent, sb_docker_lookup_fn alias, void *arg);
 
 #endif

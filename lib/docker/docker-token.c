@@ -29,13 +29,17 @@ struct sb_docker_token {
 	bool running, ending;
 };
 
+/* Docker Desktop's; where there is none, the one that somebody has put into our environment. */
 static char *
-from_environment(void *arg)
+from_desktop(void *arg)
 {
-	const char *token = getenv("DOCKER_TOKEN");
+	char *token = sb_docker_desktop_token(arg);
+	const char *own = getenv("DOCKER_TOKEN");
 
-	(void)arg;
-	return strdup(token ? token : "");
+	if (!token || *token || !own || !*own)
+		return token;
+	free(token);
+	return strdup(own);
 }
 
 /* The file may be there, but as a plain file only. */
@@ -132,7 +136,7 @@ sb_docker_token_start(const struct sb_docker_token_opts *given, struct sb_error 
 		sb_fail(err, SB_E_NOMEM, "out of memory");
 		return NULL;
 	}
-	t->token = o.token ? o.token : from_environment;
+	t->token = o.token ? o.token : from_desktop;
 	t->arg = o.arg;
 	t->every_ms = o.every_ms > 0 ? o.every_ms : EVERY_MS;
 	(void)pthread_mutex_init(&t->mu, NULL);

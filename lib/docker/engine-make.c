@@ -31,24 +31,52 @@ add_option(struct sb_strlist *args, const char *option, const char *value)
 	}
 }
 
-/* --mount splits its value at commas, --volume at colons: neither may be in a path. */
+/* "KEY=value" as a field of comma-separated values, which both engines read --mount as. */
+static void
+add_field(struct sb_buf *b, const char *key, const char *value)
+{
+	sb_buf_addf(b, ",\"%s=", key);
+	for (; *value; value++) {
+		if (*value == '"')
+			sb_buf_add_char(b, '"');
+		sb_buf_add_char(b, *value);
+	}
+	sb_buf_add_char(b, '"');
+}
+
+/* A path with a line end could be taken for two values by one of them. */
+static int
+add_mount(struct sb_strlist *args, const char *path, struct sb_error *err)
+{
+	sb_auto(sb_buf) struct sb_buf b;
+
+	sb_buf_init(&b, 65536);
+	if (strpbrk(path, "\r\n"))
+		return sb_fail(err, SB_E_INVAL,
+			"a directory with a line end in its name cannot be mounted: rename it, or "
+			"use sync: synced");
+	sb_buf_add_str(&b, "type=bind");
+	add_field(&b, "source", path);
+	add_field(&b, "target", path);
+	if (b.failed)
+		args->failed = SB_E_NOMEM;
+	sb_strlist_add(args, "--mount");
+	sb_strlist_add(args, (const char *)b.data);
+	return 0;
+}
+
 static int
 add_mounts(struct sb_strlist *args, const struct sb_engine_wish *w, struct sb_error *err)
 {
-	for (const char *const *m = w->mounts; m && *m; m++) {
-		if (strpbrk(*m, ",:\"\n"))
-			return sb_fail(err, SB_E_INVAL,
-				"%s cannot be mounted: its name has a comma, colon, quote or line "
-				"end; rename it, or use sync: synced",
-				*m);
-		sb_strlist_add(args, "--mount");
-		sb_strlist_addf(args, "type=bind,source=%s,target=%s", *m, *m);
-	}
+	int r = 0;
+
+	for (const char *const *m = w->mounts; r == 0 && m && *m; m++)
+		r = add_mount(args, *m, err);
 	for (const char *const *f = w->files; f && *f; f++) {
 		sb_strlist_add(args, "--volume");
 		sb_strlist_addf(args, "%s:ro", *f);
 	}
-	return 0;
+	return r;
 }
 
 /*

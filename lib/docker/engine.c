@@ -3,11 +3,13 @@
 
 #include <docker/engine.h>
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
+#include <base/file.h>
 #include <base/str.h>
 #include <sb/docker.h>
 
@@ -28,29 +30,67 @@ sb_engine_open(const char *program, struct sb_engine *out, struct sb_error *err)
 	return sb_strlist_check(&out->cli.words, err);
 }
 
+/* Podman: "ROOTLESS VERSION-OF-CGROUPS [CONTROLLER ...]". As root it fails where it cannot limit.
+ */
+static void
+learn_podman(const char *text, struct sb_engine_facts *is)
+{
+	bool v2 = strstr(text, " v2 ") != NULL;
+
+	is->rootless = sb_str_starts(text, "true");
+	is->no_memory = is->rootless && !(v2 && strstr(text, "memory"));
+	is->no_cpus = is->rootless && !(v2 && strstr(text, "cpu"));
+	is->no_pids = is->rootless && !(v2 && strstr(text, "pids"));
+}
+
+/* Docker: "MEMORY CPUS PIDS [OPTION ...]", of which the first three are words true and false. */
+static void
+learn_docker(const char *text, struct sb_engine_facts *is)
+{
+	char word[3][8] = { "", "", "" };
+
+	(void)sscanf(text, "%7s %7s %7s", word[0], word[1], word[2]);
+	is->no_memory = strcmp(word[0], "true") != 0;
+	is->no_cpus = strcmp(word[1], "true") != 0;
+	is->no_pids = strcmp(word[2], "true") != 0;
+	is->rootless = strstr(text, "name=rootless") != NULL;
+	is->remaps = strstr(text, "name=userns") != NULL;
+}
+
 int
 sb_engine_check(struct sb_engine *e, const struct sb_call *call, struct sb_error *err)
 {
 	/* The client's version tells nothing about a daemon that is not there. */
-	const char *const docker[] = { "version", "--format", "{{.Server.Version}}", NULL };
-	const char *const podman[] = { "info", "--format", "{{.Host.Security.Rootless}}", NULL };
+	const char *const version[] = { "version", "--format", "{{.Server.Version}}", NULL };
+	const char *const docker[] = { "info", "--format",
+		"{{.MemoryLimit}} {{.CPUCfsQuota}} {{.PidsLimit}} {{.SecurityOptions}}", NULL };
+	const char *const podman[] = { "info", "--format",
+		"{{.Host.Security.Rootless}} {{.Host.CgroupsVersion}} {{.Host.CgroupControllers}}",
+		NULL };
 	const char *program = e->cli.words.v[0];
 	sb_autofree char *found = sb_cli_find(program);
 	struct sb_error why = { 0 };
 	sb_auto(sb_buf) struct sb_buf text;
-	int r;
+	int r = 0;
 
 	sb_buf_init(&text, TEXT_MAX);
 	if (!found)
 		return sb_fail(err, SB_E_NOTFOUND, "%s is not installed", program);
-	r = sb_cli_must(&e->cli, e->podman ? podman : docker, &text, call, &why);
+	if (!e->podman)
+		r = sb_cli_must(&e->cli, version, NULL, call, &why);
+	if (r == 0)
+		r = sb_cli_must(&e->cli, e->podman ? podman : docker, &text, call, &why);
 	if (r == SB_E_CHILD)
 		return sb_fail(err, SB_E_UNSUPPORTED, "%s does not work here: %s", program,
 			why.msg);
-	if (r < 0 && err)
-		*err = why;
-	e->rootless = e->podman && r == 0 && sb_str_starts((const char *)text.data, "true");
-	return r;
+	if (r < 0) {
+		if (err)
+			*err = why;
+		return r;
+	}
+	(e->podman ? learn_podman : learn_docker)((const char *)text.data, &e->is);
+	e->checked = true;
+	return 0;
 }
 
 int
@@ -155,20 +195,32 @@ int
 sb_engine_stop(const struct sb_engine *e, const char *name, const struct sb_call *call,
 	struct sb_error *err)
 {
-	const char *const args[] = { "stop", "--time", STOP_SECONDS, name, NULL };
+	const char *const args[] = { "stop", "-t", STOP_SECONDS, name, NULL };
 
 	return sb_cli_must(&e->cli, args, NULL, call, err);
 }
 
-/* A thing that is not there is what was wanted; the engines say so in many words. */
+/*
+ * A removal that failed because the thing was not there is what was wanted. The engines say that in
+ * many words, and use the same ones for a daemon that cannot be reached: so what is there is asked.
+ * `list` prints the names, a line each.
+ */
 static int
-gone_is_fine(int r, const struct sb_error *why, struct sb_error *err)
+gone_is_fine(const struct sb_engine *e, int r, const char *const *list, const char *name,
+	const struct sb_error *why, const struct sb_call *call, struct sb_error *err)
 {
-	static const char *const words[] = { "no such", "No such", "not known", "not found", NULL };
+	sb_auto(sb_buf) struct sb_buf text;
+	size_t len = strlen(name);
 
-	for (size_t i = 0; r == SB_E_CHILD && words[i]; i++)
-		if (strstr(why->msg, words[i]))
+	sb_buf_init(&text, TEXT_MAX);
+	if (r == SB_E_CHILD && sb_cli_must(&e->cli, list, &text, call, NULL) == 0) {
+		const char *line = (const char *)text.data;
+
+		while (*line && !(strncmp(line, name, len) == 0 && strchr("\n", line[len])))
+			line += strcspn(line, "\n") + (strchr(line, '\n') != NULL);
+		if (!*line)
 			return 0;
+	}
 	if (r < 0 && err)
 		*err = *why;
 	return r;
@@ -179,9 +231,24 @@ sb_engine_remove(const struct sb_engine *e, const char *name, const struct sb_ca
 	struct sb_error *err)
 {
 	const char *const args[] = { "rm", "--force", "--volumes", name, NULL };
+	const char *const list[] = { "ps", "--all", "--format", "{{.Names}}", NULL };
 	struct sb_error why = { 0 };
+	int r = sb_cli_must(&e->cli, args, NULL, call, &why);
 
-	return gone_is_fine(sb_cli_must(&e->cli, args, NULL, call, &why), &why, err);
+	return gone_is_fine(e, r, list, name, &why, call, err);
+}
+
+static const char *const volumes[] = { "volume", "ls", "--format", "{{.Name}}", NULL };
+
+int
+sb_engine_has_volume(const struct sb_engine *e, const char *volume, const struct sb_call *call,
+	struct sb_error *err)
+{
+	const char *const args[] = { "volume", "inspect", "--format", "{{.Name}}", volume, NULL };
+	struct sb_error why = { 0 };
+	int r = sb_cli_must(&e->cli, args, NULL, call, &why);
+
+	return r == 0 ? 1 : gone_is_fine(e, r, volumes, volume, &why, call, err);
 }
 
 int
@@ -190,8 +257,9 @@ sb_engine_remove_volume(const struct sb_engine *e, const char *volume, const str
 {
 	const char *const args[] = { "volume", "rm", "--force", volume, NULL };
 	struct sb_error why = { 0 };
+	int r = sb_cli_must(&e->cli, args, NULL, call, &why);
 
-	return gone_is_fine(sb_cli_must(&e->cli, args, NULL, call, &why), &why, err);
+	return gone_is_fine(e, r, volumes, volume, &why, call, err);
 }
 
 int
@@ -203,6 +271,8 @@ sb_engine_commit(const struct sb_engine *e, const char *name, const char *image,
 	return sb_cli_must(&e->cli, args, NULL, call, err);
 }
 
+static const char *const images[] = { "images", "--format", "{{.Repository}}:{{.Tag}}", NULL };
+
 int
 sb_engine_has_image(const struct sb_engine *e, const char *image, const struct sb_call *call,
 	struct sb_error *err)
@@ -211,7 +281,7 @@ sb_engine_has_image(const struct sb_engine *e, const char *image, const struct s
 	struct sb_error why = { 0 };
 	int r = sb_cli_must(&e->cli, args, NULL, call, &why);
 
-	return r == 0 ? 1 : gone_is_fine(r, &why, err);
+	return r == 0 ? 1 : gone_is_fine(e, r, images, image, &why, call, err);
 }
 
 int
@@ -220,8 +290,9 @@ sb_engine_remove_image(const struct sb_engine *e, const char *image, const struc
 {
 	const char *const args[] = { "image", "rm", "--force", image, NULL };
 	struct sb_error why = { 0 };
+	int r = sb_cli_must(&e->cli, args, NULL, call, &why);
 
-	return gone_is_fine(sb_cli_must(&e->cli, args, NULL, call, &why), &why, err);
+	return gone_is_fine(e, r, images, image, &why, call, err);
 }
 
 /* One line of an inspection. */
@@ -243,14 +314,29 @@ inspect(const struct sb_engine *e, const char *const *args, const struct sb_call
 	return *out ? 0 : sb_fail(err, SB_E_NOMEM, "out of memory");
 }
 
+/* Whether the process was started with that variable; also false when it is not ours to see. */
+static bool
+has_mark(pid_t pid, const char *mark)
+{
+	sb_autofree char *dir = sb_str_printf("/proc/%d", (int)pid);
+	sb_autoclose int fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	sb_auto(sb_buf) struct sb_buf env = { 0 };
+
+	if (fd < 0 || sb_file_read(fd, "environ", TEXT_MAX, &env, NULL) < 0)
+		return false;
+	for (size_t i = 0; i < env.len; i += strlen((const char *)env.data + i) + 1)
+		if (strcmp((const char *)env.data + i, mark) == 0)
+			return true;
+	return false;
+}
+
 int
-sb_engine_pid(const struct sb_engine *e, const char *name, const struct sb_call *call, pid_t *out,
-	struct sb_error *err)
+sb_engine_pid(const struct sb_engine *e, const char *name, const char *mark,
+	const struct sb_call *call, pid_t *out, struct sb_error *err)
 {
 	const char *const args[] = { "inspect", "--type", "container", "--format", "{{.State.Pid}}",
 		name, NULL };
 	sb_autofree char *text = NULL;
-	sb_autofree char *path = NULL;
 	int64_t pid;
 	int r = inspect(e, args, call, &text, err);
 
@@ -259,8 +345,7 @@ sb_engine_pid(const struct sb_engine *e, const char *name, const struct sb_call 
 		return r;
 	if (!sb_str_to_i64(text, 0, INT32_MAX, &pid))
 		return sb_fail(err, SB_E_PROTO, "%s: '%s' is no process", e->cli.words.v[0], text);
-	path = sb_str_printf("/proc/%d/ns/net", (int)pid);
-	if (pid > 0 && path && access(path, F_OK) == 0)
+	if (pid > 0 && has_mark((pid_t)pid, mark))
 		*out = (pid_t)pid;
 	return 0;
 }
@@ -274,8 +359,12 @@ sb_engine_image_user(const struct sb_engine *e, const char *image, const struct 
 	struct sb_error why = { 0 };
 	int r = inspect(e, args, call, out, &why);
 
-	r = r < 0 ? gone_is_fine(r, &why, err) : 0;
-	if (r == 0 && !*out)
-		*out = strdup("");
-	return r == 0 && !*out ? sb_fail(err, SB_E_NOMEM, "out of memory") : r;
+	if (r != SB_E_CHILD) {
+		if (r < 0 && err)
+			*err = why;
+		return r;
+	}
+	/* Not here, or the engine is not: making it will tell. */
+	*out = strdup("");
+	return *out ? 1 : sb_fail(err, SB_E_NOMEM, "out of memory");
 }

@@ -5,11 +5,20 @@
 #include <docker/cli.h>
 #include <sys/types.h>
 
+/* What sb_engine_check learns of an engine. */
+struct sb_engine_facts {
+	bool rootless; /* it runs as an ordinary user, who is root in its containers */
+	bool remaps;   /* it gives containers other users' numbers (Docker's userns-remap) */
+	/* Limits that it would take and not enforce. */
+	bool no_memory, no_cpus, no_pids;
+};
+
 /* Containers of Docker or Podman, by their command line. Thread-safe. */
 struct sb_engine {
 	struct sb_cli cli;
 	bool podman;
-	bool rootless; /* the engine runs as an ordinary user */
+	bool checked; /* `is` is known */
+	struct sb_engine_facts is;
 };
 void sb_engine_free(struct sb_engine *e);
 SB_CLEANUP_VALUE(sb_engine, sb_engine_free)
@@ -17,7 +26,7 @@ SB_CLEANUP_VALUE(sb_engine, sb_engine_free)
 /* Fills in the words for "docker" or "podman"; runs nothing. */
 int sb_engine_open(const char *program, struct sb_engine *out, struct sb_error *err);
 /*
- * Whether it works here; learns `rootless`. SB_E_NOTFOUND: not installed; SB_E_UNSUPPORTED: it is,
+ * Whether it works here; learns the facts. SB_E_NOTFOUND: not installed; SB_E_UNSUPPORTED: it is,
  * and does not answer.
  */
 int sb_engine_check(struct sb_engine *e, const struct sb_call *call, struct sb_error *err);
@@ -58,7 +67,7 @@ struct sb_engine_wish {
 	int hold;     /* a descriptor that the command keeps open, also when we die; 0: none */
 	bool keep_id; /* rootless Podman: our user has the same number inside */
 };
-/* Makes and starts it. The image is fetched if it is not there, which the user sees. */
+/* Makes and starts it. The engine fetches the image if it is not there. */
 int sb_engine_make(const struct sb_engine *e, const struct sb_engine_wish *w,
 	const struct sb_call *call, struct sb_error *err);
 
@@ -70,6 +79,9 @@ int sb_engine_stop(const struct sb_engine *e, const char *name, const struct sb_
 /* With its anonymous volumes. Not there is success. */
 int sb_engine_remove(const struct sb_engine *e, const char *name, const struct sb_call *call,
 	struct sb_error *err);
+/* 1: there; 0: not. */
+int sb_engine_has_volume(const struct sb_engine *e, const char *volume, const struct sb_call *call,
+	struct sb_error *err);
 int sb_engine_remove_volume(const struct sb_engine *e, const char *volume,
 	const struct sb_call *call, struct sb_error *err);
 /* Keeps its files as an image of that name. */
@@ -80,10 +92,14 @@ int sb_engine_has_image(const struct sb_engine *e, const char *image, const stru
 	struct sb_error *err);
 int sb_engine_remove_image(const struct sb_engine *e, const char *image, const struct sb_call *call,
 	struct sb_error *err);
-/* Its first process, as this machine knows it; 0: on another machine, or it does not run. */
-int sb_engine_pid(const struct sb_engine *e, const char *name, const struct sb_call *call,
-	pid_t *out, struct sb_error *err);
-/* Who its processes are unless told: "USER[:GROUP]", or "", also when it is not here yet. */
+/*
+ * Its first process, as this machine knows it; 0: on another machine, or it does not run. That it
+ * is the one shows by `mark`, a variable ("NAME=value") that the container was made with: the same
+ * number may be another process here.
+ */
+int sb_engine_pid(const struct sb_engine *e, const char *name, const char *mark,
+	const struct sb_call *call, pid_t *out, struct sb_error *err);
+/* Who its processes are unless told: "USER[:GROUP]", or "". 1: the image is not here yet. */
 int sb_engine_image_user(const struct sb_engine *e, const char *image, const struct sb_call *call,
 	char **out, struct sb_error *err);
 

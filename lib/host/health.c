@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <host/host-priv.h>
 
@@ -101,6 +102,24 @@ judge_space(struct sb_host *h, const struct sb_storage_space *s, struct sb_host_
 			h->o.warn_at * 100);
 }
 
+/* What the machine has; 0 where it does not tell. */
+static void
+machine(struct sb_host_health *out)
+{
+	sb_autofclose FILE *f = fopen("/proc/meminfo", "re");
+	unsigned long long kb;
+	char line[128];
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	out->cpus = cpus > 0 ? (unsigned)cpus : 0;
+	while (f && fgets(line, sizeof line, f)) {
+		if (sscanf(line, "MemTotal: %llu kB", &kb) == 1)
+			out->mem_mb = kb >> 10;
+		else if (sscanf(line, "MemAvailable: %llu kB", &kb) == 1)
+			out->mem_free_mb = kb >> 10;
+	}
+}
+
 void
 sb_host_health(struct sb_host *h, const struct sb_host_call *call, struct sb_host_health *out)
 {
@@ -128,6 +147,10 @@ sb_host_health(struct sb_host *h, const struct sb_host_call *call, struct sb_hos
 	out->active_tools = st.active_tools;
 	out->processes = st.running_processes;
 	out->uptime_ms = sb_now_ms() - h->started_ms;
+	out->max_sessions = h->o.max_sessions;
+	if (out->max_sessions > out->sessions)
+		out->free_sessions = out->max_sessions - (unsigned)out->sessions;
+	machine(out);
 }
 
 bool

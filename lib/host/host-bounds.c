@@ -49,6 +49,16 @@ sb_host_bounds_call(const struct sb_host_opts *o, struct sb_runtime *rt,
 	struct sb_runtime_limits l;
 
 	limits_of(rt, &l);
+	if (res->max_output > SB_HOST_OUTPUT_MAX)
+		return sb_fail(err, SB_E_INVAL, "%llu bytes of output: at most %u are kept",
+			(unsigned long long)res->max_output, SB_HOST_OUTPUT_MAX);
+	if (res->max_pids > 0 &&
+		(o->session_pids == 0 || o->session_pids > res->max_pids ||
+			strcmp(l.pids, "none") == 0))
+		return sb_fail(err, SB_E_UNSUPPORTED,
+			"%llu processes: a single call has no limit of its own, only its session "
+			"has (session-pids)",
+			(unsigned long long)res->max_pids);
 	if (res->cpus <= 0 ||
 		(o->session_cpus > 0 && o->session_cpus <= res->cpus &&
 			strcmp(l.cpus, "none") != 0))

@@ -12,4 +12,9 @@ struct sb_host;
  */
 int sb_host_destroy_finish(struct sb_host *h, struct sb_hsess *s, struct sb_error *err);
 
+/*
+ * host-pause.c: pauses a session whose time is over; its tools are killed. The worker calls it.
+ */
+int sb_host_pause_expired(struct sb_host *h, struct sb_hsess *s, struct sb_error *err);
+
 #endif

@@ -72,6 +72,8 @@ sb_host_capabilities(const struct sb_host *h, struct sb_host_capabilities *out)
 		.ports = h->rt->ops->connect != NULL,
 		.isolation_level = h->rt->ops->isolation,
 		.limits = sb_host_bounds_limits(h->rt),
+		.concurrent_sessions = h->o.max_sessions,
+		.max_session_ms = h->o.max_session_ms,
 	};
 	out->network_lists =
 		sb_runtime_network_check(h->rt, &h->o, SB_HOST_NET_OUTBOUND, &why) == 0;

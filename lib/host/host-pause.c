@@ -4,9 +4,12 @@
 
 #include <string.h>
 
+#include <host/host-destroy.h>
 #include <host/host-map.h>
 #include <host/host-op.h>
 #include <host/host-priv.h>
+
+#define EXPIRED_SLOT_MS 1000
 
 /*
  * Back to `to` after a pause or resume that did not come through; a destroy meanwhile stands. `mu`
@@ -45,6 +48,8 @@ freeze(struct sb_host *h, struct sb_hsess *s, bool pause, bool by_shutdown, stru
 		r = still(s, pause ? SB_HOST_PAUSING : SB_HOST_RESUMING, err);
 	if (r == 0) {
 		s->resume = by_shutdown;
+		if (!pause)
+			s->active_ns = sb_host_now_ns();
 		r = sb_host_op_set_state(h, s, pause ? SB_HOST_PAUSED : SB_HOST_ACTIVE, true, err);
 	}
 	if (r < 0)
@@ -158,6 +163,25 @@ park(struct sb_host *h, struct sb_hsess *s, sb_deadline d, const struct sb_host_
 	}
 	sb_hsess_leave(s);
 	return r == SB_E_SESSION_DESTROYING ? 0 : r;
+}
+
+int
+sb_host_pause_expired(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
+{
+	const struct sb_host_call wait = { .deadline = sb_deadline_in(EXPIRED_SLOT_MS) };
+	int r = sb_hsess_enter(s, SB_HOST_OP_PAUSE, &wait, err);
+
+	if (r < 0)
+		return r;
+	/* Its time is over: tools are not waited for. */
+	(void)pthread_mutex_lock(&s->mu);
+	sb_hsess_kill_tools(s);
+	(void)pthread_mutex_unlock(&s->mu);
+	r = pause_now(h, s, false, sb_deadline_in(h->o.drain_timeout_ms), NULL, err);
+	sb_hsess_leave(s);
+	if (r == 0)
+		atomic_fetch_add(&h->paused, 1);
+	return r;
 }
 
 void

@@ -178,6 +178,10 @@ start(struct sb_host *h, struct sb_hsess *s, struct sb_host_proc *p, const struc
 	cmd.argv = argv;
 	cmd.mark = sb_host_proc_mark(h, s, "p", p->seq, mark);
 	cmd.status = p->code;
+	if (l->input > 0) {
+		io.io[0] = SB_SPAWN_FD;
+		io.fds[0] = l->input;
+	}
 	io.io[1] = io.io[2] = SB_SPAWN_FD;
 	io.fds[1] = out;
 	io.fds[2] = errfd;

@@ -160,7 +160,8 @@ succeed(struct sb_host *h, struct sb_hsess *s, struct sb_host_rolled *out, struc
 		if (snap)
 			s->turn = snap->turn;
 		s->rollback_to = s->why = NULL;
-		r = sb_hostdb_rolled_back(h->db, s, SB_HOST_ACTIVE, &dropped, err);
+		r = sb_hostdb_rolled_back(h->db, s, SB_HOST_ACTIVE, &dropped,
+			h->o.durability != SB_HOST_DURABLE_NONE, err);
 	}
 	if (r < 0) {
 		s->rollback_to = target;

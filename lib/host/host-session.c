@@ -69,7 +69,7 @@ new_session(const struct sb_host_create_opts *o, const struct sb_host_origin *fr
 		return NULL;
 	s->state = SB_HOST_CREATING;
 	s->slot_taken = true;
-	s->created_ns = sb_host_now_ns();
+	s->created_ns = s->active_ns = sb_host_now_ns();
 	s->quota = from->src.quota;
 	s->turn = from->turn;
 	r = set_labels(&s->labels, o->labels, o->n_labels, err);
@@ -155,7 +155,8 @@ activate(struct sb_host *h, struct sb_hsess *s, char *mountpoint, struct sb_host
 	free(s->mountpoint);
 	s->mountpoint = mountpoint;
 	if (s->state == SB_HOST_CREATING)
-		r = sb_host_op_set_state(h, s, SB_HOST_ACTIVE, true, err);
+		r = sb_host_op_set_state(h, s, SB_HOST_ACTIVE,
+			h->o.durability != SB_HOST_DURABLE_NONE, err);
 	else
 		r = sb_fail(err, SB_E_SESSION_DESTROYING, "%s: %s",
 			sb_code_text(SB_E_SESSION_DESTROYING), s->id);
@@ -203,6 +204,17 @@ drop_record(struct sb_host *h, struct sb_hsess *s)
 	(void)pthread_mutex_unlock(&h->mu);
 }
 
+/* The storage's part: the workspace, as the property of the session's user where that is easy. */
+static int
+store(struct sb_host *h, const struct sb_hsess *s, const struct sb_storage_source *from,
+	const struct sb_host_call *call, char **mountpoint, struct sb_error *err)
+{
+	struct sb_storage_source src = *from;
+
+	src.owner = sb_host_owner_of(h, s);
+	return h->st->ops->create(h->st, s->id, &src, call, mountpoint, err);
+}
+
 int
 sb_host_session_make(struct sb_host *h, const struct sb_host_create_opts *o,
 	const struct sb_host_origin *from, const struct sb_host_call *call,
@@ -235,6 +247,7 @@ sb_host_session_make(struct sb_host *h, const struct sb_host_create_opts *o,
 	s = rt ? new_session(o, from, &why) : NULL;
 	if (s) {
 		s->rt = rt;
+		s->lasts_ms = h->o.max_session_ms;
 		s->runtime = rt->ops->kind;
 		s->network = sb_host_runtime_network(h, rt, o->network);
 	}
@@ -250,7 +263,7 @@ sb_host_session_make(struct sb_host *h, const struct sb_host_create_opts *o,
 		return r;
 	r = sb_host_network_tell(s, &why);
 	if (r == 0)
-		r = h->st->ops->create(h->st, s->id, &from->src, call, &mountpoint, &why);
+		r = store(h, s, &from->src, call, &mountpoint, &why);
 	if (r == SB_E_EXISTS)
 		r = sb_fail(&why, SB_E_SESSION_EXISTS,
 			"%s: %s (left in the storage, unknown to the host)",
@@ -490,4 +503,38 @@ sb_host_sessions_free(struct sb_host_session *v, size_t n)
 	for (size_t i = 0; i < n; i++)
 		sb_host_session_clear(&v[i]);
 	free(v);
+}
+
+int
+sb_host_session_id_check(const char *id, struct sb_error *err)
+{
+	return sb_idcheck_session(id, err);
+}
+
+int
+sb_host_session_fence(struct sb_host *h, const char *id, uint64_t fence, struct sb_error *err)
+{
+	sb_auto(sb_hsess) struct sb_hsess *s = NULL;
+	int64_t seen = 0;
+	int r = fence ? sb_idcheck_session(id, err) : 0;
+
+	if (r < 0 || !fence)
+		return r;
+	if (fence > INT64_MAX)
+		return sb_fail(err, SB_E_INVAL, "fence %llu is larger than 2^63-1",
+			(unsigned long long)fence);
+	r = sb_hostdb_fence(h->db, id, (int64_t)fence, sb_host_now_ns(), &seen, err);
+	if (r < 0)
+		return r;
+	s = sb_host_map_find(h, id, NULL);
+	if (s) {
+		(void)pthread_mutex_lock(&s->mu);
+		if ((uint64_t)seen > s->fence)
+			s->fence = (uint64_t)seen;
+		(void)pthread_mutex_unlock(&s->mu);
+	}
+	return (uint64_t)seen > fence ?
+		sb_fail(err, SB_E_FENCED, "%s: session %s has seen %lld, this call has %llu",
+			sb_code_text(SB_E_FENCED), id, (long long)seen, (unsigned long long)fence) :
+		0;
 }

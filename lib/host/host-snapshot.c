@@ -5,8 +5,10 @@
 #include <host/host-snapshot.h>
 
 #include <ctype.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <base/str.h>
 #include <host/host-live.h>
@@ -208,6 +210,32 @@ confirm(struct sb_host *h, struct sb_hsess *s, struct sb_snap *snap, struct sb_h
 	return r;
 }
 
+/*
+ * A storage that knows nothing of what runs in the session: that stands still meanwhile, with what
+ * it wrote in the file system's hands.
+ */
+static int
+store_still(struct sb_host *h, struct sb_hsess *s, const char *name, struct sb_host_live *live,
+	struct sb_error *err)
+{
+	struct sb_error why = { 0 };
+	sb_autoclose int dir = -1;
+	int r = live->ops.freeze(live->ops.arg, true, err);
+
+	if (r == 0 && s->mountpoint)
+		dir = open(s->mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir >= 0)
+		(void)syncfs(dir);
+	/* Nothing of ours is open in there when the storage comes. */
+	if (dir >= 0)
+		(void)close(sb_steal_fd(&dir));
+	if (r == 0)
+		r = h->st->ops->snapshot(h->st, s->id, name, err);
+	if (live->ops.freeze(live->ops.arg, false, &why) < 0 && r == 0)
+		r = sb_fail(err, why.code, "%s", why.msg);
+	return r;
+}
+
 /* The storage's part of it. */
 static int
 store(struct sb_host *h, struct sb_hsess *s, const char *name, struct sb_storage_taken *taken,
@@ -216,10 +244,10 @@ store(struct sb_host *h, struct sb_hsess *s, const char *name, struct sb_storage
 	struct sb_host_live live;
 	int r;
 
-	if (!h->st->ops->snapshot_live)
-		return h->st->ops->snapshot(h->st, s->id, name, err);
 	sb_host_live_begin(h, s, &live);
-	r = h->st->ops->snapshot_live(h->st, s->id, name, &live.ops, taken, err);
+	r = h->st->ops->snapshot_live ?
+		h->st->ops->snapshot_live(h->st, s->id, name, &live.ops, taken, err) :
+		store_still(h, s, name, &live, err);
 	sb_host_live_end(&live);
 	return r;
 }

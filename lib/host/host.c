@@ -39,6 +39,13 @@ sb_host_now_ns(void)
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
+static bool
+is_wildcard(const char *address)
+{
+	return strcmp(address, "0.0.0.0") == 0 || strcmp(address, "::") == 0 ||
+		strcmp(address, "0") == 0;
+}
+
 int
 sb_host_check_options(const struct sb_host_opts *o, struct sb_error *err)
 {
@@ -60,6 +67,24 @@ sb_host_check_options(const struct sb_host_opts *o, struct sb_error *err)
 		return sb_fail(err, SB_E_INVAL,
 			"space thresholds %g and %g: need 0 < warn <= critical <= 1", o->warn_at,
 			o->critical_at);
+	if (((o->bind_addr && sb_str_starts(o->bind_addr, "token:")) ||
+		    (o->advertise_addr && sb_str_starts(o->advertise_addr, "token:"))) &&
+		!o->port_admit)
+		return sb_fail(err, SB_E_INVAL,
+			"address %s of ports: nobody here can tell tokens (port_admit)",
+			o->bind_addr ? o->bind_addr : o->advertise_addr);
+	if (o->max_session_ms < 0)
+		return sb_fail(err, SB_E_INVAL, "the longest session is shorter than nothing");
+	if (o->bind_addr && !o->advertise_addr && is_wildcard(o->bind_addr))
+		return sb_fail(err, SB_E_INVAL,
+			"ports listen on %s, which is no address that can be told: advertise-addr "
+			"must say how callers reach this machine",
+			o->bind_addr);
+	if (o->bind_addr && o->advertise_addr && strcmp(o->bind_addr, o->advertise_addr) != 0 &&
+		(sb_str_starts(o->bind_addr, "unix:") || sb_str_starts(o->advertise_addr, "unix:")))
+		return sb_fail(err, SB_E_INVAL,
+			"ports on unix sockets (%s) are told as they are: leave advertise-addr out",
+			o->bind_addr);
 	if (sb_idcheck_snapshot(o->snapshot_prefix, err) < 0)
 		return sb_wrap(err, SB_E_INVAL, "snapshot prefix");
 	if (strlen(o->snapshot_prefix) > PREFIX_MAX || strcmp(o->snapshot_prefix, "tool") == 0 ||
@@ -80,9 +105,10 @@ copy_opts(struct sb_host *h, const struct sb_host_opts *opts, struct sb_error *e
 	struct sb_host_opts o = SB_HOST_OPTS_INIT;
 	const char **str[] = { &h->o.state_dir, &h->o.pool, &h->o.bases_dataset,
 		&h->o.sessions_dataset, &h->o.sessions_root_dir, &h->o.bases_dir, &h->o.zfs_path,
-		&h->o.zpool_path, &h->o.advertise_addr, &h->o.snapshot_prefix, &h->o.default_base,
-		&h->o.rootfs, &h->o.box_path, &h->o.bwrap_path, &h->o.runsc_path,
-		&h->o.runsc_platform, &h->o.sandbox_netns, &h->o.egress_resolver };
+		&h->o.zpool_path, &h->o.advertise_addr, &h->o.bind_addr, &h->o.snapshot_prefix,
+		&h->o.default_base, &h->o.rootfs, &h->o.box_path, &h->o.bwrap_path,
+		&h->o.runsc_path, &h->o.runsc_platform, &h->o.sandbox_netns,
+		&h->o.egress_resolver };
 
 	memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
 	o.size = sizeof o;
@@ -100,6 +126,8 @@ copy_opts(struct sb_host *h, const struct sb_host_opts *opts, struct sb_error *e
 			return r;
 		*str[i] = h->strings.v[h->strings.n - 1];
 	}
+	if (!h->o.bind_addr)
+		h->o.bind_addr = h->o.advertise_addr ? h->o.advertise_addr : "127.0.0.1";
 	sb_host_owner_settle(&h->o, h->owner_why, sizeof h->owner_why);
 	return sb_host_check_options(&h->o, err);
 }

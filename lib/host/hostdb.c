@@ -10,10 +10,12 @@
 
 #include <base/strlist.h>
 
-#define SCHEMA_VERSION 5
-#define SET_VERSION "PRAGMA user_version=5"
+#define SCHEMA_VERSION 6
+#define SET_VERSION "PRAGMA user_version=6"
 #define BUSY_MS 5000
-#define STMT_CACHE 48
+#define STMT_CACHE 64
+#define DAY_NS (INT64_C(86400) * 1000000000)
+#define FENCE_DAYS 30
 
 /* Statements are cached by the address of their text, so every text is one static string. */
 struct sb_hostdb {
@@ -64,6 +66,10 @@ static const char *const steps[SCHEMA_VERSION + 1] = {
 	[4] = "ALTER TABLE sessions ADD COLUMN policy TEXT;",
 	[5] = "ALTER TABLE sessions ADD COLUMN nonce TEXT;"
 	      "UPDATE sessions SET nonce = lower(hex(randomblob(16)));",
+	[6] = "ALTER TABLE sessions ADD COLUMN active_ns INTEGER NOT NULL DEFAULT 0;"
+	      "UPDATE sessions SET active_ns = created_ns;"
+	      "CREATE TABLE fences(id TEXT PRIMARY KEY, token INTEGER NOT NULL,"
+	      " seen_ns INTEGER NOT NULL) STRICT;",
 };
 
 static int
@@ -326,12 +332,13 @@ sb_hostdb_session_insert(struct sb_hostdb *db, struct sb_hsess *s, struct sb_err
 	r = run(db,
 		"INSERT INTO sessions(id, state, mountpoint, base, parent_uid, parent_id, "
 		"parent_snap, turn,"
-		" quota, created_ns, runtime, network, policy, nonce) VALUES(?, ?, ?, ?, ?, ?, ?, "
-		"?, ?, ?, ?, ?, ?, ?)",
-		&why, "ssssissiiissss", s->id, sb_host_state_name(s->state), s->mountpoint, s->base,
-		s->parent_uid, s->parent_id, s->parent_snap, (int64_t)s->turn, (int64_t)s->quota,
-		s->created_ns, sb_host_runtime_name(s->runtime), sb_host_network_name(s->network),
-		s->policy, s->nonce);
+		" quota, created_ns, runtime, network, policy, nonce, active_ns) VALUES(?, ?, ?, "
+		"?, "
+		"?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		&why, "ssssissiiissssi", s->id, sb_host_state_name(s->state), s->mountpoint,
+		s->base, s->parent_uid, s->parent_id, s->parent_snap, (int64_t)s->turn,
+		(int64_t)s->quota, s->created_ns, sb_host_runtime_name(s->runtime),
+		sb_host_network_name(s->network), s->policy, s->nonce, s->active_ns);
 	if (r == SB_E_EXISTS)
 		r = sb_fail(err, SB_E_SESSION_EXISTS, "%s: %s", sb_code_text(SB_E_SESSION_EXISTS),
 			s->id);
@@ -354,10 +361,10 @@ session_update(struct sb_hostdb *db, const struct sb_hsess *s, enum sb_host_stat
 	return run(db,
 		"UPDATE sessions SET state = ?, resume = ?, mountpoint = ?, why = ?, rollback_to = "
 		"?, turn = ?,"
-		" quota = ?, snap_seq = ?, proc_seq = ? WHERE uid = ?",
-		err, "sisssiiiii", sb_host_state_name(state), (int64_t)s->resume, s->mountpoint,
+		" quota = ?, snap_seq = ?, proc_seq = ?, active_ns = ? WHERE uid = ?",
+		err, "sisssiiiiii", sb_host_state_name(state), (int64_t)s->resume, s->mountpoint,
 		s->why, s->rollback_to, (int64_t)s->turn, (int64_t)s->quota, (int64_t)s->snap_seq,
-		(int64_t)s->proc_seq, s->uid);
+		(int64_t)s->proc_seq, s->active_ns, s->uid);
 }
 
 int
@@ -367,6 +374,34 @@ sb_hostdb_session_update(struct sb_hostdb *db, const struct sb_hsess *s, enum sb
 	int r = begin(db, durable, err);
 
 	return r < 0 ? r : end(db, session_update(db, s, state, err), err);
+}
+
+int
+sb_hostdb_fence(struct sb_hostdb *db, const char *id, int64_t token, int64_t now_ns, int64_t *seen,
+	struct sb_error *err)
+{
+	int r;
+
+	/* Most calls bring the number that is known: they only look. */
+	*seen = 0;
+	(void)pthread_mutex_lock(&db->mu);
+	r = query(db, "SELECT token FROM fences WHERE id = ?", one_int, seen, err, "s", id);
+	(void)pthread_mutex_unlock(&db->mu);
+	if (r < 0 || *seen >= token)
+		return r;
+	r = begin(db, true, err);
+	if (r < 0)
+		return r;
+	r = run(db, "DELETE FROM fences WHERE seen_ns < ? AND id NOT IN (SELECT id FROM sessions)",
+		err, "i", now_ns - FENCE_DAYS * DAY_NS);
+	if (r == 0)
+		r = run(db,
+			"INSERT INTO fences(id, token, seen_ns) VALUES(?, ?, ?) ON CONFLICT(id) DO "
+			"UPDATE SET token = max(token, excluded.token), seen_ns = excluded.seen_ns",
+			err, "sii", id, token, now_ns);
+	if (r == 0)
+		r = query(db, "SELECT token FROM fences WHERE id = ?", one_int, seen, err, "s", id);
+	return end(db, r, err);
 }
 
 int
@@ -441,9 +476,9 @@ sb_hostdb_snap_delete(struct sb_hostdb *db, int64_t uid, const char *name, struc
 
 int
 sb_hostdb_rolled_back(struct sb_hostdb *db, const struct sb_hsess *s, enum sb_host_state state,
-	const struct sb_strlist *dropped, struct sb_error *err)
+	const struct sb_strlist *dropped, bool durable, struct sb_error *err)
 {
-	int r = begin(db, true, err);
+	int r = begin(db, durable, err);
 
 	if (r < 0)
 		return r;

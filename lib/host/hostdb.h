@@ -33,10 +33,16 @@ int sb_hostdb_session_count(struct sb_hostdb *db, int64_t *out, struct sb_error 
 int sb_hostdb_session_insert(struct sb_hostdb *db, struct sb_hsess *s, struct sb_error *err);
 /*
  * Writes the state and everything that goes with it: mountpoint, why, rollback_to, resume, turn,
- * quota.
+ * quota, active_ns.
  */
 int sb_hostdb_session_update(struct sb_hostdb *db, const struct sb_hsess *s,
 	enum sb_host_state state, bool durable, struct sb_error *err);
+/*
+ * Keeps the fencing token of that id if it is higher than what is known; `seen` is the highest one
+ * now.
+ */
+int sb_hostdb_fence(struct sb_hostdb *db, const char *id, int64_t token, int64_t now_ns,
+	int64_t *seen, struct sb_error *err);
 int sb_hostdb_session_delete(struct sb_hostdb *db, int64_t uid, struct sb_error *err);
 int sb_hostdb_labels_set(struct sb_hostdb *db, int64_t uid, const struct sb_strmap *labels,
 	struct sb_error *err);
@@ -54,7 +60,7 @@ int sb_hostdb_snap_delete(struct sb_hostdb *db, int64_t uid, const char *name,
  * Records the end of a rollback in one step: drops the listed snapshots and sets the state.
  */
 int sb_hostdb_rolled_back(struct sb_hostdb *db, const struct sb_hsess *s, enum sb_host_state state,
-	const struct sb_strlist *dropped, struct sb_error *err);
+	const struct sb_strlist *dropped, bool durable, struct sb_error *err);
 
 int sb_hostdb_hold_put(struct sb_hostdb *db, int64_t uid, const char *snap,
 	const struct sb_hold *hold, struct sb_error *err);

@@ -133,6 +133,11 @@ sb_hsess_enter(struct sb_hsess *s, enum sb_host_op op, const struct sb_host_call
 		if (r < 0)
 			break;
 	}
+	/* Somebody newer may have come while we waited. */
+	if (r == 0 && call && call->fence && call->fence < s->fence)
+		r = sb_fail(err, SB_E_FENCED, "%s: session %s has seen %llu, this call has %llu",
+			sb_code_text(SB_E_FENCED), s->id, (unsigned long long)s->fence,
+			(unsigned long long)call->fence);
 	if (r == 0)
 		s->slot_taken = true;
 	(void)pthread_mutex_unlock(&s->mu);
@@ -237,6 +242,9 @@ sb_hsess_describe(const struct sb_hsess *s, struct sb_host_session *out, struct 
 	struct sb_host_session o = { .state = s->state,
 		.turn_count = s->turn,
 		.created_ns = s->created_ns,
+		.expires_ns = s->lasts_ms && s->state == SB_HOST_ACTIVE ?
+			s->active_ns + s->lasts_ms * 1000000 :
+			0,
 		.quota = s->quota,
 		.space_used = s->space_used,
 		.active_tools = s->active_tools,

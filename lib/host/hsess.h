@@ -73,6 +73,9 @@ struct sb_hsess {
 	uint64_t space_used;
 	uint64_t snap_seq, proc_seq;
 	int64_t created_ns;
+	int64_t lasts_ms;  /* at a stretch; 0: for ever. Set with `rt` */
+	int64_t active_ns; /* created or resumed last; Unix time */
+	uint64_t fence;    /* the highest that this process has seen */
 	struct sb_strmap labels;
 	struct sb_snap **snaps; /* oldest first */
 	size_t n_snaps, cap_snaps;

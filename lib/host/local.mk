@@ -35,6 +35,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/proc.c %D%/proc.h \
 	%D%/proc-port.c \
 	%D%/procmon.c %D%/procmon.h \
+	%D%/porthead.c %D%/porthead.h \
 	%D%/proxy.c %D%/proxy.h \
 	%D%/recover.c %D%/recover.h \
 	%D%/retention.c %D%/retention.h \
@@ -47,3 +48,4 @@ include lib/host/storage/local.mk
 include lib/host/runtime/local.mk
 include lib/host/files/local.mk
 include lib/host/tool/local.mk
+include lib/host/guest/local.mk

@@ -113,10 +113,13 @@ claim_tree(int dir, struct claim *c, struct sb_error *err)
 }
 
 /* Ids of rows are not used again, so neighbours in time have different users. */
-static uid_t
-user_of(const struct sb_host *h, const struct sb_hsess *s)
+uid_t
+sb_host_owner_of(const struct sb_host *h, const struct sb_hsess *s)
 {
 	uint64_t n = (uint64_t)s->uid;
+
+	if (h->o.session_uid_count == 0 || !s->rt->ops->isolates)
+		return 0;
 
 	for (const char *p = h->key; *p; p++)
 		n += (n << 5) ^ (unsigned char)*p;
@@ -163,7 +166,7 @@ sb_host_owner_claim(struct sb_host *h, const struct sb_hsess *s, const char *dir
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return sb_fail_errno(err, "workspace of session %s", s->id);
-	c.owner = user_of(h, s);
+	c.owner = sb_host_owner_of(h, s);
 	c.dev = st.st_dev;
 	r = claim_tree(fd, &c, err);
 	if (r == 0 && fchown(fd, c.owner, c.owner) < 0)

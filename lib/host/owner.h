@@ -2,6 +2,8 @@
 #ifndef SB_HOST_OWNER_H
 #define SB_HOST_OWNER_H
 
+#include <sys/types.h>
+
 #include <sb/host.h>
 
 struct sb_hsess;
@@ -19,6 +21,9 @@ struct sb_hsess;
  * which `why` tells then.
  */
 void sb_host_owner_settle(struct sb_host_opts *o, char *why, size_t size);
+
+/* The user of the range that a new workspace of the session is to belong to; 0: to nobody's. */
+uid_t sb_host_owner_of(const struct sb_host *h, const struct sb_hsess *s);
 
 /*
  * Makes the workspace in `dir` the property of a user of the range, unless it is already; from now

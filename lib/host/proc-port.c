@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The port of a process: opens it at the host's advertised address by a proxy, and probes it. */
+/* The port of a process: opens it at the host's address for ports by a proxy, and probes it. */
 #include "config.h"
 
 #include <stdio.h>
@@ -49,6 +49,14 @@ dial(void *arg, sb_deadline d, int *out_fd, struct sb_error *err)
 	return connect_to(t->h, t->s, t->p, d, out_fd, err);
 }
 
+static bool
+admit(void *arg, const char *authorization)
+{
+	const struct dial *t = arg;
+
+	return t->h->o.port_admit(t->s->id, t->s->nonce, authorization, t->h->o.port_admit_arg);
+}
+
 static void
 release(void *arg)
 {
@@ -61,12 +69,14 @@ release(void *arg)
 	atomic_fetch_sub(&h->proxies, 1);
 }
 
-/* "127.0.0.1:40001", "[::1]:40001". */
+/* "127.0.0.1:40001", "[::1]:40001", "token:127.0.0.1:40001". */
 static char *
-address_of(const char *host, unsigned port)
+address_of(const char *host, bool token, unsigned port)
 {
-	return strchr(host, ':') ? sb_str_printf("[%s]:%u", host, port) :
-				   sb_str_printf("%s:%u", host, port);
+	const char *kind = token ? "token:" : "";
+
+	return strchr(host, ':') ? sb_str_printf("%s[%s]:%u", kind, host, port) :
+				   sb_str_printf("%s%s:%u", kind, host, port);
 }
 
 /* On a unix socket of its own in the directory `dir`. */
@@ -92,36 +102,44 @@ open_unix(const char *dir, const struct sb_hsess *s, struct sb_host_proc *p,
 	return p->proxy ? sb_str_printf("unix:%s", path) : NULL;
 }
 
-/* On the advertised address; after a restart of the host where it was, if that is still free. */
+/* After a restart of the host where it was, if that is still free. */
 static char *
-open_tcp(const char *host, struct sb_host_proc *p, const struct sb_proxy_target *to,
-	struct sb_error *err)
+open_tcp(const char *host, const char *told, bool token, struct sb_host_proc *p,
+	const struct sb_proxy_target *to, struct sb_error *err)
 {
 	const char *colon = p->address ? strrchr(p->address, ':') : NULL;
 	unsigned before = colon ? (unsigned)strtoul(colon + 1, NULL, 10) : 0;
 
+	if (token)
+		host += strlen("token:");
+	if (sb_str_starts(told, "token:"))
+		told += strlen("token:");
 	if (before > 0 && before <= 65535)
 		p->proxy = sb_proxy_open(host, before, to, NULL);
 	if (!p->proxy)
 		p->proxy = sb_proxy_open(host, 0, to, err);
-	return p->proxy ? address_of(host, sb_proxy_port(p->proxy)) : NULL;
+	return p->proxy ? address_of(told, token, sb_proxy_port(p->proxy)) : NULL;
 }
 
 int
 sb_host_proc_port_open(struct sb_host *h, struct sb_hsess *s, struct sb_host_proc *p,
 	struct sb_error *err)
 {
-	const char *host = h->o.advertise_addr;
+	const char *host = h->o.bind_addr, *told = h->o.advertise_addr;
 	struct dial *t = calloc(1, sizeof *t);
-	struct sb_proxy_target to = { dial, release, t };
+	struct sb_proxy_target to = { .dial = dial, .release = release, .arg = t };
+	bool token = sb_str_starts(host, "token:");
 	char *address;
 
 	if (!t)
 		return sb_fail(err, SB_E_NOMEM, "port of process %s", p->id);
 	*t = (struct dial){ h, sb_hsess_ref(s), sb_host_proc_ref(p) };
 	atomic_fetch_add(&h->proxies, 1);
-	address = sb_str_starts(host, "unix:") ? open_unix(host + 5, s, p, &to, err) :
-						 open_tcp(host, p, &to, err);
+	if (token)
+		to.admit = admit;
+	address = sb_str_starts(host, "unix:") ?
+		open_unix(host + 5, s, p, &to, err) :
+		open_tcp(host, told ? told : host, token, p, &to, err);
 	if (!p->proxy) {
 		release(t);
 		return err ? sb_wrap(err, err->code, "set up the port proxy") : SB_E_SYS;

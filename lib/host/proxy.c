@@ -21,10 +21,12 @@
 #include <unistd.h>
 
 #include <base/thread.h>
+#include <host/porthead.h>
 
 #define CHUNK (32 * 1024)
 #define STACK_SIZE (256 * 1024)
 #define DIAL_MS 5000
+#define HEAD_MS 10000 /* for a client to show its token */
 #define BACKLOG 64
 /* A pause when descriptors or threads have run out. */
 #define BREATH_MS 50
@@ -152,6 +154,51 @@ struct conn {
 	int fd;
 };
 
+/* Takes the head off the connection and answers it: may this client go on? */
+static bool
+admitted(const struct sb_proxy *p, int fd)
+{
+	static const char no[] = "HTTP/1.1 407 Proxy Authentication Required\r\n"
+				 "Proxy-Authenticate: Bearer\r\nConnection: close\r\n"
+				 "Content-Length: 0\r\n\r\n";
+	static const char yes[] = "HTTP/1.1 200 Connection established\r\n\r\n";
+	char head[SB_PORTHEAD_MAX], authorization[SB_PORTHEAD_MAX];
+	sb_deadline d = sb_deadline_in(HEAD_MS);
+	size_t len = 0, used = 0;
+	int r = 0;
+
+	while (r == 0) {
+		struct pollfd fds[] = {
+			{ .fd = fd, .events = POLLIN },
+			{ .fd = p->stop, .events = POLLIN },
+		};
+		ssize_t n;
+
+		if (sb_deadline_passed(d) ||
+			(poll(fds, 2, sb_deadline_poll_ms(d)) < 0 && errno != EINTR) ||
+			fds[1].revents)
+			return false;
+		if (!fds[0].revents)
+			continue;
+		/* What is behind the head is the process's: look first, take only the head. */
+		n = recv(fd, head + len, sizeof head - len, MSG_DONTWAIT | MSG_PEEK);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			continue;
+		if (n <= 0)
+			return false;
+		r = sb_porthead_read(head, len + (size_t)n, &used, authorization);
+		n = recv(fd, head + len, r > 0 ? used - len : (size_t)n, MSG_DONTWAIT);
+		if (n <= 0)
+			return false;
+		len += (size_t)n;
+	}
+	if (r > 0 && p->to.admit(p->to.arg, authorization))
+		return send(fd, yes, sizeof yes - 1, MSG_NOSIGNAL) == sizeof yes - 1;
+	(void)send(fd, no, sizeof no - 1, MSG_NOSIGNAL);
+	(void)shutdown(fd, SHUT_WR);
+	return false;
+}
+
 static void *
 serve(void *arg)
 {
@@ -162,7 +209,8 @@ serve(void *arg)
 
 	(void)setsockopt(c->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
 	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-	if (p->to.dial(p->to.arg, sb_deadline_in(DIAL_MS), &server, NULL) == 0) {
+	if ((!p->to.admit || admitted(p, c->fd)) &&
+		p->to.dial(p->to.arg, sb_deadline_in(DIAL_MS), &server, NULL) == 0) {
 		(void)setsockopt(server, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 		relay(p, c->fd, server);
 		(void)close(server);
@@ -261,12 +309,10 @@ listen_on(struct sb_proxy *p, const char *host, unsigned port, struct sb_error *
 	(void)snprintf(service, sizeof service, "%u", port & 0xffff);
 	r = getaddrinfo(host, service, &hints, &list);
 	if (r != 0)
-		return sb_fail(err, SB_E_INVAL, "advertised address %s: %s", host, gai_strerror(r));
+		return sb_fail(err, SB_E_INVAL, "address for ports %s: %s", host, gai_strerror(r));
 	for (const struct addrinfo *a = list; a && p->listener < 0; a = a->ai_next)
 		(void)bind_one(p, a);
-	r = p->listener < 0 ?
-		sb_fail_errno(err, "listen on the advertised address %s port %u", host, port) :
-		0;
+	r = p->listener < 0 ? sb_fail_errno(err, "listen on %s port %u", host, port) : 0;
 	freeaddrinfo(list);
 	return r;
 }

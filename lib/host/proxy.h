@@ -2,6 +2,8 @@
 #ifndef SB_HOST_PROXY_H
 #define SB_HOST_PROXY_H
 
+#include <stdbool.h>
+
 #include <sb/cancel.h>
 #include <sb/error.h>
 
@@ -18,6 +20,11 @@ struct sb_proxy_target {
 	 * it until `release`.
 	 */
 	int (*dial)(void *arg, sb_deadline d, int *out_fd, struct sb_error *err);
+	/*
+	 * May who shows this come in? `authorization` is the value of a header (porthead.h). NULL:
+	 * everybody may, and there is no header. Called as dial is.
+	 */
+	bool (*admit)(void *arg, const char *authorization);
 	/* The proxy calls it once, when nothing of the proxy is left. */
 	void (*release)(void *arg);
 	void *arg;

@@ -111,6 +111,7 @@ keep_session(struct sb_hsess *s, void *arg, struct sb_error *err)
 
 	isolate(arg, s);
 	s->rt = sb_host_runtime_get(arg, s->runtime, err);
+	s->lasts_ms = ((struct sb_host *)arg)->o.max_session_ms;
 	if (s->rt)
 		s->network = sb_host_runtime_network(arg, s->rt, s->network);
 	r = s->rt ? sb_host_map_add(arg, s, err) : err ? err->code : SB_E_RUNTIME;
@@ -248,9 +249,11 @@ adopt(struct sb_host *h, const struct stored *f, struct sb_error *err)
 		return SB_E_NOMEM;
 	s->state = SB_HOST_PAUSED;
 	s->rt = h->rt;
+	s->lasts_ms = h->o.max_session_ms;
 	s->network = sb_host_runtime_network(h, s->rt, SB_HOST_NET_DEFAULT);
 	s->runtime = h->rt->ops->kind;
 	s->created_ns = f->created_s * NS;
+	s->active_ns = sb_host_now_ns();
 	s->quota = f->quota;
 	s->space_used = f->used;
 	parent = f->origin_id ? sb_host_map_get(h, f->origin_id) : NULL;

@@ -57,19 +57,51 @@ purge(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 	return r;
 }
 
+/* When the session's time is over, by sb_now_ms; 0: never. The caller holds `mu`. */
+static int64_t
+over_at(const struct sb_host *h, const struct sb_hsess *s)
+{
+	int64_t left_ms;
+
+	if (h->o.max_session_ms <= 0 || s->gone || s->state != SB_HOST_ACTIVE)
+		return 0;
+	left_ms = h->o.max_session_ms - (sb_host_now_ns() - s->active_ns) / 1000000;
+	return sb_now_ms() + (left_ms > 0 ? left_ms : 0);
+}
+
+static int
+expire(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
+{
+	int r;
+
+	/* A shutdown pauses all of them by itself. */
+	if (sb_host_closing(h))
+		return 0;
+	r = h->o.expire_destroys ? sb_host_session_destroy(h, s->id, false, NULL, err) :
+				   sb_host_pause_expired(h, s, err);
+	if (r < 0)
+		return r;
+	sb_log(&h->o.log, SB_LOG_INFO, "host", "session %s: %s after %lld s, its longest", s->id,
+		h->o.expire_destroys ? "destroyed" : "paused",
+		(long long)(h->o.max_session_ms / 1000));
+	sb_host_event_note(h->events, "session.expired", s->id, NULL,
+		h->o.expire_destroys ? SB_HOST_DESTROYING : SB_HOST_PAUSED);
+	return 0;
+}
+
 /*
  * One round over all sessions. True when something is left to do; `*workers` says whether tools
- * have workers.
+ * have workers, `*next` when the next session's time is over (0: never).
  */
 static bool
-tidy(struct sb_host *h, bool *workers)
+tidy(struct sb_host *h, bool *workers, int64_t *next)
 {
 	sb_autofree struct sb_hsess **v = NULL;
 	bool left = false;
 	size_t n = 0;
 
 	*workers = false;
-
+	*next = 0;
 	left = h->st->ops->sweep(h->st, NULL) > 0;
 	if (sb_host_map_all(h, &v, &n, NULL) < 0)
 		return true;
@@ -77,17 +109,23 @@ tidy(struct sb_host *h, bool *workers)
 		struct sb_hsess *s = v[i];
 		struct sb_error why = { 0 };
 		bool doomed, dirty;
+		int64_t over;
 		int r = 0;
 
 		*workers |= sb_filepool_trim(&s->files, IDLE_MS) > 0;
 		(void)pthread_mutex_lock(&s->mu);
 		doomed = !s->gone && s->state == SB_HOST_DESTROYING;
 		dirty = !s->gone && s->purge;
+		over = over_at(h, s);
 		(void)pthread_mutex_unlock(&s->mu);
 		if (doomed)
 			r = sb_host_worker_reap(h, s, &why);
+		else if (over && over <= sb_now_ms())
+			r = expire(h, s, &why);
 		else if (dirty)
 			r = purge(h, s, &why);
+		if (over > sb_now_ms() && (!*next || over < *next))
+			*next = over;
 		if (r < 0) {
 			left = true;
 			sb_log(&h->o.log, SB_LOG_INFO, "host", "session %s: later: %s", s->id,
@@ -154,13 +192,13 @@ work(void *arg)
 {
 	struct sb_host *h = arg;
 	enum sb_host_health_status status = SB_HOST_HEALTHY;
-	int64_t health_at = 0, until;
+	int64_t health_at = 0, until, over;
 	bool left = true, workers = false;
 
 	do {
 		int64_t next;
 
-		left = tidy(h, &workers);
+		left = tidy(h, &workers, &over);
 		if (sb_now_ms() >= health_at) {
 			status = check_up(h, status);
 			health_at = sb_now_ms() + h->o.health_interval_ms;
@@ -168,6 +206,11 @@ work(void *arg)
 		sb_host_event_flush(h->events);
 		next = sb_now_ms() + (left ? RETRY_MS : IDLE_MS);
 		until = left || (workers && next < health_at) ? next : health_at;
+		if (over && over < until)
+			until = over;
+		/* One that begins while we sleep does not end sooner than this. */
+		if (h->o.max_session_ms > 0 && sb_now_ms() + h->o.max_session_ms < until)
+			until = sb_now_ms() + h->o.max_session_ms;
 	} while (rest(h, until));
 	return NULL;
 }

@@ -94,13 +94,18 @@ create(struct sb_dockerlink *l, const struct sb_prepare_request *req, const stru
 {
 	const char *agent = option(l, "agent");
 	sb_auto(sb_strlist) struct sb_strlist args = { 0 };
+	sb_autofree char *archive = NULL;
 	sb_autofree char *dir = NULL;
 	sb_autofree char *empty = NULL;
 	int r;
 
+	/* What an archive has kept of one that is gone. */
+	if (l->kind == SB_DOCKERLINK_SBX && sb_dockerlink_is_archived(l))
+		archive = sb_dockerlink_archive_name(l);
 	sb_strlist_add_all(&args, (const char *[]){ "create", "--name", l->name, NULL });
-	if (option(l, "image"))
-		sb_strlist_add_all(&args, (const char *[]){ "-t", option(l, "image"), NULL });
+	if (archive || option(l, "image"))
+		sb_strlist_add_all(&args,
+			(const char *[]){ "-t", archive ? archive : option(l, "image"), NULL });
 	if (option(l, "cpus"))
 		sb_strlist_add_all(&args, (const char *[]){ "--cpus", option(l, "cpus"), NULL });
 	if (option(l, "memory"))
@@ -198,7 +203,7 @@ sb_dockerlink_box_ensure(struct sb_dockerlink *l, const struct sb_prepare_reques
 	const char *via = option(l, "via");
 	struct sb_error why = { 0 };
 	struct knows k = { 0 };
-	bool running, made = false;
+	bool running;
 	int r = check_network(l, &req->profile->network, err);
 
 	if (r < 0)
@@ -211,7 +216,7 @@ sb_dockerlink_box_ensure(struct sb_dockerlink *l, const struct sb_prepare_reques
 			r = check_options(l, req, &k, err);
 		if (r == 0)
 			r = create(l, req, &k, call, err);
-		made = r == 0;
+		l->fresh = r == 0;
 	} else if (r < 0 && err) {
 		*err = why;
 	}
@@ -219,8 +224,5 @@ sb_dockerlink_box_ensure(struct sb_dockerlink *l, const struct sb_prepare_reques
 		r = set_network(l, &req->profile->network, call, err);
 	if (r == 0 && !(via && strcmp(via, "ssh") == 0))
 		r = check_streams(l, call, err);
-	/* One that is not as it must be is not left behind; nothing has been in it. */
-	if (r < 0 && made)
-		(void)sb_docker_remove(l->docker, l->name, call, NULL);
 	return r;
 }

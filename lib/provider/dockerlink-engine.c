@@ -16,6 +16,7 @@
 #include <provider/provider.h>
 
 #define DEFAULT_IMAGE "docker.io/library/buildpack-deps:stable"
+#define DEFAULT_PIDS "4096"
 #define BOX_DIR "/sandbox"
 #define RESOLVER "nameserver 198.18.0.1\n"
 
@@ -83,32 +84,65 @@ is_root(const char *user)
 }
 
 /*
- * Who works in it. In a directory of ours, it is the directory's owner, so that new files are
- * theirs; else the image decides.
+ * Who works in it. In a directory of ours, it is whoever this machine takes for the directory's
+ * owner, so that new files are theirs; else the image decides.
  */
 static int
-plan_user(const struct sb_dockerlink *l, const struct sb_prepare_request *req, struct plan *p,
-	const struct sb_call *call, struct sb_error *err)
+plan_user(const struct sb_dockerlink *l, const struct sb_prepare_request *req,
+	const char *image_user, struct plan *p, struct sb_error *err)
 {
+	const struct sb_engine_facts *is = &l->engine.is;
 	const char *user = option(l, "user");
 	struct stat st;
 
-	if (!user && l->mounted) {
+	if (l->mounted && is->remaps)
+		return sb_fail(err, SB_E_UNSUPPORTED,
+			"this docker gives containers other users' numbers (userns-remap), so the "
+			"files of a mounted directory would be another user's: use sync: synced");
+	if (user && l->mounted && is->rootless)
+		return sb_fail(err, SB_E_INVAL,
+			"backend docker: user does not go with sync: mounted in rootless %s, "
+			"where the files would be another user's",
+			l->engine.cli.words.v[0]);
+	if (user || !l->mounted) {
+		p->user = strdup(user ? user : image_user);
+	} else {
 		if (stat(req->local_root, &st) < 0)
 			return sb_fail_errno(err, "%s", req->local_root);
-		if (l->engine.rootless)
-			p->w.keep_id = true;
-		else if (st.st_uid != 0)
-			p->user = sb_str_printf("%u:%u", (unsigned)st.st_uid, (unsigned)st.st_gid);
-	} else if (user) {
-		p->user = strdup(user);
-	} else {
-		return sb_engine_image_user(&l->engine, p->image, call, &p->user, err);
+		/* Rootless: we are root inside; Podman can also leave us our number. */
+		p->w.keep_id = is->rootless && l->engine.podman;
+		p->user = p->w.keep_id ? strdup("") :
+			is->rootless   ? strdup("0:0") :
+			st.st_uid == 0 ? strdup("") :
+					 sb_str_printf("%u:%u", (unsigned)st.st_uid,
+						 (unsigned)st.st_gid);
 	}
-	if (user && l->mounted && l->engine.rootless)
-		return sb_fail(err, SB_E_INVAL,
-			"backend docker: user does not go with sync: mounted in rootless podman, "
-			"where the files would be another user's");
+	return p->user ? 0 : sb_fail(err, SB_E_NOMEM, "out of memory");
+}
+
+/* A limit that nobody would keep is refused. Without one, a fork bomb ends somewhere, too. */
+static int
+plan_limits(const struct sb_dockerlink *l, struct plan *p, struct sb_error *err)
+{
+	const struct sb_engine_facts *is = &l->engine.is;
+	const char *cannot = NULL;
+
+	p->w.memory = option(l, "memory");
+	p->w.cpus = option(l, "cpus");
+	p->w.pids = option(l, "pids");
+	if (p->w.memory && is->no_memory)
+		cannot = "memory";
+	else if (p->w.cpus && is->no_cpus)
+		cannot = "cpus";
+	else if (p->w.pids && is->no_pids)
+		cannot = "pids";
+	if (cannot)
+		return sb_fail(err, SB_E_UNSUPPORTED,
+			"this %s%s cannot limit %s: it has no such control group here; take the "
+			"option out, or run the engine as root",
+			is->rootless ? "rootless " : "", l->engine.cli.words.v[0], cannot);
+	if (!p->w.pids && !is->no_pids)
+		p->w.pids = DEFAULT_PIDS;
 	return 0;
 }
 
@@ -131,6 +165,7 @@ plan_room(struct sb_dockerlink *l, struct plan *p, struct sb_error *err)
 		sb_strlist_add(&p->tmpfs, BOX_DIR ":rw,exec,mode=1777");
 	if (p->w.read_only)
 		sb_strlist_add(&p->tmpfs, "/tmp:rw,exec,mode=1777");
+	sb_strlist_addf(&p->env, SB_DOCKERLINK_MARK "%s", l->id);
 	sb_strlist_addf(&p->env, "SBSYNC_BOX_DIR=%s", dir);
 	sb_strlist_addf(&p->env, "SBSYNC_STATE_DIR=%s/.state", dir);
 	/* The home of somebody the image does not know, or cannot write to. */
@@ -181,27 +216,45 @@ plan_caps(const struct sb_dockerlink *l, struct plan *p, struct sb_error *err)
 	return sb_strlist_check(&p->caps, err);
 }
 
+/* The image, and who works in it: what an archive has kept of one that is gone, or the profile's.
+ */
 static int
-plan_all(struct sb_dockerlink *l, const struct sb_prepare_request *req, struct plan *p,
+plan_image(struct sb_dockerlink *l, const struct sb_prepare_request *req, struct plan *p,
 	const struct sb_call *call, struct sb_error *err)
 {
-	sb_autofree char *archived = sb_str_printf("localhost/sbsync-archive:%s", l->id);
+	sb_autofree char *archived = sb_dockerlink_archive_name(l);
+	sb_autofree char *user = NULL;
 	const char *image = option(l, "image");
 	int r = archived ? 0 : sb_fail(err, SB_E_NOMEM, "out of memory");
 
-	/* What an archive has kept of one that is gone. */
 	if (r == 0 && req->profile->persist == SB_PERSIST_ARCHIVE)
 		r = sb_engine_has_image(&l->engine, archived, call, err);
-
 	if (r < 0)
 		return r;
 	p->image = r > 0 ? sb_steal(&archived) : strdup(image ? image : DEFAULT_IMAGE);
 	if (!p->image)
 		return sb_fail(err, SB_E_NOMEM, "out of memory");
+	r = sb_engine_image_user(&l->engine, p->image, call, &user, err);
+	if (r > 0 && call)
+		sb_log(&call->log, SB_LOG_WARN, "docker",
+			"image %s is not here: %s fetches it, which may take a while", p->image,
+			l->engine.cli.words.v[0]);
+	return r < 0 ? r : plan_user(l, req, user, p, err);
+}
+
+static int
+plan_all(struct sb_dockerlink *l, const struct sb_prepare_request *req, struct plan *p,
+	const struct sb_call *call, struct sb_error *err)
+{
+	int r = sb_dockerlink_learn(&l->engine, call, err);
+
 	p->w.read_only = option(l, "read_only") && strcmp(option(l, "read_only"), "yes") == 0;
-	r = plan_labels(l, req, p, err);
 	if (r == 0)
-		r = plan_user(l, req, p, call, err);
+		r = plan_limits(l, p, err);
+	if (r == 0)
+		r = plan_labels(l, req, p, err);
+	if (r == 0)
+		r = plan_image(l, req, p, call, err);
 	if (r == 0)
 		r = plan_room(l, p, err);
 	if (r == 0)
@@ -225,9 +278,6 @@ plan_all(struct sb_dockerlink *l, const struct sb_prepare_request *req, struct p
 	p->w.caps = sb_strlist_borrow(&p->caps);
 	p->w.user = p->user;
 	p->w.runtime = option(l, "runtime");
-	p->w.memory = option(l, "memory");
-	p->w.cpus = option(l, "cpus");
-	p->w.pids = option(l, "pids");
 	p->w.hold = l->lock;
 	r = sb_strlist_check(&p->mounts, err);
 	return r < 0 ? r : sb_strlist_check(&p->tmpfs, err);
@@ -260,21 +310,28 @@ make(struct sb_dockerlink *l, const struct sb_prepare_request *req, const struct
 	struct sb_error *err)
 {
 	sb_auto(plan) struct plan p = { 0 };
+	sb_autofree char *volume = sb_str_printf("%s-work", l->name);
 	struct sb_error why = { 0 };
 	bool running;
-	int r = plan_all(l, req, &p, call, err);
+	int had, r = plan_all(l, req, &p, call, err);
 
-	if (r < 0)
-		return r;
+	if (r < 0 || !volume)
+		return r < 0 ? r : sb_fail(err, SB_E_NOMEM, "out of memory");
+	had = l->mounted ? 0 : sb_engine_has_volume(&l->engine, volume, call, err);
+	if (had < 0)
+		return had;
+	/* A volume that was there before may hold somebody's work. */
+	l->fresh = !had;
 	r = sb_engine_make(&l->engine, &p.w, call, &why);
 	if (r == 0)
 		return 0;
 	/* Somebody else made it just now; or it was made and did not start. */
-	if (r == SB_E_CHILD && sb_dockerlink_find(l, NULL, call, &running, NULL) == 0) {
-		if (running)
-			return 0;
-		(void)sb_engine_remove(&l->engine, l->name, call, NULL);
+	if (r == SB_E_CHILD && sb_dockerlink_find(l, NULL, call, &running, NULL) == 0 && running) {
+		l->fresh = false;
+		return 0;
 	}
+	if (r == SB_E_CHILD && !l->fresh)
+		(void)sb_engine_remove(&l->engine, l->name, call, NULL);
 	if (err)
 		*err = why;
 	return r;

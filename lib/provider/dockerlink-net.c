@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/str.h>
 #include <egress/egress-client.h>
 #include <host/host-network.h>
 #include <host/runtime/runtime.h>
@@ -65,12 +66,17 @@ start(struct sb_dockerlink *l, const char *dir, const char *text, const struct s
 {
 	struct sb_egress_client c = SB_EGRESS_CLIENT_INIT;
 	sb_autofree char *proxy = find_proxy(err);
+	sb_autofree char *mark = sb_str_printf(SB_DOCKERLINK_MARK "%s", l->id);
 	struct sb_egress_client_opts o = { .program = proxy,
 		.session = l->id,
 		.dir = dir,
 		.policy = text };
 	char netns[64];
-	int r = proxy ? sb_engine_pid(&l->engine, l->name, call, &o.pid, err) : SB_E_UNSUPPORTED;
+	int r = proxy ? 0 : SB_E_UNSUPPORTED;
+
+	if (r == 0)
+		r = mark ? sb_engine_pid(&l->engine, l->name, mark, call, &o.pid, err) :
+			   sb_fail(err, SB_E_NOMEM, "out of memory");
 
 	if (r == 0 && !o.pid)
 		r = sb_fail(err, SB_E_NETWORK_POLICY,

@@ -29,6 +29,12 @@ is_word(const char *text)
 	return sb_name_ok(text);
 }
 
+static bool
+is_path(const char *text)
+{
+	return *text == '/';
+}
+
 /* "512m", "2g": what every program takes. */
 static bool
 is_memory(const char *text)
@@ -108,6 +114,11 @@ const struct sb_provider_option sb_dockerlink_options[] = {
 		.value = "WAY",
 		.help = "how sbx is reached: exec, or ssh after 'sbx setup ssh'",
 		.choices = ways },
+	{ .name = "ssh_config",
+		.value = "FILE",
+		.help = "configuration of ssh that names it, for via: ssh",
+		.check = is_path,
+		.user_only = true },
 	{ .name = "memory", .value = "SIZE", .help = "at most, as 512m or 2g", .check = is_memory },
 	{ .name = "cpus", .value = "NUMBER", .help = "at most, as 2 or 0.5", .check = is_cpus },
 	{ .name = "pids",
@@ -250,28 +261,30 @@ try_sandboxes(struct choice *c, bool sbx)
 	return note(c, &why);
 }
 
-/* Engines that worked once in this process, and as whom: each question costs a command. */
+/* Engines that worked once in this process, and how they are: each question costs a command. */
 static pthread_mutex_t known_mu = PTHREAD_MUTEX_INITIALIZER;
 static struct {
-	bool works, rootless;
+	bool works;
+	struct sb_engine_facts is;
 } known[2];
 
-static int
-check_once(struct sb_engine *e, const struct sb_call *call, struct sb_error *err)
+int
+sb_dockerlink_learn(struct sb_engine *e, const struct sb_call *call, struct sb_error *err)
 {
-	bool works;
 	int r = 0;
 
 	(void)pthread_mutex_lock(&known_mu);
-	works = known[e->podman].works;
-	e->rootless = known[e->podman].rootless;
+	if (known[e->podman].works && !e->checked) {
+		e->checked = true;
+		e->is = known[e->podman].is;
+	}
 	(void)pthread_mutex_unlock(&known_mu);
-	if (works)
+	if (e->checked)
 		return 0;
 	r = sb_engine_check(e, call, err);
 	(void)pthread_mutex_lock(&known_mu);
 	known[e->podman].works = r == 0;
-	known[e->podman].rootless = e->rootless;
+	known[e->podman].is = e->is;
 	(void)pthread_mutex_unlock(&known_mu);
 	return r;
 }
@@ -282,7 +295,7 @@ try_engine(struct choice *c, const char *program)
 	struct sb_error why = { 0 };
 	sb_auto(sb_engine) struct sb_engine e = { 0 };
 
-	if (sb_engine_open(program, &e, &why) < 0 || check_once(&e, c->call, &why) < 0)
+	if (sb_engine_open(program, &e, &why) < 0 || sb_dockerlink_learn(&e, c->call, &why) < 0)
 		return note(c, &why);
 	c->l->kind = SB_DOCKERLINK_CONTAINER;
 	c->l->engine = e;
@@ -318,6 +331,13 @@ option_or(const char *const *options, const char *key, const char *otherwise)
 	return v && *v ? v : otherwise;
 }
 
+/* Whether the kind leaves no choice of a program. */
+static bool
+is_one_program(const char *kind)
+{
+	return strcmp(kind, "sbx") == 0 || strcmp(kind, "docker-sandbox") == 0;
+}
+
 struct sb_dockerlink *
 sb_dockerlink_choose(const char *id, const char *const *options, const char *state_dir,
 	const struct sb_call *call, struct sb_error *err)
@@ -347,7 +367,7 @@ sb_dockerlink_choose(const char *id, const char *const *options, const char *sta
 	else if (c.tried.len)
 		l->why = strdup((const char *)c.tried.data);
 	else
-		l->why = strdup(strcmp(kind, "auto") != 0 || strcmp(engine, "auto") != 0 ?
+		l->why = strdup(strcmp(engine, "auto") != 0 || is_one_program(kind) ?
 				"as asked" :
 				"the first choice");
 	sb_buf_free(&c.tried);

@@ -18,6 +18,7 @@
 #include <provider/state-dir.h>
 
 #define REMOVE_MS 120000
+#define UNMAKE_MS 30000
 #define LOCK_MS 100 /* between looks at the call */
 
 char *
@@ -173,9 +174,8 @@ sb_dockerlink_ensure(struct sb_dockerlink *l, const struct sb_prepare_request *r
 						    sb_dockerlink_box_ensure(l, req, call, err);
 }
 
-/* "sbsync-archive:ID": tags may hold what an id may. A new string. */
-static char *
-archive_name(const struct sb_dockerlink *l)
+char *
+sb_dockerlink_archive_name(const struct sb_dockerlink *l)
 {
 	return sb_str_printf("localhost/sbsync-archive:%s", l->id);
 }
@@ -192,8 +192,8 @@ mark_archived(const struct sb_dockerlink *l, struct sb_error *err)
 	return sb_file_replace(fd, "archived", "", 0, 0600, err);
 }
 
-static bool
-is_archived(const struct sb_dockerlink *l)
+bool
+sb_dockerlink_is_archived(const struct sb_dockerlink *l)
 {
 	sb_autofree char *dir = sb_dockerlink_dir(l, false, NULL);
 	sb_autofree char *mark = dir ? sb_str_printf("%s/archived", dir) : NULL;
@@ -204,7 +204,7 @@ is_archived(const struct sb_dockerlink *l)
 int
 sb_dockerlink_archive(struct sb_dockerlink *l, const struct sb_call *call, struct sb_error *err)
 {
-	sb_autofree char *image = archive_name(l);
+	sb_autofree char *image = sb_dockerlink_archive_name(l);
 	const char *const save[] = { "template", "save", l->name, image ? image : "", NULL };
 	const char *const stop[] = { "stop", l->name, NULL };
 	bool running;
@@ -214,7 +214,7 @@ sb_dockerlink_archive(struct sb_dockerlink *l, const struct sb_call *call, struc
 	if (r == SB_E_SANDBOX_NOT_FOUND)
 		return 0;
 	/* Put away already. */
-	if (r == 0 && !running && is_archived(l))
+	if (r == 0 && !running && sb_dockerlink_is_archived(l))
 		return 0;
 	if (r == 0)
 		r = mark_archived(l, err);
@@ -235,34 +235,67 @@ sb_dockerlink_archive(struct sb_dockerlink *l, const struct sb_call *call, struc
 static int
 remove_container(struct sb_dockerlink *l, const struct sb_call *call, struct sb_error *err)
 {
-	sb_autofree char *image = archive_name(l);
+	sb_autofree char *image = sb_dockerlink_archive_name(l);
 	sb_autofree char *volume = sb_str_printf("%s-work", l->name);
 	int r = image && volume ? sb_engine_remove(&l->engine, l->name, call, err) :
 				  sb_fail(err, SB_E_NOMEM, "out of memory");
 
 	if (r == 0 && !l->mounted)
 		r = sb_engine_remove_volume(&l->engine, volume, call, err);
-	if (r == 0 && is_archived(l))
+	if (r == 0 && sb_dockerlink_is_archived(l))
 		r = sb_engine_remove_image(&l->engine, image, call, err);
 	return r;
+}
+
+/* Of sbx, with the template of its archive; one that does not go is told. */
+static int
+remove_sandbox(struct sb_dockerlink *l, const struct sb_call *call, struct sb_error *err)
+{
+	sb_autofree char *archive = sb_dockerlink_archive_name(l);
+	const char *const drop[] = { "template", "rm", archive ? archive : "", NULL };
+	struct sb_error why = { 0 };
+	bool running;
+	int r = sb_dockerlink_find(l, NULL, call, &running, err);
+
+	if (r == 0)
+		r = sb_docker_remove(l->docker, l->name, call, err);
+	if (r < 0 && r != SB_E_SANDBOX_NOT_FOUND)
+		return r;
+	if (l->kind != SB_DOCKERLINK_SBX || !sb_dockerlink_is_archived(l))
+		return 0;
+	r = sb_docker_run(l->docker, drop, call, &why);
+	if (r == SB_E_CHILD && call)
+		sb_log(&call->log, SB_LOG_WARN, "docker", "%s", why.msg);
+	if (r < 0 && r != SB_E_CHILD && err)
+		*err = why;
+	return r == SB_E_CHILD ? 0 : r;
+}
+
+void
+sb_dockerlink_unmake(struct sb_dockerlink *l, const struct sb_call *call)
+{
+	struct sb_call within = sb_call_within(call, UNMAKE_MS);
+	sb_autofree char *volume = sb_str_printf("%s-work", l->name);
+
+	if (!l->fresh)
+		return;
+	if (l->kind != SB_DOCKERLINK_CONTAINER) {
+		(void)sb_docker_remove(l->docker, l->name, &within, NULL);
+		return;
+	}
+	(void)sb_engine_remove(&l->engine, l->name, &within, NULL);
+	if (volume && !l->mounted)
+		(void)sb_engine_remove_volume(&l->engine, volume, &within, NULL);
+	sb_dockerlink_net_forget(l);
 }
 
 int
 sb_dockerlink_remove(struct sb_dockerlink *l, const struct sb_call *call, struct sb_error *err)
 {
 	struct sb_call within = sb_call_within(call, REMOVE_MS);
-	bool running;
-	int r;
+	int r = l->kind == SB_DOCKERLINK_CONTAINER ? remove_container(l, &within, err) :
+						     remove_sandbox(l, &within, err);
 
-	if (l->kind == SB_DOCKERLINK_CONTAINER) {
-		r = remove_container(l, &within, err);
-	} else {
-		r = sb_dockerlink_find(l, NULL, &within, &running, err);
-		if (r == 0)
-			r = sb_docker_remove(l->docker, l->name, &within, err);
-		if (r == SB_E_SANDBOX_NOT_FOUND)
-			r = 0;
-	}
 	if (r == 0)
 		sb_dockerlink_net_forget(l);
 	return r < 0 ? r : drop_dir(l, err);

@@ -9,6 +9,8 @@
 /* Labels of containers, besides those of sb/provider.h. */
 #define SB_DOCKERLINK_MADE "sb_made"
 #define SB_DOCKERLINK_OWNER "sb_owner"
+/* A variable of its first process, by which that is known; the sandbox's id follows. */
+#define SB_DOCKERLINK_MARK "SBSYNC_SANDBOX_ID="
 
 /* How a sandbox of backend `docker` is made, and how its files get there. */
 enum sb_dockerlink_kind {
@@ -26,6 +28,7 @@ struct sb_dockerlink {
 	char *why;               /* why this program, for people */
 	bool paused;             /* when it was last looked for */
 	char made[64];           /* likewise: what it was made with, "NETWORK,SYNC" */
+	bool fresh;              /* made by this link, with nothing in it yet */
 	bool lists;              /* has a gate: the network policy has lists */
 	struct sb_engine engine; /* of containers */
 	struct sb_docker *docker;
@@ -46,6 +49,8 @@ struct sb_dockerlink *sb_dockerlink_choose(const char *id, const char *const *op
 	const char *state_dir, const struct sb_call *call, struct sb_error *err);
 /* The same by what is on PATH alone, without starting anything; for capabilities. */
 enum sb_dockerlink_kind sb_dockerlink_guess(const char *const *options);
+/* Asks an engine what it can do, unless it is known. Errors as of sb_engine_check. */
+int sb_dockerlink_learn(struct sb_engine *e, const struct sb_call *call, struct sb_error *err);
 bool sb_dockerlink_is_mounted(const char *const *options);
 /* From what sb_dockerlink_state wrote. */
 struct sb_dockerlink *sb_dockerlink_open(const char *id, const char *provider_state,
@@ -67,9 +72,15 @@ int sb_dockerlink_find(struct sb_dockerlink *l, const char *const *labels,
 /* Makes it, or starts the one there is. */
 int sb_dockerlink_ensure(struct sb_dockerlink *l, const struct sb_prepare_request *req,
 	const struct sb_call *call, struct sb_error *err);
+/* Takes back a sandbox that this link has made and that holds nobody's work; else does nothing. */
+void sb_dockerlink_unmake(struct sb_dockerlink *l, const struct sb_call *call);
 /* Puts it away: its files are kept as an image or template, and it stops. */
 int sb_dockerlink_archive(struct sb_dockerlink *l, const struct sb_call *call,
 	struct sb_error *err);
+/* "localhost/sbsync-archive:ID": tags may hold what an id may. A new string. */
+char *sb_dockerlink_archive_name(const struct sb_dockerlink *l);
+/* Whether it was put away, so that an image or template of that name may be there. */
+bool sb_dockerlink_is_archived(const struct sb_dockerlink *l);
 /* With the archive, if there is one. Not there is success. */
 int sb_dockerlink_remove(struct sb_dockerlink *l, const struct sb_call *call, struct sb_error *err);
 

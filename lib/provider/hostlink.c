@@ -21,6 +21,7 @@
 #include <provider/beside.h>
 #include <provider/toolset.h>
 #include <rpc/client/embed.h>
+#include <sb/env.h>
 #include <sb/rpc.h>
 
 #define SOCKET_PATH_MAX 100
@@ -47,7 +48,8 @@ const struct sb_provider_option sb_hostlink_options[] = {
 		.help = "a sandbox host (unix:PATH, http://, https://) instead of one in this "
 			"process",
 		.check = is_url,
-		.user_only = true },
+		.user_only = true,
+		.place = true },
 	{ .name = "token_file", .value = "FILE", .help = "bearer token for it", .user_only = true },
 	{ .name = "ca_file",
 		.value = "FILE",
@@ -234,6 +236,40 @@ sb_hostlink_address(const struct sb_hostlink *l)
 	return l->address;
 }
 
+/* The bearer token, or NULL: there is none. `keep` holds it. */
+static int
+read_token(const struct sb_hostlink *l, struct sb_buf *keep, const char **out, struct sb_error *err)
+{
+	int r;
+
+	*out = NULL;
+	if (!l->token_file)
+		return 0;
+	r = sb_file_read(AT_FDCWD, l->token_file, TOKEN_MAX, keep, err);
+	if (r < 0)
+		return r;
+	keep->data[strcspn((const char *)keep->data, "\r\n")] = '\0';
+	*out = (const char *)keep->data;
+	return 0;
+}
+
+struct sb_env_host *
+sb_hostlink_env(const struct sb_hostlink *l, struct sb_error *err)
+{
+	struct sb_env_host_opts o = SB_ENV_HOST_OPTS_INIT;
+	sb_auto(sb_buf) struct sb_buf token = { 0 };
+	struct sb_env_host *h;
+
+	if (read_token(l, &token, &o.token, err) < 0)
+		return NULL;
+	o.address = l->address;
+	o.ca_file = l->ca_file;
+	h = sb_env_host_open(&o, err);
+	if (token.len > 0)
+		explicit_bzero(token.data, token.len);
+	return h;
+}
+
 int
 sb_hostlink_call(struct sb_hostlink *l, const char *method, const char *json,
 	const struct sb_call *call, char **out, struct sb_error *err)
@@ -248,13 +284,9 @@ sb_hostlink_call(struct sb_hostlink *l, const char *method, const char *json,
 
 	o.address = l->address;
 	o.ca_file = l->ca_file;
-	if (l->token_file) {
-		r = sb_file_read(AT_FDCWD, l->token_file, TOKEN_MAX, &token, err);
-		if (r < 0)
-			return r;
-		token.data[strcspn((const char *)token.data, "\r\n")] = '\0';
-		o.token = (const char *)token.data;
-	}
+	r = read_token(l, &token, &o.token, err);
+	if (r < 0)
+		return r;
 	c = sb_rpc_client_new(&o, err);
 	if (token.len > 0)
 		explicit_bzero(token.data, token.len);

@@ -23,8 +23,14 @@ const char *sb_hostlink_address(const struct sb_hostlink *l);
 int sb_hostlink_call(struct sb_hostlink *l, const char *method, const char *json,
 	const struct sb_call *call, char **out, struct sb_error *err);
 
+/* The same host, for environments. It goes before the link does. */
+struct sb_env_host *sb_hostlink_env(const struct sb_hostlink *l, struct sb_error *err);
+
 /* The remote shell command into sessions of it. A new string. */
 char *sb_hostlink_rsh(const struct sb_hostlink *l, struct sb_error *err);
+
+/* From now on this process runs that command itself, wherever the program is, or if it is. */
+void sb_hostlink_carry(void);
 
 /* Removes the directory of an embedded host; the link must be gone. */
 int sb_hostlink_remove(const char *sandbox_id, const char *const *options, struct sb_error *err);

@@ -12,6 +12,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/handle-far.c \
 	%D%/hostlink.c %D%/hostlink.h \
 	%D%/hostlink-archive.c \
+	%D%/hostlink-carry.c \
 	%D%/launch-spec.c \
 	%D%/launcher.c \
 	%D%/launcher-local.c %D%/launchers.h \

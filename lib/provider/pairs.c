@@ -70,7 +70,9 @@ first_push(const struct sb_pairs *p, const struct sb_provider_sync *o,
 	int r;
 
 	sb_strlist_join(&excludes, &s->excludes);
-	sb_strlist_add_all(&excludes, o->excludes);
+	for (size_t i = 0; o->excludes && o->excludes[i]; i++)
+		if (!sb_strlist_has(sb_strlist_borrow(&s->excludes), o->excludes[i]))
+			sb_strlist_add(&excludes, o->excludes[i]);
 	r = sb_strlist_check(&excludes, err);
 	if (r < 0)
 		return r;
@@ -95,6 +97,25 @@ is_back(const struct sb_session *ses)
 	return ses->state == SB_SESSION_STOPPED || ses->state == SB_SESSION_ORPHANED;
 }
 
+/* A start on a session that is open: its patterns count from now on, as those of a first push. */
+static int
+add_rules(const struct sb_session *ses, const struct sb_provider_sync *o,
+	const struct sb_sync_opts *opts, struct sb_error *err)
+{
+	struct sb_session_ignored_list have = { 0 };
+	int r = o->reason == SB_WHEN_START && !o->dry_run && o->excludes && o->excludes[0] ?
+		sb_session_ignored(ses, opts->state_dir, 0, &have, err) :
+		1;
+
+	if (r != 0)
+		return r < 0 ? r : 0;
+	for (size_t i = 0; r == 0 && o->excludes[i]; i++)
+		if (!sb_strlist_has(sb_strlist_borrow(&have.patterns), o->excludes[i]))
+			r = sb_session_ignore(ses, opts->state_dir, o->excludes[i], true, err);
+	sb_session_ignored_free(&have);
+	return r;
+}
+
 static int
 push(const struct sb_pairs *p, const struct sb_provider_sync *o, const struct sb_sync_opts *opts,
 	struct sb_sync_result *out, struct sb_error *err)
@@ -109,6 +130,9 @@ push(const struct sb_pairs *p, const struct sb_provider_sync *o, const struct sb
 	if (r < 0)
 		return r;
 	back = is_back(&ses);
+	r = add_rules(&ses, o, opts, err);
+	if (r < 0)
+		return r;
 	/* Both ways: work over there is never overlaid. */
 	r = sb_session_sync(&ses, SB_REASON_TURN, opts, policy_of(o), out, err);
 	if (r != SB_E_IDENTITY || !back || opts->dry_run)

@@ -65,6 +65,9 @@ ssh_options(const struct sb_dockerlink *l, struct sb_strlist *out, struct sb_err
 
 	if (l->kind == SB_DOCKERLINK_SBX && via && strcmp(via, "ssh") == 0) {
 		sb_strlist_putf(out, "host=%s.sbx", l->name);
+		if (sb_strlist_get(sb_strlist_borrow(&l->options), "ssh_config"))
+			sb_strlist_putf(out, "config=%s",
+				sb_strlist_get(sb_strlist_borrow(&l->options), "ssh_config"));
 		return sb_strlist_check(out, err);
 	}
 	rsh = sb_dockerlink_rsh(l, err);
@@ -194,6 +197,32 @@ check_profile(const struct sb_profile *p, struct sb_error *err)
 	return 0;
 }
 
+/* What is on record stays: a profile that names another program or way wants another sandbox. */
+static int
+check_same(const struct sb_dockerlink *l, const char *const *options, struct sb_error *err)
+{
+	static const char *const kinds[] = { [SB_DOCKERLINK_SBX] = "sbx",
+		[SB_DOCKERLINK_SANDBOX] = "docker-sandbox",
+		[SB_DOCKERLINK_CONTAINER] = "container" };
+	const char *const is[][2] = { { "kind", kinds[l->kind] },
+		{ "engine",
+			l->kind != SB_DOCKERLINK_CONTAINER ? NULL :
+				l->engine.podman           ? "podman" :
+							     "docker" },
+		{ "sync", l->mounted ? "mounted" : "synced" } };
+
+	for (size_t i = 0; i < sizeof is / sizeof *is; i++) {
+		const char *want = sb_strlist_get(options, is[i][0]);
+
+		if (want && is[i][1] && strcmp(want, "auto") != 0 && strcmp(want, is[i][1]) != 0)
+			return sb_fail(err, SB_E_STATE,
+				"the profile wants %s: %s, but sandbox %s has %s: destroy it, or "
+				"use another",
+				is[i][0], want, l->id, is[i][1]);
+	}
+	return 0;
+}
+
 static int
 docker_prepare(struct sb_provider *base, const struct sb_prepare_request *req,
 	const struct sb_call *call, struct sb_prepared *out, struct sb_error *err)
@@ -219,18 +248,24 @@ docker_prepare(struct sb_provider *base, const struct sb_prepare_request *req,
 	if (req->provider_state) {
 		l = sb_dockerlink_open(req->sandbox_id, req->provider_state, options,
 			p->c.state_dir, err);
+		if (l)
+			r = check_same(l, options, err);
 	} else {
 		l = sb_dockerlink_choose(req->sandbox_id, options, p->c.state_dir, call, err);
 		if (l)
 			tell(l, call);
 	}
-	r = l ? sb_dockerlink_lock(l, call, err) : err->code;
+	if (r == 0)
+		r = l ? sb_dockerlink_lock(l, call, err) : err->code;
 	if (r == 0)
 		r = sb_dockerlink_ensure(l, req, call, err);
-	if (r < 0)
-		return r;
-	return l->mounted ? prepare_mounted(p, l, req, out, err) :
-			    prepare_synced(p, l, req, call, out, err);
+	if (r == 0)
+		r = l->mounted ? prepare_mounted(p, l, req, out, err) :
+				 prepare_synced(p, l, req, call, out, err);
+	/* Who has no time left leaves it to recover. */
+	if (r < 0 && l && r != SB_E_CANCELED && r != SB_E_TIMEOUT)
+		sb_dockerlink_unmake(l, call);
+	return r;
 }
 
 /* Those of sbx and docker sandbox start by themselves. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A session of a sandbox host. The ssh provider does most of the work (agent, syncs, tools,
- * launches): it reaches the session like a machine, with `sbctl host attach` as the remote shell.
+ * launches): it reaches the session like a machine, with `sbctl host attach` as the remote shell,
+ * which this process does itself (hostlink-carry.c); sbsync, by itself, starts the program.
  * This file makes, finds and destroys the session, and translates between the two backends.
  */
 #include "config.h"
@@ -649,6 +650,17 @@ host_refused(struct sb_provider *base, const struct sb_state *s, const struct sb
 	return 0;
 }
 
+static struct sb_env_host *
+host_env(struct sb_provider *base, const struct sb_state *s, struct sb_error *err)
+{
+	struct host_provider *p = (struct host_provider *)base;
+	struct sb_error own = { 0 };
+	struct sb_hostlink *l =
+		link_of(p, s->sandbox_id, sb_strlist_borrow(&s->options), false, err ? err : &own);
+
+	return l ? sb_hostlink_env(l, err) : NULL;
+}
+
 static void
 host_free(struct sb_provider *base)
 {
@@ -680,6 +692,7 @@ static const struct sb_provider_ops host_ops = {
 	.free = host_free,
 	.refused = host_refused,
 	.state_version = 1,
+	.env_host = host_env,
 };
 
 struct sb_provider *
@@ -687,6 +700,7 @@ sb_provider_host_new(const struct sb_builtin_opts *o, struct sb_error *err)
 {
 	struct host_provider *p = sb_provider_common_new(sizeof *p, &host_ops, o, err);
 
+	sb_hostlink_carry();
 	if (!p)
 		return NULL;
 	p->ssh = sb_provider_ssh_new(o, err);

@@ -213,6 +213,21 @@ sb_provider_refused(struct sb_provider *p, const struct sb_state *s, const struc
 	return p->ops->refused ? p->ops->refused(p, s, call, out, size, err) : 0;
 }
 
+struct sb_env_host *
+sb_provider_env_host(struct sb_provider *p, const struct sb_state *s, struct sb_error *err)
+{
+	if (check_version(p, s->sandbox_id, s->provider_state, err) < 0)
+		return NULL;
+	if (p->ops->env_host)
+		return p->ops->env_host(p, s, err);
+	(void)sb_fail(err, SB_E_UNSUPPORTED,
+		"sandbox %s is of backend %s: only one of backend host has tools that can be "
+		"called "
+		"from outside",
+		s->sandbox_id, sb_backend_name(s->backend));
+	return NULL;
+}
+
 void
 sb_provider_free(struct sb_provider *p)
 {

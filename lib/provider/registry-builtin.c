@@ -2,6 +2,8 @@
 /* A registry with every provider of this library (sb_registry_builtin of sb/registry.h). */
 #include "config.h"
 
+#include <pthread.h>
+
 #include <sb/registry.h>
 
 #include <provider/provider.h>
@@ -32,5 +34,20 @@ sb_registry_builtin(const struct sb_builtin_opts *o, struct sb_error *err)
 			return NULL;
 		}
 	}
+	return r;
+}
+
+struct sb_registry *
+sb_registry_default(struct sb_error *err)
+{
+	static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
+	static struct sb_registry *one;
+	struct sb_registry *r;
+
+	(void)pthread_mutex_lock(&mu);
+	if (!one)
+		one = sb_registry_builtin(NULL, err);
+	r = one;
+	(void)pthread_mutex_unlock(&mu);
 	return r;
 }

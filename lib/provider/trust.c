@@ -141,7 +141,7 @@ sb_trust_parse(const char *text, size_t len, struct sb_trust_entry *out)
 	char digest[HEX + 1], number[24], again[24];
 	int64_t at;
 
-	if (!end || end - text != HEX)
+	if (!end || end - text != HEX || memchr(text, '\0', len))
 		return false;
 	memcpy(digest, text, HEX);
 	digest[HEX] = '\0';
@@ -158,7 +158,7 @@ sb_trust_parse(const char *text, size_t len, struct sb_trust_entry *out)
 	if (!sb_str_to_i64(number, 0, INT64_MAX, &at))
 		return false;
 	(void)snprintf(again, sizeof again, "%lld", (long long)at);
-	if (strcmp(again, number) != 0 || len == 0 || last[1] != '/' || memchr(last + 1, '\0', len))
+	if (strcmp(again, number) != 0 || len == 0 || last[1] != '/')
 		return false;
 	out->file = strndup(last + 1, len);
 	out->at_s = at;

@@ -50,6 +50,7 @@ SB_API bool sb_docker_sandbox_has(const struct sb_docker_sandbox *s, const char 
 struct sb_docker_list {
 	struct sb_docker_sandbox *v;
 	size_t n;
+	bool old; /* by a program of the first versions, which sb_docker_list tells once */
 };
 SB_API void sb_docker_list_free(struct sb_docker_list *l);
 /*
@@ -130,6 +131,29 @@ SB_API int sb_docker_env(const char *const *names, sb_docker_lookup_fn lookup, v
 SB_API bool sb_docker_env_proxied(const char *name);
 
 /*
+ * The same for an agent's file: its models need the tokens of their providers, its tools the
+ * secrets that the catalogue of servers in the user's cache names for them. `agent` and `alias` as
+ * below. A reference that is no local file, or a file that cannot be read, gives nothing and no
+ * error.
+ */
+SB_API int sb_docker_agent_env(const char *agent, sb_docker_lookup_fn alias, void *alias_arg,
+	sb_docker_lookup_fn lookup, void *arg, const struct sb_call *call,
+	struct sb_strlist *flags, struct sb_strlist *vars, struct sb_error *err);
+/* The names alone, of a file's text: those of models, then those of tools, each group sorted. */
+SB_API int sb_docker_agent_parse(const char *text, size_t len, sb_docker_lookup_fn lookup,
+	void *arg, struct sb_strlist *names, struct sb_error *err);
+
+/*
+ * The names that the user gave to agents, from DIR/config.yaml, or DIR/aliases.yaml of older
+ * versions; `dir` NULL: ~/.config/cagent. None is not an error. sb_docker_alias_find is the `alias`
+ * of the calls around here, with the result as its argument.
+ */
+struct sb_docker_alias;
+SB_API struct sb_docker_alias *sb_docker_alias_load(const char *dir, struct sb_error *err);
+SB_API const char *sb_docker_alias_find(const char *name, void *alias);
+SB_API void sb_docker_alias_free(struct sb_docker_alias *a); /* NULL is allowed */
+
+/*
  * The directory of the agent's file when that is outside of `dir`; a new string, "" when no mount
  * is needed: the reference is empty, no local file, or inside. `alias` (may be NULL) says what a
  * name of the user's stands for. NULL: no memory.
@@ -148,8 +172,9 @@ SB_API int sb_docker_allow_hosts(struct sb_docker *d, const char *name, const ch
 /*
  * Keeps DIR/sandbox-tokens.json up to date while it lives: first written before this returns, then
  * every 60 s. The file is 0600, replaced at once, never written through a link. `token` gives a new
- * string, "" when there is none, NULL on failure: the file stays then. NULL without error when
- * `gateway` is empty: nothing to do.
+ * string, "" when there is none, NULL on failure: the file stays then. Without one, it is Docker
+ * Desktop's, else DOCKER_TOKEN of our environment. NULL without error when `gateway` is empty:
+ * nothing to do.
  */
 struct sb_docker_token;
 typedef char *(*sb_docker_token_fn)(void *arg);
@@ -168,6 +193,8 @@ SB_API struct sb_docker_token *sb_docker_token_start(const struct sb_docker_toke
 	struct sb_error *err);
 /* Ends the writer and removes the file; again, or NULL: nothing. */
 SB_API void sb_docker_token_stop(struct sb_docker_token *t);
+/* The token of Docker Desktop's account; "" without one. `socket`: where it listens, or NULL. */
+SB_API char *sb_docker_desktop_token(void *socket);
 /* Stops, and frees it. */
 SB_API void sb_docker_token_free(struct sb_docker_token *t);
 

@@ -51,11 +51,13 @@ struct sb_env_capabilities {
 	bool snapshots, rollback, fork, diff, quota;
 	bool pause, streaming_progress, tier_routing;
 	bool isolation, network_policy, ports;
+	unsigned concurrent_sessions; /* 0: any number */
+	int64_t max_session_ms;       /* how long a session is active at a stretch; 0: for ever */
 };
 SB_API int sb_env_host_capabilities(struct sb_env_host *h, const struct sb_host_call *call,
 	struct sb_env_capabilities *out, struct sb_error *err);
 
-/* What an environment cannot do without. */
+/* What an environment cannot do without. See also SB_ENV_CONFIG_INIT. */
 enum sb_env_need {
 	SB_ENV_NEED_SNAPSHOTS = 1, /* and rollback */
 	SB_ENV_NEED_PAUSE = 2,
@@ -63,6 +65,24 @@ enum sb_env_need {
 	SB_ENV_NEED_ISOLATION = 8,
 	SB_ENV_NEED_NETWORK_POLICY = 16,
 };
+
+/*
+ * What a host must be, for sb_env_host_check: by default one that isolates, freezes and takes
+ * snapshots, whatever storage and runtime that is.
+ */
+struct sb_env_config {
+	size_t size;
+	const char *storage, *runtime; /* "zfs", "gvisor", ...; NULL: any */
+	unsigned needs;                /* a mask of enum sb_env_need */
+};
+#define SB_ENV_CONFIG_INIT \
+	{ \
+		.size = sizeof(struct sb_env_config), \
+		.needs = SB_ENV_NEED_SNAPSHOTS | SB_ENV_NEED_PAUSE | SB_ENV_NEED_ISOLATION \
+	}
+/* SB_E_UNSUPPORTED names what the host has instead, or lacks. */
+SB_API int sb_env_host_check(struct sb_env_host *h, const struct sb_env_config *c,
+	const struct sb_host_call *call, struct sb_error *err);
 
 /*
  * A new session as `o` says (sb/host.h). `needs` is a mask of enum sb_env_need; what the host lacks
@@ -77,6 +97,19 @@ SB_API int sb_env_attach(struct sb_env_host *h, const char *session,
 /* The session stays. NULL is allowed. */
 SB_API void sb_env_free(struct sb_env *e);
 SB_API const char *sb_env_id(const struct sb_env *e);
+
+/* What commands in it know its workspace as. New text. */
+SB_API int sb_env_workspace(struct sb_env *e, const struct sb_host_call *call, char **out,
+	struct sb_error *err);
+
+/*
+ * What happens in it from now on: calls `fn` with the kind (as in struct sb_host_event; first
+ * "stream.started", when nothing is missed any more) and what it is about, until `fn` gives false
+ * or `call` ends. `kind` is the beginning of those that are wanted; NULL: all.
+ */
+typedef bool (*sb_env_event_fn)(const char *kind, const char *subject, void *arg);
+SB_API int sb_env_events(struct sb_env *e, const char *kind, const struct sb_host_call *call,
+	sb_env_event_fn fn, void *arg, struct sb_error *err);
 
 /* Frozen for real: sb_host_session_pause. */
 SB_API int sb_env_pause(struct sb_env *e, const struct sb_host_call *call, struct sb_error *err);
@@ -98,6 +131,10 @@ SB_API const char *sb_env_state_name(enum sb_env_state s);
 SB_API int sb_env_state(struct sb_env *e, const struct sb_host_call *call, enum sb_env_state *out,
 	struct sb_error *err);
 
+/* The tools it has, as its host tells them. Freed with sb_host_tools_free. */
+SB_API int sb_env_tools(struct sb_env *e, const struct sb_host_call *call,
+	struct sb_host_tool **out, size_t *out_n, struct sb_error *err);
+
 /*
  * Runs a tool to its end, as sb_host_tool_execute; `session` of the request does not count.
  * Progress comes from the calling thread as text in UTF-8. A call ends, with everything it started,
@@ -112,6 +149,7 @@ struct sb_env_snapshot {
 	char id[SB_HOST_NAME_MAX + 1]; /* "": a turn on a host without snapshots */
 	uint64_t turn;                 /* of the turn, from sb_env_turn */
 	uint64_t space_used;
+	int64_t created_ns; /* Unix time; 0: nothing was taken */
 };
 /* A snapshot with the caller's name; the end of a turn. SB_E_NO_SNAPSHOTS (only the former). */
 SB_API int sb_env_snapshot(struct sb_env *e, const char *name, const struct sb_host_call *call,

@@ -57,7 +57,7 @@
 	X(-107, INVALID_STATE, "sandbox: invalid session state") \
 	X(-108, MAX_SESSIONS, "sandbox: max sessions reached") \
 	X(-109, TOOLS_IN_FLIGHT, "sandbox: tools in flight") \
-	X(-110, NO_SNAPSHOTS, "sandbox: snapshots not available (requires ZFS storage backend)") \
+	X(-110, NO_SNAPSHOTS, "sandbox: snapshots not available (storage local-disk has none)") \
 	X(-111, SHUTTING_DOWN, "sandbox: shutting down") \
 	X(-112, SNAPSHOT_NOT_FOUND, "sandbox: snapshot not found") \
 	X(-113, SNAPSHOT_EXISTS, "sandbox: snapshot already exists") \
@@ -80,6 +80,7 @@
 	X(-138, HOOK_DENIED, "sandbox: refused by a hook") \
 	X(-139, PROFILE_NOT_FOUND, "sandbox: profile not found") \
 	X(-140, SECRET, "sandbox: secret cannot be resolved") \
+	X(-152, FENCED, "sandbox: fenced off by a newer token") \
 	X(-141, NETWORK_POLICY, "sandbox: network policy cannot be enforced") \
 	X(-151, UNTRUSTED, "sandbox: project file is not trusted")
 

@@ -9,11 +9,22 @@
  * SB_E_SESSION_PAUSED.
  */
 
+/* Bytes of each stream of a command that a result keeps: when nothing is said, and at most. */
+#define SB_HOST_OUTPUT_DEFAULT (256u << 10)
+#define SB_HOST_OUTPUT_MAX (4u << 20)
+
+/*
+ * What one call may take. What nothing here can hold is refused, SB_E_UNSUPPORTED: control groups
+ * hold sessions, not single calls, so processors and processes can be asked for only where the
+ * session has a limit that is no higher.
+ */
 struct sb_host_resources {
-	double cpus;         /* 0: no limit */
-	uint64_t mem_mb;     /* 0: no limit */
+	double cpus;         /* 0: the session's limit alone counts */
+	uint64_t mem_mb;     /* address space of each process of it; 0: the session's limit alone */
 	int64_t timeout_ms;  /* 0: tool_timeout_ms */
-	uint64_t max_output; /* bytes of each stream, 0: 10 MiB */
+	uint64_t max_output; /* 0: SB_HOST_OUTPUT_DEFAULT. Of a tool that runs no command: of its
+				text, 0: all */
+	uint64_t max_pids;   /* processes and threads; 0: the session's limit alone counts */
 };
 
 /*
@@ -28,6 +39,11 @@ struct sb_host_tool_request {
 	const char *call_id; /* for the per-tool snapshot; idempotency is the RPC layer's */
 	const char *tool;    /* "bash", ... */
 	const char *params;  /* a JSON object as text; NULL: {} */
+	/*
+	 * Where it works, relative to the workspace and without "..": what relative paths begin
+	 * at, and where commands start. NULL or "": the workspace itself.
+	 */
+	const char *dir;
 	struct sb_host_resources res;
 	sb_host_progress_fn progress; /* may be NULL */
 	void *arg;
@@ -50,6 +66,22 @@ struct sb_host_tool_result {
 	char snapshot_error[160];            /* why there is none although it was due, or "" */
 };
 SB_API void sb_host_tool_result_clear(struct sb_host_tool_result *r);
+
+/*
+ * A tool that sessions have, as a model is told of it. `schema` is a JSON Schema of its parameters
+ * as text: those of another name are refused. (The names that an older generation of tools had for
+ * some of them, and for the tools, are taken but not listed.)
+ */
+struct sb_host_tool {
+	char *name;
+	char *description;
+	char *schema;
+	bool reads;   /* it changes nothing */
+	bool network; /* what it does depends on what the session may reach */
+};
+/* All there are, in an order that stays. Freed with sb_host_tools_free. */
+SB_API int sb_host_tool_list(struct sb_host_tool **out, size_t *out_n, struct sb_error *err);
+SB_API void sb_host_tools_free(struct sb_host_tool *v, size_t n);
 
 /*
  * Runs a tool to its end. Problems of the tool are a result with `is_error`; errors are those of
@@ -119,6 +151,7 @@ struct sb_host_launch {
 	struct sb_host_resources res;
 	int64_t ready_timeout_ms; /* with a port: wait at most this long for it to answer; `status`
 				     tells. 0: do not wait */
+	int input; /* a descriptor that becomes its standard input, the caller's; 0: none */
 };
 #define SB_HOST_LAUNCH_INIT \
 	{ \

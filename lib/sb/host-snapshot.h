@@ -5,9 +5,9 @@
 #include <sb/host.h>
 
 /*
- * Snapshots of a session. A storage without them gives SB_E_NO_SNAPSHOTS from every call here, once
- * the session is known to exist (else SB_E_SESSION_NOT_FOUND). Names are the short ones, never
- * "dataset@name".
+ * Snapshots of a session. A storage without them gives SB_E_NO_SNAPSHOTS from every call here but
+ * sb_host_turn_complete, once the session is known to exist (else SB_E_SESSION_NOT_FOUND). Names
+ * are the short ones, never "dataset@name".
  */
 enum sb_host_snap_kind {
 	SB_HOST_SNAP_TURN,  /* <prefix>-NNNN by sb_host_turn_complete */
@@ -51,7 +51,8 @@ SB_API int sb_host_snapshot_create(struct sb_host *h, const char *id, const char
  * Ends a turn: waits until no tool runs (new ones wait too), takes turn snapshot number turn_count
  * + 1, then drops turn snapshots beyond keep_turn. A turn that changed nothing takes none: `out` is
  * the last one, `unchanged`, with the number of this turn. ACTIVE. SB_E_TOOLS_IN_FLIGHT after
- * drain_timeout_ms, nothing taken.
+ * drain_timeout_ms, nothing taken. On a storage without snapshots it succeeds, waits for nobody,
+ * counts nothing, and `out` has no name.
  */
 SB_API int sb_host_turn_complete(struct sb_host *h, const char *id, const struct sb_host_call *call,
 	struct sb_host_snapshot *out, struct sb_error *err);
@@ -78,14 +79,14 @@ SB_API int sb_host_snapshot_release(struct sb_host *h, const char *id, const cha
 
 /*
  * Puts the workspace back to the snapshot. Newer snapshots stay, as a branch: the next one has the
- * target as its parent. With SB_HOST_DROP_LATER they are removed. ACTIVE, PAUSED, FAILED; the
- * session is ACTIVE afterwards. Checked before anything is touched: the target exists
- * (SB_E_SNAPSHOT_NOT_FOUND), no snapshot that would go is held (SB_E_SNAPSHOT_HELD) or forked
- * (SB_E_SNAPSHOT_IN_USE), the storage can keep the others (SB_E_UNSUPPORTED: ZFS cannot), no tool
- * runs (SB_E_TOOLS_IN_FLIGHT, unless SB_HOST_KILL_TOOLS), no other rollback runs. Then the
- * session's processes are killed; its box stays, with the new workspace in it. A storage failure
- * after that leaves the session FAILED; a canceled or interrupted rollback is finished by the host.
- * `out` may be NULL.
+ * target as its parent. With SB_HOST_DROP_LATER they are removed. ACTIVE or FAILED (one that is
+ * paused is resumed first: SB_E_SESSION_PAUSED); the session is ACTIVE afterwards. Checked before
+ * anything is touched: the target exists (SB_E_SNAPSHOT_NOT_FOUND), no snapshot that would go is
+ * held (SB_E_SNAPSHOT_HELD) or forked (SB_E_SNAPSHOT_IN_USE), the storage can keep the others
+ * (SB_E_UNSUPPORTED: ZFS cannot), no tool runs (SB_E_TOOLS_IN_FLIGHT, unless SB_HOST_KILL_TOOLS),
+ * no other rollback runs. Then the session's processes are killed; its box stays, with the new
+ * workspace in it. A storage failure after that leaves the session FAILED; a canceled or
+ * interrupted rollback is finished by the host. `out` may be NULL.
  */
 enum { SB_HOST_KILL_TOOLS = 1, SB_HOST_DROP_LATER = 2 };
 struct sb_host_rolled {
@@ -119,6 +120,10 @@ struct sb_host_change {
 	char type;  /* 'f' file, 'd' directory, 'l' symlink, 'o' other */
 	char *path; /* from the workspace's root, raw bytes */
 	char *from; /* RENAMED, else NULL */
+	/* By sb_host_snapshot_contents: what is in the file, or the target of the symlink. */
+	char *old_data, *new_data; /* NULL: not there, or not read */
+	size_t old_len, new_len;
+	const char *unread; /* why it was not read; NULL: it was, or has no content */
 };
 SB_API void sb_host_changes_free(struct sb_host_change *v, size_t n);
 
@@ -129,6 +134,17 @@ SB_API void sb_host_changes_free(struct sb_host_change *v, size_t n);
 SB_API int sb_host_snapshot_diff(struct sb_host *h, const char *id, const char *from,
 	const char *to, size_t max, const struct sb_host_call *call, struct sb_host_change **out,
 	size_t *out_n, bool *out_more, struct sb_error *err);
+
+/*
+ * Reads what the changes of sb_host_snapshot_diff, made with the same `from` and `to`, are about:
+ * files and symlinks as they were and as they are. A file of more than SB_HOST_CONTENT_MAX bytes,
+ * and what comes after SB_HOST_CONTENTS_MAX bytes in all, is left out and says so.
+ */
+#define SB_HOST_CONTENT_MAX (1u << 20)
+#define SB_HOST_CONTENTS_MAX (8u << 20)
+SB_API int sb_host_snapshot_contents(struct sb_host *h, const char *id, const char *from,
+	const char *to, const struct sb_host_call *call, struct sb_host_change *v, size_t n,
+	struct sb_error *err);
 
 /* Writes the snapshot (`from` not NULL: only what came after that one) as a stream to `fd`. */
 SB_API int sb_host_snapshot_send(struct sb_host *h, const char *id, const char *name,

@@ -61,6 +61,7 @@ struct sb_host_label {
 struct sb_host_call {
 	const struct sb_cancel *cancel; /* may be NULL */
 	sb_deadline deadline;
+	uint64_t fence; /* see sb_host_session_fence; 0: none */
 };
 
 /*
@@ -130,6 +131,13 @@ SB_API bool sb_host_network_from(const char *name, enum sb_host_network *out);
 enum sb_host_orphans { SB_HOST_ORPHANS_ADOPT, SB_HOST_ORPHANS_REPORT, SB_HOST_ORPHANS_DESTROY };
 
 /* Strings are copied by sb_host_open. */
+/*
+ * May who shows `authorization` (a header's value, "Bearer TOKEN") reach the ports of `session`?
+ * `nonce` tells it from others that had its id.
+ */
+typedef bool (*sb_host_port_admit_fn)(const char *session, const char *nonce,
+	const char *authorization, void *arg);
+
 struct sb_host_opts {
 	size_t size;
 	enum sb_host_storage storage;
@@ -144,8 +152,8 @@ struct sb_host_opts {
 	const char *zfs_path, *zpool_path; /* NULL: looked up */
 	bool sudo;                         /* run them by `sudo -n` */
 	/*
-	 * Where exposed ports are: an address of this machine, or "unix:DIR" for a socket each in
-	 * that directory, which only this user may use.
+	 * Where exposed ports are told to be: an address or name by which callers reach this
+	 * machine. NULL: `bind_addr`, which must be no wildcard then.
 	 */
 	const char *advertise_addr;
 	const char *snapshot_prefix; /* of turn snapshots */
@@ -186,13 +194,30 @@ struct sb_host_opts {
 	 * as root; a count of 0: everything belongs to the host's own user.
 	 */
 	uint32_t session_uid_first, session_uid_count;
+	sb_host_port_admit_fn port_admit; /* needed for "token:"; thread-safe */
+	void *port_admit_arg;
+	/*
+	 * Where exposed ports listen: an address of this machine, also a wildcard, which
+	 * everybody there can reach; "token:ADDRESS", where `port_admit` decides who comes in by
+	 * the token that a client shows in an HTTP head (CONNECT with Proxy-Authorization, see
+	 * sbhostd(8)); or "unix:DIR" for a socket each in that directory, which only this user may
+	 * use. NULL: `advertise_addr`, else 127.0.0.1.
+	 */
+	const char *bind_addr;
+	/*
+	 * How long a session may be active at a stretch, from its creation or its last resume; 0:
+	 * for ever. Then the host pauses it, and tools that still run are killed; its files stay,
+	 * and a resume begins another stretch. With `expire_destroys` it is destroyed instead,
+	 * unless a snapshot of it is held. Event "session.expired".
+	 */
+	int64_t max_session_ms;
+	bool expire_destroys;
 };
 #define SB_HOST_OPTS_INIT \
 	{ \
 		.size = sizeof(struct sb_host_opts), .storage = SB_HOST_STORAGE_AUTO, \
-		.runtime = SB_HOST_RUNTIME_AUTO, .advertise_addr = "127.0.0.1", \
-		.snapshot_prefix = "turn", .warn_at = 0.85, .critical_at = 0.95, \
-		.tool_timeout_ms = 300000, .drain_timeout_ms = 30000, \
+		.runtime = SB_HOST_RUNTIME_AUTO, .snapshot_prefix = "turn", .warn_at = 0.85, \
+		.critical_at = 0.95, .tool_timeout_ms = 300000, .drain_timeout_ms = 30000, \
 		.shutdown_timeout_ms = 30000, .health_interval_ms = 30000, \
 		.storage_timeout_ms = 30000, .transfer_timeout_ms = 600000, .max_tools = 64, \
 		.max_processes = 64, .max_log_bytes = 16 << 20, .session_mem_mb = 4096, \
@@ -243,6 +268,7 @@ struct sb_host_session {
 	uint64_t turn_count; /* number of the last turn; a fork goes on from its snapshot's */
 	uint64_t snap_count;
 	int64_t created_ns; /* Unix time */
+	int64_t expires_ns; /* Unix time when max_session_ms is over; 0: never, or not now */
 	struct sb_host_label *labels;
 	size_t n_labels;
 	uint64_t quota;      /* 0: none */
@@ -262,6 +288,23 @@ struct sb_host_session {
 	char nonce[SB_HOST_NONCE_LEN + 1];
 };
 SB_API void sb_host_session_clear(struct sb_host_session *s);
+
+/*
+ * Whether a text can be the id of a session: a letter or digit, then letters, digits, '.', '_' and
+ * '-', at most SB_HOST_ID_MAX bytes, no "..". SB_E_INVAL says why not.
+ */
+SB_API int sb_host_session_id_check(const char *id, struct sb_error *err);
+
+/*
+ * A fencing token: who takes a session over has a higher number than who had it before, gives it
+ * with every call, and from the first of them on the host refuses calls for that id with a lower
+ * one: SB_E_FENCED. So nobody who was replaced without knowing can change anything. The highest one
+ * seen is on record, also after the session is destroyed (for 30 days). Calls with `fence` 0 are
+ * not checked. This looks at a number and keeps it; an operation on a session looks again when its
+ * turn comes (struct sb_host_call).
+ */
+SB_API int sb_host_session_fence(struct sb_host *h, const char *id, uint64_t fence,
+	struct sb_error *err);
 
 struct sb_host_create_opts {
 	size_t size;
@@ -380,6 +423,8 @@ struct sb_host_capabilities {
 	 * limit of its user, and a watch over its memory) or "none"; the weaker of the two.
 	 */
 	const char *limits;
+	unsigned concurrent_sessions; /* max_sessions; 0: any number */
+	int64_t max_session_ms;       /* 0: for ever */
 };
 SB_API void sb_host_capabilities(const struct sb_host *h, struct sb_host_capabilities *out);
 
@@ -403,6 +448,11 @@ struct sb_host_health {
 	int64_t uptime_ms;
 	char reasons[SB_HOST_REASONS_MAX][160]; /* why it is not healthy */
 	size_t n_reasons;
+	/* What else fits: sessions of max_sessions (0: any number; then free_sessions is 0, too).
+	 */
+	unsigned max_sessions, free_sessions;
+	unsigned cpus; /* of the machine */
+	uint64_t mem_mb, mem_free_mb;
 };
 /*
  * Asks the storage now. Never fails: a storage that does not answer is unhealthy with its reason.

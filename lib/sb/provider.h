@@ -8,7 +8,7 @@
 #include <sb/state.h>
 #include <sb/toolhost.h>
 
-#define SB_PROVIDER_VERSION 3
+#define SB_PROVIDER_VERSION 4
 
 /* Labels that a provider puts on what it makes, where the place can hold labels. */
 #define SB_LABEL_SESSION "sb_session_id"
@@ -20,10 +20,17 @@ struct sb_capabilities {
 	bool remote; /* the runtime's paths mean nothing here */
 	bool syncs;  /* the runtime has files of its own; false: the local root is the runtime root
 		      */
-	bool embedded; /* runs inside this process: gone with it */
-	bool find;     /* finds by labels what a crash left behind */
-	bool archive;  /* persist: archive */
-	bool snapshots, rollback, fork, pause, streaming, tty;
+	bool embedded;  /* what is launched runs as a child of this process */
+	bool find;      /* finds by labels what a crash left behind */
+	bool archive;   /* persist: archive */
+	bool snapshots; /* member snapshot */
+	/*
+	 * What the place can do by an interface of its own (sb/host.h): this contract has no member
+	 * for it.
+	 */
+	bool rollback, fork, pause;
+	bool streaming;        /* output comes while a program runs */
+	bool tty;              /* launch with a terminal */
 	bool enforces_network; /* the network policy of this profile; NULL profile: no network */
 	const char *isolation; /* "none", "user", "namespace", "gvisor", "vm", "machine" */
 	bool enforces_lists;   /* allow and deny lists (doc/NETWORK.md) */
@@ -117,9 +124,11 @@ struct sb_provider_option {
 	bool required;
 	bool user_only; /* runs or reads something here: not taken from a file that came with a
 			   project */
+	bool place;     /* says where a sandbox is: one that is there keeps its value */
 };
 
 struct sb_provider;
+struct sb_env_host; /* sb/env.h */
 
 /*
  * A provider. Any thread may call any member; calls on different sandboxes run in parallel. Every
@@ -132,7 +141,10 @@ struct sb_provider_ops {
 	const char *name; /* one line for people */
 	enum sb_backend backend;
 	const struct sb_provider_option *options; /* may be NULL: takes none */
-	/* `profile` may be NULL. Answers without the network. */
+	/*
+	 * `profile` may be NULL; without one it answers without the network. For a profile whose
+	 * place can tell (backend host with a url) it asks there, for 10 s at most.
+	 */
 	int (*capabilities)(struct sb_provider *p, const struct sb_profile *profile,
 		struct sb_capabilities *out, struct sb_error *err);
 	/*
@@ -189,6 +201,12 @@ struct sb_provider_ops {
 	 * newer one, nor one without a version (SB_E_VERSION). 0: it looks at that itself.
 	 */
 	unsigned state_version;
+	/*
+	 * The sandbox host that has the sandbox as its session of the same id, for sb_env_attach;
+	 * freed with sb_env_host_free before the provider. May be NULL: it is no such session.
+	 */
+	struct sb_env_host *(
+		*env_host)(struct sb_provider *p, const struct sb_state *s, struct sb_error *err);
 };
 
 /* Implementations embed it as their first member. */
@@ -216,6 +234,9 @@ SB_API int sb_provider_snapshot(struct sb_provider *p, const struct sb_state *s,
 	const struct sb_call *call, struct sb_error *err);
 SB_API int sb_provider_refused(struct sb_provider *p, const struct sb_state *s,
 	const struct sb_call *call, char *out, size_t size, struct sb_error *err);
+/* SB_E_UNSUPPORTED where the member is missing. */
+SB_API struct sb_env_host *sb_provider_env_host(struct sb_provider *p, const struct sb_state *s,
+	struct sb_error *err);
 SB_API void sb_provider_free(struct sb_provider *p);
 
 /* Fills the parts of a new state that come straight from the request; for providers. */

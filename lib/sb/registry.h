@@ -52,5 +52,10 @@ struct sb_builtin_opts {
 /* A registry with every provider of this library. `o` may be NULL. */
 SB_API struct sb_registry *sb_registry_builtin(const struct sb_builtin_opts *o,
 	struct sb_error *err);
+/*
+ * The same with the defaults, one for the whole process: made by the first call, and there until
+ * the process ends. NULL: no memory; the next call tries again.
+ */
+SB_API struct sb_registry *sb_registry_default(struct sb_error *err);
 
 #endif

@@ -151,6 +151,18 @@ SB_API struct sb_tool_host *sb_sandbox_tools(struct sb_sandbox *sb, const struct
 	struct sb_error *err);
 
 /*
+ * The session of a sandbox host that the sandbox is, for its tools (sb/env.h), and where in it the
+ * project is: a directory relative to the session's workspace, as struct sb_host_tool_request takes
+ * it. The caller frees all three, the host last and before the sandbox. SB_E_UNSUPPORTED for a
+ * backend other than host.
+ */
+struct sb_env;
+struct sb_env_host;
+SB_API int sb_sandbox_env(struct sb_sandbox *sb, const struct sb_call *call,
+	struct sb_env_host **out_host, struct sb_env **out_env, char **out_dir,
+	struct sb_error *err);
+
+/*
  * Runs a program in an ACTIVE sandbox: `spec`, completed from what prepare gave. Secrets are looked
  * up now, and the handle replaces them by asterisks in the stderr it shows. Free the handle before
  * the sandbox. A program that ends badly by itself makes the next stop count as a crash.
@@ -158,7 +170,8 @@ SB_API struct sb_tool_host *sb_sandbox_tools(struct sb_sandbox *sb, const struct
 SB_API int sb_sandbox_launch(struct sb_sandbox *sb, const struct sb_launch_spec *spec,
 	const struct sb_call *call, struct sb_handle **out, struct sb_error *err);
 
-/* Syncs both ways. ACTIVE or UNSYNCED only. The caller frees `out`, also on failure. */
+/* Syncs both ways. ACTIVE, STOPPING, UNSYNCED or STOPPED. The caller frees `out`, also on failure.
+ */
 SB_API int sb_sandbox_sync(struct sb_sandbox *sb, const struct sb_provider_sync *o,
 	const struct sb_call *call, struct sb_sync_result *out, struct sb_error *err);
 /* The end of an agent's turn: the same when the sync mode is turn-bidirectional, else nothing. */

@@ -2,6 +2,7 @@
 #ifndef SB_STRLIST_H
 #define SB_STRLIST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <sb/error.h>
@@ -44,8 +45,12 @@ sb_strlist_borrow(const struct sb_strlist *l)
 	return (const char *const *)l->v;
 }
 
-/* Of a borrowed list (NULL-terminated or NULL): how many there are; the value of KEY, or NULL. */
+/*
+ * Of a borrowed list (NULL-terminated or NULL): how many there are; the value of KEY, or NULL;
+ * whether the text is in it.
+ */
 SB_API size_t sb_strlist_count(const char *const *v);
 SB_API const char *sb_strlist_get(const char *const *v, const char *key);
+SB_API bool sb_strlist_has(const char *const *v, const char *s);
 
 #endif

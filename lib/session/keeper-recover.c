@@ -49,30 +49,6 @@ look_for(struct sb_sandbox *sb, const struct sb_call *call, struct sb_error *err
 }
 
 /*
- * Nothing ever ran in it: it holds nothing but copies. One of an earlier session is only put back.
- */
-static int
-recover_unused(struct sb_sandbox *sb, const struct sb_call *call, struct sb_error *err)
-{
-	int r = sb->state.life == SB_LIFE_CREATING ? look_for(sb, call, err) : 0;
-
-	if (r == SB_E_SANDBOX_NOT_FOUND) {
-		sb->state.ended_at = time(NULL);
-		sb_state_own(&sb->state, false);
-		return sb_record_save(sb, SB_LIFE_DESTROYED, err);
-	}
-	if (r < 0)
-		return r;
-	if (sb->state.last_sync_at && !sb->state.destroy_on_stop) {
-		sb_state_own(&sb->state, false);
-		return sb_record_save(sb, SB_LIFE_STOPPED, err);
-	}
-	/* Whatever its policy: nobody is going to use it again. */
-	sb->state.persist = SB_PERSIST_TRANSIENT;
-	return sb_sandbox_end_held(sb, true, call, err);
-}
-
-/*
  * A kept sandbox whose session has ended: what a program that outlived its session did there since
  * comes here, too. One that cannot be reached now is no failure: it may be switched off.
  */
@@ -101,6 +77,45 @@ recover_kept(struct sb_sandbox *sb, const struct sb_call *call, struct sb_sync_r
 	return r < 0 ? r : saved;
 }
 
+/* Its session has ended: what is left is its end by policy, or what is new in one that is kept. */
+static int
+recover_stopped(struct sb_sandbox *sb, const struct sb_call *call, struct sb_sync_result *res,
+	const char **what, struct sb_error *err)
+{
+	static const struct sb_stop_opts defaults = SB_STOP_OPTS_INIT;
+
+	if (sb->state.destroy_on_stop && sb->state.persist == SB_PERSIST_TRANSIENT)
+		return sb_sandbox_stop_held(sb, SB_WHEN_CRASH, &defaults, call, res, err);
+	return recover_kept(sb, call, res, what, err);
+}
+
+/*
+ * Nothing of this session ever ran in it: it holds nothing but copies. One of an earlier session is
+ * what it was before this start.
+ */
+static int
+recover_unused(struct sb_sandbox *sb, const struct sb_call *call, struct sb_sync_result *res,
+	const char **what, struct sb_error *err)
+{
+	int r = sb->state.life == SB_LIFE_CREATING ? look_for(sb, call, err) : 0;
+
+	if (r == SB_E_SANDBOX_NOT_FOUND) {
+		sb->state.ended_at = time(NULL);
+		sb_state_own(&sb->state, false);
+		return sb_record_save(sb, SB_LIFE_DESTROYED, err);
+	}
+	if (r < 0)
+		return r;
+	if (sb->state.last_sync_at) {
+		sb_state_own(&sb->state, false);
+		r = sb_record_save(sb, SB_LIFE_STOPPED, err);
+		return r < 0 ? r : recover_stopped(sb, call, res, what, err);
+	}
+	/* Whatever its policy: nobody is going to use it again. */
+	sb->state.persist = SB_PERSIST_TRANSIENT;
+	return sb_sandbox_end_held(sb, true, call, err);
+}
+
 static int
 recover_held(struct sb_sandbox *sb, const struct sb_call *call, struct sb_sync_result *res,
 	const char **what, struct sb_error *err)
@@ -112,16 +127,12 @@ recover_held(struct sb_sandbox *sb, const struct sb_call *call, struct sb_sync_r
 	case SB_LIFE_CREATING:
 	case SB_LIFE_READY:
 	case SB_LIFE_FOUND:
-	case SB_LIFE_PREPARED: return recover_unused(sb, call, err);
+	case SB_LIFE_PREPARED: return recover_unused(sb, call, res, what, err);
 	case SB_LIFE_ACTIVE:
 	case SB_LIFE_STOPPING:
 	case SB_LIFE_UNSYNCED:
 		return sb_sandbox_stop_held(sb, SB_WHEN_CRASH, &defaults, call, res, err);
-	case SB_LIFE_STOPPED:
-		/* Its end by policy was interrupted or failed. */
-		if (sb->state.destroy_on_stop && sb->state.persist == SB_PERSIST_TRANSIENT)
-			return sb_sandbox_stop_held(sb, SB_WHEN_CRASH, &defaults, call, res, err);
-		return recover_kept(sb, call, res, what, err);
+	case SB_LIFE_STOPPED: return recover_stopped(sb, call, res, what, err);
 	default: break;
 	}
 	*what = "nothing";

@@ -7,6 +7,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/sandbox.c \
 	%D%/event.c \
 	%D%/hook.c \
+	%D%/sandbox-env.c \
 	%D%/sandbox-launch.c \
 	%D%/keeper-recover.c \
 	%D%/sandbox-start.c \

@@ -113,7 +113,8 @@ describe(struct sb_sandbox *sb, const struct sb_start_opts *o, struct sb_error *
 	int r;
 
 	sb_strlist_free(&s->local_dirs);
-	sb_strlist_free(&s->excludes);
+	sb->had = s->excludes;
+	s->excludes = (struct sb_strlist){ 0 };
 	sb_strlist_free(&s->options);
 	sb_strlist_free(&s->agent_env);
 	sb_strlist_free(&s->hook_env);
@@ -122,7 +123,8 @@ describe(struct sb_sandbox *sb, const struct sb_start_opts *o, struct sb_error *
 	s->local_root = s->settings = NULL;
 	s->backend = p->backend;
 	s->sync_mode = p->sync_mode;
-	s->persist = p->persist;
+	s->persist = sb->was_archived && p->persist == SB_PERSIST_TRANSIENT ? SB_PERSIST_ARCHIVE :
+									      p->persist;
 	s->destroy_on_stop = p->destroy_on_stop && !o->keep && !sb->was_kept;
 	s->permissions = p->permissions;
 	s->created_at = s->created_at ? s->created_at : time(NULL);
@@ -182,6 +184,46 @@ check_options(const struct sb_provider *p, const struct sb_profile *profile, str
 			return sb_fail(err, SB_E_INVAL, "option %s of backend %s: \"%s\" is not %s",
 				o->name, sb_backend_name(p->ops->backend), have[i] + n + 1,
 				o->value);
+	}
+	return 0;
+}
+
+/*
+ * A sandbox that is on record stays where it is, and the copy of what it is: a start that wants it
+ * elsewhere would leave the one there is behind, with all that is in it.
+ */
+static int
+check_same(const struct sb_sandbox *sb, const struct sb_start_opts *o, struct sb_error *err)
+{
+	const struct sb_state *s = &sb->state;
+	const struct sb_provider_option *option = sb->provider->ops->options;
+	sb_autofree char *root = realpath(o->local_root, NULL);
+
+	if (!s->created_at || s->life == SB_LIFE_DESTROYED)
+		return 0;
+	if (s->backend != o->profile->backend)
+		return sb_fail(err, SB_E_STATE,
+			"sandbox %s is one of backend %s, not %s: use another id, or sbctl destroy "
+			"%s first",
+			s->sandbox_id, sb_backend_name(s->backend),
+			sb_backend_name(o->profile->backend), s->sandbox_id);
+	if (root && s->local_root && strcmp(root, s->local_root) != 0)
+		return sb_fail(err, SB_E_STATE,
+			"sandbox %s has a copy of %s, not of %s: use another id, or sbctl destroy "
+			"%s first",
+			s->sandbox_id, s->local_root, root, s->sandbox_id);
+	for (; option && option->name; option++) {
+		const char *was = sb_strlist_get(sb_strlist_borrow(&s->options), option->name);
+		const char *now =
+			sb_strlist_get(sb_strlist_borrow(&o->profile->options), option->name);
+
+		if (option->place && strcmp(was ? was : "", now ? now : "") != 0)
+			return sb_fail(err, SB_E_STATE,
+				"sandbox %s was made with %s \"%s\", not \"%s\": use another id, "
+				"or "
+				"sbctl destroy %s first",
+				s->sandbox_id, option->name, was ? was : "", now ? now : "",
+				s->sandbox_id);
 	}
 	return 0;
 }
@@ -258,11 +300,14 @@ enter(struct sb_sandbox *sb, const struct sb_start_opts *o, const struct sb_call
 		return sb->dirfd;
 	r = sb_record_lock(sb, 0, err);
 	if (r == 0)
+		r = check_same(sb, o, err);
+	if (r == 0)
 		r = make_way(sb, call, err);
 	sb->fresh = !sb->state.instance_id;
-	/* What somebody kept stays kept until somebody destroys it. */
-	sb->was_kept =
-		!sb->fresh && sb->state.life == SB_LIFE_STOPPED && !sb->state.destroy_on_stop;
+	/* What somebody kept, or put away, stays so until somebody destroys it. */
+	sb->was_kept = !sb->fresh && !sb->state.destroy_on_stop;
+	sb->was_archived =
+		!sb->fresh && sb->state.destroy_on_stop && sb->state.persist == SB_PERSIST_ARCHIVE;
 	if (r == 0)
 		r = describe(sb, o, err);
 	return r;
@@ -302,7 +347,10 @@ add_answer(struct sb_sandbox *sb, const struct sb_hook_answer *a, struct sb_erro
 {
 	int r;
 
-	sb_strlist_join(&sb->state.excludes, &a->exclude);
+	/* Each once, however often the sandbox is started again. */
+	for (size_t i = 0; i < a->exclude.n; i++)
+		if (!sb_strlist_has(sb_strlist_borrow(&sb->state.excludes), a->exclude.v[i]))
+			sb_strlist_add(&sb->state.excludes, a->exclude.v[i]);
 	r = sb_strlist_check(&sb->state.excludes, err);
 	return r < 0 ? r : keep_env(sb, sb_strlist_borrow(&a->env), &sb->state.hook_env, err);
 }
@@ -329,6 +377,16 @@ prepare(struct sb_sandbox *sb, const struct sb_call *call, struct sb_error *err)
 	return sb_event_end(&e, r, err, NULL);
 }
 
+/* The patterns that a sandbox of an earlier session does not know yet. */
+static int
+new_excludes(const struct sb_sandbox *sb, struct sb_strlist *out, struct sb_error *err)
+{
+	for (size_t i = 0; !sb->fresh && i < sb->state.excludes.n; i++)
+		if (!sb_strlist_has(sb_strlist_borrow(&sb->had), sb->state.excludes.v[i]))
+			sb_strlist_add(out, sb->state.excludes.v[i]);
+	return sb_strlist_check(out, err);
+}
+
 static int
 start_held(struct sb_sandbox *sb, const struct sb_call *call, struct sb_sync_result *synced,
 	struct sb_error *err)
@@ -337,6 +395,7 @@ start_held(struct sb_sandbox *sb, const struct sb_call *call, struct sb_sync_res
 	struct sb_hook_info info = { .event = "ready", .state = &sb->state };
 	struct sb_call within = sb_call_within(call, sb->profile.sync_timeout_ms);
 	sb_auto(sb_hook_answer) struct sb_hook_answer said = { 0 };
+	sb_auto(sb_strlist) struct sb_strlist excludes = { 0 };
 	int r;
 
 	sb_state_own(&sb->state, true);
@@ -346,8 +405,11 @@ start_held(struct sb_sandbox *sb, const struct sb_call *call, struct sb_sync_res
 		r = prepare(sb, call, err);
 	if (r == 0)
 		r = sb_record_save(sb, SB_LIFE_PREPARED, err);
+	if (r == 0)
+		r = new_excludes(sb, &excludes, err);
 	if (r == 0) {
 		so.reason = SB_WHEN_START;
+		so.excludes = sb_strlist_borrow(&excludes);
 		r = sb_sandbox_sync_held(sb, SB_WAY_TO_RUNTIME, &so, &within, synced, err);
 	}
 	if (r == 0)

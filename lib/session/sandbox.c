@@ -38,6 +38,7 @@ sb_sandbox_free(struct sb_sandbox *sb)
 	sb_state_free(&sb->state);
 	sb_profile_free(&sb->profile);
 	sb_secrets_free(&sb->env);
+	sb_strlist_free(&sb->had);
 	free(sb);
 }
 
@@ -197,6 +198,7 @@ sb_sandbox_sync_held(struct sb_sandbox *sb, enum sb_way way, const struct sb_pro
 		.direction = sb_way_name(way) };
 	sb_auto(sb_hook_answer) struct sb_hook_answer said = { 0 };
 	sb_auto(sb_hook_answer) struct sb_hook_answer after = { 0 };
+	sb_auto(sb_strlist) struct sb_strlist excludes = { 0 };
 	struct sb_error own = { 0 };
 	struct sb_provider_sync with = *o;
 	struct sb_event_span e;
@@ -207,8 +209,12 @@ sb_sandbox_sync_held(struct sb_sandbox *sb, enum sb_way way, const struct sb_pro
 		err = &own;
 	r = sb_hook_run(sb, &info, call, &said, err);
 	if (r == 0) {
-		if (said.exclude.n)
-			with.excludes = sb_strlist_borrow(&said.exclude);
+		sb_strlist_add_all(&excludes, o->excludes);
+		sb_strlist_join(&excludes, &said.exclude);
+		r = sb_strlist_check(&excludes, err);
+	}
+	if (r == 0) {
+		with.excludes = sb_strlist_borrow(&excludes);
 		e = sb_event_begin(sb, "sync", info.reason, info.direction);
 		r = sb_provider_sync(sb->provider, &sb->state, way, &with, call, out, err);
 		(void)sb_event_end(&e, r, err, out);

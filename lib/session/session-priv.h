@@ -25,9 +25,10 @@ struct sb_sandbox {
 	struct sb_profile profile;   /* of the start, or as the record has it */
 	struct sb_prepared prepared; /* launcher NULL: not attached */
 	struct sb_strlist env;       /* of hooks, with what may not go on record */
+	struct sb_strlist had;       /* exclude patterns of an earlier session */
 	int dirfd, lockfd;           /* lockfd -1: not held */
 	bool fresh;                  /* made by this start: nothing of value can be in it yet */
-	bool was_kept;               /* by an earlier session */
+	bool was_kept, was_archived; /* by an earlier session */
 	_Atomic int failed;          /* what was launched last ended by itself, badly */
 };
 

@@ -1,9 +1,10 @@
 # How bytes are packed: tar and zstd, patches, librsync deltas, the base store.
 sync_libsbsync_core_la_SOURCES += \
+	%D%/confined.c %D%/confined.h \
+	%D%/confined-filter.c %D%/confined-filter.h \
 	%D%/delta.c %D%/delta.h \
 	%D%/delta-apply.c \
 	%D%/delta-child.c %D%/delta-child.h \
-	%D%/delta-confine.c %D%/delta-confine.h \
 	%D%/delta-job.c %D%/delta-job.h \
 	%D%/pack.h \
 	%D%/pack-priv.h \
@@ -19,4 +20,6 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/store-clean.c \
 	%D%/store-index.c \
 	%D%/store-priv.h \
-	%D%/store-segment.c
+	%D%/store-segment.c \
+	%D%/unpack.c %D%/unpack.h \
+	%D%/unpack-child.c %D%/unpack-priv.h

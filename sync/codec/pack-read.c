@@ -25,11 +25,13 @@
 
 #include <sync/codec/pack-priv.h>
 #include <sync/codec/pack-strict.h>
+#include <sync/codec/unpack-priv.h>
 
 #define TAR_END 1024u
 #define PATH_BYTES_MAX 65535u
 
 struct sb_pack_reader {
+	struct sb_unpack *far; /* who does the work instead; NULL: we do */
 	sb_pack_in_fn in;
 	void *arg;
 	struct archive *a;
@@ -386,6 +388,8 @@ sb_pack_reader_next(struct sb_pack_reader *r, struct sb_pack_entry *out, struct 
 	uint64_t before;
 	int k;
 
+	if (r->far)
+		return sb_unpack_next(r->far, out, err);
 	if (r->error.code || sb_work_alive(&r->error) < 0)
 		return fail_with(r, err);
 	if (r->ended)
@@ -416,6 +420,8 @@ sb_pack_reader_read(struct sb_pack_reader *r, const void **out, struct sb_error 
 	size_t len = 0;
 	int k;
 
+	if (r->far)
+		return sb_unpack_read(r->far, out, err);
 	if (r->error.code || sb_work_alive(&r->error) < 0)
 		return fail_with(r, err);
 	if (!r->have_entry)
@@ -457,11 +463,33 @@ sb_pack_reader_new(sb_pack_in_fn in, void *arg, struct sb_error *err)
 	return sb_steal(&r);
 }
 
+struct sb_pack_reader *
+sb_pack_reader_confined(struct sb_unpack *u, sb_pack_in_fn in, void *arg, struct sb_error *err)
+{
+	struct sb_pack_reader *r = calloc(1, sizeof *r);
+
+	if (!r) {
+		(void)sb_fail(err, SB_E_NOMEM, "pack reader: out of memory");
+		return NULL;
+	}
+	if (sb_unpack_begin(u, in, arg, err) < 0) {
+		free(r);
+		return NULL;
+	}
+	r->far = u;
+	return r;
+}
+
 void
 sb_pack_reader_free(struct sb_pack_reader *r)
 {
 	if (!r)
 		return;
+	if (r->far) {
+		sb_unpack_leave(r->far);
+		free(r);
+		return;
+	}
 	(void)archive_read_free(r->a);
 	(void)ZSTD_freeDCtx(r->dctx);
 	sb_pack_strict_free(&r->strict);

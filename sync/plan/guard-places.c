@@ -11,10 +11,13 @@
 #include <base/str.h>
 #include <base/work.h>
 #include <sync/plan/guard.h>
+#include <sync/plan/guard-config.h>
 
 #define MAX_HOPS 40
-#define TEXT_MAX (64u << 10)
-#define LED_TO (SB_PLACE_GIT | SB_PLACE_HERE | SB_PLACE_HELD)
+#define TEXT_MAX (1u << 20)
+#define INCLUDE_DEPTH 10
+/* Whether it is one in the old tree already, its signs say: a plan may give it its HEAD. */
+#define LED_TO (SB_PLACE_GIT | SB_PLACE_HELD)
 
 /* The signs of a git directory. */
 enum { SIGN_HEAD = 1, SIGN_OBJECTS = 2, SIGN_REFS = 4, SIGN_COMMON = 8 };
@@ -23,7 +26,9 @@ struct places_work {
 	const struct sb_manifest *local;
 	const struct sb_guard_files *files;
 	struct sb_guard_places *out;
-	const char *by; /* what is being followed */
+	const char *by;               /* what is being followed */
+	struct sb_guard_config obeys; /* of all configurations */
+	struct sb_strlist tops;       /* of working trees that a configuration names */
 	struct sb_error *err;
 };
 
@@ -334,41 +339,58 @@ look_at_plan(struct places_work *w, const struct sb_diff *d)
 	return weigh(w, rows, n);
 }
 
-/* Files that the configuration includes are configuration. */
-static int
-includes(struct places_work *w, const char *dir, const char *path)
+/* A path that a configuration at `path` names: from its directory, or from `home`. */
+static char *
+included(const struct places_work *w, const char *path, const char *text)
 {
-	sb_autofree char *text = malloc(TEXT_MAX);
-	bool in = false;
-	int r = 0;
+	const char *slash = strrchr(path, '/'), *root = *path == '/' ? "" : w->files->root;
+	int dir = slash ? (int)(slash - path) : 0;
 
+	if (*text == '/')
+		return strdup(text);
+	if (strncmp(text, "~/", 2) == 0)
+		return sb_str_printf("%s/%s", w->files->home ? w->files->home : "", text + 2);
+	return sb_str_printf("%s%s%.*s/%s", root, *path == '/' ? "" : "/", dir, path, text);
+}
+
+/*
+ * What the configuration at `path` makes git read or run; the files that it includes are
+ * configuration, too. `git_dir` is NULL for one that belongs to no repository.
+ */
+static int
+read_config(struct places_work *w, const char *git_dir, const char *path, unsigned depth)
+{
+	sb_auto(sb_guard_config) struct sb_guard_config c = { 0 };
+	sb_autofree char *text = depth ? malloc(TEXT_MAX) : NULL;
+	int r;
+
+	if (!depth)
+		return 0;
 	if (!text)
 		return oom(w);
 	if (!read_text(w, path, text, TEXT_MAX))
 		return 0;
-	for (char *line = text, *end; r == 0 && *line; line = end) {
-		char *eq;
+	r = sb_guard_config_read(&c, text, strlen(text), w->err);
+	if (r == 0)
+		r = sb_guard_config_join(&w->obeys, &c, w->err);
+	for (size_t i = 0; r == 0 && git_dir && i < c.tops.n; i++) {
+		sb_autofree char *to = NULL;
 
-		end = line + strcspn(line, "\n");
-		end += *end && (*end = 0, true);
-		line += strspn(line, " \t");
-		if (*line == '[')
-			in = strncasecmp(line, "[include", 8) == 0;
-		eq = in ? strchr(line, '=') : NULL;
-		if (!eq || strncasecmp(line, "path", 4) != 0)
-			continue;
-		eq += 1 + strspn(eq + 1, " \t\"");
-		eq[strcspn(eq, "\"")] = 0;
-		trim(eq);
-		if (strncmp(eq, "~/", 2) == 0) {
-			sb_autofree char *full = w->files->home ?
-				sb_str_printf("%s/%s", w->files->home, eq + 2) :
-				NULL;
+		r = follow(w, git_dir, strlen(git_dir), c.tops.v[i], &to);
+		if (r > 0)
+			sb_strlist_add(&w->tops, to);
+		r = r < 0 ? r : 0;
+	}
+	for (size_t i = 0; r == 0 && i < c.includes.n; i++) {
+		sb_autofree char *full = included(w, path, c.includes.v[i]), *to = NULL;
 
-			r = full ? add_target(w, "", 0, full, SB_PLACE_WHOLE) : 0;
-		} else if (*eq) {
-			r = add_target(w, dir, strlen(dir), eq, SB_PLACE_WHOLE);
-		}
+		if (!full)
+			return oom(w);
+		r = follow(w, "", 0, full, &to);
+		if (r > 0)
+			r = add(w, to, strlen(to), SB_PLACE_WHOLE);
+		if (r == 0)
+			r = read_config(w, git_dir, to ? to : full, depth - 1);
 	}
 	return r;
 }
@@ -391,13 +413,14 @@ lead_on(struct places_work *w, const char *dir)
 			continue;
 		}
 		if (c->type != SB_ENTRY_FILE ||
-			(strcmp(c->name, "commondir") != 0 && strcmp(c->name, "config") != 0))
+			(strcmp(c->name, "commondir") != 0 && strncmp(c->name, "config", 6) != 0))
 			continue;
 		path = *dir ? sb_str_printf("%s/%s", dir, c->name) : strdup(c->name);
 		if (!path) {
 			r = oom(w);
 		} else if (c->name[2] == 'n') {
-			r = includes(w, dir, path);
+			r = sb_guard_git_class(c->name) ? read_config(w, dir, path, INCLUDE_DEPTH) :
+							  0;
 		} else if (read_text(w, path, text, sizeof text)) {
 			trim(text);
 			r = add_target(w, dir, strlen(dir), text, LED_TO);
@@ -452,26 +475,142 @@ merge_doubles(struct sb_guard_places *p)
 	p->n = kept + 1;
 }
 
-int
-sb_guard_places_find(const struct sb_manifest *local, const struct sb_diff *d,
-	const struct sb_guard_files *files, struct sb_guard_places *out, struct sb_error *err)
+static bool
+covers(const char *dir, const char *path)
 {
-	struct places_work w = { .local = local, .files = files, .out = out, .err = err };
-	int r = sb_manifest_walk(local, look, &w);
+	size_t n = strlen(dir);
+
+	return !n || (strncmp(path, dir, n) == 0 && (path[n] == '/' || !path[n]));
+}
+
+/* A directory of hooks; one that holds the working tree itself is obeyed in these names only. */
+static int
+add_hooks(struct places_work *w, const char *top, const char *text)
+{
+	sb_autofree char *to = NULL;
+	int r = follow(w, top, strlen(top), text, &to);
+
+	if (r <= 0 || !covers(to, top))
+		return r <= 0 ? r : add(w, to, strlen(to), SB_PLACE_WHOLE);
+	r = 0;
+	for (size_t i = 0; r == 0 && sb_guard_config_hooks[i]; i++) {
+		sb_autofree char *hook =
+			sb_str_printf("%s%s%s", to, *to ? "/" : "", sb_guard_config_hooks[i]);
+
+		r = hook ? add(w, hook, strlen(hook), SB_PLACE_WHOLE) : oom(w);
+	}
+	return r;
+}
+
+/* A word of a command: what it names in the tree, as a file that is or could be there. */
+static int
+add_word(struct places_work *w, const char *top, const char *text)
+{
+	sb_autofree char *to = NULL;
+	const struct sb_entry *e;
+	int r = follow(w, top, strlen(top), text, &to);
+
+	if (r <= 0)
+		return r;
+	e = sb_manifest_find(w->local, to);
+	if (!*to || (e ? e->type == SB_ENTRY_DIR : !strchr(text, '/')))
+		return 0;
+	return add(w, to, strlen(to), SB_PLACE_WHOLE);
+}
+
+/* What the configurations name, seen from this top of a working tree. */
+static int
+look_from(struct places_work *w, const char *top)
+{
+	const struct sb_strlist *hooks = &w->obeys.hooks, *words = &w->obeys.words;
+	int r = sb_work_alive(w->err);
+
+	for (size_t i = 0; r == 0 && i < hooks->n + words->n; i++) {
+		bool hook = i < hooks->n;
+		const char *text = hook ? hooks->v[i] : words->v[i - hooks->n];
+		sb_autofree char *full = NULL;
+
+		if (strncmp(text, "~/", 2) == 0) {
+			if (!w->files->home)
+				continue;
+			full = sb_str_printf("%s/%s", w->files->home, text + 2);
+			if (!full)
+				return oom(w);
+			text = full;
+		}
+		r = hook ? add_hooks(w, top, text) : add_word(w, top, text);
+	}
+	return r;
+}
+
+/* From every working tree: beside what is called .git, and bare repositories themselves. */
+static int
+look_from_tops(struct places_work *w)
+{
+	size_t n = w->obeys.hooks.n + w->obeys.words.n ? w->out->n : 0;
+	int r = n ? sb_strlist_check(&w->tops, w->err) : 0;
+
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		sb_autofree char *by = strdup(w->out->v[i].path);
+		sb_autofree char *top = by ? strdup(by) : NULL;
+		char *slash;
+
+		if (!top)
+			return oom(w);
+		if (!(w->out->v[i].what & (SB_PLACE_GIT | SB_PLACE_HERE)))
+			continue;
+		slash = strrchr(top, '/');
+		if (sb_guard_is_git(slash ? slash + 1 : top))
+			*(slash ? slash : top) = 0;
+		w->by = by;
+		r = look_from(w, top);
+		w->by = NULL;
+	}
+	for (size_t i = 0; n && r == 0 && i < w->tops.n; i++)
+		r = look_from(w, w->tops.v[i]);
+	return r;
+}
+
+static int
+find_places(struct places_work *w, const struct sb_diff *d)
+{
+	struct sb_guard_places *out = w->out;
+	const char *const *user = w->files ? w->files->git_configs : NULL;
+	int r = sb_manifest_walk(w->local, look, w);
 
 	if (r == 0)
-		r = look_at_plan(&w, d);
+		r = look_at_plan(w, d);
 	merge_doubles(out);
 	/* The list grows by what they lead to; that may lead on, but not for ever. */
 	for (size_t i = 0, n = out->n; r == 0 && i < out->n && i < n + MAX_HOPS; i++) {
 		sb_autofree char *dir = strdup(out->v[i].path);
 
 		if (!dir)
-			return oom(&w);
+			return oom(w);
 		if (out->v[i].what & SB_PLACE_GIT)
-			r = lead_on(&w, dir);
+			r = lead_on(w, dir);
+	}
+	for (; r == 0 && user && *user; user++) {
+		r = add_target(w, "", 0, *user, SB_PLACE_WHOLE);
+		if (r == 0)
+			r = read_config(w, NULL, *user, INCLUDE_DEPTH);
 	}
 	merge_doubles(out);
+	if (r == 0)
+		r = look_from_tops(w);
+	merge_doubles(out);
+	return r;
+}
+
+int
+sb_guard_places_find(const struct sb_manifest *local, const struct sb_diff *d,
+	const struct sb_guard_files *files, struct sb_guard_places *out, struct sb_error *err)
+{
+	struct places_work w = { .local = local, .files = files, .out = out, .err = err };
+	int r = find_places(&w, d);
+
+	sb_guard_config_free(&w.obeys);
+	sb_strlist_free(&w.tops);
 	return r;
 }
 

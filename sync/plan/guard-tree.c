@@ -161,7 +161,7 @@ judge_inside(const struct guard_work *w, const struct change_at *c, struct sb_gu
 	enum sb_guard_git class;
 
 	if (g->what & SB_PLACE_WHOLE)
-		return SB_CONFLICT_GIT_PATH;
+		return c->will == SB_ENTRY_FILE ? SB_CONFLICT_GIT : SB_CONFLICT_GIT_PATH;
 	if (*g->path)
 		rel += *rel == '/';
 	if (!*rel) {

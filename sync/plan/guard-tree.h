@@ -14,8 +14,10 @@
  * exist, change or get reached differently than before? git obeys what lies in a git directory
  * (guard.h names it), so it first finds every git directory of both trees: those called .git, those
  * that look like one (HEAD beside objects and refs, or beside commondir), and those that a .git
- * file, a .git link or commondir leads to. A commit may be cut or leave single changes out, so a
- * directory counts when old and new parts together make one. Then no change may
+ * file, a .git link or commondir leads to. Files that a configuration includes, hooks and programs
+ * of the tree that it names (guard-config.h) are obeyed as well, seen from each working tree; the
+ * user's and the system's configuration count, too. A commit may be cut or leave single changes
+ * out, so a directory counts when old and new parts together make one. Then no change may
  *   - touch what git obeys there, or put a symlink anywhere in there;
  *   - take away or replace by anything else a directory that holds such things, the signs of a git
  *     directory, or anything on the way to one that is reached from elsewhere;

@@ -114,6 +114,7 @@ edits_free(struct edits *e)
 }
 SB_CLEANUP_VALUE(edits, edits_free)
 
+#define MAX_WAYS 50000000u
 #define DEAD (-1) /* a diagonal that left the table */
 
 /*
@@ -303,6 +304,74 @@ find_slides(const struct text *base, const struct alignment *a)
 	}
 }
 
+/* The fewest edits to line `x` of a, on diagonal k; more than there are: it is not reached. */
+static int
+distance(const struct edits *e, int x, int k)
+{
+	int d = k < 0 ? -k : k;
+
+	while (d <= e->depth && e->v[d][k + d] < x)
+		d += 2;
+	return d;
+}
+
+/* In how many shortest scripts' ways does line i stay, or go (which counts twice)? */
+static int
+count_ways(const struct edits *e, const struct edits *back, int i)
+{
+	int ways = 0, all = e->depth, left = e->n - i - 1;
+
+	for (int k = -all; k <= all && ways < 2; k++) {
+		int y = i - k, f = y >= 0 && y <= e->m ? distance(e, i, k) : all + 1;
+		int same = e->n - e->m - k;
+
+		if (f > all)
+			continue;
+		if (same - 1 >= -all && f + 1 + distance(back, left, same - 1) <= all)
+			ways += 2;
+		if (y < e->m && e->a[i] == e->b[y] && same >= -all && same <= all &&
+			f + distance(back, left, same) <= all)
+			ways++;
+	}
+	return ways;
+}
+
+/*
+ * Of all shortest scripts between the two texts, where few edits make that affordable: a line that
+ * some of them keep elsewhere, or take away, is not sure.
+ */
+static int
+find_other_ways(const struct text *base, const struct text *rbase, const struct text *rt,
+	const struct alignment *out, struct sb_error *err)
+{
+	sb_auto(edits) struct edits e = { 0 }, back = { 0 };
+	const struct text *t = out->t;
+	size_t head = 0, tail = 0;
+	int r;
+
+	while (head < base->n && head < t->n && base->id[head] == t->id[head])
+		head++;
+	while (tail < base->n - head && tail < t->n - head &&
+		base->id[base->n - 1 - tail] == t->id[t->n - 1 - tail])
+		tail++;
+	e.a = base->id + head;
+	e.b = t->id + head;
+	back.a = rbase->id + tail;
+	back.b = rt->id + tail;
+	e.n = back.n = (int)(base->n - head - tail);
+	e.m = back.m = (int)(t->n - head - tail);
+	r = find_script(&e, err);
+	if (r == 0)
+		r = find_script(&back, err);
+	if (r < 0 || e.depth < 0 || back.depth < 0 ||
+		(uint64_t)e.n * (uint64_t)e.depth * (uint64_t)(e.depth + 1) > MAX_WAYS)
+		return r;
+	for (int i = 0; i < e.n; i++)
+		if (out->sure[head + (size_t)i] && count_ways(&e, &back, i) != 1)
+			out->sure[head + (size_t)i] = 0;
+	return 0;
+}
+
 /* 1: aligned, 0: too different. */
 static int
 align(const struct text *base, const struct text *t, struct alignment *out, struct sb_error *err)
@@ -332,7 +401,8 @@ align(const struct text *base, const struct text *t, struct alignment *out, stru
 			out->match[i] >= 0 && other >= 0 && out->match[i] == (int)t->n - 1 - other;
 	}
 	find_slides(base, out);
-	return 1;
+	r = find_other_ways(base, &rbase, &rt, out, err);
+	return r < 0 ? r : 1;
 }
 
 /* Lines from..to of a text. */

@@ -64,7 +64,11 @@ struct sb_guard_files {
 	const char *root;      /* absolute, as the user wrote it */
 	const char *real_root; /* without links; may be NULL */
 	const char *home;      /* of the user; may be NULL */
-	/* Reads the beginning of a file, follows no link: how many bytes, negative: not possible.
+	/* git's configuration outside of any repository, absolute; up to NULL, or NULL */
+	const char *const *git_configs;
+	/*
+	 * Reads the beginning of a file: how many bytes, negative: not possible. Beneath the root
+	 * it follows no link; an absolute path is one of the user's own.
 	 */
 	ssize_t (*read)(const char *path, char *buf, size_t size, void *arg);
 	void *arg;

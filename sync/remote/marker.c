@@ -128,6 +128,8 @@ sb_marker_next(struct sb_marker *m, struct sb_error *err)
 		if (n > 0) {
 			taken = find_line(m, seen, kept + (size_t)n);
 			if (taken > 0)
+				sb_transport_heard(m->t);
+			if (taken > 0)
 				return discard(m, taken - kept, err);
 			kept += (size_t)n;
 			(void)sb_escape(kept ? seen : nothing, kept < 120 ? kept : 120, m->noise,

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <sync/remote/lend-tty.h>
 #include <sync/ssh/ssh-config.h>
 #include <sync/ssh/ssh-known.h>
 #include <sync/wire/transport.h>
@@ -185,10 +186,18 @@ static struct sb_transport *
 exec_program(struct sb_remote *r, const char *command, bool split, struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist argv = { 0 };
+	struct sb_lend_tty tty = { .fd = -1 };
+	struct sb_transport *t = NULL;
+	bool batch = r->batch;
 
-	if (sb_ssh_config_argv(&r->query, r->rsh, r->batch, command, &argv, err) < 0)
-		return NULL;
-	return sb_transport_rsh((const char *const *)argv.v, r->name, split, err);
+	/* Where it could not be answered, it must not ask. */
+	if (!batch && sb_ssh_config_is_ssh(r->rsh))
+		batch = sb_lend_tty_begin(&tty) == SB_LEND_TTY_NO;
+	if (sb_ssh_config_argv(&r->query, r->rsh, batch, command, &argv, err) == 0)
+		t = sb_transport_rsh((const char *const *)argv.v, r->name, split, &tty, err);
+	if (!t)
+		sb_lend_tty_end(&tty);
+	return t;
 }
 
 struct sb_transport *

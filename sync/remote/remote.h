@@ -72,11 +72,19 @@ bool sb_remote_is_program(const struct sb_remote *r);
 void sb_remote_wire_bytes(const struct sb_remote *r, uint64_t *up, uint64_t *down);
 
 /*
- * The ssh program (or what stands for it) as a transport: a child process whose exit code 255 is
- * turned into the connection error its stderr tells. `name` is the host, for messages; `split`: its
- * stderr is at efd. In transport-rsh.c.
+ * The ssh program (or what stands for it, a carrier) as a transport: a process whose exit code 255
+ * is turned into the connection error its stderr tells. `name` is the host, for messages; `split`:
+ * its stderr is at efd. The terminal that is lent to it in `tty` comes back once it is logged in;
+ * when this fails it stays the caller's to end. Without one it has none: a jump host's ssh, too,
+ * cannot ask then. In transport-rsh.c.
  */
+struct sb_lend_tty;
+struct sb_carrier;
+struct sb_transport *sb_transport_carried(const struct sb_carrier *carrier, const char *const *argv,
+	bool split, struct sb_error *err);
+/* Who carries such a command in this process; NULL: nobody. In conn-carry.c. */
+const struct sb_carrier *sb_conn_carry_find(const char *const *argv);
 struct sb_transport *sb_transport_rsh(const char *const *argv, const char *name, bool split,
-	struct sb_error *err);
+	const struct sb_lend_tty *tty, struct sb_error *err);
 
 #endif

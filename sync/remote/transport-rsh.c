@@ -2,9 +2,13 @@
 /* A transport through the ssh program, or what --rsh names instead. */
 #include "config.h"
 
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <sync/remote/lend-tty.h>
 #include <sync/remote/remote.h>
 #include <sync/wire/transport.h>
 
@@ -15,6 +19,9 @@ struct rsh_transport {
 	struct sb_transport base;
 	struct sb_transport *child;
 	char name[300];
+	pthread_mutex_t mu;      /* of `tty` */
+	struct sb_lend_tty tty;  /* while it may ask the user something */
+	_Atomic bool interrupts; /* it was lent: Ctrl-C was for it */
 };
 
 static const struct {
@@ -53,6 +60,18 @@ explain(const struct rsh_transport *t, const struct sb_exit *e, struct sb_error 
 		*last ? last : "no message");
 }
 
+/* Logged in, or over: the terminal comes back. */
+static void
+rsh_heard(struct sb_transport *t)
+{
+	struct rsh_transport *r = (struct rsh_transport *)t;
+
+	(void)pthread_mutex_lock(&r->mu);
+	sb_lend_tty_end(&r->tty);
+	(void)pthread_mutex_unlock(&r->mu);
+	atomic_store(&r->interrupts, false);
+}
+
 static int
 rsh_close_write(struct sb_transport *t, struct sb_error *err)
 {
@@ -67,6 +86,14 @@ rsh_wait(struct sb_transport *t, sb_deadline d, struct sb_exit *out, struct sb_e
 	struct rsh_transport *r = (struct rsh_transport *)t;
 	int rc = r->child->ops->wait(r->child, d, out, err);
 
+	if (rc == 0) {
+		bool asked = atomic_load(&r->interrupts);
+
+		rsh_heard(t);
+		if (asked && out->code == 128 + SIGINT)
+			return sb_fail(err, SB_E_CANCELED, "%s: interrupted at the log-in",
+				r->name);
+	}
 	if (rc < 0 || out->code != SSH_FAILED)
 		return rc;
 	out->known = false;
@@ -94,6 +121,8 @@ rsh_free(struct sb_transport *t)
 	struct rsh_transport *r = (struct rsh_transport *)t;
 
 	sb_transport_free(r->child);
+	rsh_heard(t);
+	(void)pthread_mutex_destroy(&r->mu);
 	free(r);
 }
 
@@ -104,23 +133,31 @@ static const struct sb_transport_ops rsh_ops = {
 	.cancel = rsh_cancel,
 	.wire_bytes = rsh_wire_bytes,
 	.free = rsh_free,
+	.heard = rsh_heard,
 };
 
 struct sb_transport *
-sb_transport_rsh(const char *const *argv, const char *name, bool split, struct sb_error *err)
+sb_transport_rsh(const char *const *argv, const char *name, bool split,
+	const struct sb_lend_tty *tty, struct sb_error *err)
 {
 	struct rsh_transport *r = calloc(1, sizeof *r);
+	const struct sb_carrier *carrier;
 
 	if (!r) {
 		sb_fail(err, SB_E_NOMEM, "out of memory");
 		return NULL;
 	}
 	(void)snprintf(r->name, sizeof r->name, "%s", name);
-	r->child = split ? sb_transport_child_split(argv, err) : sb_transport_child(argv, err);
+	carrier = sb_conn_carry_find(argv);
+	r->child = carrier ? sb_transport_carried(carrier, argv, split, err) :
+			     sb_transport_child_asking(argv, split, tty->fd >= 0, err);
 	if (!r->child) {
 		free(r);
 		return NULL;
 	}
+	(void)pthread_mutex_init(&r->mu, NULL);
+	r->tty = *tty;
+	atomic_init(&r->interrupts, tty->fd >= 0);
 	r->base = (struct sb_transport){ .ops = &rsh_ops,
 		.rfd = r->child->rfd,
 		.wfd = r->child->wfd,

@@ -14,6 +14,7 @@
 
 #include <base/path.h>
 #include <sync/replica/commit-attrs.h>
+#include <sync/replica/commit-names.h>
 #include <sync/tree/hash.h>
 #include <sync/tree/nstime.h>
 #include <sync/tree/stage-names.h>
@@ -80,6 +81,7 @@ sb_commit_ops_close(struct sb_commit_ops *c)
 	if (c->trashfd >= 0)
 		(void)close(c->trashfd);
 	c->newfd = c->trashfd = -1;
+	sb_strlist_free(&c->uncopied);
 }
 
 /*
@@ -181,84 +183,6 @@ no_parent(struct sb_commit_ops *c, struct sb_op *op, int code, struct sb_error *
 	return code;
 }
 
-/* chmod of a directory; what has become a symlink meanwhile is not followed. */
-static void
-chmod_dir(int fd, const char *name, mode_t mode)
-{
-	sb_autoclose int f = openat(fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	char proc[32];
-
-	if (f < 0)
-		return;
-	(void)snprintf(proc, sizeof proc, "/proc/self/fd/%d", f);
-	(void)chmod(proc, mode);
-}
-
-/*
- * renameat2. Where the file system does not know RENAME_NOREPLACE, a link of the new name fails
- * when that exists; what cannot be linked is looked at first.
- */
-static int
-rename_by_flags(int fromfd, const char *from, int tofd, const char *to, unsigned flags)
-{
-	struct stat st;
-
-	if (renameat2(fromfd, from, tofd, to, flags) == 0)
-		return 0;
-	if (flags != RENAME_NOREPLACE ||
-		(errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP))
-		return -1;
-	if (fstatat(fromfd, from, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return -1;
-	if (S_ISREG(st.st_mode)) {
-		if (linkat(fromfd, from, tofd, to, 0) == 0)
-			return unlinkat(fromfd, from, 0);
-		if (errno == EEXIST)
-			return -1;
-	}
-	if (fstatat(tofd, to, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		errno = EEXIST;
-		return -1;
-	}
-	return renameat(fromfd, from, tofd, to);
-}
-
-/*
- * rename; where a directory of ours lacks write permission it is given for the moment (DIRMETA sets
- * it right).
- */
-static int
-rename_at(int fromfd, const char *from, int tofd, const char *to, unsigned flags)
-{
-	struct stat st;
-
-	if (rename_by_flags(fromfd, from, tofd, to, flags) == 0)
-		return 0;
-	if (errno != EACCES)
-		return -1;
-	if (fstat(fromfd, &st) == 0)
-		(void)fchmod(fromfd, (st.st_mode & 07777) | 0700);
-	if (fstat(tofd, &st) == 0)
-		(void)fchmod(tofd, (st.st_mode & 07777) | 0700);
-	if (fstatat(fromfd, from, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
-		chmod_dir(fromfd, from, (st.st_mode & 07777) | 0700);
-	errno = EACCES;
-	return rename_by_flags(fromfd, from, tofd, to, flags);
-}
-
-/* The same for a removal. */
-static int
-unlink_at(int fd, const char *name, int flags)
-{
-	struct stat st;
-
-	if (unlinkat(fd, name, flags) == 0)
-		return 0;
-	if (errno != EACCES || fstat(fd, &st) < 0 || fchmod(fd, (st.st_mode & 07777) | 0700) < 0)
-		return -1;
-	return unlinkat(fd, name, flags);
-}
-
 /*
  * Before we touch it: exactly what the scan saw. File systems in user space tell a ctime that is a
  * second old at times: there the content decides, once it is out of the way.
@@ -321,6 +245,45 @@ refresh(struct sb_commit_ops *c, struct sb_op *op, int fd, const char *leaf)
 	}
 }
 
+/* The name a file gets when its own is taken by something newer: nothing is thrown away. */
+static int
+put_beside(int fromfd, const char *name, int fd, const char *leaf, struct sb_error *err)
+{
+	for (int i = 1; i < 1000; i++) {
+		char kept[300];
+
+		(void)snprintf(kept, sizeof kept, "%.230s.sbsync-kept-%d", leaf, i);
+		if (sb_commit_names_rename(fromfd, name, fd, kept, RENAME_NOREPLACE) == 0)
+			return 0;
+		if (errno != EEXIST)
+			break;
+	}
+	return sb_fail_errno(err, "keep what had changed meanwhile beside %s", leaf);
+}
+
+/*
+ * What was swapped out has its place again, and `staged` is what the operation had put there,
+ * unless somebody was at that name in between. Then theirs is the newest, and the other lies beside
+ * it.
+ */
+static int
+settle_back(struct sb_commit_ops *c, struct sb_op *op, const char *staged, int fd, const char *leaf,
+	struct sb_error *err)
+{
+	struct stat st;
+
+	if (fstatat(c->newfd, staged, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return sb_fail_errno(err, "look at what was put back");
+	if (st.st_ino == op->new_ino &&
+		(st.st_ino != c->put.st_ino || op->type != SB_ENTRY_FILE ||
+			(st.st_size == c->put.st_size &&
+				sb_ns_from(st.st_mtim) == sb_ns_from(c->put.st_mtim))))
+		return 0;
+	if (sb_commit_names_rename(c->newfd, staged, fd, leaf, RENAME_EXCHANGE) < 0)
+		return sb_fail_errno(err, "put back what had changed meanwhile");
+	return put_beside(c->newfd, staged, fd, leaf, err);
+}
+
 /* What was swapped out goes, or comes back when it is not what was expected. */
 static int
 settle_swap(struct sb_commit_ops *c, struct sb_op *op, const char *staged, int fd, const char *leaf,
@@ -337,25 +300,10 @@ settle_swap(struct sb_commit_ops *c, struct sb_op *op, const char *staged, int f
 		if (errno != ENOTEMPTY && errno != EEXIST)
 			return sb_fail_errno(err, "remove what was replaced");
 	}
-	if (rename_at(c->newfd, staged, fd, leaf, RENAME_EXCHANGE) < 0)
+	if (sb_commit_names_rename(c->newfd, staged, fd, leaf, RENAME_EXCHANGE) < 0)
 		return sb_fail_errno(err, "put back what had changed meanwhile");
-	return leave(c, op, dir ? SB_WHY_NOTEMPTY : SB_WHY_CHANGED, err);
-}
-
-/* The name a file gets when its own is taken by something newer: nothing is thrown away. */
-static int
-put_beside(int fromfd, const char *name, int fd, const char *leaf, struct sb_error *err)
-{
-	for (int i = 1; i < 1000; i++) {
-		char kept[300];
-
-		(void)snprintf(kept, sizeof kept, "%.230s.sbsync-kept-%d", leaf, i);
-		if (rename_at(fromfd, name, fd, kept, RENAME_NOREPLACE) == 0)
-			return 0;
-		if (errno != EEXIST)
-			break;
-	}
-	return sb_fail_errno(err, "keep what had changed meanwhile beside %s", leaf);
+	same = settle_back(c, op, staged, fd, leaf, err);
+	return same < 0 ? same : leave(c, op, dir ? SB_WHY_NOTEMPTY : SB_WHY_CHANGED, err);
 }
 
 /* The second link kept by replace_by_link: goes when it is the expected one, else comes back. */
@@ -382,7 +330,7 @@ settle_keep(struct sb_commit_ops *c, struct sb_op *op, int fd, const char *leaf,
 
 		return r < 0 ? r : leave(c, op, SB_WHY_CHANGED, err);
 	}
-	if (rename_at(c->newfd, keep, fd, leaf, 0) < 0)
+	if (sb_commit_names_rename(c->newfd, keep, fd, leaf, 0) < 0)
 		return sb_fail_errno(err, "put back what had changed meanwhile");
 	return leave(c, op, SB_WHY_CHANGED, err);
 }
@@ -406,21 +354,21 @@ replace_by_link(struct sb_commit_ops *c, struct sb_op *op, const char *staged, i
 	sb_stage_name('o', op->stage, keep);
 	(void)unlinkat(c->newfd, keep, 0);
 	if (op->old.type == SB_ENTRY_DIR) {
-		if (unlink_at(fd, leaf, AT_REMOVEDIR) < 0)
+		if (sb_commit_names_unlink(fd, leaf, AT_REMOVEDIR) < 0)
 			return errno == ENOTEMPTY || errno == EEXIST ?
 				leave(c, op, SB_WHY_NOTEMPTY, err) :
 				refused(c, op, errno, "remove directory", err);
-		if (rename_at(c->newfd, staged, fd, leaf, 0) < 0)
+		if (sb_commit_names_rename(c->newfd, staged, fd, leaf, 0) < 0)
 			return refused(c, op, errno, "rename", err);
 		return 1;
 	}
 	/* Where there are no links either, the name is free for a moment. */
 	if (linkat(fd, leaf, c->newfd, keep, 0) < 0 &&
-		(!cannot_link(errno) || rename_at(fd, leaf, c->newfd, keep, 0) < 0))
+		(!cannot_link(errno) || sb_commit_names_rename(fd, leaf, c->newfd, keep, 0) < 0))
 		return refused(c, op, errno, "link", err);
-	if (op->type == SB_ENTRY_DIR && unlink_at(fd, leaf, 0) < 0 && errno != ENOENT)
+	if (op->type == SB_ENTRY_DIR && sb_commit_names_unlink(fd, leaf, 0) < 0 && errno != ENOENT)
 		return refused(c, op, errno, "unlink", err);
-	if (rename_at(c->newfd, staged, fd, leaf, 0) < 0)
+	if (sb_commit_names_rename(c->newfd, staged, fd, leaf, 0) < 0)
 		return refused(c, op, errno, "rename", err);
 	return settle_keep(c, op, fd, leaf, err);
 }
@@ -429,7 +377,7 @@ static int
 place_new(struct sb_commit_ops *c, struct sb_op *op, const char *staged, int fd, const char *leaf,
 	struct sb_error *err)
 {
-	if (rename_at(c->newfd, staged, fd, leaf, RENAME_NOREPLACE) == 0)
+	if (sb_commit_names_rename(c->newfd, staged, fd, leaf, RENAME_NOREPLACE) == 0)
 		return 1;
 	return refused(c, op, errno, "rename", err);
 }
@@ -458,7 +406,7 @@ place(struct sb_commit_ops *c, struct sb_op *op, const char *staged, int fd, con
 		if (c->replay && sys == ENOENT &&
 			fstatat(c->newfd, sb_stage_name('o', op->stage, keep), &at,
 				AT_SYMLINK_NOFOLLOW) == 0)
-			return rename_at(c->newfd, staged, fd, leaf, 0) < 0 ?
+			return sb_commit_names_rename(c->newfd, staged, fd, leaf, 0) < 0 ?
 				refused(c, op, errno, "rename", err) :
 				settle_keep(c, op, fd, leaf, err);
 		return refused(c, op, sys, "stat", err);
@@ -471,7 +419,8 @@ place(struct sb_commit_ops *c, struct sb_op *op, const char *staged, int fd, con
 		sb_commit_attrs_keep(c->newfd, staged, fd, leaf, op->mode);
 	if (c->no_exchange)
 		return replace_by_link(c, op, staged, fd, leaf, err);
-	if (rename_at(c->newfd, staged, fd, leaf, RENAME_EXCHANGE) == 0)
+	c->put = st;
+	if (sb_commit_names_rename(c->newfd, staged, fd, leaf, RENAME_EXCHANGE) == 0)
 		return settle_swap(c, op, staged, fd, leaf, err);
 	if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
 		return refused(c, op, errno, "rename", err);
@@ -627,7 +576,7 @@ apply_move(struct sb_commit_ops *c, struct sb_op *op, struct sb_error *err)
 	} else {
 		if (!is_untouched(c, &st, &op->old))
 			return leave(c, op, SB_WHY_CHANGED, err);
-		if (rename_at(fromfd, from, fd, leaf, RENAME_NOREPLACE) < 0)
+		if (sb_commit_names_rename(fromfd, from, fd, leaf, RENAME_NOREPLACE) < 0)
 			return refused(c, op, errno, "rename", err);
 		forget_dirs(c);
 		fd = parent_of(c, op->path, &leaf, &e);
@@ -660,7 +609,7 @@ settle_trash(struct sb_commit_ops *c, struct sb_op *op, const char *name, int fd
 		c->res->deleted++;
 		return 0;
 	}
-	if (rename_at(c->trashfd, name, fd, leaf, RENAME_NOREPLACE) < 0) {
+	if (sb_commit_names_rename(c->trashfd, name, fd, leaf, RENAME_NOREPLACE) < 0) {
 		int r = put_beside(c->trashfd, name, fd, leaf, err);
 
 		if (r < 0)
@@ -690,7 +639,7 @@ apply_del(struct sb_commit_ops *c, struct sb_op *op, struct sb_error *err)
 	if (op->old.type == SB_ENTRY_DIR) {
 		if (!S_ISDIR(st.st_mode))
 			return leave(c, op, SB_WHY_CHANGED, err);
-		if (unlink_at(fd, leaf, AT_REMOVEDIR) == 0) {
+		if (sb_commit_names_unlink(fd, leaf, AT_REMOVEDIR) == 0) {
 			c->res->deleted++;
 			return 0;
 		}
@@ -700,7 +649,7 @@ apply_del(struct sb_commit_ops *c, struct sb_op *op, struct sb_error *err)
 	}
 	if (!is_untouched(c, &st, &op->old))
 		return leave(c, op, SB_WHY_CHANGED, err);
-	if (rename_at(fd, leaf, c->trashfd, name, 0) < 0)
+	if (sb_commit_names_rename(fd, leaf, c->trashfd, name, 0) < 0)
 		return refused(c, op, errno, "delete", err);
 	return settle_trash(c, op, name, fd, leaf, err);
 }
@@ -735,13 +684,44 @@ apply_dirmeta(struct sb_commit_ops *c, struct sb_op *op, struct sb_error *err)
 	return 0;
 }
 
+/* A copy was to be made of it in this commit and could not: it may be the only one there is. */
+static bool
+is_only_copy(const struct sb_commit_ops *c, const struct sb_op *op)
+{
+	for (size_t i = 0; op->old.type && i < c->uncopied.n; i++)
+		if (strcmp(c->uncopied.v[i], op->path) == 0)
+			return true;
+	return false;
+}
+
+static int
+apply_file(struct sb_commit_ops *c, struct sb_op *op, struct sb_error *err)
+{
+	int r = apply_staged(c, op, err);
+
+	if (r < 0 || !op->failed || !op->from)
+		return r;
+	sb_strlist_add(&c->uncopied, op->from);
+	return sb_strlist_check(&c->uncopied, err);
+}
+
 int
 sb_commit_ops_apply(struct sb_commit_ops *c, struct sb_op *op, struct sb_error *err)
 {
+	int r;
+
+	if ((op->kind == SB_OP_FILE || op->kind == SB_OP_LINK || op->kind == SB_OP_DEL) &&
+		is_only_copy(c, op))
+		return leave(c, op, SB_WHY_DENIED, err);
 	switch (op->kind) {
-	case SB_OP_TREE:
-	case SB_OP_FILE: return apply_staged(c, op, err);
-	case SB_OP_MOVE: return apply_move(c, op, err);
+	case SB_OP_TREE: return apply_staged(c, op, err);
+	case SB_OP_FILE: return apply_file(c, op, err);
+	case SB_OP_MOVE:
+		r = apply_move(c, op, err);
+		/* What was to go is still there, then. */
+		return r < 0 || !op->failed ? r :
+					      sb_proto_result_add(c->res, op->from,
+						      (enum sb_commit_why)(op->failed - 1), err);
 	case SB_OP_LINK: return apply_link(c, op, err);
 	case SB_OP_META: return apply_meta(c, op, err);
 	case SB_OP_DEL: return apply_del(c, op, err);

@@ -2,6 +2,7 @@
 #ifndef SBSYNC_COMMIT_OPS_H
 #define SBSYNC_COMMIT_OPS_H
 
+#include <base/strlist.h>
 #include <sync/replica/commit.h>
 
 #define SB_COMMIT_OPS_DIRS 16
@@ -16,6 +17,7 @@ struct sb_commit_ops {
 	bool refresh;
 	bool vague_ctime; /* the file system is one in user space */
 	bool no_exchange; /* the file system cannot swap two names */
+	struct stat put;  /* the staged thing that was swapped in last */
 	const struct sb_log *log;
 	struct sb_commit_result *res;
 	struct {
@@ -24,6 +26,7 @@ struct sb_commit_ops {
 		uint64_t used;
 	} dirs[SB_COMMIT_OPS_DIRS]; /* directories opened lately */
 	uint64_t clock;
+	struct sb_strlist uncopied; /* files of which a copy was to be made and could not */
 };
 
 int sb_commit_ops_open(struct sb_commit_ops *c, struct sb_error *err);

@@ -42,15 +42,17 @@ phase_of(const struct sb_op *op)
 	switch (op->kind) {
 	case SB_OP_TREE: return 0;
 	case SB_OP_MOVE: return 1;
-	case SB_OP_FILE: return op->old.type == SB_ENTRY_DIR ? 6 : 2;
-	case SB_OP_META: return 3;
+	/* Copies of files first: what they were taken from may be replaced. */
+	case SB_OP_FILE:
+		return op->old.type == SB_ENTRY_DIR ? 7 : op->from && !op->old.type ? 2 : 3;
+	case SB_OP_META: return 4;
 	/*
 	 * Moves the ctime of its leader, so later than META; and the leader, or the link itself,
 	 * may take the place of a directory, which is empty only then.
 	 */
-	case SB_OP_LINK: return 7;
-	case SB_OP_DEL: return 5;
-	default: return 8;
+	case SB_OP_LINK: return 8;
+	case SB_OP_DEL: return 6;
+	default: return 9;
 	}
 }
 
@@ -67,7 +69,7 @@ by_phase(const void *a, const void *b)
 	/*
 	 * Deletions and directory modes go from the leaves up, everything else from the top down.
 	 */
-	return px == 5 || px == 8 ? strcmp(y->path, x->path) : strcmp(x->path, y->path);
+	return px == 6 || px == 9 ? strcmp(y->path, x->path) : strcmp(x->path, y->path);
 }
 
 static int

@@ -93,7 +93,8 @@ sb_inflow_run(struct sb_wire *w, struct sb_receive *r, bool plans, const uint8_t
 	size_t first_len, struct sb_error *err)
 {
 	struct inflow f = { .w = w, .r = r, .plans = plans, .p = first, .len = first_len };
-	sb_auto(sb_pack_reader) struct sb_pack_reader *in = sb_pack_reader_new(next_block, &f, err);
+	sb_auto(sb_pack_reader) struct sb_pack_reader *in =
+		sb_receive_reader(r, next_block, &f, err);
 	struct sb_pack_entry e;
 	int n;
 

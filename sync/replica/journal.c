@@ -147,10 +147,11 @@ path_text(struct sb_cursor *c, bool may_be_empty)
 static bool
 is_possible(const struct sb_op *o, const char *path, const char *from)
 {
-	bool two = o->kind == SB_OP_MOVE || o->kind == SB_OP_LINK;
+	bool two = o->kind == SB_OP_MOVE || o->kind == SB_OP_LINK,
+	     may = two || o->kind == SB_OP_FILE;
 
 	return o->kind >= SB_OP_TREE && o->kind <= SB_OP_DIRMETA && o->type <= SB_ENTRY_LINK &&
-		o->old.type <= SB_ENTRY_LINK && o->mode <= 07777 && two == (*from != 0) &&
+		o->old.type <= SB_ENTRY_LINK && o->mode <= 07777 && (*from ? may : !two) &&
 		!sb_stage_holds(path) && !sb_stage_holds(from);
 }
 

@@ -98,6 +98,41 @@ find_unlisted_in(const char *path, size_t len, struct sb_entry *e, void *arg)
 }
 
 /*
+ * Directories that were to become something else and cannot stay as they are: nothing in them is
+ * deleted, and nothing is moved away.
+ */
+static int
+leave_dirs(struct sb_receive *r, struct sb_strlist *dirs, struct sb_commit_result *res,
+	struct sb_error *err)
+{
+	size_t kept = 0;
+	int n = sb_strlist_check(dirs, err);
+
+	if (n < 0 || !dirs->n)
+		return n;
+	qsort(dirs->v, dirs->n, sizeof *dirs->v, by_text);
+	for (size_t i = 0; i < r->ops.n; i++) {
+		struct sb_op *op = &r->ops.v[i];
+		bool in = covering(dirs, op->path),
+		     tell = in ? op->kind == SB_OP_LINK :
+				 op->kind == SB_OP_MOVE && covering(dirs, op->from);
+
+		if (tell && n == 0) {
+			(void)sb_manifest_remove(r->added, op->path);
+			n = sb_proto_result_add(res, op->path, SB_WHY_SOURCE, err);
+		}
+		if (in || tell) {
+			free(op->path);
+			free(op->from);
+			continue;
+		}
+		r->ops.v[kept++] = *op;
+	}
+	r->ops.n = kept;
+	return n;
+}
+
+/*
  * A directory that is to become something else, but holds what is not synced, stays as a whole:
  * nothing in it is deleted for a replacement that cannot take place.
  */
@@ -106,7 +141,6 @@ drop_full_dirs(struct sb_receive *r, struct sb_commit_result *res, struct sb_err
 {
 	struct unlisted u = { r, err };
 	sb_auto(sb_strlist) struct sb_strlist full = { 0 };
-	size_t kept = 0;
 
 	for (size_t i = 0; i < r->ops.n; i++) {
 		const struct sb_op *op = &r->ops.v[i];
@@ -127,27 +161,24 @@ drop_full_dirs(struct sb_receive *r, struct sb_commit_result *res, struct sb_err
 			return n;
 		(void)sb_manifest_remove(r->added, op->path);
 	}
-	if (!full.n)
-		return sb_strlist_check(&full, err);
-	qsort(full.v, full.n, sizeof *full.v, by_text);
-	for (size_t i = 0; i < r->ops.n; i++) {
-		struct sb_op *op = &r->ops.v[i];
+	return leave_dirs(r, &full, res, err);
+}
 
-		if (covering(&full, op->path)) {
-			free(op->path);
-			free(op->from);
-			continue;
-		}
-		r->ops.v[kept++] = *op;
-	}
-	r->ops.n = kept;
-	return sb_strlist_check(&full, err);
+/* Was the file at `path` to come, and did not? */
+static bool
+is_dropped(const struct sb_receive *r, const char *path)
+{
+	for (size_t i = 0; i < r->dropped.n; i++)
+		if (strcmp(r->dropped.v[i], path) == 0)
+			return true;
+	return false;
 }
 
 /* Files whose source was lost: out of the stage, out of the plan. */
 static int
 drop_lost(struct sb_receive *r, struct sb_commit_result *res, struct sb_error *err)
 {
+	sb_auto(sb_strlist) struct sb_strlist dirs = { 0 };
 	size_t kept = 0;
 
 	if (!r->dropped.n)
@@ -179,6 +210,10 @@ drop_lost(struct sb_receive *r, struct sb_commit_result *res, struct sb_error *e
 		bool lost = op->rec && op->kind == SB_OP_FILE &&
 			sb_receive_rec(r, op->rec - 1)->state == REC_DROPPED;
 
+		/* A name of a lost file that was to take the place of a directory, too. */
+		if (op->old.type == SB_ENTRY_DIR &&
+			(lost || (op->kind == SB_OP_LINK && is_dropped(r, op->from))))
+			sb_strlist_add(&dirs, op->path);
 		if (lost) {
 			free(op->path);
 			free(op->from);
@@ -187,7 +222,7 @@ drop_lost(struct sb_receive *r, struct sb_commit_result *res, struct sb_error *e
 		r->ops.v[kept++] = *op;
 	}
 	r->ops.n = kept;
-	return 0;
+	return leave_dirs(r, &dirs, res, err);
 }
 
 /*

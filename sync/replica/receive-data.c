@@ -299,8 +299,14 @@ patch(struct sb_receive *r, struct sb_receive_item *it, struct sb_pack_reader *i
 	if (sb_file_read_full(fd, base.data, (size_t)st.st_size, &why) != st.st_size)
 		return give_up(r, it, err);
 	sb_buf_grow(&base, (size_t)st.st_size);
-	if (sb_patch_apply(base.data, base.len, z.data, z.len, out.data, it->size, &why) < 0)
-		return give_up(r, it, err);
+	n = r->unpack ?
+		sb_unpack_patch(r->unpack, base.data, base.len, z.data, z.len, out.data, it->size,
+			&why) :
+		sb_patch_apply(base.data, base.len, z.data, z.len, out.data, it->size, &why);
+	if (n == SB_E_CANCELED && err)
+		*err = why;
+	if (n < 0)
+		return n == SB_E_CANCELED ? n : give_up(r, it, err);
 	sb_buf_grow(&out, it->size);
 	if (sb_digest_known(&sb_receive_rec(r, it->rec)->want)) {
 		struct sb_digest d = sb_digest_of(out.data, out.len);
@@ -478,6 +484,22 @@ take_entry(struct sb_receive *r, struct sb_receive_item *it, struct sb_pack_read
 		return large_whole(r, it, in, err);
 	n = read_all(in, e->size, SB_RECEIVE_SMALL, &b, err);
 	return n < 0 ? n : queue_write(r, it, &b, err);
+}
+
+struct sb_pack_reader *
+sb_receive_reader(struct sb_receive *r, sb_pack_in_fn in, void *arg, struct sb_error *err)
+{
+	if (!r->o.confine)
+		return sb_pack_reader_new(in, arg, err);
+	if (!r->unpack)
+		r->unpack = sb_unpack_new(err);
+	return r->unpack ? sb_pack_reader_confined(r->unpack, in, arg, err) : NULL;
+}
+
+bool
+sb_receive_is_open(const struct sb_receive *r)
+{
+	return r->unpack && !sb_unpack_is_confined(r->unpack);
 }
 
 int

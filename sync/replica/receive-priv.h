@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include <sync/codec/unpack.h>
 #include <sync/replica/receive.h>
 
 /*
@@ -108,6 +109,7 @@ struct sb_receive {
 	struct sb_replica *rep;
 	struct sb_stage *stage;
 	struct sb_receive_opts o;
+	struct sb_unpack *unpack;  /* with `confine`, once something came */
 	struct sb_manifest *added; /* what was put, MARKed; `ino` is 1 + record until the commit */
 	struct sb_journal ops;
 	struct sb_strlist deleted; /* paths of DEL changes */

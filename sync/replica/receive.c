@@ -122,6 +122,7 @@ sb_receive_free(struct sb_receive *r)
 		pthread_cond_destroy(&r->pool.less);
 		pthread_mutex_destroy(&r->pool.mu);
 	}
+	sb_unpack_free(r->unpack);
 	sb_receive_items_free(&r->items);
 	sb_receive_items_free(&r->risky);
 	sb_strlist_free(&r->deleted);
@@ -250,14 +251,14 @@ staged_path(struct sb_receive *r, const char *path, char kind, uint32_t *no, str
 
 /* The operation that puts a staged thing in place; none inside a new directory. */
 static int
-add_op(struct sb_receive *r, const struct sb_change *ch, enum sb_op_kind kind, uint32_t no,
-	const struct sb_entry *old, uint32_t rec, struct sb_error *err)
+add_op(struct sb_receive *r, const struct sb_change *ch, enum sb_op_kind kind, const char *from,
+	uint32_t no, const struct sb_entry *old, uint32_t rec, struct sb_error *err)
 {
 	struct sb_op *op;
 
 	if (in_tree(r, ch->path))
 		return 0;
-	op = sb_journal_add(&r->ops, kind, ch->path, NULL, err);
+	op = sb_journal_add(&r->ops, kind, ch->path, from, err);
 	if (!op)
 		return SB_E_NOMEM;
 	op->type = ch->entry.type;
@@ -298,7 +299,7 @@ plan_dir(struct sb_receive *r, const struct sb_change *ch, const struct sb_entry
 	r->tree_dirs++;
 	if (inside)
 		return 0;
-	n = add_op(r, ch, SB_OP_TREE, no, old, 0, err);
+	n = add_op(r, ch, SB_OP_TREE, NULL, no, old, 0, err);
 	free(r->tree);
 	r->tree = strdup(ch->path);
 	if (!r->tree)
@@ -344,7 +345,7 @@ plan_symlink(struct sb_receive *r, const struct sb_change *ch, const struct sb_e
 	sb_receive_rec(r, rec)->ctime = sb_ns_from(st.st_ctim);
 	if (in_tree(r, ch->path))
 		r->tree_files++;
-	return add_op(r, ch, SB_OP_FILE, no, old, rec + 1, err);
+	return add_op(r, ch, SB_OP_FILE, NULL, no, old, rec + 1, err);
 }
 
 /* A leftover of an interrupted transfer takes its place; a second taker gets a copy. */
@@ -506,7 +507,8 @@ plan_file(struct sb_receive *r, const struct sb_change *ch, const struct sb_plan
 	if (!it.staged || !it.path)
 		n = sb_fail(err, SB_E_NOMEM, "receive: out of memory");
 	if (n == 0)
-		n = add_op(r, ch, SB_OP_FILE, no, old, it.rec + 1, err);
+		n = add_op(r, ch, SB_OP_FILE, st->method == SB_METHOD_CLONE ? st->from : NULL, no,
+			old, it.rec + 1, err);
 	if (n < 0) {
 		drop_item(&it);
 		return n;

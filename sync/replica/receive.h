@@ -26,6 +26,7 @@ struct sb_receive_opts {
 	unsigned jobs;     /* writers; 0: by processors, at most 4 */
 	uint64_t max_bytes;     /* content accepted in all */
 	struct sb_store *store; /* keeps received content; may be NULL */
+	bool confine; /* the peer is a sandbox: what it sends is unpacked in a confined process */
 	void (*progress)(uint64_t files, uint64_t bytes, void *arg);
 	void *arg;
 };
@@ -49,6 +50,13 @@ SB_CLEANUP_PTR(sb_receive, sb_receive_free)
  * this order.
  */
 int sb_receive_plan(struct sb_receive *r, const struct sb_plan_piece *piece, struct sb_error *err);
+
+/* The reader for a data stream: in this process or, with `confine`, in one of its own. */
+struct sb_pack_reader *sb_receive_reader(struct sb_receive *r, sb_pack_in_fn in, void *arg,
+	struct sb_error *err);
+
+/* Did something come that was to be confined, on a kernel that cannot? */
+bool sb_receive_is_open(const struct sb_receive *r);
 
 /* Takes the entry that sb_pack_reader_next gave. */
 int sb_receive_entry(struct sb_receive *r, struct sb_pack_reader *in, const struct sb_pack_entry *e,

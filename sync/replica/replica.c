@@ -19,6 +19,7 @@
 
 #define BASE_FILE "base"
 #define RULES_FILE "base-rules"
+#define MOUNTS_FILE "mounts"
 #define CACHE_FILE "cache"
 #define LOCK_STEP_MS 20
 
@@ -213,9 +214,49 @@ sb_replica_make_root(struct sb_replica *r, struct sb_error *err)
 	return open_root(r, err);
 }
 
+/* The mount points that scans of this root crossed: paths with a NUL behind each. */
+static void
+load_mounts(const struct sb_replica *r, struct sb_strlist *out)
+{
+	sb_auto(sb_buf) struct sb_buf b = { 0 };
+
+	if (r->statefd < 0 || sb_file_read(r->statefd, MOUNTS_FILE, 1u << 20, &b, NULL) < 0)
+		return;
+	for (size_t at = 0; at < b.len; at += strlen((char *)b.data + at) + 1)
+		sb_strlist_add(out, (char *)b.data + at);
+}
+
+/* Those of now and of before: what is out of sight stays on record. */
+static int
+save_mounts(const struct sb_replica *r, const struct sb_strlist *old, struct sb_error *err)
+{
+	const struct sb_strlist *now = &r->scan.mounts;
+	sb_auto(sb_buf) struct sb_buf b = { 0 };
+	size_t added = 0;
+
+	sb_buf_init(&b, 1u << 20);
+	for (size_t i = 0; i < old->n; i++)
+		sb_buf_add(&b, old->v[i], strlen(old->v[i]) + 1);
+	for (size_t i = 0; i < now->n; i++) {
+		bool known = false;
+
+		for (size_t k = 0; !known && k < old->n; k++)
+			known = strcmp(old->v[k], now->v[i]) == 0;
+		if (!known)
+			sb_buf_add(&b, now->v[i], strlen(now->v[i]) + 1);
+		added += !known;
+	}
+	if (!added || r->statefd < 0 || r->readonly)
+		return 0;
+	if (b.failed)
+		return sb_fail(err, SB_E_LIMIT, "%s: too many mount points to cross", r->root);
+	return sb_file_replace(r->statefd, MOUNTS_FILE, b.data, b.len, 0600, err);
+}
+
 int
 sb_replica_scan(struct sb_replica *r, struct sb_scan_opts *o, struct sb_error *err)
 {
+	sb_auto(sb_strlist) struct sb_strlist mounts = { 0 };
 	struct sb_manifest *cache = NULL;
 	struct sb_recall_tag tag = { 0 };
 	struct sb_error e = { 0 };
@@ -231,11 +272,18 @@ sb_replica_scan(struct sb_replica *r, struct sb_scan_opts *o, struct sb_error *e
 	}
 	if (r->statefd >= 0)
 		cache = sb_recall_load(r->recall, r->statefd, CACHE_FILE, &tag, &e);
+	load_mounts(r, &mounts);
+	n = sb_strlist_check(&mounts, err);
 	o->cache = cache;
+	o->mounts = &mounts;
 	o->cancel = r->cancel;
 	o->log = r->log;
-	n = sb_scan_run(r->rootfd, o, &r->scan, err);
+	if (n == 0)
+		n = sb_scan_run(r->rootfd, o, &r->scan, err);
+	if (n == 0 && o->cross_mounts)
+		n = save_mounts(r, &mounts, err);
 	o->cache = NULL;
+	o->mounts = NULL;
 	sb_recall_give(r->recall, &tag, cache);
 	return n;
 }

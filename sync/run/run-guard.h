@@ -11,6 +11,8 @@
 struct sb_run_guard {
 	struct sb_guard_files files;
 	char real_root[PATH_MAX];
+	char config_paths[3][PATH_MAX];
+	const char *configs[4];
 };
 
 /* Fills `g` in and returns its `files`. */

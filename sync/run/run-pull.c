@@ -277,6 +277,7 @@ pull(struct sb_run *run, const struct sb_plan *plan, struct sb_stage *stage,
 	run->progress.bytes_total = plan->data_bytes;
 	ro.mode_mask = sb_run_mode_mask();
 	ro.jobs = run->o->jobs;
+	ro.confine = true;
 	ro.store = run->keep ? sb_replica_store(run->local) : NULL;
 	recv = sb_receive_new(run->local, stage, &ro, err);
 	if (!recv)
@@ -286,6 +287,9 @@ pull(struct sb_run *run, const struct sb_plan *plan, struct sb_stage *stage,
 		flush = sb_flush_early_start(run->local->rootfd);
 	if (r == 0)
 		r = transfer(run, recv, &wants, err);
+	if (sb_receive_is_open(recv))
+		sb_log(&run->o->log, SB_LOG_INFO, "receive",
+			"this kernel cannot confine the process that unpacks (no seccomp)");
 	if (r < 0)
 		return r;
 	sb_run_step(run, SB_STEP_COMMIT);

@@ -11,6 +11,7 @@
 
 #include <base/file.h>
 #include <sync/run/run-priv.h>
+#include <sync/scan/gitrules.h>
 
 /*
  * The rules of the last run, when they grew from the same options: the agent can begin to scan with
@@ -63,6 +64,14 @@ sb_run_scan_local(struct sb_run *run, bool source, struct sb_error *err)
 	so.lazy_below = source && !run->o->checksum ? 1u << 20 : 0;
 	so.progress = scan_progress;
 	so.progress_arg = run;
+	if (run->local->rootfd >= 0 &&
+		(so.collect_gitignore || (run->frozen && sb_rules_has_git(run->rules)))) {
+		int r = sb_gitrules_prepare(run->local->rootfd, run->rules, so.collect_gitignore,
+			&run->o->log, err);
+
+		if (r < 0)
+			return r;
+	}
 	return sb_replica_scan(run->local, &so, err);
 }
 

@@ -60,6 +60,19 @@ sb_sync_result_note(struct sb_sync_notes *l, const char *path, const char *saved
 	return 0;
 }
 
+void
+sb_sync_result_drop_note(struct sb_sync_notes *l, size_t from, const char *path)
+{
+	for (size_t i = from; i < l->n; i++)
+		if (strcmp(l->v[i].path, path) == 0) {
+			free(l->v[i].path);
+			free(l->v[i].saved_as);
+			memmove(&l->v[i], &l->v[i + 1], (l->n - i - 1) * sizeof *l->v);
+			l->n--;
+			return;
+		}
+}
+
 static const char *
 what_of(const struct sb_change *c, const struct sb_plan_step *s, const struct sb_manifest *at)
 {

@@ -10,6 +10,8 @@
 /* Fills the public result. `why` must be a constant. */
 int sb_sync_result_note(struct sb_sync_notes *l, const char *path, const char *saved_as,
 	const char *why, struct sb_error *err);
+/* Takes away the first note about `path` from the `from`-th on. */
+void sb_sync_result_drop_note(struct sb_sync_notes *l, size_t from, const char *path);
 /*
  * Adds the plan to the list of changes of a dry run; `at` is the receiver's tree, `side` which one
  * that is.

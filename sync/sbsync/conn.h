@@ -27,6 +27,22 @@
 struct sb_conn;
 
 /*
+ * Carries commands in this process where a program would be started (rsh of the options, or ssh).
+ * `takes` tells by all words of that program, the host and the command line among them, whether
+ * they are meant for it; `run` then does what the program would do, on a thread of its own, with
+ * `fds` as its three streams, and gives its exit status. It ends soon when `cancel` is requested.
+ */
+struct sb_carrier {
+	bool (*takes)(const char *const *argv);
+	int (*run)(const char *const *argv, const int fds[3], const struct sb_cancel *cancel);
+};
+/*
+ * For all connections of this process, until it ends; again for the same one does nothing. Borrowed
+ * for ever. False: there are too many.
+ */
+SB_API bool sb_conn_carry(const struct sb_carrier *c);
+
+/*
  * Connects to the host of `endpoint` ([user@]host:path, ssh://..., or a local path); its path does
  * not matter. Keeps the route of `opts` (port, identity, ssh_config, known_hosts,
  * accept_new_host_key, rsh, token_login, ask_password, never_ask, agent, stall_ms, bwlimit, log);

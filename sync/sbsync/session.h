@@ -228,7 +228,8 @@ SB_API int sb_session_undo(struct sb_session *s, const struct sb_sync_opts *opts
 /*
  * The exclude patterns of a session, for pair `k`. patterns.v[i] comes from sources.v[i]
  * ("session": of the start or of sb_session_ignore; "file": of --exclude-from; "gitignore",
- * "sbsyncignore": of such a file in dirs.v[i] at the last run). The caller frees it.
+ * "sbsyncignore": of such a file in dirs.v[i] at the last run; "gitexclude": of git's info/exclude
+ * or core.excludesFile for the working tree dirs.v[i]). The caller frees it.
  */
 struct sb_session_ignored_list {
 	struct sb_strlist patterns, sources, dirs;

@@ -13,17 +13,19 @@
 /*
  * The encoded rule set, as sent and as frozen with the base:
  *
- *   u8 version | varint lists | list...
+ *   u8 version | version 2: u8 flags | varint lists | list...
  *   list:    u8 source | bytes dir | varint patterns | bytes pattern...
  *
  * `bytes` is a varint length and the bytes. Lists are strictly ascending by (source,
  * dir), the dir compared as bytes; only the sources that live in directories have a dir
  * other than "". Patterns stand in the order they were written, 1 to SB_RULE_TEXT_MAX
- * bytes each, no NUL. A list has at least one pattern. So equal rule sets have equal
- * bytes.
+ * bytes each, no NUL. A list has at least one pattern. SB_RULES_TRACKED has its texts, strictly
+ * ascending. The only flag, 1: git's lists are in small letters and compared so. Version 2 only
+ * where version 1 does not do. So equal rule sets have equal bytes.
  */
 enum {
-	RULES_VERSION = 1,
+	RULES_VERSION = 2,
+	FLAG_FOLD = 1,
 };
 
 struct rules_list {
@@ -31,6 +33,7 @@ struct rules_list {
 	const char *dir;
 	size_t dir_len;
 	const struct sb_rule_block *last;
+	const struct sb_rules_tracked *tracked;
 };
 
 static int
@@ -78,7 +81,9 @@ encode_list(const struct rules_list *l, const struct sb_rule_block **blocks, str
 	}
 	sb_buf_add_u8(out, l->src);
 	sb_buf_add_bytes(out, l->dir, l->dir_len);
-	sb_buf_add_varint(out, count);
+	sb_buf_add_varint(out, l->tracked ? l->tracked->n : count);
+	for (size_t i = 0; l->tracked && i < l->tracked->n; i++)
+		sb_buf_add_bytes(out, l->tracked->v[i], strlen(l->tracked->v[i]));
 	while (depth-- > 0)
 		for (size_t i = 0; i < blocks[depth]->n; i++)
 			sb_buf_add_bytes(out, blocks[depth]->v[i].text, blocks[depth]->v[i].len);
@@ -88,7 +93,8 @@ static int
 encode_locked(const struct sb_rules *r, struct sb_buf *out, struct sb_error *err)
 {
 	const struct sb_rule_block *blocks[64];
-	sb_autofree struct rules_list *v = malloc((r->n_dirs * 2 + 3) * sizeof *v);
+	sb_autofree struct rules_list *v = malloc((r->n_dirs * 3 + 4) * sizeof *v);
+	uint8_t version = r->fold ? 2 : 1;
 	size_t n = 0;
 
 	if (!v)
@@ -98,12 +104,21 @@ encode_locked(const struct sb_rules *r, struct sb_buf *out, struct sb_error *err
 	add_list(v, &n, SB_RULES_BUILTIN, NULL, r->builtin);
 	for (size_t i = 0; i < r->n_buckets; i++) {
 		for (const struct sb_rules_dir *d = r->buckets[i]; d; d = d->next) {
-			add_list(v, &n, SB_RULES_GITIGNORE, d, d->files[0]);
-			add_list(v, &n, SB_RULES_SBSYNCIGNORE, d, d->files[1]);
+			for (size_t k = 0; k < SB_RULES_FILES; k++)
+				add_list(v, &n, sb_rules_source_of(k), d, d->files[k]);
 		}
 	}
+	if (r->tracked && r->tracked->n)
+		v[n++] = (struct rules_list){ .src = SB_RULES_TRACKED,
+			.dir = "",
+			.tracked = r->tracked };
 	qsort(v, n, sizeof *v, compare_lists);
-	sb_buf_add_u8(out, RULES_VERSION);
+	for (size_t i = 0; i < n; i++)
+		if (v[i].src > SB_RULES_COMMAND)
+			version = 2;
+	sb_buf_add_u8(out, version);
+	if (version == 2)
+		sb_buf_add_u8(out, r->fold ? FLAG_FOLD : 0);
 	sb_buf_add_varint(out, n);
 	for (size_t i = 0; i < n; i++)
 		encode_list(&v[i], blocks, out);
@@ -144,8 +159,8 @@ damaged(struct sb_error *err, const char *what)
 
 /* The head of one list, checked against the one before it. */
 static int
-decode_head(struct sb_cursor *c, const struct rules_list *before, struct rules_list *out,
-	size_t *count, struct sb_error *err)
+decode_head(struct sb_cursor *c, unsigned version, const struct rules_list *before,
+	struct rules_list *out, size_t *count, struct sb_error *err)
 {
 	uint64_t n;
 
@@ -154,11 +169,12 @@ decode_head(struct sb_cursor *c, const struct rules_list *before, struct rules_l
 	n = sb_cursor_varint(c);
 	if (c->bad)
 		return damaged(err, "cut short");
-	if (out->src > SB_RULES_COMMAND)
+	if (out->src >= SB_RULES_SOURCES || (version == 1 && out->src > SB_RULES_COMMAND))
 		return damaged(err, "unknown source");
 	if (!sb_rules_dir_ok(out->dir, out->dir_len))
 		return damaged(err, "bad directory name");
-	if (out->dir_len > 0 && out->src != SB_RULES_GITIGNORE && out->src != SB_RULES_SBSYNCIGNORE)
+	if (out->dir_len > 0 && out->src != SB_RULES_GITIGNORE &&
+		out->src != SB_RULES_SBSYNCIGNORE && out->src != SB_RULES_GITEXCLUDE)
 		return damaged(err, "directory where none belongs");
 	if (before->dir && compare_lists(before, out) >= 0)
 		return damaged(err, "lists out of order");
@@ -175,15 +191,48 @@ decode_head(struct sb_cursor *c, const struct rules_list *before, struct rules_l
 	return 0;
 }
 
+/* The texts are in memory of the message, without NUL: made into a list of their own. */
 static int
-decode_list(struct sb_rules *r, struct sb_cursor *c, struct rules_list *before,
+set_tracked(struct sb_rules *r, const char **texts, const uint16_t *lens, size_t n,
+	struct sb_error *err)
+{
+	size_t bytes = 0;
+	sb_autofree char *copy = NULL;
+	char *p;
+
+	for (size_t i = 0; i < n; i++)
+		bytes += lens[i] + 1u;
+	p = copy = malloc(bytes);
+	if (!copy)
+		return sb_fail(err, SB_E_NOMEM, "exclude rules: out of memory");
+	for (size_t i = 0; i < n; i++) {
+		memcpy(p, texts[i], lens[i]);
+		p[lens[i]] = 0;
+		texts[i] = p;
+		p += lens[i] + 1u;
+	}
+	return sb_rules_set_tracked(r, texts, n, err);
+}
+
+/* Patterns that are compared in small letters are written so. */
+static bool
+has_capitals(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (text[i] >= 'A' && text[i] <= 'Z')
+			return true;
+	return memmem(text, len, "[:upper:]", 9) != NULL;
+}
+
+static int
+decode_list(struct sb_rules *r, struct sb_cursor *c, unsigned version, struct rules_list *before,
 	struct sb_error *err)
 {
 	sb_autofree const char **texts = NULL;
 	sb_autofree uint16_t *lens = NULL;
 	struct rules_list l = { 0 };
 	size_t count = 0;
-	int ret = decode_head(c, before, &l, &count, err);
+	int ret = decode_head(c, version, before, &l, &count, err);
 
 	if (ret < 0)
 		return ret;
@@ -199,9 +248,14 @@ decode_list(struct sb_rules *r, struct sb_cursor *c, struct rules_list *before,
 			return damaged(err, "cut short, or a pattern is too long");
 		if (len == 0 || memchr(texts[i], 0, len))
 			return damaged(err, "bad pattern");
+		if (r->fold && (l.src == SB_RULES_GITIGNORE || l.src == SB_RULES_GITEXCLUDE) &&
+			has_capitals(texts[i], len))
+			return damaged(err, "capital letters");
 		lens[i] = (uint16_t)len;
 	}
 	*before = l;
+	if (l.src == SB_RULES_TRACKED)
+		return set_tracked(r, texts, lens, count, err);
 	return sb_rules_add_texts(r, (enum sb_rules_source)l.src, l.dir, l.dir_len, texts, lens,
 		count, err);
 }
@@ -213,7 +267,7 @@ sb_rules_decode(const void *data, size_t len, struct sb_error *err)
 	struct rules_list before = { 0 };
 	struct sb_cursor c;
 	uint64_t lists;
-	uint8_t version;
+	uint8_t version, flags;
 
 	if (len > SB_RULES_ENCODED_MAX) {
 		(void)sb_fail(err, SB_E_LIMIT, "exclude rules: %zu bytes", len);
@@ -221,21 +275,23 @@ sb_rules_decode(const void *data, size_t len, struct sb_error *err)
 	}
 	sb_cursor_init(&c, data, len);
 	version = sb_cursor_u8(&c);
+	flags = version == 2 ? sb_cursor_u8(&c) : 0;
 	lists = sb_cursor_varint(&c);
-	if (!c.bad && version != RULES_VERSION) {
+	if (!c.bad && (version < 1 || version > RULES_VERSION)) {
 		(void)sb_fail(err, SB_E_VERSION, "exclude rules: version %u, this program knows %u",
 			version, RULES_VERSION);
 		return NULL;
 	}
-	if (c.bad || lists > sb_cursor_left(&c)) {
+	if (c.bad || lists > sb_cursor_left(&c) || flags > FLAG_FOLD) {
 		(void)damaged(err, "cut short");
 		return NULL;
 	}
 	r = sb_rules_new(err);
 	if (!r)
 		return NULL;
+	r->fold = flags & FLAG_FOLD;
 	for (uint64_t i = 0; i < lists; i++)
-		if (decode_list(r, &c, &before, err) < 0)
+		if (decode_list(r, &c, version, &before, err) < 0)
 			return NULL;
 	if (sb_cursor_left(&c) > 0) {
 		(void)damaged(err, "bytes behind the end");

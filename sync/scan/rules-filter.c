@@ -5,6 +5,7 @@
 #include <sync/scan/rules-priv.h>
 
 #include <stdlib.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct copying {
@@ -33,6 +34,22 @@ copy_list(const struct copying *c, const struct sb_rule_block *b, enum sb_rules_
 	return r;
 }
 
+static int
+copy_tracked(const struct copying *c, const struct sb_rules_tracked *t, struct sb_error *err)
+{
+	sb_autofree const char **v = t ? malloc((t->n + 1) * sizeof *v) : NULL;
+	size_t n = 0;
+
+	if (!t)
+		return 0;
+	if (!v)
+		return sb_fail(err, SB_E_NOMEM, "exclude rules: out of memory");
+	for (size_t i = 0; i < t->n; i++)
+		if (c->keep(SB_RULES_TRACKED, "", t->v[i], c->arg))
+			v[n++] = t->v[i];
+	return n ? sb_rules_set_tracked(c->to, v, n, err) : 0;
+}
+
 struct sb_rules *
 sb_rules_filter(struct sb_rules *from, sb_rules_keep_fn keep, void *arg, struct sb_error *err)
 {
@@ -43,6 +60,7 @@ sb_rules_filter(struct sb_rules *from, sb_rules_keep_fn keep, void *arg, struct 
 	if (!to)
 		return NULL;
 	(void)pthread_rwlock_rdlock(&from->mu);
+	to->fold = from->fold;
 	r = copy_list(&c, from->command, SB_RULES_COMMAND, "", 0, err);
 	if (r == 0)
 		r = copy_list(&c, from->from_file, SB_RULES_FROM_FILE, "", 0, err);
@@ -50,11 +68,12 @@ sb_rules_filter(struct sb_rules *from, sb_rules_keep_fn keep, void *arg, struct 
 		r = copy_list(&c, from->builtin, SB_RULES_BUILTIN, "", 0, err);
 	for (size_t i = 0; i < from->n_buckets; i++)
 		for (const struct sb_rules_dir *d = from->buckets[i]; d && r == 0; d = d->next) {
-			r = copy_list(&c, d->files[0], SB_RULES_GITIGNORE, d->path, d->len, err);
-			if (r == 0)
-				r = copy_list(&c, d->files[1], SB_RULES_SBSYNCIGNORE, d->path,
+			for (size_t k = 0; r == 0 && k < SB_RULES_FILES; k++)
+				r = copy_list(&c, d->files[k], sb_rules_source_of(k), d->path,
 					d->len, err);
 		}
+	if (r == 0)
+		r = copy_tracked(&c, from->tracked, err);
 	(void)pthread_rwlock_unlock(&from->mu);
 	return r < 0 ? NULL : sb_steal(&to);
 }

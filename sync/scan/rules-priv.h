@@ -29,6 +29,9 @@ enum sb_rule_kind {
 	SB_RULE_PATH_GLOB,   /* doc/ *.html, with any number of ** */
 };
 
+/* Where the lists of a directory stand. */
+enum { SB_RULES_FILE_GIT, SB_RULES_FILE_SBSYNC, SB_RULES_FILE_GITEXCLUDE, SB_RULES_FILES };
+
 /*
  * One pattern. `text` (`len` bytes) is the line as it was written, without trailing
  * blanks; the part that is compared is `plen` bytes at `start` ('!', a leading '/' and
@@ -79,8 +82,8 @@ struct sb_rule_view {
 struct sb_rules_dir {
 	struct sb_rules_dir *next; /* same hash bucket */
 	uint64_t hash;
-	struct sb_rule_block *files[2]; /* SB_RULES_GITIGNORE, SB_RULES_SBSYNCIGNORE */
-	struct sb_rules_node *node;     /* the last one made for it */
+	struct sb_rule_block *files[SB_RULES_FILES];
+	struct sb_rules_node *node; /* the last one made for it */
 	size_t len;
 	char path[];
 };
@@ -90,9 +93,11 @@ struct sb_rules_node {
 	struct sb_rules_node *next;     /* all nodes of the set */
 	const struct sb_rules_dir *dir;
 	size_t dir_len;
-	struct sb_rule_view files[2];
+	struct sb_rule_view files[SB_RULES_FILES];
 	/* The same in every node that came from one root. */
 	struct sb_rule_view command, from_file, builtin;
+	const struct sb_rules_tracked *tracked; /* NULL: none */
+	bool fold;
 };
 
 /* A piece of heap that rule texts point into. */
@@ -100,6 +105,19 @@ struct sb_rules_text {
 	struct sb_rules_text *next;
 	char bytes[];
 };
+
+/* rules-tracked.c; never changed once it is in a rule set. */
+struct sb_rules_tracked {
+	struct sb_rules_tracked *old; /* that it took the place of: nodes may know it */
+	size_t n;
+	const char *v[];
+};
+
+/* Is this a tracked file, or a directory with something tracked beneath it? */
+bool sb_rules_tracked_has(const struct sb_rules_tracked *t, const char *path, size_t len,
+	bool is_dir);
+/* Does it lie in a directory that git ignores but for what it tracks there? */
+bool sb_rules_tracked_buries(const struct sb_rules_tracked *t, const char *path, size_t len);
 
 struct sb_rules {
 	pthread_rwlock_t mu; /* guards everything below */
@@ -111,6 +129,8 @@ struct sb_rules {
 	struct sb_rules_node *nodes;
 	struct sb_rules_node *root; /* the last root node */
 	struct sb_rules_text *texts;
+	struct sb_rules_tracked *tracked;
+	bool fold; /* git's lists, in lower case, are compared without regard to case */
 	size_t n_rules;
 	size_t n_bytes;
 };
@@ -122,6 +142,15 @@ struct sb_rules {
 int sb_rules_add_texts(struct sb_rules *r, enum sb_rules_source src, const char *dir,
 	size_t dir_len, const char *const *texts, const uint16_t *lens, size_t n,
 	struct sb_error *err);
+
+/* The source of a list of a directory, by its place in `files`. */
+static inline enum sb_rules_source
+sb_rules_source_of(size_t file)
+{
+	return file == SB_RULES_FILE_GIT     ? SB_RULES_GITIGNORE :
+		file == SB_RULES_FILE_SBSYNC ? SB_RULES_SBSYNCIGNORE :
+					       SB_RULES_GITEXCLUDE;
+}
 
 /* "" or components of 1 to 255 bytes, none "." or "..", single slashes between. */
 bool sb_rules_dir_ok(const char *dir, size_t len);

@@ -67,8 +67,8 @@ sb_rules_free(struct sb_rules *r)
 			struct sb_rules_dir *d = r->buckets[i];
 
 			r->buckets[i] = d->next;
-			free_blocks(d->files[0]);
-			free_blocks(d->files[1]);
+			for (size_t k = 0; k < SB_RULES_FILES; k++)
+				free_blocks(d->files[k]);
 			free(d);
 		}
 	}
@@ -78,6 +78,12 @@ sb_rules_free(struct sb_rules *r)
 
 		r->nodes = n->next;
 		free(n);
+	}
+	while (r->tracked) {
+		struct sb_rules_tracked *t = r->tracked;
+
+		r->tracked = t->old;
+		free(t);
 	}
 	while (r->texts) {
 		struct sb_rules_text *t = r->texts;
@@ -184,16 +190,20 @@ list_of(struct sb_rules *r, enum sb_rules_source src, const char *dir, size_t di
 	struct sb_error *err)
 {
 	struct sb_rules_dir *d;
+	size_t k = SB_RULES_FILE_GITEXCLUDE;
 
 	switch (src) {
 	case SB_RULES_COMMAND: return &r->command;
 	case SB_RULES_FROM_FILE: return &r->from_file;
 	case SB_RULES_BUILTIN: return &r->builtin;
-	case SB_RULES_GITIGNORE:
-	case SB_RULES_SBSYNCIGNORE: break;
+	case SB_RULES_GITIGNORE: k = SB_RULES_FILE_GIT; break;
+	case SB_RULES_SBSYNCIGNORE: k = SB_RULES_FILE_SBSYNC; break;
+	case SB_RULES_GITEXCLUDE:
+	case SB_RULES_TRACKED:
+	case SB_RULES_SOURCES: break;
 	}
 	d = need_dir(r, dir, dir_len, err);
-	return d ? &d->files[src == SB_RULES_SBSYNCIGNORE] : NULL;
+	return d ? &d->files[k] : NULL;
 }
 
 /* Room for `n` more in the last block of the list, by a new block where needed. */
@@ -215,6 +225,23 @@ room_for(struct sb_rule_block **list, size_t n)
 	b->prev = *list;
 	*list = b;
 	return b;
+}
+
+static void
+fold(char *to, const char *from, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		to[i] = from[i] >= 'A' && from[i] <= 'Z' ? (char)(from[i] | 32) : from[i];
+}
+
+/* As git does: letters are small, and every letter is as good as a capital. */
+static void
+fold_pattern(char *text, size_t len)
+{
+	fold(text, text, len);
+	for (size_t i = 0; len > 8 && i < len - 8; i++)
+		if (memcmp(text + i, "[:upper:]", 9) == 0)
+			memcpy(text + i, "[:alpha:]", 9);
 }
 
 static int
@@ -246,6 +273,8 @@ add_locked(struct sb_rules *r, enum sb_rules_source src, const char *dir, size_t
 	p = t->bytes;
 	for (size_t i = 0; i < n; i++) {
 		memcpy(p, texts[i], lens[i]);
+		if (r->fold && (src == SB_RULES_GITIGNORE || src == SB_RULES_GITEXCLUDE))
+			fold_pattern(p, lens[i]);
 		sb_rules_pattern_compile(&b->v[b->n++], p, lens[i]);
 		p += lens[i];
 	}
@@ -278,7 +307,7 @@ sb_rules_empty(const struct sb_rules *r)
 	bool empty;
 
 	(void)pthread_rwlock_rdlock(&m->mu);
-	empty = r->n_rules == 0;
+	empty = r->n_rules == 0 && !(r->tracked && r->tracked->n);
 	(void)pthread_rwlock_unlock(&m->mu);
 	return empty;
 }
@@ -306,21 +335,26 @@ node_now(const struct sb_rules *r, const struct sb_rules_node *up, const struct 
 
 	if (d) {
 		n.dir_len = d->len;
-		n.files[0] = view_of(d->files[0]);
-		n.files[1] = view_of(d->files[1]);
+		for (size_t k = 0; k < SB_RULES_FILES; k++)
+			n.files[k] = view_of(d->files[k]);
 	}
 	n.command = up ? up->command : view_of(r->command);
 	n.from_file = up ? up->from_file : view_of(r->from_file);
 	n.builtin = up ? up->builtin : view_of(r->builtin);
+	n.tracked = up ? up->tracked : r->tracked && r->tracked->n ? r->tracked : NULL;
+	n.fold = r->fold;
 	return n;
 }
 
 static bool
 node_eq(const struct sb_rules_node *a, const struct sb_rules_node *b)
 {
-	return a->up == b->up && a->dir == b->dir && view_eq(a->files[0], b->files[0]) &&
-		view_eq(a->files[1], b->files[1]) && view_eq(a->command, b->command) &&
-		view_eq(a->from_file, b->from_file) && view_eq(a->builtin, b->builtin);
+	for (size_t k = 0; k < SB_RULES_FILES; k++)
+		if (!view_eq(a->files[k], b->files[k]))
+			return false;
+	return a->up == b->up && a->dir == b->dir && view_eq(a->command, b->command) &&
+		view_eq(a->from_file, b->from_file) && view_eq(a->builtin, b->builtin) &&
+		a->tracked == b->tracked && a->fold == b->fold;
 }
 
 /*
@@ -422,21 +456,62 @@ match_view(struct sb_rule_view v, size_t dir_len, const struct rules_entry *e)
 	return VERDICT_NONE;
 }
 
+/* The same entry in small letters, for git's lists. A path too long for that is as it is. */
+struct folded_entry {
+	struct rules_entry e;
+	char path[4200];
+};
+
+static const struct rules_entry *
+fold_entry(const struct rules_entry *e, struct folded_entry *to)
+{
+	if (e->len >= sizeof to->path)
+		return e;
+	fold(to->path, e->path, e->len);
+	to->path[e->len] = 0;
+	to->e = *e;
+	to->e.path = to->path;
+	to->e.name = to->path + (e->name - e->path);
+	return &to->e;
+}
+
+/* git's lists do not exclude what git tracks, but all else in a directory that they exclude. */
+static bool
+settle(enum verdict v, bool by_git, const struct sb_rules_tracked *t, const struct rules_entry *e)
+{
+	if (t && (v == VERDICT_NONE || by_git)) {
+		if (sb_rules_tracked_has(t, e->path, e->len, e->is_dir))
+			return false;
+		if (sb_rules_tracked_buries(t, e->path, e->len))
+			return true;
+	}
+	return v == VERDICT_EXCLUDE;
+}
+
 static bool
 match(const struct sb_rules_node *n, const struct rules_entry *e)
 {
 	enum verdict v = match_view(n->command, 0, e);
+	struct folded_entry small;
+	const struct rules_entry *g = n->fold ? fold_entry(e, &small) : e;
+	bool by_git = false;
 
 	for (const struct sb_rules_node *d = n; d && v == VERDICT_NONE; d = d->up) {
-		v = match_view(d->files[1], d->dir_len, e);
-		if (v == VERDICT_NONE)
-			v = match_view(d->files[0], d->dir_len, e);
+		v = match_view(d->files[SB_RULES_FILE_SBSYNC], d->dir_len, e);
+		if (v != VERDICT_NONE)
+			break;
+		v = match_view(d->files[SB_RULES_FILE_GIT], d->dir_len, g);
+		by_git = v != VERDICT_NONE;
+	}
+	for (const struct sb_rules_node *d = n; d && v == VERDICT_NONE; d = d->up) {
+		v = match_view(d->files[SB_RULES_FILE_GITEXCLUDE], d->dir_len, g);
+		by_git = v != VERDICT_NONE;
 	}
 	if (v == VERDICT_NONE)
 		v = match_view(n->from_file, 0, e);
 	if (v == VERDICT_NONE)
 		v = match_view(n->builtin, 0, e);
-	return v == VERDICT_EXCLUDE;
+	return settle(v, by_git, n->tracked, e);
 }
 
 bool
@@ -452,33 +527,105 @@ sb_rules_match(const struct sb_rules_node *n, const char *path, const char *name
 }
 
 /*
- * One component of sb_rules_excluded, without nodes: nothing is allocated, so nothing
- * can fail.
+ * What the lists of these kinds say, from the entry's directory up; without nodes: nothing is
+ * allocated, so nothing can fail. The lock is held.
  */
-static bool
-match_in_dirs(const struct sb_rules *r, const struct rules_entry *e)
+static enum verdict
+match_up(const struct sb_rules *r, const struct rules_entry *e, const struct rules_entry *g,
+	const int *kinds, size_t n, bool *by_git)
 {
-	enum verdict v = match_view(view_of(r->command), 0, e);
 	size_t dir_len = (size_t)(e->name - e->path);
+	enum verdict v = VERDICT_NONE;
 
 	dir_len -= dir_len > 0;
-	while (v == VERDICT_NONE) {
-		const struct sb_rules_dir *d = r->n_dirs ? find_dir(r, e->path, dir_len) : NULL;
+	while (r->n_dirs) {
+		const struct sb_rules_dir *d = find_dir(r, e->path, dir_len);
 
-		if (d)
-			v = match_view(view_of(d->files[1]), dir_len, e);
-		if (d && v == VERDICT_NONE)
-			v = match_view(view_of(d->files[0]), dir_len, e);
+		for (size_t i = 0; d && i < n; i++) {
+			bool git = kinds[i] != SB_RULES_FILE_SBSYNC;
+
+			v = match_view(view_of(d->files[kinds[i]]), dir_len, git ? g : e);
+			*by_git = git;
+			if (v != VERDICT_NONE)
+				return v;
+		}
 		if (dir_len == 0)
 			break;
 		while (dir_len > 0 && e->path[--dir_len] != '/')
 			;
 	}
+	*by_git = false;
+	return v;
+}
+
+static const int in_dirs[] = { SB_RULES_FILE_SBSYNC, SB_RULES_FILE_GIT };
+static const int beside[] = { SB_RULES_FILE_GITEXCLUDE };
+
+/* What all lists say about one entry. */
+static enum verdict
+weigh(const struct sb_rules *r, const struct rules_entry *e, bool *by_git)
+{
+	enum verdict v = match_view(view_of(r->command), 0, e);
+	struct folded_entry small;
+	const struct rules_entry *g = r->fold ? fold_entry(e, &small) : e;
+
+	*by_git = false;
+	if (v == VERDICT_NONE)
+		v = match_up(r, e, g, in_dirs, 2, by_git);
+	if (v == VERDICT_NONE)
+		v = match_up(r, e, g, beside, 1, by_git);
 	if (v == VERDICT_NONE)
 		v = match_view(view_of(r->from_file), 0, e);
-	if (v == VERDICT_NONE)
-		v = match_view(view_of(r->builtin), 0, e);
-	return v == VERDICT_EXCLUDE;
+	return v == VERDICT_NONE ? match_view(view_of(r->builtin), 0, e) : v;
+}
+
+/* One component of sb_rules_excluded. */
+static bool
+match_in_dirs(const struct sb_rules *r, const struct rules_entry *e)
+{
+	bool by_git;
+	enum verdict v = weigh(r, e, &by_git);
+
+	return settle(v, by_git, r->tracked && r->tracked->n ? r->tracked : NULL, e);
+}
+
+void
+sb_rules_fold_git(struct sb_rules *r)
+{
+	(void)pthread_rwlock_wrlock(&r->mu);
+	r->fold = true;
+	(void)pthread_rwlock_unlock(&r->mu);
+}
+
+bool
+sb_rules_has_git(struct sb_rules *r)
+{
+	bool has = false;
+
+	(void)pthread_rwlock_rdlock(&r->mu);
+	for (size_t i = 0; !has && i < r->n_buckets; i++)
+		for (const struct sb_rules_dir *d = r->buckets[i]; d; d = d->next)
+			has |= d->files[SB_RULES_FILE_GIT] || d->files[SB_RULES_FILE_GITEXCLUDE];
+	(void)pthread_rwlock_unlock(&r->mu);
+	return has;
+}
+
+bool
+sb_rules_git_ignores(struct sb_rules *r, const char *path, bool is_dir)
+{
+	const char *slash = strrchr(path, '/');
+	struct rules_entry e = { .path = path,
+		.len = strlen(path),
+		.name = slash ? slash + 1 : path,
+		.is_dir = is_dir };
+	bool by_git;
+	enum verdict v;
+
+	e.name_len = e.len - (size_t)(e.name - path);
+	(void)pthread_rwlock_rdlock(&r->mu);
+	v = weigh(r, &e, &by_git);
+	(void)pthread_rwlock_unlock(&r->mu);
+	return by_git && v == VERDICT_EXCLUDE;
 }
 
 bool

@@ -13,10 +13,11 @@
  * Exclude rules with gitignore's grammar and semantics. Patterns come in lists; a list belongs to a
  * directory ("" is the root) and a source. The last matching pattern of the strongest list that has
  * one decides. Strongest first: SB_RULES_COMMAND; then per directory from the deepest up:
- * SB_RULES_SBSYNCIGNORE, SB_RULES_GITIGNORE of the same directory; then SB_RULES_FROM_FILE; then
- * SB_RULES_BUILTIN. A path beneath an excluded directory is excluded whatever the patterns say:
- * callers walk from the top and do not enter excluded directories; sb_rules_excluded does that for
- * a single path.
+ * SB_RULES_SBSYNCIGNORE, SB_RULES_GITIGNORE of the same directory; then SB_RULES_GITEXCLUDE, also
+ * from the deepest up; then SB_RULES_FROM_FILE; then SB_RULES_BUILTIN. What git tracks is not
+ * excluded by git's lists; SB_RULES_TRACKED is no list of patterns (sb_rules_set_tracked). A path
+ * beneath an excluded directory is excluded whatever the patterns say: callers walk from the top
+ * and do not enter excluded directories; sb_rules_excluded does that for a single path.
  */
 enum sb_rules_source {
 	SB_RULES_BUILTIN,
@@ -24,6 +25,9 @@ enum sb_rules_source {
 	SB_RULES_GITIGNORE,
 	SB_RULES_SBSYNCIGNORE,
 	SB_RULES_COMMAND,
+	SB_RULES_GITEXCLUDE, /* info/exclude and core.excludesFile of a repository */
+	SB_RULES_TRACKED,
+	SB_RULES_SOURCES,
 };
 
 struct sb_rules;
@@ -38,13 +42,30 @@ SB_CLEANUP_PTR(sb_rules, sb_rules_free)
  * count; FROM_FILE: a line of a file, may be a comment), or a whole ignore file's text found in
  * directory `dir` (COMMAND, FROM_FILE, BUILTIN: ""). Thread-safe; all of a file or nothing is
  * added. Nodes taken before do not see it: add a directory's files, then enter it. Limits: 1 MiB a
- * file, 4096 bytes a pattern (a longer line is SB_E_LIMIT naming its number), 262144 patterns of
- * together 16 MiB, 65536 directories.
+ * file, 4096 bytes a pattern (of an ignore file longer lines are left out, and the result is their
+ * number; else SB_E_LIMIT naming it), 262144 patterns of together 16 MiB, 65536 directories.
  */
 int sb_rules_add(struct sb_rules *r, enum sb_rules_source src, const char *pattern,
 	struct sb_error *err);
 int sb_rules_add_file(struct sb_rules *r, enum sb_rules_source src, const char *dir,
 	const char *text, size_t len, struct sb_error *err);
+
+/*
+ * git's lists, those added from now on, are compared without regard to case (core.ignorecase).
+ */
+void sb_rules_fold_git(struct sb_rules *r);
+
+/*
+ * The files that git's lists match and that git tracks all the same: sorted texts as in
+ * rules-tracked.c. They take the place of those that were set before. SB_E_CORRUPT: not sorted, or
+ * no such text.
+ */
+int sb_rules_set_tracked(struct sb_rules *r, const char *const *texts, size_t n,
+	struct sb_error *err);
+/* Is it git's lists that exclude this entry? Looks at no parent and at nothing tracked. */
+bool sb_rules_git_ignores(struct sb_rules *r, const char *path, bool is_dir);
+/* Is there a list of git's? */
+bool sb_rules_has_git(struct sb_rules *r);
 
 /*
  * The node for entries directly in the root; then, going down, the node for entries inside `dir`
@@ -66,8 +87,8 @@ bool sb_rules_match(const struct sb_rules_node *n, const char *path, const char 
 bool sb_rules_excluded(struct sb_rules *r, const char *path, bool is_dir);
 
 /*
- * A copy with the patterns that `keep` wants. It is asked for each, those of one list in their
- * order, and must not touch the rules. NULL: no memory.
+ * A copy with the patterns (and tracked texts) that `keep` wants. It is asked for each, those of
+ * one list in their order, and must not touch the rules. NULL: no memory.
  */
 typedef bool (
 	*sb_rules_keep_fn)(enum sb_rules_source src, const char *dir, const char *text, void *arg);

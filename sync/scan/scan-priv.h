@@ -107,6 +107,7 @@ struct sb_scan_ctx {
 	size_t n_skipped;
 	size_t cap_skipped;
 	uint64_t n_specials;
+	struct sb_strlist mounts;
 	struct sb_scan_link *links;
 	size_t n_links;
 	size_t cap_links;
@@ -171,6 +172,8 @@ void sb_scan_progress(struct sb_scan_ctx *c);
 /* Reports the entry `name` of the directory `dir` (both "": the root). */
 void sb_scan_skip(struct sb_scan_ctx *c, const char *dir, const char *name, enum sb_skip_reason why,
 	int sys);
+/* Notes a mount point that is crossed. */
+void sb_scan_note_mount(struct sb_scan_ctx *c, const char *path);
 /* Marks an entry for removal. */
 void sb_scan_drop(struct sb_scan_ctx *c, struct sb_entry *e);
 

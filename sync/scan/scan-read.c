@@ -212,9 +212,13 @@ collect_file(struct sb_scan_worker *w, const struct sb_scan_node *n, const char 
 	else
 		r = sb_rules_add_file(w->c->o.rules, src, (const char *)w->path.data,
 			(const char *)text.data, text.len, &err);
-	if (r == 0)
+	(void)sb_scan_show((const char *)w->path.data, name, &shown);
+	if (r > 0)
+		sb_log(&w->c->o.log, SB_LOG_WARN, "scan",
+			"%s: %d patterns of more than 4096 bytes are not used", shown.text, r);
+	if (r >= 0)
 		return true;
-	(void)sb_wrap(&err, r, "%s", sb_scan_show((const char *)w->path.data, name, &shown));
+	(void)sb_wrap(&err, r, "%s", shown.text);
 	sb_scan_fail(w->c, r, &err);
 	return false;
 }
@@ -342,6 +346,39 @@ read_target(struct sb_scan_worker *w, const struct sb_scan_node *n, const struct
 	return 0;
 }
 
+/* The path of an entry of the directory; its own end is in w->path until the next report. */
+static const char *
+entry_path(struct sb_scan_worker *w, const struct sb_scan_node *n, const char *name)
+{
+	if (!sb_scan_node_path(w, n))
+		return NULL;
+	if (w->path.len)
+		sb_buf_add_char(&w->path, '/');
+	sb_buf_add_str(&w->path, name);
+	if (!w->path.failed)
+		return (const char *)w->path.data;
+	sb_scan_fail_memory(w->c);
+	return NULL;
+}
+
+/* Looks at mounts that are, or were, here. False: what was mounted here is out of sight. */
+static bool
+look_at_mount(struct sb_scan_worker *w, const struct sb_scan_node *n, const char *name, bool mount)
+{
+	const struct sb_strlist *old = w->c->o.mounts;
+	const char *path = mount || (old && old->n) ? entry_path(w, n, name) : NULL;
+	bool was = false;
+
+	for (size_t i = 0; path && !mount && old && i < old->n; i++)
+		was |= strcmp(old->v[i], path) == 0;
+	if (path && mount)
+		sb_scan_note_mount(w->c, path);
+	/* Others count on the directory alone. */
+	if (path)
+		(void)sb_scan_node_path(w, n);
+	return !was;
+}
+
 /*
  * What becomes of one name. Returns 1: `p` is filled; 0: not to be in the manifest; negative errno.
  */
@@ -351,11 +388,11 @@ make_pending(struct sb_scan_worker *w, const struct sb_scan_node *n, const struc
 {
 	const char *name = (const char *)w->names.data + it->off;
 	struct sb_scan_ctx *c = w->c;
+	bool mount = st->mount || (S_ISDIR(st->mode) && st->dev != n->entry->dir->dev);
 	int r;
 
 	*p = (struct sb_scan_pending){ .off = it->off, .dev = st->dev, .nlink = 1 };
-	if (!c->o.cross_mounts &&
-		(st->mount || (S_ISDIR(st->mode) && st->dev != n->entry->dir->dev))) {
+	if ((mount && !c->o.cross_mounts) || !look_at_mount(w, n, name, mount)) {
 		skip(w, n, name, SB_SKIP_MOUNT, 0);
 		return 0;
 	}

@@ -257,6 +257,29 @@ sb_scan_skip(struct sb_scan_ctx *c, const char *dir, const char *name, enum sb_s
 }
 
 void
+sb_scan_note_mount(struct sb_scan_ctx *c, const char *path)
+{
+	pthread_mutex_lock(&c->mu);
+	sb_strlist_add(&c->mounts, path);
+	pthread_mutex_unlock(&c->mu);
+}
+
+/* Mount points of earlier scans that are not even directories any more. */
+static void
+report_gone_mounts(struct sb_scan_ctx *c)
+{
+	for (size_t i = 0; c->o.mounts && i < c->o.mounts->n; i++) {
+		const char *path = c->o.mounts->v[i];
+		bool seen = sb_manifest_find(c->m, path) != NULL;
+
+		for (size_t k = 0; !seen && k < c->n_skipped; k++)
+			seen = strcmp(c->skipped[k].path, path) == 0;
+		if (!seen)
+			sb_scan_skip(c, "", path, SB_SKIP_MOUNT, 0);
+	}
+}
+
+void
 sb_scan_drop(struct sb_scan_ctx *c, struct sb_entry *e)
 {
 	e->spare |= SPARE_GONE;
@@ -331,6 +354,7 @@ ctx_free(struct sb_scan_ctx *c)
 		free(c->skipped[i].path);
 	free(c->skipped);
 	free(c->links);
+	sb_strlist_free(&c->mounts);
 }
 
 static int
@@ -419,6 +443,7 @@ take_results(struct sb_scan_ctx *c, struct sb_scan *s, struct sb_error *err)
 	c->n_skipped = 0;
 	qsort(v, s->n_skipped, sizeof *v, compare_skipped);
 	s->n_specials += c->n_specials;
+	sb_strlist_join(&s->mounts, &c->mounts);
 	s->hashed_files += atomic_load(&c->hashed_files);
 	s->hashed_bytes += atomic_load(&c->hashed_bytes);
 	return 0;
@@ -438,6 +463,8 @@ complete(struct sb_scan_ctx *c, struct sb_scan *s, struct sb_error *err)
 	r = compact(c, &s->unhashed, err);
 	if (r == 0)
 		r = sb_manifest_finish(c->m, err);
+	if (r == 0)
+		report_gone_mounts(c);
 	if (r == 0)
 		r = take_results(c, s, err);
 	if (r == 0 && c->o.progress)
@@ -464,6 +491,8 @@ sb_scan_run(int rootfd, const struct sb_scan_opts *opts, struct sb_scan *out, st
 		(void)sb_scan_group_links(&c);
 	r = complete(&c, &s, err);
 	ctx_free(&c);
+	if (r == 0)
+		r = sb_strlist_check(&s.mounts, err);
 	if (r < 0)
 		return r;
 	*out = s;
@@ -477,6 +506,7 @@ sb_scan_free(struct sb_scan *s)
 	for (size_t i = 0; i < s->n_skipped; i++)
 		free(s->skipped[i].path);
 	free(s->skipped);
+	sb_strlist_free(&s->mounts);
 	sb_manifest_free(s->manifest);
 	*s = (struct sb_scan){ 0 };
 }

@@ -3,6 +3,7 @@
 #define SBSYNC_SCAN_H
 
 #include <sb/cancel.h>
+#include <base/strlist.h>
 #include <sb/log.h>
 #include <sync/scan/rules.h>
 #include <sync/tree/manifest.h>
@@ -17,7 +18,12 @@ struct sb_scan_opts {
 	uint64_t lazy_below; /* files smaller than this and not in the cache stay SB_ENTRY_UNHASHED;
 				0: hash all */
 	bool cross_mounts;   /* default: mount points inside the root are skipped and reported */
-	unsigned jobs;       /* 0: as many as processors, at most 8 */
+	/*
+	 * Mount points that earlier scans crossed, or NULL. One where nothing is mounted now is
+	 * SB_SKIP_MOUNT, whatever is there: what is out of sight is not deleted.
+	 */
+	const struct sb_strlist *mounts;
+	unsigned jobs; /* 0: as many as processors, at most 8 */
 	const struct sb_cancel *cancel;
 	struct sb_log log;
 	void (*progress)(uint64_t entries, uint64_t hashed_bytes,
@@ -50,7 +56,8 @@ struct sb_scan {
 	uint64_t n_specials;   /* counted, the first 1000 are listed */
 	uint64_t hashed_files; /* read because the cache did not know them */
 	uint64_t hashed_bytes;
-	uint64_t unhashed; /* left for later (lazy_below) */
+	uint64_t unhashed;        /* left for later (lazy_below) */
+	struct sb_strlist mounts; /* mount points that were crossed */
 };
 
 /*

@@ -15,4 +15,5 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/session-undo.c %D%/session-undo.h \
 	%D%/session-underway.c %D%/session-underway.h \
 	%D%/session-undo-run.c \
+	%D%/session-unsaved.c %D%/session-unsaved.h \
 	%D%/session-watch.c

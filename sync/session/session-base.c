@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/strlist.h>
+
 int
 sb_session_base_revert(struct sb_manifest *m, const struct sb_manifest *base, const char *path,
 	struct sb_error *err)
@@ -29,6 +31,42 @@ sb_session_base_revert(struct sb_manifest *m, const struct sb_manifest *base, co
 			return 0;
 	}
 	return sb_manifest_graft(m, path, old, err);
+}
+
+struct gone {
+	const struct sb_manifest *local, *far;
+	struct sb_strlist *paths;
+};
+
+static int
+find_gone(const char *path, size_t len, struct sb_entry *e, void *arg)
+{
+	struct gone *g = arg;
+
+	(void)len;
+	(void)e;
+	if (!sb_manifest_find(g->local, path) && !sb_manifest_find(g->far, path))
+		sb_strlist_add(g->paths, path);
+	return 0;
+}
+
+int
+sb_session_base_drop_gone(struct sb_manifest *m, const struct sb_manifest *local,
+	const struct sb_manifest *far, const char *path, struct sb_error *err)
+{
+	sb_auto(sb_strlist) struct sb_strlist paths = { 0 };
+	struct gone g = { local, far, &paths };
+	struct sb_entry *e = sb_manifest_find(m, path);
+	int r;
+
+	if (!e || e->type != SB_ENTRY_DIR)
+		return 0;
+	r = sb_manifest_walk_dir(e->dir, path, find_gone, &g);
+	if (r == 0)
+		r = sb_strlist_check(&paths, err);
+	for (size_t i = 0; r == 0 && i < paths.n; i++)
+		(void)sb_manifest_remove(m, paths.v[i]);
+	return r;
 }
 
 struct retained {

@@ -12,6 +12,13 @@ int sb_session_base_revert(struct sb_manifest *m, const struct sb_manifest *base
 	struct sb_error *err);
 
 /*
+ * In `m`, what is at or beneath `path` goes as far as neither side has it: a commit may have
+ * emptied a directory that it could not replace then.
+ */
+int sb_session_base_drop_gone(struct sb_manifest *m, const struct sb_manifest *local,
+	const struct sb_manifest *far, const char *path, struct sb_error *err);
+
+/*
  * In `m`, all stays that `rules` exclude: what is left out of one run is still what both sides
  * agreed on last.
  */

@@ -42,7 +42,7 @@ sb_session_rules_load(const struct sb_session *s, int dirfd, size_t k, struct sb
 	return rules;
 }
 
-/* All but .sbsyncignore files, counted. */
+/* All but .sbsyncignore files and what git tracks, counted. */
 static bool
 keep_own(enum sb_rules_source src, const char *dir, const char *text, void *arg)
 {
@@ -50,7 +50,7 @@ keep_own(enum sb_rules_source src, const char *dir, const char *text, void *arg)
 
 	(void)dir;
 	(void)text;
-	if (src == SB_RULES_SBSYNCIGNORE)
+	if (src == SB_RULES_SBSYNCIGNORE || src == SB_RULES_TRACKED)
 		return false;
 	x->own[src]++;
 	return true;
@@ -87,7 +87,8 @@ keep_first(enum sb_rules_source src, const char *dir, const char *text, void *ar
 
 	(void)dir;
 	(void)text;
-	if (src == SB_RULES_SBSYNCIGNORE || src == SB_RULES_GITIGNORE)
+	if (src == SB_RULES_SBSYNCIGNORE || src == SB_RULES_GITIGNORE ||
+		src == SB_RULES_GITEXCLUDE || src == SB_RULES_TRACKED)
 		return true;
 	return left[src] > 0 && left[src]--;
 }
@@ -115,7 +116,7 @@ int
 sb_session_rules_save(int dirfd, size_t k, const struct sb_session_rules *x, struct sb_error *err)
 {
 	sb_auto(sb_rules) struct sb_rules *own = NULL;
-	size_t left[5];
+	size_t left[SB_RULES_SOURCES];
 
 	memcpy(left, x->own, sizeof left);
 	own = sb_rules_filter(x->rules, keep_first, left, err);
@@ -133,10 +134,10 @@ static bool
 note_pattern(enum sb_rules_source src, const char *dir, const char *text, void *arg)
 {
 	static const char *const words[] = { "built-in", "file", "gitignore", "sbsyncignore",
-		"session" };
+		"session", "gitexclude" };
 	struct listing *l = arg;
 
-	if (src == SB_RULES_BUILTIN || l->code < 0)
+	if (src == SB_RULES_BUILTIN || src == SB_RULES_TRACKED || l->code < 0)
 		return true;
 	sb_strlist_addf(&l->out->patterns, "%s", text);
 	sb_strlist_addf(&l->out->sources, "%s", words[src]);

@@ -22,9 +22,10 @@ struct sb_rules *sb_session_rules_load(const struct sb_session *s, int dirfd, si
  * what is no longer excluded is compared anew: a change of rules never deletes anything.
  */
 struct sb_session_rules {
-	struct sb_rules *rules; /* the caller's, who frees them */
-	size_t own[5];          /* how many of each source are the session's; by sb_rules_source */
-	bool extra;             /* there are patterns for this run alone */
+	struct sb_rules *rules;       /* the caller's, who frees them */
+	size_t own[SB_RULES_SOURCES]; /* how many of each source are the session's; by
+					 sb_rules_source */
+	bool extra;                   /* there are patterns for this run alone */
 };
 int sb_session_rules_for_run(const struct sb_session *s, int dirfd, size_t k,
 	const struct sb_sync_opts *o, struct sb_session_rules *out, struct sb_error *err);

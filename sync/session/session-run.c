@@ -25,6 +25,7 @@
 #include <sync/session/session-rules.h>
 #include <sync/session/session-underway.h>
 #include <sync/session/session-undo.h>
+#include <sync/session/session-unsaved.h>
 #include <sync/tree/diff.h>
 #include <sync/remote/exchange.h>
 
@@ -44,6 +45,7 @@ struct pair_run {
 	struct sb_stage *stage;
 	struct sb_strlist left; /* paths that were left alone: their base entry stays */
 	struct sb_diff forward; /* a copy of what is done here, for undo */
+	struct sb_diff there;   /* of what is done there, when there are conflicts */
 	struct sb_session_brake brake;
 	size_t k;
 	struct sb_buf underway; /* what this run brings to either side, for the record */
@@ -92,11 +94,18 @@ save_base(struct pair_run *x, struct sb_error *err)
 		sb_manifest_save(x->base, false, true, x->pass->dirfd, x->base_name, err);
 }
 
+/* Is there nothing that both sides are known to have in common? */
+static bool
+begins(const struct pair_run *x)
+{
+	return x->pass->first && !x->base->count;
+}
+
 /* What an earlier run brought before it ended too soon belongs into the base, first of all. */
 static int
 fold_earlier(struct pair_run *x, struct sb_error *err)
 {
-	int r = x->pass->first ?
+	int r = begins(x) ?
 		0 :
 		sb_session_underway_fold(x->pass->dirfd, x->k, x->base, x->run.local->scan.manifest,
 			x->run.far.manifest, sb_run_mode_mask(), err);
@@ -276,21 +285,6 @@ reconcile(struct pair_run *x, struct sb_error *err)
 	return r < 0 ? r : tell_changes(x, err);
 }
 
-/* The plan takes the difference over, and may leave out what moves as a whole. */
-static int
-copy_diff(const struct sb_diff *from, struct sb_diff *to, struct sb_error *err)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < from->n; i++) {
-		const struct sb_change *c = &from->v[i];
-
-		r = sb_diff_add(to, c->path, c->del, c->del ? NULL : &c->entry, c->target,
-			c->leader, err);
-	}
-	return r;
-}
-
 /* The brake's words, with the command that goes on. */
 static int
 brake(const struct pair_run *x, struct sb_error *err)
@@ -317,10 +311,13 @@ make_plans(struct pair_run *x, struct sb_error *err)
 	if (r < 0)
 		return r;
 	sb_retry_progress(x->pass->retry, x->run.far.n_have + x->stage->n_left);
+	/* The plan takes the difference over, and may leave out what moves as a whole. */
 	if (!x->pass->o->dry_run)
-		r = copy_diff(&x->rec.local, &x->forward, err);
-	/* A start has no base to keep, and its files have no digests yet. */
-	if (r == 0 && !x->pass->o->dry_run && !x->pass->first)
+		r = sb_diff_copy(&x->forward, &x->rec.local, err);
+	if (r == 0 && !x->pass->o->dry_run && x->rec.n_conflicts)
+		r = sb_diff_copy(&x->there, &x->rec.runtime, err);
+	/* A first start has no base to keep, and its files have no digests yet. */
+	if (r == 0 && !x->pass->o->dry_run && !begins(x))
 		r = sb_session_underway_encode(&x->rec, x->run.local->scan.manifest,
 			x->run.far.manifest, &x->underway, err);
 	if (r < 0)
@@ -349,6 +346,21 @@ keep_left(struct pair_run *x, const struct sb_commit_result *res, struct sb_erro
 	for (size_t i = 0; i < res->n_left; i++)
 		sb_strlist_add(&x->left, res->left[i].path);
 	return sb_strlist_check(&x->left, err);
+}
+
+/* What could not be put beside a file here stays in its place there, and a conflict. */
+static int
+keep_unsaved(struct pair_run *x, const struct sb_commit_result *res, struct sb_error *err)
+{
+	sb_auto(sb_strlist) struct sb_strlist paths = { 0 };
+	int r = sb_session_unsaved_find(&x->rec, res, &paths, err);
+
+	for (size_t i = 0; r == 0 && i < paths.n; i++)
+		sb_strlist_add(&x->left, paths.v[i]);
+	if (r < 0 || !paths.n || !x->runtime_plan.diff.n)
+		return r < 0 ? r : sb_strlist_check(&x->left, err);
+	return sb_session_unsaved_replan(&x->run, &x->rec, &x->there, &paths, &x->runtime_plan,
+		&x->far_next, &x->left, err);
 }
 
 /* What was not brought here, as far as it is known: the first of it, and how many there are. */
@@ -449,6 +461,8 @@ pull(struct pair_run *x, struct sb_error *err)
 	if (r == 0)
 		r = keep_left(x, &res, err);
 	if (r == 0)
+		r = keep_unsaved(x, &res, err);
+	if (r == 0)
 		r = record_pulled(x, err);
 	return r < 0 ? r : check_brought(x, &res, err);
 }
@@ -516,6 +530,9 @@ build_base(struct pair_run *x, struct sb_error *err)
 		r = sb_session_base_revert(next, x->base, x->rec.unsettled[i], err);
 	for (size_t i = 0; r == 0 && i < x->left.n; i++)
 		r = sb_session_base_revert(next, x->base, x->left.v[i], err);
+	for (size_t i = 0; r == 0 && i < x->left.n; i++)
+		r = sb_session_base_drop_gone(next, x->run.local->scan.manifest,
+			x->run.far.manifest, x->left.v[i], err);
 	if (r == 0 && x->rules.extra)
 		r = sb_session_base_retain(next, x->base, x->run.rules, err);
 	if (r == 0)
@@ -537,22 +554,6 @@ record_base(struct pair_run *x, struct sb_error *err)
 
 	(void)sb_work_under(under);
 	return r;
-}
-
-/* A note of this pair that is one no more. */
-static void
-drop_note(struct pair_run *x, const char *path)
-{
-	struct sb_sync_notes *l = &x->pass->res->conflicts;
-
-	for (size_t i = x->n_conflicts; i < l->n; i++)
-		if (strcmp(l->v[i].path, path) == 0) {
-			free(l->v[i].path);
-			free(l->v[i].saved_as);
-			memmove(&l->v[i], &l->v[i + 1], (l->n - i - 1) * sizeof *l->v);
-			l->n--;
-			return;
-		}
 }
 
 /* The conflicts that may be merged, now that both versions are here. */
@@ -604,7 +605,8 @@ merge_conflicts(struct pair_run *x, struct sb_error *err)
 	r = n ? sb_session_resolve_rows(&l, rows, n, SB_TAKE_MERGED, done, err) : 0;
 	for (size_t i = 0; r >= 0 && i < n; i++)
 		if (done[i]) {
-			drop_note(x, rows[i].path);
+			sb_sync_result_drop_note(&x->pass->res->conflicts, x->n_conflicts,
+				rows[i].path);
 			count++;
 			r = sb_sync_result_note(&x->pass->res->merged, rows[i].path, NULL, "merged",
 				err);
@@ -707,10 +709,7 @@ run_pair(struct pair_run *x, struct sb_error *err)
 	}
 	sb_run_step(&x->run, SB_STEP_RECORD);
 	r = freeze_rules(x, err);
-	/*
-	 * Listed first: a run that dies in between leaves no conflict that nobody knows of. What
-	 * never got saved does not show.
-	 */
+	/* First: a run that dies in between leaves no conflict that nobody knows of. */
 	if (r == 0)
 		sb_session_conflicts_add(x->pass->dirfd, x->p->local, &x->rec, x->base);
 	if (r == 0)
@@ -776,6 +775,7 @@ run_once(struct sb_session_pass *pass, size_t k, bool last, struct sb_error *err
 	sb_stage_free(x.stage);
 	sb_strlist_free(&x.left);
 	sb_diff_free(&x.forward);
+	sb_diff_free(&x.there);
 	sb_buf_free(&x.underway);
 	sb_run_end(&x.run);
 	return r;

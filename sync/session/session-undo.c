@@ -123,9 +123,11 @@ sb_session_undo_load(int dirfd, size_t pair, uint64_t stamp, struct sb_session_u
 	char name[64];
 	int r = load_file(dirfd, undo_name(pair, stamp, true, name, sizeof name), out, err);
 
-	return r != SB_E_NOTFOUND ?
-		r :
-		load_file(dirfd, undo_name(pair, stamp, false, name, sizeof name), out, err);
+	if (r != SB_E_NOTFOUND)
+		return r;
+	r = load_file(dirfd, undo_name(pair, stamp, false, name, sizeof name), out, err);
+	/* Its run died while it wrote the record, so before it changed anything. */
+	return r == SB_E_CORRUPT ? SB_E_NOTFOUND : r;
 }
 
 void

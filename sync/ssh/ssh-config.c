@@ -545,11 +545,26 @@ ssh_args(const struct sb_ssh_query *q, bool batch, struct sb_strlist *l)
 		sb_strlist_add(l, "-oStrictHostKeyChecking=accept-new");
 }
 
+static bool
+called_ssh(const char *program)
+{
+	const char *slash = strrchr(program, '/');
+
+	return strcmp(slash ? slash + 1 : program, "ssh") == 0;
+}
+
+bool
+sb_ssh_config_is_ssh(const char *rsh)
+{
+	sb_auto(sb_strlist) struct sb_strlist words = { 0 };
+
+	return !rsh || (split_words(rsh, &words, NULL) == 0 && called_ssh(words.v[0]));
+}
+
 int
 sb_ssh_config_argv(const struct sb_ssh_query *q, const char *rsh, bool batch, const char *command,
 	struct sb_strlist *out, struct sb_error *err)
 {
-	const char *base;
 	bool is_ssh;
 	int r;
 
@@ -558,9 +573,7 @@ sb_ssh_config_argv(const struct sb_ssh_query *q, const char *rsh, bool batch, co
 	r = rsh ? split_words(rsh, out, err) : sb_strlist_check(out, err);
 	if (r < 0)
 		return r;
-	base = strrchr(out->v[0], '/');
-	base = base ? base + 1 : out->v[0];
-	is_ssh = strcmp(base, "ssh") == 0 || !rsh;
+	is_ssh = !rsh || called_ssh(out->v[0]);
 	if (is_ssh) {
 		ssh_args(q, batch, out);
 		query_args(q, out);

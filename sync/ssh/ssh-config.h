@@ -64,5 +64,7 @@ void sb_ssh_config_apply(const struct sb_ssh_config *c, struct sb_ssh_opts *o);
  */
 int sb_ssh_config_argv(const struct sb_ssh_query *q, const char *rsh, bool batch,
 	const char *command, struct sb_strlist *out, struct sb_error *err);
+/* Whether `rsh` (NULL: "ssh") is called ssh. */
+bool sb_ssh_config_is_ssh(const char *rsh);
 
 #endif

@@ -78,6 +78,27 @@ sb_diff_add(struct sb_diff *d, const char *path, bool del, const struct sb_entry
 }
 
 int
+sb_diff_add_copy(struct sb_diff *d, const struct sb_change *c, struct sb_error *err)
+{
+	int r = sb_diff_add(d, c->path, c->del, c->del ? NULL : &c->entry, c->target, c->leader,
+		err);
+
+	if (r == 0)
+		d->v[d->n - 1].fresh = c->fresh;
+	return r;
+}
+
+int
+sb_diff_copy(struct sb_diff *to, const struct sb_diff *from, struct sb_error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < from->n; i++)
+		r = sb_diff_add_copy(to, &from->v[i], err);
+	return r;
+}
+
+int
 sb_diff_set_leader(struct sb_diff *d, struct sb_change *c, const char *leader, struct sb_error *err)
 {
 	c->leader = strcmp(leader, c->path) == 0 ?

@@ -43,6 +43,9 @@ int sb_diff_make(const struct sb_manifest *from, const struct sb_manifest *to, s
 /* Adds one change; copies path, target, leader. */
 int sb_diff_add(struct sb_diff *d, const char *path, bool del, const struct sb_entry *e,
 	const char *target, const char *leader, struct sb_error *err);
+/* The same with a change of another difference, and with all of one. */
+int sb_diff_add_copy(struct sb_diff *d, const struct sb_change *c, struct sb_error *err);
+int sb_diff_copy(struct sb_diff *to, const struct sb_diff *from, struct sb_error *err);
 /* Pre-order of whole components: '/' sorts before every other byte. <0, 0, >0. */
 int sb_diff_path_order(const char *a, const char *b);
 /* The PUT at `path` in a difference that is in order; NULL: there is none. */

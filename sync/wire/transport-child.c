@@ -194,8 +194,16 @@ socket_pair(int sv[2], struct sb_error *err)
 	return 0;
 }
 
+/* Where the child is as our terminal sees it. */
+enum where {
+	BACKGROUND,
+	FOREGROUND,
+	AWAY, /* it has no terminal */
+};
+
 static int
-start(struct child_transport *c, const char *const *argv, bool split, struct sb_error *err)
+start(struct child_transport *c, const char *const *argv, bool split, enum where where,
+	struct sb_error *err)
 {
 	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
 	sb_autoclose int child_in = -1;
@@ -231,6 +239,8 @@ start(struct child_transport *c, const char *const *argv, bool split, struct sb_
 	o.fds[1] = child_out;
 	o.io[2] = SB_SPAWN_PIPE;
 	o.search_path = true;
+	o.take_terminal = where == FOREGROUND;
+	o.new_session = where == AWAY;
 	r = sb_spawn(argv, &o, &c->child, err);
 	if (r < 0) {
 		c->child.pid = 0;
@@ -246,7 +256,7 @@ start(struct child_transport *c, const char *const *argv, bool split, struct sb_
 }
 
 static struct sb_transport *
-child_new(const char *const *argv, bool split, struct sb_error *err)
+child_new(const char *const *argv, bool split, enum where where, struct sb_error *err)
 {
 	struct child_transport *c = calloc(1, sizeof *c);
 
@@ -257,7 +267,7 @@ child_new(const char *const *argv, bool split, struct sb_error *err)
 	c->base.ops = &child_ops;
 	c->base.rfd = c->base.wfd = c->base.efd = c->stop_fd = c->tee = -1;
 	sb_tail_init(&c->tail);
-	if (start(c, argv, split, err) < 0) {
+	if (start(c, argv, split, where, err) < 0) {
 		child_free(&c->base);
 		return NULL;
 	}
@@ -267,13 +277,19 @@ child_new(const char *const *argv, bool split, struct sb_error *err)
 struct sb_transport *
 sb_transport_child(const char *const *argv, struct sb_error *err)
 {
-	return child_new(argv, false, err);
+	return child_new(argv, false, BACKGROUND, err);
 }
 
 struct sb_transport *
 sb_transport_child_split(const char *const *argv, struct sb_error *err)
 {
-	return child_new(argv, true, err);
+	return child_new(argv, true, BACKGROUND, err);
+}
+
+struct sb_transport *
+sb_transport_child_asking(const char *const *argv, bool split, bool may_ask, struct sb_error *err)
+{
+	return child_new(argv, split, may_ask ? FOREGROUND : AWAY, err);
 }
 
 struct fds_transport {

@@ -44,6 +44,8 @@ struct sb_transport_ops {
 	void (*wire_bytes)(const struct sb_transport *t, uint64_t *up, uint64_t *down);
 	/* Cancels what still runs and frees everything. */
 	void (*free)(struct sb_transport *t);
+	/* The far side has spoken: nobody is asked to log in any more. May be NULL. */
+	void (*heard)(struct sb_transport *t);
 };
 
 struct sb_transport {
@@ -53,6 +55,13 @@ struct sb_transport {
 	int efd; /* the far side's stderr where the caller asked for it; -1: only its tail is kept
 		  */
 };
+
+static inline void
+sb_transport_heard(struct sb_transport *t)
+{
+	if (t->ops->heard)
+		t->ops->heard(t);
+}
 
 static inline void
 sb_transport_free(struct sb_transport *t)
@@ -70,6 +79,12 @@ SB_CLEANUP_PTR(sb_transport, sb_transport_free)
 struct sb_transport *sb_transport_child(const char *const *argv, struct sb_error *err);
 /* The same with its stderr at `efd`, which must be read. */
 struct sb_transport *sb_transport_child_split(const char *const *argv, struct sb_error *err);
+/*
+ * Either of them where it may ask the user something (in the foreground of our terminal), or where
+ * it cannot (away from it).
+ */
+struct sb_transport *sb_transport_child_asking(const char *const *argv, bool split, bool may_ask,
+	struct sb_error *err);
 
 /* An agent in a thread of this process; see sb_agent_serve. In transport-thread.c. */
 struct sb_log;

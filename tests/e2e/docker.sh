@@ -115,8 +115,15 @@ is "the file is as before" "$(cat "$scratch/w/e")" before
 is "what the user edited since stays" "$(cat "$scratch/w/f")" "by the user"
 must_fail "a runtime root of its own does not go with it" 1 "$build/sbctl" run -b docker \
 	-s sync=mounted -s "image=$podman_image" -s runtime_root=x -- true
-mkdir "$scratch/with,comma"
-must_fail "nor does a name that mounts cannot have" 1 sh -c "cd '$scratch/with,comma' &&
+odd="$scratch/with, \"quotes\" and:colon"
+mkdir "$odd"
+check "a name that the engine could take apart" sh -c "cd '$odd' &&
+	timeout 60 '$build/sbctl' run -b docker -s sync=mounted -s image=$podman_image -- touch f"
+check "is mounted as it is" test -e "$odd/f"
+line="$scratch/two
+lines"
+mkdir "$line"
+must_fail "but one of two lines is refused" 1 sh -c "cd '$line' &&
 	'$build/sbctl' run -b docker -s sync=mounted -s image=$podman_image -- true"
 
 # What a crash may leave: a container that no record knows. Others' are not touched.

@@ -40,7 +40,9 @@ armed()
 	printf '[core]\n\tfsmonitor = touch %s; false\n[pager]\n\tlog = touch %s\n' "$ran" "$ran" \
 		>"$1/config"
 	printf '#!/bin/sh\ntouch %s\n' "$ran" >"$1/hooks/post-index-change"
-	cp "$1/hooks/post-index-change" "$1/hooks/pre-commit"
+	for h in pre-commit reference-transaction pre-auto-gc; do
+		cp "$1/hooks/post-index-change" "$1/hooks/$h"
+	done
 	chmod +x "$1"/hooks/*
 	: >"$1/refs/heads/.keep"
 	: >"$1/objects/.keep"
@@ -52,7 +54,9 @@ calm()
 	git -C "$1" status >/dev/null 2>&1
 	git -C "$1" add -A >/dev/null 2>&1
 	git -C "$1" commit -qm more --allow-empty >/dev/null 2>&1
-	[ ! -e "$ran" ]
+	git -C "$1" update-ref refs/heads/more "$(git -C ws rev-parse HEAD)" >/dev/null 2>&1
+	git -C "$1" gc -q >/dev/null 2>&1
+	[ ! -e "$ran" ] || { rm -f "$ran"; return 1; }
 }
 
 # A sync that keeps something aside and says how to take it.
@@ -186,6 +190,24 @@ check "without HEAD it is data" test -e ws/parts/config
 echo 'ref: refs/heads/main' >rt/parts/HEAD
 check "HEAD comes later" sync_aside
 check "git in it runs nothing" calm ws/parts
+for way in . ../other; do
+	fresh
+	begin
+	armed rt/parts
+	armed rt/tmp
+	mkdir rt/other
+	mv rt/tmp/config rt/tmp/hooks rt/other/
+	rm -rf rt/tmp rt/parts/HEAD rt/parts/objects rt/parts/refs
+	echo $way >rt/parts/commondir
+	"$sbsync" sync -q g
+	check "one that leads to $way is data" test -e ws/parts/commondir
+	for d in parts other; do
+		cp -r rt/.git/objects rt/.git/refs rt/.git/HEAD rt/$d/
+	done
+	check "the rest of it comes later" sync_aside
+	check "git in it runs nothing" calm ws/parts
+	check "git where it leads runs nothing" calm ws/other
+done
 fresh
 git init -q --separate-git-dir=ws/conf ws/inner
 printf '[include]\n\tpath = ../gitconfig\n' >>ws/.git/config
@@ -195,6 +217,69 @@ armed rt/tmp
 mv rt/tmp/config rt/gitconfig
 rm -rf rt/tmp
 check "a file that the configuration includes" sync_aside
+check "git runs nothing" calm ws
+fresh
+printf '[include] path = ../one ; the first\n' >>ws/.git/config
+printf '[include]\n\tpath = "two"\n' >ws/one
+: >ws/two
+begin
+armed rt/tmp
+mv rt/tmp/config rt/two
+rm -rf rt/tmp
+check "a file that an included file includes" sync_aside
+check "git runs nothing" calm ws
+
+# Hooks and programs of the tree that the user's own configuration names.
+hook()
+{
+	mkdir -p "$(dirname "$1")"
+	printf '#!/bin/sh\ntouch %s\ncat\n' "$ran" >"$1"
+	chmod +x "$1"
+}
+for path in .githooks ./a/../.githooks .; do
+	for where in local global worktree; do
+		fresh
+		mkdir ws/a
+		case $where in
+		worktree)
+			git -C ws config extensions.worktreeConfig true
+			git -C ws config --worktree core.hooksPath $path
+			;;
+		*) git -C ws config --$where core.hooksPath $path ;;
+		esac
+		begin
+		hook "rt/$path/pre-commit"
+		check "hooks in $path by the $where configuration" sync_aside
+		check "git runs nothing" calm ws
+		git config --global --unset core.hooksPath
+	done
+done
+fresh
+git config --global core.hooksPath .githooks
+begin
+mkdir rt/sub
+git init -q rt/sub
+rm -rf rt/sub/.git/config rt/sub/.git/hooks rt/sub/.git/info
+hook rt/sub/.githooks/reference-transaction
+check "hooks beside a new repository" sync_aside
+git init -q ws/sub
+check "git runs nothing there" calm ws/sub
+git config --global --unset core.hooksPath
+fresh
+git -C ws config filter.x.clean 'tools/clean.sh %f'
+git -C ws config core.fsmonitor ./watch
+mkdir ws/tools
+printf '#!/bin/sh\ncat\n' >ws/tools/clean.sh
+chmod +x ws/tools/clean.sh
+begin
+echo '* filter=x' >rt/.gitattributes
+hook rt/tools/clean.sh
+hook rt/watch
+check "programs that the configuration names" sync_aside
+check "git runs nothing" calm ws
+mv rt/tools rt/elsewhere
+ln -s elsewhere rt/tools
+check "their directory becomes a link" sync_aside
 check "git runs nothing" calm ws
 
 # A4: half-done operations.

@@ -247,7 +247,8 @@ else
 	host_socket=$user/sock
 	sessions=$user/sessions
 	SANDBOX_HOST=unix:$host_socket
-	HOME=$user setpriv --reuid=65534 --regid=65534 --clear-groups "$user/sbhostd" \
+	HOME=$user SB_BOX=$user/sb-box setpriv --reuid=65534 --regid=65534 --clear-groups \
+		"$user/sbhostd" \
 		--listen "unix:$host_socket" --state-dir "$user/state" \
 		--storage-backend local-disk --sessions-root-dir "$user/sessions" \
 		--container-runtime bwrap >"$scratch/user.log" 2>&1 </dev/null &

@@ -4,25 +4,10 @@
 # local-disk there run on ZFS here.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 . "${SB_TOP_SRCDIR:-.}/tests/lib/zfs.sh"
+. "${SB_TOP_SRCDIR:-.}/tests/lib/hosttests.sh"
 
-build=${SB_TOP_BUILDDIR:-.}
 zfs_pool 256M || skip_all "$zfs_why"
-
-# Hands each result of a TAP program on under its own name.
-relay()
-{
-	SB_TEST_POOL=$pool CMOCKA_MESSAGE_OUTPUT=TAP \
-		"$build/tests/unit/$1" >"$scratch/out" 2>&1 </dev/null
-	status=$?
-	while IFS= read -r line; do
-		case $line in
-		"ok "*) ok "$1: ${line#*- }" ;;
-		"not ok "*) not_ok "$1: ${line#*- }" ;;
-		*) printf '# %s\n' "$line" ;;
-		esac
-	done <"$scratch/out"
-	is "$1 ends" "$status" 0
-}
+export SB_TEST_POOL="$pool"
 
 # What the host left.
 left()
@@ -33,6 +18,7 @@ left()
 relay test-host-service
 relay test-host-snapshots
 relay test-host-timeline
+relay test-host-writers
 relay test-host-guard
 relay test-host-races
 relay test-env

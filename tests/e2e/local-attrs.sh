@@ -61,4 +61,18 @@ if [ "$(id -u)" = 0 ]; then
 else
 	skip "the owner stays" "only root gives files away"
 fi
+
+# The runtime keeps its own in the same way.
+if setattr rt/f user.note 796f757273; then
+	echo five >>ws/f
+	check "a turn" "$sbsync" sync -q s
+	is "an attribute there stays" "$(attr rt/f user.note)$(tail -n 1 rt/f)" 796f757273five
+else
+	skip "an attribute there stays" "no user attributes on this file system"
+fi
+if [ "$(id -u)" = 0 ]; then
+	chown 65534:65533 rt/f && echo six >>ws/f
+	check "a turn" "$sbsync" sync -q s
+	is "the owner there stays" "$(stat -c %u:%g rt/f)$(tail -n 1 rt/f)" 65534:65533six
+fi
 finish

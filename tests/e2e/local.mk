@@ -1,9 +1,15 @@
 E2E = \
+	%D%/cross-mounts.sh \
 	%D%/demo.sh \
 	%D%/docker.sh \
+	%D%/docker-daemon.sh \
+	%D%/docker-rootless.sh \
+	%D%/docker-run.sh \
 	%D%/docker-kill.sh \
 	%D%/bench.sh \
+	%D%/e2b.sh \
 	%D%/example.sh \
+	%D%/gitignore.sh \
 	%D%/guard.sh \
 	%D%/host-crash.sh \
 	%D%/host-limits.sh \
@@ -21,8 +27,10 @@ E2E = \
 	%D%/network.sh \
 	%D%/output.sh \
 	%D%/odd-fs.sh \
+	%D%/port-token.sh \
 	%D%/quickstart.sh \
 	%D%/rpc-host.sh \
+	%D%/run-test.sh \
 	%D%/sbctl-kill.sh \
 	%D%/sbctl-run.sh \
 	%D%/sbctl-turn.sh \
@@ -32,8 +40,10 @@ E2E = \
 	%D%/ssh-ways.sh \
 	%D%/session.sh \
 	%D%/session-again.sh \
+	%D%/session-aside.sh \
 	%D%/session-base.sh \
 	%D%/session-conflicts.sh \
+	%D%/session-live.sh \
 	%D%/session-stop.sh \
 	%D%/session-watch.sh \
 	%D%/session-watch-ssh.sh \
@@ -57,6 +67,7 @@ check-cuts: all tests/lib/relay$(EXEEXT)
 		SB_TOP_SRCDIR='$(abs_top_srcdir)' SB_TOP_BUILDDIR='$(abs_top_builddir)' \
 		$(SHELL) $(srcdir)/tests/e2e/ssh-cuts.sh
 dist_check_SCRIPTS += $(E2E)
-EXTRA_DIST += tests/lib/json.sh tests/lib/loop.sh tests/lib/rpc.sh tests/lib/zfs.sh
+EXTRA_DIST += tests/lib/hoststorage.sh tests/lib/hosttests.sh tests/lib/json.sh tests/lib/loop.sh
+EXTRA_DIST += tests/lib/rpc.sh tests/lib/zfs.sh
 EXTRA_DIST += tests/lib/onterm.py tests/lib/trees.py
 EXTRA_DIST += tests/lib/sshd.sh

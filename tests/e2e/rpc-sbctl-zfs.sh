@@ -17,6 +17,9 @@ is "diff until now" \
 	"$("$sbctl" host diff one turn-0001 | awk '$2 != "dir" { print $1, $2 }')" "added added
 modified dir/deep
 removed hello"
+is "diff with what is in the files" \
+	"$("$sbctl" host diff --content one turn-0001 |
+		grep -c -x -e '+new' -e '-hello' -e '+more')" 3
 is "snapshot" "$("$sbctl" host snapshot one mine)" mine
 is "diff of two" "$("$sbctl" host diff one turn-0001 mine | wc -l)" \
 	"$("$sbctl" host diff one turn-0001 | wc -l)"

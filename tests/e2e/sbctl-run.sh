@@ -96,140 +96,14 @@ profiles:
     include: [keep.o]
     secret_env: {KEY: "env:SB_E2E_SECRET"}
 END
-export SB_E2E_SECRET=s3cr3t-y
-cd ws || exit 1
-echo one >one && echo two >two && echo x >skip.o && echo y >keep.o && mkdir -p sub ../also &&
-	echo z >../also/z
-out=$("$sbctl" run -P box -d ../also -- sh -c '
-	pwd
-	cat one
-	ls
-	echo changed >>one
-	rm two
-	echo new >sub/new
-	echo "$KEY" | tr a-z A-Z
-	exit 5' 2>../err)
-is "over SSH the status is passed on" $? 5
-is "it runs in the copy, without what is excluded" "$(echo "$out" | tail -n +2)" "one
-keep.o
-one
-sub
-two
-S3CR3T-Y"
-check "not in the original" test "$(echo "$out" | head -n 1)" != "$(pwd)"
-is "changes come back" "$(cat one)" "one
-changed"
-check "deletions come back" test ! -e two
-check "new files come back" test -e sub/new
-check "what is excluded stays" test -e skip.o
-check "the summary tells" grep -q "2 files .* synced, 1 deleted" ../err
-check "no secret is on disk, here or there" \
-	sh -c 'grep -rq s3cr3t-y "$1" "$2"; [ $? -eq 1 ]' - "$scratch/state" "$dir"
-is "nothing is left to look after" "$("$sbctl" ls)" "no sandboxes"
+backend=ssh
+there=$dir
+elsewhere=user=nobody
+. "$src/tests/lib/runlife.sh"
 must_fail "to be put away, where that cannot be" 1 \
 	"$sbctl" run -P box --persistence archive -- touch ran
 check "... tells what can be" \
 	sh -c 'printf %s "$0" | grep -q "ssh cannot put a sandbox away; use reuse"' "$output"
-must_fail "a snapshot, where there are none" 1 "$sbctl" run -P box --snapshot -- touch ran
-check "... tells so" sh -c 'printf %s "$0" | grep -q "backend ssh has no snapshots"' "$output"
-check "neither command ran" test ! -e ran
+check "the command did not run" test ! -e ran
 is "and nothing was made" "$("$sbctl" ls)" "no sandboxes"
-
-# Kept, used again, stopped from elsewhere.
-check "a kept sandbox" "$sbctl" run -q -P box -k --id kept -- sh -c 'echo first >first'
-is "is stopped" "$("$sbctl" ls --json | json '[(x["sandbox_id"], x["state"]) for x in o]')" \
-	"[('kept', 'stopped')]"
-echo here >here
-is "exec syncs in first" "$("$sbctl" exec -q kept sh -c 'cat here; echo second >second')" "here"
-is "... and back afterwards" "$(cat second)" second
-echo more >here
-check "dry run" "$sbctl" sync -n kept
-is "... moves nothing: sync on demand does" \
-	"$("$sbctl" sync --json kept | json 'o["files_synced"]')" 1
-is "... once" "$("$sbctl" sync --json kept | json 'o["files_synced"]')" 0
-# What it does last, it does after the last sync that anybody asks for.
-"$sbctl" run -q -P box -k --id long -- sh -c 'trap "echo late >late; exit 143" TERM
-	echo work >work; touch started; while :; do sleep 0.1; done' &
-pid=$!
-at_exit 'kill $pid 2>/dev/null'
-running()
-{
-	"$sbctl" sync -q long && test -e started
-}
-wait_for 20 running
-must_fail "one that is used is not destroyed" 4 "$sbctl" destroy long
-check "stop from elsewhere" "$sbctl" stop -q long
-wait "$pid"
-is "brings the work, the last too" "$(cat work late)" "work
-late"
-for sig in INT:130 HUP:129 TERM:143; do
-	code=${sig#*:} sig=${sig%:*}
-	rm -f started work both* late
-	echo base >both
-	"$sbctl" run -q -P box --id "by-$sig" -- \
-		sh -c "trap 'echo there >both; echo late >late; exit $code' $sig
-		echo work >work; touch started; while :; do sleep 0.1; done" &
-	pid=$!
-	running_sig()
-	{
-		"$sbctl" sync -q "by-$sig" && test -e started
-	}
-	wait_for 20 running_sig
-	rm -f work
-	echo here >both
-	kill -s "$sig" "$pid"
-	wait "$pid"
-	is "$sig ends the command" $? "$code"
-	is "... its last work is back" "$(cat late)" late
-	check "... a deletion here stays" test ! -e work
-	is "... of what both edited, both are kept" "$(cat both "both.runtime-conflict-by-$sig")" \
-		"here
-there"
-done
-check "destroy" "$sbctl" destroy -q long
-check "destroy twice" "$sbctl" destroy -q long
-check "destroy the other" "$sbctl" destroy -q kept
-
-# Both sides change.
-"$sbctl" run -q -P box -k --id both -- sh -c 'echo runtime >one'
-echo local >one
-out=$("$sbctl" exec both sh -c 'echo runtime2 >one' 2>&1)
-echo "$out" | diag
-"$sbctl" run -q -P box --id clash -- \
-	sh -c 'echo theirs >one; touch ready; while [ -e ready ]; do sleep 0.1; done' &
-pid=$!
-clash_ready()
-{
-	"$sbctl" sync -q clash && test -e ready
-}
-wait_for 20 clash_ready
-echo ours-again >sub/new
-rm ready
-running_on()
-{
-	"$sbctl" sync -q clash
-}
-wait_for 20 running_on
-wait "$pid"
-is "an edit here goes on living" "$(cat sub/new)" "ours-again"
-"$sbctl" destroy -q both
-
-# A lost server: the sandbox is kept and comes back with recover.
-"$sbctl" run -q -P box --id lost -- \
-	sh -c 'echo precious >precious; touch up; exec sleep 1000' 2>../err &
-pid=$!
-lost_up()
-{
-	"$sbctl" sync -q lost && test -e up
-}
-wait_for 20 lost_up
-"$sbctl" exec -q lost sh -c 'echo later >later'
-kill -9 $pid
-wait "$pid" 2>/dev/null
-is "after kill -9 it is still on record" "$("$sbctl" show --json lost | json 'o["state"]')" active
-check "sbsync recover finds it too" \
-	sh -c '"$1" recover --all --json | grep -q "\"lost\""' - "$build/sbsync"
-check "its work is here" test -e later
-check "sbctl recover ends it" "$sbctl" recover
-is "nothing is left" "$("$sbctl" ls)" "no sandboxes"
 finish

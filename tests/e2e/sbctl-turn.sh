@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Sync mode turn-bidirectional: a turn is asked for inside the sandbox, outside of it, or comes with
-# silence; and a command whose output nobody reads ends.
+# silence or a tool's end; and a command whose output nobody reads ends.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 
 build=${SB_TOP_BUILDDIR:-.}
@@ -54,6 +54,30 @@ turns idle2 --turn-idle 300ms -- sh -c 'echo work >e; echo said; exec sleep 600'
 wait_for 60 test -e e
 is "silence is a turn" "$(cat e 2>/dev/null)" work
 kill -TERM $job && wait $job
+
+# When a tool that somebody calls in it has ended.
+ask()
+{
+	printf '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":""}}\n'
+	printf '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"bash",'
+	printf '"arguments":{"cmd":"%s"}}}\n' "$1"
+}
+tool()
+{
+	ask "$1" | "$sbctl" mcp --session tools >"$scratch/tools.said" 2>&1 &&
+		grep -q '"isError":false' "$scratch/tools.said"
+}
+turns tools --turn-tools -- sh -c 'until test -e stop3; do sleep 0.1; done'
+wait_for 60 tool "echo work >f"
+wait_for 60 test -e f
+is "the end of a tool is a turn" "$(cat f 2>/dev/null)" work
+echo x >stop3
+check "and the next" tool true
+wait $job
+is "carries both ways, too" "$?" 0
+must_fail "only where turns count" 2 "$sbctl" run -b host --turn-tools -- true
+must_fail "and tools are called" 2 "$sbctl" run -b local --turn-tools \
+	--sync-mode turn-bidirectional -- true
 
 # Where turns do not count, that is said.
 "$sbctl" run -b host -s runtime=none --id plain -k -- sh -c 'echo "${SB_TURN-none}"' \

@@ -45,4 +45,27 @@ check "stop" "$sbsync" stop -q ws
 mkdir rt2
 check "start with another place" "$sbsync" start -q --name ws ws rt2
 is "all of it is in that place" "$(diff -r ws rt2)" ""
+check "stop" "$sbsync" stop -q ws
+
+# A start again that dies has brought something, or not: a file with one writer never conflicts.
+shim=$(ldd "$sbsync" | sed -n 's/.*=> \(.*lib[at]san[^ ]*\) .*/\1/p')
+shim="$shim $build/tests/fault/.libs/shim.so"
+: >wrong
+for at in 5 15 20 25 30 35 40 50; do
+	for i in 1 2 3; do
+		echo "$at" >>ws/w$i
+	done
+	truncate -s 0 calls && truncate -s 64 calls
+	LD_PRELOAD="$shim" FAULT_WHO=agent FAULT_N=$at FAULT_HOW=kill FAULT_LOG="$PWD/calls" \
+		"$sbsync" start -q --name ws ws rt2 >killed.out 2>&1
+	for i in 1 2 3; do
+		echo "$at again" >>ws/w$i
+	done
+	"$sbsync" start -q --name ws ws rt2 >again.out 2>&1 || grep -q 'is open' again.out ||
+		echo "$at: exit $?: $(cat again.out)" >>wrong
+	"$sbsync" sync -q ws >>again.out 2>&1 || echo "$at: $(cat again.out)" >>wrong
+	"$sbsync" stop -q ws
+done
+is "a start that was killed leaves no conflict" "$(cat wrong)" ""
+is "and both are equal" "$(diff -r ws rt2)" ""
 finish

@@ -91,4 +91,40 @@ fault agent 1 28 0 "$sbsync" sync -q s
 echo yours >>ws/d/left
 check "an edit of what was just brought" "$sbsync" sync -q s
 is "is no conflict" "$(tail -n 1 rt/d/left)$(ls ws/d rt/d | grep conflict)" yours
+
+# disturbed N ACTION: a sync that stops at its N-th call (behind the scan), while ACTION happens.
+disturbed()
+{
+	rm -f pause.here pause.go
+	FAULT_PAUSE="$scratch/pause" fault controller $1 pause 1 "$sbsync" sync s &
+	pid=$!
+	wait_for 20 test -e pause.here
+	eval "$2"
+	touch pause.go
+	wait $pid
+}
+
+# A directory becomes a file, and the file is gone before it comes: the directory stays whole until
+# it is known what comes instead, here and there.
+for side in rt ws; do
+	case $side in rt) other=ws ;; ws) other=rt ;; esac
+	: >wrong
+	fault controller 0 kill 1 "$sbsync" sync -q s
+	for k in 4 10 11 14 17 20; do
+		mkdir -p $side/p/d/sub && echo one >$side/p/d/a && echo one >$side/p/d/sub/b
+		echo one >$side/p/d/c
+		"$sbsync" sync -q s
+		mv $side/p/d/c $side/p/moved
+		rm -r $side/p/d
+		seq 1000 >$side/p/d
+		ln $side/p/d $side/p/e
+		disturbed $k "rm -r $side/p; echo file >$side/p"
+		"$sbsync" sync -q s
+		[ "$(cat $other/p 2>&1)" = file ] && [ -z "$(find ws rt -name '*conflict*')" ] ||
+			echo "$k: $(cat killed.out) $(find ws rt -path '*/p*')" >>wrong
+		rm -rf ws/p* rt/p*
+		"$sbsync" sync -q s
+	done
+	is "$side: a directory that was to become something else stays" "$(cat wrong)" ""
+done
 finish

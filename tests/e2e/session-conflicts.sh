@@ -55,7 +55,9 @@ check "resolve: merged" "$sbsync" resolve -q --take merged later-m
 is "has both" "$(sed -n '2p;18p' later-m | tr '\n' ' ')" "user agent "
 check "resolve: runtime" "$sbsync" resolve -q --take runtime later-r.runtime-conflict-c
 is "has the sandbox's" "$(sed -n '2p;18p' later-r | tr '\n' ' ')" "line 2 agent "
-check "resolve: local" "$sbsync" resolve -q --take local later-l
+check "resolve: local" sh -c '"$1" resolve --take local later-l >../said 2>&1' - "$sbsync"
+is "... tells what became of the other version" "$(grep decided ../said)" \
+	"decided: later-l: the local version stays (later-l.runtime-conflict-c is gone)"
 is "has the user's" "$(sed -n '2p;18p' later-l | tr '\n' ' ')" "user line 18 "
 must_fail "what does not merge is kept" 3 "$sbsync" resolve -q --take merged --all
 check "both of it" test -f dirty -a -f dirty.runtime-conflict-c

@@ -94,6 +94,49 @@ by_jump()
 }
 check "a jump host is the ssh program's" by_jump
 
+# Keys with a passphrase: the ssh program asks for it, once at the jump and once behind it.
+onterm="python3 $src/tests/lib/onterm.py"
+sed "s|IdentityFile .*|IdentityFile $dir/id_locked|; s/^Host box/Host box-locked/
+	s/^Host behind/Host behind-locked/; s/ProxyJump box/ProxyJump box-locked/
+	/ControlPath/d" config >locked_config
+unset SSH_AUTH_SOCK SSH_ASKPASS
+asked_for()
+{
+	$onterm --at "$dir/id_locked':" 'open sesame' "$@" >out 2>&1 || { cat out; return 1; }
+	[ "$(grep -c 'Enter passphrase' out)" = 2 ] || { cat out; return 1; }
+}
+check "what the ssh program asks at a jump can be answered" \
+	asked_for "$sbsync" mirror -F locked_config tree "behind-locked:$dir/asked"
+check "... and all is there" $trees same tree "$dir/asked"
+cat >after.sh <<END
+before=\$(stty -g)
+"$sbsync" mirror -q -F locked_config tree "behind-locked:$dir/asked" || exit 5
+[ "\$before" = "\$(stty -g)" ] || exit 6
+[ "\$(ps -o tpgid= -p \$\$)" = "\$(ps -o pgid= -p \$\$)" ] || exit 7
+END
+check "the terminal is ours again, as it was" asked_for sh after.sh
+must_fail "Ctrl-C at the question ends it" 1 $onterm --at "$dir/id_locked':" INT \
+	"$sbsync" mirror -F locked_config tree "behind-locked:$dir/never"
+check "... and nothing came about" test ! -e "$dir/never"
+# In the background of a terminal nobody can answer: it must not ask, nor hang.
+cat >background.sh <<END
+set -m
+"$sbsync" mirror -F locked_config tree "behind-locked:$dir/never" &
+wait \$!
+echo "status \$?"
+END
+in_background()
+{
+	$onterm --at never x bash background.sh >out 2>&1
+	[ $? -eq 97 ] && grep -q 'status 1' out && grep -q 'log-in refused' out ||
+		{ cat out; return 1; }
+}
+if command -v bash >/dev/null; then
+	check "from the background of a terminal it fails at once" in_background
+else
+	skip "from the background of a terminal" "bash is not installed"
+fi
+
 # A server with a network of its own, behind a pair of virtual interfaces.
 ns=sbt$$
 net=10.$(($$ % 200 + 20)).$(($$ / 200 % 250))

@@ -173,6 +173,14 @@ else
 fi
 rm -rf small/* state rt ws
 
+# A run that was killed while it wrote its record had changed nothing.
+fresh 5
+echo spoilt >rt/f1
+"$sbsync" sync -q u
+printf 'SBUNDO2\n torn' >state/sessions/u/root0.undo-7fffffffffffffff-new
+check "undo beside a torn record" "$sbsync" undo -q u
+is "undoes the run before" "$(cat ws/f1)" "file 1"
+
 # What an interrupted run left goes when there is nothing to bring.
 fresh 5
 mkdir -p ws/.sbsync-stage/new

@@ -16,6 +16,39 @@ fault: sbsync %D%/shim.la
 	python3 $(srcdir)/%D%/sweep.py -v ./sbsync %D%/.libs/shim.so
 	python3 $(srcdir)/%D%/races.py --rounds 100 ./sbsync %D%/.libs/shim.so
 
+# People at work on both sides of a session, run by tests/e2e/session-live.sh; here many steps, and
+# thousands of trees with hard links through the real engine, on this machine and behind SSH.
+EXTRA_DIST += %D%/live.py %D%/livewriter.py
+MODEL_STEPS = 20000
+MODEL_SSH_STEPS = 20000
+MODEL_SEED = 1
+MODEL_TRIPLES = 3000
+.PHONY: check-model
+check-model:
+	LIVE_STEPS=$(MODEL_STEPS) LIVE_SSH_STEPS=$(MODEL_SSH_STEPS) LIVE_SEED=$(MODEL_SEED) \
+		SESSION_ROUNDS=$(MODEL_TRIPLES) SESSION_SSH_ROUNDS=$(MODEL_TRIPLES) \
+		$(MAKE) check TEST_TIMEOUT=28800 \
+		TESTS='tests/unit/test-session-model tests/e2e/session-live.sh'
+
+# Syncs on a disk that loses its power.
+if HAVE_FUSE3
+check_PROGRAMS += %D%/crashdisk
+endif
+EXTRA_PROGRAMS += %D%/crashdisk
+%C%_crashdisk_SOURCES = %D%/crashdisk.c
+%C%_crashdisk_CPPFLAGS = $(AM_CPPFLAGS) $(FUSE3_CFLAGS)
+%C%_crashdisk_LDADD = $(FUSE3_LIBS)
+TESTS += %D%/power.sh
+dist_check_SCRIPTS += %D%/power.sh
+EXTRA_DIST += %D%/power.py
+POWER_CUTS = 30
+POWER_SEED = 1
+.PHONY: check-power
+check-power:
+	SB_POWER_CUTS=$(POWER_CUTS) SB_POWER_SEED=$(POWER_SEED) \
+		SB_POWER_FS='ext4 ext4-writeback xfs' \
+		$(MAKE) check TEST_TIMEOUT=14400 TESTS=tests/fault/power.sh
+
 # sbhostd under kill -9, run by tests/e2e/host-crash.sh; here two hundred times on each storage,
 # with fifty sessions.
 EXTRA_DIST += %D%/hostcrash.py %D%/hostclient.py
@@ -50,9 +83,11 @@ check_PROGRAMS += %D%/storage-crash
 %C%_storage_crash_SOURCES = %D%/storage-crash.c
 %C%_storage_crash_LDADD = $(UNIT_LDADD_SANDBOX)
 EXTRA_DIST += %D%/storage-kill.py
+STORAGE_HOSTS = tests/e2e/host-btrfs.sh tests/e2e/host-overlay.sh tests/e2e/host-zfs.sh
 STORAGE_MODELS = tests/unit/test-storage-model-btrfs tests/unit/test-storage-model-ext4 \
 	tests/unit/test-storage-model-xfs
 .PHONY: fault-storage
 fault-storage:
 	SB_STORAGE_KILLS=0 SB_STORAGE_IMAGES=500 STORAGE_OPS=10000 \
 		$(MAKE) check TEST_TIMEOUT=3600 TESTS='tests/e2e/storage-crash.sh $(STORAGE_MODELS)'
+	WRITERS_SNAPS=200 $(MAKE) check TEST_TIMEOUT=3600 TESTS='$(STORAGE_HOSTS)'

@@ -233,6 +233,59 @@ def changed_workspace(opts, top, r):
             raise Failed("pause %d: not equal: %s" % (n, differences(a, b, True, True)[:3]))
 
 
+def saved_twice(opts, top, r):
+    """The user saves just before a sync swaps the file, and again before the swap is taken back:
+    the second is in place, and nothing is thrown away."""
+    bed = sweep.Turn(opts, top)
+    bed.prepare()
+    hook = os.path.join(bed.top, "pause")
+    calls = paused_calls(bed, bed.args, "controller")
+    swaps = 0
+    for n in range(1, calls):
+        bed.restore()
+        # Only where the file is about to be swapped; a run without anybody saving tells.
+        bed.run(bed.args, ("controller", "kill", n, 1, False))
+        if bed.counted()[2] != "renameat2":
+            continue
+        for how in (in_place, by_rename):
+            bed.restore()
+            for name in os.listdir(bed.top):
+                if name.startswith("pause."):
+                    os.unlink(os.path.join(bed.top, name))
+            p = bed.start(
+                bed.args, ("controller", "pause", n, 2, False), {"FAULT_PAUSE": hook}
+            )
+            for k, end in enumerate(("", ".1")):
+                while not os.path.exists(hook + ".here" + end) and p.poll() is None:
+                    time.sleep(0.002)
+                for name in ("src/f1", "big"):
+                    (in_place if k == 0 else how)(
+                        bed.at("ws", name), b"%s saved %d\n" % (name.encode(), k)
+                    )
+                with open(hook + ".go" + end, "w"):
+                    pass
+            code, out = bed.wait(p)
+            swaps += 1
+            for name in ("src/f1", "big"):
+                have = {content(e) for e in listing(bed.at("ws"))[0].values()}
+                if content(entry_of(b"%s saved 1\n" % name.encode())) not in have:
+                    raise Failed("pause %d, %s: what was saved last in %s is lost (exit %d: %s)"
+                                 % (n, how.__name__, name, code, out))
+            bed.must(TURN, 0, 3)
+    if not swaps:
+        raise Failed("no swap was found")
+
+
+def in_place(path, text):
+    with open(path, "wb") as f:
+        f.write(text)
+
+
+def by_rename(path, text):
+    in_place(path + ".new", text)
+    os.rename(path + ".new", path)
+
+
 def entry_of(text):
     import hashlib
 
@@ -240,6 +293,7 @@ def entry_of(text):
 
 
 RACES = [interrupted, two_at_once, moving_source, second_chance, changed_target, changed_workspace]
+RACES += [saved_twice]
 
 
 def main():

@@ -4,7 +4,8 @@
  * process of a sync and makes the n-th of them go wrong. Environment: FAULT_WHO    agent or
  * controller (told apart by the command line; any other process is left alone) FAULT_N      which
  * call, from 1; 0: only count FAULT_HOW    kill (in the middle of a write, before anything else),
- * pause, or an errno number FAULT_SPAN   how many calls fail from there on (errno only), 0: all
+ * pause, or an errno number FAULT_SPAN   how many calls fail from there on, 0: all (errno), or are
+ * paused at (the second has PATH.here.1 and PATH.go.1, and so on)
  *   FAULT_EXE    the name of another program that is meant, whatever its command line
  *   FAULT_OPENS  count every open instead of what changes something: for EMFILE
  *   FAULT_LOG    16 bytes: calls counted, calls hit (little-endian u64); then the name of the call
@@ -118,17 +119,19 @@ start(void)
 }
 
 static void
-wait_for_go(void)
+wait_for_go(uint64_t which)
 {
-	char path[4096];
+	char path[4096], nth[24] = "";
 	struct timespec ts = { .tv_nsec = 2000000 };
 	long fd;
 
-	(void)snprintf(path, sizeof path, "%s.here", pause_path);
+	if (which)
+		(void)snprintf(nth, sizeof nth, ".%u", (unsigned)which);
+	(void)snprintf(path, sizeof path, "%s.here%s", pause_path, nth);
 	fd = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	if (fd >= 0)
 		(void)close((int)fd);
-	(void)snprintf(path, sizeof path, "%s.go", pause_path);
+	(void)snprintf(path, sizeof path, "%s.go%s", pause_path, nth);
 	for (int i = 0; i < 10000 && access(path, F_OK) < 0; i++)
 		nanosleep(&ts, NULL);
 }
@@ -145,12 +148,12 @@ hit(const char *name, int fd, const void *data, size_t len)
 	if (!out)
 		return false;
 	n = atomic_fetch_add(&out->calls, 1) + 1;
-	if (!at || n < at || (how == HOW_ERRNO ? span && n >= at + span : n != at))
+	if (!at || n < at || (how == HOW_KILL ? n != at : span && n >= at + span))
 		return false;
 	if (atomic_fetch_add(&out->hits, 1) == 0)
 		(void)snprintf(out->name, sizeof out->name, "%s", name);
 	if (how == HOW_PAUSE) {
-		wait_for_go();
+		wait_for_go(n - at);
 		return false;
 	}
 	if (how == HOW_KILL) {

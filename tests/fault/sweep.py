@@ -417,8 +417,34 @@ class Start(Session):
         code, out = self.patient(self.args)
         if code == 1 and "is open" in out:  # it had got that far
             code, out = self.patient(Turn.args)
-        if code:
+        if code not in (0, 3):
             raise Failed("start again: exit %d: %s" % (code, out))
+
+
+class Again(Session):
+    """Start of a session that was stopped: both sides have edited since. The runtime's version of
+    what both edited is nowhere but there."""
+
+    name = "again"
+    args = ["start", "-q", "--max-delete", "100000", "--name", "s", "ws", "runtime"]
+
+    def setup(self):
+        self.open_session()
+        self.must(["stop", "-q", "s"])
+        self.before = self.everything()
+        self.edit_both()
+
+    def after(self, code, out):
+        for k, x in enumerate(("ws", "runtime")):
+            mixed(listing(self.at(x))[0], self.olds[k], self.news[k], x)
+        if code in (0, 3):
+            self.settled(clean=False)
+        else:
+            Start.resume(self)  # what was swapped out may lie in the stage until then
+        wanted = {content(e) for old in self.olds for e in old.values() if e[0] == "file"}
+        lost = wanted - self.before - self.everything()
+        if lost:
+            raise Failed("lost: %r" % lost)
 
 
 class Turn(Session):
@@ -523,13 +549,14 @@ class Undo(Session):
             raise Failed("stage left behind")
 
 
-SCENARIOS = [Mirror, Cold, First, Start, Turn, Merge, Stop, Recover, Undo]
+SCENARIOS = [Mirror, Cold, First, Start, Again, Turn, Merge, Stop, Recover, Undo]
 # how, span, opens
 KINDS = [
     ("kill", 1, False),
     (str(errno.ENOSPC), 1, False),
     (str(errno.ENOSPC), 0, False),
     (str(errno.EIO), 1, False),
+    (str(errno.ENAMETOOLONG), 1, False),
     (str(errno.EDQUOT), 0, False),
     (str(errno.EMFILE), 1, True),
     (str(errno.EMFILE), 0, True),

@@ -90,7 +90,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (sb_params_parse(tool, (const char *)data + 1, size - 1, &j.params, &err) == 0 &&
 		sb_filejob_run(&j, &err) == 0) {
 		check_text(tool, &j.text);
-		FUZZ_CHECK(!strstr((char *)j.text.data, "root:x:"));
+		/* Nothing of /etc/passwd comes out; what was put in may. */
+		FUZZ_CHECK(memmem(data, size, "root:x:", 7) ||
+			!memmem(j.text.data, j.text.len, "root:x:", 7));
 	} else {
 		FUZZ_CHECK(err.code < 0 && *err.msg);
 	}

@@ -22,9 +22,11 @@ tests_fuzz_fuzz_ignore_LDADD = $(FUZZ_LDADD_SYNC)
 tests_fuzz_fuzz_rpc_SOURCES = %D%/fuzz-rpc.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_rpc_LDADD = $(FUZZ_LDADD_SANDBOX)
 
-FUZZERS_ALL += %D%/fuzz-docker %D%/fuzz-profile %D%/fuzz-state %D%/fuzz-trust
+FUZZERS_ALL += %D%/fuzz-docker %D%/fuzz-dockeragent %D%/fuzz-profile %D%/fuzz-state %D%/fuzz-trust
 tests_fuzz_fuzz_trust_SOURCES = %D%/fuzz-trust.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_trust_LDADD = $(FUZZ_LDADD_SANDBOX)
+tests_fuzz_fuzz_dockeragent_SOURCES = %D%/fuzz-dockeragent.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_dockeragent_LDADD = $(FUZZ_LDADD_SANDBOX)
 tests_fuzz_fuzz_docker_SOURCES = %D%/fuzz-docker.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_docker_LDADD = $(FUZZ_LDADD_SANDBOX)
 tests_fuzz_fuzz_profile_SOURCES = %D%/fuzz-profile.c $(FUZZ_DRIVER)
@@ -40,9 +42,23 @@ tests_fuzz_fuzz_http_LDADD = $(FUZZ_LDADD_SANDBOX)
 tests_fuzz_fuzz_zfs_SOURCES = %D%/fuzz-zfs.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_zfs_LDADD = $(FUZZ_LDADD_SANDBOX)
 
+FUZZERS_ALL += %D%/fuzz-multipart %D%/fuzz-query
+tests_fuzz_fuzz_multipart_SOURCES = %D%/fuzz-multipart.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_multipart_LDADD = $(FUZZ_LDADD_SANDBOX)
+tests_fuzz_fuzz_query_SOURCES = %D%/fuzz-query.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_query_LDADD = $(FUZZ_LDADD_SANDBOX)
+
+FUZZERS_ALL += %D%/fuzz-porthead
+tests_fuzz_fuzz_porthead_SOURCES = %D%/fuzz-porthead.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_porthead_LDADD = $(FUZZ_LDADD_SANDBOX)
+
 FUZZERS_ALL += %D%/fuzz-layers
 tests_fuzz_fuzz_layers_SOURCES = %D%/fuzz-layers.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_layers_LDADD = $(FUZZ_LDADD_SANDBOX)
+
+FUZZERS_ALL += %D%/fuzz-mcp
+tests_fuzz_fuzz_mcp_SOURCES = %D%/fuzz-mcp.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_mcp_LDADD = $(FUZZ_LDADD_SANDBOX)
 
 FUZZERS_ALL += %D%/fuzz-tool
 tests_fuzz_fuzz_tool_SOURCES = %D%/fuzz-tool.c $(FUZZ_DRIVER)
@@ -59,6 +75,10 @@ tests_fuzz_fuzz_diff_SOURCES = %D%/fuzz-diff.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_diff_LDADD = $(FUZZ_LDADD_SYNC)
 tests_fuzz_fuzz_manifest_SOURCES = %D%/fuzz-manifest.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_manifest_LDADD = $(FUZZ_LDADD_SYNC)
+
+FUZZERS_ALL += %D%/fuzz-unpack
+tests_fuzz_fuzz_unpack_SOURCES = %D%/fuzz-unpack.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_unpack_LDADD = $(FUZZ_LDADD_SYNC)
 
 FUZZERS_ALL += %D%/fuzz-delta-apply %D%/fuzz-delta-sig %D%/fuzz-pack %D%/fuzz-patch %D%/fuzz-store
 tests_fuzz_fuzz_delta_apply_SOURCES = %D%/fuzz-delta-apply.c $(FUZZ_DRIVER)
@@ -83,6 +103,12 @@ tests_fuzz_fuzz_receive_SOURCES = %D%/fuzz-receive.c %D%/scratch.h $(FUZZ_DRIVER
 tests_fuzz_fuzz_receive_LDADD = $(FUZZ_LDADD_SYNC)
 tests_fuzz_fuzz_wire_SOURCES = %D%/fuzz-wire.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_wire_LDADD = $(FUZZ_LDADD_SYNC)
+
+FUZZERS_ALL += %D%/fuzz-gitconfig %D%/fuzz-gitindex
+tests_fuzz_fuzz_gitindex_SOURCES = %D%/fuzz-gitindex.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_gitindex_LDADD = $(FUZZ_LDADD_SYNC)
+tests_fuzz_fuzz_gitconfig_SOURCES = %D%/fuzz-gitconfig.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_gitconfig_LDADD = $(FUZZ_LDADD_SYNC)
 
 FUZZERS_ALL += %D%/fuzz-endpoint %D%/fuzz-ssh
 tests_fuzz_fuzz_endpoint_SOURCES = %D%/fuzz-endpoint.c $(FUZZ_DRIVER)

@@ -24,8 +24,14 @@ GUARDED = [
     "linked", "store", "store/linked.git", "store/linked.git/hooks", "store/linked.git/config",
     "mirror.git/hooks", "mirror.git/config", "mirror.git", "wt/.git", "wt", "lib", "sub/.git",
     "deep/.git", "data/.git", "pkg/.GIT", "config", "hooks", "HEAD", "objects", "refs",
+    ".githooks", ".githooks/pre-commit", ".githooks/reference-transaction", "tools",
+    "tools/clean.sh", "lib/.githooks/post-index-change", "wt/.githooks", "sub/.githooks",
+    "gitconfig", "more/gitconfig", "more", ".git/config.worktree", ".git/worktrees/wt/HEAD",
+    ".git/worktrees/wt/config.worktree", ".git/objects/info/alternates", ".gitmodules",
 ]  # fmt: skip
-PARTS = ["HEAD", "config", "hooks", "objects", "refs", "info", "modules", "index", "commondir"]
+PARTS = ["HEAD", "config", "hooks", "objects", "refs", "info", "modules", "index", "commondir"] + [
+    "config.worktree", "alternates", "githooks"
+]
 
 
 class Hostile:
@@ -61,8 +67,13 @@ class Hostile:
         if name == "hooks":
             for h in HOOKS:
                 put(os.path.join(full, h), w.canary, 0o755)
-        elif name == "config":
+        elif name == "githooks":
+            for h in HOOKS:
+                put(os.path.join(self.at(where), ".githooks", h), w.canary, 0o755)
+        elif name.startswith("config"):
             put(full, w.evil)
+        elif name == "alternates":
+            put(self.room(where + "/objects/info/alternates"), "../../data/objects\n")
         elif name == "info":
             put(full + "/attributes", "* filter=x merge=x\n")
         elif name == "modules":
@@ -142,7 +153,10 @@ class Hostile:
     def file(self):
         b = self.any(GUARDED)
         wipe(self.room(b))
-        text = self.rng.choice([self.w.evil, "gitdir: ../data\n", "gitdir: data\n", "../data\n"])
+        text = self.rng.choice(
+            [self.w.evil, "gitdir: ../data\n", "gitdir: data\n", "../data\n", "[include]path=x\n"]
+            + ['[submodule "lib"]\n\tpath = lib\n\turl = ./src\n\tupdate = !%s\n' % self.w.shell]
+        )
         put(self.at(b), self.w.canary if self.rng.random() < 0.3 else text, 0o755)
         return b
 
@@ -203,6 +217,7 @@ def session(w, seed, rounds, trust):
     """Some rounds with one workspace; why it failed, or None."""
     rng = random.Random(seed)
     w.fresh()
+    w.configure(rng.sample(sorted(w.SETTINGS), rng.randint(0, 2)))
     code, text = w.run("start", "--name", "c", w.ws, w.rt)
     if code:
         return "start: exit %d: %s" % (code, text)
@@ -216,7 +231,7 @@ def session(w, seed, rounds, trust):
             return "exit %d\n%s" % (code, "\n".join(h.log))
         places = w.repositories()
         for at in rng.sample(places, min(len(places), 4)):
-            why = w.ask(at, n)
+            why = w.ask(at, n, rng)
             if why:
                 with open(w.ran) if os.path.exists(w.ran) else open(w.victim) as f:
                     ran = f.read()

@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Random hostile trees, real git: a few rounds, the same each time; make check-canary does
-# thousands, others with each CANARY_SEED. Open: seed 2751 finds a way through copies of a bare
-# repository.
+# thousands, others with each CANARY_SEED.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
 need git
 need python3

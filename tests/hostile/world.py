@@ -67,6 +67,7 @@ class World:
             "[commit]\n\tgpgsign = true\n[gpg]\n\tprogram = {1}\n"
             '[submodule "lib"]\n\tupdate = !echo submodule >>{0}\n\tactive = true\n'
         ).format(self.ran, os.path.join(self.top, "gpg"))
+        self.shell = "echo shell >>%s" % self.ran
         put(os.path.join(self.top, "gpg"), self.canary, 0o755)
         self.make_template()
 
@@ -137,6 +138,27 @@ class World:
         put(self.victim, "mine\n")
         shutil.copytree(self.template, self.ws, symlinks=True)
 
+    # What a user may have set: programs and files of the tree that git then obeys.
+    SETTINGS = {
+        "hooks": ("core.hooksPath", ".githooks"),
+        "global": ("--global", "core.hooksPath", ".githooks"),
+        "filter": ("filter.x.clean", "tools/clean.sh %f"),
+        "fsmonitor": ("core.fsmonitor", "tools/clean.sh"),
+        "include": ("include.path", "../gitconfig"),
+        "onbranch": ("includeIf.onbranch:main.path", "../more/gitconfig"),
+        "worktree": ("extensions.worktreeConfig", "true"),
+        "auto": ("--global", "gc.auto", "1"),
+    }
+
+    def configure(self, names):
+        for v in ("core.hooksPath", "gc.auto"):
+            self.git(self.ws, "config", "--global", "--unset-all", v, check=False)
+        for n in names:
+            self.git(self.ws, "config", *self.SETTINGS[n])
+        for f in (".githooks/pre-push", "tools/clean.sh"):
+            put(os.path.join(self.ws, f), "#!/bin/sh\ncat\n", 0o755)
+        put(os.path.join(self.ws, "gitconfig"), "[include]\n\tpath = more/gitconfig\n")
+
     def run(self, *args):
         p = subprocess.run(
             [self.sbsync] + list(args),
@@ -157,10 +179,10 @@ class World:
             bare = {"HEAD", "objects", "refs"} <= names or {"HEAD", "commondir"} <= names
             if ".git" in names or bare:
                 found.append(at)
-            dirs[:] = [d for d in dirs if d not in ("objects", "refs", "logs", ".sbsync-stage")]
+            dirs[:] = sorted(set(dirs) - {"objects", "refs", "logs", ".sbsync-stage"})
         return found
 
-    def ask(self, at, n):
+    def ask(self, at, n, rng):
         """A user works with git there, as a terminal's prompt and an editor would, too."""
         put(os.path.join(self.ws, "touched"), "%d\n" % n)
         calls = (
@@ -176,9 +198,16 @@ class World:
             ("commit", "-q", "--allow-empty"),
             ("commit", "-q", "--allow-empty", "-m", "three"),
             ("cherry-pick", "--continue"),
+            ("log", "-p", "-1"),
+            ("stash",),
+            ("push", "-q", "near", "HEAD:refs/heads/pushed"),
+            ("merge", "-q", "FETCH_HEAD"),
+            ("update-ref", "refs/heads/more", "HEAD"),
+            ("gc", "-q", "--auto"),
             ("gc", "-q"),
         )
-        for c in calls:
+        chosen = sorted(rng.sample(range(len(calls)), 8))
+        for c in [calls[i] for i in chosen]:
             self.git(at, *c, check=False)
             if self.fired():
                 return "git %s in %s" % (" ".join(c), os.path.relpath(at, self.ws))

@@ -5,7 +5,7 @@ import re
 
 from wire import Broken, Cursor
 
-FROM_FILE, GITIGNORE, SBSYNCIGNORE, COMMAND = 1, 2, 3, 4
+FROM_FILE, GITIGNORE, SBSYNCIGNORE, COMMAND, GITEXCLUDE, TRACKED = 1, 2, 3, 4, 5, 6
 
 
 def to_regex(pattern):
@@ -44,11 +44,16 @@ class Pattern:
 class Rules:
     def __init__(self, data):
         c = Cursor(data)
-        if c.u8() != 1:
+        version = c.u8()
+        if version not in (1, 2):
             raise Broken("rules of another version")
-        self.lists = []
+        self.fold = version == 2 and c.u8() & 1
+        self.lists, self.tracked = [], []
         for _ in range(c.varint()):
             source, at = c.u8(), c.bytes()
+            if source == TRACKED:
+                self.tracked = [c.bytes() for _ in range(c.varint())]
+                continue
             self.lists.append((source, at, [Pattern(c.bytes()) for _ in range(c.varint())]))
         c.end()
 
@@ -61,13 +66,24 @@ class Rules:
         for up in ups:
             for source in (SBSYNCIGNORE, GITIGNORE):
                 yield from (v for v in self.lists if v[0] == source and v[1] == up)
+        for up in ups:
+            yield from (v for v in self.lists if v[0] == GITEXCLUDE and v[1] == up)
         yield from (v for v in self.lists if v[0] == FROM_FILE)
         yield from (v for v in self.lists if v[0] == 0)
 
     def excluded(self, path, is_dir):
-        for _, at, patterns in self.strongest_first(path):
+        answer, by = False, None
+        for source, at, patterns in self.strongest_first(path):
             inner = path[len(at) + 1 :] if at else path
+            if self.fold and source in (GITIGNORE, GITEXCLUDE):
+                inner = inner.lower()
             hits = [p for p in patterns if p.matches(inner, is_dir)]
             if hits:
-                return not hits[-1].keep
-        return False
+                answer, by = not hits[-1].keep, source
+                break
+        if by in (None, GITIGNORE, GITEXCLUDE):
+            if any(t.startswith(path + b"/") if is_dir else t == path for t in self.tracked):
+                return False
+            if any(t.endswith(b"/") and path.startswith(t) for t in self.tracked):
+                return True
+        return answer

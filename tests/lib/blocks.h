@@ -13,6 +13,22 @@
 
 #include "tests/lib/unit.h"
 
+#ifdef TEST_CONFINED
+#include <sync/codec/unpack.h>
+
+/* The same tests by a reader whose work a confined child does. */
+static inline struct sb_pack_reader *
+reader_confined(sb_pack_in_fn in, void *arg, struct sb_error *err)
+{
+	static struct sb_unpack *u;
+
+	if (!u)
+		u = sb_unpack_new(err);
+	return u ? sb_pack_reader_confined(u, in, arg, err) : NULL;
+}
+#define sb_pack_reader_new reader_confined
+#endif
+
 /* The blocks of a stream in memory: a sink for the writer and a source for the reader. */
 struct blocks {
 	pthread_mutex_t mu;

@@ -338,3 +338,58 @@ hostfix_bash(struct hostfix *f, const char *session, const char *cmd, char *out,
 	sb_host_tool_result_clear(&r);
 	return code;
 }
+
+void
+hostfix_session(struct hostfix *f, const char *id)
+{
+	struct sb_host_session s;
+
+	hostfix_create(f, id, &s);
+	sb_host_session_clear(&s);
+}
+
+void
+hostfix_turn(struct hostfix *f, const char *id, uint64_t want)
+{
+	static unsigned n;
+	struct sb_host_snapshot sn;
+	char name[40];
+
+	/* A turn that changes nothing takes no snapshot. */
+	(void)snprintf(name, sizeof name, "%u", ++n);
+	hostfix_write(f, id, "of-a-turn", name);
+	assert_ok(sb_host_turn_complete(f->h, id, NULL, &sn, &f->err), &f->err);
+	assert_false(sn.unchanged);
+	(void)snprintf(name, sizeof name, "turn-%04llu", (unsigned long long)want);
+	assert_string_equal(sn.name, name);
+	assert_int_equal(sn.turn, want);
+	sb_host_snapshot_clear(&sn);
+}
+
+const char *
+hostfix_snaps(struct hostfix *f, const char *id)
+{
+	static char out[2048];
+	struct sb_host_snapshot *v;
+	size_t n, len = 0;
+
+	assert_ok(sb_host_snapshot_list(f->h, id, NULL, &v, &n, &f->err), &f->err);
+	out[0] = '\0';
+	for (size_t i = 0; i < n; i++)
+		len += (size_t)snprintf(out + len, sizeof out - len, "%s%s", i ? " " : "",
+			v[i].name);
+	sb_host_snapshots_free(v, n);
+	return out;
+}
+
+uint64_t
+hostfix_turns(struct hostfix *f, const char *id)
+{
+	struct sb_host_session s;
+	uint64_t n;
+
+	assert_ok(sb_host_session_get(f->h, id, false, &s, &f->err), &f->err);
+	n = s.turn_count;
+	sb_host_session_clear(&s);
+	return n;
+}

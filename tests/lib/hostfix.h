@@ -44,6 +44,12 @@ void hostfix_reopen(struct hostfix *f);
 
 /* A new session from the base image; `id` NULL: its name goes to the result only. */
 void hostfix_create(struct hostfix *f, const char *id, struct sb_host_session *out);
+void hostfix_session(struct hostfix *f, const char *id);
+/* Changes something and ends a turn, which is number `want`. */
+void hostfix_turn(struct hostfix *f, const char *id, uint64_t want);
+uint64_t hostfix_turns(struct hostfix *f, const char *id);
+/* The names of its snapshots, joined by spaces, in a static buffer. */
+const char *hostfix_snaps(struct hostfix *f, const char *id);
 enum sb_host_state hostfix_state(struct hostfix *f, const char *id);
 /* Where a file of the session is, in a static buffer of the calling thread. */
 const char *hostfix_path(struct hostfix *f, const char *id, const char *name);

@@ -36,7 +36,7 @@ f_capabilities(struct sb_provider *p, const struct sb_profile *profile, struct s
 	struct sb_error *err)
 {
 	(void)p, (void)profile, (void)err;
-	out->syncs = true;
+	out->syncs = out->archive = true;
 	return 0;
 }
 
@@ -123,11 +123,24 @@ f_prepare(struct sb_provider *p, const struct sb_prepare_request *req, const str
 	free(out->state.instance_id);
 	out->state.instance_id = strdup("i-1");
 	out->state.runtime_root = strdup("there");
+	for (size_t i = 0; req->local_dirs && req->local_dirs[i]; i++)
+		sb_strlist_add(&out->state.runtime_dirs, "there too");
+	free(out->state.provider_state);
+	out->state.provider_state = lifefix_far.told ? strdup(lifefix_far.told) : NULL;
+	out->state.access_expires_at = lifefix_far.expires;
 	out->launcher = calloc(1, sizeof *out->launcher);
 	out->launcher->ops = &l_ops;
 	out->tools = calloc(1, sizeof *out->tools);
 	out->tools->ops = &t_ops;
 	return r;
+}
+
+static void
+note_left_out(const struct sb_provider_sync *o)
+{
+	lifefix_far.left_out[0] = '\0';
+	for (size_t i = 0; o->excludes && o->excludes[i]; i++)
+		note(lifefix_far.left_out, sizeof lifefix_far.left_out, o->excludes[i]);
 }
 
 static int
@@ -137,6 +150,7 @@ f_to(struct sb_provider *p, const struct sb_state *s, const struct sb_provider_s
 	char what[32];
 
 	(void)p, (void)s, (void)call, (void)out;
+	note_left_out(o);
 	(void)snprintf(what, sizeof what, "to:%s", sb_when_name(o->reason));
 	return ask(what, err);
 }
@@ -148,6 +162,7 @@ f_from(struct sb_provider *p, const struct sb_state *s, const struct sb_provider
 	char what[32];
 
 	(void)p, (void)s, (void)call;
+	note_left_out(o);
 	(void)snprintf(what, sizeof what, "from:%s", sb_when_name(o->reason));
 	out->files_synced = lifefix_far.brought;
 	return ask(what, err);
@@ -171,8 +186,14 @@ f_find(struct sb_provider *p, const struct sb_find_request *req, const struct sb
 	struct sb_state *out, struct sb_error *err)
 {
 	int r = ask("find", err);
+	const char *const said[] = { req->sandbox_id, req->session_id, req->workspace_id,
+		req->local_root, req->local_dirs ? req->local_dirs[0] : "", req->profile->name,
+		req->provider_state };
 
-	(void)p, (void)req, (void)call;
+	(void)p, (void)call;
+	lifefix_far.found_by[0] = '\0';
+	for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+		note(lifefix_far.found_by, sizeof lifefix_far.found_by, said[i] ? said[i] : "-");
 	if (r == 0 && !lifefix_far.exists)
 		return sb_fail(err, SB_E_SANDBOX_NOT_FOUND, "not there");
 	if (r == 0) {
@@ -182,9 +203,25 @@ f_find(struct sb_provider *p, const struct sb_find_request *req, const struct sb
 	return r;
 }
 
+static const struct sb_provider_option f_options[] = {
+	{ .name = "where", .value = "WHERE", .help = "where it is", .place = true },
+	{ .name = "how", .value = "HOW", .help = "how it is reached" }, { .name = NULL }
+};
+
 static const struct sb_provider_ops f_ops = { .version = SB_PROVIDER_VERSION,
 	.name = "fake",
 	.backend = SB_BACKEND_FLY,
+	.options = f_options,
+	.capabilities = f_capabilities,
+	.prepare = f_prepare,
+	.sync_to_runtime = f_to,
+	.sync_from_runtime = f_from,
+	.destroy = f_destroy,
+	.find = f_find };
+/* The same elsewhere. */
+static const struct sb_provider_ops other_ops = { .version = SB_PROVIDER_VERSION,
+	.name = "another fake",
+	.backend = SB_BACKEND_DAYTONA,
 	.capabilities = f_capabilities,
 	.prepare = f_prepare,
 	.sync_to_runtime = f_to,
@@ -205,13 +242,13 @@ lifefix_setup(void **state)
 {
 	struct lifefix *w = calloc(1, sizeof *w);
 	struct sb_keeper_opts o = SB_KEEPER_OPTS_INIT;
-	struct sb_provider *p;
+	struct sb_provider *p[2] = { &w->provider, &w->other };
 	struct sb_error err = { 0 };
 
 	tmpdir_make(&w->tmp);
 	w->provider.ops = &f_ops;
-	p = &w->provider;
-	w->registry = sb_registry_new(&p, 1, &err);
+	w->other.ops = &other_ops;
+	w->registry = sb_registry_new(p, 2, &err);
 	o.registry = w->registry;
 	o.state_dir = w->tmp.path;
 	o.on_event = on_event;
@@ -220,7 +257,8 @@ lifefix_setup(void **state)
 	assert_non_null(w->k);
 	assert_ok(sb_profile_default(SB_BACKEND_FLY, "p", &w->profile, &err), &err);
 	lifefix_far.asked[0] = '\0';
-	lifefix_far.fail_at = NULL;
+	lifefix_far.fail_at = lifefix_far.told = NULL;
+	lifefix_far.expires = 0;
 	lifefix_far.exists = lifefix_far.fail_all = false;
 	lifefix_far.brought = 7;
 	*state = w;

@@ -8,12 +8,13 @@
 #include "tests/lib/tmpdir.h"
 
 /*
- * A keeper whose only provider writes down what it is asked, fails where it is told to, and
- * launches programs that end at once, with the code that their command names.
+ * A keeper whose providers write down what they are asked, fail where they are told to, and
+ * launch programs that end at once, with the code that their command names.
  */
 struct lifefix {
 	struct tmpdir tmp;
-	struct sb_provider provider;
+	struct sb_provider provider; /* backend fly */
+	struct sb_provider other;    /* backend daytona */
 	struct sb_registry *registry;
 	struct sb_keeper *k;
 	struct sb_profile profile;
@@ -31,6 +32,10 @@ struct lifefix_far {
 	enum sb_persist ended_as; /* by the last destroy */
 	char env[256];            /* of the last launch, secrets last */
 	char excludes[256];       /* of the last preparation */
+	char left_out[256];       /* exclude patterns of the last sync */
+	char found_by[1024];      /* what the last search was told */
+	const char *told;         /* the state of its own that a preparation gives; NULL: none */
+	int64_t expires;          /* when the access that it gives ends */
 };
 extern _Thread_local struct lifefix_far lifefix_far;
 

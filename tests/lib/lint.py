@@ -29,18 +29,22 @@ RANKS = (
     ("lib/host/storage", "lib/host/runtime", "lib/host/files"),
     ("lib/host",),
     ("lib/host/tool",),
+    ("lib/host/guest",),
     ("lib/rpc/protocol",),
     ("lib/rpc/server",),
     ("lib/rpc/service",),
+    ("lib/compat/http",),
+    ("lib/compat/e2b",),
     ("lib/rpc/client",),
-    ("lib/provider",),
+    ("lib/provider", "lib/mcp"),
     ("lib/session", "lib/conform", "lib"),
     ("bin",),
 )
 # What programs include: public headers, the base, and what programs share. The exceptions and why:
 PROGRAMS_INCLUDE = ("lib/sb/", "lib/base/", "sync/sbsync/", "bin/common/")
 PROGRAM_INCLUDES = {
-    "bin/sb-box": ("lib/host/runtime/",),  # the inner half of what lib/host/runtime speaks to
+    # The inner half of what these rooms speak to.
+    "bin/sb-box": ("lib/host/runtime/", "lib/host/guest/"),
     "bin/sb-files": ("lib/host/files/",),  # a program of lib/host/files, without libsandbox
     "bin/sb-egress": ("lib/egress/",),  # the program around that room
     "bin/sbsync-agent": ("lib/tool/",),  # a static program of sync and lib/tool, without libsandbox
@@ -193,7 +197,7 @@ def check_drawing(root):
     drawn = []
     for line in m.group(1).split("\n"):
         rooms = tuple(
-            sorted(set(re.findall(r"(?<![\w/])(?:lib|sync|bin)(?:/[a-z-]+)*/(?=\s|$)", line)))
+            sorted(set(re.findall(r"(?<![\w/])(?:lib|sync|bin)(?:/[a-z0-9-]+)*/(?=\s|$)", line)))
         )
         if rooms:
             drawn.append(tuple(r.rstrip("/") for r in rooms))
@@ -334,6 +338,46 @@ def check_whereto(root):
             print("doc/ARCHITECTURE.md: %s: %s is not there" % (what, where))
         elif not re.search(r"(?<!\w)%s(?!\w)" % re.escape(symbol), read(path)):
             print("doc/ARCHITECTURE.md: %s: %s does not hold %s" % (what, where, symbol))
+
+
+def seed_fault(root, where, symbol, is_test):
+    """What is wrong with one cell of doc/SEEDS.md, or ""."""
+    path = os.path.join(root, where)
+    if not os.path.isfile(path):
+        return "%s is not there" % where
+    text = read(path)
+    if is_test and not where.startswith(("tests/", "lib/conform/")):
+        return "%s is no test" % where
+    # A test in C is defined, and its table has it, too.
+    if is_test and where.endswith(".c"):
+        found = re.search(r"^%s\(" % re.escape(symbol), text, re.M) and len(
+            re.findall(r"(?<!\w)%s(?!\w)" % re.escape(symbol), text)
+        ) > 1
+    else:
+        found = re.search(r"(?<!\w)%s(?!\w)" % re.escape(symbol), text)
+    return "" if found else "%s does not hold %s" % (where, symbol)
+
+
+def check_seeds(root):
+    """Each row of the tables in doc/SEEDS.md has a place and a test, and both are there."""
+    page = os.path.join(root, "doc/SEEDS.md")
+    tables = re.findall(
+        r"<!-- seeds -->\n(.*?)<!-- end -->", read(page) if os.path.exists(page) else "", re.S
+    )
+    rows = [
+        line for table in tables for line in table.split("\n") if line.startswith("| `")
+    ]
+    if len(rows) < 250:
+        print("doc/SEEDS.md: %d rows in its tables, 250 wanted" % len(rows))
+    for row in rows:
+        m = re.match(r"\| (.+?) \| `([^` ]+)` `([^`]+)` \| `([^` ]+)` `([^`]+)` \|$", row)
+        if not m:
+            print("doc/SEEDS.md: no place or no test: %s" % row)
+            continue
+        for where, symbol, is_test in ((m[2], m[3], False), (m[4], m[5], True)):
+            fault = seed_fault(root, where, symbol, is_test)
+            if fault:
+                print("doc/SEEDS.md: %s: %s" % (m[1], fault))
 
 
 def check_walks(root):

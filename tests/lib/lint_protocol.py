@@ -34,7 +34,7 @@ ENUMS = [
 NOT_VALUES = {
     "FORM_ALL", "KIND_ALL", "KIND_TYPE", "ROW_ALL", "ROW_TYPE", "SB_ENTRY_UNHASHED",
     "SB_ENTRY_RACY", "SB_ENTRY_MARK", "SB_PACK_WHOLE", "SB_PACK_PATCH", "SB_PACK_DELTA",
-    "SB_PACK_RANGE", "SB_PACK_SPARSE",
+    "SB_PACK_RANGE", "SB_PACK_SPARSE", "SB_RULES_SOURCES",
 }
 STRUCTS = """sb_hello sb_begin sb_scan_reply sb_commit_req sb_plan_step sb_want sb_commit_result
     sb_listed""".split()

@@ -47,19 +47,3 @@ loop_mount()
 	place=$scratch/at
 	at_exit loop_unmount
 }
-
-# relay PROGRAM: hands each result of a TAP program on under its own name.
-relay()
-{
-	SB_TEST_STORAGE=$storage SB_TEST_PLACE=$place CMOCKA_MESSAGE_OUTPUT=TAP \
-		"${SB_TOP_BUILDDIR:-.}/tests/unit/$1" >"$scratch/out" 2>&1 </dev/null
-	loop_status=$?
-	while IFS= read -r loop_line; do
-		case $loop_line in
-		"ok "*) ok "$1${SB_TEST_RUNTIME:+ $SB_TEST_RUNTIME}: ${loop_line#*- }" ;;
-		"not ok "*) not_ok "$1${SB_TEST_RUNTIME:+ $SB_TEST_RUNTIME}: ${loop_line#*- }" ;;
-		*) printf '# %s\n' "$loop_line" ;;
-		esac
-	done <"$scratch/out"
-	is "$1 ends" "$loop_status" 0
-}

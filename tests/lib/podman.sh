@@ -3,43 +3,12 @@
 # A Podman of the test's own: storage, state and image lie in $scratch and go with it. Source it
 # behind tap.sh, then
 #     podman_start || skip_all "$podman_why"
-# exports what every podman command below needs; the image is $podman_image, a busybox with git.
+# exports what every podman command below needs; the image is $podman_image, a busybox with git. It
+# is rootless when the test is an ordinary user's (tests/lib/rootless.sh).
+. "${SB_TOP_SRCDIR:-.}/tests/lib/image.sh"
 
 podman_image=localhost/sbtest
 podman_real=$(command -v podman)
-
-# Programs of this machine with the libraries they need.
-podman_copy()
-{
-	for file in "$@"; do
-		[ ! -e "$podman_dir/image$file" ] || continue
-		mkdir -p "$podman_dir/image${file%/*}"
-		cp -L "$file" "$podman_dir/image$file"
-	done
-}
-
-podman_root()
-{
-	mkdir -p "$podman_dir/image/bin" "$podman_dir/image/tmp" "$podman_dir/image/root" \
-		"$podman_dir/image/etc"
-	chmod 1777 "$podman_dir/image/tmp"
-	busybox=$(command -v busybox)
-	cp "$busybox" "$podman_dir/image/bin/busybox"
-	for applet in $("$busybox" --list | grep -vxE "sh|find|touch|tr|cksum"); do
-		[ -e "$podman_dir/image/bin/$applet" ] ||
-			ln -s busybox "$podman_dir/image/bin/$applet"
-	done
-	echo 'root:x:0:0:root:/root:/bin/sh' >"$podman_dir/image/etc/passwd"
-	# What busybox lacks: git, programs with the options of GNU, a shell that uses them, and
-	# one that looks up names.
-	podman_copy "$(command -v dash)"
-	ln -s "$(command -v dash)" "$podman_dir/image/bin/sh"
-	for program in dash git find touch tr cksum bash; do
-		program=$(command -v $program) || continue
-		# shellcheck disable=SC2046
-		podman_copy "$program" $(ldd "$program" | grep -o '/[^ ]*')
-	done
-}
 
 podman_start()
 {
@@ -55,6 +24,7 @@ podman_start()
 [storage]
 driver = "${SB_PODMAN_DRIVER:-overlay}"
 graphroot = "$podman_dir/root"
+rootless_storage_path = "$podman_dir/root"
 runroot = "$podman_dir/run"
 END
 	# As little of this machine's own as can be; crun does not start where cgroups are mixed.
@@ -67,15 +37,23 @@ volume_path = "$podman_dir/root/volumes"
 events_logger = "none"
 cgroup_manager = "cgroupfs"
 lock_type = "file"
+[engine.runtimes]
+runsc = ["$podman_dir/runsc"]
 [containers]
 log_driver = "none"
 END
+	# gVisor as it runs anywhere: no virtual machine, no control groups of its own.
+	cat >"$podman_dir/runsc" <<END
+#!/bin/sh
+exec runsc --platform=ptrace --ignore-cgroups --network=none "\$@"
+END
+	chmod +x "$podman_dir/runsc"
 	CONTAINERS_STORAGE_CONF=$podman_dir/storage.conf
 	CONTAINERS_CONF=$podman_dir/containers.conf
 	TMPDIR=$scratch
 	export CONTAINERS_STORAGE_CONF CONTAINERS_CONF TMPDIR
 	at_exit podman_end
-	podman_root
+	image_root "$podman_dir/image"
 	tar -C "$podman_dir/image" -c . | podman import - "$podman_image" \
 		>"$podman_dir/log" 2>&1 &&
 		podman run --rm --network none --ulimit nofile=1024:1024 \
@@ -85,7 +63,8 @@ END
 	return 1
 }
 
-# Ends every container and lets go of what is mounted for them.
+# Ends every container and lets go of what is mounted for them; rootless also the process that
+# holds its namespace, and the files of users that only it knows.
 podman_end()
 {
 	"$podman_real" rm --force --all --time 0 >/dev/null 2>&1
@@ -94,6 +73,11 @@ podman_end()
 		"$podman_dir"/*) umount "$where" 2>/dev/null ;;
 		esac
 	done </proc/mounts
+	[ "$(id -u)" -ne 0 ] || return 0
+	"$podman_real" unshare rm -rf "$podman_dir/root" "$podman_dir/run" >/dev/null 2>&1
+	holder=$(find "$podman_dir" "${XDG_RUNTIME_DIR:-/nowhere}" -name pause.pid \
+		-exec cat {} + 2>/dev/null)
+	[ -z "$holder" ] || kill "$holder" 2>/dev/null
 	:
 }
 

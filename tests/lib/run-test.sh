@@ -9,6 +9,9 @@
 # The test gets a TMPDIR of its own, which goes with all that is in it, also after a kill. A test
 # that ended by itself and left something there has failed: its exit status becomes 1. SB_KEEP
 # keeps everything.
+#
+# However it ends, so do its processes (reap.c; without it only the time limit holds), mounts in its
+# TMPDIR, and loop devices on files there.
 seconds=$1
 program=$2
 shift 2
@@ -20,6 +23,23 @@ esac
 TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/sbt.XXXXXX") || exit 1
 export TMPDIR
 chmod 1777 "$TMPDIR" # for tests that become another user
+limit="timeout -k 10"
+[ ! -x "${SB_TOP_BUILDDIR:-.}/tests/lib/reap" ] || limit=${SB_TOP_BUILDDIR:-.}/tests/lib/reap
+
+# What the kernel holds on to for a test that could not clean up. Newest mounts first.
+release()
+{
+	awk -v at="$TMPDIR/" 'index($5, at) == 1 { print $5 }' /proc/self/mountinfo | tac |
+		while read -r at; do
+			umount -l "$(printf '%b' "$at")" && echo "# unmounted: $at"
+		done
+	[ "$(id -u)" -ne 0 ] || ! command -v losetup >/dev/null ||
+		losetup -n -l -O NAME,BACK-FILE | while read -r device file; do
+			case $file in
+			"$TMPDIR"/*) losetup -d "$device" && echo "# detached: $device" ;;
+			esac
+		done
+}
 clean()
 {
 	[ -n "${SB_KEEP-}" ] || rm -rf --one-file-system "$TMPDIR"
@@ -30,8 +50,10 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 {
-	timeout -k 10 "$seconds" "$program" "$@" 2>&1
+	# shellcheck disable=SC2086
+	$limit "$seconds" "$program" "$@" 2>&1
 	rc=$?
+	[ -n "${SB_KEEP-}" ] || release
 	[ $rc -ne 124 ] && [ $rc -ne 137 ] || echo "# killed: ran longer than $seconds s"
 	if [ $rc -eq 0 ] && [ -z "${SB_KEEP-}" ] && [ -n "$(ls -A "$TMPDIR")" ]; then
 		find "$TMPDIR" -mindepth 1 | head -n 10 | sed 's/^/# left behind: /'

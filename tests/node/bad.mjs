@@ -127,6 +127,8 @@ for (const m of SandboxService.methods) {
           requests.push(
             ...["cmd", "command", "timeout_ms"].map((g) => ({ ...right(m), Params: { [g]: v } })),
           );
+        // A number that is right keeps everybody with a lower one out from then on.
+        if (f.jsonName === "Fence" && typeof v === "bigint") continue;
         for (const q of requests) {
           if (harmful.has(m.name) && q.SessionID === "bad") q.SessionID = "missing";
           // A megabyte takes its time on a busy machine; it is refused, so no stream is waited for.

@@ -40,6 +40,42 @@ await test("ListBases", async () => {
   assert.ok(bases.includes(env.SB_BASE), bases.join());
 });
 
+await test("Fence: who has a lower token than the host has seen changes nothing", async () => {
+  await local.createSession({ ...base, sessionId: "fenced", fence: 6n });
+  const old = { sessionId: "fenced", fence: 5n };
+  await fails(local.pauseSession(old), Code.FailedPrecondition);
+  await fails(local.destroySession(old), Code.FailedPrecondition);
+  await fails(local.setLabels({ ...old, labels: { a: "b" } }), Code.FailedPrecondition);
+  await fails(local.launchProcess({ ...old, binary: "true" }), Code.FailedPrecondition);
+  const ls = tool("fenced", "ls", {}, { fence: 5n });
+  await fails(local.executeTool(ls), Code.FailedPrecondition);
+  await local.pauseSession({ sessionId: "fenced", fence: 7n });
+  await fails(local.resumeSession({ sessionId: "fenced", fence: 6n }), Code.FailedPrecondition);
+  assert.equal((await local.getSession({ sessionId: "fenced" })).session.state, "paused");
+  await local.destroySession({ sessionId: "fenced", fence: 7n });
+  await fails(local.createSession({ ...base, ...old }), Code.FailedPrecondition);
+});
+
+await test("HealthCheck and GetCapabilities tell how much fits", async () => {
+  const h = await local.healthCheck({});
+  assert.equal(h.maxSessions, 0n);
+  assert.ok(h.cpus > 0n && h.memMb > 0n && h.memFreeMb > 0n);
+  const { serverCapabilities: c } = await local.getCapabilities({});
+  assert.equal(c.concurrentSessions, 0n);
+  assert.equal(c.maxSessionDuration, 0n);
+});
+
+await test("ListTools, also by a session's own token", async () => {
+  const { tools } = await local.listTools({});
+  const bash = tools.find((t) => t.name === "bash");
+  assert.deepEqual(bash.inputSchema.required, ["cmd"]);
+  assert.equal(bash.inputSchema.additionalProperties, false);
+  assert.ok(bash.description.length > 10);
+  assert.equal(bash.readOnly, false);
+  assert.equal(tools.find((t) => t.name === "grep").readOnly, true);
+  await fails(local.listTools({ sessionId: "none" }), Code.NotFound);
+});
+
 await test("StreamEvents begins, then tells of a session's life", async () => {
   const stop = new AbortController();
   const kinds = [];

@@ -38,6 +38,27 @@ missing()
 	esac
 }
 
+# The program that the remote shell is named after is not needed: a place and a PATH without it.
+alone()
+{
+	real=$build/.libs/sbprovider-check
+	[ -x "$real" ] || real=$build/sbprovider-check
+	mkdir -p "$scratch/alone" &&
+		cp "$real" "$build/sb-box" "$build/sb-files" "$scratch/alone" || return 1
+	if ! PATH=/usr/bin:/bin LD_LIBRARY_PATH=$(cd "$build" && pwd)/.libs timeout 280 \
+		"$scratch/alone/sbprovider-check" -b host -o runtime=none -c prepare \
+		-c sync-deletions -c reattach -c destroy >"$scratch/out" 2>&1; then
+		cat "$scratch/out"
+		return 1
+	fi
+	! grep SKIP "$scratch/out"
+}
+if [ -z "${FORMS:-}" ] && PATH=/usr/bin:/bin command -v sbctl >/dev/null; then
+	skip "without sbctl on the disk" "it is installed here"
+elif [ -z "${FORMS:-}" ]; then
+	check "without sbctl on the disk" alone
+fi
+
 whole=none
 missing bwrap || whole=bwrap
 for runtime in none bwrap gvisor; do

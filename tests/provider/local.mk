@@ -8,6 +8,8 @@ tests_provider_fake_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
 	-Wl,--allow-multiple-definition -rpath $(abs_builddir)
 PROVIDER_TESTS = \
 	%D%/docker.sh \
+	%D%/docker-daemon.sh \
+	%D%/docker-rootless.sh \
 	%D%/docker-sandboxes.sh \
 	%D%/docker-work.sh \
 	%D%/faults.sh \
@@ -17,4 +19,5 @@ PROVIDER_TESTS = \
 	%D%/ssh.sh
 TESTS += $(PROVIDER_TESTS)
 dist_check_SCRIPTS += $(PROVIDER_TESTS)
-EXTRA_DIST += tests/lib/podman.sh
+EXTRA_DIST += tests/lib/dockerd.sh tests/lib/image.sh tests/lib/podman.sh tests/lib/rootless.sh \
+	tests/lib/runlife.sh

@@ -214,7 +214,8 @@ rig_new(void (*edit)(struct sb_rpc_server_opts *))
 	tmpdir_make(&r->dir);
 	(void)snprintf(r->socket, sizeof r->socket, "%s/s", r->dir.path);
 	r->service = (struct sb_rpc_service){ "toy.v1.Toy", toy_methods,
-		sizeof toy_methods / sizeof toy_methods[0], &r->toy, toy_metrics, NULL, NULL };
+		sizeof toy_methods / sizeof toy_methods[0], &r->toy, toy_metrics, NULL, NULL,
+		NULL };
 	r->auth = sb_rpc_auth_new(&err);
 	assert_ok(sb_rpc_auth_add(r->auth, "ops", SB_RPC_ROLE_ADMIN, NULL, TOY_ADMIN, &err), &err);
 	assert_ok(sb_rpc_auth_add(r->auth, "agent", SB_RPC_ROLE_SESSION, "s1", TOY_AGENT, &err),

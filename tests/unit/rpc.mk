@@ -6,6 +6,7 @@ UNIT_RPC = \
 	%D%/test-rpc-codec \
 	%D%/test-rpc-crowd \
 	%D%/test-rpc-daemon \
+	%D%/test-rpc-http \
 	%D%/test-rpc-idem \
 	%D%/test-rpc-server \
 	%D%/test-rpc-strict \
@@ -20,6 +21,8 @@ tests_unit_test_rpc_codec_SOURCES = %D%/test-rpc-codec.c
 tests_unit_test_rpc_codec_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_rpc_daemon_SOURCES = %D%/test-rpc-daemon.c $(HOSTFIX)
 tests_unit_test_rpc_daemon_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_rpc_http_SOURCES = %D%/test-rpc-http.c tests/lib/tmpdir.h
+tests_unit_test_rpc_http_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_rpc_server_SOURCES = %D%/test-rpc-server.c %D%/rpc-toy.h tests/lib/tmpdir.h
 tests_unit_test_rpc_server_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_rpc_strict_SOURCES = %D%/test-rpc-strict.c %D%/rpc-toy.h tests/lib/tmpdir.h

@@ -8,6 +8,9 @@ RUNTIME_TESTS = \
 	%D%/test-network-gvisor \
 	%D%/test-escape-bwrap \
 	%D%/test-escape-gvisor \
+	%D%/test-guest-none \
+	%D%/test-guest-bwrap \
+	%D%/test-guest-gvisor \
 	%D%/test-tool
 check_PROGRAMS += $(RUNTIME_TESTS) %D%/test-runtime-quota
 TESTS += $(RUNTIME_TESTS)
@@ -20,6 +23,15 @@ tests_unit_test_runtime_bwrap_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_runtime_gvisor_SOURCES = %D%/test-runtime.c $(HOSTFIX)
 tests_unit_test_runtime_gvisor_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_RUNTIME='"gvisor"'
 tests_unit_test_runtime_gvisor_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_guest_none_SOURCES = %D%/test-guest.c $(HOSTFIX)
+tests_unit_test_guest_none_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_RUNTIME='"none"'
+tests_unit_test_guest_none_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_guest_bwrap_SOURCES = %D%/test-guest.c $(HOSTFIX)
+tests_unit_test_guest_bwrap_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_RUNTIME='"bwrap"'
+tests_unit_test_guest_bwrap_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_guest_gvisor_SOURCES = %D%/test-guest.c $(HOSTFIX)
+tests_unit_test_guest_gvisor_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_RUNTIME='"gvisor"'
+tests_unit_test_guest_gvisor_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_tool_SOURCES = %D%/test-tool.c $(HOSTFIX)
 tests_unit_test_tool_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_escape_bwrap_SOURCES = %D%/test-runtime-escape.c $(HOSTFIX)

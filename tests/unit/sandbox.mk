@@ -1,6 +1,7 @@
 # The contract's words and state, profiles, the life of a sandbox.
 SANDBOX_TESTS = \
 	%D%/test-docker \
+	%D%/test-docker-agent \
 	%D%/test-place \
 	%D%/test-profile \
 	%D%/test-sandbox \
@@ -35,5 +36,7 @@ tests_unit_test_place_LDADD = $(UNIT_LDADD_SANDBOX)
 check_PROGRAMS += tests/lib/dockerstub
 tests_lib_dockerstub_SOURCES = tests/lib/dockerstub.c
 tests_lib_dockerstub_LDADD = $(SANDBOX_LIBS)
+tests_unit_test_docker_agent_SOURCES = %D%/test-docker-agent.c
+tests_unit_test_docker_agent_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_docker_SOURCES = %D%/test-docker.c
 tests_unit_test_docker_LDADD = $(UNIT_LDADD_SANDBOX)

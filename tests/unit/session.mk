@@ -15,7 +15,7 @@ tests_unit_test_reconcile_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_merge_SOURCES = %D%/test-merge.c tests/lib/model.c tests/lib/model.h
 tests_unit_test_merge_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_session_model_SOURCES = %D%/test-session-model.c \
-	tests/lib/model.c tests/lib/model.h tests/lib/tmpdir.h
+	tests/lib/model.c tests/lib/model.h tests/lib/sshd.c tests/lib/sshd.h tests/lib/tmpdir.h
 tests_unit_test_session_model_LDADD = $(UNIT_LDADD_SYNC)
 tests_unit_test_recall_SOURCES = %D%/test-recall.c tests/lib/tmpdir.h
 tests_unit_test_recall_LDADD = $(UNIT_LDADD_SYNC)

@@ -10,6 +10,8 @@ STORAGE_TESTS = \
 	%D%/test-storage-model-xfs \
 	%D%/test-storage-overlay-ext4 \
 	%D%/test-storage-overlay-xfs \
+	%D%/test-storage-owner-ext4 \
+	%D%/test-storage-owner-xfs \
 	%D%/test-storage-xfs
 check_PROGRAMS += $(STORAGE_TESTS)
 TESTS += $(STORAGE_TESTS)
@@ -39,3 +41,9 @@ tests_unit_test_storage_model_xfs_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_storage_model_btrfs_SOURCES = %D%/test-storage-model.c $(PLAINTREE) $(STORAGEFIX)
 tests_unit_test_storage_model_btrfs_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_STORAGE='"btrfs"'
 tests_unit_test_storage_model_btrfs_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_storage_owner_ext4_SOURCES = %D%/test-storage-owner.c $(STORAGEFIX)
+tests_unit_test_storage_owner_ext4_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_STORAGE='"overlay-ext4"'
+tests_unit_test_storage_owner_ext4_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_storage_owner_xfs_SOURCES = %D%/test-storage-owner.c $(STORAGEFIX)
+tests_unit_test_storage_owner_xfs_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_STORAGE='"overlay-xfs"'
+tests_unit_test_storage_owner_xfs_LDADD = $(UNIT_LDADD_SANDBOX)

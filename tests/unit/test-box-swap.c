@@ -194,7 +194,7 @@ a_rollback_ends_everything(void **state)
 	says(f, "echo 1 >work", "");
 	(void)snap(f, "a");
 	if (!boxed())
-		return;
+		skip_because("without a box nobody finds what has left its session");
 	launch(f, "env -i setsid sh -c 'while :; do echo x >>work; done' & sleep 0.1");
 	(void)roll(f, "a");
 	says(f, "sleep 0.1", "");

@@ -243,6 +243,20 @@ lists_are_strict_inside(void **state)
 		{ "{\"sandboxes\":[{\"name\":\"a\"}]}", 0, 1 },
 		{ "{\"sandboxes\":[{\"name\":\"a\",\"workspaces\":null,\"id\":null}]}", 0, 1 },
 		{ "{\"vms\":[{\"name\":\"a\",\"workspaces\":[\"/x\"]}]}", 0, 1 },
+		/* sbx 0.32: no id; 0.38: it is back; 0.42: no mount, missing ones told; 0.43. */
+		{ "{\"sandboxes\":[{\"name\":\"a\",\"agent\":\"shell\",\"status\":\"stopped\","
+		  "\"workspaces\":[\"/x\"]}]}",
+			0, 1 },
+		{ "Starting sandboxd...\nready\n{\n  \"sandboxes\": [\n    {\n      \"id\": "
+		  "\"0a1b\",\n      \"name\": \"a\",\n      \"status\": \"running\",\n      "
+		  "\"ports\": [{\"host_ip\": \"127.0.0.1\", \"host_port\": 8080, "
+		  "\"sandbox_port\": 80, \"protocol\": \"tcp4\"}],\n      \"workspaces\": []\n"
+		  "    }\n  ]\n}\n",
+			0, 1 },
+		{ "{\"sandboxes\":[{\"name\":\"a\",\"id\":\"x\",\"workspaces\":[\"/x\",\"/y:ro\"],"
+		  "\"workspace_missing\":true,\"created_at\":\"2026-09-01T00:00:00Z\","
+		  "\"last_used_at\":null}]}",
+			0, 1 },
 		{ "[]", 0, 0 },
 		{ "[{\"name\":\"a-b.c+d\"}]\ntrailing words", 0, 1 },
 		{ "[info] x\n[1, 2]\n{\"a\":1}\n  {\"sandboxes\":[]}", 0, 0 },
@@ -354,14 +368,23 @@ ensure_fails_clearly(void **state)
 	tmpdir_file(dir, "rm", "1");
 	a_box("zz", "/w", 3);
 	assert_fails(sb_docker_ensure(d, &o, NULL, &name, &err), SB_E_CHILD, &err);
-	assert_string_equal(words_of(8), "sandbox|rm|zz");
-	assert_string_equal(words_of(9), "sandbox|create|cagent|/w|/c:ro");
+	/* Whether rm needs --force is asked first. */
+	assert_string_equal(words_of(8), "sandbox|policy|allow|network|--help");
+	assert_string_equal(words_of(10), "sandbox|rm|zz");
+	assert_string_equal(words_of(11), "sandbox|create|cagent|/w|/c:ro");
 	o.workspace = "/a:ro";
 	assert_fails(sb_docker_ensure(d, &o, NULL, &name, &err), SB_E_INVAL, &err);
 	o.workspace = "/w";
 	o.image = "-rm";
 	assert_fails(sb_docker_ensure(d, &o, NULL, &name, &err), SB_E_INVAL, &err);
-	assert_string_equal(words_of(10), "no such call");
+	assert_string_equal(words_of(12), "no such call");
+	sb_docker_free(d);
+	/* The newer docker asks without it. */
+	tmpdir_file(dir, "era", "c");
+	tmpdir_file(dir, "rm", "0");
+	d = open_stub(false);
+	assert_ok(sb_docker_remove(d, "zz", NULL, &err), &err);
+	assert_string_equal(words_of(13), "sandbox|rm|--force|zz");
 	sb_docker_free(d);
 }
 

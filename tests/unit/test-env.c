@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include <base/file.h>
 #include <base/spawn.h>
@@ -323,6 +324,119 @@ what_the_host_lacks_makes_nothing(void **state)
 }
 
 static void
+its_tools_are_listed(void **state)
+{
+	struct rig *g = *state;
+	struct sb_env *e = create(g, "one");
+	struct sb_host_tool *there = NULL, *here = NULL;
+	size_t n = 0, m = 0;
+	char *workspace = NULL;
+
+	assert_ok(sb_env_tools(e, NULL, &there, &n, &g->err), &g->err);
+	assert_ok(sb_host_tool_list(&here, &m, &g->err), &g->err);
+	assert_int_equal(n, m);
+	for (size_t i = 0; i < n; i++) {
+		assert_string_equal(there[i].name, here[i].name);
+		assert_string_equal(there[i].description, here[i].description);
+		assert_string_equal(there[i].schema, here[i].schema);
+		assert_int_equal(there[i].reads, here[i].reads);
+		assert_int_equal(there[i].network, here[i].network);
+	}
+	sb_host_tools_free(there, n);
+	sb_host_tools_free(here, m);
+	assert_ok(sb_env_workspace(e, NULL, &workspace, &g->err), &g->err);
+	assert_non_null(strstr(workspace, "/one"));
+	free(workspace);
+	assert_ok(sb_env_destroy(e, false, NULL, &g->err), &g->err);
+	assert_fails(sb_env_tools(e, NULL, &there, &n, &g->err), SB_E_SESSION_NOT_FOUND, &g->err);
+	sb_env_free(e);
+}
+
+static void
+a_host_is_what_the_configuration_wants(void **state)
+{
+	struct rig *g = *state;
+	struct sb_env_config c = SB_ENV_CONFIG_INIT;
+
+	/* The default wants isolation, which runtime none has not. */
+	assert_fails(sb_env_host_check(g->host, &c, NULL, &g->err), SB_E_UNSUPPORTED, &g->err);
+	c.needs = SB_ENV_NEED_PAUSE;
+	assert_ok(sb_env_host_check(g->host, &c, NULL, &g->err), &g->err);
+	c.storage = hostfix_storage();
+	c.runtime = "none";
+	assert_ok(sb_env_host_check(g->host, &c, NULL, &g->err), &g->err);
+	c.runtime = "gvisor";
+	assert_fails(sb_env_host_check(g->host, &c, NULL, &g->err), SB_E_UNSUPPORTED, &g->err);
+	assert_string_equal(g->err.msg, "the host has runtime none, not gvisor");
+	c.storage = "tape";
+	assert_fails(sb_env_host_check(g->host, &c, NULL, &g->err), SB_E_UNSUPPORTED, &g->err);
+}
+
+static void
+a_newer_token_shuts_older_ones_out(void **state)
+{
+	struct rig *g = *state;
+	struct sb_env *e = create(g, "one");
+	struct sb_host_tool_request q = SB_HOST_TOOL_REQUEST_INIT;
+	struct sb_host_call mine = { .deadline = SB_NEVER, .fence = UINT64_C(1) << 60 };
+	struct sb_host_call older = { .deadline = SB_NEVER, .fence = 9 };
+	struct sb_host_tool_result r;
+
+	q.tool = "ls";
+	assert_ok(sb_env_execute(e, &q, &older, &r, &g->err), &g->err);
+	sb_host_tool_result_clear(&r);
+	assert_ok(sb_env_pause(e, &mine, &g->err), &g->err);
+	assert_fails(sb_env_resume(e, &older, &g->err), SB_E_FENCED, &g->err);
+	assert_fails(sb_env_destroy(e, false, &older, &g->err), SB_E_FENCED, &g->err);
+	assert_ok(sb_env_resume(e, &mine, &g->err), &g->err);
+	assert_fails(sb_env_execute(e, &q, &older, &r, &g->err), SB_E_FENCED, &g->err);
+	assert_ok(sb_env_execute(e, &q, NULL, &r, &g->err), &g->err);
+	sb_host_tool_result_clear(&r);
+	sb_env_free(e);
+}
+
+struct tool_heard {
+	struct sb_env *e;
+	bool started;
+	char subject[64];
+};
+
+static bool
+on_tool_event(const char *kind, const char *subject, void *arg)
+{
+	struct tool_heard *h = arg;
+	struct sb_host_tool_request q = SB_HOST_TOOL_REQUEST_INIT;
+	struct sb_host_tool_result r;
+	struct sb_error err = { 0 };
+
+	if (strcmp(kind, "stream.started") == 0) {
+		h->started = true;
+		q.tool = "bash";
+		q.params = "{\"cmd\":\"true\"}";
+		q.call_id = "the-call";
+		assert_ok(sb_env_execute(h->e, &q, NULL, &r, &err), &err);
+		sb_host_tool_result_clear(&r);
+		return true;
+	}
+	assert_string_equal(kind, "tool.done");
+	(void)snprintf(h->subject, sizeof h->subject, "%s", subject);
+	return false;
+}
+
+static void
+events_tell_of_a_tool_that_ended(void **state)
+{
+	struct rig *g = *state;
+	struct tool_heard h = { .e = create(g, "one") };
+	const struct sb_host_call call = { .cancel = NULL, .deadline = sb_deadline_in(60000) };
+
+	assert_ok(sb_env_events(h.e, "tool.", &call, on_tool_event, &h, &g->err), &g->err);
+	assert_true(h.started);
+	assert_string_equal(h.subject, "the-call");
+	sb_env_free(h.e);
+}
+
+static void
 snapshot_and_rollback(void **state)
 {
 	struct rig *g = *state;
@@ -341,6 +455,8 @@ snapshot_and_rollback(void **state)
 	}
 	assert_ok(sb_env_snapshot(e, "before", NULL, &s, &g->err), &g->err);
 	assert_string_equal(s.id, "before");
+	assert_true(s.created_ns / 1000000000 <= (int64_t)time(NULL) &&
+		s.created_ns / 1000000000 > (int64_t)time(NULL) - 600);
 	expect(g, e, "write_file", "{\"path\":\"hello\",\"content\":\"changed\"}", 0, "");
 	assert_ok(sb_env_turn(e, NULL, &s, &g->err), &g->err);
 	assert_string_equal(s.id, "turn-0001");
@@ -370,7 +486,7 @@ limits_end_a_tool(void **state)
 	struct rig *g = *state;
 	struct sb_host_tool_request q = SB_HOST_TOOL_REQUEST_INIT;
 	struct sb_cancel *cancel = sb_cancel_new(&g->err);
-	struct sb_host_call call = { cancel, SB_NEVER };
+	struct sb_host_call call = { .cancel = cancel, .deadline = SB_NEVER };
 	struct sb_env *e = create(g, "one");
 	struct sb_host_tool_result r;
 
@@ -385,7 +501,7 @@ limits_end_a_tool(void **state)
 		"{\"cmd\":\"for i in $(seq 500); do kill -0 $(cat pid) || exit 7; sleep 0.02; "
 		"done\"}",
 		7, "");
-	call = (struct sb_host_call){ NULL, sb_deadline_in(300) };
+	call = (struct sb_host_call){ .cancel = NULL, .deadline = sb_deadline_in(300) };
 	q.progress = NULL;
 	assert_fails(sb_env_execute(e, &q, &call, &r, &g->err), SB_E_TIMEOUT, &g->err);
 	expect(g, e, "bash", "{\"cmd\":\"echo fine\"}", 0, "fine");
@@ -501,6 +617,10 @@ main(void)
 		TEST(pause_and_resume),
 		TEST(attach_finds_what_is_there),
 		TEST(what_the_host_lacks_makes_nothing),
+		TEST(its_tools_are_listed),
+		TEST(a_host_is_what_the_configuration_wants),
+		TEST(a_newer_token_shuts_older_ones_out),
+		TEST(events_tell_of_a_tool_that_ended),
 		TEST(snapshot_and_rollback),
 		TEST(limits_end_a_tool),
 		TEST(many_threads_share_it),

@@ -58,6 +58,7 @@ run(struct fix *f, const char *tool, const char *params, int64_t ms, const struc
 	const struct sb_filepool_call c = { .argv = f->argv,
 		.workspace = f->t.path,
 		.root = "/workspace",
+		.dir = "",
 		.tool = tool,
 		.params = params,
 		.again = strcmp(tool, "write_file") != 0,

@@ -198,10 +198,34 @@ links_that_lead_out_are_known(void **state)
 	assert_false(sb_guard_escapes("l", ""));
 }
 
+/* One letter that some disks pass over, and others that look like its bytes. */
+static void
+letters_that_nobody_ignores_make_other_names(void **state)
+{
+	(void)state;
+	assert_true(sb_guard_is_git(".g\xef\xbb\xbfit"));
+	assert_false(sb_guard_is_git(".g\xef\xbc\xb9it"));
+	assert_false(sb_guard_is_git(".g\xef\xbb\xb9it"));
+	assert_false(sb_guard_is_git(".g\xc3\xbb\xbfit"));
+}
+
+/* A step that goes nowhere is no step further in. */
+static void
+empty_steps_do_not_hide_a_way_out(void **state)
+{
+	(void)state;
+	assert_false(sb_guard_escapes("a/b", "./../c"));
+	assert_true(sb_guard_escapes("a/b", "./../.."));
+	assert_true(sb_guard_escapes("a/b", "x//../../.."));
+	assert_false(sb_guard_escapes("a/b", "x/y/../../.."));
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(letters_that_nobody_ignores_make_other_names),
+		cmocka_unit_test(empty_steps_do_not_hide_a_way_out),
 		cmocka_unit_test(what_git_runs_or_obeys_is_refused),
 		cmocka_unit_test(other_spellings_of_git_are_refused),
 		cmocka_unit_test(data_of_git_passes),

@@ -222,6 +222,7 @@ pause_drains(void **state)
 	struct hostfix *f = *state;
 	struct running t = { .f = f,
 		.params = "{\"cmd\":\"touch in; while [ ! -e go ]; do sleep 0.01; done\"}" };
+	struct sb_host_health he;
 	pthread_t th;
 
 	sb_host_close(f->h);
@@ -230,6 +231,8 @@ pause_drains(void **state)
 	new_session(f, "one");
 	assert_int_equal(pthread_create(&th, NULL, tool_thread, &t), 0);
 	wait_file(f, "in");
+	sb_host_health(f->h, NULL, &he);
+	assert_true(he.active_tools == 1 && he.uptime_ms >= 0 && he.uptime_ms < 3600000);
 	assert_fails(sb_host_session_pause(f->h, "one", NULL, &f->err), SB_E_TOOLS_IN_FLIGHT,
 		&f->err);
 	assert_string_equal(f->err.msg,

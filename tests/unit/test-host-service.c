@@ -456,13 +456,13 @@ snapshot_calls_say_so_on_local_disk(void **state)
 	size_t n;
 
 	if (f->snaps)
-		return;
+		skip_because("the storage that this runs on has snapshots");
 	hostfix_create(f, "one", &s);
 	sb_host_session_clear(&s);
 	assert_fails(sb_host_snapshot_create(f->h, "one", "x", NULL, &sn, &f->err),
 		SB_E_NO_SNAPSHOTS, &f->err);
 	assert_string_equal(f->err.msg,
-		"sandbox: snapshots not available (requires ZFS storage backend)");
+		"sandbox: snapshots not available (storage local-disk has none)");
 	assert_fails(sb_host_snapshot_list(f->h, "one", NULL, &v, &n, &f->err), SB_E_NO_SNAPSHOTS,
 		&f->err);
 	assert_fails(sb_host_session_rollback(f->h, "one", "x", false, NULL, NULL, &f->err),

@@ -12,15 +12,6 @@
 #include "tests/lib/hostfix.h"
 
 static void
-new_session(struct hostfix *f, const char *id)
-{
-	struct sb_host_session s;
-
-	hostfix_create(f, id, &s);
-	sb_host_session_clear(&s);
-}
-
-static void
 snap(struct hostfix *f, const char *id, const char *name)
 {
 	struct sb_host_snapshot sn;
@@ -31,60 +22,13 @@ snap(struct hostfix *f, const char *id, const char *name)
 }
 
 static void
-turn(struct hostfix *f, const char *id, uint64_t want)
-{
-	static unsigned n;
-	struct sb_host_snapshot sn;
-	char name[40];
-
-	/* A turn that changes nothing takes no snapshot. */
-	(void)snprintf(name, sizeof name, "%u", ++n);
-	hostfix_write(f, id, "of-a-turn", name);
-	assert_ok(sb_host_turn_complete(f->h, id, NULL, &sn, &f->err), &f->err);
-	assert_false(sn.unchanged);
-	(void)snprintf(name, sizeof name, "turn-%04llu", (unsigned long long)want);
-	assert_string_equal(sn.name, name);
-	assert_int_equal(sn.turn, want);
-	sb_host_snapshot_clear(&sn);
-}
-
-/* The names, joined by spaces, in a static buffer. */
-static const char *
-names(struct hostfix *f, const char *id)
-{
-	static char out[2048];
-	struct sb_host_snapshot *v;
-	size_t n, len = 0;
-
-	assert_ok(sb_host_snapshot_list(f->h, id, NULL, &v, &n, &f->err), &f->err);
-	out[0] = '\0';
-	for (size_t i = 0; i < n; i++)
-		len += (size_t)snprintf(out + len, sizeof out - len, "%s%s", i ? " " : "",
-			v[i].name);
-	sb_host_snapshots_free(v, n);
-	return out;
-}
-
-static uint64_t
-turn_count(struct hostfix *f, const char *id)
-{
-	struct sb_host_session s;
-	uint64_t n;
-
-	assert_ok(sb_host_session_get(f->h, id, false, &s, &f->err), &f->err);
-	n = s.turn_count;
-	sb_host_session_clear(&s);
-	return n;
-}
-
-static void
 rollback_brings_everything_back(void **state)
 {
 	struct hostfix *f = *state;
 	const char *argv[] = { "rm", "-rf", NULL, NULL, NULL };
 	char dir[1024];
 
-	new_session(f, "one");
+	hostfix_session(f, "one");
 	hostfix_write(f, "one", "work", "1");
 	snap(f, "one", "good");
 	(void)snprintf(dir, sizeof dir, "%s", hostfix_path(f, "one", "dir"));
@@ -104,7 +48,7 @@ a_misspelt_target_harms_nothing(void **state)
 {
 	struct hostfix *f = *state;
 
-	new_session(f, "one");
+	hostfix_session(f, "one");
 	hostfix_write(f, "one", "work", "1");
 	snap(f, "one", "good");
 	assert_fails(sb_host_session_rollback(f->h, "one", "goood", false, NULL, NULL, &f->err),
@@ -121,7 +65,7 @@ a_vanished_target_harms_nothing(void **state)
 {
 	struct hostfix *f = *state;
 
-	new_session(f, "one");
+	hostfix_session(f, "one");
 	snap(f, "one", "good");
 	hostfix_write(f, "one", "work", "1");
 	assert_ok(f->h->st->ops->snapshot_delete(f->h->st, "one", "good", &f->err), &f->err);
@@ -130,7 +74,7 @@ a_vanished_target_harms_nothing(void **state)
 	assert_int_equal(hostfix_state(f, "one"), SB_HOST_ACTIVE);
 	assert_true(hostfix_holds(f, "one", "work", "1"));
 	hostfix_reopen(f);
-	assert_string_equal(names(f, "one"), "");
+	assert_string_equal(hostfix_snaps(f, "one"), "");
 }
 
 /* Limit 3, turns 3 to 5 kept, back to 4: the next turn is 5 and works. */
@@ -142,19 +86,19 @@ turn_numbers_never_collide(void **state)
 	sb_host_close(f->h);
 	f->o.keep_turn = 3;
 	hostfix_open(f);
-	new_session(f, "one");
+	hostfix_session(f, "one");
 	for (uint64_t i = 1; i <= 5; i++)
-		turn(f, "one", i);
-	assert_string_equal(names(f, "one"), "turn-0003 turn-0004 turn-0005");
+		hostfix_turn(f, "one", i);
+	assert_string_equal(hostfix_snaps(f, "one"), "turn-0003 turn-0004 turn-0005");
 	assert_ok(sb_host_session_rollback(f->h, "one", "turn-0004", SB_HOST_DROP_LATER, NULL, NULL,
 			  &f->err),
 		&f->err);
-	assert_int_equal(turn_count(f, "one"), 4);
-	turn(f, "one", 5);
+	assert_int_equal(hostfix_turns(f, "one"), 4);
+	hostfix_turn(f, "one", 5);
 	hostfix_reopen(f);
-	turn(f, "one", 6);
-	assert_string_equal(names(f, "one"), "turn-0004 turn-0005 turn-0006");
-	assert_int_equal(turn_count(f, "one"), 6);
+	hostfix_turn(f, "one", 6);
+	assert_string_equal(hostfix_snaps(f, "one"), "turn-0004 turn-0005 turn-0006");
+	assert_int_equal(hostfix_turns(f, "one"), 6);
 }
 
 static void
@@ -168,19 +112,19 @@ retention_is_per_kind_and_spares_holds_and_forks(void **state)
 	f->o.keep_turn = 1;
 	f->o.keep_named = 1;
 	hostfix_open(f);
-	new_session(f, "one");
+	hostfix_session(f, "one");
 	snap(f, "one", "mine");
-	turn(f, "one", 1);
+	hostfix_turn(f, "one", 1);
 	assert_ok(sb_host_snapshot_hold(f->h, "one", "turn-0001", "keep", NULL, &f->err), &f->err);
-	turn(f, "one", 2);
+	hostfix_turn(f, "one", 2);
 	o.id = "two";
 	assert_ok(sb_host_session_fork(f->h, "one", "turn-0002", &o, NULL, &s, &f->err), &f->err);
 	sb_host_session_clear(&s);
-	turn(f, "one", 3);
-	turn(f, "one", 4);
-	assert_string_equal(names(f, "one"), "mine turn-0001 turn-0002 turn-0004");
+	hostfix_turn(f, "one", 3);
+	hostfix_turn(f, "one", 4);
+	assert_string_equal(hostfix_snaps(f, "one"), "mine turn-0001 turn-0002 turn-0004");
 	snap(f, "one", "mine2");
-	assert_string_equal(names(f, "one"), "turn-0001 turn-0002 turn-0004 mine2");
+	assert_string_equal(hostfix_snaps(f, "one"), "turn-0001 turn-0002 turn-0004 mine2");
 	assert_ok(sb_host_snapshot_release(f->h, "one", "turn-0001", "keep", NULL, &f->err),
 		&f->err);
 }
@@ -194,7 +138,7 @@ snapshot_names_are_checked(void **state)
 	struct sb_host_snapshot sn;
 	char big[SB_HOST_NAME_MAX + 1];
 
-	new_session(f, "one");
+	hostfix_session(f, "one");
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		assert_fails(sb_host_snapshot_create(f->h, "one", bad[i], NULL, &sn, &f->err),
 			SB_E_INVAL, &f->err);
@@ -213,7 +157,7 @@ snapshot_names_are_checked(void **state)
 	snap(f, "one", "turn-about");
 	assert_fails(sb_host_snapshot_create(f->h, "one", "turn-about", NULL, &sn, &f->err),
 		SB_E_SNAPSHOT_EXISTS, &f->err);
-	assert_string_equal(names(f, "one"), "turn-about");
+	assert_string_equal(hostfix_snaps(f, "one"), "turn-about");
 }
 
 /* Something foreign has the name of the next turn: the turn takes another. */
@@ -223,15 +167,15 @@ a_foreign_snapshot_does_not_stop_turns(void **state)
 	struct hostfix *f = *state;
 	struct sb_host_snapshot sn;
 
-	new_session(f, "one");
+	hostfix_session(f, "one");
 	assert_ok(f->h->st->ops->snapshot(f->h->st, "one", "turn-0001", &f->err), &f->err);
 	assert_ok(sb_host_turn_complete(f->h, "one", NULL, &sn, &f->err), &f->err);
 	assert_string_equal(sn.name, "turn-0001-2");
 	assert_int_equal(sn.turn, 1);
 	sb_host_snapshot_clear(&sn);
 	hostfix_reopen(f);
-	assert_string_equal(names(f, "one"), "turn-0001 turn-0001-2");
-	turn(f, "one", 2);
+	assert_string_equal(hostfix_snaps(f, "one"), "turn-0001 turn-0001-2");
+	hostfix_turn(f, "one", 2);
 }
 
 static void
@@ -239,7 +183,7 @@ holds_protect(void **state)
 {
 	struct hostfix *f = *state;
 
-	new_session(f, "one");
+	hostfix_session(f, "one");
 	snap(f, "one", "a");
 	snap(f, "one", "b");
 	assert_ok(sb_host_snapshot_hold(f->h, "one", "b", "t1", NULL, &f->err), &f->err);
@@ -273,13 +217,13 @@ snapshots_are_deleted_once(void **state)
 {
 	struct hostfix *f = *state;
 
-	new_session(f, "one");
+	hostfix_session(f, "one");
 	snap(f, "one", "a");
 	assert_ok(sb_host_snapshot_delete(f->h, "one", "a", NULL, &f->err), &f->err);
 	assert_fails(sb_host_snapshot_delete(f->h, "one", "a", NULL, &f->err),
 		SB_E_SNAPSHOT_NOT_FOUND, &f->err);
 	snap(f, "one", "a");
-	assert_string_equal(names(f, "one"), "a");
+	assert_string_equal(hostfix_snaps(f, "one"), "a");
 }
 
 static void
@@ -289,9 +233,9 @@ forks_live_on(void **state)
 	struct sb_host_create_opts o = SB_HOST_CREATE_OPTS_INIT;
 	struct sb_host_session s;
 
-	new_session(f, "one");
+	hostfix_session(f, "one");
 	hostfix_write(f, "one", "work", "1");
-	turn(f, "one", 1);
+	hostfix_turn(f, "one", 1);
 	hostfix_write(f, "one", "work", "2");
 	o.id = "two";
 	assert_ok(sb_host_session_fork(f->h, "one", "turn-0001", &o, NULL, &s, &f->err), &f->err);
@@ -303,19 +247,19 @@ forks_live_on(void **state)
 	assert_ok(sb_host_session_fork(f->h, "one", NULL, &o, NULL, &s, &f->err), &f->err);
 	sb_host_session_clear(&s);
 	assert_true(hostfix_holds(f, "three", "work", "2"));
-	assert_string_equal(names(f, "one"), "turn-0001 fork-1");
+	assert_string_equal(hostfix_snaps(f, "one"), "turn-0001 fork-1");
 	assert_fails(sb_host_session_fork(f->h, "one", "nope", &o, NULL, &s, &f->err),
 		SB_E_SNAPSHOT_NOT_FOUND, &f->err);
 	assert_fails(sb_host_session_fork(f->h, "one", NULL, &o, NULL, &s, &f->err),
 		SB_E_SESSION_EXISTS, &f->err);
-	assert_string_equal(names(f, "one"), "turn-0001 fork-1");
+	assert_string_equal(hostfix_snaps(f, "one"), "turn-0001 fork-1");
 	assert_fails(sb_host_snapshot_delete(f->h, "one", "turn-0001", NULL, &f->err),
 		SB_E_SNAPSHOT_IN_USE, &f->err);
 	/* The source goes, its forks do not notice; its id is free again. */
 	assert_ok(sb_host_session_destroy(f->h, "one", false, NULL, &f->err), &f->err);
 	assert_true(hostfix_holds(f, "two", "work", "1"));
-	turn(f, "two", 2);
-	new_session(f, "one");
+	hostfix_turn(f, "two", 2);
+	hostfix_session(f, "one");
 	hostfix_reopen(f);
 	assert_true(hostfix_holds(f, "three", "work", "2"));
 	assert_ok(sb_host_session_destroy(f->h, "two", false, NULL, &f->err), &f->err);
@@ -358,7 +302,7 @@ a_destroy_that_was_cut_off_is_finished(void **state)
 	struct sb_storage *st;
 	int fd;
 
-	new_session(f, "one");
+	hostfix_session(f, "one");
 	snap(f, "one", "a");
 	assert_ok(sb_host_snapshot_hold(f->h, "one", "a", "t", NULL, &f->err), &f->err);
 	fd = open_fork(f, "one", "two");
@@ -390,10 +334,10 @@ use_again(struct hostfix *f, const char *id)
 	bool more;
 	size_t n;
 
-	new_session(f, id);
+	hostfix_session(f, id);
 	assert_true(hostfix_holds(f, id, "work", NULL));
 	hostfix_write(f, id, "work", "new");
-	turn(f, id, 1);
+	hostfix_turn(f, id, 1);
 	hostfix_write(f, id, "work", "newer");
 	assert_ok(
 		sb_host_snapshot_diff(f->h, id, "turn-0001", NULL, 0, NULL, &v, &n, &more, &f->err),
@@ -416,7 +360,7 @@ a_source_goes_while_its_forks_are_in_use(void **state)
 	struct hostfix *f = *state;
 	int two, three;
 
-	new_session(f, "one");
+	hostfix_session(f, "one");
 	hostfix_write(f, "one", "work", "first");
 	two = open_fork(f, "one", "two");
 	assert_ok(sb_host_session_destroy(f->h, "one", false, NULL, &f->err), &f->err);
@@ -432,7 +376,7 @@ a_source_goes_while_its_forks_are_in_use(void **state)
 	assert_true(hostfix_holds(f, "two", "work", "first"));
 	assert_true(hostfix_holds(f, "three", "work", "new"));
 	assert_true(hostfix_holds(f, "one", "work", "new"));
-	assert_string_equal(names(f, "one"), "turn-0001");
+	assert_string_equal(hostfix_snaps(f, "one"), "turn-0001");
 	(void)close(two);
 	(void)close(three);
 	assert_ok(sb_host_session_destroy(f->h, "two", false, NULL, &f->err), &f->err);
@@ -456,8 +400,8 @@ a_session_goes_when_its_files_are_closed(void **state)
 	char text[8] = "";
 	int fd;
 
-	new_session(f, "one");
-	new_session(f, "two");
+	hostfix_session(f, "one");
+	hostfix_session(f, "two");
 	hostfix_write(f, "one", "work", "first");
 	fd = open(hostfix_path(f, "one", "work"), O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
@@ -470,12 +414,12 @@ a_session_goes_when_its_files_are_closed(void **state)
 		assert_ok(sb_host_session_destroy(f->h, "one", false, NULL, &f->err), &f->err);
 	}
 	assert_int_equal(read(fd, text, sizeof text), 5);
-	turn(f, "two", 1);
+	hostfix_turn(f, "two", 1);
 	(void)close(fd);
 	for (int i = 0; i < 300 && hostfix_storage_count(f) > 1; i++)
 		(void)usleep(50000);
 	assert_int_equal(hostfix_storage_count(f), 1);
-	turn(f, "two", 2);
+	hostfix_turn(f, "two", 2);
 }
 
 static void
@@ -485,8 +429,8 @@ a_forked_snapshot_goes_with_its_fork(void **state)
 	struct sb_host_create_opts o = SB_HOST_CREATE_OPTS_INIT;
 	struct sb_host_session s;
 
-	new_session(f, "one");
-	turn(f, "one", 1);
+	hostfix_session(f, "one");
+	hostfix_turn(f, "one", 1);
 	o.id = "two";
 	assert_ok(sb_host_session_fork(f->h, "one", "", &o, NULL, &s, &f->err), &f->err);
 	sb_host_session_clear(&s);
@@ -494,7 +438,7 @@ a_forked_snapshot_goes_with_its_fork(void **state)
 			     NULL, &f->err),
 		SB_E_SNAPSHOT_IN_USE, &f->err);
 	assert_ok(sb_host_session_destroy(f->h, "two", false, NULL, &f->err), &f->err);
-	assert_string_equal(names(f, "one"), "turn-0001");
+	assert_string_equal(hostfix_snaps(f, "one"), "turn-0001");
 	assert_ok(sb_host_session_rollback(f->h, "one", "turn-0001", SB_HOST_DROP_LATER, NULL, NULL,
 			  &f->err),
 		&f->err);
@@ -506,7 +450,7 @@ states_refuse_with_their_errors(void **state)
 	struct hostfix *f = *state;
 	struct sb_host_snapshot sn;
 
-	new_session(f, "one");
+	hostfix_session(f, "one");
 	snap(f, "one", "a");
 	assert_ok(sb_host_session_pause(f->h, "one", NULL, &f->err), &f->err);
 	assert_fails(sb_host_turn_complete(f->h, "one", NULL, &sn, &f->err), SB_E_SESSION_PAUSED,
@@ -515,7 +459,7 @@ states_refuse_with_their_errors(void **state)
 		sb_host_session_rollback(f->h, "one", "a", SB_HOST_DROP_LATER, NULL, NULL, &f->err),
 		SB_E_SESSION_PAUSED, &f->err);
 	snap(f, "one", "b");
-	assert_string_equal(names(f, "one"), "a b");
+	assert_string_equal(hostfix_snaps(f, "one"), "a b");
 }
 
 static const char *
@@ -545,7 +489,7 @@ diff_tells_what_changed(void **state)
 	bool more;
 	size_t n;
 
-	new_session(f, "one");
+	hostfix_session(f, "one");
 	hostfix_write(f, "one", "old", "o");
 	snap(f, "one", "a");
 	(void)snprintf(a, sizeof a, "%s", hostfix_path(f, "one", "old"));
@@ -584,6 +528,63 @@ diff_tells_what_changed(void **state)
 	assert_int_equal(hostfix_storage_count(f), 1);
 }
 
+static const struct sb_host_change *
+change_of(const struct sb_host_change *v, size_t n, const char *path)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(v[i].path, path) == 0)
+			return &v[i];
+	fail_msg("%s did not change", path);
+	return NULL;
+}
+
+static void
+contents_of_what_changed(void **state)
+{
+	struct hostfix *f = *state;
+	const struct sb_host_change *c;
+	struct sb_host_change *v;
+	size_t n;
+	bool more;
+
+	hostfix_session(f, "one");
+	snap(f, "one", "a");
+	hostfix_write(f, "one", "hello", "other");
+	hostfix_write(f, "one", "new", "1");
+	assert_int_equal(unlink(hostfix_path(f, "one", "link")), 0);
+	/* What is too large, and what must not be waited for, is only named. */
+	hostfix_write(f, "one", "large", "");
+	assert_int_equal(truncate(hostfix_path(f, "one", "large"), SB_HOST_CONTENT_MAX + 1), 0);
+	assert_int_equal(mkfifo(hostfix_path(f, "one", "fifo"), 0600), 0);
+	for (int round = 0; round < 2; round++) {
+		const char *to = round ? "b" : NULL;
+
+		assert_ok(sb_host_snapshot_diff(f->h, "one", "a", to, 0, NULL, &v, &n, &more,
+				  &f->err),
+			&f->err);
+		assert_ok(sb_host_snapshot_contents(f->h, "one", "a", to, NULL, v, n, &f->err),
+			&f->err);
+		c = change_of(v, n, "hello");
+		assert_int_equal(c->old_len, 6);
+		assert_memory_equal(c->old_data, "hello\n", 6);
+		assert_int_equal(c->new_len, 5);
+		assert_memory_equal(c->new_data, "other", 5);
+		c = change_of(v, n, "new");
+		assert_null(c->old_data);
+		assert_memory_equal(c->new_data, "1", 1);
+		c = change_of(v, n, "link");
+		assert_non_null(c->old_data);
+		assert_null(c->new_data);
+		c = change_of(v, n, "large");
+		assert_null(c->new_data);
+		assert_string_equal(c->unread, "too large");
+		assert_null(change_of(v, n, "fifo")->new_data);
+		sb_host_changes_free(v, n);
+		if (round == 0)
+			snap(f, "one", "b");
+	}
+}
+
 static void
 send_and_receive(void **state)
 {
@@ -594,7 +595,7 @@ send_and_receive(void **state)
 	off_t len;
 	int fd;
 
-	new_session(f, "one");
+	hostfix_session(f, "one");
 	hostfix_write(f, "one", "work", "1");
 	snap(f, "one", "a");
 	(void)snprintf(path, sizeof path, "%s/stream", f->t.path);
@@ -611,7 +612,7 @@ send_and_receive(void **state)
 	assert_int_equal(s.snap_count, 1);
 	sb_host_session_clear(&s);
 	assert_true(hostfix_holds(f, "copy", "work", "1"));
-	assert_string_equal(names(f, "copy"), "a");
+	assert_string_equal(hostfix_snaps(f, "copy"), "a");
 	hostfix_write(f, "copy", "work", "2");
 	assert_ok(sb_host_session_rollback(f->h, "copy", "a", false, NULL, NULL, &f->err), &f->err);
 	assert_true(hostfix_holds(f, "copy", "work", "1"));
@@ -634,7 +635,7 @@ bases_come_from_the_bases_only(void **state)
 	struct sb_host_session s;
 	char name[400];
 
-	new_session(f, "one");
+	hostfix_session(f, "one");
 	snap(f, "one", "secret");
 	o.id = "thief";
 	o.base = name;
@@ -682,19 +683,19 @@ snapshots_survive_a_lost_database(void **state)
 	struct hostfix *f = *state;
 	char db[400];
 
-	new_session(f, "one");
-	turn(f, "one", 1);
+	hostfix_session(f, "one");
+	hostfix_turn(f, "one", 1);
 	snap(f, "one", "mine");
-	turn(f, "one", 2);
+	hostfix_turn(f, "one", 2);
 	sb_host_close(f->h);
 	f->h = NULL;
 	(void)snprintf(db, sizeof db, "%s/host.db", f->state_dir);
 	assert_int_equal(unlink(db), 0);
 	hostfix_open(f);
-	assert_string_equal(names(f, "one"), "turn-0001 mine turn-0002");
-	assert_int_equal(turn_count(f, "one"), 2);
+	assert_string_equal(hostfix_snaps(f, "one"), "turn-0001 mine turn-0002");
+	assert_int_equal(hostfix_turns(f, "one"), 2);
 	assert_ok(sb_host_session_resume(f->h, "one", NULL, &f->err), &f->err);
-	turn(f, "one", 3);
+	hostfix_turn(f, "one", 3);
 }
 
 int
@@ -718,6 +719,7 @@ main(void)
 		T(a_forked_snapshot_goes_with_its_fork),
 		T(states_refuse_with_their_errors),
 		T(diff_tells_what_changed),
+		T(contents_of_what_changed),
 		T(send_and_receive),
 		T(bases_come_from_the_bases_only),
 		T(a_full_pool_admits_nobody),

@@ -11,62 +11,6 @@
 
 #include "tests/lib/hostfix.h"
 
-static void
-new_session(struct hostfix *f, const char *id)
-{
-	struct sb_host_session s;
-
-	hostfix_create(f, id, &s);
-	sb_host_session_clear(&s);
-}
-
-static void
-turn(struct hostfix *f, const char *id, uint64_t want)
-{
-	static unsigned n;
-	struct sb_host_snapshot sn;
-	char name[40];
-
-	/* A turn that changes nothing takes no snapshot. */
-	(void)snprintf(name, sizeof name, "%u", ++n);
-	hostfix_write(f, id, "of-a-turn", name);
-	assert_ok(sb_host_turn_complete(f->h, id, NULL, &sn, &f->err), &f->err);
-	assert_false(sn.unchanged);
-	(void)snprintf(name, sizeof name, "turn-%04llu", (unsigned long long)want);
-	assert_string_equal(sn.name, name);
-	assert_int_equal(sn.turn, want);
-	sb_host_snapshot_clear(&sn);
-}
-
-/* The names, joined by spaces, in a static buffer. */
-static const char *
-names(struct hostfix *f, const char *id)
-{
-	static char out[2048];
-	struct sb_host_snapshot *v;
-	size_t n, len = 0;
-
-	assert_ok(sb_host_snapshot_list(f->h, id, NULL, &v, &n, &f->err), &f->err);
-	out[0] = '\0';
-	for (size_t i = 0; i < n; i++)
-		len += (size_t)snprintf(out + len, sizeof out - len, "%s%s", i ? " " : "",
-			v[i].name);
-	sb_host_snapshots_free(v, n);
-	return out;
-}
-
-static uint64_t
-turn_count(struct hostfix *f, const char *id)
-{
-	struct sb_host_session s;
-	uint64_t n;
-
-	assert_ok(sb_host_session_get(f->h, id, false, &s, &f->err), &f->err);
-	n = s.turn_count;
-	sb_host_session_clear(&s);
-	return n;
-}
-
 /* "name<parent" of each, and a star where the workspace stands, joined by spaces. */
 static const char *
 line_of(struct hostfix *f, const char *id)
@@ -92,11 +36,11 @@ a_rollback_keeps_a_branch(void **state)
 	struct sb_host_rolled r = { 0 };
 	struct sb_host_snapshot sn;
 
-	new_session(f, "one");
-	turn(f, "one", 1);
+	hostfix_session(f, "one");
+	hostfix_turn(f, "one", 1);
 	hostfix_write(f, "one", "work", "2");
-	turn(f, "one", 2);
-	turn(f, "one", 3);
+	hostfix_turn(f, "one", 2);
+	hostfix_turn(f, "one", 3);
 	assert_string_equal(line_of(f, "one"),
 		"turn-0001< turn-0002<turn-0001 turn-0003<turn-0002*");
 	if (f->zfs) {
@@ -113,9 +57,9 @@ a_rollback_keeps_a_branch(void **state)
 	assert_int_equal(r.kept, 2);
 	assert_int_equal(r.dropped, 0);
 	assert_true(hostfix_holds(f, "one", "work", NULL));
-	assert_int_equal(turn_count(f, "one"), 1);
+	assert_int_equal(hostfix_turns(f, "one"), 1);
 	hostfix_reopen(f);
-	assert_int_equal(turn_count(f, "one"), 1);
+	assert_int_equal(hostfix_turns(f, "one"), 1);
 	hostfix_write(f, "one", "work", "b");
 	assert_ok(sb_host_turn_complete(f->h, "one", NULL, &sn, &f->err), &f->err);
 	assert_string_equal(sn.name, "turn-0002-2");
@@ -144,8 +88,8 @@ a_turn_without_changes_takes_nothing(void **state)
 	struct hostfix *f = *state;
 	struct sb_host_snapshot sn;
 
-	new_session(f, "one");
-	turn(f, "one", 1);
+	hostfix_session(f, "one");
+	hostfix_turn(f, "one", 1);
 	for (uint64_t i = 2; i <= 4; i++) {
 		assert_ok(sb_host_turn_complete(f->h, "one", NULL, &sn, &f->err), &f->err);
 		assert_int_equal(sn.turn, i);
@@ -154,13 +98,13 @@ a_turn_without_changes_takes_nothing(void **state)
 			assert_string_equal(sn.name, "turn-0001");
 		sb_host_snapshot_clear(&sn);
 	}
-	assert_int_equal(turn_count(f, "one"), 4);
+	assert_int_equal(hostfix_turns(f, "one"), 4);
 	if (f->h->st->ops->unchanged)
-		assert_string_equal(names(f, "one"), "turn-0001");
+		assert_string_equal(hostfix_snaps(f, "one"), "turn-0001");
 	hostfix_reopen(f);
-	assert_int_equal(turn_count(f, "one"), 4);
+	assert_int_equal(hostfix_turns(f, "one"), 4);
 	/* One byte, and one mode, are a change. */
-	turn(f, "one", 5);
+	hostfix_turn(f, "one", 5);
 	assert_int_equal(chmod(hostfix_path(f, "one", "hello"), 0600), 0);
 	assert_ok(sb_host_turn_complete(f->h, "one", NULL, &sn, &f->err), &f->err);
 	assert_false(sn.unchanged);

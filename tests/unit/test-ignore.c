@@ -242,12 +242,15 @@ limits_are_named(void **state)
 	(void)state;
 	memset(text, 'a', sizeof text - 1);
 	memcpy(text, "x\n#\n", 4);
-	assert_fails(sb_rules_add_file(r, SB_RULES_GITIGNORE, "d", text, 4 + 4097, &err),
-		SB_E_LIMIT, &err);
+	assert_fails(sb_rules_add_file(r, SB_RULES_FROM_FILE, "", text, 4 + 4097, &err), SB_E_LIMIT,
+		&err);
 	assert_string_equal(err.msg,
-		"d/.gitignore, line 3: a pattern of 4097 bytes, at "
+		"exclude file, line 3: a pattern of 4097 bytes, at "
 		"most 4096 are allowed; shorten it");
 	assert_true(sb_rules_empty(r));
+	/* What lies in the tree fails nothing: the line is left out. */
+	assert_int_equal(sb_rules_add_file(r, SB_RULES_GITIGNORE, "d", text, 4 + 4097, &err), 1);
+	assert_true(sb_rules_excluded(r, "d/x", false));
 	assert_ok(sb_rules_add_file(r, SB_RULES_GITIGNORE, "d", text, 4 + 4096, &err), &err);
 	assert_fails(
 		sb_rules_add_file(r, SB_RULES_GITIGNORE, "", text, SB_RULES_FILE_MAX + 1, &err),
@@ -355,10 +358,19 @@ hostile_encodings_are_refused(void **state)
 		int want;
 	} t[] = {
 		{ "", 0, SB_E_CORRUPT },
-		{ "\x02\x00", 2, SB_E_VERSION },
-		{ "\x01\x00x", 3, SB_E_CORRUPT },                   /* bytes behind the end */
-		{ "\x01\x01\x07\x00\x01\x01x", 7, SB_E_CORRUPT },   /* no such source */
-		{ "\x01\x01\x02\x02..\x01\x01x", 9, SB_E_CORRUPT }, /* leads out */
+		{ "\x03\x00", 2, SB_E_VERSION },
+		{ "\x02\x02\x00", 3, SB_E_CORRUPT },                  /* no such flag */
+		{ "\x01\x01\x05\x00\x01\x01x", 7, SB_E_CORRUPT },     /* version 1 has no such */
+		{ "\x02\x01\x01\x02\x00\x01\x01X", 8, SB_E_CORRUPT }, /* capital letters */
+		{ "\x02\x00\x01\x06\x00\x02\x01"
+		  "b\x01"
+		  "a",
+			10, SB_E_CORRUPT }, /* tracked paths out of order */
+		{ "\x02\x00\x01\x06\x00\x01\x01/", 8, SB_E_CORRUPT },     /* no path */
+		{ "\x02\x00\x01\x06\x00\x01\x04../x", 11, SB_E_CORRUPT }, /* leads out */
+		{ "\x01\x00x", 3, SB_E_CORRUPT },                         /* bytes behind the end */
+		{ "\x01\x01\x07\x00\x01\x01x", 7, SB_E_CORRUPT },         /* no such source */
+		{ "\x01\x01\x02\x02..\x01\x01x", 9, SB_E_CORRUPT },       /* leads out */
 		{ "\x01\x01\x04\x01"
 		  "d\x01\x01x",
 			8, SB_E_CORRUPT },                       /* command line with a directory */

@@ -155,6 +155,21 @@ very_different_texts_end_in_time(void **state)
 		0);
 }
 
+/* Of the shortest ways from the base to the third text one moves line 138: git takes that one. */
+static void
+lines_that_may_have_moved_are_no_hold(void **state)
+{
+	static const char base[] = "d\n138\nd\nd\nd\nd\nd\nd\nc\n",
+			  here[] = "d\nd\n138\nd\nd\nd\nd\nd\nd\nc\n",
+			  there[] = "d\nd\n138\nd\nd\nd\nd\nd\n";
+	sb_auto(sb_buf) struct sb_buf out = { 0 };
+
+	(void)state;
+	assert_int_equal(merge_bytes(base, sizeof base - 1, here, sizeof here - 1, there,
+				 sizeof there - 1, &out),
+		0);
+}
+
 #define SHORT 16  /* lines */
 #define TEXTS 300 /* MERGE_TEXTS overrides */
 
@@ -281,6 +296,7 @@ main(void)
 		cmocka_unit_test(what_is_no_text_is_left_alone),
 		cmocka_unit_test(random_edits_apart_add_up),
 		cmocka_unit_test(very_different_texts_end_in_time),
+		cmocka_unit_test(lines_that_may_have_moved_are_no_hold),
 		cmocka_unit_test_setup_teardown(merges_as_git_does_or_not_at_all, tmpdir_setup,
 			tmpdir_teardown),
 	};

@@ -173,6 +173,36 @@ mistakes_of_form_too(void **state)
 	}
 }
 
+/* Whatever an option makes run or be read on the user's machine is the user's alone to set. */
+static void
+options_that_touch_this_machine_are_the_users(void **state)
+{
+	static const struct {
+		enum sb_backend backend;
+		const char *names;
+	} want[] = { { SB_BACKEND_SSH, "identity config known_hosts rsh accept_new_host_key " },
+		{ SB_BACKEND_HOST, "url token_file ca_file runtime " },
+		{ SB_BACKEND_DOCKER, "sync ssh_config cap_add runtime " } };
+	struct sb_error err = { 0 };
+	struct sb_registry *r = sb_registry_builtin(NULL, &err);
+
+	(void)state;
+	assert_non_null(r);
+	for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+		struct sb_provider *p = sb_registry_get(r, want[i].backend, NULL);
+		char names[200] = "";
+
+		for (const struct sb_provider_option *o = p ? p->ops->options : NULL; o && o->name;
+			o++)
+			if (o->user_only)
+				(void)snprintf(names + strlen(names), sizeof names - strlen(names),
+					"%s ", o->name);
+		if (p)
+			assert_string_equal(names, want[i].names);
+	}
+	sb_registry_free(r);
+}
+
 static void
 a_project_cannot_run_or_read_things_here(void **state)
 {
@@ -349,6 +379,7 @@ main(void)
 		ON_DISK(defaults_follow_the_backend),
 		ON_DISK(every_mistake_is_told_with_its_line),
 		ON_DISK(mistakes_of_form_too),
+		cmocka_unit_test(options_that_touch_this_machine_are_the_users),
 		ON_DISK(a_project_cannot_run_or_read_things_here),
 		ON_DISK(a_project_chooses_or_disables),
 		ON_DISK(a_project_counts_with_consent_to_its_content),

@@ -286,6 +286,45 @@ programs_learn_of_directories_and_of_what_to_resume(void **state)
 }
 
 static void
+a_handle_tells_its_process(void **state)
+{
+	struct rig *g = *state;
+	sb_auto(sb_profile) struct sb_profile p = { 0 };
+	sb_auto(sb_sandbox) struct sb_sandbox *sb = NULL;
+	const char *argv[] = { "cat", NULL };
+	struct sb_launch_spec spec = SB_LAUNCH_SPEC_INIT;
+	struct sb_handle *h = NULL;
+
+	assert_ok(sb_profile_default(SB_BACKEND_LOCAL, "mine", &p, &g->err), &g->err);
+	sb = opened(g, &p);
+	spec.argv = argv;
+	assert_ok(sb_sandbox_launch(sb, &spec, NULL, &h, &g->err), &g->err);
+	assert_true(sb_handle_pid(h) > 1);
+	assert_int_equal(kill((pid_t)sb_handle_pid(h), 0), 0);
+	assert_ok(sb_handle_stop(h, NULL, &g->err), &g->err);
+	sb_handle_free(h);
+	assert_int_equal(sb_handle_pid(NULL), 0);
+}
+
+/* Nobody here gives a sandbox a public address, so nobody may seem to. */
+static void
+a_public_address_is_refused(void **state)
+{
+	struct rig *g = *state;
+	sb_auto(sb_profile) struct sb_profile p = { 0 };
+	struct sb_start_opts o = SB_START_OPTS_INIT;
+	struct sb_sandbox *sb = NULL;
+
+	assert_ok(sb_profile_default(SB_BACKEND_LOCAL, "mine", &p, &g->err), &g->err);
+	p.network.allow_public_ingress = true;
+	o.profile = &p;
+	o.local_root = g->t.path;
+	assert_fails(sb_sandbox_start(g->keeper, &o, NULL, &sb, NULL, &g->err), SB_E_NETWORK_POLICY,
+		&g->err);
+	assert_non_null(strstr(g->err.msg, "allow_public_ingress"));
+}
+
+static void
 damaged_settings_are_named(void **state)
 {
 	static const char *const bad[] = { "[]", "{\"env\": 3}", "{\"env\": [3]}",
@@ -348,6 +387,8 @@ main(void)
 		RIG_TEST(a_stop_hook_runs_in_a_new_process),
 		RIG_TEST(no_secret_is_on_record),
 		RIG_TEST(programs_learn_of_directories_and_of_what_to_resume),
+		RIG_TEST(a_handle_tells_its_process),
+		RIG_TEST(a_public_address_is_refused),
 		RIG_TEST(damaged_settings_are_named),
 		RIG_TEST(a_state_of_another_version_is_refused),
 	};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The three-way rules on real trees, through the real engine with a real agent; and undo of each
- * sync.
+ * The three-way rules on real trees, through the real engine with a real agent, on this machine and
+ * behind a real SSH server; and undo of each sync.
  */
 #include "config.h"
 
@@ -16,12 +16,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <sbsync/conn.h>
 #include <sbsync/session.h>
 
 #include "tests/lib/model.h"
+#include "tests/lib/sshd.h"
 #include "tests/lib/tmpdir.h"
 
-#define ROUNDS 30 /* SESSION_ROUNDS overrides */
+#define ROUNDS 30     /* SESSION_ROUNDS overrides */
+#define SSH_ROUNDS 15 /* SESSION_SSH_ROUNDS overrides */
 #define EPOCH 1000000000
 
 /* One pair of roots with a session between them. */
@@ -31,6 +34,10 @@ struct bed {
 	const char *agent[3];
 	struct sb_sync_opts o;
 	struct sb_session s;
+	struct test_sshd sshd;
+	bool served;   /* `sshd` runs */
+	char why[300]; /* there is none */
+	struct sb_conn *conn;
 };
 
 static int
@@ -228,19 +235,15 @@ one_round(struct bed *b, uint64_t seed, void (*edit)(struct model_tree *, unsign
 	must_be(b->ws, &want.local, "undo undone", seed);
 }
 
-static int
-setup(void **state)
+/* Folders and options; the session is still to be started. */
+static struct bed *
+make_bed(void)
 {
 	const char *top = getenv("SB_TOP_BUILDDIR");
 	struct bed *b = calloc(1, sizeof *b);
-	struct sb_session_start how = SB_SESSION_START_INIT;
-	struct sb_sync_result res = { 0 };
-	struct sb_error err = { 0 };
-	int r;
 
 	if (!b)
-		return -1;
-	*state = b;
+		return NULL;
 	tmpdir_make(&b->dir);
 	(void)snprintf(b->ws, sizeof b->ws, "%s/ws", b->dir.path);
 	(void)snprintf(b->runtime, sizeof b->runtime, "%s/runtime", b->dir.path);
@@ -249,8 +252,7 @@ setup(void **state)
 	/* The agent keeps its state there too. */
 	(void)setenv("SBSYNC_STATE_DIR", b->state, 1);
 	(void)umask(022);
-	if (mkdir(b->ws, 0755) < 0)
-		return -1;
+	(void)mkdir(b->ws, 0755);
 	b->agent[0] = b->sbsync;
 	b->agent[1] = "agent";
 	b->o = (struct sb_sync_opts)SB_SYNC_OPTS_INIT;
@@ -258,13 +260,66 @@ setup(void **state)
 	b->o.state_dir = b->state;
 	b->o.max_delete = 1000000;
 	b->o.durability = SB_SYNC_DURABLE_NONE;
+	return b;
+}
+
+static int
+start_session(struct bed *b, const char *remote)
+{
+	struct sb_session_start how = SB_SESSION_START_INIT;
+	struct sb_sync_result res = { 0 };
+	struct sb_error err = { 0 };
+	int r;
+
 	how.name = MODEL_LABEL;
-	r = sb_session_start(b->ws, b->runtime, &how, &b->o, SB_SESSION_KEEP_BOTH, &b->s, &res,
-		&err);
+	r = sb_session_start(b->ws, remote, &how, &b->o, SB_SESSION_KEEP_BOTH, &b->s, &res, &err);
 	if (r < 0)
 		print_message("# %s\n", err.msg);
 	sb_sync_result_free(&res);
 	return r;
+}
+
+static int
+setup(void **state)
+{
+	struct bed *b = make_bed();
+
+	*state = b;
+	return b ? start_session(b, b->runtime) : -1;
+}
+
+/* The runtime is on this machine, so that it can be read, and reached only by SSH. */
+static int
+setup_ssh(void **state)
+{
+	static const char *const lines[] = {
+		"SetEnv XDG_CACHE_HOME=@DIR@/cache SBSYNC_STATE_DIR=@DIR@/state TMPDIR=@DIR@", NULL
+	};
+	const char *top = getenv("SB_TOP_BUILDDIR");
+	struct bed *b = make_bed();
+	struct sb_error err = { 0 };
+	char path[600];
+	bool skips;
+
+	*state = b;
+	if (!b)
+		return -1;
+	(void)snprintf(path, sizeof path, "%s/sbsync-agent", top ? top : ".");
+	(void)setenv("SBSYNC_AGENT", path, 0);
+	b->served = test_sshd_start(&b->sshd, "start", NULL, lines, &skips, b->why, sizeof b->why);
+	if (!b->served)
+		return skips ? 0 : -1;
+	(void)snprintf(path, sizeof path, "ssh://%s@127.0.0.1:%d%s", b->sshd.user, b->sshd.port,
+		b->runtime);
+	b->o.identity = b->sshd.key;
+	b->o.known_hosts = b->sshd.known;
+	b->conn = sb_conn_open(path, &b->o, &err);
+	if (!b->conn) {
+		print_message("# %s\n", err.msg);
+		return -1;
+	}
+	b->o.conn = b->conn;
+	return start_session(b, path);
 }
 
 static int
@@ -273,16 +328,26 @@ teardown(void **state)
 	struct bed *b = *state;
 
 	sb_session_free(&b->s);
+	sb_conn_free(b->conn);
+	if (b->served)
+		test_sshd_stop(&b->sshd);
 	tmpdir_remove(&b->dir);
 	free(b);
 	return 0;
 }
 
+static uint64_t
+rounds_of(const char *variable, uint64_t usual)
+{
+	const char *n = getenv(variable);
+
+	return n ? strtoull(n, NULL, 10) : usual;
+}
+
 static void
 real_trees_follow_the_table(void **state)
 {
-	const char *n = getenv("SESSION_ROUNDS");
-	uint64_t rounds = n ? strtoul(n, NULL, 10) : ROUNDS;
+	uint64_t rounds = rounds_of("SESSION_ROUNDS", ROUNDS);
 
 	for (uint64_t seed = 1; seed <= rounds; seed++)
 		one_round(*state, seed * 1000003, model_edit);
@@ -291,11 +356,22 @@ real_trees_follow_the_table(void **state)
 static void
 real_hard_links_follow_the_table(void **state)
 {
-	const char *n = getenv("SESSION_ROUNDS");
-	uint64_t rounds = n ? strtoul(n, NULL, 10) : ROUNDS;
+	uint64_t rounds = rounds_of("SESSION_ROUNDS", ROUNDS);
 
 	for (uint64_t seed = 1; seed <= rounds; seed++)
 		one_round(*state, seed * 999979, model_edit_links);
+}
+
+static void
+hard_links_behind_ssh_follow_the_table(void **state)
+{
+	uint64_t rounds = rounds_of("SESSION_SSH_ROUNDS", SSH_ROUNDS);
+	struct bed *b = *state;
+
+	if (!b->served)
+		skip_because("%s", b->why);
+	for (uint64_t seed = 1; seed <= rounds; seed++)
+		one_round(b, seed * 999961, model_edit_links);
 }
 
 int
@@ -304,6 +380,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(real_trees_follow_the_table, setup, teardown),
 		cmocka_unit_test_setup_teardown(real_hard_links_follow_the_table, setup, teardown),
+		cmocka_unit_test_setup_teardown(hard_links_behind_ssh_follow_the_table, setup_ssh,
+			teardown),
 	};
 
 	return cmocka_run_group_tests_name("session-model", tests, NULL, NULL);

@@ -6,11 +6,13 @@
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -180,6 +182,34 @@ nothing_is_left_open_here(void **state)
 		sb_child_stop(&c, 0);
 	}
 	assert_int_equal(count_fds(), before);
+}
+
+/* Where the machine has groups of version 2 that we may make. */
+static void
+a_child_begins_in_its_group(void **state)
+{
+	static const char *const roots[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
+	struct sb_spawn_opts o = SB_SPAWN_OPTS_INIT;
+	char dir[100] = "", want[100];
+	int fd = -1;
+
+	(void)state;
+	for (size_t i = 0; i < 2 && fd < 0; i++) {
+		(void)snprintf(dir, sizeof dir, "%s/cgroup.controllers", roots[i]);
+		if (access(dir, F_OK) < 0)
+			continue;
+		(void)snprintf(dir, sizeof dir, "%s/sb-test-spawn-%d", roots[i], (int)getpid());
+		if (mkdir(dir, 0755) == 0)
+			fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	}
+	if (fd < 0)
+		skip_because("no control group of version 2 can be made here");
+	o.cgroup = &fd;
+	assert_int_equal(RUN(&o, "/bin/cat", "/proc/self/cgroup"), 0);
+	(void)snprintf(want, sizeof want, "0::/sb-test-spawn-%d\n", (int)getpid());
+	(void)rmdir(dir);
+	(void)close(fd);
+	assert_non_null(strstr((char *)out.data, want));
 }
 
 /* The program may have been started with its own standard descriptors closed. */
@@ -617,6 +647,7 @@ main(int argc, char **argv)
 		WITH_BUFFERS(works_on_older_kernels),
 		WITH_BUFFERS(only_standard_descriptors_reach_the_child),
 		WITH_BUFFERS(nothing_is_left_open_here),
+		WITH_BUFFERS(a_child_begins_in_its_group),
 		WITH_BUFFERS(works_with_closed_standard_descriptors),
 		WITH_BUFFERS(descriptors_can_be_given),
 		WITH_BUFFERS(failures_to_start_say_why),

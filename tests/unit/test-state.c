@@ -233,6 +233,19 @@ count_free(struct sb_provider *p)
 	}
 
 static void
+the_default_registry_is_one(void **state)
+{
+	struct sb_error err = { 0 };
+	struct sb_registry *r = sb_registry_default(&err);
+
+	(void)state;
+	assert_non_null(r);
+	assert_ptr_equal(sb_registry_default(&err), r);
+	assert_non_null(sb_registry_get(r, SB_BACKEND_LOCAL, &err));
+	assert_non_null(sb_registry_get(r, SB_BACKEND_HOST, &err));
+}
+
+static void
 registry_keeps_one_a_backend(void **state)
 {
 	static const struct sb_provider_ops ssh = OPS(SB_BACKEND_SSH), fly = OPS(SB_BACKEND_FLY);
@@ -339,6 +352,7 @@ main(void)
 		cmocka_unit_test(damaged_states_are_refused),
 		cmocka_unit_test(incomplete_states_are_named),
 		cmocka_unit_test(registry_keeps_one_a_backend),
+		cmocka_unit_test(the_default_registry_is_one),
 		cmocka_unit_test(registry_refuses_what_is_no_provider),
 		cmocka_unit_test(registry_serves_many_threads),
 	};

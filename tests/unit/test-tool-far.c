@@ -401,6 +401,32 @@ marks_are_found_however_they_come(void **state)
 	}
 }
 
+/* What is held back for the sake of a mark comes at the end, if there was a beginning. */
+static void
+what_is_held_back_comes_at_the_end(void **state)
+{
+	static const struct {
+		const char *in, *want;
+	} cases[] = { { "motd, and no mark", "" }, { "sb-start:n\ntext", "text" } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		sb_auto(sb_buf) struct sb_buf got;
+		struct sb_error err = { 0 };
+		struct sb_marks m;
+		char in[64] = "";
+
+		sb_buf_init(&got, 1000);
+		assert_ok(sb_marks_init(&m, "n", &err), &err);
+		memcpy(in + 1, cases[i].in, strlen(cases[i].in));
+		sb_marks_feed(&m, in, strlen(cases[i].in) + 1, collect, &got);
+		sb_marks_flush(&m, collect, &got);
+		assert_int_equal(got.len, strlen(cases[i].want));
+		assert_memory_equal(got.data, cases[i].want, got.len);
+		sb_marks_free(&m);
+	}
+}
+
 static void
 a_cut_is_no_end(void **state)
 {
@@ -442,6 +468,7 @@ main(void)
 		B(a_named_root_of_somebody_else_is_refused),
 		B(bad_places_are_refused),
 		cmocka_unit_test(marks_are_found_however_they_come),
+		cmocka_unit_test(what_is_held_back_comes_at_the_end),
 		cmocka_unit_test(a_cut_is_no_end),
 	};
 

@@ -2,11 +2,13 @@
 /* The file tools of a sandbox host: read_file, write_file, edit_file, grep, glob, ls and git. */
 #include "config.h"
 
+#include <jansson.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
 
 #include <base/file.h>
+#include <base/str.h>
 #include <sb/host-exec.h>
 
 #include "tests/lib/hostfix.h"
@@ -360,6 +362,130 @@ git_starts_no_program_of_the_repository(void **state)
 	sb_host_tool_result_clear(&r);
 }
 
+/* One table: what is told of a tool is what its calls are checked by. */
+static void
+what_is_listed_is_what_is_taken(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_tool *v = NULL;
+	size_t n = 0, required = 0;
+
+	assert_ok(sb_host_tool_list(&v, &n, &f->err), &f->err);
+	assert_true(n >= 17);
+	for (size_t i = 0; i < n; i++) {
+		json_t *schema = json_loads(v[i].schema, 0, NULL), *p;
+		struct sb_host_tool_result r;
+		char expect[300];
+		const char *key;
+
+		assert_non_null(schema);
+		assert_true(json_is_false(json_object_get(schema, "additionalProperties")));
+		assert_true(strlen(v[i].description) > 10);
+		(void)snprintf(expect, sizeof expect, "%s has no parameter \"pth\"", v[i].name);
+		assert_fails(call(f, v[i].name, "{\"pth\":1}", &r), SB_E_INVAL, &f->err);
+		assert_memory_equal(f->err.msg, expect, strlen(expect));
+		json_object_foreach(json_object_get(schema, "properties"), key, p)
+		{
+			sb_autofree char *bad = sb_str_printf("{\"%s\":{}}", key);
+
+			/* Wrong for every type; null is as if it were not there. */
+			assert_fails(call(f, v[i].name, bad, &r), SB_E_INVAL, &f->err);
+			assert_non_null(json_object_get(p, "description"));
+		}
+		required += json_array_size(json_object_get(schema, "required"));
+		if (json_array_size(json_object_get(schema, "required")) > 0)
+			assert_fails(call(f, v[i].name, "{}", &r), SB_E_INVAL, &f->err);
+		json_decref(schema);
+	}
+	assert_true(required >= 10);
+	sb_host_tools_free(v, n);
+	refused(f, "bash", "{\"cmd\":\"true\",\"command\":\"true\"}",
+		"bash cmd is given twice, also as command");
+	refused(f, "bash", "{\"cmd\":\"\"}", "bash cmd is empty");
+	refused(f, "grep", "{\"pattern\":\"a\",\"max_results\":1.5}",
+		"grep max_results must be a whole number");
+	refused(f, "git_status", "{\"ref\":\"HEAD\"}",
+		"git_status has no parameter \"ref\" (it has none)");
+	contains(f, "ls", "{\"path\":null,\"max_results\":null}", false, "hello");
+}
+
+/* One default and one limit for every tool that runs a command. */
+static void
+output_has_one_limit(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_tool_request q = SB_HOST_TOOL_REQUEST_INIT;
+	struct sb_host_tool_result r;
+
+	q.session = "one";
+	q.tool = "bash";
+	q.params = "{\"cmd\":\"head -c 300000 /dev/zero | tr '\\\\0' x\"}";
+	assert_ok(sb_host_tool_execute(f->h, &q, NULL, &r, &f->err), &f->err);
+	assert_true(r.truncated);
+	assert_true(
+		r.text_len >= SB_HOST_OUTPUT_DEFAULT && r.text_len < SB_HOST_OUTPUT_DEFAULT + 1000);
+	sb_host_tool_result_clear(&r);
+	q.res.max_output = 400000;
+	assert_ok(sb_host_tool_execute(f->h, &q, NULL, &r, &f->err), &f->err);
+	assert_true(!r.truncated && r.text_len >= 300000);
+	sb_host_tool_result_clear(&r);
+	q.tool = "git_status";
+	q.params = "{}";
+	q.res.max_output = 10;
+	assert_ok(sb_host_tool_execute(f->h, &q, NULL, &r, &f->err), &f->err);
+	assert_true(r.truncated);
+	sb_host_tool_result_clear(&r);
+	q.res.max_output = SB_HOST_OUTPUT_MAX + 1;
+	assert_fails(sb_host_tool_execute(f->h, &q, NULL, &r, &f->err), SB_E_INVAL, &f->err);
+	/* Runtime none holds neither processes nor processors: it says so. */
+	q.res = (struct sb_host_resources){ .max_pids = 5000 };
+	assert_fails(sb_host_tool_execute(f->h, &q, NULL, &r, &f->err), SB_E_UNSUPPORTED, &f->err);
+	q.res = (struct sb_host_resources){ .cpus = 1 };
+	assert_fails(sb_host_tool_execute(f->h, &q, NULL, &r, &f->err), SB_E_UNSUPPORTED, &f->err);
+}
+
+/* The directory that a call works in. */
+static void
+a_call_works_where_it_is_told_to(void **state)
+{
+	struct hostfix *f = *state;
+	struct sb_host_tool_request q = SB_HOST_TOOL_REQUEST_INIT;
+	static const char *const calls[][3] = {
+		{ "read_file", "{\"path\":\"deep\"}", "deep" },
+		{ "read_file", "{\"path\":\"../hello\"}", "hello" },
+		{ "ls", "{}", "deep" },
+		{ "glob", "{\"pattern\":\"deep\"}", "Found 1 file(s)" },
+		{ "grep", "{\"pattern\":\"deep\"}", "deep:1: deep" },
+		{ "bash", "{\"cmd\":\"basename \\\"$PWD\\\"; cat deep\"}", "dir\ndeep\n" },
+		{ "write_file", "{\"path\":\"made\",\"content\":\"x\"}", "wrote 1 bytes to made" },
+	};
+	struct sb_host_tool_result r;
+
+	q.session = "one";
+	q.dir = "dir";
+	for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+		q.tool = calls[i][0];
+		q.params = calls[i][1];
+		assert_ok(sb_host_tool_execute(f->h, &q, NULL, &r, &f->err), &f->err);
+		if (r.is_error || !strstr(r.text, calls[i][2]))
+			fail_msg("%s: \"%s\" is not in \"%s\"", q.tool, calls[i][2], r.text);
+		sb_host_tool_result_clear(&r);
+	}
+	assert_int_equal(access(hostfix_path(f, "one", "dir/made"), F_OK), 0);
+	q.tool = "bash";
+	q.params = "{\"cmd\":\"true\"}";
+	q.dir = "none";
+	assert_ok(sb_host_tool_execute(f->h, &q, NULL, &r, &f->err), &f->err);
+	assert_true(r.is_error);
+	sb_host_tool_result_clear(&r);
+	for (const char *const *bad = (const char *[]){ "/dir", "..", "dir/../..", "a/..", NULL };
+		*bad; bad++) {
+		q.dir = *bad;
+		assert_fails(sb_host_tool_execute(f->h, &q, NULL, &r, &f->err), SB_E_INVAL,
+			&f->err);
+	}
+}
+
 int
 main(void)
 {
@@ -374,6 +500,9 @@ main(void)
 		T(glob_and_ls_list),
 		T(what_is_found_cannot_write_to_a_terminal),
 		T(git_starts_no_program_of_the_repository),
+		T(what_is_listed_is_what_is_taken),
+		T(output_has_one_limit),
+		T(a_call_works_where_it_is_told_to),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

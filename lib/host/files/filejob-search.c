@@ -24,7 +24,6 @@
 #define KEEP_BUFFER (1u << 20)
 #define MATCH_MAX 500 /* bytes of a line that are shown */
 #define CONTEXT_MAX 20
-#define RESULTS_MAX 100000
 /* After so many files a look at the clock. */
 #define LOOK_EVERY 64
 
@@ -300,42 +299,26 @@ want_name(const char *path, const char *name, const void *arg)
 static int
 check_glob(const struct sb_params *p, const char *name, struct sb_error *err)
 {
-	const char *s;
-	int r = sb_params_str(p, name, NULL, false, &s, err);
+	const char *s = sb_params_str(p, name);
 
-	if (r == 0 && s && strlen(s) > SB_PATHGLOB_MAX)
-		return sb_fail(err, SB_E_INVAL, "%s %s is longer than %d bytes", p->tool, name,
-			SB_PATHGLOB_MAX);
-	return r;
+	return s && strlen(s) > SB_PATHGLOB_MAX ?
+		sb_fail(err, SB_E_INVAL, "%s %s is longer than %d bytes", p->tool, name,
+			SB_PATHGLOB_MAX) :
+		0;
 }
 
 static int
-search_check(const struct sb_params *p, struct sb_error *err)
+grep_check(const struct sb_params *p, struct sb_error *err)
 {
-	const char *s;
-	int64_t n;
-	bool b;
-	int r = sb_params_str(p, "pattern", NULL, true, &s, err);
+	int r = check_glob(p, "include", err);
 
-	if (r == 0)
-		r = sb_params_str(p, "path", "directory", false, &s, err);
-	if (r == 0)
-		r = check_glob(p, "include", err);
-	if (r == 0)
-		r = check_glob(p, "exclude", err);
-	if (r == 0)
-		r = sb_params_int(p, "max_results", 100, 1, RESULTS_MAX, &n, err);
-	if (r == 0)
-		r = sb_params_int(p, "context_lines", 0, 0, CONTEXT_MAX, &n, err);
-	return r < 0 ? r : sb_params_bool(p, "literal", &b, err);
+	return r < 0 ? r : check_glob(p, "exclude", err);
 }
 
 static int
 glob_check(const struct sb_params *p, struct sb_error *err)
 {
-	int r = search_check(p, err);
-
-	return r < 0 ? r : check_glob(p, "pattern", err);
+	return check_glob(p, "pattern", err);
 }
 
 /* The files of the directory that is asked for; `out_top` is it. */
@@ -344,11 +327,8 @@ list_files(const struct sb_filejob *j, sb_walk_want_fn want, const void *arg, st
 	int *out_top, struct sb_error *err)
 {
 	sb_auto(sb_roots_resolved) struct sb_roots_resolved at = { .fd = -1 };
-	const char *path = NULL;
-	int r;
+	int r = sb_filejob_resolve(j, sb_params_str(&j->params, "path"), &at, err);
 
-	(void)sb_params_str(&j->params, "path", "directory", false, &path, NULL);
-	r = sb_roots_resolve(&j->roots, path && *path ? path : ".", &at, err);
 	if (r == 0)
 		r = sb_walk_files(j, at.fd, at.rel, want, arg, files, err);
 	if (r == 0)
@@ -439,22 +419,13 @@ grep_run(struct sb_filejob *j, struct sb_error *err)
 	sb_auto(sb_walk) struct sb_walk files = { 0 };
 	struct search s = { .j = j, .files = &files, .top = -1 };
 	const struct sb_params *p = &j->params;
-	struct name_filter names = { 0 };
+	struct name_filter names = { sb_params_str(p, "include"), sb_params_str(p, "exclude") };
 	struct sb_error why = { 0 };
-	const char *pattern = NULL;
-	int64_t max = 100, context = 0;
-	bool literal = false;
-	int r;
+	int r = sb_pattern_make(sb_params_str(p, "pattern"), sb_params_bool(p, "literal"),
+		&s.pattern, &why);
 
-	(void)sb_params_str(p, "pattern", NULL, true, &pattern, NULL);
-	(void)sb_params_str(p, "include", NULL, false, &names.include, NULL);
-	(void)sb_params_str(p, "exclude", NULL, false, &names.exclude, NULL);
-	(void)sb_params_int(p, "max_results", 100, 1, RESULTS_MAX, &max, NULL);
-	(void)sb_params_int(p, "context_lines", 0, 0, CONTEXT_MAX, &context, NULL);
-	(void)sb_params_bool(p, "literal", &literal, NULL);
-	s.max = (size_t)max;
-	s.context = (int)context;
-	r = sb_pattern_make(pattern, literal, &s.pattern, &why);
+	s.max = (size_t)sb_params_int(p, "max_results");
+	s.context = (int)sb_params_int(p, "context_lines");
 	if (r == 0)
 		r = list_files(j, names.include || names.exclude ? want_name : NULL, &names, &files,
 			&s.top, &why);
@@ -487,13 +458,10 @@ glob_run(struct sb_filejob *j, struct sb_error *err)
 {
 	sb_auto(sb_walk) struct sb_walk files = { 0 };
 	struct sb_error why = { 0 };
-	const char *pattern = NULL;
-	int64_t max = 200;
-	int top = -1, r;
-
-	(void)sb_params_str(&j->params, "pattern", NULL, true, &pattern, NULL);
-	(void)sb_params_int(&j->params, "max_results", 200, 1, RESULTS_MAX, &max, NULL);
-	r = list_files(j, want_glob, pattern, &files, &top, &why);
+	const char *pattern = sb_params_str(&j->params, "pattern");
+	int64_t max = sb_params_int(&j->params, "max_results");
+	int top = -1;
+	int r = list_files(j, want_glob, pattern, &files, &top, &why);
 	if (top >= 0)
 		(void)close(top);
 	if (r < 0)
@@ -520,7 +488,7 @@ glob_run(struct sb_filejob *j, struct sb_error *err)
 }
 
 const struct sb_filejob_tool sb_filejob_search_table[] = {
-	{ "grep", NULL, search_check, grep_run, true },
-	{ "glob", "find", glob_check, glob_run, true },
-	{ NULL, NULL, NULL, NULL, false },
+	{ "grep", grep_check, grep_run, true },
+	{ "glob", glob_check, glob_run, true },
+	{ NULL, NULL, NULL, false },
 };

@@ -18,9 +18,7 @@
 #include <sb/log.h>
 
 #define FILE_MAX (10u << 20)
-#define LINES_DEFAULT 2000
 #define LINE_MAX 2000
-#define ENTRIES_DEFAULT 1000
 #define SHOWN_LINES 20
 
 /* Everything a file tool works on. */
@@ -38,22 +36,11 @@ place_clear(struct file_place *p)
 SB_CLEANUP_VALUE(file_place, place_clear)
 
 static int
-find_place(const struct sb_filejob *j, const char *alias, struct file_place *p,
-	struct sb_error *err)
+find_place(const struct sb_filejob *j, struct file_place *p, struct sb_error *err)
 {
-	int r = sb_params_str(&j->params, "path", alias, false, &p->path, err);
-
+	p->path = sb_params_str(&j->params, "path");
 	p->path = p->path && *p->path ? p->path : ".";
-	return r < 0 ? r : sb_roots_resolve(&j->roots, p->path, &p->at, err);
-}
-
-static int
-check_path(const struct sb_params *p, struct sb_error *err)
-{
-	const char *path;
-	int r = sb_params_str(p, "path", "file_path", true, &path, err);
-
-	return r == 0 && !*path ? sb_fail(err, SB_E_INVAL, "%s path is required", p->tool) : r;
+	return sb_filejob_resolve(j, p->path, &p->at, err);
 }
 
 /* The whole file, if it is one of a size that a model can want. A fifo is not waited for. */
@@ -89,17 +76,6 @@ read_all(const struct file_place *p, struct sb_buf *out, struct stat *st, struct
 	return 0;
 }
 
-static int
-read_check(const struct sb_params *p, struct sb_error *err)
-{
-	int64_t n;
-	int r = check_path(p, err);
-
-	if (r == 0)
-		r = sb_params_int(p, "offset", 0, 0, INT32_MAX, &n, err);
-	return r < 0 ? r : sb_params_int(p, "limit", LINES_DEFAULT, 1, INT32_MAX, &n, err);
-}
-
 /* Lines [offset, offset + limit) with their numbers; how many there are in all. */
 static int64_t
 number_lines(const struct sb_buf *data, int64_t offset, int64_t limit, struct sb_buf *text)
@@ -127,14 +103,13 @@ read_run(struct sb_filejob *j, struct sb_error *err)
 	sb_auto(file_place) struct file_place p = { .at.fd = -1 };
 	sb_auto(sb_buf) struct sb_buf data;
 	struct sb_error why = { 0 };
-	int64_t offset, limit, total, last;
+	int64_t offset = sb_params_int(&j->params, "offset");
+	int64_t limit = sb_params_int(&j->params, "limit"), total, last;
 	struct stat st;
 	int r;
 
 	sb_buf_init(&data, FILE_MAX + 2);
-	(void)sb_params_int(&j->params, "offset", 0, 0, INT32_MAX, &offset, NULL);
-	(void)sb_params_int(&j->params, "limit", LINES_DEFAULT, 1, INT32_MAX, &limit, NULL);
-	r = find_place(j, "file_path", &p, &why);
+	r = find_place(j, &p, &why);
 	if (r == 0)
 		r = read_all(&p, &data, &st, &why);
 	if (r < 0)
@@ -194,52 +169,20 @@ put_file(const struct file_place *p, const void *data, size_t len, bool dirs, st
 }
 
 static int
-write_check(const struct sb_params *p, struct sb_error *err)
-{
-	const char *content;
-	bool dirs;
-	int r = check_path(p, err);
-
-	if (r == 0)
-		r = sb_params_str(p, "content", NULL, true, &content, err);
-	return r < 0 ? r : sb_params_bool(p, "create_dirs", &dirs, err);
-}
-
-static int
 write_run(struct sb_filejob *j, struct sb_error *err)
 {
 	sb_auto(file_place) struct file_place p = { .at.fd = -1 };
 	struct sb_error why = { 0 };
-	const char *content;
-	bool dirs;
+	const char *content = sb_params_str(&j->params, "content");
 	int r;
 
-	(void)sb_params_str(&j->params, "content", NULL, true, &content, NULL);
-	(void)sb_params_bool(&j->params, "create_dirs", &dirs, NULL);
-	r = find_place(j, "file_path", &p, &why);
+	r = find_place(j, &p, &why);
 	if (r == 0)
-		r = put_file(&p, content, strlen(content), dirs, &why);
+		r = put_file(&p, content, strlen(content),
+			sb_params_bool(&j->params, "create_dirs"), &why);
 	if (r < 0)
 		return sb_filejob_failed(j, &why, err);
 	return sb_filejob_says(j, false, err, "wrote %zu bytes to %s", strlen(content), p.path);
-}
-
-static int
-edit_check(const struct sb_params *p, struct sb_error *err)
-{
-	const char *from, *to;
-	bool all;
-	int r = check_path(p, err);
-
-	if (r == 0)
-		r = sb_params_str(p, "old_string", NULL, true, &from, err);
-	if (r == 0)
-		r = sb_params_str(p, "new_string", NULL, true, &to, err);
-	if (r == 0)
-		r = sb_params_bool(p, "replace_all", &all, err);
-	if (r == 0 && !*from)
-		return sb_fail(err, SB_E_INVAL, "edit_file old_string is empty");
-	return r;
 }
 
 /*
@@ -280,18 +223,16 @@ edit_run(struct sb_filejob *j, struct sb_error *err)
 	sb_auto(file_place) struct file_place p = { .at.fd = -1 };
 	sb_auto(sb_buf) struct sb_buf data, done;
 	struct sb_error why = { 0 };
-	const char *from, *to, *at, *end, *hit;
+	const char *from = sb_params_str(&j->params, "old_string");
+	const char *to = sb_params_str(&j->params, "new_string"), *at, *end, *hit;
+	bool all = sb_params_bool(&j->params, "replace_all");
 	size_t n = 0, len;
 	struct stat st;
-	bool all;
 	int r;
 
 	sb_buf_init(&data, FILE_MAX + 2);
 	sb_buf_init(&done, 2 * FILE_MAX);
-	(void)sb_params_str(&j->params, "old_string", NULL, true, &from, NULL);
-	(void)sb_params_str(&j->params, "new_string", NULL, true, &to, NULL);
-	(void)sb_params_bool(&j->params, "replace_all", &all, NULL);
-	r = find_place(j, "file_path", &p, &why);
+	r = find_place(j, &p, &why);
 	if (r == 0)
 		r = read_all(&p, &data, &st, &why);
 	if (r < 0)
@@ -330,16 +271,6 @@ by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int
-ls_check(const struct sb_params *p, struct sb_error *err)
-{
-	const char *path;
-	int64_t n;
-	int r = sb_params_str(p, "path", "directory", false, &path, err);
-
-	return r < 0 ? r : sb_params_int(p, "max_results", ENTRIES_DEFAULT, 1, 100000, &n, err);
-}
-
 static void
 ls_line(int dir, const char *name, struct sb_buf *text)
 {
@@ -365,11 +296,10 @@ ls_run(struct sb_filejob *j, struct sb_error *err)
 	sb_autoclosedir DIR *d = NULL;
 	struct sb_error why = { 0 };
 	struct dirent *e;
-	int64_t max;
+	int64_t max = sb_params_int(&j->params, "max_results");
 	int r, fd = -1;
 
-	(void)sb_params_int(&j->params, "max_results", ENTRIES_DEFAULT, 1, 100000, &max, NULL);
-	r = find_place(j, "directory", &p, &why);
+	r = find_place(j, &p, &why);
 	if (r == 0)
 		r = fd = sb_path_open(p.at.fd, p.at.rel, O_RDONLY | O_DIRECTORY, 0, &why);
 	if (r < 0)
@@ -399,9 +329,9 @@ ls_run(struct sb_filejob *j, struct sb_error *err)
 }
 
 const struct sb_filejob_tool sb_filejob_text_table[] = {
-	{ "read_file", "read", read_check, read_run, false },
-	{ "write_file", "write", write_check, write_run, false },
-	{ "edit_file", "edit", edit_check, edit_run, false },
-	{ "ls", "list_dir", ls_check, ls_run, false },
-	{ NULL, NULL, NULL, NULL, false },
+	{ "read_file", NULL, read_run, false },
+	{ "write_file", NULL, write_run, false },
+	{ "edit_file", NULL, edit_run, false },
+	{ "ls", NULL, ls_run, false },
+	{ NULL, NULL, NULL, false },
 };

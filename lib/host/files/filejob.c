@@ -19,14 +19,16 @@
 #define SHOWN_STEP 256
 
 static const struct sb_filejob_tool *
-find(const char *name)
+find(const char *called)
 {
+	const struct sb_toolspec *spec = sb_toolspec_find(called);
+	const char *name = spec ? spec->name : called;
 	static const struct sb_filejob_tool *const tables[] = { sb_filejob_text_table,
 		sb_filejob_search_table };
 
 	for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
 		for (const struct sb_filejob_tool *t = tables[i]; t->name; t++)
-			if (strcmp(t->name, name) == 0 || (t->alias && strcmp(t->alias, name) == 0))
+			if (strcmp(t->name, name) == 0)
 				return t;
 	return NULL;
 }
@@ -43,9 +45,12 @@ int
 sb_filejob_run(struct sb_filejob *j, struct sb_error *err)
 {
 	const struct sb_filejob_tool *t = find(j->params.tool);
-	int r = t ? t->check(&j->params, err) :
-		    sb_fail(err, SB_E_TOOL_UNKNOWN, "%s: %.80s", sb_code_text(SB_E_TOOL_UNKNOWN),
-			    j->params.tool);
+	int r;
+
+	if (!t)
+		return sb_fail(err, SB_E_TOOL_UNKNOWN, "%s: %.80s", sb_code_text(SB_E_TOOL_UNKNOWN),
+			j->params.tool);
+	r = t->check ? t->check(&j->params, err) : 0;
 
 	return r < 0 ? r : t->run(j, err);
 }
@@ -82,6 +87,20 @@ sb_filejob_failed(struct sb_filejob *j, const struct sb_error *why, struct sb_er
 		return why->code;
 	default: return sb_filejob_says(j, true, err, "%s", why->msg);
 	}
+}
+
+int
+sb_filejob_resolve(const struct sb_filejob *j, const char *path, struct sb_roots_resolved *out,
+	struct sb_error *err)
+{
+	sb_autofree char *joined = NULL;
+
+	path = path && *path ? path : ".";
+	if (*path == '/' || !j->dir || !*j->dir)
+		return sb_roots_resolve(&j->roots, path, out, err);
+	joined = sb_str_printf("%s/%s", j->dir, path);
+	return joined ? sb_roots_resolve(&j->roots, joined, out, err) :
+			sb_fail(err, SB_E_NOMEM, "tool call");
 }
 
 void

@@ -14,6 +14,7 @@
 struct sb_filejob {
 	struct sb_params params;
 	struct sb_roots roots;
+	const char *dir; /* what relative paths begin at, itself relative; NULL or "": the root */
 	sb_deadline deadline;
 	struct sb_buf text; /* the result; the ceiling is that of the call */
 	bool is_error;      /* the tool says that something is wrong */
@@ -42,6 +43,9 @@ int sb_filejob_says(struct sb_filejob *j, bool is_error, struct sb_error *err, c
 	SB_PRINTF(4, 5);
 /* Makes `why` the result, or returns it where the machine has failed and not the tool. */
 int sb_filejob_failed(struct sb_filejob *j, const struct sb_error *why, struct sb_error *err);
+/* Resolves a path that the caller gave; NULL or "": where the job works. */
+int sb_filejob_resolve(const struct sb_filejob *j, const char *path, struct sb_roots_resolved *out,
+	struct sb_error *err);
 /* Adds a line of a file, or a name: what a terminal would obey is escaped, tabs stay. */
 void sb_filejob_show(struct sb_buf *text, const char *s, size_t len);
 
@@ -55,7 +59,8 @@ void sb_filejob_drop_temp(void);
 
 /* The tools of one kind by name; an empty entry ends a table. */
 struct sb_filejob_tool {
-	const char *name, *alias; /* both generations; `alias` may be NULL */
+	const char *name;
+	/* What the tool's table (toolspec.h) cannot say of its parameters; may be NULL. */
 	int (*check)(const struct sb_params *p, struct sb_error *err);
 	int (*run)(struct sb_filejob *j, struct sb_error *err);
 	bool heavy; /* it walks the tree: it may take long and much memory */

@@ -263,6 +263,7 @@ send_call(const struct sb_filepool_worker *w, const struct sb_filepool_call *c, 
 	struct sb_files_call head = { .magic = SB_FILES_MAGIC,
 		.tool_bytes = (uint32_t)strlen(c->tool),
 		.root_bytes = (uint32_t)strlen(c->root),
+		.dir_bytes = (uint32_t)strlen(c->dir),
 		.params_bytes = (uint32_t)strlen(c->params),
 		.timeout_ms = d == SB_NEVER ? 0 :
 			d > sb_now_ms()     ? d - sb_now_ms() :
@@ -272,13 +273,14 @@ send_call(const struct sb_filepool_worker *w, const struct sb_filepool_call *c, 
 	struct iovec v[] = { { &head, sizeof head },
 		{ (void *)(uintptr_t)c->tool, head.tool_bytes },
 		{ (void *)(uintptr_t)c->root, head.root_bytes },
+		{ (void *)(uintptr_t)c->dir, head.dir_bytes },
 		{ (void *)(uintptr_t)c->params, head.params_bytes } };
 	union {
 		struct cmsghdr head;
 		char room[CMSG_SPACE(sizeof(int))];
 	} control = { 0 };
 	struct msghdr m = { .msg_iov = v,
-		.msg_iovlen = 4,
+		.msg_iovlen = sizeof v / sizeof v[0],
 		.msg_control = &control,
 		.msg_controllen = sizeof control };
 	struct cmsghdr *h = CMSG_FIRSTHDR(&m);
@@ -445,7 +447,7 @@ sb_filepool_run(struct sb_filepool *p, const struct sb_filepool_call *c,
 
 	*out = (struct sb_filepool_answer){ 0 };
 	if (strlen(c->tool) > SB_FILES_NAME_MAX || strlen(c->root) > SB_FILES_PATH_MAX ||
-		strlen(c->params) > SB_FILES_PARAMS_MAX)
+		strlen(c->dir) > SB_FILES_PATH_MAX || strlen(c->params) > SB_FILES_PARAMS_MAX)
 		return sb_fail(err, SB_E_LIMIT, "the parameters of %.64s are too long", c->tool);
 	if (c->place)
 		(void)pthread_rwlock_rdlock(c->place);

@@ -43,6 +43,7 @@ struct sb_filepool_call {
 	pthread_rwlock_t *place; /* held, shared, while it is opened; for calls that write
 				    (not `again`), until they end. NULL: none */
 	const char *root;        /* the absolute path that the caller knows it by */
+	const char *dir;         /* what relative paths begin at; "": the workspace */
 	const char *tool;
 	const char *params;              /* a JSON object as text */
 	bool again;                      /* the tool changes nothing: it may be tried twice */

@@ -24,7 +24,9 @@ struct sb_files_call {
 	uint32_t magic;
 	uint32_t tool_bytes;   /* the name of the tool as the caller wrote it; no NUL, as below */
 	uint32_t root_bytes;   /* the absolute path that callers know the workspace by */
+	uint32_t dir_bytes;    /* where the tool works, relative to it; none: the workspace */
 	uint32_t params_bytes; /* a JSON object */
+	uint32_t unused;
 	int64_t timeout_ms;
 	uint64_t text_max; /* bytes of the answer's text */
 };

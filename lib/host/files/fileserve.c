@@ -142,16 +142,18 @@ receive(int sock, struct sb_files_call *c, int *out_dir, struct sb_error *err)
 	if ((size_t)n < sizeof *c && !read_all(sock, (char *)c + n, sizeof *c - (size_t)n))
 		return 0;
 	if (*out_dir < 0 || c->magic != SB_FILES_MAGIC || c->tool_bytes > SB_FILES_NAME_MAX ||
-		c->root_bytes > SB_FILES_PATH_MAX || c->params_bytes > SB_FILES_PARAMS_MAX)
+		c->root_bytes > SB_FILES_PATH_MAX || c->dir_bytes > SB_FILES_PATH_MAX ||
+		c->params_bytes > SB_FILES_PARAMS_MAX)
 		return sb_fail(err, SB_E_PROTO, "a call that is none");
 	return 1;
 }
 
-/* Tool, root and parameters behind each other, with a NUL behind each of the first two. */
+/* Tool, root, directory and parameters behind each other, with a NUL behind each of the first. */
 static bool
 read_texts(struct server *s, const struct sb_files_call *c)
 {
-	size_t need = (size_t)c->tool_bytes + c->root_bytes + c->params_bytes + 2;
+	const size_t parts[] = { c->tool_bytes, c->root_bytes, c->dir_bytes, c->params_bytes };
+	size_t need = parts[0] + parts[1] + parts[2] + parts[3] + 3;
 	char *p;
 
 	if (need > s->texts_cap) {
@@ -162,12 +164,13 @@ read_texts(struct server *s, const struct sb_files_call *c)
 		s->texts_cap = need;
 	}
 	p = s->texts;
-	if (!read_all(s->sock, p, need - 2))
-		return false;
-	memmove(p + c->tool_bytes + 1 + c->root_bytes + 1, p + c->tool_bytes + c->root_bytes,
-		c->params_bytes);
-	memmove(p + c->tool_bytes + 1, p + c->tool_bytes, c->root_bytes);
-	p[c->tool_bytes] = p[c->tool_bytes + 1 + c->root_bytes] = '\0';
+	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+		if (!read_all(s->sock, p, parts[i]))
+			return false;
+		p += parts[i];
+		if (i < 3)
+			*p++ = '\0';
+	}
 	return true;
 }
 
@@ -225,8 +228,8 @@ static bool
 work(struct server *s, const struct sb_files_call *c, int *dir)
 {
 	const char *tool = s->texts, *root = tool + c->tool_bytes + 1,
-		   *params = root + c->root_bytes + 1;
-	struct sb_filejob j = { .deadline = sb_deadline_in(c->timeout_ms) };
+		   *dir_text = root + c->root_bytes + 1, *params = dir_text + c->dir_bytes + 1;
+	struct sb_filejob j = { .deadline = sb_deadline_in(c->timeout_ms), .dir = dir_text };
 	struct sb_error why = { 0 };
 	bool on, heavy = sb_filejob_heavy(tool);
 	int r;

@@ -2,7 +2,8 @@
 lib_libsandbox_core_la_SOURCES += \
 	%D%/filepool.c %D%/filepool.h \
 	%D%/files-wire.h \
-	%D%/params.c %D%/params.h
+	%D%/params.c %D%/params.h \
+	%D%/toolspec.c %D%/toolspec.h
 
 # What only bin/sb-files and the tests are made of.
 noinst_LTLIBRARIES += %D%/libfiles.la
@@ -16,6 +17,7 @@ lib_host_files_libfiles_la_SOURCES = \
 	%D%/params.c \
 	%D%/pathglob.c %D%/pathglob.h \
 	%D%/pattern.c %D%/pattern.h \
+	%D%/toolspec.c \
 	%D%/walk.c %D%/walk.h
 FILES_LDADD = lib/host/files/libfiles.la lib/tool/libtools.la lib/base/libbase.la \
 	$(JANSSON_LIBS) $(RE2_LIBS)

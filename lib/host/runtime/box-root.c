@@ -205,7 +205,8 @@ sb_box_root_make(struct sb_box_runtime *b, struct sb_error *err)
 	sb_autoclose int state = open(b->o->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	sb_autofree char *box = sb_str_printf("%s" SB_BOX_HELPER, b->root);
 	sb_autofree char *tmp = sb_str_printf("%s/var/tmp", b->root);
-	int r = box && tmp ? 0 : sb_fail(err, SB_E_NOMEM, "root of sandboxes");
+	sb_autofree char *user = sb_str_printf("%s/home/user", b->root);
+	int r = box && tmp && user ? 0 : sb_fail(err, SB_E_NOMEM, "root of sandboxes");
 
 	/*
 	 * A box of before a restart still has the old files open; names are replaced, not changed.
@@ -224,6 +225,8 @@ sb_box_root_make(struct sb_box_runtime *b, struct sb_error *err)
 		r = make_etc(b, err);
 	if (r == 0 && symlink("/tmp", tmp) < 0 && errno != EEXIST)
 		r = sb_fail_errno(err, "make %s", tmp);
+	if (r == 0 && symlink(SB_BOX_WORKSPACE, user) < 0 && errno != EEXIST)
+		r = sb_fail_errno(err, "make %s", user);
 	if (r == 0)
 		r = copy_file(b->helper, box, 0755, err);
 	if (r == 0)

@@ -20,6 +20,7 @@
 #include <base/path.h>
 #include <base/str.h>
 #include <host/runtime/box-egress.h>
+#include <host/runtime/box-stock.h>
 #include <host/runtime/box-watch.h>
 #include <host/runtime/proctree.h>
 
@@ -62,6 +63,7 @@ box_free(struct sb_box *box)
 	if (box->pidfd >= 0)
 		(void)close(box->pidfd);
 	sb_resident_stop(&box->resident);
+	sb_box_stock_end_forker(box);
 	sb_egress_client_leave(&box->egress);
 	sb_cgroup_clear(&box->group);
 	(void)pthread_mutex_destroy(&box->mu);
@@ -83,6 +85,7 @@ sb_box_runtime_close(struct sb_runtime *rt)
 	}
 	sb_box_egress_close(b);
 	sb_box_watch_stop(b);
+	sb_box_stock_stop(b);
 	sb_cgroup_clear(&b->groups);
 	(void)pthread_mutex_destroy(&b->mu);
 	(void)pthread_mutex_destroy(&b->egress_mu);
@@ -189,6 +192,8 @@ entry(struct sb_box_runtime *b, const char *session)
 		return NULL;
 	box->pidfd = -1;
 	box->resident = (struct sb_resident)SB_RESIDENT_INIT;
+	box->forker = (struct sb_child)SB_CHILD_INIT;
+	box->forker_control = -1;
 	box->egress = (struct sb_egress_client)SB_EGRESS_CLIENT_INIT;
 	box->owner = b;
 	(void)pthread_mutex_init(&box->mu, NULL);
@@ -261,6 +266,7 @@ sb_box_end(struct sb_box_runtime *b, struct sb_box *box)
 				"session %s: its control group stays busy", box->session);
 		sb_cgroup_clear(&box->group);
 	}
+	sb_box_stock_end_forker(box);
 	if (b->kind->destroy)
 		b->kind->destroy(b, box, all_dead);
 	if (box->pidfd >= 0)
@@ -270,15 +276,22 @@ sb_box_end(struct sb_box_runtime *b, struct sb_box *box)
 	box->frozen = box->unsure = false;
 }
 
+struct sb_cgroup_limits
+sb_box_limits(const struct sb_box_runtime *b)
+{
+	const uint64_t pids = b->o->session_pids, each = b->kind->threads ? b->kind->threads : 1;
+
+	return (struct sb_cgroup_limits){ .memory = b->o->session_mem_mb << 20,
+		.pids = pids ? pids * each + b->kind->own_threads : 0,
+		.cpus = b->o->session_cpus };
+}
+
 /* With `mu` held. */
 static int
 create(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runtime_cmd *cmd,
 	struct sb_error *err)
 {
-	const uint64_t pids = b->o->session_pids, each = b->kind->threads ? b->kind->threads : 1;
-	const struct sb_cgroup_limits l = { .memory = b->o->session_mem_mb << 20,
-		.pids = pids ? pids * each + b->kind->own_threads : 0,
-		.cpus = b->o->session_cpus };
+	const struct sb_cgroup_limits l = sb_box_limits(b);
 	bool outbound;
 	int r = 0;
 
@@ -293,7 +306,7 @@ create(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runtime_cmd
 	if (r < 0)
 		return r;
 	r = sb_cgroup_remember(b->roots, &b->groups, err);
-	if (r == 0)
+	if (r == 0 && !(b->kind->stocked && sb_box_stock_take(b, box)))
 		r = sb_cgroup_make(&b->groups, box->name, &l, &box->group, err);
 	box->network = cmd->network;
 	outbound = box->network == SB_HOST_NET_OUTBOUND;

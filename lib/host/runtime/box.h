@@ -44,7 +44,9 @@ struct sb_box {
 	uint64_t seq;
 	uid_t user; /* gvisor: who commands are inside; 0: root, who is another user outside */
 	struct sb_cgroup group;
-	struct sb_resident resident;    /* gvisor */
+	struct sb_resident resident; /* gvisor */
+	struct sb_child forker; /* see box-stock.h; none: commands go into the group themselves */
+	int forker_control;     /* -1: there is none */
 	struct sb_egress_client egress; /* network outbound */
 	char netns[64];                 /* of the session, while the box is made */
 };
@@ -73,6 +75,7 @@ struct sb_box_kind {
 	 */
 	unsigned threads, own_threads;
 	bool watched;     /* its processes are processes of the host: see box-watch.h */
+	bool stocked;     /* what it starts on the host begins in the box's groups: box-stock.h */
 	bool joins_netns; /* create() needs the network namespace (`netns`) beforehand */
 };
 
@@ -95,6 +98,7 @@ struct sb_box_runtime {
 	struct sb_box *first;
 
 	struct sb_box_watch *watch; /* guarded by `mu`; NULL: nothing needs it */
+	struct sb_box_stock *stock; /* guarded by `mu`; NULL: nothing needed it yet */
 
 	pthread_mutex_t egress_mu;             /* guards what follows */
 	struct sb_box_egress_policy *policies; /* see box-egress.h */
@@ -151,6 +155,9 @@ uint64_t sb_box_egress_unrouted(struct sb_runtime *rt, const char *session);
 	.ooms = sb_box_runtime_ooms, .limits = sb_box_runtime_limits, \
 	.holds = sb_box_runtime_holds, .forget = sb_box_runtime_forget, \
 	.sweep = sb_box_runtime_sweep
+
+/* What a box of this runtime may use. */
+struct sb_cgroup_limits sb_box_limits(const struct sb_box_runtime *b);
 
 /* Kills the box and everything in it; the caller holds `mu`. */
 void sb_box_end(struct sb_box_runtime *b, struct sb_box *box);

@@ -282,6 +282,36 @@ sb_cgroup_make(const struct sb_cgroup *at, const char *name, const struct sb_cgr
 	return 0;
 }
 
+bool
+sb_cgroup_rename(struct sb_cgroup *g, const char *name)
+{
+	bool ok = !g->v2;
+
+	for (int i = 0; i < SB_CGROUP_KINDS && ok; i++) {
+		const char *slash = g->dir[i] ? strrchr(g->dir[i], '/') : NULL;
+		char *to = slash ?
+			sb_str_printf("%.*s/%s", (int)(slash - g->dir[i]), g->dir[i], name) :
+			NULL;
+
+		if (!slash)
+			continue;
+		/* What a box that died by itself left under that name. */
+		(void)rmdir(to ? to : "");
+		ok = to && rename(g->dir[i], to) == 0;
+		if (ok) {
+			free(g->dir[i]);
+			g->dir[i] = to;
+		} else {
+			free(to);
+		}
+	}
+	if (!ok) {
+		(void)sb_cgroup_remove(g, sb_deadline_in(1000));
+		sb_cgroup_clear(g);
+	}
+	return ok;
+}
+
 void
 sb_cgroup_each(const struct sb_cgroup *at, const char *prefix,
 	void (*fn)(const char *name, void *arg), void *arg)
@@ -357,7 +387,7 @@ kill_members(const char *dir)
 
 /* SIGKILL to its members but for `keep`; how many there are. */
 static size_t
-kill_others(const char *dir, const pid_t keep[2])
+kill_others(const char *dir, const pid_t *keep, size_t n_keep)
 {
 	char text[65536], *end;
 	size_t n = 0;
@@ -366,10 +396,13 @@ kill_others(const char *dir, const pid_t keep[2])
 		return 1;
 	for (const char *p = text; *p; p = *end ? end + 1 : end) {
 		long pid = strtol(p, &end, 10);
+		size_t i = 0;
 
 		if (end == p)
 			break;
-		if (pid <= 1 || pid == getpid() || pid == keep[0] || pid == keep[1])
+		while (i < n_keep && pid != keep[i])
+			i++;
+		if (pid <= 1 || pid == getpid() || i < n_keep)
 			continue;
 		(void)kill((pid_t)pid, SIGKILL);
 		n++;
@@ -378,7 +411,7 @@ kill_others(const char *dir, const pid_t keep[2])
 }
 
 bool
-sb_cgroup_empty(const struct sb_cgroup *g, const pid_t keep[2], sb_deadline d)
+sb_cgroup_empty(const struct sb_cgroup *g, const pid_t *keep, size_t n, sb_deadline d)
 {
 	const struct timespec nap = { .tv_nsec = 100000 };
 	const char *dir = g->dir[SB_CGROUP_FREEZER];
@@ -386,10 +419,10 @@ sb_cgroup_empty(const struct sb_cgroup *g, const pid_t keep[2], sb_deadline d)
 	/* What is frozen does not fork: one look finds all. */
 	if (!dir || sb_cgroup_freeze(g, true, d, NULL) < 0)
 		return false;
-	(void)kill_others(dir, keep);
+	(void)kill_others(dir, keep, n);
 	if (sb_cgroup_freeze(g, false, d, NULL) < 0)
 		return false;
-	while (kill_others(dir, keep) > 0) {
+	while (kill_others(dir, keep, n) > 0) {
 		if (sb_deadline_passed(d))
 			return false;
 		(void)nanosleep(&nap, NULL);

@@ -57,6 +57,8 @@ const char *sb_cgroup_holds(const struct sb_cgroup *g, int kind);
 void sb_cgroup_each(const struct sb_cgroup *at, const char *prefix,
 	void (*fn)(const char *name, void *arg), void *arg);
 void sb_cgroup_clear(struct sb_cgroup *g);
+/* Gives the group another name. False: it cannot be, and the group is gone. Version 1 only. */
+bool sb_cgroup_rename(struct sb_cgroup *g, const char *name);
 
 /*
  * Stops or continues everything in the group and waits until it did. SB_E_UNSUPPORTED without a
@@ -66,10 +68,10 @@ int sb_cgroup_freeze(const struct sb_cgroup *g, bool freeze, sb_deadline d, stru
 /* How many processes the kernel killed so far because the group was out of memory. */
 uint64_t sb_cgroup_ooms(const struct sb_cgroup *g);
 /*
- * Kills what is in the group but for `keep`, all at once. False without a freezer, or when
- * something stays.
+ * Kills what is in the group but for the `n` of `keep`, all at once. False without a freezer, or
+ * when something stays.
  */
-bool sb_cgroup_empty(const struct sb_cgroup *g, const pid_t keep[2], sb_deadline d);
+bool sb_cgroup_empty(const struct sb_cgroup *g, const pid_t *keep, size_t n, sb_deadline d);
 /* Kills what is in the group and removes it. Returns false when something stays. */
 bool sb_cgroup_remove(const struct sb_cgroup *g, sb_deadline d);
 

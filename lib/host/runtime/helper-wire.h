@@ -14,6 +14,9 @@
 #define SB_HELPER_NOEXEC 126   /* the program cannot be executed */
 #define SB_HELPER_NOTFOUND 127 /* there is no such program */
 
+/* The first process of a box says so on its standard error. */
+#define SB_HELPER_READY "ready\n"
+
 /*
  * How the host asks the resident helper of a box to run a command. The helper's standard input is a
  * stream socket. The host sends single bytes on it, each with descriptors:

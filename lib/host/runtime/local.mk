@@ -6,6 +6,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/box-mount.c %D%/box-mount.h \
 	%D%/box-root.c \
 	%D%/box-stage.c %D%/box-stage.h \
+	%D%/box-stock.c %D%/box-stock.h \
 	%D%/box-watch.c %D%/box-watch.h \
 	%D%/boxfilter.c %D%/boxfilter.h \
 	%D%/cgroup-find.c %D%/cgroup.c %D%/cgroup.h \

@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 #include <host/runtime/box-mount.h>
 #include <host/runtime/box-stage.h>
 #include <host/runtime/boxfilter.h>
+#include <host/runtime/helper-wire.h>
 #include <host/runtime/proctree.h>
 
 #define START_MS 20000
@@ -185,56 +187,67 @@ child_pid(const struct sb_buf *info)
 	return strchr((const char *)info->data, '}') && pid > 1 ? (pid_t)pid : 0;
 }
 
-/* The process is the helper once bwrap has set everything up and executed it. */
-static bool
-is_helper(pid_t pid)
+/* What is there to be read now. */
+static void
+read_more(int fd, struct sb_buf *to)
 {
-	char path[64], comm[32] = "";
-	sb_autoclose int fd = -1;
+	char chunk[512];
+	ssize_t n;
 
-	(void)snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd >= 0 && read(fd, comm, sizeof comm - 1) > 0 && strcmp(comm, "box\n") == 0;
+	while ((n = read(fd, chunk, sizeof chunk)) > 0)
+		sb_buf_add(to, chunk, (size_t)n);
 }
 
 /*
- * Reads until the process is known and set up. bwrap stays the parent of its box and must be reaped
- * by who waits for it.
+ * Reads until the process is known and says that it is there. bwrap stays the parent of its box and
+ * must be reaped by who waits for it.
  */
 static int
 await_box(struct sb_child *c, pid_t *out, struct sb_error *err)
 {
-	const struct timespec nap = { .tv_nsec = 1000000 };
 	sb_deadline d = sb_deadline_in(START_MS);
 	sb_auto(sb_buf) struct sb_buf info, said;
-	char chunk[512];
-	pid_t pid = 0;
 
 	sb_buf_init(&info, 4096);
 	sb_buf_init(&said, 4096);
 	(void)fcntl(c->out, F_SETFL, O_NONBLOCK);
 	(void)fcntl(c->errfd, F_SETFL, O_NONBLOCK);
 	while (!sb_deadline_passed(d)) {
-		ssize_t n = read(c->out, chunk, sizeof chunk);
+		/* bwrap closes `out` when it has said all. */
+		struct pollfd p[2] = { { .fd = c->errfd, .events = POLLIN },
+			{ .fd = c->pidfd, .events = POLLIN } };
 		bool ended = sb_child_ended(c);
 
-		if (n > 0)
-			sb_buf_add(&info, chunk, (size_t)n);
-		pid = child_pid(&info);
-		if (pid && is_helper(pid)) {
-			*out = pid;
+		read_more(c->errfd, &said);
+		read_more(c->out, &info);
+		*out = child_pid(&info);
+		if (*out && strstr((const char *)said.data, SB_HELPER_READY))
 			return 0;
-		}
 		if (ended) {
-			n = read(c->errfd, chunk, sizeof chunk);
-			while (n > 0 && chunk[n - 1] == '\n')
-				n--;
-			return sb_fail(err, SB_E_RUNTIME, "%.*s", n > 0 ? (int)n : 18,
-				n > 0 ? chunk : "it ended at once");
+			while (said.len > 0 && said.data[said.len - 1] == '\n')
+				said.data[--said.len] = '\0';
+			return sb_fail(err, SB_E_RUNTIME, "%.500s",
+				said.len ? (const char *)said.data : "it ended at once");
 		}
-		(void)nanosleep(&nap, NULL);
+		(void)poll(p, 2, c->pidfd >= 0 ? sb_deadline_poll_ms(d) : 1);
 	}
 	return sb_fail(err, SB_E_TIMEOUT, "not ready after %d s", START_MS / 1000);
+}
+
+/*
+ * A program that begins in the box's groups where that can be; else it finds their names among its
+ * arguments and goes there first. With the box held.
+ */
+static int
+spawn_in_group(struct sb_box *box, const struct sb_strlist *l, struct sb_spawn_opts *o,
+	struct sb_child *out, struct sb_error *err)
+{
+	const char *group = box->group.v2 ? box->group.dir[SB_CGROUP_FREEZER] : NULL;
+	sb_autoclose int dir = group ? open(group, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+
+	o->cgroup = dir >= 0 ? &dir : NULL;
+	o->forker = box->forker_control >= 0 ? &box->forker_control : NULL;
+	return sb_spawn((const char *const *)l->v, o, out, err);
 }
 
 static int
@@ -256,7 +269,7 @@ bwrap_create(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runti
 	o.env = env;
 	o.cwd = "/";
 	o.new_session = true;
-	r = sb_spawn((const char *const *)l.v, &o, &c, err);
+	r = spawn_in_group(box, &l, &o, &c, err);
 	if (r < 0)
 		return r;
 	r = await_box(&c, out, err);
@@ -326,7 +339,7 @@ bwrap_start(struct sb_runtime *rt, const struct sb_runtime_cmd *cmd, const struc
 	o.die_with_parent = !cmd->outlive;
 	o.leads = true;
 	if (r == 0)
-		r = sb_spawn((const char *const *)l.v, &o, out, err);
+		r = spawn_in_group(box, &l, &o, out, err);
 	sb_box_release(box);
 	if (r == SB_E_NOTFOUND || r == SB_E_DENIED)
 		return sb_fail(err, r, "start %.200s in the sandbox: %s", cmd->argv[0],
@@ -438,7 +451,7 @@ bwrap_attach(struct sb_runtime *rt, const char *session, const char *path, struc
 	return r;
 }
 
-/* The first process of the box stays, and so does bwrap, its parent. */
+/* The first process of the box stays, and so do bwrap, its parent, and the forker. */
 static bool
 bwrap_clear(struct sb_runtime *rt, const char *session)
 {
@@ -448,7 +461,7 @@ bwrap_clear(struct sb_runtime *rt, const char *session)
 	if (!box)
 		return true;
 	done = sb_cgroup_empty(&box->group,
-		(const pid_t[]){ box->pid, sb_proctree_parent(box->pid) },
+		(const pid_t[]){ box->pid, sb_proctree_parent(box->pid), box->forker.pid }, 3,
 		sb_deadline_in(CLEAR_MS));
 	if (done && box->frozen) {
 		box->frozen = false;
@@ -503,9 +516,11 @@ probe(struct sb_box_runtime *b, bool picky, struct sb_error *err)
 		       sb_fail(err, SB_E_UNSUPPORTED, "bwrap: %s", (char *)said.data);
 }
 
-static const struct sb_box_kind bwrap_kind = {
-	.probe = probe, .watched = true, .create = bwrap_create, .lead_in = bwrap_lead_in
-};
+static const struct sb_box_kind bwrap_kind = { .probe = probe,
+	.watched = true,
+	.stocked = true,
+	.create = bwrap_create,
+	.lead_in = bwrap_lead_in };
 
 struct sb_runtime *
 sb_runtime_bwrap_open(const struct sb_runtime_opts *o, struct sb_error *err)

@@ -151,6 +151,8 @@ sb_host_changes_free(struct sb_host_change *v, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		free(v[i].path);
 		free(v[i].from);
+		free(v[i].old_data);
+		free(v[i].new_data);
 	}
 	free(v);
 }

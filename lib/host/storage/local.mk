@@ -1,6 +1,7 @@
 # Where sessions and snapshots are kept.
 lib_libsandbox_core_la_SOURCES += \
 	%D%/changes.c %D%/changes.h \
+	%D%/idmap.c %D%/idmap.h \
 	%D%/idcheck.c %D%/idcheck.h \
 	%D%/claim.c %D%/claim.h \
 	%D%/storage.c %D%/storage.h \

@@ -66,6 +66,8 @@ sb_overlay_log_encode(const struct sb_overlay_rec *r, struct sb_buf *b)
 	sb_buf_add_varint(b, r->n_names);
 	for (size_t i = 0; i < r->n_names; i++)
 		add_text(b, r->names[i]);
+	if (r->owner)
+		sb_buf_add_varint(b, r->owner);
 }
 
 /* A text with its NUL, and no other in it. */
@@ -114,6 +116,10 @@ sb_overlay_log_decode(const void *data, size_t len, struct sb_overlay_rec *r, st
 		return sb_fail(err, SB_E_NOMEM, "log");
 	for (uint64_t i = 0; i < n; i++)
 		r->names[r->n_names++] = take_text(&c);
+	if (sb_cursor_left(&c) > 0) {
+		r->owner = sb_cursor_varint(&c);
+		c.bad |= r->owner == 0 || r->owner > UINT32_MAX;
+	}
 	if (c.bad || sb_cursor_left(&c) > 0 || r->kind == 0 || r->kind >= SB_OVERLAY_KINDS) {
 		free(r->names);
 		r->names = NULL;

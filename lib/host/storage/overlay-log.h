@@ -14,14 +14,15 @@
  *    0  "SBL1"
  *    4  u32  length of the payload
  *    8  u64  number of the record, one more than that of the record before
- *   16  payload: the fields of struct sb_overlay_rec in their order, integers as varints
+ *   16  payload: the fields of struct sb_overlay_rec in their order, integers as varints; an
+ *       owner of 0 is left out
  *    .  u64  XXH3-64 of everything before
  */
 enum sb_overlay_kind {
 	SB_OVERLAY_OPEN = 1, /* boot, time */
 	SB_OVERLAY_CLEAN,    /* every upper is on the disk */
-	SB_OVERLAY_CREATE,   /* sid, base, node, upper, stack, origin, quota, project, time, head
-			      */
+	SB_OVERLAY_CREATE,   /* sid, base, node, upper, stack, origin, quota, project, time, head,
+				owner */
 	SB_OVERLAY_MOUNT,    /* sid, stack (none: it is not mounted) */
 	SB_OVERLAY_NODE,     /* node, parent, layer, flat, bytes, durable: new or changed */
 	SB_OVERLAY_SNAP,     /* sid, name, node, time, parent_name; with layer: the node is new;
@@ -51,6 +52,7 @@ struct sb_overlay_rec {
 	size_t n_stack;
 	const char **names; /* after a decode: one block, freed by the caller */
 	size_t n_names;
+	uint64_t owner; /* whom the base image belongs to in this session; 0: as on the disk */
 };
 
 /* Adds the payload to `b`, whose failure sticks. */

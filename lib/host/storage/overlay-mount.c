@@ -5,10 +5,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <base/buf.h>
@@ -56,6 +58,33 @@ options(const struct sb_overlay_mount *m, struct sb_buf *b, struct sb_error *err
 	return sb_buf_check(b, "options of the mount", err);
 }
 
+static int
+try(const struct sb_overlay_mount *m, const char *path, char *data)
+{
+	return mount(SOURCE, path, "overlay", MS_NOSUID | MS_NODEV | (m->writable ? 0 : MS_RDONLY),
+		data);
+}
+
+/* With the base in the file tree for that moment. errno is that of the mount. */
+static int
+try_placed(const struct sb_overlay_mount *m, const char *path, char *data)
+{
+	static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
+	int r = -1, sys = EINVAL;
+
+	(void)pthread_mutex_lock(&mu);
+	(void)mkdir(m->base_place, 0700);
+	if (move_mount(m->base, "", AT_FDCWD, m->base_place, MOVE_MOUNT_F_EMPTY_PATH) == 0) {
+		r = try(m, path, data);
+		sys = errno;
+		(void)umount2(m->base_place, MNT_DETACH | UMOUNT_NOFOLLOW);
+	}
+	(void)rmdir(m->base_place);
+	(void)pthread_mutex_unlock(&mu);
+	errno = sys;
+	return r;
+}
+
 int
 sb_overlay_mount_at(const struct sb_overlay_mount *m, const char *path, struct sb_error *err)
 {
@@ -67,10 +96,10 @@ sb_overlay_mount_at(const struct sb_overlay_mount *m, const char *path, struct s
 	if (r < 0)
 		return r == SB_E_FULL ? sb_fail(err, SB_E_LIMIT, "%zu layers are too many", m->n) :
 					r;
-	if (mount(SOURCE, path, "overlay", MS_NOSUID | MS_NODEV | (m->writable ? 0 : MS_RDONLY),
-		    (char *)b.data) < 0)
-		return sb_fail_errno(err, "mount an overlay of %zu layers at %s", m->n, path);
-	return 0;
+	r = m->place_base && m->base_place ? -1 : try(m, path, (char *)b.data);
+	if (r < 0 && m->base_place && (m->place_base || errno == EINVAL))
+		r = try_placed(m, path, (char *)b.data);
+	return r < 0 ? sb_fail_errno(err, "mount an overlay of %zu layers at %s", m->n, path) : 0;
 }
 
 int

@@ -17,6 +17,12 @@ struct sb_overlay_mount {
 	const uint64_t *stack;
 	size_t n;
 	int base;
+	/*
+	 * NULL, or: `base` is a mount of its own that is nowhere in the file tree, and this is a
+	 * directory to be made for it. Kernels before 6.15 want it there while they mount.
+	 */
+	const char *base_place;
+	bool place_base;  /* do so at once, without trying */
 	bool writable;    /* the first of `stack` is the upper */
 	bool is_volatile; /* nothing waits for the disk */
 };

@@ -155,6 +155,7 @@ session_fill(struct sb_overlay_session *se, const struct sb_overlay_rec *r, stru
 		e = set_text(&se->head, r->head, err);
 	se->base_ino = r->base_ino;
 	se->base_btime_ns = r->base_btime_ns;
+	se->owner = (uint32_t)r->owner;
 	se->upper = r->upper;
 	se->quota = r->quota;
 	se->project = r->project;
@@ -515,6 +516,7 @@ dump_session(struct sb_overlay_session *se, void *arg, struct sb_error *err)
 		.base = se->base,
 		.base_ino = se->base_ino,
 		.base_btime_ns = se->base_btime_ns,
+		.owner = se->owner,
 		.origin_id = se->origin_id,
 		.origin_snap = se->origin_snap,
 		.head = se->head,

@@ -24,6 +24,7 @@ struct sb_overlay_session {
 	char *base; /* "" for none */
 	uint64_t base_ino;
 	int64_t base_btime_ns;
+	uint32_t owner;                /* whom what is in the base belongs to; 0: as on disk */
 	char *origin_id, *origin_snap; /* "" for none */
 	char *head;                    /* the snapshot it stands on, "" for none */
 	struct sb_overlay_node *node;

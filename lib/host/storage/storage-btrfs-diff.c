@@ -161,3 +161,14 @@ sb_storage_btrfs_diff(struct sb_storage *st, const char *id, const char *from, c
 	return is_before(&was, &is, !to) ? compare_touched(&d, was.made, err) :
 					   sb_changes_compare(old, now, call, out, err);
 }
+
+int
+sb_storage_btrfs_look(struct sb_storage *st, const char *id, const char *from, const char *to,
+	sb_storage_states_fn fn, void *arg, struct sb_error *err)
+{
+	struct sb_storage_btrfs *b = (struct sb_storage_btrfs *)st;
+	sb_autoclose int old = sb_storage_btrfs_open_at(b, id, from, err);
+	sb_autoclose int now = old < 0 ? -1 : sb_storage_btrfs_open_at(b, id, to, err);
+
+	return old < 0 ? old : now < 0 ? now : fn(old, now, arg, err);
+}

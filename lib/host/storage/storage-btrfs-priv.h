@@ -66,6 +66,8 @@ unsigned sb_storage_btrfs_holds(struct sb_storage_btrfs *b, const char *id, cons
 /* storage-btrfs-diff.c */
 int sb_storage_btrfs_diff(struct sb_storage *st, const char *id, const char *from, const char *to,
 	const struct sb_host_call *call, struct sb_changes *out, struct sb_error *err);
+int sb_storage_btrfs_look(struct sb_storage *st, const char *id, const char *from, const char *to,
+	sb_storage_states_fn fn, void *arg, struct sb_error *err);
 
 /* storage-btrfs-stream.c */
 int sb_storage_btrfs_send(struct sb_storage *st, const char *id, const char *snap, const char *from,

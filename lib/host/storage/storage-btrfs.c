@@ -262,17 +262,28 @@ sb_storage_btrfs_name(struct sb_storage_btrfs *b, int from, const char *id, cons
 				  r;
 }
 
-/* The kernel takes it of a live tree at one moment: nobody has to stand still. */
+/*
+ * The kernel takes it of a live tree, but writes to the disk what is in memory one file after the
+ * other before that: who writes meanwhile would have a newer file beside an older one in it.
+ */
 static int
 snapshot_live(struct sb_storage *st, const char *id, const char *snap,
 	const struct sb_storage_live *live, struct sb_storage_taken *out, struct sb_error *err)
 {
 	sb_autoclose int from = sb_storage_btrfs_open_at(self(st), id, NULL, err);
 
-	(void)live;
+	struct sb_error why = { 0 };
+	int r = from < 0 ? from : 0;
+
 	if (out)
 		*out = (struct sb_storage_taken){ 0 };
-	return from < 0 ? from : sb_storage_btrfs_name(self(st), from, id, snap, err);
+	if (r == 0 && live && live->freeze)
+		r = live->freeze(live->arg, true, err);
+	if (r == 0)
+		r = sb_storage_btrfs_name(self(st), from, id, snap, err);
+	if (live && live->freeze && from >= 0 && live->freeze(live->arg, false, &why) < 0 && r == 0)
+		r = sb_fail(err, why.code, "%s", why.msg);
+	return r;
 }
 
 static int
@@ -496,8 +507,9 @@ btrfs_close(struct sb_storage *st)
 	.snapshot_delete = btrfs_snapshot_delete, .snapshot_name = btrfs_snapshot_name, \
 	.rollback = btrfs_rollback, .hold = sb_storage_btrfs_hold, \
 	.release = sb_storage_btrfs_release, .diff = sb_storage_btrfs_diff, \
-	.send = sb_storage_btrfs_send, .snapshot_live = snapshot_live, \
-	.rollback_live = rollback_live, .unchanged = sb_storage_btrfs_unchanged
+	.look = sb_storage_btrfs_look, .send = sb_storage_btrfs_send, \
+	.snapshot_live = snapshot_live, .rollback_live = rollback_live, \
+	.unchanged = sb_storage_btrfs_unchanged
 
 static const struct sb_storage_ops plain_ops = { BTRFS_OPS };
 static const struct sb_storage_ops quota_ops = { BTRFS_OPS, .quota = true };

@@ -116,36 +116,38 @@ open_places(struct sb_storage_overlay *o, const struct sb_host_opts *opts, struc
 		r = open_dir(o, "empty", 0755, &o->emptyfd, err);
 	if (r == 0)
 		r = open_dir(o, "mnt", 0711, &mnt, err);
+	o->base_place = sb_str_printf("%s/base", o->root);
+	if (r == 0 && !o->base_place)
+		r = sb_fail(err, SB_E_NOMEM, "storage overlay");
 	if (r == 0 && o->bases)
 		r = o->basesfd = sb_path_open_root(o->bases, err);
 	o->fast_sync = syncs_fast(o->rootfd);
 	return r < 0 ? r : 0;
 }
 
-/*
- * Whether an overlay with everything that is needed can be mounted here: tried once, on directories
- * of its own.
- */
-static int
-probe(struct sb_storage_overlay *o, struct sb_error *err)
+int
+sb_storage_overlay_probe(struct sb_storage_overlay *o, uint64_t layer, int base,
+	struct sb_error *err)
 {
-	const uint64_t stack[1] = { UINT64_MAX };
+	const uint64_t stack[1] = { layer };
 	const struct sb_overlay_mount m = { .layers = o->layersfd,
 		.stack = stack,
 		.n = 1,
-		.base = o->emptyfd,
+		.base = base,
+		.base_place = base == o->emptyfd ? NULL : o->base_place,
 		.writable = true,
 		.is_volatile = o->durability != SB_HOST_DURABLE_ALL };
-	sb_autofree char *place = sb_str_printf("%s/probe", o->root);
-	sb_autofree char *a = sb_str_printf("%s/probe/a", o->root);
-	sb_autofree char *b = sb_str_printf("%s/probe/b", o->root);
+	sb_autofree char *place =
+		sb_str_printf("%s/probe-%llx", o->root, (unsigned long long)layer);
+	sb_autofree char *a = place ? sb_str_printf("%s/.probe-a", place) : NULL;
+	sb_autofree char *b = place ? sb_str_printf("%s/.probe-b", place) : NULL;
 	struct sb_error why = { 0 };
 	int r = sb_overlay_layer_make(o->layersfd, stack[0], -1, err);
 
 	if (r < 0)
 		return r;
 	if (!place || !a || !b || (mkdir(place, 0700) < 0 && errno != EEXIST))
-		return sb_fail_errno(err, "make %s/probe", o->root);
+		return sb_fail_errno(err, "make a directory in %s", o->root);
 	(void)sb_overlay_mount_leave(place, true, NULL);
 	r = sb_overlay_mount_at(&m, place, &why);
 	/* A write through it: the file system must be able to be an upper. */
@@ -165,7 +167,7 @@ probe(struct sb_storage_overlay *o, struct sb_error *err)
 static void
 unmake_places(struct sb_storage_overlay *o)
 {
-	static const char *const made[] = { "mnt", "empty", "trash", "layers", "probe" };
+	static const char *const made[] = { "mnt", "empty", "trash", "layers" };
 	struct stat st;
 
 	if (o->rootfd < 0 || fstatat(o->rootfd, "log", &st, AT_SYMLINK_NOFOLLOW) == 0)
@@ -246,6 +248,27 @@ adopt_mounts(struct sb_storage_overlay *o, struct sb_error *err)
 	return r;
 }
 
+/* Where something was mounted for a moment when the process was killed. */
+static void
+remove_moments(struct sb_storage_overlay *o)
+{
+	sb_autoclosedir DIR *d = opendir(o->root);
+	struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		sb_autofree char *path = sb_str_printf("%s/%s", o->root, e->d_name);
+
+		if (!path ||
+			(!sb_str_starts(e->d_name, "view-") &&
+				!sb_str_starts(e->d_name, "probe-") &&
+				strcmp(e->d_name, "base") != 0))
+			continue;
+		while (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
+			;
+		(void)rmdir(path);
+	}
+}
+
 /* Directories of mount points without a session. */
 static void
 remove_places(struct sb_storage_overlay *o)
@@ -253,6 +276,7 @@ remove_places(struct sb_storage_overlay *o)
 	sb_autoclosedir DIR *d = opendir(o->mnt);
 	struct dirent *e;
 
+	remove_moments(o);
 	while (d && (e = readdir(d))) {
 		sb_autofree char *ws = sb_str_printf("%s/ws", e->d_name);
 
@@ -322,6 +346,16 @@ set_aside(struct sb_storage_overlay *o, struct sb_overlay_session *se, uint64_t 
 	return sb_storage_overlay_record(o, rec, err);
 }
 
+/* The base image for reading. */
+static int
+open_base(struct sb_storage_overlay *o, struct sb_overlay_session *se, struct sb_error *err)
+{
+	sb_autoclose int base = sb_storage_overlay_base_of(o, se, err);
+	int fd = base < 0 ? base : openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return base >= 0 && fd < 0 ? sb_fail_errno(err, "open the base") : fd;
+}
+
 /*
  * The machine went down under a session that did not wait for the disk: back to what is known to be
  * there.
@@ -341,7 +375,7 @@ go_back(struct sb_storage_overlay *o, struct sb_overlay_session *se, char *name,
 	if (r == 0)
 		r = like = node ? sb_overlay_layer_open(o->layersfd,
 					  node->flat ? node->flat : node->layer, err) :
-				  sb_storage_overlay_base_of(o, se, err);
+				  open_base(o, se, err);
 	if (r >= 0)
 		r = sb_overlay_layer_make(o->layersfd, second, like, err);
 	if (r == 0)
@@ -540,7 +574,7 @@ sb_storage_overlay_boot(struct sb_storage_overlay *o, const struct sb_host_opts 
 	int r = open_places(o, opts, err);
 
 	if (r == 0)
-		r = probe(o, err);
+		r = sb_storage_overlay_probe(o, UINT64_MAX, o->emptyfd, err);
 	if (r < 0) {
 		if (r != SB_E_LOCKED)
 			unmake_places(o);

@@ -40,6 +40,8 @@ struct diff {
 	struct side old, now;
 	struct sb_strlist moved; /* directories that were told as renamed, by their old names */
 	bool whole;              /* compare everything */
+	sb_storage_states_fn fn; /* of who only looks */
+	void *arg;
 };
 
 static size_t
@@ -132,10 +134,13 @@ sb_storage_overlay_open_state(struct sb_storage_overlay *o, const struct sb_over
 	(void)pthread_mutex_unlock(&o->mu);
 	if (r < 0)
 		return r;
-	if (r == 0)
-		return sb_steal_fd(&base);
+	if (r == 0) {
+		r = openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		return r < 0 ? sb_fail_errno(err, "open the base") : r;
+	}
 	m.n = (size_t)r;
 	m.base = base;
+	m.base_place = se->owner ? o->base_place : NULL;
 	if (!place)
 		return sb_fail(err, SB_E_NOMEM, "view");
 	if (mkdir(place, 0700) < 0)
@@ -318,21 +323,15 @@ find_sides(struct diff *d, const char *id, const char *from, const char *to,
 	return 0;
 }
 
-int
-sb_storage_overlay_diff(struct sb_storage *st, const char *id, const char *from, const char *to,
-	const struct sb_host_call *call, struct sb_changes *out, struct sb_error *err)
+/* Opens both states; `fn` gets them, with the diff as its argument. */
+static int
+with_states(struct diff *d, const char *id, const char *from, const char *to,
+	int (*fn)(struct diff *d, struct sb_error *err), struct sb_error *err)
 {
-	sb_autofree struct diff *d = calloc(1, sizeof *d);
 	struct sb_overlay_session *se = NULL;
 	int r;
 
-	if (!d)
-		return sb_fail(err, SB_E_NOMEM, "diff");
-	*d = (struct diff){ .o = (struct sb_storage_overlay *)st,
-		.call = call,
-		.out = out,
-		.old.dir = -1,
-		.now.dir = -1 };
+	d->old.dir = d->now.dir = -1;
 	(void)pthread_mutex_lock(&d->o->mu);
 	r = find_sides(d, id, from, to, &se, err);
 	(void)pthread_mutex_unlock(&d->o->mu);
@@ -344,14 +343,50 @@ sb_storage_overlay_diff(struct sb_storage *st, const char *id, const char *from,
 	} else if (r >= 0) {
 		sb_autofree char *path = NULL;
 
-		r = sb_storage_overlay_mount(st, id, &path, err);
+		r = sb_storage_overlay_mount(&d->o->st, id, &path, err);
 		if (r == 0)
 			d->now.dir = r = sb_path_open_root(path, err);
 	}
 	if (r >= 0)
-		r = compare(d, err);
-	sb_strlist_free(&d->moved);
+		r = fn(d, err);
 	side_close(d->o, &d->old);
 	side_close(d->o, &d->now);
 	return r;
+}
+
+int
+sb_storage_overlay_diff(struct sb_storage *st, const char *id, const char *from, const char *to,
+	const struct sb_host_call *call, struct sb_changes *out, struct sb_error *err)
+{
+	sb_autofree struct diff *d = calloc(1, sizeof *d);
+	int r;
+
+	if (!d)
+		return sb_fail(err, SB_E_NOMEM, "diff");
+	d->o = (struct sb_storage_overlay *)st;
+	d->call = call;
+	d->out = out;
+	r = with_states(d, id, from, to, compare, err);
+	sb_strlist_free(&d->moved);
+	return r;
+}
+
+static int
+show(struct diff *d, struct sb_error *err)
+{
+	return d->fn(d->old.dir, d->now.dir, d->arg, err);
+}
+
+int
+sb_storage_overlay_look(struct sb_storage *st, const char *id, const char *from, const char *to,
+	sb_storage_states_fn fn, void *arg, struct sb_error *err)
+{
+	sb_autofree struct diff *d = calloc(1, sizeof *d);
+
+	if (!d)
+		return sb_fail(err, SB_E_NOMEM, "diff");
+	d->o = (struct sb_storage_overlay *)st;
+	d->fn = fn;
+	d->arg = arg;
+	return with_states(d, id, from, to, show, err);
 }

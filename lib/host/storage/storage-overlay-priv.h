@@ -21,9 +21,11 @@ struct sb_storage_overlay {
 	struct sb_storage st;
 	struct sb_log log_to;
 	char *root, *mnt, *bases;
+	char *base_place; /* see struct sb_overlay_mount */
 	int rootfd, layersfd, trashfd, lockfd;
 	int emptyfd; /* an empty directory: the base of sessions without one */
 	int basesfd; /* -1: none */
+	struct sb_storage_overlay_image *images; /* what is known of base images; `mu` */
 	enum sb_host_durability durability;
 	bool fast_sync; /* a sync of the log commits what is in the journal before it */
 
@@ -41,6 +43,14 @@ struct sb_storage_overlay {
 	pthread_t worker;
 	bool worker_on;
 	unsigned flat_at, merge_at; /* thresholds of the compaction */
+};
+
+/* A base image that was looked at. */
+struct sb_storage_overlay_image {
+	struct sb_storage_overlay_image *next;
+	uint64_t ino;
+	int64_t btime_ns;
+	bool can; /* it can be shown as another user's */
 };
 
 /* What only this process knows of a session (sb_overlay_session.mine); changed by its operations.
@@ -84,10 +94,22 @@ char *sb_storage_overlay_path(const struct sb_storage_overlay *o, const char *id
  */
 int sb_storage_overlay_boot(struct sb_storage_overlay *o, const struct sb_host_opts *opts,
 	const char *boot, struct sb_error *err);
+/*
+ * Whether an overlay with everything that is needed can be mounted here upon the directory `base`:
+ * tried once, with a layer of that number, which goes. SB_E_UNSUPPORTED.
+ */
+int sb_storage_overlay_probe(struct sb_storage_overlay *o, uint64_t layer, int base,
+	struct sb_error *err);
 
-/* storage-overlay-base.c: the base image of a session, open; checked against what was recorded. */
-int sb_storage_overlay_base(struct sb_storage_overlay *o, const char *base, uint64_t *ino,
-	int64_t *btime_ns, struct sb_error *err);
+/*
+ * storage-overlay-base.c: the base image of a session, as a descriptor that paths begin at; what is
+ * in it belongs to `owner`, unless that is 0. The second one checks it against what was recorded.
+ */
+int sb_storage_overlay_base(struct sb_storage_overlay *o, const char *base, uid_t owner,
+	uint64_t *ino, int64_t *btime_ns, struct sb_error *err);
+/* `owner`, or 0 where the image cannot be shown as theirs, which is logged. Without `mu`. */
+int sb_storage_overlay_base_replaced(const char *base, const char *id, struct sb_error *err);
+uid_t sb_storage_overlay_base_owner(struct sb_storage_overlay *o, const char *base, uid_t owner);
 int sb_storage_overlay_base_of(struct sb_storage_overlay *o, const struct sb_overlay_session *se,
 	struct sb_error *err);
 int sb_storage_overlay_bases(struct sb_storage *st, struct sb_strlist *out, struct sb_error *err);
@@ -157,6 +179,9 @@ int sb_storage_overlay_open_state(struct sb_storage_overlay *o, const struct sb_
 	const struct sb_overlay_node *node, struct sb_error *err);
 int sb_storage_overlay_diff(struct sb_storage *st, const char *id, const char *from, const char *to,
 	const struct sb_host_call *call, struct sb_changes *out, struct sb_error *err);
+
+int sb_storage_overlay_look(struct sb_storage *st, const char *id, const char *from, const char *to,
+	sb_storage_states_fn fn, void *arg, struct sb_error *err);
 
 /* storage-overlay-stream.c */
 int sb_storage_overlay_send(struct sb_storage *st, const char *id, const char *snap,

@@ -33,8 +33,8 @@ open_like(struct sb_storage_overlay *o, const struct sb_storage_overlay_plan *p,
 
 	if (p->n > 1)
 		return sb_overlay_layer_open(o->layersfd, p->stack[1], err);
-	fd = fcntl(p->base, F_DUPFD_CLOEXEC, 0);
-	return fd < 0 ? sb_fail_errno(err, "descriptor") : fd;
+	fd = openat(p->base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? sb_fail_errno(err, "open the base") : fd;
 }
 
 int
@@ -81,6 +81,7 @@ sb_storage_overlay_enter(struct sb_storage_overlay *o, struct sb_overlay_session
 		.stack = p->stack,
 		.n = p->n,
 		.base = p->base,
+		.base_place = se->owner ? o->base_place : NULL,
 		.writable = true,
 		.is_volatile = o->durability != SB_HOST_DURABLE_ALL };
 	sb_autofree char *path = sb_storage_overlay_path(o, se->id);

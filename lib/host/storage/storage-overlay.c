@@ -101,39 +101,55 @@ now_ns(void)
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-/* What the new session stands on: its node pinned, the rest into `rec`, whose texts are borrowed.
+/*
+ * What a fork stands on: its node pinned, the rest into `rec`, whose texts are borrowed but for the
+ * image's name, which is `base`. With `mu` held.
  */
 static int
 find_source(struct sb_storage_overlay *o, const struct sb_storage_source *src,
-	struct sb_overlay_rec *rec, struct sb_overlay_node **node, int *base, struct sb_error *err)
+	struct sb_overlay_rec *rec, struct sb_overlay_node **node, char **base,
+	struct sb_error *err)
 {
 	struct sb_overlay_session *from;
 	struct sb_overlay_snap *sn;
-	int r = 0;
 
-	*node = NULL;
-	if (!src->from_id) {
-		rec->base = src->base;
-		*base = r = sb_storage_overlay_base(o, src->base, &rec->base_ino,
-			&rec->base_btime_ns, err);
-		return r < 0 ? r : 0;
-	}
 	from = sb_overlay_state_session(&o->state, src->from_id);
 	sn = from ? sb_overlay_state_snap(from, src->from_snap) : NULL;
 	if (!sn)
 		return sb_fail(err, SB_E_SNAPSHOT_NOT_FOUND, "%s: %s",
 			sb_code_text(SB_E_SNAPSHOT_NOT_FOUND), src->from_snap);
-	rec->base = from->base;
+	rec->base = *base = strdup(from->base);
+	if (!*base)
+		return sb_fail(err, SB_E_NOMEM, "session");
+	rec->owner = from->owner;
 	rec->base_ino = from->base_ino;
 	rec->base_btime_ns = from->base_btime_ns;
 	rec->origin_id = src->from_id;
 	rec->origin_snap = src->from_snap;
-	*base = r = sb_storage_overlay_base_of(o, from, err);
-	if (r < 0)
-		return r;
 	*node = sn->node;
 	sb_overlay_node_pin(*node);
 	return 0;
+}
+
+/* The image that a new session stands on, open. Without `mu`. */
+static int
+open_source(struct sb_storage_overlay *o, const struct sb_storage_source *src,
+	struct sb_overlay_rec *rec, struct sb_error *err)
+{
+	const uint64_t ino = rec->base_ino;
+	const int64_t btime = rec->base_btime_ns;
+	int fd;
+
+	if (!src->from_id) {
+		rec->base = src->base;
+		rec->owner = sb_storage_overlay_base_owner(o, src->base, src->owner);
+	}
+	fd = sb_storage_overlay_base(o, rec->base, (uid_t)rec->owner, &rec->base_ino,
+		&rec->base_btime_ns, err);
+	if (fd < 0 || !src->from_id || (rec->base_ino == ino && rec->base_btime_ns == btime))
+		return fd;
+	(void)close(fd);
+	return sb_storage_overlay_base_replaced(rec->base, src->from_id, err);
 }
 
 static int
@@ -211,7 +227,7 @@ int
 sb_storage_overlay_create_on(struct sb_storage_overlay *o, const char *id, uint64_t node,
 	struct sb_overlay_rec *rec, struct sb_error *err)
 {
-	int base = sb_storage_overlay_base(o, NULL, &rec->base_ino, &rec->base_btime_ns, err);
+	int base = sb_storage_overlay_base(o, NULL, 0, &rec->base_ino, &rec->base_btime_ns, err);
 	struct sb_overlay_node *n;
 
 	if (base < 0)
@@ -227,17 +243,19 @@ create_from(struct sb_storage_overlay *o, const char *id, const struct sb_storag
 	struct sb_overlay_rec *rec, struct sb_error *err)
 {
 	struct sb_overlay_node *node = NULL;
+	sb_autofree char *name = NULL;
 	int base = -1, r = 0;
 
 	(void)pthread_mutex_lock(&o->mu);
 	if (sb_overlay_state_session(&o->state, id))
 		r = sb_fail(err, SB_E_EXISTS, "%s/%s exists already", o->mnt, id);
-	if (r == 0)
-		r = find_source(o, src, rec, &node, &base, err);
+	if (r == 0 && src->from_id)
+		r = find_source(o, src, rec, &node, &name, err);
 	(void)pthread_mutex_unlock(&o->mu);
 	if (r < 0)
 		return r;
-	r = create_at(o, id, node, base, rec, err);
+	base = open_source(o, src, rec, err);
+	r = base < 0 ? base : create_at(o, id, node, base, rec, err);
 	(void)pthread_mutex_lock(&o->mu);
 	sb_overlay_node_unpin(&o->state.tree, node);
 	(void)pthread_mutex_unlock(&o->mu);
@@ -375,6 +393,13 @@ overlay_free(struct sb_storage_overlay *o)
 	free(o->root);
 	free(o->mnt);
 	free(o->bases);
+	free(o->base_place);
+	while (o->images) {
+		struct sb_storage_overlay_image *im = o->images;
+
+		o->images = im->next;
+		free(im);
+	}
 	(void)pthread_cond_destroy(&o->cv);
 	(void)pthread_mutex_destroy(&o->mu);
 	(void)pthread_mutex_destroy(&o->work_mu);
@@ -414,6 +439,7 @@ static const struct sb_storage_ops overlay_ops = {
 	.hold = sb_storage_overlay_hold,
 	.release = sb_storage_overlay_release,
 	.diff = sb_storage_overlay_diff,
+	.look = sb_storage_overlay_look,
 	.send = sb_storage_overlay_send,
 	.snapshot_live = sb_storage_overlay_snapshot,
 	.rollback_live = sb_storage_overlay_rollback,

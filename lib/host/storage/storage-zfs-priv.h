@@ -85,6 +85,8 @@ int sb_storage_zfs_bases(struct sb_storage *st, struct sb_strlist *out, struct s
 /* storage-zfs-stream.c */
 int sb_storage_zfs_diff(struct sb_storage *st, const char *id, const char *from, const char *to,
 	const struct sb_host_call *call, struct sb_changes *out, struct sb_error *err);
+int sb_storage_zfs_look(struct sb_storage *st, const char *id, const char *from, const char *to,
+	sb_storage_states_fn fn, void *arg, struct sb_error *err);
 int sb_storage_zfs_send(struct sb_storage *st, const char *id, const char *snap, const char *from,
 	int fd, const struct sb_host_call *call, struct sb_error *err);
 int sb_storage_zfs_receive(struct sb_storage_zfs *s, const char *dataset, int fd,

@@ -169,10 +169,11 @@ view_close(struct sb_storage_zfs *s, const char *view)
 		atomic_store(&s->graves, true);
 }
 
-static int
-diff_walk(struct sb_storage_zfs *s, const char *id, const char *from, const char *to,
-	const struct sb_host_call *call, struct sb_changes *out, struct sb_error *err)
+int
+sb_storage_zfs_look(struct sb_storage *st, const char *id, const char *from, const char *to,
+	sb_storage_states_fn fn, void *arg, struct sb_error *err)
 {
+	struct sb_storage_zfs *s = (struct sb_storage_zfs *)st;
 	char a[64] = "", b[64] = "";
 	sb_autofree char *now = NULL;
 	int old_dir, new_dir = -1;
@@ -187,7 +188,7 @@ diff_walk(struct sb_storage_zfs *s, const char *id, const char *from, const char
 			new_dir = r = sb_path_open_root(now, err);
 	}
 	if (r >= 0)
-		r = sb_changes_compare(old_dir, new_dir, call, out, err);
+		r = fn(old_dir, new_dir, arg, err);
 	if (old_dir >= 0)
 		(void)close(old_dir);
 	if (new_dir >= 0)
@@ -197,12 +198,26 @@ diff_walk(struct sb_storage_zfs *s, const char *id, const char *from, const char
 	return r;
 }
 
+struct walk {
+	const struct sb_host_call *call;
+	struct sb_changes *out;
+};
+
+static int
+walk_both(int old_dir, int new_dir, void *arg, struct sb_error *err)
+{
+	const struct walk *w = arg;
+
+	return sb_changes_compare(old_dir, new_dir, w->call, w->out, err);
+}
+
 int
 sb_storage_zfs_diff(struct sb_storage *st, const char *id, const char *from, const char *to,
 	const struct sb_host_call *call, struct sb_changes *out, struct sb_error *err)
 {
 	struct sb_storage_zfs *s = (struct sb_storage_zfs *)st;
+	struct walk w = { call, out };
 
 	return s->z.modern ? diff_native(s, id, from, to, out, err) :
-			     diff_walk(s, id, from, to, call, out, err);
+			     sb_storage_zfs_look(st, id, from, to, walk_both, &w, err);
 }

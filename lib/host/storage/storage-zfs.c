@@ -396,6 +396,7 @@ static const struct sb_storage_ops zfs_ops = {
 	.hold = zfs_hold,
 	.release = zfs_release,
 	.diff = sb_storage_zfs_diff,
+	.look = sb_storage_zfs_look,
 	.send = sb_storage_zfs_send,
 };
 

@@ -26,6 +26,11 @@ struct sb_storage_source {
 	const char *from_id, *from_snap;
 	int fd; /* a stream to receive; -1: none */
 	uint64_t quota;
+	/*
+	 * Whom what comes from `base` is to belong to; 0: as it is there. A storage that can do
+	 * that without touching every file does; the owner of the workspace's directory tells.
+	 */
+	uid_t owner;
 };
 
 /*
@@ -43,6 +48,8 @@ struct sb_storage_entry {
 	const char *parent; /* of a snapshot: the one before it, NULL where nobody knows or none is;
 			       of a session: the one it stands on */
 };
+/* Two states of a workspace as open directories, for the call only; nothing is written there. */
+typedef int (*sb_storage_states_fn)(int old_dir, int new_dir, void *arg, struct sb_error *err);
 typedef int (
 	*sb_storage_entry_fn)(const struct sb_storage_entry *e, void *arg, struct sb_error *err);
 
@@ -135,7 +142,33 @@ struct sb_storage_ops {
 	/* (s) `to` NULL: now. Adds to the list. */
 	int (*diff)(struct sb_storage *st, const char *id, const char *from, const char *to,
 		const struct sb_host_call *call, struct sb_changes *out, struct sb_error *err);
-	/* (s) */
+	/* (s) Opens the states that diff compares, and hands them to `fn`. */
+	int (*look)(struct sb_storage *st, const char *id, const char *from, const char *to,
+		sb_storage_states_fn fn, void *arg, struct sb_error *err);
+	/*
+	 * (s) Writes a snapshot to `fd`, from where it is to its end: a file, pipe or socket. With
+	 * `from`, only what came after that snapshot, which `snap` must stand on (SB_E_INVAL: send
+	 * it whole). The session may run and change meanwhile, and the snapshot may not go: who
+	 * calls holds its slot or a hold on it. A failed or canceled send leaves a part of a stream
+	 * behind that no receive takes.
+	 *
+	 * What can be received: sb_storage_ops.create with `fd` reads to the end of it.
+	 *
+	 * - overlay and btrfs write one format (overlay-stream.h), and each takes the other's. A
+	 *   stream is one part, and parts may follow each other without anything in between: the
+	 *   first is a whole one, each later one stands on the one before it. The session has a
+	 *   snapshot for each, with its name and time, the oldest first, and its workspace is the
+	 *   last one. The base image is in the first part: the session needs none. Owners, modes,
+	 *   times, extended attributes, symlinks, hard links within a part, FIFOs and sockets are
+	 *   kept; devices are refused. Each part ends with its checksum. Whatever is wrong
+	 *   (SB_E_CORRUPT, SB_E_INVAL, SB_E_LIMIT for more than 99 parts, a full disk), nothing of
+	 *   the session is there afterwards. What a reported create received survives a power loss,
+	 *   unless durability is none.
+	 * - zfs writes and takes what `zfs send` does, whole streams only: an incremental one can
+	 *   be sent, but no create reads it. Only zfs takes these.
+	 * - Holds, parents of other branches, quotas and what changed since the last snapshot are
+	 *   not in a stream.
+	 */
 	int (*send)(struct sb_storage *st, const char *id, const char *snap, const char *from,
 		int fd, const struct sb_host_call *call, struct sb_error *err);
 

@@ -23,6 +23,7 @@ run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err
 		.workspace = c->workspace,
 		.place = &c->s->place,
 		.root = inside ? inside : c->workspace,
+		.dir = c->req->dir ? c->req->dir : "",
 		.tool = c->req->tool,
 		.params = c->req->params ? c->req->params : "{}",
 		.again = c->run.again,
@@ -48,11 +49,11 @@ run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err
 }
 
 const struct sb_tool sb_tool_files_table[] = {
-	{ "read_file", "read", NULL, run, true },
-	{ "write_file", "write", NULL, run, false },
-	{ "edit_file", "edit", NULL, run, false },
-	{ "ls", "list_dir", NULL, run, true },
-	{ "grep", NULL, NULL, run, true },
-	{ "glob", "find", NULL, run, true },
-	{ NULL, NULL, NULL, NULL, false },
+	{ "read_file", false, NULL, run, true },
+	{ "write_file", false, NULL, run, false },
+	{ "edit_file", false, NULL, run, false },
+	{ "ls", false, NULL, run, true },
+	{ "grep", false, NULL, run, true },
+	{ "glob", false, NULL, run, true },
+	{ NULL, false, NULL, NULL, false },
 };

@@ -8,9 +8,6 @@
 
 #define GIT_MS 30000
 #define GIT_NET_MS 300000
-#define GIT_OUTPUT_MAX (256u << 10)
-#define LIST_MAX 1000
-#define LOG_MAX 100
 #define FILTERS_MAX 64
 
 /*
@@ -43,59 +40,30 @@ check_word(const struct sb_toolcall *c, const char *name, const char *word, stru
 static int
 check_ref(const struct sb_toolcall *c, struct sb_error *err)
 {
-	const char *ref, *path;
-	bool staged;
-	int64_t n;
-	int r = sb_params_str(&c->params, "ref", NULL, false, &ref, err);
-
-	if (r == 0)
-		r = check_word(c, "ref", ref, err);
-	if (r == 0)
-		r = sb_params_str(&c->params, "path", "file_path", false, &path, err);
-	if (r == 0)
-		r = sb_params_bool(&c->params, "staged", &staged, err);
-	return r < 0 ? r : sb_params_int(&c->params, "n", 10, 1, LOG_MAX, &n, err);
+	return check_word(c, "ref", sb_params_str(&c->params, "ref"), err);
 }
 
-/* A list of strings; one string counts as a list of one. */
 static int
-check_list(const struct sb_toolcall *c, const char *name, const char *alias, bool required,
-	bool options, struct sb_error *err)
+net_check(const struct sb_toolcall *c, struct sb_error *err)
 {
-	const json_t *v = json_object_get(c->params.v, name), *item;
+	const json_t *v = sb_params_list(&c->params, "args"), *item;
 	size_t i;
-	int r = 0;
+	int r = json_is_string(v) ? check_word(c, "args", json_string_value(v), err) : 0;
 
-	if (!v && alias)
-		v = json_object_get(c->params.v, alias);
-	if (!v || json_is_null(v))
-		return required ?
-			sb_fail(err, SB_E_INVAL, "%s %s is required", c->req->tool, name) :
-			0;
-	if (json_is_string(v))
-		return options ? 0 : check_word(c, name, json_string_value(v), err);
-	if (!json_is_array(v) || json_array_size(v) > LIST_MAX)
-		return sb_fail(err, SB_E_INVAL, "%s %s must be a list of at most %d strings",
-			c->req->tool, name, LIST_MAX);
 	json_array_foreach(v, i, item)
 	{
-		if (!json_is_string(item))
-			return sb_fail(err, SB_E_INVAL, "%s %s must be a list of strings",
-				c->req->tool, name);
-		if (r == 0 && !options)
-			r = check_word(c, name, json_string_value(item), err);
+		if (r == 0)
+			r = check_word(c, "args", json_string_value(item), err);
 	}
 	return r;
 }
 
 static void
-add_list(const struct sb_toolcall *c, const char *name, const char *alias, struct sb_strlist *l)
+add_list(const struct sb_toolcall *c, const char *name, struct sb_strlist *l)
 {
-	const json_t *v = json_object_get(c->params.v, name), *item;
+	const json_t *v = sb_params_list(&c->params, name), *item;
 	size_t i;
 
-	if (!v && alias)
-		v = json_object_get(c->params.v, alias);
 	if (json_is_string(v))
 		sb_strlist_add(l, json_string_value(v));
 	json_array_foreach(v, i, item)
@@ -148,8 +116,8 @@ finish(struct sb_toolcall *c, const struct sb_strlist *l, int64_t ms,
 	int r = sb_strlist_check(l, err);
 
 	if (r == 0)
-		r = sb_toolcall_exec(c, (const char *const *)l->v, env, ms, GIT_OUTPUT_MAX, &run,
-			err);
+		r = sb_toolcall_exec(c, (const char *const *)l->v, env, ms, sb_toolcall_output(c),
+			&run, err);
 	if (r < 0)
 		return r;
 	sb_buf_init(&text, SB_TOOL_TEXT_MAX);
@@ -171,14 +139,6 @@ finish(struct sb_toolcall *c, const struct sb_strlist *l, int64_t ms,
 }
 
 static int
-status_check(const struct sb_toolcall *c, struct sb_error *err)
-{
-	(void)c;
-	(void)err;
-	return 0;
-}
-
-static int
 status_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
 {
 	static const char *const argv[] = { "status", "--porcelain=v1", NULL };
@@ -193,10 +153,9 @@ status_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_err
 static void
 add_ref_path(const struct sb_toolcall *c, const char *def, struct sb_strlist *l)
 {
-	const char *ref = NULL, *path = NULL;
+	const char *ref = sb_params_str(&c->params, "ref");
+	const char *path = sb_params_str(&c->params, "path");
 
-	(void)sb_params_str(&c->params, "ref", NULL, false, &ref, NULL);
-	(void)sb_params_str(&c->params, "path", "file_path", false, &path, NULL);
 	ref = ref && *ref ? ref : def;
 	if (ref)
 		sb_strlist_add(l, ref);
@@ -210,12 +169,10 @@ diff_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error
 {
 	static const char *const argv[] = { "diff", "--no-ext-diff", "--no-textconv", NULL };
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
-	bool staged = false;
 	int r = begin(c, &l, err);
 
-	(void)sb_params_bool(&c->params, "staged", &staged, NULL);
 	sb_strlist_add_all(&l, argv);
-	if (staged)
+	if (sb_params_bool(&c->params, "staged"))
 		sb_strlist_add(&l, "--cached");
 	add_ref_path(c, NULL, &l);
 	return r < 0 ? r : finish(c, &l, GIT_MS, out, err);
@@ -225,12 +182,10 @@ static int
 log_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
-	int64_t n = 10;
 	int r = begin(c, &l, err);
 
-	(void)sb_params_int(&c->params, "n", 10, 1, LOG_MAX, &n, NULL);
 	sb_strlist_add(&l, "log");
-	sb_strlist_addf(&l, "-n%lld", (long long)n);
+	sb_strlist_addf(&l, "-n%lld", (long long)sb_params_int(&c->params, "n"));
 	sb_strlist_add(&l, "--format=%h %an %ad %s");
 	sb_strlist_add(&l, "--date=iso-strict");
 	add_ref_path(c, NULL, &l);
@@ -250,12 +205,6 @@ show_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error
 }
 
 static int
-add_check(const struct sb_toolcall *c, struct sb_error *err)
-{
-	return check_list(c, "paths", "path", true, true, err);
-}
-
-static int
 add_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
@@ -263,35 +212,19 @@ add_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error 
 
 	sb_strlist_add(&l, "add");
 	sb_strlist_add(&l, "--");
-	add_list(c, "paths", "path", &l);
+	add_list(c, "paths", &l);
 	return r < 0 ? r : finish(c, &l, GIT_MS, out, err);
-}
-
-static int
-commit_check(const struct sb_toolcall *c, struct sb_error *err)
-{
-	const char *message;
-	int r = sb_params_str(&c->params, "message", NULL, true, &message, err);
-
-	return r == 0 && !*message ? sb_fail(err, SB_E_INVAL, "git_commit message is required") : r;
 }
 
 static int
 commit_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err)
 {
 	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
-	const char *message = NULL;
 	int r = begin(c, &l, err);
 
-	(void)sb_params_str(&c->params, "message", NULL, true, &message, NULL);
-	sb_strlist_add_all(&l, (const char *[]){ "commit", "-m", message, NULL });
+	sb_strlist_add_all(&l,
+		(const char *[]){ "commit", "-m", sb_params_str(&c->params, "message"), NULL });
 	return r < 0 ? r : finish(c, &l, GIT_MS, out, err);
-}
-
-static int
-net_check(const struct sb_toolcall *c, struct sb_error *err)
-{
-	return check_list(c, "args", NULL, false, false, err);
 }
 
 /*
@@ -306,20 +239,20 @@ net_run(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error 
 
 	sb_strlist_add(&l, c->req->tool + strlen("git_"));
 	sb_strlist_add(&l, "--");
-	add_list(c, "args", NULL, &l);
+	add_list(c, "args", &l);
 	return r < 0 ? r : finish(c, &l, GIT_NET_MS, out, err);
 }
 
 const struct sb_tool sb_tool_git_table[] = {
-	{ "git_status", NULL, status_check, status_run, false },
-	{ "git_diff", NULL, check_ref, diff_run, false },
-	{ "git_log", NULL, check_ref, log_run, false },
-	{ "git_show", NULL, check_ref, show_run, false },
-	{ "git_add", NULL, add_check, add_run, false },
-	{ "git_commit", NULL, commit_check, commit_run, false },
-	{ "git_push", NULL, net_check, net_run, false },
-	{ "git_fetch", NULL, net_check, net_run, false },
-	{ "git_pull", NULL, net_check, net_run, false },
-	{ "git_clone", NULL, net_check, net_run, false },
-	{ NULL, NULL, NULL, NULL, false },
+	{ "git_status", true, NULL, status_run, false },
+	{ "git_diff", true, check_ref, diff_run, false },
+	{ "git_log", true, check_ref, log_run, false },
+	{ "git_show", true, check_ref, show_run, false },
+	{ "git_add", true, NULL, add_run, false },
+	{ "git_commit", true, NULL, commit_run, false },
+	{ "git_push", true, net_check, net_run, false },
+	{ "git_fetch", true, net_check, net_run, false },
+	{ "git_pull", true, net_check, net_run, false },
+	{ "git_clone", true, net_check, net_run, false },
+	{ NULL, false, NULL, NULL, false },
 };

@@ -6,11 +6,13 @@
 
 /* The tools of a session by name. */
 struct sb_tool {
-	const char *name, *alias; /* both generations; `alias` may be NULL */
+	const char *name;
 	/*
-	 * Checks the parameters before anything is admitted. NULL: whoever runs the tool reads
-	 * them, elsewhere.
+	 * Whether the parameters are read here, before anything is admitted; else whoever runs the
+	 * tool reads them, elsewhere.
 	 */
+	bool parse;
+	/* What the tool's table (host/files/toolspec.h) cannot say of them; may be NULL. */
 	int (*check)(const struct sb_toolcall *c, struct sb_error *err);
 	/* Runs the tool. What goes wrong in the tool is its result, not an error. */
 	int (*run)(struct sb_toolcall *c, struct sb_host_tool_result *out, struct sb_error *err);

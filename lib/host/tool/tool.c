@@ -14,6 +14,7 @@
 #include <host/tool/tool-table.h>
 
 #define CALL_ID_MAX 256
+#define DIR_MAX 4096
 
 static int
 execute(struct sb_toolcall *c, const struct sb_tool *tool, struct sb_host_tool_result *out,
@@ -37,6 +38,20 @@ execute(struct sb_toolcall *c, const struct sb_tool *tool, struct sb_host_tool_r
 }
 
 static int
+check_dir(const char *dir, struct sb_error *err)
+{
+	const char *p = dir ? dir : "";
+
+	if (*p == '/' || strnlen(p, DIR_MAX + 1) > DIR_MAX)
+		return sb_fail(err, SB_E_INVAL,
+			"dir must be relative to the workspace, of at most %d bytes", DIR_MAX);
+	for (; *p; p += strcspn(p, "/"), p += *p == '/')
+		if (strncmp(p, "..", 2) == 0 && (p[2] == '/' || !p[2]))
+			return sb_fail(err, SB_E_INVAL, "dir must not have \"..\"");
+	return 0;
+}
+
+static int
 parse(struct sb_toolcall *c, const struct sb_tool **tool, struct sb_error *err)
 {
 	const struct sb_host_tool_request *q = c->req;
@@ -47,16 +62,19 @@ parse(struct sb_toolcall *c, const struct sb_tool **tool, struct sb_error *err)
 	if (q->call_id && strnlen(q->call_id, CALL_ID_MAX + 1) > CALL_ID_MAX)
 		return sb_fail(err, SB_E_INVAL, "tool_call_id is longer than %d bytes",
 			CALL_ID_MAX);
+	r = check_dir(q->dir, err);
+	if (r < 0)
+		return r;
 	*tool = sb_tool_table_find(q->tool);
 	if (!*tool)
 		return sb_fail(err, SB_E_TOOL_UNKNOWN, "%s: %.80s", sb_code_text(SB_E_TOOL_UNKNOWN),
 			q->tool);
 	c->run.again = (*tool)->again;
-	if (!(*tool)->check)
+	if (!(*tool)->parse)
 		return 0;
 	r = sb_params_parse(q->tool, q->params ? q->params : "{}",
 		q->params ? strlen(q->params) : 2, &c->params, err);
-	return r < 0 ? r : (*tool)->check(c, err);
+	return r < 0 || !(*tool)->check ? r : (*tool)->check(c, err);
 }
 
 int

@@ -23,6 +23,9 @@ int
 sb_toolcall_exec(struct sb_toolcall *c, const char *const *argv, const char *const *env,
 	int64_t timeout_ms, size_t max_output, struct sb_toolrun_out *run, struct sb_error *err)
 {
+	static const char *const lead[] = { "/bin/sh", "-c", "cd \"./$1\" && shift && exec \"$@\"",
+		"sh", NULL };
+	sb_auto(sb_strlist) struct sb_strlist l = { 0 };
 	struct sb_toolrun_opts o = { .h = c->h,
 		.s = c->s,
 		.workspace = c->workspace,
@@ -38,7 +41,21 @@ sb_toolcall_exec(struct sb_toolcall *c, const char *const *argv, const char *con
 		.arg = c->req->arg,
 		.max_output = max_output };
 
+	if (c->req->dir && *c->req->dir) {
+		sb_strlist_add_all(&l, lead);
+		sb_strlist_add(&l, c->req->dir);
+		sb_strlist_add_all(&l, argv);
+		if (sb_strlist_check(&l, err) < 0)
+			return SB_E_NOMEM;
+		o.argv = (const char *const *)l.v;
+	}
 	return sb_toolrun_exec(&o, run, err);
+}
+
+size_t
+sb_toolcall_output(const struct sb_toolcall *c)
+{
+	return c->req->res.max_output ? (size_t)c->req->res.max_output : SB_HOST_OUTPUT_DEFAULT;
 }
 
 void

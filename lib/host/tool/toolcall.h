@@ -27,6 +27,8 @@ int sb_toolcall_result(struct sb_host_tool_result *out, struct sb_buf *text, boo
 /* Runs a command in the session with bounded output; its time is `timeout_ms` from its start. */
 int sb_toolcall_exec(struct sb_toolcall *c, const char *const *argv, const char *const *env,
 	int64_t timeout_ms, size_t max_output, struct sb_toolrun_out *run, struct sb_error *err);
+/* Bytes of each stream of its command that are kept. */
+size_t sb_toolcall_output(const struct sb_toolcall *c);
 /* Copies exit code and flags of a run into the result. */
 void sb_toolcall_flags(const struct sb_toolcall *c, const struct sb_toolrun_out *run,
 	struct sb_host_tool_result *out);

@@ -22,6 +22,9 @@ void sb_env_give(struct sb_env_host *h, struct sb_rpc_client *c);
 int sb_env_call(struct sb_env_host *h, const char *method, json_t *in,
 	const struct sb_host_call *call, json_t **out, struct sb_error *err);
 
+/* The fencing token of the call into the request, if it has one. */
+void sb_env_fence(json_t *in, const struct sb_host_call *call);
+
 /* {"SessionID": ...}, or SB_E_SESSION_NOT_FOUND once we destroyed it. */
 json_t *sb_env_request(const struct sb_env *e, struct sb_error *err);
 

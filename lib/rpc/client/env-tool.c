@@ -10,6 +10,7 @@
 
 #include <base/cleanup.h>
 #include <base/random.h>
+#include <rpc/protocol/json.h>
 
 struct tool_stream {
 	const struct sb_host_tool_request *req;
@@ -37,9 +38,9 @@ make_id(char out[40], struct sb_error *err)
 static json_t *
 resources(const struct sb_host_resources *r)
 {
-	return json_pack("{s:f, s:I, s:I, s:I}", "CPUs", r->cpus, "MemMB", (json_int_t)r->mem_mb,
-		"Timeout", (json_int_t)(r->timeout_ms * 1000000), "MaxOutputBytes",
-		(json_int_t)r->max_output);
+	return json_pack("{s:f, s:I, s:I, s:I, s:I}", "CPUs", r->cpus, "MemMB",
+		(json_int_t)r->mem_mb, "Timeout", (json_int_t)(r->timeout_ms * 1000000),
+		"MaxOutputBytes", (json_int_t)r->max_output, "MaxPIDs", (json_int_t)r->max_pids);
 }
 
 static int
@@ -60,6 +61,8 @@ request(const struct sb_env *e, const struct sb_host_tool_request *req, const ch
 	}
 	(void)json_object_set_new(in, "Params", params);
 	(void)json_object_set_new(in, "Resources", resources(&req->res));
+	if (req->dir && *req->dir)
+		(void)json_object_set_new(in, "Dir", sb_rpc_json_text(req->dir, strlen(req->dir)));
 	if (json_object_set_new(in, "ToolCallID", json_string(call_id)) < 0 ||
 		json_object_set_new(in, "ToolName", json_string(req->tool ? req->tool : "")) < 0) {
 		json_decref(in);
@@ -143,6 +146,7 @@ sb_env_execute(struct sb_env *e, const struct sb_host_tool_request *given,
 		r = make_id(made, &why);
 	if (r == 0)
 		r = request(e, &req, w.call_id, &in, &why);
+	sb_env_fence(in, call);
 	text = in ? json_dumps(in, JSON_COMPACT) : NULL;
 	json_decref(in);
 	if (r == 0 && !text)
@@ -160,4 +164,48 @@ sb_env_execute(struct sb_env *e, const struct sb_host_tool_request *given,
 	if (r < 0 && err)
 		*err = why;
 	return r;
+}
+
+static bool
+take_tool(const json_t *o, struct sb_host_tool *out)
+{
+	out->name = strdup(sb_env_text(o, "Name"));
+	out->description = strdup(sb_env_text(o, "Description"));
+	out->schema = json_dumps(json_object_get(o, "InputSchema"), JSON_COMPACT);
+	out->reads = sb_env_bool(o, "ReadOnly");
+	out->network = sb_env_bool(o, "Network");
+	return out->name && out->description && out->schema;
+}
+
+int
+sb_env_tools(struct sb_env *e, const struct sb_host_call *call, struct sb_host_tool **out,
+	size_t *out_n, struct sb_error *err)
+{
+	struct sb_error why = { 0 };
+	json_t *in = sb_env_request(e, &why), *answer = NULL, *list;
+	struct sb_host_tool *v;
+	size_t n;
+	int r = in ? sb_env_call(e->host, "ListTools", in, call, &answer, &why) : why.code;
+
+	list = json_object_get(answer, "Tools");
+	n = json_array_size(list);
+	v = calloc(n + 1, sizeof *v);
+	for (size_t i = 0; i < n && r == 0; i++) {
+		const json_t *o = json_array_get(list, i);
+
+		if (!*sb_env_text(o, "Name") || !json_is_object(json_object_get(o, "InputSchema")))
+			r = sb_fail(&why, SB_E_PROTO, "list of tools: one without name or schema");
+		else if (!v || !take_tool(o, &v[i]))
+			r = sb_fail(&why, SB_E_NOMEM, "out of memory");
+	}
+	json_decref(answer);
+	if (r < 0) {
+		sb_host_tools_free(v, n);
+		if (err)
+			*err = why;
+		return r;
+	}
+	*out = v;
+	*out_n = n;
+	return 0;
 }

@@ -9,12 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <base/cleanup.h>
 #include <base/str.h>
 #include <rpc/client/embed.h>
 
 #define IDLE_MAX 16
+#define BOX_WORKSPACE "/workspace"
 #define SOCKET_PATH_MAX 100
 
 struct sb_env_host {
@@ -138,18 +140,28 @@ sb_env_give(struct sb_env_host *h, struct sb_rpc_client *c)
 	sb_rpc_client_free(c);
 }
 
+void
+sb_env_fence(json_t *in, const struct sb_host_call *call)
+{
+	if (call && call->fence)
+		(void)json_object_set_new(in, "Fence",
+			json_sprintf("%llu", (unsigned long long)call->fence));
+}
+
 int
 sb_env_call(struct sb_env_host *h, const char *method, json_t *in, const struct sb_host_call *call,
 	json_t **out, struct sb_error *err)
 {
 	const struct sb_rpc_wait w = { call ? call->cancel : NULL,
 		call ? call->deadline : SB_NEVER };
-	sb_autofree char *text = in ? json_dumps(in, JSON_COMPACT) : NULL, *answer = NULL;
+	sb_autofree char *text = NULL, *answer = NULL;
 	struct sb_error why = { 0 };
 	struct sb_rpc_client *c;
 	size_t len = 0;
 	int r;
 
+	sb_env_fence(in, call);
+	text = in ? json_dumps(in, JSON_COMPACT) : NULL;
 	json_decref(in);
 	if (!text)
 		return sb_fail(err, SB_E_NOMEM, "out of memory");
@@ -208,6 +220,8 @@ sb_env_host_capabilities(struct sb_env_host *h, const struct sb_host_call *call,
 	*out = (struct sb_env_capabilities){ 0 };
 	for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
 		*flags[i].to = sb_env_bool(c, flags[i].key);
+	out->concurrent_sessions = (unsigned)sb_env_int(c, "ConcurrentSessions");
+	out->max_session_ms = sb_env_int(c, "MaxSessionDuration") / 1000000;
 	(void)snprintf(out->storage, sizeof out->storage, "%s", sb_env_text(c, "Storage"));
 	(void)snprintf(out->runtime, sizeof out->runtime, "%s", sb_env_text(c, "Runtime"));
 	(void)snprintf(out->isolation_level, sizeof out->isolation_level, "%s",
@@ -216,18 +230,13 @@ sb_env_host_capabilities(struct sb_env_host *h, const struct sb_host_call *call,
 	return 0;
 }
 
-/* A session in a runtime that it names has what that runtime gives, whatever the host's own is. */
+/* `boxed`: whatever the host's own runtime is, an isolating one is used. */
 static int
-check_needs(struct sb_env_host *h, const struct sb_host_create_opts *o, unsigned needs,
-	const struct sb_host_call *call, struct sb_error *err)
+judge(const struct sb_env_capabilities *caps, unsigned needs, bool boxed, struct sb_error *err)
 {
-	bool boxed = o->runtime == SB_HOST_RUNTIME_BWRAP || o->runtime == SB_HOST_RUNTIME_GVISOR;
-	struct sb_env_capabilities c;
+	const struct sb_env_capabilities c = *caps;
 	const char *lacks = NULL;
-	int r = needs ? sb_env_host_capabilities(h, call, &c, err) : 0;
 
-	if (r < 0 || !needs)
-		return r;
 	if ((needs & SB_ENV_NEED_SNAPSHOTS) && !(c.snapshots && c.rollback))
 		lacks = "snapshots";
 	else if ((needs & SB_ENV_NEED_PAUSE) && !c.pause)
@@ -241,6 +250,38 @@ check_needs(struct sb_env_host *h, const struct sb_host_create_opts *o, unsigned
 	return lacks ? sb_fail(err, SB_E_UNSUPPORTED, "the host (%s, %s) has no %s", c.storage,
 			       c.runtime, lacks) :
 		       0;
+}
+
+/* A session in a runtime that it names has what that runtime gives, whatever the host's own is. */
+static int
+check_needs(struct sb_env_host *h, const struct sb_host_create_opts *o, unsigned needs,
+	const struct sb_host_call *call, struct sb_error *err)
+{
+	bool boxed = o->runtime == SB_HOST_RUNTIME_BWRAP || o->runtime == SB_HOST_RUNTIME_GVISOR;
+	struct sb_env_capabilities c;
+	int r = needs ? sb_env_host_capabilities(h, call, &c, err) : 0;
+
+	return r < 0 || !needs ? r : judge(&c, needs, boxed, err);
+}
+
+int
+sb_env_host_check(struct sb_env_host *h, const struct sb_env_config *given,
+	const struct sb_host_call *call, struct sb_error *err)
+{
+	struct sb_env_config want = SB_ENV_CONFIG_INIT;
+	struct sb_env_capabilities c;
+	int r = sb_env_host_capabilities(h, call, &c, err);
+
+	memcpy(&want, given, given->size < sizeof want ? given->size : sizeof want);
+	if (r < 0)
+		return r;
+	if (want.storage && strcmp(want.storage, c.storage) != 0)
+		return sb_fail(err, SB_E_UNSUPPORTED, "the host has storage %s, not %s", c.storage,
+			want.storage);
+	if (want.runtime && strcmp(want.runtime, c.runtime) != 0)
+		return sb_fail(err, SB_E_UNSUPPORTED, "the host has runtime %s, not %s", c.runtime,
+			want.runtime);
+	return judge(&c, want.needs, false, err);
 }
 
 static int
@@ -445,13 +486,48 @@ sb_env_state(struct sb_env *e, const struct sb_host_call *call, enum sb_env_stat
 	return r;
 }
 
+int
+sb_env_workspace(struct sb_env *e, const struct sb_host_call *call, char **out,
+	struct sb_error *err)
+{
+	json_t *answer = NULL, *s;
+	const char *path;
+	int r = simple(e, "GetSession", NULL, NULL, call, &answer, err);
+
+	if (r < 0)
+		return r;
+	s = json_object_get(answer, "Session");
+	/* Only runtime none shows commands the host's own path. */
+	path = strcmp(sb_env_text(s, "Runtime"), "none") == 0 ? sb_env_text(s, "Mountpoint") :
+								BOX_WORKSPACE;
+	*out = strdup(path);
+	json_decref(answer);
+	return *out ? 0 : sb_fail(err, SB_E_NOMEM, "out of memory");
+}
+
+/* A time as the host writes it, "2026-01-31T12:00:00.123456789Z"; 0 for any other text. */
+static int64_t
+time_ns(const char *text)
+{
+	struct tm tm = { 0 };
+	long ns = 0;
+
+	if (sscanf(text, "%d-%d-%dT%d:%d:%d.%9ldZ", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
+		    &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &ns) != 7)
+		return 0;
+	tm.tm_year -= 1900;
+	tm.tm_mon--;
+	return (int64_t)timegm(&tm) * 1000000000 + ns;
+}
+
 static int
 take_snapshot(int r, json_t *answer, struct sb_env_snapshot *out)
 {
 	if (r < 0)
 		return r;
 	*out = (struct sb_env_snapshot){ .turn = (uint64_t)sb_env_int(answer, "TurnNumber"),
-		.space_used = (uint64_t)sb_env_int(answer, "SpaceUsed") };
+		.space_used = (uint64_t)sb_env_int(answer, "SpaceUsed"),
+		.created_ns = time_ns(sb_env_text(answer, "CreatedAt")) };
 	(void)snprintf(out->id, sizeof out->id, "%s", sb_env_text(answer, "SnapshotID"));
 	json_decref(answer);
 	return 0;

@@ -47,22 +47,37 @@ check_shape(const char *s, size_t len, struct sb_error *err)
 	return 0;
 }
 
+static json_t *
+parse(const void *data, size_t len, size_t flags, struct sb_error *err)
+{
+	json_error_t why;
+	json_t *v;
+
+	if (check_shape(data, len, err) < 0)
+		return NULL;
+	v = json_loadb(data, len, flags, &why);
+	if (!v)
+		(void)sb_fail(err, SB_E_INVAL, "message is not JSON: %s (byte %d)", why.text,
+			why.position);
+	return v;
+}
+
+json_t *
+sb_rpc_json_value(const void *data, size_t len, struct sb_error *err)
+{
+	return parse(data, len, JSON_DECODE_ANY | JSON_ALLOW_NUL, err);
+}
+
 json_t *
 sb_rpc_json_parse(const void *data, size_t len, struct sb_error *err)
 {
-	json_error_t why;
 	json_t *obj;
 
 	if (len == 0)
 		return json_object();
-	if (check_shape(data, len, err) < 0)
+	obj = parse(data, len, 0, err);
+	if (!obj)
 		return NULL;
-	obj = json_loadb(data, len, 0, &why);
-	if (!obj) {
-		(void)sb_fail(err, SB_E_INVAL, "message is not JSON: %s (byte %d)", why.text,
-			why.position);
-		return NULL;
-	}
 	if (!json_is_object(obj)) {
 		json_decref(obj);
 		(void)sb_fail(err, SB_E_INVAL, "message must be a JSON object");

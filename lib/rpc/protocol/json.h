@@ -19,6 +19,9 @@
  */
 json_t *sb_rpc_json_parse(const void *data, size_t len, struct sb_error *err);
 
+/* The same for any JSON value, and strings may hold NUL. */
+json_t *sb_rpc_json_value(const void *data, size_t len, struct sb_error *err);
+
 /* A JSON string of `len` bytes; what is not UTF-8 becomes U+FFFD. NULL: out of memory. */
 json_t *sb_rpc_json_text(const char *s, size_t len);
 

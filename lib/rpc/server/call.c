@@ -51,6 +51,12 @@ sb_rpc_call_who(const struct sb_rpc_call *c)
 	return &c->who;
 }
 
+uint64_t
+sb_rpc_call_fence(const struct sb_rpc_call *c)
+{
+	return c->fence;
+}
+
 bool
 sb_rpc_call_inlined(const struct sb_rpc_call *c)
 {
@@ -108,6 +114,7 @@ sb_rpc_call_unref(struct sb_rpc_call *c)
 	if (c->counted)
 		sb_rpc_share_give(c->server->share, &c->who, c->place, 1);
 	sb_buf_free(&c->queue);
+	sb_rpc_http_free(c->http);
 	sb_cancel_free(c->cancel);
 	(void)pthread_cond_destroy(&c->room);
 	(void)pthread_mutex_destroy(&c->mu);
@@ -131,7 +138,7 @@ sb_rpc_call_abort(struct sb_rpc_call *c, int why, bool hung_up)
 		c->abort_why = why;
 	if (c->cancel)
 		sb_cancel_request(c->cancel);
-	if (hung_up && c->streaming) {
+	if (hung_up && (c->streaming || (c->http && c->http->queued))) {
 		c->gone = true;
 		sb_rpc_call_resume(c);
 	}
@@ -221,6 +228,7 @@ static void
 finish_unary(struct sb_rpc_call *c)
 {
 	sb_rpc_call_count_end(c);
+	sb_rpc_pool_settle();
 	(void)pthread_mutex_lock(&c->mu);
 	c->finished = true;
 	sb_rpc_call_resume(c);
@@ -279,6 +287,33 @@ work_unary(void *arg)
 	finish_unary(c);
 }
 
+/* The handler of plain HTTP; by its end there is an answer. */
+static void
+work_http(void *arg)
+{
+	struct sb_rpc_call *c = arg;
+	struct sb_error err = { 0 };
+	int r = sb_check_alive(c->cancel, c->deadline, "request", &err);
+
+	if (r == 0)
+		r = c->http->plan.run(c, &err);
+	if (r < 0) {
+		err.code = err.code < 0 ? err.code : r;
+		sb_rpc_call_fail(c, &err);
+	}
+	if (!c->http->streaming)
+		sb_rpc_http_fail(c);
+	sb_rpc_pool_settle();
+	(void)pthread_mutex_lock(&c->mu);
+	c->http->cut = r < 0;
+	c->http->ready = true;
+	c->finished = true;
+	sb_rpc_call_resume(c);
+	(void)pthread_mutex_unlock(&c->mu);
+	sb_rpc_call_count_end(c);
+	leave(c);
+}
+
 static void
 work_stream(void *arg)
 {
@@ -324,6 +359,8 @@ answer_now(struct sb_rpc_call *c)
 		if (sb_rpc_stream_open(c, NULL) < 0)
 			return MHD_NO;
 		sb_rpc_stream_end(c);
+	} else if (c->failure.code != SB_RPC_OK && c->http) {
+		sb_rpc_http_fail(c);
 	} else if (c->failure.code != SB_RPC_OK) {
 		sb_rpc_reply_failure(c);
 	} else {
@@ -371,6 +408,60 @@ start_stream(struct sb_rpc_call *c)
 		leave(c);
 	}
 	return MHD_queue_response(c->mc, (unsigned)c->status, c->response);
+}
+
+/* Runs the handler of plain HTTP; for one that reads, the body goes on coming. */
+static enum MHD_Result
+start_http(struct sb_rpc_call *c)
+{
+	struct sb_rpc_http_state *h = c->http;
+	struct sb_error err = { 0 };
+
+	h->started = true;
+	h->in_eof = h->plan.body != SB_RPC_HTTP_STREAM;
+	atomic_fetch_add(&c->refs, 1);
+	if (h->in_eof) {
+		c->suspended = true;
+		MHD_suspend_connection(c->mc);
+	} else {
+		sb_rpc_watchdog_phase(c->server->watch, c->conn, SB_RPC_PHASE_BODY,
+			sb_deadline_in(c->server->o.body_ms));
+	}
+	if (sb_rpc_pool_run(h->plan.stream ? c->server->streams : c->server->calls, work_http, c,
+		    &err) == 0)
+		return MHD_YES;
+	sb_rpc_metrics_add(c->server->metrics, SB_RPC_GAUGE_REFUSED, 1);
+	sb_rpc_call_fail(c, &err);
+	sb_rpc_http_fail(c);
+	h->ready = true;
+	finish_unary(c);
+	return MHD_YES;
+}
+
+/* The answer once it is there; until then the connection sleeps. */
+static enum MHD_Result
+answer_http(struct sb_rpc_call *c)
+{
+	struct sb_rpc_http_state *h = c->http;
+	bool ready, streaming;
+
+	(void)pthread_mutex_lock(&c->mu);
+	ready = h->ready;
+	streaming = h->streaming && !c->finished;
+	h->in_eof = true;
+	h->queued = ready;
+	if (!ready) {
+		c->suspended = true;
+		sb_rpc_watchdog_phase(c->server->watch, c->conn, SB_RPC_PHASE_CALL, c->deadline);
+		MHD_suspend_connection(c->mc);
+	}
+	(void)pthread_cond_broadcast(&c->room);
+	(void)pthread_mutex_unlock(&c->mu);
+	if (!ready)
+		return MHD_YES;
+	if (!streaming)
+		return queue_response(c);
+	return c->response ? MHD_queue_response(c->mc, (unsigned)c->status, c->response) : MHD_NO;
 }
 
 /* The method on this very thread: true when that was all. */
@@ -422,20 +513,45 @@ dispatch(struct sb_rpc_call *c)
 		c->index = s->service->n;
 		return answer_now(c);
 	}
-	if (c->method && c->method->upgrade) {
+	if ((c->method && c->method->upgrade) || (c->http && c->http->plan.upgrade)) {
 		if (sb_rpc_upgrade_start(c) == MHD_YES)
 			return MHD_queue_response(c->mc, (unsigned)c->status, c->response);
 		sb_rpc_call_count_end(c);
 		atomic_fetch_sub(&s->running, 1);
-		sb_rpc_reply_failure(c);
+		if (c->http)
+			sb_rpc_http_fail(c);
+		else
+			sb_rpc_reply_failure(c);
 		return queue_response(c);
 	}
 	sb_rpc_watchdog_call(s->watch, c->conn, c);
 	sb_rpc_watchdog_phase(s->watch, c->conn, SB_RPC_PHASE_CALL, c->deadline);
+	if (c->http)
+		return start_http(c);
 	return c->streaming ? start_stream(c) : start_unary(c);
 }
 
 /* A piece of the body. What is not wanted is dropped, within reason. */
+static bool
+drop_enough(const struct sb_rpc_call *c)
+{
+	return c->dropped > DROP_MAX + (c->close ? 0 : c->server->o.max_message);
+}
+
+/* A piece of the body for a handler that is reading: what it cannot take yet stays in `*size`. */
+static enum MHD_Result
+feed_reader(struct sb_rpc_call *c, const char *data, size_t *size)
+{
+	size_t took = sb_rpc_http_feed(c, data, *size);
+
+	sb_rpc_metrics_add(c->server->metrics, SB_RPC_GAUGE_BYTES_IN, (int64_t)took);
+	if (took == *size)
+		sb_rpc_watchdog_phase(c->server->watch, c->conn, SB_RPC_PHASE_BODY,
+			sb_deadline_in(c->server->o.body_ms));
+	*size -= took;
+	return drop_enough(c) ? MHD_NO : MHD_YES;
+}
+
 static enum MHD_Result
 feed(struct sb_rpc_call *c, const char *data, size_t len)
 {
@@ -443,7 +559,7 @@ feed(struct sb_rpc_call *c, const char *data, size_t len)
 	struct sb_error err = { 0 };
 
 	sb_rpc_metrics_add(s->metrics, SB_RPC_GAUGE_BYTES_IN, (int64_t)len);
-	if (c->failure.code == SB_RPC_OK) {
+	if (c->failure.code == SB_RPC_OK && !(c->http && c->http->plan.body != SB_RPC_HTTP_WHOLE)) {
 		if (sb_rpc_share_take(s->share, &c->who, SB_RPC_SHARE_BYTES, len, &err) < 0) {
 			sb_rpc_failure_from_error(&c->failure, &err);
 		} else {
@@ -464,7 +580,7 @@ feed(struct sb_rpc_call *c, const char *data, size_t len)
 		drop_body(c);
 	}
 	c->dropped += len;
-	return c->dropped > DROP_MAX + (c->close ? 0 : s->o.max_message) ? MHD_NO : MHD_YES;
+	return drop_enough(c) ? MHD_NO : MHD_YES;
 }
 
 enum MHD_Result
@@ -482,14 +598,21 @@ sb_rpc_call_on_request(void *cls, struct MHD_Connection *mc, const char *url, co
 		sb_rpc_watchdog_phase(l->server->watch, c->conn, SB_RPC_PHASE_BODY,
 			sb_deadline_in(l->server->o.body_ms));
 		sb_rpc_request_open(c, url, method, version);
-		return c->early ? answer_now(c) : MHD_YES;
+		if (c->early)
+			return answer_now(c);
+		/* Who reads the body itself begins before there is one. */
+		return c->http && c->http->plan.body == SB_RPC_HTTP_STREAM ? dispatch(c) : MHD_YES;
 	}
+	if (*size > 0 && c->http && c->http->started)
+		return feed_reader(c, data, size);
 	if (*size > 0) {
 		size_t len = *size;
 
 		*size = 0;
 		return feed(c, data, len);
 	}
+	if (c->http && c->http->started)
+		return answer_http(c);
 	if (c->finished)
 		return queue_response(c);
 	return dispatch(c);

@@ -2,6 +2,7 @@
 lib_libsandbox_core_la_SOURCES += \
 	%D%/auth.c %D%/auth.h \
 	%D%/call.c \
+	%D%/http.c %D%/http.h \
 	%D%/listen.c \
 	%D%/login.c \
 	%D%/metrics.c %D%/metrics.h \

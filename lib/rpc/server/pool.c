@@ -26,8 +26,16 @@ struct sb_rpc_pool {
 	struct task *ring; /* `max` entries */
 	unsigned head, queued;
 	unsigned threads, idle;
+	unsigned busy; /* tasks that count: queued, or run and not settled */
 	bool stopping;
 };
+
+/* The task of this thread, if it is one of a pool. */
+struct current {
+	struct sb_rpc_pool *pool;
+	bool settled;
+};
+static _Thread_local struct current *current;
 
 struct sb_rpc_pool *
 sb_rpc_pool_new(unsigned max, struct sb_error *err)
@@ -72,7 +80,9 @@ static void *
 worker(void *arg)
 {
 	struct sb_rpc_pool *p = arg;
+	struct current me = { .pool = p };
 
+	current = &me;
 	(void)pthread_mutex_lock(&p->mu);
 	while (p->queued > 0 || wait_for_work(p)) {
 		struct task t = p->ring[p->head];
@@ -80,7 +90,9 @@ worker(void *arg)
 		p->head = (p->head + 1) % p->max;
 		p->queued--;
 		(void)pthread_mutex_unlock(&p->mu);
+		me.settled = false;
 		t.fn(t.arg);
+		sb_rpc_pool_settle();
 		(void)pthread_mutex_lock(&p->mu);
 	}
 	p->threads--;
@@ -105,18 +117,29 @@ sb_rpc_pool_run(struct sb_rpc_pool *p, sb_rpc_task_fn fn, void *arg, struct sb_e
 	int r = 0;
 
 	(void)pthread_mutex_lock(&p->mu);
-	if (p->queued >= p->idle) {
-		if (p->threads < p->max)
-			r = add_thread(p, err);
-		else
-			r = sb_fail(err, SB_E_LIMIT, "%u calls are running already", p->max);
-	}
+	/* Threads whose task has settled are about to be idle: there may be as many again. */
+	if (p->busy >= p->max || (p->queued >= p->idle && p->threads >= 2 * p->max))
+		r = sb_fail(err, SB_E_LIMIT, "%u calls are running already", p->max);
+	else if (p->queued >= p->idle)
+		r = add_thread(p, err);
 	if (r == 0) {
+		p->busy++;
 		p->ring[(p->head + p->queued++) % p->max] = (struct task){ fn, arg };
 		(void)pthread_cond_signal(&p->work);
 	}
 	(void)pthread_mutex_unlock(&p->mu);
 	return r;
+}
+
+void
+sb_rpc_pool_settle(void)
+{
+	if (!current || current->settled)
+		return;
+	current->settled = true;
+	(void)pthread_mutex_lock(&current->pool->mu);
+	current->pool->busy--;
+	(void)pthread_mutex_unlock(&current->pool->mu);
 }
 
 void

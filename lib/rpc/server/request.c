@@ -2,6 +2,7 @@
 /* Reads a request: its header, who calls, limits, the message. */
 #include "config.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
@@ -185,8 +186,13 @@ take_place(struct sb_rpc_call *c)
 
 	if (c->failure.code != SB_RPC_OK)
 		return;
-	c->place = c->method && (c->method->stream || c->method->upgrade) ? SB_RPC_SHARE_STREAMS :
-									    SB_RPC_SHARE_CALLS;
+	if (c->http)
+		c->place = c->http->plan.stream || c->http->plan.upgrade ? SB_RPC_SHARE_STREAMS :
+									   SB_RPC_SHARE_CALLS;
+	else
+		c->place = c->method && (c->method->stream || c->method->upgrade) ?
+			SB_RPC_SHARE_STREAMS :
+			SB_RPC_SHARE_CALLS;
 	if (sb_rpc_share_take(c->server->share, &c->who, c->place, 1, &err) == 0) {
 		c->counted = true;
 		return;
@@ -280,6 +286,9 @@ sb_rpc_request_target(void *cls, const char *target, struct MHD_Connection *mc)
 	if (conn) {
 		conn->target = sb_rpc_strict_target(target) ? target : NULL;
 		conn->target_len = strlen(target);
+		free(conn->raw);
+		conn->raw = conn->listener->server->service->http && conn->target ? strdup(target) :
+										    NULL;
 	}
 	return NULL;
 }
@@ -360,12 +369,58 @@ open_target(struct sb_rpc_call *c, const char *url, const char *verb)
 	check_length(c);
 }
 
+/* The same for a service of plain HTTP, which knows its callers itself. */
+static void
+open_http(struct sb_rpc_call *c, const char *verb)
+{
+	struct sb_error err = { 0 };
+	struct sb_rpc_http_plan *plan;
+	const char *value = header(c, "Content-Length");
+	int r = sb_rpc_http_open(c, verb, &err);
+	int64_t n = 0;
+
+	if (!c->http) {
+		refuse_error(c, &err);
+		return;
+	}
+	plan = &c->http->plan;
+	c->who = plan->who;
+	c->index = plan->index;
+	c->deadline = plan->deadline;
+	if (r < 0) {
+		err.code = err.code < 0 ? err.code : r;
+		refuse_error(c, &err);
+		plan->body = SB_RPC_HTTP_NO_BODY;
+		if (err.code == SB_E_AUTH) {
+			sb_rpc_login_failed(c->server, c->conn, err.msg);
+			stop_stranger(c);
+		}
+		return;
+	}
+	take_place(c);
+	if (c->failure.code != SB_RPC_OK)
+		plan->body = SB_RPC_HTTP_NO_BODY;
+	if (plan->body != SB_RPC_HTTP_WHOLE)
+		return;
+	if (plan->max_body == 0 || plan->max_body > c->server->o.max_message)
+		plan->max_body = c->server->o.max_message;
+	c->body.max = plan->max_body;
+	if (value && sb_str_to_i64(value, 0, INT64_MAX, &n) && (uint64_t)n > plan->max_body) {
+		refuse(c, SB_RPC_RESOURCE_EXHAUSTED, 413, "the body is too long");
+		c->early = true;
+	}
+}
+
 void
 sb_rpc_request_open(struct sb_rpc_call *c, const char *url, const char *verb, const char *version)
 {
 	c->index = c->server->service->n;
 	check_strict(c, verb, version);
-	if (!c->early)
+	if (c->early)
+		return;
+	if (c->server->service->http)
+		open_http(c, verb);
+	else
 		open_target(c, url, verb);
 }
 
@@ -403,11 +458,15 @@ read_query(struct sb_rpc_call *c, struct sb_error *err)
  * A session's token works for its own session only; which session is meant is the field SessionID.
  */
 static int
-check_scope(const struct sb_rpc_call *c, const json_t *msg, struct sb_error *err)
+check_scope(struct sb_rpc_call *c, const json_t *msg, struct sb_error *err)
 {
 	struct sb_rpc_fields f;
 	const char *id;
 
+	sb_rpc_fields_init(&f, msg);
+	c->fence = (uint64_t)sb_rpc_field_int(&f, "Fence", 0, INT64_MAX);
+	if (f.failed)
+		return sb_rpc_fields_check(&f, err);
 	if (c->who.role != SB_RPC_ROLE_SESSION || !(c->method->flags & SB_RPC_SCOPED))
 		return 0;
 	sb_rpc_fields_init(&f, msg);

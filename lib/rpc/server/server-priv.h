@@ -8,6 +8,8 @@
 #include <microhttpd.h>
 
 #include <rpc/protocol/failure.h>
+#include <base/strlist.h>
+#include <rpc/server/http.h>
 #include <rpc/server/pool.h>
 #include <rpc/server/server.h>
 #include <rpc/server/share.h>
@@ -47,6 +49,8 @@ struct sb_rpc_conn {
 	/* The target of the request being read, as it came; NULL: it has bytes it may not have. */
 	const char *target;
 	size_t target_len;
+	char *raw; /* a copy of it, for services of plain HTTP: MHD takes the query apart in place
+		    */
 	pthread_mutex_t mu;
 	struct sb_rpc_call *call; /* running now, or NULL */
 	bool hung_up;
@@ -104,6 +108,23 @@ enum sb_rpc_target {
 #define SB_RPC_GZIP_FROM 1024 /* answers below this many bytes are not compressed */
 #define SB_RPC_QUEUE_HIGH (256 * 1024)
 
+/* What a call of plain HTTP has besides; guarded by the call's `mu` where threads share it. */
+struct sb_rpc_http_kept;
+struct sb_rpc_http_state {
+	struct sb_rpc_http_plan plan;
+	struct sb_strlist names, headers, out; /* verb and target; NAME, VALUE, ... of both ways */
+	const char *verb, *target;
+	struct sb_rpc_http_kept *kept;
+	struct sb_buf in; /* of the body, not read yet */
+	size_t in_head;
+	bool in_eof, in_unwanted;
+	bool started;   /* the handler runs, or ran */
+	bool ready;     /* there is an answer to queue */
+	bool queued;    /* MHD has it */
+	bool streaming; /* it comes in pieces ... */
+	bool cut;       /* ... and the last of them will not come */
+};
+
 struct sb_rpc_call {
 	struct sb_rpc_server *server;
 	struct sb_rpc_conn *conn;
@@ -121,6 +142,7 @@ struct sb_rpc_call {
 	bool early;      /* answered before the body was read */
 	bool close;      /* the connection ends with the answer */
 	struct sb_rpc_who who;
+	uint64_t fence;
 	struct sb_cancel *cancel;
 	sb_deadline deadline;
 	int64_t start_us;
@@ -131,7 +153,8 @@ struct sb_rpc_call {
 	enum sb_rpc_share_of place; /* ... of these */
 	size_t dropped;             /* bytes of a body that is not kept */
 
-	struct sb_rpc_failure failure; /* code 0: none */
+	struct sb_rpc_http_state *http; /* NULL: a call of Connect */
+	struct sb_rpc_failure failure;  /* code 0: none */
 	struct MHD_Response *response;
 	int status;
 
@@ -180,6 +203,13 @@ void sb_rpc_reply_text(struct sb_rpc_call *c, int status, const char *type,
 	const struct sb_buf *text);
 /* Headers every answer has. */
 void sb_rpc_reply_headers(struct sb_rpc_call *c, const char *type);
+
+/* http.c: the header, a piece of the body (gives what was taken), the answer to a failure. */
+int sb_rpc_http_open(struct sb_rpc_call *c, const char *verb, struct sb_error *err);
+size_t sb_rpc_http_feed(struct sb_rpc_call *c, const char *data, size_t len);
+void sb_rpc_http_put_headers(struct sb_rpc_call *c, struct MHD_Response *resp, const char *type);
+void sb_rpc_http_fail(struct sb_rpc_call *c);
+void sb_rpc_http_free(struct sb_rpc_http_state *h);
 
 /* login.c: for the log. */
 void sb_rpc_login_failed(struct sb_rpc_server *s, const struct sb_rpc_conn *c, const char *why);

@@ -63,6 +63,7 @@ struct sb_rpc_method {
 	int (*upgrade)(struct sb_rpc_call *call, const json_t *in, int sock, struct sb_error *err);
 };
 
+struct sb_rpc_http;
 struct sb_rpc_service {
 	const char *name; /* "rpc.v1.SandboxService" */
 	const struct sb_rpc_method *methods;
@@ -77,6 +78,8 @@ struct sb_rpc_service {
 	 * for mistakes that the server itself finds.
 	 */
 	void (*hide)(void *arg, const struct sb_rpc_who *who, char *text, size_t size);
+	/* Not NULL: every request is its own to answer; of `methods` only names count. */
+	const struct sb_rpc_http *http;
 };
 
 void *sb_rpc_call_arg(const struct sb_rpc_call *call);
@@ -84,6 +87,8 @@ void *sb_rpc_call_arg(const struct sb_rpc_call *call);
 const struct sb_cancel *sb_rpc_call_cancel(const struct sb_rpc_call *call);
 sb_deadline sb_rpc_call_deadline(const struct sb_rpc_call *call);
 const struct sb_rpc_who *sb_rpc_call_who(const struct sb_rpc_call *call);
+/* The number in the field "Fence" of the message; 0: none. */
+uint64_t sb_rpc_call_fence(const struct sb_rpc_call *call);
 /* It runs on the I/O thread now. */
 bool sb_rpc_call_inlined(const struct sb_rpc_call *call);
 /*

@@ -152,6 +152,7 @@ sb_rpc_stream_end(struct sb_rpc_call *c)
 	sb_buf_init(&bytes, 64 * 1024);
 	if (c->failure.code != SB_RPC_OK)
 		json_object_set_new(end, "error", sb_rpc_failure_json(&c->failure));
+	sb_rpc_pool_settle();
 	(void)pthread_mutex_lock(&c->mu);
 	if (encode(c, end, &bytes, &flags, NULL) == 0)
 		(void)enqueue(c, flags, bytes.data, bytes.len, NULL);

@@ -88,14 +88,16 @@ work(void *arg)
 	struct upgraded *u = arg;
 	struct sb_rpc_call *c = u->call;
 	struct sb_error err = { 0 };
-	int r = c->method->upgrade(c, c->message, u->sock, &err);
+	int r = c->http ? c->http->plan.upgrade(c, u->sock, &err) :
+			  c->method->upgrade(c, c->message, u->sock, &err);
 
 	json_decref(c->message);
 	c->message = NULL;
 	if (r < 0) {
 		err.code = err.code < 0 ? err.code : r;
 		sb_rpc_call_fail(c, &err);
-		say_failure(u);
+		if (!c->http)
+			say_failure(u);
 	}
 	finish(u);
 }
@@ -125,7 +127,8 @@ on_upgrade(void *cls, struct MHD_Connection *mc, void *con_cls, const char *extr
 	else if (sb_rpc_pool_run(c->server->streams, work, u, &err) == 0)
 		return;
 	sb_rpc_call_fail(c, &err);
-	say_failure(u);
+	if (!c->http)
+		say_failure(u);
 	finish(u);
 }
 
@@ -140,15 +143,17 @@ sb_rpc_upgrade_wanted(struct sb_rpc_call *c)
 enum MHD_Result
 sb_rpc_upgrade_start(struct sb_rpc_call *c)
 {
-	c->message = sb_rpc_request_message(c);
-	if (!c->message)
+	if (!c->http && !(c->message = sb_rpc_request_message(c)))
 		return MHD_NO;
 	c->response = MHD_create_response_for_upgrade(on_upgrade, c);
 	if (!c->response) {
 		sb_rpc_failure_set(&c->failure, SB_RPC_RESOURCE_EXHAUSTED, "out of memory");
 		return MHD_NO;
 	}
-	(void)MHD_add_response_header(c->response, "Upgrade", SB_RPC_ATTACH_FRAME_PROTOCOL);
+	if (c->http)
+		sb_rpc_http_put_headers(c, c->response, NULL);
+	else
+		(void)MHD_add_response_header(c->response, "Upgrade", SB_RPC_ATTACH_FRAME_PROTOCOL);
 	c->status = MHD_HTTP_SWITCHING_PROTOCOLS;
 	atomic_fetch_add(&c->refs, 1);
 	sb_rpc_watchdog_call(c->server->watch, c->conn, c);

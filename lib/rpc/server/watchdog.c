@@ -296,6 +296,7 @@ sb_rpc_watchdog_remove(struct sb_rpc_watchdog *w, struct sb_rpc_conn *c)
 	c->listener->conns--;
 	(void)pthread_mutex_unlock(&w->mu);
 	(void)pthread_mutex_destroy(&c->mu);
+	free(c->raw);
 	free(c);
 }
 
@@ -335,7 +336,7 @@ sb_rpc_watchdog_abort(struct sb_rpc_watchdog *w, bool endless_only, int why)
 			continue;
 		(void)pthread_mutex_lock(&c->mu);
 		if (c->call &&
-			(!endless_only ||
+			(!endless_only || (c->call->http && c->call->http->plan.endless) ||
 				(c->call->method && (c->call->method->flags & SB_RPC_ENDLESS))))
 			sb_rpc_call_abort(c->call, why, false);
 		(void)pthread_mutex_unlock(&c->mu);

@@ -6,11 +6,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <host/host-bounds.h>
 #include <base/str.h>
 #include <rpc/server/auth.h>
 #include <rpc/server/server.h>
+#include <rpc/service/daemon.h>
 #include <rpc/service/host.h>
 
 struct sb_rpc_daemon {
@@ -35,6 +37,12 @@ sb_rpc_daemon_new(struct sb_error *err)
 		return NULL;
 	}
 	return d;
+}
+
+struct sb_host *
+sb_rpc_daemon_host(struct sb_rpc_daemon *d)
+{
+	return d->host;
 }
 
 void
@@ -72,16 +80,32 @@ sb_rpc_daemon_set_key(struct sb_rpc_daemon *d, const void *key, size_t len, stru
 	return sb_rpc_auth_set_key(d->auth, key, len, err);
 }
 
+/* The ports of a session are for its own tokens, and for admins. */
+static bool
+admit(const char *session, const char *nonce, const char *authorization, void *arg)
+{
+	struct sb_rpc_who who = { 0 };
+
+	if (sb_rpc_auth_check(arg, authorization, time(NULL), &who, NULL) < 0)
+		return false;
+	if (who.role == SB_RPC_ROLE_ADMIN)
+		return true;
+	return who.role == SB_RPC_ROLE_SESSION && strcmp(who.session, session) == 0 &&
+		(!who.nonce[0] || strcmp(who.nonce, nonce) == 0);
+}
+
 void
 sb_rpc_daemon_check(const struct sb_rpc_daemon *d, const struct sb_host_opts *host,
 	const struct sb_rpc_server_opts *server, void (*found)(const char *what, void *arg),
 	void *arg)
 {
 	struct sb_rpc_server_opts so = *server;
+	struct sb_host_opts ho = *host;
 
+	ho.port_admit = admit;
 	so.auth = d->auth;
 	sb_rpc_server_check(&so, found, arg);
-	sb_host_check(host, found, arg);
+	sb_host_check(&ho, found, arg);
 }
 
 static int
@@ -105,6 +129,8 @@ sb_rpc_daemon_start(struct sb_rpc_daemon *d, const struct sb_host_opts *host,
 	d->rpc = sb_rpc_host_new(d->auth, so.max_message, &why);
 	ho.on_event = sb_rpc_host_on_event;
 	ho.event_arg = d->rpc;
+	ho.port_admit = admit;
+	ho.port_admit_arg = d->auth;
 	d->host = d->rpc ? sb_host_open(&ho, &why) : NULL;
 	if (d->host)
 		r = sb_host_start(d->host, &why);

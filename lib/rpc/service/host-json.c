@@ -105,6 +105,7 @@ sb_rpc_host_session_json(struct sb_rpc_call *call, const struct sb_host_session 
 	sb_rpc_host_put_int(o, "TurnCount", (int64_t)s->turn_count);
 	sb_rpc_host_put_int(o, "SnapCount", (int64_t)s->snap_count);
 	(void)json_object_set_new_nocheck(o, "Created", sb_rpc_host_time_json(s->created_ns));
+	(void)json_object_set_new_nocheck(o, "ExpiresAt", sb_rpc_host_time_json(s->expires_ns));
 	(void)json_object_set_new_nocheck(o, "Labels", labels_json(s->labels, s->n_labels));
 	sb_rpc_host_put_int(o, "SpaceUsed", (int64_t)s->space_used);
 	sb_rpc_host_put(o, "Phase", sb_host_state_name(s->state));
@@ -137,6 +138,8 @@ sb_rpc_host_capabilities_json(const struct sb_host *h)
 	put_bool(o, "Fork", c.fork);
 	put_bool(o, "Diff", c.diff);
 	put_bool(o, "Quota", c.quota);
+	sb_rpc_host_put_int(o, "ConcurrentSessions", c.concurrent_sessions);
+	sb_rpc_host_put_int(o, "MaxSessionDuration", c.max_session_ms * 1000000);
 	put_bool(o, "Isolation", c.isolation);
 	put_bool(o, "NetworkPolicy", c.network_policy);
 	put_bool(o, "NetworkLists", c.network_lists);

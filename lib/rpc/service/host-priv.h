@@ -27,7 +27,7 @@ typedef int sb_rpc_host_fn(struct sb_rpc_call *call, const json_t *in, json_t **
 sb_rpc_host_fn sb_rpc_host_create_session, sb_rpc_host_get_session, sb_rpc_host_list_sessions,
 	sb_rpc_host_set_labels, sb_rpc_host_pause_session, sb_rpc_host_resume_session,
 	sb_rpc_host_destroy_session, sb_rpc_host_fork, sb_rpc_host_set_network_policy;
-sb_rpc_host_fn sb_rpc_host_execute_tool, sb_rpc_host_execute_tool_stream;
+sb_rpc_host_fn sb_rpc_host_list_tools, sb_rpc_host_execute_tool, sb_rpc_host_execute_tool_stream;
 sb_rpc_host_fn sb_rpc_host_turn_complete, sb_rpc_host_create_snapshot, sb_rpc_host_list_snapshots,
 	sb_rpc_host_rollback_session, sb_rpc_host_diff_snapshots, sb_rpc_host_delete_snapshot,
 	sb_rpc_host_hold_snapshot, sb_rpc_host_release_snapshot;

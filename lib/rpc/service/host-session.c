@@ -19,6 +19,8 @@ sb_rpc_host_session_id(struct sb_rpc_call *call, struct sb_rpc_fields *f)
 	const char *id = sb_rpc_field_str(f, "SessionID", SB_HOST_ID_MAX, SB_RPC_REQUIRED);
 	struct sb_host_session s;
 
+	if (!f->failed)
+		f->failed = sb_host_session_fence(h->host, id, sb_rpc_call_fence(call), &f->err);
 	if (f->failed || !who->nonce[0])
 		return id;
 	f->failed = sb_host_session_get(h->host, id, false, &s, &f->err);
@@ -55,7 +57,8 @@ sb_rpc_host_only_session(struct sb_rpc_call *call, const json_t *in, const char 
 struct sb_host_call
 sb_rpc_host_limits(const struct sb_rpc_call *call)
 {
-	return (struct sb_host_call){ sb_rpc_call_cancel(call), sb_rpc_call_deadline(call) };
+	return (struct sb_host_call){ sb_rpc_call_cancel(call), sb_rpc_call_deadline(call),
+		sb_rpc_call_fence(call) };
 }
 
 struct sb_host_label *
@@ -124,6 +127,8 @@ sb_rpc_host_create_session(struct sb_rpc_call *call, const json_t *in, json_t **
 	o.labels = labels;
 	o.n_labels = map.n;
 	r = sb_rpc_host_fields_end(call, &f, err);
+	if (r == 0 && o.id[0])
+		r = sb_host_session_fence(h->host, o.id, limits.fence, err);
 	if (r == 0)
 		r = sb_host_session_create(h->host, &o, &limits, &s, err);
 	if (r < 0)
@@ -317,6 +322,8 @@ sb_rpc_host_fork(struct sb_rpc_call *call, const json_t *in, json_t **out, struc
 	o.labels = labels;
 	o.n_labels = map.n;
 	r = sb_rpc_host_fields_end(call, &f, err);
+	if (r == 0 && o.id[0])
+		r = sb_host_session_fence(h->host, o.id, limits.fence, err);
 	if (r == 0)
 		r = sb_host_session_fork(h->host, id, name, &o, &limits, &s, err);
 	return r < 0 ? r : answer(call, &s, out);

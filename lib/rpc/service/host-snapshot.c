@@ -18,6 +18,7 @@ answer(struct sb_host_snapshot *s, uint64_t turn, json_t **out)
 	sb_rpc_host_put(o, "SnapshotID", s->name);
 	sb_rpc_host_put_int(o, "TurnNumber", (int64_t)turn);
 	sb_rpc_host_put_int(o, "SpaceUsed", (int64_t)s->used);
+	(void)json_object_set_new(o, "CreatedAt", sb_rpc_host_time_json(s->created_ns));
 	(void)json_object_set_new(o, "Unchanged", json_boolean(s->unchanged));
 	(void)json_object_set_new(o, "Live", json_boolean(s->live));
 	sb_host_snapshot_clear(s);
@@ -186,6 +187,14 @@ change_json(const struct sb_host_change *c)
 	sb_rpc_host_put(o, "Type", type_name(c->type));
 	put_path(o, "Path", "RawPath", c->path);
 	put_path(o, "From", "RawFrom", c->from);
+	if (c->old_data)
+		(void)json_object_set_new(o, "Old",
+			sb_rpc_host_bytes_json(c->old_data, c->old_len));
+	if (c->new_data)
+		(void)json_object_set_new(o, "New",
+			sb_rpc_host_bytes_json(c->new_data, c->new_len));
+	if (c->unread)
+		sb_rpc_host_put(o, "Unread", c->unread);
 	return o;
 }
 
@@ -199,7 +208,7 @@ sb_rpc_host_diff_snapshots(struct sb_rpc_call *call, const json_t *in, json_t **
 	struct sb_rpc_fields f;
 	const char *id, *from, *to;
 	size_t n = 0, limit;
-	bool more = false;
+	bool more = false, content;
 	json_t *list;
 	int r;
 
@@ -208,12 +217,17 @@ sb_rpc_host_diff_snapshots(struct sb_rpc_call *call, const json_t *in, json_t **
 	from = sb_rpc_field_str(&f, "From", SB_HOST_NAME_MAX, SB_RPC_REQUIRED);
 	to = sb_rpc_field_str(&f, "To", SB_HOST_NAME_MAX, 0);
 	limit = (size_t)sb_rpc_field_int(&f, "Limit", 0, DIFF_LIMIT_MAX);
+	content = sb_rpc_field_bool(&f, "Content");
 	r = sb_rpc_host_fields_end(call, &f, err);
 	if (r == 0)
 		r = sb_host_snapshot_diff(h->host, id, from, to, limit > 0 ? limit : DIFF_LIMIT,
 			&limits, &v, &n, &more, err);
-	if (r < 0)
+	if (r == 0 && content)
+		r = sb_host_snapshot_contents(h->host, id, from, to, &limits, v, n, err);
+	if (r < 0) {
+		sb_host_changes_free(v, n);
 		return r;
+	}
 	list = json_array();
 	for (size_t i = 0; i < n; i++)
 		(void)json_array_append_new(list, change_json(&v[i]));

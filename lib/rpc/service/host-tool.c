@@ -11,13 +11,14 @@
 
 #define CALL_ID_MAX 256
 #define TOOL_NAME_MAX 128
+#define DIR_MAX 4096
 #define PROGRESS_MAX 16384 /* bytes of one progress message */
 #define ANSWER_ROOM 65536  /* of a message for what is not the tool's text */
 #define TIMEOUT_MAX_NS (24 * 3600 * INT64_C(1000000000))
 
 /* A request as it was read; the strings are the message's. */
 struct tool_call {
-	const char *session, *id, *tool;
+	const char *session, *id, *tool, *dir;
 	char *params;
 	bool want_blocks;
 	struct sb_host_resources res;
@@ -39,7 +40,8 @@ sb_rpc_host_resources(struct sb_rpc_fields *f, struct sb_host_resources *out)
 	out->cpus = sb_rpc_field_double(&in, "CPUs", 0, 256);
 	out->mem_mb = (uint64_t)sb_rpc_field_int(&in, "MemMB", 0, 1048576);
 	out->timeout_ms = (sb_rpc_field_int(&in, "Timeout", 0, TIMEOUT_MAX_NS) + 999999) / 1000000;
-	out->max_output = (uint64_t)sb_rpc_field_int(&in, "MaxOutputBytes", 0, INT64_C(1) << 30);
+	out->max_output = (uint64_t)sb_rpc_field_int(&in, "MaxOutputBytes", 0, SB_HOST_OUTPUT_MAX);
+	out->max_pids = (uint64_t)sb_rpc_field_int(&in, "MaxPIDs", 0, 1 << 22);
 	if (in.failed) {
 		f->failed = in.failed;
 		f->err = in.err;
@@ -55,6 +57,7 @@ digest_call(struct tool_call *t, struct sb_error *err)
 	if (gnutls_hash_init(&hash, GNUTLS_DIG_SHA256) != 0)
 		return sb_fail(err, SB_E_NOMEM, "out of memory");
 	(void)gnutls_hash(hash, t->tool, strlen(t->tool) + 1);
+	(void)gnutls_hash(hash, t->dir, strlen(t->dir) + 1);
 	(void)gnutls_hash(hash, t->params, strlen(t->params));
 	gnutls_hash_deinit(hash, t->digest);
 	return 0;
@@ -72,6 +75,7 @@ read_call(struct sb_rpc_call *call, const json_t *in, struct tool_call *t, struc
 	t->id = sb_rpc_field_str(&f, "ToolCallID", CALL_ID_MAX, SB_RPC_REQUIRED);
 	t->tool = sb_rpc_field_str(&f, "ToolName", TOOL_NAME_MAX, SB_RPC_REQUIRED);
 	params = sb_rpc_field_object(&f, "Params");
+	t->dir = sb_rpc_field_str(&f, "Dir", DIR_MAX, 0);
 	sb_rpc_host_resources(&f, &t->res);
 	t->want_blocks = sb_rpc_field_bool(&f, "WantBlocks");
 	r = sb_rpc_host_fields_end(call, &f, err);
@@ -266,6 +270,7 @@ execute(struct sb_rpc_call *call, struct tool_call *t, struct progress *p, json_
 	req.call_id = t->id;
 	req.tool = t->tool;
 	req.params = t->params;
+	req.dir = t->dir;
 	req.res = t->res;
 	req.progress = p ? on_progress : NULL;
 	req.arg = p;
@@ -311,4 +316,51 @@ sb_rpc_host_execute_tool_stream(struct sb_rpc_call *call, const json_t *in, json
 	for (int i = 0; i < 2; i++)
 		send_progress(&p, p.held[i], p.n_held[i], i == 1);
 	return sb_rpc_stream_send(call, sb_rpc_host_wrap("Response", res), err);
+}
+
+static json_t *
+tool_json(const struct sb_host_tool *t)
+{
+	json_t *o = json_object();
+
+	sb_rpc_host_put(o, "Name", t->name);
+	sb_rpc_host_put(o, "Description", t->description);
+	(void)json_object_set_new(o, "InputSchema", json_loads(t->schema, 0, NULL));
+	(void)json_object_set_new(o, "ReadOnly", json_boolean(t->reads));
+	(void)json_object_set_new(o, "Network", json_boolean(t->network));
+	return o;
+}
+
+int
+sb_rpc_host_list_tools(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
+{
+	struct sb_rpc_host *h = sb_rpc_call_arg(call);
+	struct sb_host_tool *v = NULL;
+	struct sb_host_session s;
+	struct sb_rpc_fields f;
+	json_t *list;
+	size_t n = 0;
+	int r = 0;
+
+	sb_rpc_fields_init(&f, in);
+	if (*sb_rpc_field_str(&f, "SessionID", SB_HOST_ID_MAX, 0) || f.failed) {
+		const char *id = sb_rpc_host_session_id(call, &f);
+
+		r = sb_rpc_host_fields_end(call, &f, err);
+		if (r == 0)
+			r = sb_host_session_get(h->host, id, false, &s, err);
+		if (r == 0)
+			sb_host_session_clear(&s);
+	}
+	if (r == 0)
+		r = sb_host_tool_list(&v, &n, err);
+	if (r < 0)
+		return r;
+	list = json_array();
+	for (size_t i = 0; i < n; i++)
+		(void)json_array_append_new(list, tool_json(&v[i]));
+	sb_host_tools_free(v, n);
+	*out = sb_rpc_host_wrap("Tools", list);
+	return 0;
 }

@@ -31,6 +31,7 @@ static const struct sb_rpc_method methods[] = {
 	{ "ResumeSession", SB_RPC_SCOPED, false, sb_rpc_host_resume_session, NULL },
 	{ "DestroySession", SB_RPC_SCOPED, false, sb_rpc_host_destroy_session, NULL },
 	{ "Fork", 0, false, sb_rpc_host_fork, NULL },
+	{ "ListTools", SB_RPC_READ | SB_RPC_SCOPED, false, sb_rpc_host_list_tools, NULL },
 	{ "ExecuteTool", SB_RPC_SCOPED, false, sb_rpc_host_execute_tool, NULL },
 	{ "ExecuteToolStream", SB_RPC_SCOPED, true, sb_rpc_host_execute_tool_stream, NULL },
 	{ "TurnComplete", SB_RPC_SCOPED, false, sb_rpc_host_turn_complete, NULL },
@@ -79,7 +80,7 @@ sb_rpc_host_new(const struct sb_rpc_auth *auth, size_t max_message, struct sb_er
 	h->max_message = max_message;
 	h->service = (struct sb_rpc_service){ "rpc.v1.SandboxService", methods,
 		sizeof methods / sizeof methods[0], h, sb_rpc_host_metrics, is_ready,
-		sb_rpc_host_hide };
+		sb_rpc_host_hide, NULL };
 	h->idem = sb_rpc_idem_new(KEEP_RESULTS, KEEP_BYTES, KEEP_MS, err);
 	h->events = sb_rpc_events_new(err);
 	if (!h->idem || !h->events) {
@@ -168,6 +169,11 @@ sb_rpc_host_health_check(struct sb_rpc_call *call, const json_t *in, json_t **ou
 	(void)json_object_set_new(o, "Errors", errors);
 	(void)json_object_set_new(o, "PoolSpace", space_json(&s));
 	sb_rpc_host_put_int(o, "Processes", (int64_t)s.processes);
+	sb_rpc_host_put_int(o, "MaxSessions", s.max_sessions);
+	sb_rpc_host_put_int(o, "FreeSessions", s.free_sessions);
+	sb_rpc_host_put_int(o, "CPUs", s.cpus);
+	sb_rpc_host_put_int(o, "MemMB", (int64_t)s.mem_mb);
+	sb_rpc_host_put_int(o, "MemFreeMB", (int64_t)s.mem_free_mb);
 	sb_rpc_host_put(o, "Version", sb_version());
 	*out = o;
 	return 0;

@@ -1,6 +1,6 @@
 # The procedures of a sandbox host.
 lib_libsandbox_core_la_SOURCES += \
-	%D%/daemon.c \
+	%D%/daemon.c %D%/daemon.h \
 	%D%/events.c %D%/events.h \
 	%D%/host-attach.c \
 	%D%/host-event.c \

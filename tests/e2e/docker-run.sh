@@ -1,0 +1,34 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# What tests/e2e/sbctl-run.sh shows of backend ssh, with containers of a real Podman.
+. "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
+. "${SB_TOP_SRCDIR:-.}/tests/lib/json.sh"
+. "${SB_TOP_SRCDIR:-.}/tests/lib/podman.sh"
+need python3
+
+src=$(cd "${SB_TOP_SRCDIR:-.}" && pwd)
+build=$(cd "${SB_TOP_BUILDDIR:-.}" && pwd)
+podman_start || skip_all "$podman_why"
+sbctl=$build/sbctl
+SBSYNC_AGENT=$build/sbsync-agent
+SBSYNC_STATE_DIR=$scratch/state
+XDG_CONFIG_HOME=$scratch/config
+export SBSYNC_AGENT SBSYNC_STATE_DIR XDG_CONFIG_HOME
+mkdir -p "$scratch/config/sandbox" "$scratch/ws"
+cat >"$scratch/config/sandbox/config.yaml" <<END
+profiles:
+  box:
+    backend: docker
+    docker: {kind: container, engine: podman, image: "$podman_image"}
+    exclude: ["*.o", build]
+    include: [keep.o]
+    secret_env: {KEY: "env:SB_E2E_SECRET"}
+END
+cd "$scratch" || exit 1
+backend=docker
+# Where its containers and volumes are.
+there=$podman_dir
+elsewhere=engine=docker
+. "$src/tests/lib/runlife.sh"
+is "no container, volume or image is left" "$(podman_left)" ""
+finish
