@@ -82,6 +82,7 @@ sb_commit_ops_close(struct sb_commit_ops *c)
 		(void)close(c->trashfd);
 	c->newfd = c->trashfd = -1;
 	sb_strlist_free(&c->uncopied);
+	sb_commit_times_free(&c->times);
 }
 
 /*
@@ -550,7 +551,7 @@ apply_meta(struct sb_commit_ops *c, struct sb_op *op, struct sb_error *err)
 		return refused(c, op, errno, "set mode and time", err);
 	refresh(c, op, fd, leaf);
 	c->res->files++;
-	return 0;
+	return sb_commit_times_set(&c->times, &st, op->mtime, err);
 }
 
 static int
@@ -591,7 +592,7 @@ apply_move(struct sb_commit_ops *c, struct sb_op *op, struct sb_error *err)
 		return refused(c, op, errno, "set mode and time", err);
 	refresh(c, op, fd, leaf);
 	c->res->moved++;
-	return 0;
+	return same ? sb_commit_times_set(&c->times, &st, op->mtime, err) : 0;
 }
 
 /* A name in the trash goes for good when it is the expected one, else back where it was. */
@@ -705,11 +706,26 @@ apply_file(struct sb_commit_ops *c, struct sb_op *op, struct sb_error *err)
 	return sb_strlist_check(&c->uncopied, err);
 }
 
+/* Another name of a file whose time this commit set: that time is no change by somebody else. */
+static void
+expect_our_time(const struct sb_commit_ops *c, struct sb_op *op)
+{
+	const int64_t *ours = op->old.type == SB_ENTRY_FILE ?
+		sb_commit_times_find(&c->times, op->old.ino) :
+		NULL;
+
+	if (ours) {
+		op->old.mtime = *ours;
+		op->old.ctime = 0;
+	}
+}
+
 int
 sb_commit_ops_apply(struct sb_commit_ops *c, struct sb_op *op, struct sb_error *err)
 {
 	int r;
 
+	expect_our_time(c, op);
 	if ((op->kind == SB_OP_FILE || op->kind == SB_OP_LINK || op->kind == SB_OP_DEL) &&
 		is_only_copy(c, op))
 		return leave(c, op, SB_WHY_DENIED, err);

@@ -3,6 +3,7 @@
 #define SBSYNC_COMMIT_OPS_H
 
 #include <base/strlist.h>
+#include <sync/replica/commit-times.h>
 #include <sync/replica/commit.h>
 
 #define SB_COMMIT_OPS_DIRS 16
@@ -27,6 +28,7 @@ struct sb_commit_ops {
 	} dirs[SB_COMMIT_OPS_DIRS]; /* directories opened lately */
 	uint64_t clock;
 	struct sb_strlist uncopied; /* files of which a copy was to be made and could not */
+	struct sb_commit_times times; /* that it gave to files with several names */
 };
 
 int sb_commit_ops_open(struct sb_commit_ops *c, struct sb_error *err);

@@ -5,6 +5,7 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/commit.c %D%/commit.h \
 	%D%/commit-attrs.c %D%/commit-attrs.h \
 	%D%/commit-names.c %D%/commit-names.h \
+	%D%/commit-times.c %D%/commit-times.h \
 	%D%/commit-ops.c %D%/commit-ops.h \
 	%D%/flush-early.c %D%/flush-early.h \
 	%D%/inflow.c %D%/inflow.h \

@@ -40,6 +40,7 @@ E2E = \
 	%D%/ssh-ways.sh \
 	%D%/session.sh \
 	%D%/session-again.sh \
+	%D%/session-links.sh \
 	%D%/session-aside.sh \
 	%D%/session-base.sh \
 	%D%/session-conflicts.sh \

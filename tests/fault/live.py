@@ -24,6 +24,7 @@ one order, and kills are at the n-th call: such a world goes the same way each t
 work at the same time, it is the same words, not the same moments.
 """
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -148,20 +149,28 @@ class World:
         root, areas = self.who(side)
         w = Writer(root, self.at("tmp", side), side, areas.split(","), self.r.getrandbits(60))
         w.n = int(self.r.getrandbits(40)) * 1000
-        for _ in range(n):
-            w.step(links)
-        if self.uid:
-            self.give_back(root)
-        self.heard(side, w.report())
+        with self.in_person():
+            for _ in range(n):
+                w.step(links)
+            got = w.report()
+        self.heard(side, got)
 
-    def give_back(self, root):
-        """The driver wrote as root: it is the user's."""
-        for p in walk(os.fsencode(root)):
-            try:
-                if os.lstat(p).st_uid == 0 and p.decode() not in self.odd:
-                    os.lchown(p, self.uid, self.uid)
-            except FileNotFoundError:
-                pass  # somebody else works there
+    @contextlib.contextmanager
+    def in_person(self):
+        """What the driver does to a tree it does as the one whose tree it is."""
+        if not self.uid:
+            yield
+            return
+        groups = os.getgroups()
+        os.setgroups([])
+        os.setegid(self.uid)
+        os.seteuid(self.uid)
+        try:
+            yield
+        finally:
+            os.seteuid(0)
+            os.setegid(0)
+            os.setgroups(groups)
 
     # -- commands of the session --------------------------------------------------------------
 
@@ -466,15 +475,16 @@ class World:
             p = w.some_file() if k == 0 else p
             if not p:
                 return
-            t, v = w.new_file()
-            try:
-                w.put(t, v, p)
-            except OSError:
-                pass
-            w.touched.append((time.monotonic(), time.monotonic(), "again", "done", [p.decode()]))
-            if self.uid:
-                self.give_back(root)
-            self.heard(side, w.report())
+            with self.in_person():
+                t, v = w.new_file()
+                try:
+                    w.put(t, v, p)
+                except OSError:
+                    pass
+                w.touched.append(
+                    (time.monotonic(), time.monotonic(), "again", "done", [p.decode()]))
+                got = w.report()
+            self.heard(side, got)
             self.checked_sync(may_kill=k == 0)
 
     def do_odd(self):
