@@ -58,11 +58,12 @@ class World:
         self.ws, self.rt = self.at("ws"), self.at("rt")
         self.log = self.at("shim")
         self.live = {}  # version -> where it was made, as far as nobody ended it
-        self.gone = set()  # versions that somebody ended
+        self.gone = {}  # versions that somebody ended, and when we heard of it
         self.of_runtime = set()
         self.odd = {}  # path of something in the way -> how to remove it
         self.tainted = set()
         self.undone = False
+        self.half_undone = set()  # what an undo that was killed may still take away
         self.open = False
         self.times = []  # of syncs that were not killed
         self.writers, self.going = {}, set()
@@ -131,7 +132,7 @@ class World:
 
     def decided(self, v, why):
         """Somebody who had that version in hand replaced or deleted it."""
-        self.gone.add(v)
+        self.gone[v] = time.monotonic()
         if self.live.pop(v, None):
             self.note(why, v)
 
@@ -145,7 +146,8 @@ class World:
             self.heard(side, json.loads(line))
 
     def burst(self, side, n, links=False):
-        """Edits here and now."""
+        """Edits here and now. Two who write into one file at a time spoil it without any sync."""
+        self.pause(side)
         root, areas = self.who(side)
         w = Writer(root, self.at("tmp", side), side, areas.split(","), self.r.getrandbits(60))
         w.n = int(self.r.getrandbits(40)) * 1000
@@ -339,6 +341,12 @@ class World:
         for s in sorted(self.going):
             self.tell(s, "go")
 
+    def finish_undo(self):
+        """A command that was not killed has finished what a killed undo had begun."""
+        for v in self.half_undone - self.versions(self.ws):
+            self.decided(v, "undo ended")
+        self.half_undone = set()
+
     def nothing_lost(self):
         """a"""
         there = self.versions(self.ws, self.rt)
@@ -402,6 +410,9 @@ class World:
                     group |= {g.decode() for g in e[4]}
             if any(self.near(g, listed | busy) for g in group) or self.below_odd(t):
                 continue
+            # It was one file with something that somebody took away meanwhile.
+            if any(e and e[0] == "file" and self.gone.get(e[3], 0) > since for e in (x, y)):
+                continue
             if self.half_moved(x, b, listed | busy) or self.half_moved(y, a, listed | busy):
                 continue
             raise Failed("they do not agree: %r: here %r, there %r" % (p, x, y))
@@ -432,12 +443,13 @@ class World:
         self.quiet()
         if got is None:
             return None
+        self.finish_undo()
         result = json.loads(got[1]) if got[1].strip() else {}
         self.nothing_lost()
         self.one_writer(result)
         if got[0] in (0, 3):
             self.agree(result, since)
-        elif not self.going and not self.odd:
+        elif not self.going and not self.in_the_way():
             raise Failed("nobody writes, nothing is in the way: %r" % (got,))
         if self.r.random() < 0.3:
             self.no_echo()
@@ -505,7 +517,8 @@ class World:
                 with open(path, "w") as f:
                     f.write("ignored\n")
             elif kind == "unreadable" and self.uid:
-                files = [p for p in walk(os.fsencode(d)) if livewriter.is_file(p)]
+                files = [p for p in walk(os.fsencode(d))
+                         if livewriter.is_file(p) and os.lstat(p).st_nlink == 1]
                 if not files:
                     return
                 path = self.r.choice(sorted(files)).decode()
@@ -525,22 +538,27 @@ class World:
         self.note("odd", kind, path)
 
     def remove_odd(self, path):
-        kind = self.odd.pop(path)
-        self.note("no longer odd", kind, path)
+        self.note("no longer odd", self.odd.pop(path), path)
         try:
-            if kind == "unreadable":
-                os.chmod(path, 0o644)
-            else:
-                os.unlink(path)
+            self.make_plain(os.fsencode(path))
         except OSError as e:
             self.note(e)
 
-    def make_plain(self, p):
+    def is_odd(self, p):
         st = os.lstat(p)
         if not stat.S_ISDIR(st.st_mode) and (p.endswith((IGNORED, b".odd"))):
+            return True
+        return stat.S_ISREG(st.st_mode) and not stat.S_IMODE(st.st_mode)
+
+    def make_plain(self, p):
+        if self.is_odd(p) and p.endswith((IGNORED, b".odd")):
             os.unlink(p)
-        elif stat.S_ISREG(st.st_mode) and not stat.S_IMODE(st.st_mode):
+        elif self.is_odd(p):
             os.chmod(p, 0o644)
+
+    def in_the_way(self):
+        """Something odd is in a tree, perhaps not where it was put."""
+        return any(self.is_odd(p) for t in (self.ws, self.rt) for p in walk(os.fsencode(t)))
 
     def do_undo(self):
         """What undo takes away that the runtime made is a decision; all else stays."""
@@ -557,7 +575,9 @@ class World:
             if v in self.of_runtime:
                 self.decided(v, "undo ended")
         if got is None:
+            self.half_undone |= before & after & self.of_runtime
             return
+        self.finish_undo()
         if got[0] == 1 and "nothing to undo" in got[2] + got[1]:
             return
         if not self.going:
@@ -568,6 +588,8 @@ class World:
         mine = set(self.of_runtime & set(self.live))
         got = self.command(["stop", "--max-delete", "100000", "m"])
         self.quiet()
+        if got is not None:
+            self.finish_undo()
         if got is None:
             self.open = False
         elif got[0] in (0, 3):
@@ -577,7 +599,7 @@ class World:
             if lost:
                 raise Failed("stopped without %s of %s" % (lost[0], self.live[lost[0]]))
             self.nothing_lost()
-        elif not self.going and not self.odd:
+        elif not self.going and not self.in_the_way():
             raise Failed("nobody writes, nothing is in the way: %r" % (got,))
 
     def do_recover(self):
@@ -586,6 +608,7 @@ class World:
         self.quiet()
         if got is None:
             return
+        self.finish_undo()
         self.nothing_lost()
         if not got[1].strip() or json.loads(got[1])[0]["result"] not in ("done", "nothing"):
             return

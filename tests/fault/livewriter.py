@@ -246,8 +246,14 @@ class Writer:
 
     def chmod(self):
         p = self.some_file()
-        if p:
-            os.chmod(p, self.r.choice((0o644, 0o755, 0o600, 0o444)))
+        if not p:
+            return
+        fd = os.open(p, os.O_PATH | os.O_NOFOLLOW)
+        try:
+            if stat.S_ISREG(os.fstat(fd).st_mode):  # a sync may have put a directory there
+                os.chmod("/proc/self/fd/%d" % fd, self.r.choice((0o644, 0o755, 0o600, 0o444)))
+        finally:
+            os.close(fd)
 
     def touch(self):
         p = self.some_file()
