@@ -665,15 +665,15 @@ apply_dirmeta(struct sb_commit_ops *c, struct sb_op *op, struct sb_error *err)
 	int pfd;
 
 	if (fd >= 0) {
+		if (fchmod(fd, op->mode) == 0 && futimens(fd, ts) == 0)
+			return 0;
 		/*
 		 * The owner may have given us no right to change it; the content is in place all
 		 * the same.
 		 */
-		if (fchmod(fd, op->mode) < 0 || futimens(fd, ts) < 0)
-			return errno == EIO || errno == ENOSPC ?
-				sb_fail_errno(err, "set mode and time") :
-				0;
-		return 0;
+		if (errno == EPERM || errno == EACCES || errno == EROFS)
+			return 0;
+		return refused(c, op, errno, "set mode and time", err);
 	}
 	if (is_gone(fd, &e) || fd == SB_E_ESCAPE)
 		return 0;

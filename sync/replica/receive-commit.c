@@ -42,6 +42,20 @@ covering(const struct sb_strlist *sorted, const char *path)
 	return hit;
 }
 
+int
+sb_receive_hold(struct sb_receive *r, const char *path, const char *needed, struct sb_error *err)
+{
+	for (size_t i = 0; i < r->ops.n; i++) {
+		struct sb_op *op = &r->ops.v[i];
+
+		if (op->kind != SB_OP_FILE || op->from || strcmp(op->path, path) != 0)
+			continue;
+		op->from = strdup(needed);
+		return op->from ? 0 : sb_fail(err, SB_E_NOMEM, "receive: out of memory");
+	}
+	return 0;
+}
+
 /* What was moved is not deleted; a directory that was emptied by moves still is. */
 static void
 drop_moved(struct sb_receive *r)

@@ -75,6 +75,13 @@ int sb_receive_drain(struct sb_receive *r, struct sb_error *err);
  */
 int sb_receive_settle(struct sb_receive *r, struct sb_strlist *need, struct sb_error *err);
 
+/*
+ * When the file at `path` cannot be put in its place, nothing happens to the one at `needed`: it
+ * holds what the new one was made of. Both are in the plan.
+ */
+int sb_receive_hold(struct sb_receive *r, const char *path, const char *needed,
+	struct sb_error *err);
+
 /* Sets the root's own mode and mtime at the commit (mirror); without it the root keeps its mode. */
 void sb_receive_root_meta(struct sb_receive *r, uint16_t mode, int64_t mtime);
 

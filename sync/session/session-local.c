@@ -177,6 +177,8 @@ commit(struct sb_session_local *x, struct sb_plan *plan, struct sb_stage *stage,
 	if (!recv)
 		return err ? err->code : SB_E_SYS;
 	r = into_stage(x, plan, recv, err);
+	for (size_t i = 0; r == 0 && i < x->made.n; i++)
+		r = sb_receive_hold(recv, x->made.v[i], x->needed.v[i], err);
 	sb_step_next(x->clock, SB_STEP_COMMIT);
 	if (r == 0)
 		r = sb_receive_commit(recv,

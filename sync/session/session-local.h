@@ -2,6 +2,7 @@
 #ifndef SBSYNC_SESSION_LOCAL_H
 #define SBSYNC_SESSION_LOCAL_H
 
+#include <base/strlist.h>
 #include <sbsync/session.h>
 #include <sync/wire/proto.h>
 #include <sync/plan/guard-tree.h>
@@ -13,6 +14,8 @@
  * and checks against the scan as every commit does, and undo can take it back.
  */
 struct sb_session_local {
+	/* `needed[i]` goes only when `made[i]`, which was made of it, is in place. */
+	struct sb_strlist made, needed;
 	const struct sb_session *s;
 	const struct sb_sync_opts *o;
 	int dirfd; /* the session's folder */

@@ -70,6 +70,12 @@ take_merged(struct sb_session_local *x, struct sb_manifest *target,
 	if (r == 0 && !sb_manifest_put(target, row->path, &e, NULL, err))
 		r = SB_E_NOMEM;
 	(void)sb_manifest_remove(target, row->saved_as);
+	sb_strlist_add(&x->made, row->path);
+	sb_strlist_add(&x->needed, row->saved_as);
+	if (r == 0)
+		r = sb_strlist_check(&x->made, err);
+	if (r == 0)
+		r = sb_strlist_check(&x->needed, err);
 	return r < 0 ? r : 1;
 }
 
@@ -138,6 +144,21 @@ take_back_refused(struct sb_session_local *x, struct sb_manifest *target,
 	return r < 0 ? r : count;
 }
 
+/* The saved version of a decision that could not be carried out is still there. */
+static int
+take_back_left(const struct sb_session_local *x, const struct sb_session_row *rows, size_t n,
+	bool *done)
+{
+	int left = 0;
+
+	for (size_t i = 0; i < n && !x->o->dry_run; i++)
+		if (done[i] && sb_manifest_find(x->rep->scan.manifest, rows[i].saved_as)) {
+			done[i] = false;
+			left++;
+		}
+	return left;
+}
+
 int
 sb_session_resolve_rows(struct sb_session_local *x, const struct sb_session_row *rows, size_t n,
 	enum sb_session_take take, bool *done, struct sb_error *err)
@@ -160,6 +181,10 @@ sb_session_resolve_rows(struct sb_session_local *x, const struct sb_session_row 
 		r = sb_manifest_finish(target, err);
 	if (r >= 0 && count)
 		r = sb_session_local_apply(x, target, err);
+	if (r >= 0)
+		count -= take_back_left(x, rows, n, done);
+	sb_strlist_free(&x->made);
+	sb_strlist_free(&x->needed);
 	return r < 0 ? r : count;
 }
 

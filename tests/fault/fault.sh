@@ -19,7 +19,8 @@ passed()
 	return $code
 }
 
-if passed "$tests/sweep.py" --seconds "${FAULT_SECONDS:-25}" "$sbsync" "$shim"; then
+# The same ones each time; FAULT_SEED draws others.
+if passed "$tests/sweep.py" --seed "${FAULT_SEED:-1}" --seconds "${FAULT_SECONDS:-25}" "$sbsync" "$shim"; then
 	ok "faults"
 else
 	not_ok "faults"
