@@ -44,7 +44,8 @@ struct sb_op {
 	uint64_t new_ino;  /* of the staged thing; after the commit: of what is at `path` */
 	int64_t new_ctime; /* after the commit */
 	char *path;
-	char *from; /* MOVE, LINK; FILE: it is made of that one, which stays if it fails; or NULL */
+	/* MOVE, LINK; FILE: it is made of that one, which stays if it fails; or NULL */
+	char *from;
 	struct sb_journal_seen old;
 	uint32_t rec; /* the user's */
 };
