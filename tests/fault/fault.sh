@@ -20,7 +20,8 @@ passed()
 }
 
 # The same ones each time; FAULT_SEED draws others.
-if passed "$tests/sweep.py" --seed "${FAULT_SEED:-1}" --seconds "${FAULT_SECONDS:-25}" "$sbsync" "$shim"; then
+if passed "$tests/sweep.py" --seed "${FAULT_SEED:-1}" --seconds "${FAULT_SECONDS:-25}" \
+	"$sbsync" "$shim"; then
 	ok "faults"
 else
 	not_ok "faults"
