@@ -187,8 +187,16 @@ sb_engine_start(const struct sb_engine *e, const char *name, bool paused,
 	const struct sb_call *call, struct sb_error *err)
 {
 	const char *const args[] = { paused ? "unpause" : "start", name, NULL };
+	const char *const finish[] = { "stop", "-t", "0", name, NULL };
+	struct sb_error why = { 0 };
+	int r = sb_cli_must(&e->cli, args, NULL, call, &why);
 
-	return sb_cli_must(&e->cli, args, NULL, call, err);
+	/* For Podman a container whose stop was killed is stopping for ever: finish that. */
+	if (r == SB_E_CHILD && !paused && sb_cli_must(&e->cli, finish, NULL, call, NULL) == 0)
+		return sb_cli_must(&e->cli, args, NULL, call, err);
+	if (r < 0 && err)
+		*err = why;
+	return r;
 }
 
 int

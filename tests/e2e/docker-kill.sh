@@ -16,7 +16,7 @@ echo "volumes = [\"$scratch/rounds/acks:/acks\"]" >>"$CONTAINERS_CONF"
 SBSYNC_AGENT=$build/sbsync-agent
 export SBSYNC_AGENT
 rounds=${SB_KILL_ROUNDS:-6}
-seed=${SB_KILL_SEED:-$$}
+seed=${SB_KILL_SEED:-1}
 echo "# seed $seed"
 check "killed $rounds times, nothing is lost" python3 "$src/tests/fault/runkill.py" \
 	"$build/sbctl" "podman:$podman_image" "$scratch/rounds" "$rounds" "$seed"

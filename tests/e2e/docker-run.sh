@@ -30,5 +30,19 @@ backend=docker
 there=$podman_dir
 elsewhere=engine=docker
 . "$src/tests/lib/runlife.sh"
+
+# A stop that was killed leaves a container that Podman calls stopping, and does not start.
+cd "$scratch/ws" || exit 1
+check "a sandbox that is kept" "$sbctl" run -q -P box -k --id halted -- sh -c 'echo a >a'
+box=$(podman ps --format '{{.Names}}' | head -n 1)
+kill -STOP "$(podman inspect --format '{{.State.Pid}}' "$box")"
+podman stop -t 60 "$box" >/dev/null 2>&1 &
+stopper=$!
+check "its stop takes long" wait_for 20 \
+	sh -c "podman ps --all --format '{{.State}}' | grep -qi stopping"
+kill -9 $stopper
+wait $stopper 2>/dev/null
+is "is used although its stop was killed" "$("$sbctl" exec -q halted cat a)" a
+check "and goes" "$sbctl" destroy -q halted
 is "no container, volume or image is left" "$(podman_left)" ""
 finish

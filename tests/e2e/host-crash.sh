@@ -21,7 +21,7 @@ hostcrash()
 }
 # What was waited for when the time is over.
 at_exit '[ ! -s "$scratch/out" ] || diag <"$scratch/out"'
-seed=${SB_CRASH_SEED:-$$}
+seed=${SB_CRASH_SEED:-1}
 echo "# seed $seed"
 
 mkdir -p "$scratch/local/bases/img" "$scratch/zfs"

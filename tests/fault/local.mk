@@ -56,6 +56,7 @@ CRASHES = 200
 .PHONY: fault-host
 fault-host: all
 	SB_TOP_SRCDIR='$(abs_top_srcdir)' SB_TOP_BUILDDIR='$(abs_top_builddir)' SB_CRASH_SLOTS=13 \
+		SB_CRASH_SEED=$${SB_CRASH_SEED:-$$$$} \
 		SB_CRASH_LOCAL=$(CRASHES) SB_CRASH_ZFS=$(CRASHES) \
 		$(SHELL) $(top_srcdir)/tests/e2e/host-crash.sh
 # The same with sandboxes at work: containers, helpers, ports and exit codes.
@@ -70,12 +71,14 @@ fault-boxes: all
 EXTRA_DIST += %D%/runkill.py
 .PHONY: check-kill
 check-kill:
-	SB_KILL_ROUNDS=200 $(MAKE) check TEST_TIMEOUT=3600 TESTS=tests/e2e/sbctl-kill.sh
+	SB_KILL_ROUNDS=200 SB_KILL_SEED=$${SB_KILL_SEED:-$$$$} \
+		$(MAKE) check TEST_TIMEOUT=3600 TESTS=tests/e2e/sbctl-kill.sh
 
 # The same with containers of Podman.
 .PHONY: check-kill-docker
 check-kill-docker:
-	SB_KILL_ROUNDS=200 $(MAKE) check TEST_TIMEOUT=7200 TESTS=tests/e2e/docker-kill.sh
+	SB_KILL_ROUNDS=200 SB_KILL_SEED=$${SB_KILL_SEED:-$$$$} \
+		$(MAKE) check TEST_TIMEOUT=7200 TESTS=tests/e2e/docker-kill.sh
 
 # Storages under kill -9 at every call and under power loss, run by tests/e2e/storage-crash.sh; here
 # every call and 500 moments, and ten thousand operations of each storage against a model.
