@@ -15,20 +15,10 @@
 #include <base/path.h>
 #include <host/files/filejob.h>
 
+#include "fuzz-scratch.h"
 #include "fuzz.h"
 
 #define TEXT_MAX 4096
-
-static char top[64];
-
-static void
-clean_up(void)
-{
-	int tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	(void)sb_path_remove_tree(tmp, top + strlen("/tmp/"), NULL);
-	(void)close(tmp);
-}
 
 static void
 put(int dir, const char *name, const char *text)
@@ -47,11 +37,8 @@ workspace(void)
 
 	if (made >= 0)
 		return made;
-	(void)snprintf(top, sizeof top, "/tmp/sb-fuzz-files-XXXXXX");
-	FUZZ_CHECK(mkdtemp(top) != NULL);
-	(void)atexit(clean_up);
-	made = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	FUZZ_CHECK(made >= 0 && mkdirat(made, "d", 0755) == 0);
+	made = fuzz_scratch();
+	FUZZ_CHECK(mkdirat(made, "d", 0755) == 0);
 	put(made, "a", "one\ntwo\nthree\n");
 	put(made, "d/b", "x\ty\033[31m\nlong\r\n");
 	put(made, "odd\nname\033", "a\n");

@@ -15,31 +15,11 @@
 #include <unistd.h>
 
 #include <base/file.h>
-#include <base/path.h>
 #include <host/storage/overlay-state.h>
 #include <host/storage/overlay-stream.h>
 
+#include "fuzz-scratch.h"
 #include "fuzz.h"
-
-static char scratch[] = "/tmp/sb-fuzz-layers-XXXXXX";
-static int scratch_fd = -1;
-
-static void
-remove_scratch(void)
-{
-	(void)sb_path_remove_tree(AT_FDCWD, scratch, NULL);
-}
-
-static int
-scratch_dir(void)
-{
-	if (scratch_fd >= 0)
-		return scratch_fd;
-	FUZZ_CHECK(mkdtemp(scratch));
-	scratch_fd = open(scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	FUZZ_CHECK(scratch_fd >= 0 && atexit(remove_scratch) == 0);
-	return scratch_fd;
-}
 
 static void
 record(const uint8_t *p, size_t len)
@@ -70,7 +50,7 @@ apply(const struct sb_overlay_rec *rec, void *arg, struct sb_error *err)
 static void
 whole_log(const uint8_t *p, size_t len)
 {
-	int dir = scratch_dir();
+	int dir = fuzz_scratch();
 	struct sb_overlay_state s;
 	struct sb_overlay_log *l;
 	int fd = openat(dir, "log", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -96,7 +76,7 @@ whole_log(const uint8_t *p, size_t len)
 static void
 stream(const uint8_t *p, size_t len)
 {
-	int dir = scratch_dir(), fd = memfd_create("stream", MFD_CLOEXEC), to;
+	int dir = fuzz_scratch(), fd = memfd_create("stream", MFD_CLOEXEC), to;
 	struct sb_overlay_reader *r;
 	struct sb_overlay_part part;
 	struct stat st;

@@ -53,7 +53,7 @@ tests_fuzz_fuzz_porthead_SOURCES = %D%/fuzz-porthead.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_porthead_LDADD = $(FUZZ_LDADD_SANDBOX)
 
 FUZZERS_ALL += %D%/fuzz-layers
-tests_fuzz_fuzz_layers_SOURCES = %D%/fuzz-layers.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_layers_SOURCES = %D%/fuzz-layers.c %D%/fuzz-scratch.h $(FUZZ_DRIVER)
 tests_fuzz_fuzz_layers_LDADD = $(FUZZ_LDADD_SANDBOX)
 
 FUZZERS_ALL += %D%/fuzz-mcp
@@ -65,7 +65,7 @@ tests_fuzz_fuzz_tool_SOURCES = %D%/fuzz-tool.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_tool_LDADD = $(FUZZ_LDADD_SANDBOX)
 
 FUZZERS_ALL += %D%/fuzz-files %D%/fuzz-pattern
-tests_fuzz_fuzz_files_SOURCES = %D%/fuzz-files.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_files_SOURCES = %D%/fuzz-files.c %D%/fuzz-scratch.h $(FUZZ_DRIVER)
 tests_fuzz_fuzz_files_LDADD = $(FILES_LDADD) $(SB_FUZZ_FLAGS)
 tests_fuzz_fuzz_pattern_SOURCES = %D%/fuzz-pattern.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_pattern_LDADD = $(FILES_LDADD) $(SB_FUZZ_FLAGS)

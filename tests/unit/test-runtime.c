@@ -114,12 +114,10 @@ commands_share_one_sandbox(void **state)
 
 	NEED_RUNTIME(f);
 	new_session(f, "one");
-	assert_int_equal(
-		hostfix_bash(f, "one",
-			"cat hello; echo here >/tmp/note-$$; echo $$ >>/tmp/notes-" TEST_RUNTIME
-			"; pwd; "
-			"echo made >made",
-			out, sizeof out),
+	assert_int_equal(hostfix_bash(f, "one",
+				 "cat hello; echo here >/tmp/note-" TEST_RUNTIME
+				 "; pwd; echo made >made",
+				 out, sizeof out),
 		0);
 	assert_non_null(strstr(out, "hello\n"));
 	if (isolates(f)) {
@@ -130,10 +128,10 @@ commands_share_one_sandbox(void **state)
 				sizeof out),
 			0);
 		assert_non_null(strstr(out, "here\n"));
-		assert_int_not_equal(access("/tmp/notes-" TEST_RUNTIME, F_OK), 0);
+		assert_int_not_equal(access("/tmp/note-" TEST_RUNTIME, F_OK), 0);
 	}
 	assert_true(hostfix_holds(f, "one", "made", "made\n"));
-	(void)unlink("/tmp/notes-" TEST_RUNTIME);
+	(void)unlink("/tmp/note-" TEST_RUNTIME);
 }
 
 static void

@@ -237,39 +237,6 @@ sb_rpc_http_reply(struct sb_rpc_call *c, int status, const char *type, const voi
 	c->response = resp;
 }
 
-/* MHD asks for more of the answer. */
-static ssize_t
-on_read(void *cls, uint64_t pos, char *buf, size_t max)
-{
-	struct sb_rpc_call *c = cls;
-	size_t left;
-	ssize_t n = 0;
-
-	(void)pos;
-	(void)pthread_mutex_lock(&c->mu);
-	left = c->queue.len - c->queue_head;
-	if (left > 0) {
-		n = (ssize_t)(left < max ? left : max);
-		memcpy(buf, c->queue.data + c->queue_head, (size_t)n);
-		c->queue_head += (size_t)n;
-		if (c->queue_head == c->queue.len) {
-			sb_buf_reset(&c->queue);
-			c->queue_head = 0;
-		}
-		(void)pthread_cond_broadcast(&c->room);
-	} else if (c->finished) {
-		n = c->http->cut ? MHD_CONTENT_READER_END_WITH_ERROR :
-				   MHD_CONTENT_READER_END_OF_STREAM;
-	} else if (c->gone) {
-		n = MHD_CONTENT_READER_END_WITH_ERROR;
-	} else {
-		c->suspended = true;
-		MHD_suspend_connection(c->mc);
-	}
-	(void)pthread_mutex_unlock(&c->mu);
-	return n;
-}
-
 int
 sb_rpc_http_begin(struct sb_rpc_call *c, int status, const char *type, int64_t length,
 	struct sb_error *err)
@@ -280,7 +247,7 @@ sb_rpc_http_begin(struct sb_rpc_call *c, int status, const char *type, int64_t l
 		return sb_fail(err, SB_E_STATE, "the answer has begun");
 	sb_buf_init(&c->queue, 4 * SB_RPC_QUEUE_HIGH);
 	resp = MHD_create_response_from_callback(length < 0 ? MHD_SIZE_UNKNOWN : (uint64_t)length,
-		PIECE, on_read, c, NULL);
+		PIECE, sb_rpc_stream_read, c, NULL);
 	if (!resp)
 		return sb_fail(err, SB_E_NOMEM, "out of memory");
 	sb_rpc_http_put_headers(c, resp, type);

@@ -216,6 +216,11 @@ void sb_rpc_login_failed(struct sb_rpc_server *s, const struct sb_rpc_conn *c, c
 
 /* stream.c: an answer of many messages. */
 int sb_rpc_stream_open(struct sb_rpc_call *c, struct sb_error *err);
+/*
+ * MHD asks for more of the queued answer of `call`. With nothing there the connection sleeps until
+ * sb_rpc_call_resume.
+ */
+ssize_t sb_rpc_stream_read(void *call, uint64_t pos, char *buf, size_t max);
 /* Queues the end-of-stream message with `failure`, if any. */
 void sb_rpc_stream_end(struct sb_rpc_call *c);
 

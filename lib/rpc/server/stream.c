@@ -14,12 +14,8 @@
 
 #define PIECE (32 * 1024)
 
-/*
- * MHD asks for more of the answer. With nothing there the connection sleeps until
- * sb_rpc_call_resume.
- */
-static ssize_t
-on_read(void *cls, uint64_t pos, char *buf, size_t max)
+ssize_t
+sb_rpc_stream_read(void *cls, uint64_t pos, char *buf, size_t max)
 {
 	struct sb_rpc_call *c = cls;
 	size_t left;
@@ -38,7 +34,8 @@ on_read(void *cls, uint64_t pos, char *buf, size_t max)
 		}
 		(void)pthread_cond_broadcast(&c->room);
 	} else if (c->finished) {
-		n = MHD_CONTENT_READER_END_OF_STREAM;
+		n = c->http && c->http->cut ? MHD_CONTENT_READER_END_WITH_ERROR :
+					      MHD_CONTENT_READER_END_OF_STREAM;
 	} else if (c->gone) {
 		n = MHD_CONTENT_READER_END_WITH_ERROR;
 	} else {
@@ -53,7 +50,8 @@ int
 sb_rpc_stream_open(struct sb_rpc_call *c, struct sb_error *err)
 {
 	sb_buf_init(&c->queue, c->server->o.max_message + SB_RPC_QUEUE_HIGH + 4096);
-	c->response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, PIECE, on_read, c, NULL);
+	c->response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, PIECE, sb_rpc_stream_read,
+		c, NULL);
 	if (!c->response)
 		return sb_fail(err, SB_E_NOMEM, "out of memory");
 	c->status = 200;
