@@ -48,6 +48,7 @@ struct push {
 	struct sb_buf text; /* the commit script */
 	struct sb_agentless_stats *stats;
 	struct sb_error *err;
+	bool done; /* the far tree shall be as the shadow is, size and times say it */
 	/* The command being put together. */
 	size_t changes; /* commands of the script that change something */
 	const char *verb;
@@ -55,13 +56,23 @@ struct push {
 	size_t begun;
 };
 
+/* Was this file put into the shadow since the fetch? Commits write no file in place. */
+static bool
+is_another(const struct push *p, const struct sb_agentless_entry *e)
+{
+	const struct sb_agentless_entry *old =
+		p->a->brought && !p->done ? sb_agentless_list_find(p->a->brought, e->path) : NULL;
+
+	return old && old->ino != e->ino;
+}
+
 static bool
 same(const struct push *p, const struct sb_agentless_entry *a, const struct sb_agentless_entry *b)
 {
 	if (!a || !b || a->type != b->type)
 		return false;
 	if (a->type == 'f')
-		return sb_agentless_same_file(a, b, p->coarse);
+		return !is_another(p, a) && sb_agentless_same_file(a, b, p->coarse);
 	return a->type != 'l' || strcmp(a->target, b->target) == 0;
 }
 
@@ -462,6 +473,7 @@ verify(struct push *p, const char *record)
 	int r;
 
 	a.known = p->here.n;
+	p->done = true;
 	r = sb_agentless_list_far(&a, &now, p->err);
 	if (r < 0)
 		return r;

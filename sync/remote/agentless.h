@@ -12,14 +12,15 @@
 #include <sb/log.h>
 
 struct sb_remote;
+struct sb_agentless_list;
 
 /*
  * Syncs with a machine where no agent can run, with POSIX sh, find and tar (GNU's or busybox's)
  * there and a shadow here: a private directory. Fetch brings the shadow to the far tree's state,
  * push brings the far tree to the shadow's. Everything else (plan, three-way comparison, staging,
  * safety) happens between the shadow and the user's directory, both local. Moves whole files only;
- * size and times decide whether one changed. Hard links become copies; other special files stay
- * alone and are counted.
+ * size and times decide whether one changed there. Hard links become copies; other special files
+ * stay alone and are counted.
  */
 struct sb_agentless {
 	struct sb_remote *remote;
@@ -34,6 +35,11 @@ struct sb_agentless {
 	struct sb_log log;
 	uint64_t max_entries; /* how many a listing may have; 0: by `known` and by the memory */
 	uint64_t known;       /* entries of the tree as it was the last time */
+	/*
+	 * For a push: the shadow as the fetch left it. A file in it that is another one now goes
+	 * over, whatever its size and time say. NULL: not known.
+	 */
+	const struct sb_agentless_list *brought;
 };
 
 /* One thing in a tree. */

@@ -16,6 +16,7 @@
 #include <sync/remote/deploy.h>
 #include <sync/wire/limit.h>
 #include <sync/remote/remote.h>
+#include <sync/ssh/ssh.h>
 
 /*
  * The remote of a connection while it stands. Links and commands that use it keep it when the
@@ -618,4 +619,10 @@ sb_conn_exec_free(struct sb_conn_exec *x)
 	c->users--;
 	(void)pthread_mutex_unlock(&c->mu);
 	free(x);
+}
+
+bool
+sb_conn_asks(void)
+{
+	return sb_ssh_tty_busy();
 }

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <sync/remote/lend-tty.h>
 #include <sync/ssh/ssh-config.h>
@@ -57,8 +58,14 @@ remote_new(const struct sb_remote_opts *o, struct sb_error *err)
 		sb_fail(err, SB_E_NOMEM, "out of memory");
 		return NULL;
 	}
-	for (size_t i = 0; i < o->n_identities; i++)
+	/* Without it another key might do, and nobody would know which. */
+	for (size_t i = 0; i < o->n_identities; i++) {
+		if (access(o->identities[i], R_OK) < 0) {
+			sb_fail_errno(err, "the key file %s (-i)", o->identities[i]);
+			return NULL;
+		}
 		sb_strlist_add(&r->identities, o->identities[i]);
+	}
 	if (sb_strlist_check(&r->identities, err) < 0)
 		return NULL;
 	r->query = (struct sb_ssh_query){

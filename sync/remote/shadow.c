@@ -40,7 +40,8 @@ struct sb_shadow {
 	struct sb_rules *rules;
 	uint32_t flags;
 	uint8_t identity[16];
-	bool absent; /* there was no far root */
+	bool absent;                      /* there was no far root */
+	struct sb_agentless_list brought; /* the shadow as the fetch left it */
 };
 
 static void
@@ -53,6 +54,7 @@ leave(struct sb_shadow *s)
 	free(s->record);
 	free(s->root);
 	sb_rules_free(s->rules);
+	sb_agentless_list_free(&s->brought);
 	s->tree = s->record = s->root = NULL;
 	s->rules = NULL;
 }
@@ -276,7 +278,14 @@ sb_shadow_begin(struct sb_shadow *s, const struct sb_begin *b, const struct sb_r
 int
 sb_shadow_before(struct sb_shadow *s, struct sb_error *err)
 {
-	return sb_file_replace(s->dirfd, "dirty", "", 0, 0600, err);
+	struct sb_agentless a = far_tree(s);
+	sb_autoclose int fd = sb_path_open_root(s->tree, NULL);
+	int r = 0;
+
+	sb_agentless_list_free(&s->brought);
+	if (fd >= 0)
+		r = sb_agentless_list_local(&a, fd, &s->brought, err);
+	return r < 0 ? r : sb_file_replace(s->dirfd, "dirty", "", 0, 0600, err);
 }
 
 int
@@ -285,8 +294,10 @@ sb_shadow_after(struct sb_shadow *s, struct sb_error *err)
 	struct sb_agentless a = far_tree(s);
 	struct sb_agentless_stats stats = { 0 };
 	/* The brake was looked at when the sync was planned. */
-	int r = sb_agentless_push(&a, s->tree, s->record, !s->absent, INT64_MAX, &stats, err);
+	int r;
 
+	a.brought = &s->brought;
+	r = sb_agentless_push(&a, s->tree, s->record, !s->absent, INT64_MAX, &stats, err);
 	if (r == 0)
 		r = write_identity(s, err);
 	if (r < 0)

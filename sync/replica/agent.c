@@ -22,6 +22,7 @@
 #include <base/strlist.h>
 #include <base/work.h>
 #include <sync/replica/agent-watch.h>
+#include <sync/replica/attrs-tree.h>
 #include <sync/codec/delta.h>
 #include <sync/replica/inflow.h>
 #include <sync/wire/proto.h>
@@ -80,7 +81,7 @@ greet(struct agent *a, struct sb_error *err)
 {
 	struct sb_hello me = { .version = SB_PROTO_VERSION,
 		.min_version = SB_PROTO_MIN,
-		.features = SB_FEATURE_WATCH,
+		.features = SB_FEATURE_WATCH | SB_FEATURE_ATTRS,
 		.software = "sbsync " PACKAGE_VERSION };
 	sb_auto(sb_buf) struct sb_buf b = { 0 };
 	struct sb_hello you;
@@ -567,6 +568,53 @@ remember(struct agent *a, struct sb_error *err)
 	return 0;
 }
 
+static int
+get_attrs(struct agent *a, const uint8_t *p, size_t len, struct sb_error *err)
+{
+	sb_auto(sb_attrs) struct sb_attrs all = { 0 };
+	sb_auto(sb_buf) struct sb_buf b = { 0 };
+	int r = need_root(a, err);
+
+	if (r == 0 && (len != 1 || !p[0] || p[0] & ~SB_ATTRS_ALL))
+		r = sb_fail(err, SB_E_PROTO, "the controller asks for attributes of no known kind");
+	if (r == 0)
+		r = sb_attrs_tree_read(a->rep->rootfd, a->rep->scan.manifest, p[0], &all, err);
+	sb_buf_init(&b, SB_ATTRS_BYTES_MAX);
+	if (r == 0)
+		r = sb_attrs_encode(&all, &b, err);
+	if (r == 0)
+		r = sb_wire_send_blob(a->w, SB_MSG_ATTRS, b.data, b.len, err);
+	return r < 0 ? r : sb_wire_send_proof(a->w, err);
+}
+
+static int
+set_attrs(struct agent *a, const uint8_t *p, size_t len, struct sb_error *err)
+{
+	sb_auto(sb_attrs) struct sb_attrs want = { 0 };
+	sb_auto(sb_strlist) struct sb_strlist refused = { 0 };
+	sb_auto(sb_buf) struct sb_buf in = { 0 }, out = { 0 };
+	int r = need_root(a, err);
+
+	sb_buf_init(&in, 0);
+	sb_buf_init(&out, SB_ATTRS_BYTES_MAX);
+	if (r == 0 && (a->begin.flags & SB_BEGIN_READONLY))
+		r = sb_fail(err, SB_E_PROTO, "the controller changes a root it opened for reading");
+	if (r == 0)
+		r = sb_wire_recv_blob(a->w, SB_MSG_SETATTRS, p, len, SB_ATTRS_BYTES_MAX, &in, err);
+	if (r == 0)
+		r = sb_attrs_decode(in.data, in.len, UINT64_MAX, &want, err);
+	if (r == 0)
+		r = sb_attrs_tree_write(a->rep->rootfd, a->rep->scan.manifest, &want, &refused,
+			err);
+	if (r < 0)
+		return r;
+	sb_proto_paths_encode((const char *const *)refused.v, refused.n, &out);
+	r = sb_buf_check(&out, "refused attributes", err);
+	if (r == 0)
+		r = sb_wire_send_blob(a->w, SB_MSG_ATTRS, out.data, out.len, err);
+	return r < 0 ? r : sb_wire_send_proof(a->w, err);
+}
+
 /* The sync went well without a commit here: what an interrupted one left is of no more use. */
 static void
 drop_leftovers(struct agent *a)
@@ -602,6 +650,8 @@ dispatch(struct agent *a, uint8_t type, const uint8_t *p, size_t len, struct sb_
 	case SB_MSG_WANT: return want(a, p, len, err);
 	case SB_MSG_COMMIT: return commit(a, p, len, err);
 	case SB_MSG_REMEMBER: return remember(a, err);
+	case SB_MSG_GETATTRS: return get_attrs(a, p, len, err);
+	case SB_MSG_SETATTRS: return set_attrs(a, p, len, err);
 	case SB_MSG_WATCH: return watch(a, p, len, err);
 	case SB_MSG_UNWATCH: return sb_agent_watch_stop(a->watch, a->w, err);
 	case SB_MSG_PROOF: return 0;

@@ -2,6 +2,7 @@
 sync_libsbsync_core_la_SOURCES += \
 	%D%/agent.c %D%/agent.h \
 	%D%/agent-watch.c %D%/agent-watch.h \
+	%D%/attrs-tree.c %D%/attrs-tree.h \
 	%D%/commit.c %D%/commit.h \
 	%D%/commit-attrs.c %D%/commit-attrs.h \
 	%D%/commit-names.c %D%/commit-names.h \
@@ -14,6 +15,7 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/receive.c %D%/receive.h \
 	%D%/receive-commit.c \
 	%D%/receive-data.c \
+	%D%/receive-links.c %D%/receive-links.h \
 	%D%/receive-priv.h \
 	%D%/receive-write.c \
 	%D%/replica.c %D%/replica.h \

@@ -15,6 +15,7 @@
 #include <base/path.h>
 #include <base/work.h>
 #include <sync/tree/nstime.h>
+#include <sync/replica/receive-links.h>
 #include <sync/replica/stage.h>
 
 static int
@@ -567,7 +568,8 @@ merge_entry(const char *path, size_t len, struct sb_entry *e, void *arg)
 
 		c.digest = rec->got;
 		c.ino = rec->ino;
-		c.ctime = rec->ctime;
+		/* Other names of it may have come or gone after this one. */
+		c.ctime = e->link ? 0 : rec->ctime;
 		/*
 		 * Whoever writes to it from now on moves its mtime, unless that is of this very
 		 * moment.
@@ -634,7 +636,9 @@ update_manifest(struct sb_receive *r, struct sb_commit_result *res, struct sb_er
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	a.now = sb_ns_from(now);
-
+	n = sb_receive_links_forget(&r->ops, m, err);
+	if (n < 0)
+		return n;
 	for (size_t i = 0; i < r->ops.n; i++) {
 		const struct sb_op *op = &r->ops.v[i];
 

@@ -20,6 +20,20 @@
 #include <sync/tree/stage-names.h>
 #include <sync/codec/patch.h>
 
+#define TELL_MS 100
+
+/* `part`: bytes of the file at hand. */
+static void
+tell(struct sb_receive *r, uint64_t part)
+{
+	int64_t now = r->o.progress ? sb_now_ms() : 0;
+
+	if (!r->o.progress || now - r->told < TELL_MS)
+		return;
+	r->told = now;
+	r->o.progress(r->came_files, r->came_bytes + part, r->o.arg);
+}
+
 /*
  * Finds the item this entry is for: entries come in the order of the plan, some may be missing. It
  * stays the current one (items.data_at) until its data is read: plan pieces that come meanwhile may
@@ -182,6 +196,7 @@ large_whole(struct sb_receive *r, struct sb_receive_item *it, struct sb_pack_rea
 			break;
 		}
 		n = sink_write(p, (size_t)len, &s, err);
+		tell(r, s.len);
 	}
 	if (n == 0)
 		n = sink_done(r, it, &s, err);
@@ -226,6 +241,7 @@ range(struct sb_receive *r, struct sb_receive_item *it, struct sb_pack_reader *i
 		if (pwrite(fd, p, (size_t)len, (off_t)at) != len)
 			return sb_fail_errno(err, "write staged %s", it->path);
 		at += (uint64_t)len;
+		tell(r, at);
 	}
 	n = sb_hash_fd(fd, UINT64_MAX, &res.got, NULL, err);
 	if (n == 0)
@@ -512,8 +528,12 @@ sb_receive_entry(struct sb_receive *r, struct sb_pack_reader *in, const struct s
 	/* What the sender gave up on is not read: the reader skips it. */
 	if (n == 0 && !it.dropped)
 		n = take_entry(r, &it, in, e, err);
-	if (n == 0)
+	if (n == 0) {
 		r->items.data_at++;
+		r->came_files++;
+		r->came_bytes += it.size;
+		tell(r, 0);
+	}
 	return n;
 }
 

@@ -135,6 +135,10 @@ struct sb_receive {
 	int64_t root_mtime;
 	char *last_parent; /* known to exist in `added` */
 	char *last_path;   /* of the last plan piece */
+	/* For the progress callback: what came. */
+	uint64_t came_files;
+	uint64_t came_bytes;
+	int64_t told;
 };
 
 struct sb_receive_rec *sb_receive_rec(struct sb_receive *r, uint32_t n);

@@ -27,6 +27,7 @@ struct sb_receive_opts {
 	uint64_t max_bytes;     /* content accepted in all */
 	struct sb_store *store; /* keeps received content; may be NULL */
 	bool confine; /* the peer is a sandbox: what it sends is unpacked in a confined process */
+	/* What came: a few times a second, also within a large file; may be NULL. */
 	void (*progress)(uint64_t files, uint64_t bytes, void *arg);
 	void *arg;
 };

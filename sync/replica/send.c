@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <base/file.h>
@@ -40,7 +41,25 @@ struct sb_send {
 	char *dir; /* directory opened last */
 	int dirfd;
 	struct sb_send_stats stats;
+	/* For the progress callback. */
+	uint64_t files;
+	uint64_t bytes;
+	int64_t told;
 };
+
+#define TELL_MS 100
+
+/* `part`: bytes of the file at hand. */
+static void
+tell(struct sb_send *s, uint64_t part, bool anyway)
+{
+	int64_t now = s->o.progress ? sb_now_ms() : 0;
+
+	if (!s->o.progress || (!anyway && now - s->told < TELL_MS))
+		return;
+	s->told = now;
+	s->o.progress(s->files, s->bytes + part, s->o.arg);
+}
 
 static int
 put_block(enum sb_pack_codec codec, size_t raw_len, const void *data, size_t len, void *arg,
@@ -123,6 +142,7 @@ add_row(struct sb_send *s, enum sb_sent status, const struct sb_digest *digest,
 int
 sb_send_skip(struct sb_send *s, enum sb_sent status, struct sb_error *err)
 {
+	s->files++;
 	return add_row(s, status, NULL, err);
 }
 
@@ -404,6 +424,7 @@ send_range(struct sb_send *s, int fd, uint64_t from, uint64_t size, XXH3_state_t
 		if (r < 0)
 			return r;
 		from += (uint64_t)n;
+		tell(s, from, false);
 	}
 	return 0;
 }
@@ -565,8 +586,23 @@ not_opened(struct sb_send *s, const char *path, struct sb_error *err)
 	}
 }
 
-int
-sb_send_file(struct sb_send *s, const struct sb_want *w, struct sb_entry *e, struct sb_error *err)
+/* Has it what its user put there and we do not carry: extended attributes, a list of access? */
+static bool
+has_attrs(int fd)
+{
+	char names[1024];
+	ssize_t n = flistxattr(fd, names, sizeof names);
+
+	if (n < 0)
+		return errno == ERANGE;
+	for (const char *p = names; p < names + n; p += strlen(p) + 1)
+		if (strncmp(p, "user.", 5) == 0 || strcmp(p, "system.posix_acl_access") == 0)
+			return true;
+	return false;
+}
+
+static int
+send_file(struct sb_send *s, const struct sb_want *w, struct sb_entry *e, struct sb_error *err)
 {
 	sb_autoclose int fd = -1;
 	struct stat st;
@@ -579,6 +615,7 @@ sb_send_file(struct sb_send *s, const struct sb_want *w, struct sb_entry *e, str
 		return not_opened(s, w->source ? w->source : w->path, err);
 	if (fstat(fd, &st) < 0 || !same_stat(&st, e))
 		return add_row(s, SB_SENT_UNSTABLE, NULL, err);
+	s->stats.attrs += has_attrs(fd);
 	if ((e->size <= SMALL && !has_holes(&st)) ||
 		(s->o.store && !w->whole && !s->o.no_delta && e->size <= SB_PATCH_MAX_SIZE &&
 			sb_digest_known(&w->base) && sb_store_has(s->o.store, &w->base))) {
@@ -597,9 +634,18 @@ sb_send_file(struct sb_send *s, const struct sb_want *w, struct sb_entry *e, str
 		return r;
 	s->stats.files++;
 	s->stats.bytes += e->size;
-	if (s->o.progress && (s->stats.files % 64 == 0 || e->size > SMALL))
-		s->o.progress(s->stats.files, s->stats.bytes, s->o.arg);
 	return 0;
+}
+
+int
+sb_send_file(struct sb_send *s, const struct sb_want *w, struct sb_entry *e, struct sb_error *err)
+{
+	int r = send_file(s, w, e, err);
+
+	s->files++;
+	s->bytes += e->size;
+	tell(s, 0, false);
+	return r;
 }
 
 int
@@ -612,5 +658,7 @@ sb_send_finish(struct sb_send *s, struct sb_error *err)
 		r = flush_rows(s, err);
 	if (r == 0 && any)
 		r = sb_wire_send(s->w, SB_MSG_DATA_END, NULL, 0, err);
+	if (r == 0)
+		tell(s, 0, true);
 	return r;
 }

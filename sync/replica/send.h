@@ -27,6 +27,10 @@ struct sb_send_opts {
 	int recipes;   /* folder of recipes of what the receiver has, -1: none */
 	struct sb_store *store; /* last-synced bytes: used as patch bases, filled with what is sent;
 				   may be NULL */
+	/*
+	 * What is done of what was announced, also of files that cannot be sent: a few times a
+	 * second, also within a file, and at the end; may be NULL.
+	 */
 	void (*progress)(uint64_t files, uint64_t bytes, void *arg);
 	void *arg;
 };
@@ -61,6 +65,7 @@ struct sb_send_stats {
 	uint64_t bytes;   /* of content sent whichever way */
 	uint64_t patches; /* files sent as patch or delta */
 	uint64_t lost;    /* rows that are not OK */
+	uint64_t attrs;   /* files with attributes or lists that do not travel */
 };
 const struct sb_send_stats *sb_send_stats(const struct sb_send *s);
 

@@ -1,6 +1,7 @@
 # One sync from start to end.
 sync_libsbsync_core_la_SOURCES += \
 	%D%/retry.c %D%/retry.h \
+	%D%/run-attrs.c %D%/run-attrs.h \
 	%D%/run-early.c \
 	%D%/run-guard.c %D%/run-guard.h \
 	%D%/run-link.c \

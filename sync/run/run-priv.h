@@ -4,6 +4,11 @@
 
 #include <sync/run/run.h>
 
+/* The content that `plan` brings is what progress counts from now on. */
+void sb_run_expect(struct sb_run *run, const struct sb_plan *plan);
+/* Tells the progress callback; `arg` is the run. */
+void sb_run_progress(uint64_t files, uint64_t bytes, void *arg);
+
 /* Scans the local root under run->rules. */
 int sb_run_scan_local(struct sb_run *run, bool source, struct sb_error *err);
 

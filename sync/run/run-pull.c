@@ -272,9 +272,15 @@ pull(struct sb_run *run, const struct sb_plan *plan, struct sb_stage *stage,
 		sb_stage_free(stage);
 		return r;
 	}
+	r = sb_sync_result_planned(run->res, plan, run->local->scan.manifest, "local", err);
+	if (r < 0) {
+		sb_stage_free(stage);
+		return r;
+	}
+	sb_run_expect(run, plan);
 	sb_run_step(run, SB_STEP_STAGE);
-	run->progress.files_total = plan->n_data;
-	run->progress.bytes_total = plan->data_bytes;
+	ro.progress = sb_run_progress;
+	ro.arg = run;
 	ro.mode_mask = sb_run_mode_mask();
 	ro.jobs = run->o->jobs;
 	ro.confine = true;
@@ -292,6 +298,8 @@ pull(struct sb_run *run, const struct sb_plan *plan, struct sb_stage *stage,
 			"this kernel cannot confine the process that unpacks (no seccomp)");
 	if (r < 0)
 		return r;
+	/* All of it is here, also what came in another way than the stream. */
+	sb_run_progress(plan->n_data, plan->data_bytes, run);
 	sb_run_step(run, SB_STEP_COMMIT);
 	sb_flush_early_stop(sb_steal(&flush));
 	if (run->set_root)

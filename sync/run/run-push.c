@@ -126,17 +126,6 @@ fill_want(struct sb_run *run, const struct sigs *s, const struct sb_partial *par
 	sb_partial_offer(parts, ch->entry.size, w);
 }
 
-static void
-on_progress(uint64_t files, uint64_t bytes, void *arg)
-{
-	struct sb_run *run = arg;
-
-	run->progress.files = files;
-	run->progress.bytes = bytes;
-	if (run->o->progress)
-		run->o->progress(&run->progress, run->o->progress_arg);
-}
-
 static int
 send_piece(struct sb_run *run, const struct sb_plan *plan, struct sb_send *s,
 	const struct sigs *sigs, const struct sb_partial *parts, size_t *sig_at, size_t from,
@@ -190,7 +179,7 @@ send_all(struct sb_run *run, const struct sb_plan *plan, const struct sigs *sigs
 	o.no_delta = run->no_delta;
 	o.store = run->no_delta ? NULL : sb_replica_store(run->local);
 	o.recipes = run->no_delta ? -1 : sb_replica_recipes(run->local);
-	o.progress = on_progress;
+	o.progress = sb_run_progress;
 	o.arg = run;
 	s = sb_send_new(run->local, run->link->w, &o, err);
 	if (!s)
@@ -205,6 +194,12 @@ send_all(struct sb_run *run, const struct sb_plan *plan, const struct sigs *sigs
 		r = sb_send_finish(s, err);
 	run->res->bytes_transferred += sb_send_stats(s)->bytes;
 	run->res->files_delta += sb_send_stats(s)->patches;
+	if (sb_send_stats(s)->attrs)
+		sb_log(&run->o->log, SB_LOG_WARN, "send",
+			"%llu files have extended attributes or access control lists, which are "
+			"not "
+			"synced",
+			(unsigned long long)sb_send_stats(s)->attrs);
 	return r;
 }
 
@@ -459,9 +454,11 @@ sb_run_push(struct sb_run *run, const struct sb_plan *plan, struct sb_commit_res
 			"%s needs %llu bytes, %llu are free: make room there; nothing was changed",
 			run->far_name, (unsigned long long)plan->data_bytes,
 			(unsigned long long)run->far.reply.free_bytes);
+	r = sb_sync_result_planned(run->res, plan, run->far.manifest, "runtime", err);
+	if (r < 0)
+		return r;
+	sb_run_expect(run, plan);
 	sb_run_step(run, SB_STEP_TRANSFER);
-	run->progress.files_total = plan->n_data;
-	run->progress.bytes_total = plan->data_bytes;
 	r = request_sigs(run, plan, &sigs, err);
 	if (r == 0) {
 		r = send_all(run, plan, &sigs, err);

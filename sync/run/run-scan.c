@@ -41,10 +41,13 @@ keep_rules(struct sb_replica *local, const struct sb_digest *given, const struct
 }
 
 static void
-scan_progress(uint64_t entries, uint64_t bytes, void *arg)
+scan_progress(uint64_t entries, uint64_t bytes, uint64_t total, void *arg)
 {
 	struct sb_run *run = arg;
-	struct sb_progress p = { .step = SB_STEP_SCAN, .files = entries, .bytes = bytes };
+	struct sb_progress p = { .step = SB_STEP_SCAN,
+		.files = entries,
+		.bytes = bytes,
+		.bytes_total = total };
 
 	if (run->o->progress)
 		run->o->progress(&p, run->o->progress_arg);
@@ -170,11 +173,11 @@ not_streamed(const char *path, const struct sb_entry *e, void *arg)
 }
 
 int
-sb_run_hash_rest(struct sb_run *run, struct sb_error *err)
+sb_run_hash_rest(struct sb_run *run, bool based, struct sb_error *err)
 {
 	struct sb_scan_opts so = SB_SCAN_OPTS_INIT;
 	/* What an interrupted run left is found by its digest. */
-	bool all = run->far.reply.count > 0 || run->far.n_have;
+	bool all = based || run->far.reply.count > 0 || run->far.n_have;
 	int r;
 
 	if (!run->local->scan.unhashed)
@@ -182,6 +185,8 @@ sb_run_hash_rest(struct sb_run *run, struct sb_error *err)
 	sb_run_step(run, SB_STEP_SCAN);
 	so.cancel = run->o->cancel;
 	so.jobs = run->o->jobs;
+	so.progress = scan_progress;
+	so.progress_arg = run;
 	r = sb_scan_hash_rest(run->local->rootfd, &so, &run->local->scan, all ? NULL : not_streamed,
 		NULL, err);
 	if (r == 0 && run->local->scan.unhashed)

@@ -31,6 +31,27 @@ sb_run_step(struct sb_run *run, enum sb_step step)
 }
 
 void
+sb_run_expect(struct sb_run *run, const struct sb_plan *plan)
+{
+	run->progress.files = run->progress.bytes = 0;
+	run->progress.files_total = plan->n_data;
+	run->progress.bytes_total = plan->data_bytes;
+}
+
+void
+sb_run_progress(uint64_t files, uint64_t bytes, void *arg)
+{
+	struct sb_run *run = arg;
+	struct sb_progress *p = &run->progress;
+
+	/* What was asked for again counts once. */
+	p->files = files < p->files_total ? files : p->files_total;
+	p->bytes = bytes < p->bytes_total ? bytes : p->bytes_total;
+	if (run->o->progress)
+		run->o->progress(p, run->o->progress_arg);
+}
+
+void
 sb_run_end(struct sb_run *run)
 {
 	sb_step_stop(&run->clock);

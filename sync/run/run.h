@@ -107,8 +107,11 @@ void sb_run_early_stop(struct sb_run *run);
  * same rules. `source`: small new files need no digest yet.
  */
 int sb_run_scan_both(struct sb_run *run, struct sb_begin *b, bool source, struct sb_error *err);
-/* Hashes what the scan of a source left for later and the plan needs. */
-int sb_run_hash_rest(struct sb_run *run, struct sb_error *err);
+/*
+ * Hashes what the scan of a source left for later and the plan needs. `based`: contents are
+ * compared with a base, too, so an empty far side is no reason to leave any out.
+ */
+int sb_run_hash_rest(struct sb_run *run, bool based, struct sb_error *err);
 
 /* Drops deletions of paths that the source could not read: not seen is not gone. */
 int sb_run_keep_unseen(struct sb_diff *d, const struct sb_skipped *v, size_t n,

@@ -13,6 +13,7 @@
 #include <sync/plan/guard-tree.h>
 #include <sync/replica/commit.h>
 #include <sync/run/run.h>
+#include <sync/run/run-attrs.h>
 #include <sync/run/run-guard.h>
 #include <sync/run/sync-result.h>
 #include <sync/wire/endpoint.h>
@@ -43,12 +44,12 @@ root_differs(const struct sb_run *run)
 static int
 push_nothing(struct sb_run *run, struct sb_error *err)
 {
-	int r = 0;
+	int r = sb_run_attrs(run, SB_TO_RUNTIME, NULL, NULL, err);
 
 	sb_run_step(run, SB_STEP_RECORD);
-	if (run->local->scan.hashed_files)
+	if (r == 0 && run->local->scan.hashed_files)
 		sb_replica_save_cache(run->local, run->local->scan.manifest);
-	if (!(run->far.reply.flags & SB_SCAN_BASE_KNOWN) && !run->local->scan.n_skipped) {
+	if (r == 0 && !(run->far.reply.flags & SB_SCAN_BASE_KNOWN) && !run->local->scan.n_skipped) {
 		r = sb_wire_send(run->link->w, SB_MSG_REMEMBER, NULL, 0, err);
 		if (r == 0)
 			r = remember(run, err);
@@ -63,7 +64,7 @@ push_tree(struct sb_run *run, struct sb_error *err)
 	sb_auto(sb_diff) struct sb_diff d = { 0 };
 	sb_auto(sb_plan) struct sb_plan plan = { 0 };
 	sb_auto(sb_manifest) struct sb_manifest *with_unseen = NULL;
-	int r = sb_run_hash_rest(run, err);
+	int r = sb_run_hash_rest(run, false, err);
 
 	sb_run_step(run, SB_STEP_PLAN);
 	if (r == 0)
@@ -97,6 +98,8 @@ push_tree(struct sb_run *run, struct sb_error *err)
 	run->local->scan.unhashed = 0;
 	r = sb_run_check_tree(run, with_unseen ? with_unseen : run->local->scan.manifest, &res,
 		err);
+	if (r == 0)
+		r = sb_run_attrs(run, SB_TO_RUNTIME, NULL, NULL, err);
 	if (r < 0)
 		return r;
 	if (res.n_left || !sb_digest_eq(&res.id, &run->local->scan.manifest->id)) {
@@ -297,6 +300,8 @@ mirror(struct sb_run *run, const struct sb_endpoint *src, const struct sb_endpoi
 		sb_retry_progress(run->retry, run->far.n_have);
 	if (r == 0)
 		r = push ? push_tree(run, err) : pull_tree(run, err);
+	if (r == 0 && !push)
+		r = sb_run_attrs(run, SB_FROM_RUNTIME, NULL, NULL, err);
 	sb_run_step(run, SB_STEP_RECORD);
 	/* What was read is not read again by the next attempt. */
 	if (r < 0 && run->local && run->local->scan.manifest && run->local->scan.hashed_files) {

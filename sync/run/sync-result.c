@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/cleanup.h>
 #include <base/work.h>
+
 static void
 notes_free(struct sb_sync_notes *l)
 {
@@ -60,6 +62,19 @@ sb_sync_result_note(struct sb_sync_notes *l, const char *path, const char *saved
 	return 0;
 }
 
+bool
+sb_sync_result_is_told(const struct sb_sync_notes *l, size_t *at, const char *path,
+	const char *saved_as)
+{
+	for (size_t i = *at; i < l->n; i++)
+		if (strcmp(l->v[i].path, path) == 0 && l->v[i].saved_as && saved_as &&
+			strcmp(l->v[i].saved_as, saved_as) == 0) {
+			*at = i + 1;
+			return true;
+		}
+	return false;
+}
+
 void
 sb_sync_result_drop_note(struct sb_sync_notes *l, size_t from, const char *path)
 {
@@ -91,18 +106,17 @@ what_of(const struct sb_change *c, const struct sb_plan_step *s, const struct sb
 	return there ? "update" : "create";
 }
 
-int
-sb_sync_result_changes(struct sb_sync_result *res, const struct sb_plan *p,
+static int
+add_changes(struct sb_sync_result *res, const struct sb_plan *p, size_t n,
 	const struct sb_manifest *at, const char *side, struct sb_error *err)
 {
-	struct sb_sync_change *v =
-		realloc(res->changes, (res->n_changes + p->diff.n + 1) * sizeof *v);
+	struct sb_sync_change *v = realloc(res->changes, (res->n_changes + n + 1) * sizeof *v);
 
 	if (!v)
 		return sb_fail(err, SB_E_NOMEM, "result: out of memory");
-	memset(v + res->n_changes, 0, (p->diff.n + 1) * sizeof *v);
+	memset(v + res->n_changes, 0, (n + 1) * sizeof *v);
 	res->changes = v;
-	for (size_t i = 0; i < p->diff.n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		struct sb_sync_change *c = &res->changes[res->n_changes];
 
 		if (sb_work_alive(err) < 0)
@@ -116,6 +130,58 @@ sb_sync_result_changes(struct sb_sync_result *res, const struct sb_plan *p,
 		if (!c->path || (p->steps[i].from && !c->from))
 			return sb_fail(err, SB_E_NOMEM, "result: out of memory");
 	}
+	return 0;
+}
+
+int
+sb_sync_result_changes(struct sb_sync_result *res, const struct sb_plan *p,
+	const struct sb_manifest *at, const char *side, struct sb_error *err)
+{
+	return add_changes(res, p, p->diff.n, at, side, err);
+}
+
+int
+sb_sync_result_planned(struct sb_sync_result *res, const struct sb_plan *p,
+	const struct sb_manifest *at, const char *side, struct sb_error *err)
+{
+	size_t n = p->diff.n < SB_SYNC_CHANGES_MAX ? p->diff.n : SB_SYNC_CHANGES_MAX;
+
+	res->n_planned = res->n_changes;
+	return add_changes(res, p, n, at, side, err);
+}
+
+static int
+by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* What was planned last and left alone did not happen. */
+static int
+drop_left(struct sb_sync_result *res, const struct sb_commit_result *c, struct sb_error *err)
+{
+	sb_autofree const char **left = c->n_left ? calloc(c->n_left, sizeof *left) : NULL;
+	size_t kept = res->n_planned;
+
+	if (!c->n_left)
+		return 0;
+	if (!left)
+		return sb_fail(err, SB_E_NOMEM, "result: out of memory");
+	for (size_t i = 0; i < c->n_left; i++)
+		left[i] = c->left[i].path;
+	qsort(left, c->n_left, sizeof *left, by_text);
+	for (size_t i = kept; i < res->n_changes; i++) {
+		struct sb_sync_change *v = &res->changes[i];
+		const char *path = v->path;
+
+		if (!bsearch(&path, left, c->n_left, sizeof *left, by_text)) {
+			res->changes[kept++] = *v;
+			continue;
+		}
+		free(v->path);
+		free(v->from);
+	}
+	res->n_changes = kept;
 	return 0;
 }
 
@@ -135,7 +201,7 @@ int
 sb_sync_result_commit(struct sb_sync_result *res, const struct sb_plan *p,
 	const struct sb_commit_result *c, struct sb_error *err)
 {
-	int r = 0;
+	int r = drop_left(res, c, err);
 
 	res->files_synced += c->files;
 	res->files_deleted += c->deleted;

@@ -10,13 +10,22 @@
 /* Fills the public result. `why` must be a constant. */
 int sb_sync_result_note(struct sb_sync_notes *l, const char *path, const char *saved_as,
 	const char *why, struct sb_error *err);
+/*
+ * Is this very note there, from the `*at`-th on? Then `*at` is the one behind it: who asks in the
+ * order of the notes looks at each once.
+ */
+bool sb_sync_result_is_told(const struct sb_sync_notes *l, size_t *at, const char *path,
+	const char *saved_as);
 /* Takes away the first note about `path` from the `from`-th on. */
 void sb_sync_result_drop_note(struct sb_sync_notes *l, size_t from, const char *path);
 /*
  * Adds the plan to the list of changes of a dry run; `at` is the receiver's tree, `side` which one
- * that is.
+ * that is. sb_sync_result_planned: of a run that is about to carry it out, SB_SYNC_CHANGES_MAX at
+ * most; the commit takes out what it left alone.
  */
 int sb_sync_result_changes(struct sb_sync_result *res, const struct sb_plan *p,
+	const struct sb_manifest *at, const char *side, struct sb_error *err);
+int sb_sync_result_planned(struct sb_sync_result *res, const struct sb_plan *p,
 	const struct sb_manifest *at, const char *side, struct sb_error *err);
 /* Adds what the commit of `p` did and what it left alone. */
 int sb_sync_result_commit(struct sb_sync_result *res, const struct sb_plan *p,

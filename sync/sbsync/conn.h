@@ -73,6 +73,11 @@ SB_API const char *sb_conn_name(const struct sb_conn *c);
  */
 SB_API void sb_conn_wire_bytes(struct sb_conn *c, uint64_t *up, uint64_t *down);
 
+/*
+ * Is the user asked something on the terminal just now? Whoever draws there must not. Any thread.
+ */
+SB_API bool sb_conn_asks(void);
+
 /* A command that runs, or ran, on the other side. One thread at a time, but cancel. */
 struct sb_conn_exec;
 

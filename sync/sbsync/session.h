@@ -66,6 +66,8 @@ struct sb_session {
 	 */
 	int64_t port;
 	char *identity_file, *ssh_config, *known_hosts, *rsh;
+	int64_t paused;           /* since when; 0: it is not. Only a stop syncs then */
+	struct sb_strlist labels; /* "KEY=VALUE" */
 };
 
 struct sb_session_list {
@@ -95,6 +97,38 @@ SB_API int sb_session_load_all(const char *state_dir, struct sb_session_list *ou
 SB_API bool sb_session_owned(const struct sb_session *s);
 SB_API int sb_session_beat(const struct sb_session *s, const char *state_dir, struct sb_error *err);
 
+/* "KEY=VALUE" of letters, digits and "._-/", then anything printable. */
+SB_API bool sb_session_label_ok(const char *label);
+
+/* What sb_session_edit changes; what is not said stays. */
+struct sb_session_edit {
+	size_t size;
+	int pause; /* 1: nothing syncs it until it is resumed (0); -1: as it is. The base stays */
+	enum sb_session_conflict conflict; /* SB_SESSION_AS_STARTED: as it is */
+	const char *const *conflict_rules; /* all of them, as for the start; NULL: as they are */
+	const char *const *labels;         /* "KEY=VALUE" sets, "KEY=" removes; NULL: none */
+	int64_t port;                      /* 0: by configuration; -1: as it is */
+	const char *identity_file, *ssh_config, *known_hosts, *rsh; /* "": none any more */
+};
+#define SB_SESSION_EDIT_INIT \
+	{ \
+		.size = sizeof(struct sb_session_edit), .pause = -1, \
+		.conflict = SB_SESSION_AS_STARTED, .port = -1 \
+	}
+
+/*
+ * Changes an open session's settings; they count from its next sync on. SB_E_LOCKED while a sync is
+ * under way, SB_E_STATE for one that is stopped.
+ */
+SB_API int sb_session_edit(struct sb_session *s, const char *state_dir,
+	const struct sb_session_edit *e, struct sb_error *err);
+
+/* The process that watches the session (sb_session_watch); 0: none does. */
+SB_API int64_t sb_session_watcher(const struct sb_session *s, const char *state_dir);
+/* A descriptor for what a process prints that watches in the background: watch.log, empty. */
+SB_API int sb_session_watch_log_fd(const struct sb_session *s, const char *state_dir,
+	struct sb_error *err);
+
 struct sb_session_start {
 	size_t size;
 	const char *name; /* NULL: made from the local directory's name */
@@ -104,6 +138,7 @@ struct sb_session_start {
 			    */
 	const char *const *conflict_rules; /* "PATTERN=both|local|runtime|merge", NULL-terminated;
 					      may be NULL */
+	const char *const *labels;         /* "KEY=VALUE", likewise */
 };
 #define SB_SESSION_NO_OWNER (-1)
 #define SB_SESSION_START_INIT \
@@ -161,7 +196,7 @@ SB_API const char *sb_session_conflict_name(enum sb_session_conflict c);
 
 /*
  * One session's outcome of a recovery. `result` is "done", "nothing", "owned", "later", "busy",
- * "away" (its work was brought before, and it cannot be reached now) or "failed".
+ * "away" (its work was brought before, and it cannot be reached now), "paused" or "failed".
  */
 /* `s` is NULL for a session that cannot be read. */
 typedef void (*sb_recover_fn)(const struct sb_session *s, const char *result,

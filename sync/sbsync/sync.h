@@ -118,6 +118,8 @@ struct sb_sync_opts {
 				     from a sandbox: later runs obey them */
 	uint64_t max_entries; /* how many entries a far tree may have; 0: by the tree that is here
 				 and by the memory there is */
+	bool xattrs;          /* carry extended attributes of users over */
+	bool acls;            /* carry access control lists over */
 };
 #define SB_SYNC_OPTS_INIT \
 	{ \
@@ -138,7 +140,7 @@ struct sb_sync_notes {
 	size_t cap;
 };
 
-/* What would be done to one path (dry run). */
+/* What was done to one path, or would be (dry run). */
 struct sb_sync_change {
 	char *path;
 	char *from;       /* moves and copies */
@@ -147,6 +149,8 @@ struct sb_sync_change {
 		*what; /* "create", "update", "meta", "delete", "move", "copy", "link", "mkdir" */
 	uint64_t size;
 };
+
+#define SB_SYNC_CHANGES_MAX 10000
 
 struct sb_sync_result {
 	const char *direction; /* "to_runtime", "from_runtime", "local" */
@@ -170,10 +174,12 @@ struct sb_sync_result {
 	struct sb_sync_notes auto_exec; /* synced, but tools run these by themselves */
 	struct sb_sync_notes escaping_links;
 	struct sb_sync_notes merged;    /* decided conflicts; `saved_as` is gone */
-	struct sb_sync_change *changes; /* dry run only */
+	struct sb_sync_change *changes; /* a dry run lists all; else the first SB_SYNC_CHANGES_MAX
+					   of each way, without those that were left alone */
 	size_t n_changes;
 	int64_t duration_ms;
 	int64_t phases_ms[SB_STEPS]; /* by enum sb_step */
+	size_t n_planned;            /* the engine's own */
 };
 
 SB_API void sb_sync_result_free(struct sb_sync_result *r);

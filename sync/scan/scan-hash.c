@@ -205,6 +205,8 @@ collect_dir(const char *path, size_t len, struct sb_entry *e, void *arg)
 			continue;
 		files++;
 		bytes += e->dir->entries[i].size;
+		atomic_fetch_add_explicit(&c->to_hash, e->dir->entries[i].size,
+			memory_order_relaxed);
 		if (files < SCAN_BATCH_FILES && bytes < SCAN_BATCH_BYTES)
 			continue;
 		r = add_batch(c, path, len, e->dir, first, i + 1);

@@ -84,6 +84,7 @@ struct sb_scan_ctx {
 	atomic_uint_fast64_t entries;
 	atomic_uint_fast64_t hashed_files;
 	atomic_uint_fast64_t hashed_bytes;
+	atomic_uint_fast64_t to_hash; /* bytes known to be wanted, hashed or not */
 	atomic_uint_fast64_t removed; /* entries with SPARE_GONE */
 	atomic_int_fast64_t next_progress;
 	/* sb_scan_hash_wanted */
@@ -169,6 +170,8 @@ const char *sb_scan_show(const char *dir, const char *name, struct sb_scan_shown
 /* True when it is time to end: failed, or canceled (which it notes). */
 bool sb_scan_stopped(struct sb_scan_ctx *c);
 void sb_scan_progress(struct sb_scan_ctx *c);
+/* The same whatever the time. */
+void sb_scan_tell(struct sb_scan_ctx *c);
 /* Reports the entry `name` of the directory `dir` (both "": the root). */
 void sb_scan_skip(struct sb_scan_ctx *c, const char *dir, const char *name, enum sb_skip_reason why,
 	int sys);

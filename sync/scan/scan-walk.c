@@ -239,6 +239,19 @@ more_than_a_batch(const struct sb_scan_ctx *c, const struct sb_dir *d)
 	return false;
 }
 
+static void
+count_wanted(struct sb_scan_ctx *c, const struct sb_dir *d)
+{
+	uint64_t bytes = 0;
+
+	if (!c->o.progress)
+		return;
+	for (uint32_t i = 0; i < d->n; i++)
+		if (sb_scan_wants_hash(c, &d->entries[i]))
+			bytes += d->entries[i].size;
+	atomic_fetch_add_explicit(&c->to_hash, bytes, memory_order_relaxed);
+}
+
 /* May the descriptor stay open for others? */
 static bool
 retain(struct sb_scan_ctx *c, struct sb_scan_node *n)
@@ -290,6 +303,7 @@ visit(struct sb_scan_worker *w, struct sb_scan_node *n)
 	struct sb_entry *e;
 
 	if (sb_scan_read_dir(w, n)) {
+		count_wanted(c, n->entry->dir);
 		if (more_than_a_batch(c, n->entry->dir) && retain(c, n))
 			push_tasks(c, n);
 		else

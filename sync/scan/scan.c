@@ -204,8 +204,19 @@ sb_scan_progress(struct sb_scan_ctx *c)
 	if (now < due ||
 		!atomic_compare_exchange_strong(&c->next_progress, &due, now + PROGRESS_MS))
 		return;
-	c->o.progress(atomic_load_explicit(&c->entries, memory_order_relaxed),
-		atomic_load_explicit(&c->hashed_bytes, memory_order_relaxed), c->o.progress_arg);
+	sb_scan_tell(c);
+}
+
+void
+sb_scan_tell(struct sb_scan_ctx *c)
+{
+	uint64_t hashed = atomic_load_explicit(&c->hashed_bytes, memory_order_relaxed);
+	uint64_t all = atomic_load_explicit(&c->to_hash, memory_order_relaxed);
+
+	/* What changed while it was read was read again, and counted again. */
+	if (c->o.progress)
+		c->o.progress(atomic_load_explicit(&c->entries, memory_order_relaxed),
+			hashed < all ? hashed : all, all, c->o.progress_arg);
 }
 
 static struct sb_skipped *
@@ -467,9 +478,8 @@ complete(struct sb_scan_ctx *c, struct sb_scan *s, struct sb_error *err)
 		report_gone_mounts(c);
 	if (r == 0)
 		r = take_results(c, s, err);
-	if (r == 0 && c->o.progress)
-		c->o.progress(atomic_load(&c->entries), atomic_load(&c->hashed_bytes),
-			c->o.progress_arg);
+	if (r == 0)
+		sb_scan_tell(c);
 	return r;
 }
 

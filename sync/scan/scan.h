@@ -26,8 +26,11 @@ struct sb_scan_opts {
 	unsigned jobs; /* 0: as many as processors, at most 8 */
 	const struct sb_cancel *cancel;
 	struct sb_log log;
-	void (*progress)(uint64_t entries, uint64_t hashed_bytes,
-		void *arg); /* may be NULL; any thread, a few times a second */
+	/*
+	 * May be NULL; any thread, a few times a second and at the end. `to_hash` is what is known
+	 * to need hashing, the bytes that are hashed included: it grows while the walk goes on.
+	 */
+	void (*progress)(uint64_t entries, uint64_t hashed_bytes, uint64_t to_hash, void *arg);
 	void *progress_arg;
 };
 #define SB_SCAN_OPTS_INIT \

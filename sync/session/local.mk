@@ -4,6 +4,8 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/session-base.c %D%/session-base.h \
 	%D%/session-brake.c %D%/session-brake.h \
 	%D%/session-conflicts.c %D%/session-conflicts.h \
+	%D%/session-edit.c \
+	%D%/session-log.c %D%/session-log.h \
 	%D%/session-local.c %D%/session-local.h \
 	%D%/session-hold.c %D%/session-hold.h \
 	%D%/session-policy.c %D%/session-policy.h \
@@ -16,4 +18,5 @@ sync_libsbsync_core_la_SOURCES += \
 	%D%/session-underway.c %D%/session-underway.h \
 	%D%/session-undo-run.c \
 	%D%/session-unsaved.c %D%/session-unsaved.h \
-	%D%/session-watch.c
+	%D%/session-watch.c \
+	%D%/session-watcher.c %D%/session-watcher.h

@@ -255,6 +255,8 @@ sb_session_local_apply(struct sb_session_local *x, const struct sb_manifest *tar
 	if (r == 0 && x->o->dry_run)
 		return sb_sync_result_changes(x->res, &plan, x->rep->scan.manifest, "local", err);
 	if (r == 0)
+		r = sb_sync_result_planned(x->res, &plan, x->rep->scan.manifest, "local", err);
+	if (r == 0)
 		r = commit(x, &plan, sb_steal(&stage), err);
 	sb_session_undo_settle(x->dirfd, x->pair, x->stamp, x->rep, r == 0);
 	return r;

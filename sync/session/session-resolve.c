@@ -12,6 +12,7 @@
 #include <sync/run/sync-result.h>
 #include <sync/session/session-conflicts.h>
 #include <sync/session/session-local.h>
+#include <sync/session/session-log.h>
 #include <sync/session/session-store.h>
 #include <sync/session/session-hold.h>
 

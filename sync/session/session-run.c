@@ -16,6 +16,7 @@
 #include <sync/plan/guard.h>
 #include <sync/replica/commit.h>
 #include <sync/run/run.h>
+#include <sync/run/run-attrs.h>
 #include <sync/run/run-guard.h>
 #include <sync/run/sync-result.h>
 #include <sync/session/session-base.h>
@@ -204,14 +205,17 @@ static int
 tell_changes(struct pair_run *x, struct sb_error *err)
 {
 	struct sb_sync_result *res = x->pass->res;
+	size_t told = 0;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < x->rec.n_conflicts; i++) {
 		const struct sb_conflict *c = &x->rec.conflicts[i];
+		struct sb_sync_notes *l;
 
-		r = sb_sync_result_note(c->kind == SB_CONFLICT_REVIVED ? &res->skipped :
-									 &res->conflicts,
-			c->path, c->saved_as, sb_reconcile_conflict_text(c->kind), err);
+		l = c->kind == SB_CONFLICT_REVIVED ? &res->skipped : &res->conflicts;
+		if (!x->last || !sb_sync_result_is_told(l, &told, c->path, c->saved_as))
+			r = sb_sync_result_note(l, c->path, c->saved_as,
+				sb_reconcile_conflict_text(c->kind), err);
 	}
 	for (size_t i = 0; r == 0 && i < x->rec.local.n; i++) {
 		const struct sb_change *c = &x->rec.local.v[i];
@@ -238,10 +242,7 @@ is_missed(const struct pair_run *x, const char *path)
 	return false;
 }
 
-/*
- * What could not be seen here. A sync back has nothing to take from this side: only what the
- * runtime changed there is amiss.
- */
+/* What could not be seen here; of a sync back, only what the runtime changed there is amiss. */
 static int
 tell_unseen(struct pair_run *x, struct sb_error *err)
 {
@@ -474,10 +475,7 @@ push(struct pair_run *x, struct sb_error *err)
 	int r;
 
 	if (!x->runtime_plan.diff.n && !x->pass->first) {
-		/*
-		 * Its tree is as it was scanned: worth remembering when it differs from what both
-		 * knew.
-		 */
+		/* As it was scanned: worth remembering when it is not what both knew. */
 		if (x->known || !sb_digest_known(&x->run.far.reply.id) ||
 			(x->run.far.reply.flags & SB_SCAN_LAZY))
 			return 0;
@@ -689,7 +687,7 @@ run_pair(struct pair_run *x, struct sb_error *err)
 	 * A first push into an empty place needs no digests yet; everything else compares contents.
 	 */
 	if (r == 0)
-		r = sb_run_hash_rest(&x->run, err);
+		r = sb_run_hash_rest(&x->run, x->base->count > 0, err);
 	sb_run_step(&x->run, SB_STEP_PLAN);
 	if (r == 0)
 		r = fold_earlier(x, err);
@@ -722,6 +720,8 @@ run_pair(struct pair_run *x, struct sb_error *err)
 	sb_run_step(&x->run, SB_STEP_RECORD);
 	if (r == 0 && !x->recorded)
 		r = record_base(x, err);
+	if (r == 0)
+		r = sb_run_attrs_session(&x->run, x->pass->direction, x->pass->dirfd, x->k, err);
 	/* What a commit brought is in the cache already. */
 	if (r == 0 && x->pass->first)
 		sb_session_brake_made(x->pass->dirfd, x->k, x->run.local->scan.manifest, NULL);

@@ -70,6 +70,7 @@ sb_session_free(struct sb_session *s)
 	free(s->ssh_config);
 	free(s->known_hosts);
 	free(s->rsh);
+	sb_strlist_free(&s->labels);
 	memset(s, 0, sizeof *s);
 }
 
@@ -150,7 +151,8 @@ bool
 sb_session_owned(const struct sb_session *s)
 {
 	if (s->owner_pid)
-		return sb_session_proc_start(s->owner_pid) == s->owner_start;
+		/* One that was gone when the session was made has no start, and never will. */
+		return s->owner_start && sb_session_proc_start(s->owner_pid) == s->owner_start;
 	/* A clock that was set back must not keep it alive for ever. */
 	return s->heartbeat && s->heartbeat + SB_SESSION_HEARTBEAT_S > time(NULL) &&
 		s->heartbeat <= time(NULL) + 60;
@@ -266,6 +268,10 @@ sb_session_save(int dirfd, const struct sb_session *s, struct sb_error *err)
 		add_text(&b, "rule", s->rules[i].pattern);
 		add_text(&b, "rule_how", sb_session_conflict_name(s->rules[i].how));
 	}
+	if (s->paused)
+		sb_buf_addf(&b, "paused %lld\n", (long long)s->paused);
+	for (size_t i = 0; i < s->labels.n; i++)
+		add_text(&b, "label", s->labels.v[i]);
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
 		char *v = *(char *const *)((const char *)s + texts[i].at);
 
@@ -338,7 +344,7 @@ sb_session_add_rule(struct sb_session *s, const char *pattern, enum sb_session_c
 	return 0;
 }
 
-/* conflict, rule, rule_how; 1: it was another key. */
+/* conflict, rule, rule_how, label; 1: it was another key. */
 static int
 take_conflict(struct sb_session *s, const char *key, char *value, struct sb_error *err)
 {
@@ -349,6 +355,12 @@ take_conflict(struct sb_session *s, const char *key, char *value, struct sb_erro
 		return s->n_rules && sb_session_conflict_of(value, &s->rules[s->n_rules - 1].how) ?
 			0 :
 			SB_E_CORRUPT;
+	if (strcmp(key, "label") == 0) {
+		if (!plain(value) || !sb_session_label_ok(value))
+			return SB_E_CORRUPT;
+		sb_strlist_add(&s->labels, value);
+		return sb_strlist_check(&s->labels, err);
+	}
 	if (strcmp(key, "conflict") == 0)
 		return sb_session_conflict_of(value, &s->conflict) ? 0 : SB_E_CORRUPT;
 	return 1;
@@ -400,6 +412,8 @@ take_line(struct sb_session *s, const char *key, char *value, struct sb_error *e
 		return sb_str_to_i64(value, 0, INT64_MAX, &s->last_sync) ? 0 : SB_E_CORRUPT;
 	if (strcmp(key, "next_try") == 0)
 		return sb_str_to_i64(value, 0, INT64_MAX, &s->next_try) ? 0 : SB_E_CORRUPT;
+	if (strcmp(key, "paused") == 0)
+		return sb_str_to_i64(value, 0, INT64_MAX, &s->paused) ? 0 : SB_E_CORRUPT;
 	if (strcmp(key, "owner") == 0)
 		return sscanf(value, "%" SCNd64 " %" SCNu64, &s->owner_pid, &s->owner_start) == 2 ?
 			0 :
@@ -597,43 +611,4 @@ sb_session_load(const char *state_dir, const char *name, const char *inside, str
 	*out = *found;
 	memset(found, 0, sizeof *found);
 	return 0;
-}
-
-void
-sb_session_log(int dirfd, const char *reason, int code, const struct sb_error *err,
-	const struct sb_sync_result *res)
-{
-	sb_auto(sb_buf) struct sb_buf b = { 0 };
-	sb_autoclose int fd =
-		openat(dirfd, "log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-	char text[SB_ERROR_MSG_MAX * 4], stamp[32];
-	time_t now = time(NULL);
-	struct tm tm;
-
-	if (fd < 0)
-		return;
-	sb_buf_init(&b, 64u << 10);
-	(void)gmtime_r(&now, &tm);
-	(void)strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%SZ", &tm);
-	sb_buf_addf(&b,
-		"{\"time\":\"%s\",\"reason\":\"%s\",\"result\":\"%s\",\"files_synced\":%llu,"
-		"\"files_deleted\":%llu,"
-		"\"files_moved\":%llu,\"conflicts\":%zu,\"errors\":%zu,\"duration_ms\":%lld",
-		stamp, reason, code < 0 || res->errors.n ? "error" : "ok",
-		(unsigned long long)res->files_synced, (unsigned long long)res->files_deleted,
-		(unsigned long long)res->files_moved, res->conflicts.n, res->errors.n,
-		(long long)res->duration_ms);
-	if (code < 0 && err) {
-		sb_buf_add_str(&b, ",\"error\":\"");
-		sb_escape(err->msg, strlen(err->msg), text, sizeof text);
-		for (const char *p = text; *p; p++) {
-			if (*p == '"' || *p == '\\')
-				sb_buf_add_char(&b, '\\');
-			sb_buf_add_char(&b, *p);
-		}
-		sb_buf_add_char(&b, '"');
-	}
-	sb_buf_add_str(&b, "}\n");
-	if (!b.failed)
-		(void)sb_file_write_all(fd, b.data, b.len, NULL);
 }

@@ -16,13 +16,14 @@ int sb_session_open_dir(const char *state_dir, const char *name, bool create, st
 int sb_session_save(int dirfd, const struct sb_session *s, struct sb_error *err);
 int sb_session_add_rule(struct sb_session *s, const char *pattern, enum sb_session_conflict how,
 	struct sb_error *err);
+/* Adds a rule by its text, "PATTERN=HOW". */
+int sb_session_take_rule(struct sb_session *s, const char *text, struct sb_error *err);
+/* Sets "KEY=VALUE", or takes KEY away where VALUE is empty. */
+int sb_session_set_label(struct sb_session *s, const char *label, struct sb_error *err);
 /* Brings the files of an older version up to date. The caller holds the session. */
 int sb_session_upgrade(int dirfd, const char *name, struct sb_error *err);
 /* Letters, digits, '-', '_' and '.', not first; at most 64. */
 bool sb_session_name_ok(const char *name);
-/* One line of the session's log: time, reason, outcome, as JSON. Failure is ignored. */
-void sb_session_log(int dirfd, const char *reason, int code, const struct sb_error *err,
-	const struct sb_sync_result *res);
 /* The start time of a process, to tell it from a later one with its number; 0: not there. */
 uint64_t sb_session_proc_start(int64_t pid);
 

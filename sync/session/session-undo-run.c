@@ -16,6 +16,7 @@
 #include <sync/run/sync-result.h>
 #include <sync/session/session-conflicts.h>
 #include <sync/session/session-local.h>
+#include <sync/session/session-log.h>
 #include <sync/session/session-store.h>
 #include <sync/session/session-undo.h>
 #include <sync/session/session-hold.h>
@@ -58,6 +59,26 @@ make_parents(struct sb_manifest *m, const struct sb_manifest *base, const char *
 	return 0;
 }
 
+/*
+ * A name of the file that `leader` is now. That one is in no difference when it lost or got other
+ * names and nothing else.
+ */
+static int
+set_link(struct sb_manifest *m, struct sb_entry *e, const char *leader, struct sb_error *err)
+{
+	struct sb_entry *first = sb_manifest_find(m, leader);
+	int r = 0;
+
+	if (first && first != e && first->type == SB_ENTRY_FILE) {
+		if (!first->link)
+			r = sb_manifest_set_link(m, first, leader, err);
+		if (r == 0)
+			e->link = first->link;
+		return r;
+	}
+	return sb_manifest_set_link(m, e, leader, err);
+}
+
 /* Makes the changed paths what the difference says, whatever is there now. */
 static int
 force(struct sb_manifest *m, const struct sb_manifest *base, const struct sb_diff *d,
@@ -78,7 +99,7 @@ force(struct sb_manifest *m, const struct sb_manifest *base, const struct sb_dif
 		put = r == 0 ? sb_manifest_put(m, c->path, &e, c->target, err) : NULL;
 		if (r == 0)
 			r = !put          ? SB_E_NOMEM :
-				c->leader ? sb_manifest_set_link(m, put, c->leader, err) :
+				c->leader ? set_link(m, put, c->leader, err) :
 					    0;
 	}
 	return r;

@@ -297,6 +297,50 @@ reverse_of(const struct sb_manifest *pre, const struct sb_diff *forward, struct 
 	return r;
 }
 
+/* Of each hard-linked file whose first name comes back: a name that needs not. */
+struct heirs {
+	const struct sb_manifest *pre;
+	const struct sb_diff *reverse;
+	char **v; /* by group */
+};
+
+static int
+find_heir(const char *path, size_t len, struct sb_entry *e, void *arg)
+{
+	struct heirs *h = arg;
+
+	if (e->type != SB_ENTRY_FILE || !e->link || h->v[e->link - 1] ||
+		!sb_diff_find_put(h->reverse, h->pre->leaders[e->link - 1]) ||
+		sb_diff_find_put(h->reverse, path))
+		return 0;
+	h->v[e->link - 1] = strndup(path, len);
+	return h->v[e->link - 1] ? 0 : SB_E_NOMEM;
+}
+
+/* What comes back becomes a name of the file that was left, not one of a file by itself. */
+static int
+link_to_heirs(const struct sb_manifest *pre, struct sb_diff *reverse, struct sb_error *err)
+{
+	struct heirs h = { pre, reverse, calloc((size_t)pre->n_leaders + 1, sizeof *h.v) };
+	int r = h.v ? 0 : SB_E_NOMEM;
+
+	if (r == 0 && pre->n_leaders)
+		r = sb_manifest_walk(pre, find_heir, &h);
+	if (r < 0)
+		(void)sb_fail(err, r, "undo: out of memory");
+	for (size_t i = 0; r == 0 && pre->n_leaders && i < reverse->n; i++) {
+		struct sb_change *c = &reverse->v[i];
+		const struct sb_entry *old = c->leader ? sb_manifest_find(pre, c->path) : NULL;
+
+		if (old && old->link && h.v[old->link - 1])
+			r = sb_diff_set_leader(reverse, c, h.v[old->link - 1], err);
+	}
+	for (uint32_t i = 0; h.v && i < pre->n_leaders; i++)
+		free(h.v[i]);
+	free(h.v);
+	return r;
+}
+
 /* The content that the reverse needs goes into the base store, unless it is there. */
 static void
 keep_content(struct sb_replica *rep, const struct sb_diff *reverse)
@@ -368,6 +412,8 @@ sb_session_undo_prepare(int dirfd, size_t pair, uint64_t stamp, const char *reas
 	bool grows;
 	int r = reverse_of(rep->scan.manifest, forward, &reverse, err);
 
+	if (r == 0)
+		r = link_to_heirs(rep->scan.manifest, &reverse, err);
 	if (r < 0)
 		return r;
 	keep_content(rep, &reverse);

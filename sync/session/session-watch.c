@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/cleanup.h>
 #include <base/file.h>
 #include <base/str.h>
 #include <sbsync/conn.h>
@@ -21,6 +22,7 @@
 #include <sync/session/session-rules.h>
 #include <sync/session/session-store.h>
 #include <sync/session/session-priv.h>
+#include <sync/session/session-watcher.h>
 #include <sync/scan/notice.h>
 
 #define QUIET_MS 80
@@ -286,10 +288,14 @@ sb_session_watch(struct sb_session *s, const struct sb_session_watch *how,
 {
 	struct watcher w = { .s = s, .how = how, .o = *opts, .policy = policy };
 	struct sb_error own = { 0 };
+	sb_autoclose int record = -1;
 	int r;
 
 	if (!err)
 		err = &own;
+	record = sb_session_watcher_enter(s, opts->state_dir, err);
+	if (record < 0)
+		return record;
 	sb_session_use_route(s, &w.o);
 	r = sb_endpoint_parse(s->pairs[0].remote, &w.there, err);
 	if (r == 0)

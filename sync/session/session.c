@@ -22,6 +22,7 @@
 #include <sync/run/run.h>
 #include <sync/run/sync-result.h>
 #include <sync/session/session-run.h>
+#include <sync/session/session-log.h>
 #include <sync/session/session-store.h>
 #include <sync/session/session-hold.h>
 #include <sync/session/session-priv.h>
@@ -157,6 +158,7 @@ note_outcome(struct sb_session *s, enum sb_session_reason reason, int code,
 		s->last_sync = time(NULL);
 		s->failures = 0;
 		s->next_try = 0;
+		s->paused = 0;
 		s->state = reason == SB_REASON_STOP ? SB_SESSION_STOPPED :
 			reason == SB_REASON_CRASH   ? SB_SESSION_ORPHANED :
 						      SB_SESSION_ACTIVE;
@@ -207,6 +209,9 @@ sync_held(struct sb_session_held *h, struct sb_session *s, enum sb_session_reaso
 			"session '%s' was never pushed completely: sbsync start %s %s goes on with "
 			"it, sbsync rm %s forgets it",
 			s->name, s->pairs[0].local, s->pairs[0].remote, s->name);
+	if (s->paused && reason != SB_REASON_STOP && !opts->dry_run)
+		return sb_fail(err, SB_E_STATE, "session '%s' is paused: sbsync resume %s", s->name,
+			s->name);
 	if (reason == SB_REASON_PUSH && s->state == SB_SESSION_UNSYNCED)
 		return sb_fail(err, SB_E_STATE,
 			"session '%s' has not been synced back yet: sbsync sync %s", s->name,
@@ -306,23 +311,6 @@ add_also(struct sb_session *s, const char *text, struct sb_error *err)
 	if (!local || !remote)
 		return sb_fail(err, SB_E_NOMEM, "session: out of memory");
 	return add_pair(s, local, remote, err);
-}
-
-/* "PATTERN=HOW". */
-static int
-add_rule(struct sb_session *s, const char *text, struct sb_error *err)
-{
-	const char *eq = strrchr(text, '=');
-	sb_autofree char *pattern = eq ? strndup(text, (size_t)(eq - text)) : NULL;
-	enum sb_session_conflict how;
-
-	if (eq && !pattern)
-		return sb_fail(err, SB_E_NOMEM, "session: out of memory");
-	if (!eq || eq == text || !sb_session_conflict_of(eq + 1, &how))
-		return sb_fail(err, SB_E_USAGE,
-			"'%s' is no conflict rule: write PATTERN=both, =local, =runtime or =merge",
-			text);
-	return sb_session_add_rule(s, pattern, how, err);
 }
 
 static int
@@ -477,7 +465,9 @@ sb_session_start(const char *local, const char *remote, const struct sb_session_
 	r = describe(local, remote, how, &s, err);
 	s.conflict = policy == SB_SESSION_AS_STARTED ? SB_SESSION_KEEP_BOTH : policy;
 	for (size_t i = 0; r == 0 && how->conflict_rules && how->conflict_rules[i]; i++)
-		r = add_rule(&s, how->conflict_rules[i], err);
+		r = sb_session_take_rule(&s, how->conflict_rules[i], err);
+	for (size_t i = 0; r == 0 && how->labels && how->labels[i]; i++)
+		r = sb_session_set_label(&s, how->labels[i], err);
 	if (r == 0)
 		r = sb_session_policies_make(&s, policy, &policies, err);
 	if (r == 0)
@@ -520,6 +510,8 @@ not_due(const struct sb_session *s, bool now)
 {
 	if (s->state == SB_SESSION_STOPPED || s->state == SB_SESSION_STARTING)
 		return "nothing";
+	if (s->paused)
+		return "paused";
 	if (sb_session_owned(s))
 		return "owned";
 	/*
@@ -694,17 +686,4 @@ sb_session_remove(struct sb_session *s, const char *state_dir, bool discard, str
 		     sb_path_remove_tree(fd, s->name, err);
 	sb_session_let_go(&h);
 	return r;
-}
-
-int
-sb_session_log_fd(const struct sb_session *s, struct sb_error *err)
-{
-	sb_autofree char *dir = sb_session_dir(NULL, err);
-	sb_autoclose int fd = dir ? sb_session_open_dir(dir, s->name, false, err) : -1;
-	int log;
-
-	if (fd < 0)
-		return err ? err->code : SB_E_SYS;
-	log = openat(fd, "log", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	return log < 0 ? sb_fail_errno(err, "the log of session '%s'", s->name) : log;
 }

@@ -186,7 +186,8 @@ take_setting(struct sb_ssh_config *c, const char *key, char *value, struct sb_er
 		c->new_key = strcmp(value, "accept-new") == 0 || strcmp(value, "no") == 0 ||
 				strcmp(value, "off") == 0 || strcmp(value, "false") == 0 ?
 			SB_SSH_NEW_ADD :
-			SB_SSH_NEW_REFUSE;
+			strcmp(value, "ask") == 0 ? SB_SSH_NEW_ASK :
+						    SB_SSH_NEW_REFUSE;
 	return 0;
 }
 

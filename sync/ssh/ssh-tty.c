@@ -7,10 +7,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <termios.h>
 
 #include <base/file.h>
+
+static atomic_uint asking;
+
+bool
+sb_ssh_tty_busy(void)
+{
+	return atomic_load(&asking) > 0;
+}
 
 /* Reads a line byte by byte until its end, the end of the terminal, or cancel. */
 static int
@@ -60,9 +69,14 @@ sb_ssh_ask_tty(enum sb_ssh_ask kind, const char *text, bool echo, char *answer, 
 		quiet.c_lflag &= ~(tcflag_t)(ECHO | ECHOE | ECHOK | ECHONL);
 		changed = tcsetattr(fd, TCSAFLUSH, &quiet) == 0;
 	}
-	r = sb_file_write_all(fd, text, strlen(text), NULL);
+	atomic_fetch_add(&asking, 1);
+	/* A line of progress that stands there goes. */
+	r = sb_file_write_all(fd, "\r\033[K", 4, NULL);
+	if (r >= 0)
+		r = sb_file_write_all(fd, text, strlen(text), NULL);
 	if (r >= 0)
 		r = read_line(fd, arg, answer, size);
+	atomic_fetch_sub(&asking, 1);
 	if (changed) {
 		(void)tcsetattr(fd, TCSAFLUSH, &old);
 		(void)sb_file_write_all(fd, "\n", 1, NULL);

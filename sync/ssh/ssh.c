@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include <base/cleanup.h>
+#include <base/str.h>
 #include <sync/ssh/ssh-priv.h>
 #include <sync/ssh/ssh-hash.h>
 #include <sync/ssh/ssh-net.h>
@@ -380,6 +382,32 @@ refuse_changed(struct sb_ssh *c, const uint8_t *blob, size_t len,
 		sb_ssh_known_name(c->known_name, c->port, name, sizeof name));
 }
 
+/* Asks as ssh does. Without a terminal the answer is no. */
+static bool
+user_takes(struct sb_ssh *c, const struct sb_ssh_opts *o, const char *type, const char *print)
+{
+	const char *again = "";
+	char answer[128];
+
+	for (int i = 0; o->ask && o->n_known_hosts && i < 3; i++) {
+		sb_autofree char *text = sb_str_printf(
+			"%s%s: the host key %s %s is not known.\nIs it the server's? (yes, no, or "
+			"its fingerprint) ",
+			again, c->name, type, print);
+
+		if (!text ||
+			o->ask(SB_SSH_ASK_HOSTKEY, text, true, answer, sizeof answer, o->ask_arg) <
+				0)
+			return false;
+		if (strcmp(answer, "yes") == 0 || strcmp(answer, print) == 0)
+			return true;
+		if (strcmp(answer, "no") == 0)
+			return false;
+		again = "Please answer yes or no. ";
+	}
+	return false;
+}
+
 static int
 take_new_key(struct sb_ssh *c, const struct sb_ssh_opts *o, const uint8_t *blob, size_t len,
 	struct sb_error *err)
@@ -389,7 +417,8 @@ take_new_key(struct sb_ssh *c, const struct sb_ssh_opts *o, const uint8_t *blob,
 
 	(void)sb_ssh_hash_fingerprint(blob, len, print);
 	(void)blob_type(blob, len, type, sizeof type);
-	if (o->new_key == SB_SSH_NEW_REFUSE)
+	if (o->new_key == SB_SSH_NEW_REFUSE ||
+		(o->new_key == SB_SSH_NEW_ASK && !user_takes(c, o, type, print)))
 		return sb_fail(err, SB_E_HOSTKEY,
 			"the host key %s %s is not in %s; compare it with the server's (ssh-keygen "
 			"-lf on its "

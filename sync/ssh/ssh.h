@@ -30,12 +30,14 @@ enum sb_ssh_new_key {
 	SB_SSH_NEW_ADD,  /* trust on first use: written to the first known_hosts file */
 	SB_SSH_NEW_PASS, /* trust without writing (StrictHostKeyChecking no with a file that cannot
 			    be written) */
+	SB_SSH_NEW_ASK,  /* ask the user, add on yes; nobody to ask: refuse */
 };
 
 enum sb_ssh_ask {
 	SB_SSH_ASK_PASSPHRASE, /* of the key file named in the text */
 	SB_SSH_ASK_PASSWORD,
-	SB_SSH_ASK_ANSWER, /* keyboard-interactive; the text is the server's, escaped */
+	SB_SSH_ASK_HOSTKEY, /* yes, no, or the fingerprint */
+	SB_SSH_ASK_ANSWER,  /* keyboard-interactive; the text is the server's, escaped */
 };
 
 /*
@@ -125,5 +127,7 @@ const char *sb_ssh_library(void); /* "libssh2 1.10.0" */
  */
 int sb_ssh_ask_tty(enum sb_ssh_ask kind, const char *text, bool echo, char *answer, size_t size,
 	void *arg);
+/* Does that wait for an answer just now? Any thread. */
+bool sb_ssh_tty_busy(void);
 
 #endif

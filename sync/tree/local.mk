@@ -1,6 +1,7 @@
 # What a tree is: entries, manifests, differences, digests.
 sync_libsbsync_core_la_SOURCES += \
 	%D%/arena.c %D%/arena.h \
+	%D%/attrs.c %D%/attrs.h \
 	%D%/diff.c %D%/diff.h \
 	%D%/diff-apply.c \
 	%D%/diff-codec.c \

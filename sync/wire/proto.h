@@ -44,6 +44,9 @@ enum sb_msg {
 	SB_MSG_WATCH = 29,    /* blob: tell me when something changes in these roots; only to peers
 				 with SB_FEATURE_WATCH */
 	SB_MSG_UNWATCH = 30,  /* no more; answered by WATCHED */
+	SB_MSG_GETATTRS = 31, /* u8 kinds: what attributes has your tree? Only to peers with
+				 SB_FEATURE_ATTRS; answered by ATTRS */
+	SB_MSG_SETATTRS = 32, /* blob: give these files these attributes; answered by ATTRS */
 	/* agent to controller */
 	SB_MSG_WELCOME = 64,  /* answer to HELLO */
 	SB_MSG_SCAN = 65,     /* what the scan found: id, count, base known, identity */
@@ -57,6 +60,7 @@ enum sb_msg {
 	SB_MSG_CHANGED = 73,  /* something changed; at most once after each WATCH; u8: not all could
 				 be watched */
 	SB_MSG_WATCHED = 74,  /* answer to UNWATCH; u8 likewise */
+	SB_MSG_ATTRS = 75,    /* blob: attributes (tree/attrs.h), or paths that were refused some */
 	/* the data stream, from whichever side sends */
 	SB_MSG_DATA = 96,     /* u8 codec, u32 raw length, bytes: a block of the tar stream */
 	SB_MSG_ROWS = 97,     /* how each announced entry fared, in order: u8 status (0x80: a digest
@@ -67,6 +71,7 @@ enum sb_msg {
 /* What a side can do, in `features`. */
 enum {
 	SB_FEATURE_WATCH = 1 << 0,
+	SB_FEATURE_ATTRS = 1 << 1,
 };
 
 /* HELLO and WELCOME. */

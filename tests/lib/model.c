@@ -332,12 +332,21 @@ is_taken(const struct run *w, const char *path)
 	return false;
 }
 
+/* All that is at or below `i` in the runtime, whatever else there is. */
 static bool
 holds(const struct model_tree *t, size_t k, const struct run *w, size_t i)
 {
-	return w->r->v[i].type == MODEL_DIR ?
-		span(k) == span(i) && t->v[k].type == MODEL_DIR && same_below(t, k, w->r, i) :
-		same_content(&t->v[k], &w->r->v[i]);
+	if (w->r->v[i].type == MODEL_DIR && span(k) != span(i))
+		return false;
+	for (size_t n = 0; n < span(i); n++) {
+		const struct model_node *r = &w->r->v[i + n];
+
+		if (r->type && !same_content(&t->v[k + n], r))
+			return false;
+		if (w->r->v[i].type != MODEL_DIR)
+			break;
+	}
+	return true;
 }
 
 /* Where the runtime's version goes; true: it is there already, for good. */

@@ -313,6 +313,36 @@ push_is_careful(void **state)
 	assert_int_equal(st.files, 1);
 }
 
+/* Another file of the same size and time (packers give all files one time) is another file. */
+static void
+push_knows_what_was_replaced(void **state)
+{
+	struct sb_agentless_list brought = { 0 };
+	struct sb_agentless a;
+	struct sb_agentless_stats st;
+	struct sb_error err = { 0 };
+	char root[500], shadow[300], record[300];
+	int fd;
+
+	(void)state;
+	(void)snprintf(shadow, sizeof shadow, "%s/twins", dir);
+	(void)snprintf(record, sizeof record, "%s/twins.record", dir);
+	SHELL("mkdir -p gnu/twins && cd gnu/twins && echo 1 >a && echo 2 >b && touch -d @1000000 a "
+	      "b");
+	agentless(&places[0], "twins", &a, root);
+	assert_ok(sb_agentless_fetch(&a, shadow, record, &st, &err), &err);
+	fd = open(shadow, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_ok(sb_agentless_list_local(&a, fd, &brought, &err), &err);
+	(void)close(fd);
+	SHELL("cd '%s' && mv a b", shadow);
+	a.brought = &brought;
+	assert_ok(sb_agentless_push(&a, shadow, record, true, 90, &st, &err), &err);
+	assert_int_equal(st.files, 1);
+	SHELL("grep -qx 1 gnu/twins/b && ! test -e gnu/twins/a");
+	assert_ok(sb_agentless_push(&a, shadow, record, true, 90, &st, &err), &err);
+	sb_agentless_list_free(&brought);
+}
+
 static bool
 ignore_x(const char *path, bool is_dir, void *arg)
 {
@@ -489,6 +519,7 @@ main(void)
 		cmocka_unit_test(fetch_brings_everything),
 		cmocka_unit_test(push_makes_it_equal),
 		cmocka_unit_test(push_is_careful),
+		cmocka_unit_test(push_knows_what_was_replaced),
 		cmocka_unit_test(ignored_paths_are_left_alone),
 		cmocka_unit_test(what_cannot_be_read_is_an_error),
 		cmocka_unit_test(lying_far_side),

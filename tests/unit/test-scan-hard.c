@@ -527,10 +527,11 @@ a_swapped_symlink_leads_nowhere(void **state)
 }
 
 static void
-cancel_later(uint64_t entries, uint64_t bytes, void *arg)
+cancel_later(uint64_t entries, uint64_t bytes, uint64_t total, void *arg)
 {
 	(void)entries;
 	(void)bytes;
+	(void)total;
 	sb_cancel_request(arg);
 }
 

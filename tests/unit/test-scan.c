@@ -559,12 +559,13 @@ any_number_of_threads_tells_the_same(void **state)
 }
 
 static void
-note_progress(uint64_t entries, uint64_t bytes, void *arg)
+note_progress(uint64_t entries, uint64_t bytes, uint64_t total, void *arg)
 {
 	uint64_t *seen = arg;
 
 	seen[0] = entries;
 	seen[1] = bytes;
+	seen[2] = total;
 }
 
 static void
@@ -574,7 +575,7 @@ small_things(void **state)
 	struct sb_error err = { 0 };
 	sb_auto(sb_scan) struct sb_scan s = { 0 };
 	struct sb_scan_opts o = SB_SCAN_OPTS_INIT;
-	uint64_t seen[2] = { 0 };
+	uint64_t seen[3] = { 0 };
 	int file;
 
 	make_file(t->fd, "f", "12345");
@@ -583,6 +584,7 @@ small_things(void **state)
 	scan_ok(t->fd, &o, &s);
 	assert_int_equal(seen[0], 1);
 	assert_int_equal(seen[1], 5);
+	assert_int_equal(seen[2], 5);
 	sb_scan_free(&s);
 	/* An older caller, that knows of no options but the first. */
 	seen[0] = 0;

@@ -25,6 +25,7 @@
 
 #define ROUNDS 30     /* SESSION_ROUNDS overrides */
 #define SSH_ROUNDS 15 /* SESSION_SSH_ROUNDS overrides */
+#define FAR_ROUNDS 5  /* without an agent there; SESSION_FAR_ROUNDS overrides */
 #define EPOCH 1000000000
 
 /* One pair of roots with a session between them. */
@@ -37,15 +38,23 @@ struct bed {
 	struct test_sshd sshd;
 	bool served;   /* `sshd` runs */
 	char why[300]; /* there is none */
+	bool far;      /* no agent runs there: times of symlinks stay behind */
 	struct sb_conn *conn;
 };
+
+/* The session's, where no agent keeps it: a root without it is not the sandbox any more. */
+static bool
+is_identity(const char *path, const struct FTW *at)
+{
+	return at->level == 1 && strcmp(path + at->base, ".sbsync-far-id") == 0;
+}
 
 static int
 remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
 {
 	(void)st;
 	(void)kind;
-	return at->level ? remove(path) : 0;
+	return at->level && !is_identity(path, at) ? remove(path) : 0;
 }
 
 static void
@@ -110,7 +119,7 @@ read_one(const char *path, const struct stat *st, int kind, struct FTW *at)
 	char text[64] = "";
 
 	(void)kind;
-	if (!at->level)
+	if (!at->level || is_identity(path, at))
 		return 0;
 	reading->n++;
 	(void)snprintf(r->path, sizeof r->path, "%s", path + reading_root + 1);
@@ -150,15 +159,68 @@ read_tree(const char *root, struct model_list *out)
 	qsort(out->v, out->n, sizeof out->v[0], by_path);
 }
 
+/* What the round under way began with and was told, to look at when it fails. */
+static struct model_list began[3];
+static char told[4096];
+
 static void
-must_be(const char *root, const struct model_list *want, const char *what, uint64_t seed)
+tell(const char *what, const struct sb_sync_notes *n)
 {
-	struct model_list got;
+	for (size_t i = 0; i < n->n; i++) {
+		size_t len = strlen(told);
+
+		(void)snprintf(told + len, sizeof told - len, "# %s: %s: %s (%s)\n", what,
+			n->v[i].path, n->v[i].why, n->v[i].saved_as ? n->v[i].saved_as : "");
+	}
+}
+
+static void
+show(const char *what, const struct model_list *l)
+{
+	print_message("# %s:\n", what);
+	for (size_t i = 0; i < l->n; i++) {
+		const struct model_node *n = &l->v[i].n;
+
+		print_message("#   %c %4o %u %-10u %u %s\n", "-dfl"[n->type], n -> mode, n -> mtime,
+			n -> content, n -> link, l -> v[i].path);
+	}
+}
+
+static void
+show_round(const char *what, const struct model_list *got, const struct model_list *want)
+{
+	show("base", &began[0]);
+	show("local before", &began[1]);
+	show("runtime before", &began[2]);
+	show(what, got);
+	show("wanted", want);
+	print_message("%s", told);
+}
+
+static void
+drop_link_times(struct model_list *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->v[i].n.type == MODEL_LINK)
+			l->v[i].n.mtime = 0;
+}
+
+static void
+must_be(const struct bed *b, const char *root, const struct model_list *want, const char *what,
+	uint64_t seed)
+{
+	struct model_list got, plain = *want;
 	char why[512];
 
 	read_tree(root, &got);
-	if (model_differ(&got, want, false, why, sizeof why))
-		fail_msg("seed %llu: %s: %s", (unsigned long long)seed, what, why);
+	if (b->far) {
+		drop_link_times(&got);
+		drop_link_times(&plain);
+	}
+	if (!model_differ(&got, &plain, false, why, sizeof why))
+		return;
+	show_round(what, &got, want);
+	fail_msg("seed %llu: %s: %s", (unsigned long long)seed, what, why);
 }
 
 static void
@@ -171,6 +233,10 @@ sync_now(struct bed *b, enum sb_session_reason reason, size_t *conflicts, uint64
 	if (r < 0)
 		fail_msg("seed %llu: reason %d: %s", (unsigned long long)seed, reason, err.msg);
 	*conflicts = res.conflicts.n;
+	(void)snprintf(told, sizeof told, "# reason %d\n", reason);
+	tell("conflict", &res.conflicts);
+	tell("error", &res.errors);
+	tell("skipped", &res.skipped);
 	sb_sync_result_free(&res);
 }
 
@@ -203,7 +269,7 @@ one_round(struct bed *b, uint64_t seed, void (*edit)(struct model_tree *, unsign
 	static const enum sb_session_reason reasons[] = { 0, SB_REASON_PUSH, SB_REASON_CRASH,
 		SB_REASON_TURN };
 	struct model_tree t[3];
-	struct model_list l[3];
+	struct model_list *l = began;
 	struct model_result want;
 	uint64_t rnd = seed;
 	int direction = MODEL_TO + (int)model_below(&rnd, 3);
@@ -224,15 +290,19 @@ one_round(struct bed *b, uint64_t seed, void (*edit)(struct model_tree *, unsign
 	write_tree(b->runtime, &l[2]);
 	model_run(&t[0], &t[1], &t[2], direction, MODEL_KEEP_BOTH, &want);
 	sync_now(b, reasons[direction], &conflicts, seed);
-	must_be(b->ws, &want.local, "local", seed);
-	must_be(b->runtime, &want.runtime, "runtime", seed);
-	assert_int_equal(conflicts, want.n_conflicts);
+	must_be(b, b->ws, &want.local, "local", seed);
+	must_be(b, b->runtime, &want.runtime, "runtime", seed);
+	if (conflicts != want.n_conflicts) {
+		show_round("local", &want.local, &want.runtime);
+		fail_msg("seed %llu: %zu conflicts instead of %zu", (unsigned long long)seed,
+			conflicts, want.n_conflicts);
+	}
 	if (!(direction & MODEL_FROM) || same(&want.local, &l[1]))
 		return;
 	undo_now(b, seed);
-	must_be(b->ws, &l[1], "undone", seed);
+	must_be(b, b->ws, &l[1], "undone", seed);
 	undo_now(b, seed);
-	must_be(b->ws, &want.local, "undo undone", seed);
+	must_be(b, b->ws, &want.local, "undo undone", seed);
 }
 
 /* Folders and options; the session is still to be started. */
@@ -288,24 +358,54 @@ setup(void **state)
 	return b ? start_session(b, b->runtime) : -1;
 }
 
+/* A program for this machine that none can start: the sync goes on without an agent. */
+static int
+make_broken_agent(const char *path)
+{
+	char head[64];
+	FILE *from = fopen("/proc/self/exe", "r"), *to = fopen(path, "w");
+	bool ok = from && to && fread(head, 1, sizeof head, from) == sizeof head &&
+		fwrite(head, 1, sizeof head, to) == sizeof head && fchmod(fileno(to), 0755) == 0;
+
+	if (from)
+		(void)fclose(from);
+	if (to)
+		ok = fclose(to) == 0 && ok;
+	return ok ? 0 : -1;
+}
+
+/* The program that is brought there: where none is built for that, the whole sbsync is one, too. */
+static int
+choose_agent(const struct bed *b, bool agent)
+{
+	const char *top = getenv("SB_TOP_BUILDDIR");
+	char path[600];
+
+	if (agent)
+		(void)snprintf(path, sizeof path, "%s/sbsync-agent", top ? top : ".");
+	else
+		(void)snprintf(path, sizeof path, "%s/broken", b->dir.path);
+	if (!agent && make_broken_agent(path) < 0)
+		return -1;
+	return setenv("SBSYNC_AGENT", access(path, X_OK) == 0 ? path : b->sbsync, 1);
+}
+
 /* The runtime is on this machine, so that it can be read, and reached only by SSH. */
 static int
-setup_ssh(void **state)
+setup_far(void **state, bool agent)
 {
 	static const char *const lines[] = {
 		"SetEnv XDG_CACHE_HOME=@DIR@/cache SBSYNC_STATE_DIR=@DIR@/state TMPDIR=@DIR@", NULL
 	};
-	const char *top = getenv("SB_TOP_BUILDDIR");
 	struct bed *b = make_bed();
 	struct sb_error err = { 0 };
 	char path[600];
 	bool skips;
 
 	*state = b;
-	if (!b)
+	if (!b || choose_agent(b, agent) < 0)
 		return -1;
-	(void)snprintf(path, sizeof path, "%s/sbsync-agent", top ? top : ".");
-	(void)setenv("SBSYNC_AGENT", path, 0);
+	b->far = !agent;
 	b->served = test_sshd_start(&b->sshd, "start", NULL, lines, &skips, b->why, sizeof b->why);
 	if (!b->served)
 		return skips ? 0 : -1;
@@ -319,7 +419,22 @@ setup_ssh(void **state)
 		return -1;
 	}
 	b->o.conn = b->conn;
-	return start_session(b, path);
+	if (start_session(b, path) < 0)
+		return -1;
+	(void)snprintf(path, sizeof path, "%s/.sbsync-far-id", b->runtime);
+	return (access(path, F_OK) == 0) == !agent ? 0 : -1;
+}
+
+static int
+setup_ssh(void **state)
+{
+	return setup_far(state, true);
+}
+
+static int
+setup_agentless(void **state)
+{
+	return setup_far(state, false);
 }
 
 static int
@@ -344,34 +459,48 @@ rounds_of(const char *variable, uint64_t usual)
 	return n ? strtoull(n, NULL, 10) : usual;
 }
 
+/* Rounds from SESSION_FIRST (1) on: the seed of a finding, divided by the test's `step`. */
+static void
+rounds_from(struct bed *b, uint64_t n, uint64_t step,
+	void (*edit)(struct model_tree *, unsigned, uint64_t *))
+{
+	uint64_t first = rounds_of("SESSION_FIRST", 1);
+
+	for (uint64_t seed = first; seed < first + n; seed++)
+		one_round(b, seed * step, edit);
+}
+
 static void
 real_trees_follow_the_table(void **state)
 {
-	uint64_t rounds = rounds_of("SESSION_ROUNDS", ROUNDS);
-
-	for (uint64_t seed = 1; seed <= rounds; seed++)
-		one_round(*state, seed * 1000003, model_edit);
+	rounds_from(*state, rounds_of("SESSION_ROUNDS", ROUNDS), 1000003, model_edit);
 }
 
 static void
 real_hard_links_follow_the_table(void **state)
 {
-	uint64_t rounds = rounds_of("SESSION_ROUNDS", ROUNDS);
-
-	for (uint64_t seed = 1; seed <= rounds; seed++)
-		one_round(*state, seed * 999979, model_edit_links);
+	rounds_from(*state, rounds_of("SESSION_ROUNDS", ROUNDS), 999979, model_edit_links);
 }
 
 static void
 hard_links_behind_ssh_follow_the_table(void **state)
 {
-	uint64_t rounds = rounds_of("SESSION_SSH_ROUNDS", SSH_ROUNDS);
 	struct bed *b = *state;
 
 	if (!b->served)
 		skip_because("%s", b->why);
-	for (uint64_t seed = 1; seed <= rounds; seed++)
-		one_round(b, seed * 999961, model_edit_links);
+	rounds_from(b, rounds_of("SESSION_SSH_ROUNDS", SSH_ROUNDS), 999961, model_edit_links);
+}
+
+/* Hard links become copies there (sync/remote/agentless.h). */
+static void
+trees_without_an_agent_follow_the_table(void **state)
+{
+	struct bed *b = *state;
+
+	if (!b->served)
+		skip_because("%s", b->why);
+	rounds_from(b, rounds_of("SESSION_FAR_ROUNDS", FAR_ROUNDS), 999953, model_edit);
 }
 
 int
@@ -382,6 +511,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(real_hard_links_follow_the_table, setup, teardown),
 		cmocka_unit_test_setup_teardown(hard_links_behind_ssh_follow_the_table, setup_ssh,
 			teardown),
+		cmocka_unit_test_setup_teardown(trees_without_an_agent_follow_the_table,
+			setup_agentless, teardown),
 	};
 
 	return cmocka_run_group_tests_name("session-model", tests, NULL, NULL);
