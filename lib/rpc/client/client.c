@@ -4,120 +4,84 @@
 
 #include <sb/rpc.h>
 
-#include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <curl/curl.h>
 #include <jansson.h>
 
 #include <base/buf.h>
 #include <base/str.h>
-#include <rpc/protocol/failure.h>
+#include <cloud/http/rest.h>
 #include <rpc/protocol/envelope.h>
+#include <rpc/protocol/failure.h>
 #include <rpc/protocol/gzip.h>
 
+#define DIGITS_MAX 24
+
 struct sb_rpc_client {
-	CURLM *multi;
-	CURL *easy;
-	char *socket; /* of "unix:" */
-	char *base;   /* URL up to and with the service and a slash */
-	char *shown;  /* the address, for messages */
-	char *token;
-	char *ca_file;
-	int64_t connect_ms;
+	struct sb_rest *rest;
+	char *service;
 	size_t max_message;
-	char curl_msg[CURL_ERROR_SIZE];
 };
 
-/* One call under way. */
+/* One stream under way. */
 struct transfer {
 	struct sb_rpc_client *client;
 	struct sb_buf in; /* what came and is not used up */
-	bool streaming;
-	bool ok_stream; /* the answer really is a stream */
-	bool ended;     /* the end-of-stream message came */
+	bool is_stream;   /* the answer really is one */
+	bool ended;       /* the end-of-stream message came */
 	sb_rpc_message_fn fn;
 	void *arg;
-	struct sb_error err; /* what the write callback found */
 };
-
-static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
-
-static void
-init_curl(void)
-{
-	(void)curl_global_init(CURL_GLOBAL_DEFAULT);
-}
 
 void
 sb_rpc_client_free(struct sb_rpc_client *c)
 {
 	if (!c)
 		return;
-	if (c->easy)
-		curl_easy_cleanup(c->easy);
-	if (c->multi)
-		(void)curl_multi_cleanup(c->multi);
-	free(c->socket);
-	free(c->base);
-	free(c->shown);
-	if (c->token)
-		explicit_bzero(c->token, strlen(c->token));
-	free(c->token);
-	free(c->ca_file);
+	sb_rest_free(c->rest);
+	free(c->service);
 	free(c);
-}
-
-static int
-set_address(struct sb_rpc_client *c, const char *address, const char *service, struct sb_error *err)
-{
-	const char *path = sb_str_starts(address, "unix:") ? address + 5 : address;
-
-	if (sb_str_starts(address, "http://") || sb_str_starts(address, "https://")) {
-		size_t n = strlen(address);
-
-		while (n > 0 && address[n - 1] == '/')
-			n--;
-		c->base = sb_str_printf("%.*s/%s/", (int)n, address, service);
-	} else if (path != address || (strchr(address, '/') && !strstr(address, "://"))) {
-		c->socket = strdup(path);
-		c->base = sb_str_printf("http://localhost/%s/", service);
-		if (!c->socket)
-			return sb_fail(err, SB_E_NOMEM, "out of memory");
-	} else {
-		return sb_fail(err, SB_E_INVAL,
-			"address %s must be unix:PATH, http://HOST:PORT or https://HOST:PORT",
-			address);
-	}
-	c->shown = strdup(address);
-	return c->base && c->shown ? 0 : sb_fail(err, SB_E_NOMEM, "out of memory");
 }
 
 struct sb_rpc_client *
 sb_rpc_client_new(const struct sb_rpc_client_opts *o, struct sb_error *err)
 {
 	struct sb_rpc_client *c = calloc(1, sizeof *c);
+	struct sb_rest_opts ro = SB_REST_OPTS_INIT;
+	sb_autofree char *bearer = o->token ? sb_str_printf("Bearer %s", o->token) : NULL;
+	sb_autofree char *place = NULL;
+	struct sb_rest_header headers[] = { { "Connect-Protocol-Version", "1", false },
+		{ "Authorization", bearer, true } };
 
-	(void)pthread_once(&curl_once, init_curl);
-	if (!c) {
-		(void)sb_fail(err, SB_E_NOMEM, "out of memory");
-		return NULL;
-	}
-	c->connect_ms = o->connect_ms;
-	c->max_message = o->max_message;
-	if (set_address(c, o->address, o->service, err) < 0) {
+	/* A path alone is a socket, too. */
+	if (strchr(o->address, '/') && !strstr(o->address, "://") &&
+		!sb_str_starts(o->address, "unix:"))
+		place = sb_str_printf("unix:%s", o->address);
+	if (c)
+		c->service = strdup(o->service);
+	if (!c || !c->service || (o->token && !bearer)) {
 		sb_rpc_client_free(c);
+		(void)sb_fail(err, SB_E_NOMEM, "out of memory");
 		return NULL;
 	}
-	c->multi = curl_multi_init();
-	c->easy = curl_easy_init();
-	c->token = o->token ? strdup(o->token) : NULL;
-	c->ca_file = o->ca_file ? strdup(o->ca_file) : NULL;
-	if (!c->multi || !c->easy || (o->token && !c->token) || (o->ca_file && !c->ca_file)) {
-		(void)sb_fail(err, SB_E_NOMEM, "out of memory");
+	c->max_message = o->max_message;
+	ro.base = place ? place : o->address;
+	ro.name = o->address;
+	ro.ca_file = o->ca_file;
+	/* An environment proxy is not for a host on this machine or in this fleet. */
+	ro.proxy = "";
+	ro.headers = headers;
+	ro.n_headers = o->token ? 2 : 1;
+	ro.connect_ms = o->connect_ms;
+	ro.stall_ms = 0; /* a tool may be silent for as long as its caller waits */
+	ro.max_body = o->max_message;
+	ro.tries = 1;
+	c->rest = sb_rest_new(&ro, err);
+	if (bearer)
+		explicit_bzero(bearer, strlen(bearer));
+	if (!c->rest) {
 		sb_rpc_client_free(c);
 		return NULL;
 	}
@@ -126,255 +90,113 @@ sb_rpc_client_new(const struct sb_rpc_client_opts *o, struct sb_error *err)
 
 /* Hands a message of the stream on, or takes the one that ends it. */
 static int
-take_message(struct transfer *t, uint8_t flags, const uint8_t *msg, size_t len)
+take_message(struct transfer *t, uint8_t flags, const uint8_t *msg, size_t len,
+	struct sb_error *err)
 {
 	sb_auto(sb_buf) struct sb_buf plain;
 	json_t *end, *error;
+	int r = 0;
 
 	sb_buf_init(&plain, t->client->max_message);
 	if ((flags & SB_RPC_FLAG_COMPRESSED) && len > 0) {
-		if (sb_rpc_gzip_inflate(msg, len, &plain, &t->err) < 0)
-			return t->err.code;
+		r = sb_rpc_gzip_inflate(msg, len, &plain, err);
 	} else {
 		sb_buf_add(&plain, msg, len);
-		if (sb_buf_check(&plain, "message", &t->err) < 0)
-			return t->err.code;
+		r = sb_buf_check(&plain, "message", err);
 	}
+	if (r < 0)
+		return r;
 	if (!(flags & SB_RPC_FLAG_END))
-		return t->fn((const char *)plain.data, plain.len, t->arg, &t->err);
+		return t->fn((const char *)plain.data, plain.len, t->arg, err);
 	t->ended = true;
 	end = json_loadb((const char *)plain.data, plain.len, 0, NULL);
 	if (!json_is_object(end))
-		(void)sb_fail(&t->err, SB_E_PROTO, "the end of the stream is not a JSON object");
+		r = sb_fail(err, SB_E_PROTO, "the end of the stream is not a JSON object");
 	else if ((error = json_object_get(end, "error")) != NULL)
-		(void)sb_rpc_failure_parse(error, 200, &t->err);
+		r = sb_rpc_failure_parse(error, 200, err);
 	json_decref(end);
-	return t->err.code;
+	return r;
 }
 
 static int
-take_stream(struct transfer *t)
+on_head(const struct sb_rest_answer *a, void *arg, struct sb_error *err)
 {
+	struct transfer *t = arg;
+	const char *type = sb_rest_header(a, "content-type");
+
+	(void)err;
+	t->is_stream = a->status == 200 && type && strcmp(type, "application/connect+json") == 0;
+	return 0;
+}
+
+static int
+on_data(const void *data, size_t n, void *arg, struct sb_error *err)
+{
+	struct transfer *t = arg;
 	size_t used = 0, len = 0;
 	const uint8_t *msg = NULL;
 	uint8_t flags = 0;
 	int r;
 
+	if (!t->is_stream)
+		return 0;
+	sb_buf_add(&t->in, data, n);
+	r = sb_buf_check(&t->in, "answer", err);
+	if (r < 0)
+		return r;
 	while ((r = sb_rpc_envelope_next(t->in.data + used, t->in.len - used,
-			t->client->max_message, &flags, &msg, &len, &t->err)) > 0) {
+			t->client->max_message, &flags, &msg, &len, err)) > 0) {
 		if (t->ended)
-			return sb_fail(&t->err, SB_E_PROTO, "message behind the end of the stream");
-		r = take_message(t, flags, msg, len);
+			return sb_fail(err, SB_E_PROTO, "message behind the end of the stream");
+		r = take_message(t, flags, msg, len, err);
 		if (r < 0)
 			break;
 		used += SB_RPC_ENVELOPE_SIZE + len;
 	}
 	sb_buf_consume(&t->in, used);
-	if (r < 0 && t->err.code == 0)
-		t->err.code = r;
 	return r;
 }
 
-static size_t
-on_data(char *data, size_t one, size_t n, void *arg)
-{
-	struct transfer *t = arg;
-	long status = 0;
-
-	(void)one;
-	sb_buf_add(&t->in, data, n);
-	if (sb_buf_check(&t->in, "answer", &t->err) < 0)
-		return 0;
-	if (t->streaming && !t->ok_stream) {
-		const char *type = NULL;
-
-		(void)curl_easy_getinfo(t->client->easy, CURLINFO_RESPONSE_CODE, &status);
-		(void)curl_easy_getinfo(t->client->easy, CURLINFO_CONTENT_TYPE, &type);
-		t->ok_stream =
-			status == 200 && type && strcmp(type, "application/connect+json") == 0;
-	}
-	if (t->ok_stream && take_stream(t) < 0)
-		return 0;
-	return n;
-}
-
+/* Makes the request with what all have. */
 static int
-transport_error(struct sb_rpc_client *c, CURLcode rc, struct sb_error *err)
+perform(struct sb_rpc_client *c, const char *method, struct sb_rest_request *q,
+	const struct sb_rpc_wait *wait, struct sb_rest_answer *a, struct sb_error *err)
 {
-	const char *why = c->curl_msg[0] ? c->curl_msg : curl_easy_strerror(rc);
-	int code = SB_E_CLOSED;
-	long sys = 0;
+	sb_autofree char *target = sb_str_printf("/%s/%s", c->service, method);
+	struct sb_rest_wait w = SB_REST_WAIT_INIT;
+	char left[DIGITS_MAX];
+	struct sb_rest_header headers[2];
 
-	/* libcurl speaks of a host and a port also where there is only a socket. */
-	if (c->socket && rc == CURLE_COULDNT_CONNECT) {
-		(void)curl_easy_getinfo(c->easy, CURLINFO_OS_ERRNO, &sys);
-		errno = (int)sys;
-		(void)sb_fail_errno(err, "connect to %s", c->shown);
-		if (err)
-			err->code = SB_E_CONNECT;
-		return SB_E_CONNECT;
+	if (!target)
+		return sb_fail(err, SB_E_NOMEM, "out of memory");
+	if (wait)
+		w = (struct sb_rest_wait){ wait->cancel, wait->deadline };
+	if (q->write)
+		headers[q->n_headers++] =
+			(struct sb_rest_header){ "Connect-Accept-Encoding", "gzip", false };
+	if (w.deadline != SB_NEVER) {
+		int64_t ms = w.deadline - sb_now_ms();
+
+		(void)snprintf(left, sizeof left, "%lld",
+			(long long)(ms < 1              ? 1 :
+					ms > 9999999999 ? 9999999999 :
+							  ms));
+		headers[q->n_headers++] =
+			(struct sb_rest_header){ "Connect-Timeout-Ms", left, false };
 	}
-
-	switch (rc) {
-	case CURLE_COULDNT_CONNECT:
-	case CURLE_COULDNT_RESOLVE_HOST:
-	case CURLE_COULDNT_RESOLVE_PROXY: code = SB_E_CONNECT; break;
-	case CURLE_OPERATION_TIMEDOUT: code = SB_E_TIMEOUT; break;
-	case CURLE_OUT_OF_MEMORY: code = SB_E_NOMEM; break;
-	case CURLE_PEER_FAILED_VERIFICATION:
-	case CURLE_SSL_CACERT_BADFILE: code = SB_E_HOSTKEY; break;
-	case CURLE_WEIRD_SERVER_REPLY:
-	case CURLE_BAD_CONTENT_ENCODING: code = SB_E_PROTO; break;
-	default: break;
-	}
-	return sb_fail(err, code, "%s: %s", c->shown, why);
-}
-
-/* Drives the transfer to its end, its cancel or its deadline. */
-static int
-drive(struct sb_rpc_client *c, struct transfer *t, const struct sb_rpc_wait *w,
-	struct sb_error *err)
-{
-	const struct sb_cancel *cancel = w ? w->cancel : NULL;
-	sb_deadline d = w ? w->deadline : SB_NEVER;
-	struct curl_waitfd extra = { .fd = sb_cancel_fd(cancel), .events = CURL_WAIT_POLLIN };
-	int running = 1, left;
-	CURLMsg *msg;
-	int r;
-
-	for (;;) {
-		r = sb_check_alive(cancel, d, c->shown, err);
-		if (r < 0)
-			return r;
-		if (curl_multi_perform(c->multi, &running) != CURLM_OK)
-			return sb_fail(err, SB_E_SYS, "%s: transfer failed", c->shown);
-		if (running == 0)
-			break;
-		left = sb_deadline_poll_ms(d);
-		(void)curl_multi_poll(c->multi, &extra, extra.fd >= 0 ? 1 : 0,
-			left < 0 || left > 1000 ? 1000 : left, NULL);
-	}
-	while ((msg = curl_multi_info_read(c->multi, &left)) != NULL) {
-		if (msg->msg != CURLMSG_DONE)
-			continue;
-		if (t->err.code < 0) {
-			if (err)
-				*err = t->err;
-			return t->err.code;
-		}
-		if (msg->data.result != CURLE_OK)
-			return transport_error(c, msg->data.result, err);
-	}
-	return 0;
-}
-
-/* Appends and frees the list on failure; `*failed` sticks. */
-static struct curl_slist *add_header(struct curl_slist *l, bool *failed, const char *fmt, ...)
-	SB_PRINTF(3, 4);
-
-static struct curl_slist *
-add_header(struct curl_slist *l, bool *failed, const char *fmt, ...)
-{
-	char text[4200];
-	struct curl_slist *next;
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	next = n < 0 || (size_t)n >= sizeof text ? NULL : curl_slist_append(l, text);
-	explicit_bzero(text, sizeof text);
-	*failed = *failed || !next;
-	return next ? next : l;
-}
-
-static struct curl_slist *
-headers_for(const struct sb_rpc_client *c, bool streaming, sb_deadline d, bool *failed)
-{
-	struct curl_slist *l = NULL;
-
-	l = add_header(l, failed, "Content-Type: application/%sjson", streaming ? "connect+" : "");
-	l = add_header(l, failed, "Connect-Protocol-Version: 1");
-	l = add_header(l, failed, "Expect:");
-	if (streaming)
-		l = add_header(l, failed, "Connect-Accept-Encoding: gzip");
-	if (c->token)
-		l = add_header(l, failed, "Authorization: Bearer %s", c->token);
-	if (d != SB_NEVER) {
-		int64_t left = d - sb_now_ms();
-
-		l = add_header(l, failed, "Connect-Timeout-Ms: %lld",
-			(long long)(left < 1              ? 1 :
-					left > 9999999999 ? 9999999999 :
-							    left));
-	}
-	return l;
-}
-
-static void
-set_options(struct sb_rpc_client *c, struct transfer *t, const char *url,
-	const struct curl_slist *headers, const void *body, size_t len)
-{
-	CURL *e = c->easy;
-
-	curl_easy_reset(e);
-	c->curl_msg[0] = '\0';
-	(void)curl_easy_setopt(e, CURLOPT_ERRORBUFFER, c->curl_msg);
-	(void)curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
-	(void)curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
-	(void)curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-	(void)curl_easy_setopt(e, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-	(void)curl_easy_setopt(e, CURLOPT_URL, url);
-	/* An environment proxy is not for a host on this machine or in this fleet. */
-	(void)curl_easy_setopt(e, CURLOPT_PROXY, "");
-	if (c->socket)
-		(void)curl_easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, c->socket);
-	if (c->ca_file)
-		(void)curl_easy_setopt(e, CURLOPT_CAINFO, c->ca_file);
-	(void)curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, (long)c->connect_ms);
-	(void)curl_easy_setopt(e, CURLOPT_HTTPHEADER, headers);
-	(void)curl_easy_setopt(e, CURLOPT_POST, 1L);
-	(void)curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len);
-	(void)curl_easy_setopt(e, CURLOPT_POSTFIELDS, body);
-	if (!t->streaming)
-		(void)curl_easy_setopt(e, CURLOPT_ACCEPT_ENCODING, "gzip");
-	(void)curl_easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1L);
-	(void)curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_data);
-	(void)curl_easy_setopt(e, CURLOPT_WRITEDATA, t);
-}
-
-static int
-perform(struct sb_rpc_client *c, struct transfer *t, const char *method, const void *body,
-	size_t len, const struct sb_rpc_wait *w, long *status, struct sb_error *err)
-{
-	sb_autofree char *url = sb_str_printf("%s%s", c->base, method);
-	bool failed = false;
-	struct curl_slist *headers =
-		headers_for(c, t->streaming, w ? w->deadline : SB_NEVER, &failed);
-	int r;
-
-	if (!url || failed) {
-		curl_slist_free_all(headers);
-		return sb_fail(err, url ? SB_E_INVAL : SB_E_NOMEM,
-			url ? "token is too long" : "out of memory");
-	}
-	sb_buf_init(&t->in, c->max_message + SB_RPC_ENVELOPE_SIZE + CURL_MAX_WRITE_SIZE);
-	set_options(c, t, url, headers, body, len);
-	(void)curl_multi_add_handle(c->multi, c->easy);
-	r = drive(c, t, w, err);
-	(void)curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, status);
-	(void)curl_multi_remove_handle(c->multi, c->easy);
-	curl_slist_free_all(headers);
-	return r;
+	q->method = "POST";
+	q->target = target;
+	q->headers = headers;
+	q->secret = true;
+	return sb_rest_call(c->rest, q, &w, a, err);
 }
 
 /* The error in an answer that is not a success. */
 static int
-answer_error(const struct transfer *t, long status, struct sb_error *err)
+answer_error(const struct sb_rest_answer *a, struct sb_error *err)
 {
-	json_t *obj = json_loadb((const char *)t->in.data, t->in.len, 0, NULL);
-	int r = sb_rpc_failure_parse(json_is_object(obj) ? obj : NULL, (int)status, err);
+	json_t *obj = json_loadb((const char *)a->body.data, a->body.len, 0, NULL);
+	int r = sb_rpc_failure_parse(json_is_object(obj) ? obj : NULL, a->status, err);
 
 	json_decref(obj);
 	return r;
@@ -384,21 +206,22 @@ int
 sb_rpc_client_call(struct sb_rpc_client *c, const char *method, const char *json,
 	const struct sb_rpc_wait *wait, char **out, size_t *out_len, struct sb_error *err)
 {
-	struct transfer t = { .client = c };
-	long status = 0;
+	struct sb_rest_request q = SB_REST_REQUEST_INIT;
+	sb_auto(sb_rest_answer) struct sb_rest_answer a = { 0 };
 	int r;
 
-	if (!json)
-		json = "{}";
-	r = perform(c, &t, method, json, strlen(json), wait, &status, err);
-	if (r == 0 && status != 200)
-		r = answer_error(&t, status, err);
+	q.body = json ? json : "{}";
+	q.body_len = strlen(q.body);
+	q.type = "application/json";
+	q.gunzip = true;
+	r = perform(c, method, &q, wait, &a, err);
+	if (r == 0 && a.status != 200)
+		r = answer_error(&a, err);
 	if (r == 0) {
-		*out = (char *)sb_buf_detach(&t.in, out_len);
+		*out = (char *)sb_buf_detach(&a.body, out_len);
 		if (!*out)
 			r = sb_fail(err, SB_E_NOMEM, "out of memory");
 	}
-	sb_buf_free(&t.in);
 	return r;
 }
 
@@ -406,10 +229,11 @@ int
 sb_rpc_client_stream(struct sb_rpc_client *c, const char *method, const char *json,
 	const struct sb_rpc_wait *wait, sb_rpc_message_fn fn, void *arg, struct sb_error *err)
 {
-	struct transfer t = { .client = c, .streaming = true, .fn = fn, .arg = arg };
+	struct transfer t = { .client = c, .fn = fn, .arg = arg };
+	struct sb_rest_request q = SB_REST_REQUEST_INIT;
+	sb_auto(sb_rest_answer) struct sb_rest_answer a = { 0 };
 	sb_auto(sb_buf) struct sb_buf body;
 	uint8_t head[SB_RPC_ENVELOPE_SIZE];
-	long status = 0;
 	int r;
 
 	if (!json)
@@ -419,14 +243,23 @@ sb_rpc_client_stream(struct sb_rpc_client *c, const char *method, const char *js
 	sb_buf_add(&body, head, sizeof head);
 	sb_buf_add_str(&body, json);
 	r = sb_buf_check(&body, "request", err);
-	if (r == 0)
-		r = perform(c, &t, method, body.data, body.len, wait, &status, err);
-	if (r == 0 && !t.ok_stream)
-		r = status == 200 ?
-			sb_fail(err, SB_E_PROTO, "%s: the answer is not a stream", c->shown) :
-			answer_error(&t, status, err);
+	if (r < 0)
+		return r;
+	/* A piece that comes may be as long as libcurl reads at a time. */
+	sb_buf_init(&t.in, c->max_message + SB_RPC_ENVELOPE_SIZE + SB_REST_PIECE_MAX);
+	q.body = body.data;
+	q.body_len = body.len;
+	q.type = "application/connect+json";
+	q.head = on_head;
+	q.write = on_data;
+	q.write_arg = &t;
+	r = perform(c, method, &q, wait, &a, err);
+	if (r == 0 && !t.is_stream)
+		r = a.status == 200 ? sb_fail(err, SB_E_PROTO, "%s: the answer is not a stream",
+					      sb_rest_name(c->rest)) :
+				      answer_error(&a, err);
 	if (r == 0 && !t.ended)
-		r = sb_fail(err, SB_E_CLOSED, "%s: the stream was cut off", c->shown);
+		r = sb_fail(err, SB_E_CLOSED, "%s: the stream was cut off", sb_rest_name(c->rest));
 	sb_buf_free(&t.in);
 	return r;
 }

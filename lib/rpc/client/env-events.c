@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <base/cleanup.h>
+#include <rpc/protocol/json.h>
 
 struct event_stream {
 	sb_env_event_fn fn;
@@ -25,7 +26,7 @@ on_message(const char *text, size_t len, void *arg, struct sb_error *err)
 		json_decref(o);
 		return sb_fail(err, SB_E_PROTO, "events: a message that is no object");
 	}
-	w->enough = !w->fn(sb_env_text(o, "Kind"), sb_env_text(o, "Subject"), w->arg);
+	w->enough = !w->fn(sb_json_str(o, "Kind"), sb_json_str(o, "Subject"), w->arg);
 	json_decref(o);
 	return w->enough ? sb_fail(err, SB_E_CANCELED, "enough") : 0;
 }

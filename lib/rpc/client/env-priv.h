@@ -28,9 +28,4 @@ void sb_env_fence(json_t *in, const struct sb_host_call *call);
 /* {"SessionID": ...}, or SB_E_SESSION_NOT_FOUND once we destroyed it. */
 json_t *sb_env_request(const struct sb_env *e, struct sb_error *err);
 
-/* Fields of an answer; 0, "" and false when missing. Integers may come as text. */
-int64_t sb_env_int(const json_t *o, const char *key);
-const char *sb_env_text(const json_t *o, const char *key);
-bool sb_env_bool(const json_t *o, const char *key);
-
 #endif

@@ -79,23 +79,23 @@ take_result(const json_t *o, struct sb_host_tool_result *out, struct sb_error *e
 	size_t len = json_string_length(text);
 
 	*out = (struct sb_host_tool_result){ .text_len = len,
-		.is_error = sb_env_bool(o, "IsError"),
+		.is_error = sb_json_flag(o, "IsError"),
 		.has_exit = json_is_integer(code),
 		.exit_code = (int)json_integer_value(code),
-		.timed_out = sb_env_bool(o, "TimedOut"),
-		.oom = sb_env_bool(o, "OOMKilled"),
-		.truncated = sb_env_bool(o, "Truncated"),
-		.tier = (int)sb_env_int(o, "Tier"),
-		.duration_ns = sb_env_int(o, "Duration") };
+		.timed_out = sb_json_flag(o, "TimedOut"),
+		.oom = sb_json_flag(o, "OOMKilled"),
+		.truncated = sb_json_flag(o, "Truncated"),
+		.tier = (int)sb_json_int(o, "Tier"),
+		.duration_ns = sb_json_int(o, "Duration") };
 	out->text = malloc(len + 1);
 	if (!out->text)
 		return sb_fail(err, SB_E_NOMEM, "out of memory");
 	if (len > 0)
 		memcpy(out->text, json_string_value(text), len);
 	out->text[len] = '\0';
-	(void)snprintf(out->snapshot, sizeof out->snapshot, "%s", sb_env_text(o, "SnapshotID"));
+	(void)snprintf(out->snapshot, sizeof out->snapshot, "%s", sb_json_str(o, "SnapshotID"));
 	(void)snprintf(out->snapshot_error, sizeof out->snapshot_error, "%s",
-		sb_env_text(o, "SnapshotError"));
+		sb_json_str(o, "SnapshotError"));
 	return 0;
 }
 
@@ -113,9 +113,9 @@ on_message(const char *text, size_t len, void *arg, struct sb_error *err)
 		r = sb_fail(err, SB_E_PROTO, "tool call: a message that does not belong there");
 	if (r == 0 && content && w->req->progress)
 		w->req->progress(json_string_value(content), json_string_length(content),
-			sb_env_bool(progress, "IsError"), w->req->arg);
+			sb_json_flag(progress, "IsError"), w->req->arg);
 	if (r == 0 && json_is_object(response)) {
-		if (strcmp(sb_env_text(response, "ToolCallID"), w->call_id) != 0)
+		if (strcmp(sb_json_str(response, "ToolCallID"), w->call_id) != 0)
 			r = sb_fail(err, SB_E_PROTO, "tool call: the answer to another one");
 		else
 			r = take_result(response, w->out, err);
@@ -169,11 +169,11 @@ sb_env_execute(struct sb_env *e, const struct sb_host_tool_request *given,
 static bool
 take_tool(const json_t *o, struct sb_host_tool *out)
 {
-	out->name = strdup(sb_env_text(o, "Name"));
-	out->description = strdup(sb_env_text(o, "Description"));
+	out->name = strdup(sb_json_str(o, "Name"));
+	out->description = strdup(sb_json_str(o, "Description"));
 	out->schema = json_dumps(json_object_get(o, "InputSchema"), JSON_COMPACT);
-	out->reads = sb_env_bool(o, "ReadOnly");
-	out->network = sb_env_bool(o, "Network");
+	out->reads = sb_json_flag(o, "ReadOnly");
+	out->network = sb_json_flag(o, "Network");
 	return out->name && out->description && out->schema;
 }
 
@@ -193,7 +193,8 @@ sb_env_tools(struct sb_env *e, const struct sb_host_call *call, struct sb_host_t
 	for (size_t i = 0; i < n && r == 0; i++) {
 		const json_t *o = json_array_get(list, i);
 
-		if (!*sb_env_text(o, "Name") || !json_is_object(json_object_get(o, "InputSchema")))
+		if (!*sb_json_str(o, "Name") ||
+			!json_is_object(json_object_get(o, "InputSchema")))
 			r = sb_fail(&why, SB_E_PROTO, "list of tools: one without name or schema");
 		else if (!v || !take_tool(o, &v[i]))
 			r = sb_fail(&why, SB_E_NOMEM, "out of memory");

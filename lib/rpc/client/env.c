@@ -14,6 +14,7 @@
 #include <base/cleanup.h>
 #include <base/str.h>
 #include <rpc/client/embed.h>
+#include <rpc/protocol/json.h>
 
 #define IDLE_MAX 16
 #define BOX_WORKSPACE "/workspace"
@@ -176,29 +177,6 @@ sb_env_call(struct sb_env_host *h, const char *method, json_t *in, const struct 
 	return r;
 }
 
-int64_t
-sb_env_int(const json_t *o, const char *key)
-{
-	const json_t *v = json_object_get(o, key);
-
-	return json_is_string(v) ? strtoll(json_string_value(v), NULL, 10) :
-				   (int64_t)json_integer_value(v);
-}
-
-const char *
-sb_env_text(const json_t *o, const char *key)
-{
-	const char *s = json_string_value(json_object_get(o, key));
-
-	return s ? s : "";
-}
-
-bool
-sb_env_bool(const json_t *o, const char *key)
-{
-	return json_is_true(json_object_get(o, key));
-}
-
 int
 sb_env_host_capabilities(struct sb_env_host *h, const struct sb_host_call *call,
 	struct sb_env_capabilities *out, struct sb_error *err)
@@ -219,13 +197,13 @@ sb_env_host_capabilities(struct sb_env_host *h, const struct sb_host_call *call,
 	c = json_object_get(answer, "ServerCapabilities");
 	*out = (struct sb_env_capabilities){ 0 };
 	for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
-		*flags[i].to = sb_env_bool(c, flags[i].key);
-	out->concurrent_sessions = (unsigned)sb_env_int(c, "ConcurrentSessions");
-	out->max_session_ms = sb_env_int(c, "MaxSessionDuration") / 1000000;
-	(void)snprintf(out->storage, sizeof out->storage, "%s", sb_env_text(c, "Storage"));
-	(void)snprintf(out->runtime, sizeof out->runtime, "%s", sb_env_text(c, "Runtime"));
+		*flags[i].to = sb_json_flag(c, flags[i].key);
+	out->concurrent_sessions = (unsigned)sb_json_int(c, "ConcurrentSessions");
+	out->max_session_ms = sb_json_int(c, "MaxSessionDuration") / 1000000;
+	(void)snprintf(out->storage, sizeof out->storage, "%s", sb_json_str(c, "Storage"));
+	(void)snprintf(out->runtime, sizeof out->runtime, "%s", sb_json_str(c, "Runtime"));
 	(void)snprintf(out->isolation_level, sizeof out->isolation_level, "%s",
-		sb_env_text(c, "IsolationLevel"));
+		sb_json_str(c, "IsolationLevel"));
 	json_decref(answer);
 	return 0;
 }
@@ -350,7 +328,7 @@ sb_env_create(struct sb_env_host *h, const struct sb_host_create_opts *given, un
 		r = sb_env_call(h, "CreateSession", create_request(&o), call, &answer, err);
 	if (r < 0)
 		return r;
-	r = new_env(h, sb_env_text(json_object_get(answer, "Session"), "ID"), out, err);
+	r = new_env(h, sb_json_str(json_object_get(answer, "Session"), "ID"), out, err);
 	json_decref(answer);
 	return r;
 }
@@ -469,7 +447,7 @@ sb_env_state(struct sb_env *e, const struct sb_host_call *call, enum sb_env_stat
 		return 0;
 	}
 	if (r == 0) {
-		const char *name = sb_env_text(json_object_get(answer, "Session"), "State");
+		const char *name = sb_json_str(json_object_get(answer, "Session"), "State");
 		int i = SB_ENV_CREATING;
 
 		while (i < SB_ENV_DESTROYED && strcmp(state_names[i], name) != 0)
@@ -498,26 +476,12 @@ sb_env_workspace(struct sb_env *e, const struct sb_host_call *call, char **out,
 		return r;
 	s = json_object_get(answer, "Session");
 	/* Only runtime none shows commands the host's own path. */
-	path = strcmp(sb_env_text(s, "Runtime"), "none") == 0 ? sb_env_text(s, "Mountpoint") :
-								BOX_WORKSPACE;
+	path = strcmp(sb_json_str(s, "Runtime"), "none") == 0 ?
+		sb_json_str(s, "Mountpoint") :
+		BOX_WORKSPACE;
 	*out = strdup(path);
 	json_decref(answer);
 	return *out ? 0 : sb_fail(err, SB_E_NOMEM, "out of memory");
-}
-
-/* A time as the host writes it, "2026-01-31T12:00:00.123456789Z"; 0 for any other text. */
-static int64_t
-time_ns(const char *text)
-{
-	struct tm tm = { 0 };
-	long ns = 0;
-
-	if (sscanf(text, "%d-%d-%dT%d:%d:%d.%9ldZ", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
-		    &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &ns) != 7)
-		return 0;
-	tm.tm_year -= 1900;
-	tm.tm_mon--;
-	return (int64_t)timegm(&tm) * 1000000000 + ns;
 }
 
 static int
@@ -525,10 +489,10 @@ take_snapshot(int r, json_t *answer, struct sb_env_snapshot *out)
 {
 	if (r < 0)
 		return r;
-	*out = (struct sb_env_snapshot){ .turn = (uint64_t)sb_env_int(answer, "TurnNumber"),
-		.space_used = (uint64_t)sb_env_int(answer, "SpaceUsed"),
-		.created_ns = time_ns(sb_env_text(answer, "CreatedAt")) };
-	(void)snprintf(out->id, sizeof out->id, "%s", sb_env_text(answer, "SnapshotID"));
+	*out = (struct sb_env_snapshot){ .turn = (uint64_t)sb_json_int(answer, "TurnNumber"),
+		.space_used = (uint64_t)sb_json_int(answer, "SpaceUsed"),
+		.created_ns = sb_json_time(answer, "CreatedAt") };
+	(void)snprintf(out->id, sizeof out->id, "%s", sb_json_str(answer, "SnapshotID"));
 	json_decref(answer);
 	return 0;
 }

@@ -6,4 +6,4 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/field.c %D%/field.h \
 	%D%/attach-frame.c %D%/attach-frame.h \
 	%D%/gzip.c %D%/gzip.h \
-	%D%/json.c %D%/json.h
+	%D%/json.h

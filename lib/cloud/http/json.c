@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include <rpc/protocol/json.h>
+#include <cloud/http/json.h>
 
-#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
 
 #include <base/buf.h>
 #include <base/utf8.h>
@@ -37,12 +39,12 @@ check_shape(const char *s, size_t len, struct sb_error *err)
 			depth--;
 		if (c == ',' || c == ':' || c == '[' || c == '{')
 			values++;
-		if (depth > SB_RPC_JSON_DEPTH)
+		if (depth > SB_JSON_DEPTH)
 			return sb_fail(err, SB_E_INVAL, "message is nested deeper than %d levels",
-				SB_RPC_JSON_DEPTH);
-		if (values > SB_RPC_JSON_VALUES)
+				SB_JSON_DEPTH);
+		if (values > SB_JSON_VALUES)
 			return sb_fail(err, SB_E_LIMIT, "message has more than %d values",
-				SB_RPC_JSON_VALUES);
+				SB_JSON_VALUES);
 	}
 	return 0;
 }
@@ -63,13 +65,13 @@ parse(const void *data, size_t len, size_t flags, struct sb_error *err)
 }
 
 json_t *
-sb_rpc_json_value(const void *data, size_t len, struct sb_error *err)
+sb_json_value(const void *data, size_t len, struct sb_error *err)
 {
 	return parse(data, len, JSON_DECODE_ANY | JSON_ALLOW_NUL, err);
 }
 
 json_t *
-sb_rpc_json_parse(const void *data, size_t len, struct sb_error *err)
+sb_json_parse(const void *data, size_t len, struct sb_error *err)
 {
 	json_t *obj;
 
@@ -87,7 +89,7 @@ sb_rpc_json_parse(const void *data, size_t len, struct sb_error *err)
 }
 
 json_t *
-sb_rpc_json_text(const char *s, size_t len)
+sb_json_text(const char *s, size_t len)
 {
 	const unsigned char *p = (const unsigned char *)s;
 	sb_auto(sb_buf) struct sb_buf b;
@@ -111,4 +113,47 @@ sb_rpc_json_text(const char *s, size_t len)
 	if (b.failed)
 		return NULL;
 	return json_stringn_nocheck((const char *)b.data, b.len);
+}
+
+const char *
+sb_json_get(const json_t *obj, const char *key)
+{
+	return json_string_value(json_object_get(obj, key));
+}
+
+int64_t
+sb_json_int(const json_t *o, const char *key)
+{
+	const json_t *v = json_object_get(o, key);
+
+	return json_is_string(v) ? strtoll(json_string_value(v), NULL, 10) :
+				   (int64_t)json_integer_value(v);
+}
+
+const char *
+sb_json_str(const json_t *o, const char *key)
+{
+	const char *s = json_string_value(json_object_get(o, key));
+
+	return s ? s : "";
+}
+
+bool
+sb_json_flag(const json_t *o, const char *key)
+{
+	return json_is_true(json_object_get(o, key));
+}
+
+int64_t
+sb_json_time(const json_t *o, const char *key)
+{
+	struct tm tm = { 0 };
+	long ns = 0;
+
+	if (sscanf(sb_json_str(o, key), "%4d-%2d-%2dT%2d:%2d:%2d.%9ldZ", &tm.tm_year,
+		    &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &ns) != 7)
+		return 0;
+	tm.tm_year -= 1900;
+	tm.tm_mon--;
+	return (int64_t)timegm(&tm) * 1000000000 + ns;
 }
