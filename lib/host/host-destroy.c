@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include <host/host-cold.h>
 #include <host/host-fork.h>
 #include <host/host-map.h>
 #include <host/host-network.h>
@@ -27,7 +28,8 @@ release_holds(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 			struct sb_hold *hold = &snap->holds[snap->n_holds - 1];
 			int r = h->st->ops->release(h->st, s->id, snap->name, hold->tag, err);
 
-			if (r < 0 && r != SB_E_HOLD_NOT_FOUND && r != SB_E_SNAPSHOT_NOT_FOUND)
+			if (r < 0 && r != SB_E_HOLD_NOT_FOUND && r != SB_E_SNAPSHOT_NOT_FOUND &&
+				r != SB_E_NOTFOUND)
 				return r;
 			(void)pthread_mutex_lock(&s->mu);
 			sb_snap_hold_drop(snap, hold);
@@ -46,6 +48,8 @@ sb_host_destroy_finish(struct sb_host *h, struct sb_hsess *s, struct sb_error *e
 		r = release_holds(h, s, err);
 	if (r == 0)
 		r = h->st->ops->destroy(h->st, s->id, err);
+	if (r == 0)
+		r = sb_host_cold_forget(h, s, err);
 	if (r == 0)
 		r = sb_hostdb_session_delete(h->db, s->uid, err);
 	if (r < 0)

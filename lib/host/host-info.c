@@ -4,6 +4,7 @@
 
 #include <host/host-bounds.h>
 #include <host/host-map.h>
+#include <host/host-cold.h>
 #include <host/host-priv.h>
 
 void
@@ -72,6 +73,7 @@ sb_host_capabilities(const struct sb_host *h, struct sb_host_capabilities *out)
 		.ports = h->rt->ops->connect != NULL,
 		.isolation_level = h->rt->ops->isolation,
 		.limits = sb_host_bounds_limits(h->rt),
+		.deep_pause = sb_host_cold_need(h, NULL) == 0,
 		.concurrent_sessions = h->o.max_sessions,
 		.max_session_ms = h->o.max_session_ms,
 	};

@@ -79,6 +79,8 @@ sb_host_op_set_state(struct sb_host *h, struct sb_hsess *s, enum sb_host_state t
 		return sb_fail(err, SB_E_INVALID_STATE, "%s: session %s cannot go from %s to %s",
 			sb_code_text(SB_E_INVALID_STATE), s->id, sb_host_state_name(s->state),
 			sb_host_state_name(to));
+	if (to == SB_HOST_PAUSED && s->state == SB_HOST_PAUSING)
+		s->paused_ns = sb_host_now_ns();
 	r = sb_hostdb_session_update(h->db, s, to, durable, err);
 	if (r < 0)
 		return r;

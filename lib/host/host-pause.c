@@ -8,6 +8,7 @@
 #include <host/host-map.h>
 #include <host/host-op.h>
 #include <host/host-priv.h>
+#include <host/host.h>
 
 #define EXPIRED_SLOT_MS 1000
 
@@ -58,9 +59,14 @@ freeze(struct sb_host *h, struct sb_hsess *s, bool pause, bool by_shutdown, stru
 	return r;
 }
 
-/* With the slot held. `by_shutdown` marks it to be resumed by the next start. */
+/*
+ * With the slot held. SHUTDOWN marks it to be resumed by the next start; HALT leaves nothing that
+ * could go on.
+ */
+enum pause { PAUSE, SHUTDOWN, HALT };
+
 static int
-pause_now(struct sb_host *h, struct sb_hsess *s, bool by_shutdown, sb_deadline drain,
+pause_now(struct sb_host *h, struct sb_hsess *s, enum pause how, sb_deadline drain,
 	const struct sb_host_call *call, struct sb_error *err)
 {
 	int r;
@@ -68,7 +74,10 @@ pause_now(struct sb_host *h, struct sb_hsess *s, bool by_shutdown, sb_deadline d
 	(void)pthread_mutex_lock(&s->mu);
 	r = sb_host_op_set_state(h, s, SB_HOST_PAUSING, false, err);
 	if (r == 0) {
-		sb_hsess_kill_looks(s);
+		if (how == HALT)
+			sb_hsess_kill_tools(s);
+		else
+			sb_hsess_kill_looks(s);
 		r = sb_hsess_drain(s, call, drain, err);
 		if (r == 0)
 			r = still(s, SB_HOST_PAUSING, err);
@@ -79,7 +88,9 @@ pause_now(struct sb_host *h, struct sb_hsess *s, bool by_shutdown, sb_deadline d
 	if (r < 0)
 		return r;
 	sb_filepool_end(&s->files);
-	r = freeze(h, s, true, by_shutdown, err);
+	if (how == HALT)
+		(void)sb_host_proc_clear(h, s);
+	r = freeze(h, s, true, how == SHUTDOWN, err);
 	if (r < 0)
 		(void)sb_host_proc_freeze(h, s, false, NULL);
 	return r;
@@ -99,8 +110,8 @@ resume_now(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 }
 
 static int
-with_slot(struct sb_host *h, const char *id, enum sb_host_op op, const struct sb_host_call *call,
-	struct sb_error *err)
+with_slot(struct sb_host *h, const char *id, enum sb_host_op op, enum pause how,
+	const struct sb_host_call *call, struct sb_error *err)
 {
 	sb_auto(sb_hsess) struct sb_hsess *s = NULL;
 	struct sb_error why = { 0 };
@@ -111,7 +122,7 @@ with_slot(struct sb_host *h, const char *id, enum sb_host_op op, const struct sb
 		r = s ? sb_hsess_enter(s, op, call, &why) : why.code;
 		if (r == 0) {
 			if (op == SB_HOST_OP_PAUSE)
-				r = pause_now(h, s, false, sb_deadline_in(h->o.drain_timeout_ms),
+				r = pause_now(h, s, how, sb_deadline_in(h->o.drain_timeout_ms),
 					call, &why);
 			else
 				r = resume_now(h, s, &why);
@@ -131,14 +142,21 @@ int
 sb_host_session_pause(struct sb_host *h, const char *id, const struct sb_host_call *call,
 	struct sb_error *err)
 {
-	return with_slot(h, id, SB_HOST_OP_PAUSE, call, err);
+	return with_slot(h, id, SB_HOST_OP_PAUSE, PAUSE, call, err);
+}
+
+int
+sb_host_session_halt(struct sb_host *h, const char *id, const struct sb_host_call *call,
+	struct sb_error *err)
+{
+	return with_slot(h, id, SB_HOST_OP_PAUSE, HALT, call, err);
 }
 
 int
 sb_host_session_resume(struct sb_host *h, const char *id, const struct sb_host_call *call,
 	struct sb_error *err)
 {
-	return with_slot(h, id, SB_HOST_OP_RESUME, call, err);
+	return with_slot(h, id, SB_HOST_OP_RESUME, PAUSE, call, err);
 }
 
 /*
@@ -154,12 +172,12 @@ park(struct sb_host *h, struct sb_hsess *s, sb_deadline d, const struct sb_host_
 
 	if (r < 0)
 		return r == SB_E_TIMEOUT || r == SB_E_CANCELED ? r : 0;
-	r = pause_now(h, s, true, d, call, err);
+	r = pause_now(h, s, SHUTDOWN, d, call, err);
 	if (r == SB_E_TOOLS_IN_FLIGHT) {
 		(void)pthread_mutex_lock(&s->mu);
 		sb_hsess_kill_tools(s);
 		(void)pthread_mutex_unlock(&s->mu);
-		r = pause_now(h, s, true, sb_deadline_in(h->o.drain_timeout_ms), call, err);
+		r = pause_now(h, s, SHUTDOWN, sb_deadline_in(h->o.drain_timeout_ms), call, err);
 	}
 	sb_hsess_leave(s);
 	return r == SB_E_SESSION_DESTROYING ? 0 : r;
@@ -177,7 +195,7 @@ sb_host_pause_expired(struct sb_host *h, struct sb_hsess *s, struct sb_error *er
 	(void)pthread_mutex_lock(&s->mu);
 	sb_hsess_kill_tools(s);
 	(void)pthread_mutex_unlock(&s->mu);
-	r = pause_now(h, s, false, sb_deadline_in(h->o.drain_timeout_ms), NULL, err);
+	r = pause_now(h, s, PAUSE, sb_deadline_in(h->o.drain_timeout_ms), NULL, err);
 	sb_hsess_leave(s);
 	if (r == 0)
 		atomic_fetch_add(&h->paused, 1);

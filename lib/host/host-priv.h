@@ -15,6 +15,7 @@
 #include <sb/host-exec.h>
 #include <sb/host-snapshot.h>
 
+struct sb_cold;
 struct sb_procmon;
 
 /*
@@ -38,6 +39,9 @@ struct sb_host {
 	int lock_fd;  /* one host a state directory */
 	int ops_fd;   /* our helper processes share it: see sb_storage_zfs_open */
 	int64_t started_ms;
+	struct sb_cold *cold; /* cold storage; NULL: none */
+	char cold_host[33];   /* what we are called there */
+	atomic_bool cooling;  /* one that was paused for long is on its way there */
 	struct sb_host_event_queue *events;
 	struct sb_procmon *monitor;
 
@@ -57,6 +61,7 @@ struct sb_host {
 
 	atomic_uint proxies; /* that have not let go of the host yet */
 	atomic_ullong created, paused, resumed, destroyed, forked, adopted, recovered;
+	atomic_ullong deep_paused, deep_resumed;
 	atomic_ullong snapshots, snapshots_deleted, rollbacks, turns, tools, tool_errors, launched;
 };
 

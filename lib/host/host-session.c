@@ -85,12 +85,10 @@ new_session(const struct sb_host_create_opts *o, const struct sb_host_origin *fr
 	return r < 0 ? NULL : sb_steal(&s);
 }
 
-/*
- * Into the map and the database: from here on the session exists, whatever happens to us. Whoever
- * wants this session waits for the database by its own lock; those who want another do not.
+/* Whoever wants this session waits for the database by its own lock; those who want another do not.
  */
-static int
-register_session(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
+int
+sb_host_session_register(struct sb_host *h, struct sb_hsess *s, struct sb_error *err)
 {
 	int r = 0;
 
@@ -258,7 +256,7 @@ sb_host_session_make(struct sb_host *h, const struct sb_host_create_opts *o,
 	}
 	r = sb_host_health_admit(h, err);
 	if (r == 0)
-		r = register_session(h, s, err);
+		r = sb_host_session_register(h, s, err);
 	if (r < 0)
 		return r;
 	r = sb_host_network_tell(s, &why);
@@ -311,7 +309,7 @@ sb_host_session_create(struct sb_host *h, const struct sb_host_create_opts *opts
 	from.src.quota = o.quota ? o.quota : h->o.default_quota;
 	if (!o.empty)
 		from.src.base = o.base && *o.base ? o.base : h->o.default_base;
-	if (!o.empty && !from.src.base && h->st->ops->snapshots)
+	if (!o.empty && !from.src.base && strcmp(h->st->ops->name, "zfs") == 0)
 		r = sb_fail(err, SB_E_INVAL, "base snapshot is required for ZFS backend");
 	if (r == 0)
 		r = sb_host_session_make(h, &o, &from, call, out, err);

@@ -15,6 +15,12 @@ struct sb_host_origin {
 	uint64_t turn;
 };
 
+/*
+ * Into the map and the database: from here on the session exists, whatever happens to us.
+ * SB_E_SESSION_EXISTS, SB_E_MAX_SESSIONS, SB_E_SHUTTING_DOWN.
+ */
+int sb_host_session_register(struct sb_host *h, struct sb_hsess *s, struct sb_error *err);
+
 /* Create, fork and receive all end here. Labels, runtime and network come from `o`. */
 int sb_host_session_make(struct sb_host *h, const struct sb_host_create_opts *o,
 	const struct sb_host_origin *from, const struct sb_host_call *call,

@@ -44,7 +44,8 @@ turn_name(const struct sb_host *h, const char *name, uint64_t *turn)
 const char *
 sb_host_snap_kind_name(enum sb_host_snap_kind k)
 {
-	static const char *const names[SB_HOST_SNAP_KINDS] = { "turn", "named", "tool", "fork" };
+	static const char *const names[SB_HOST_SNAP_KINDS] = { "turn", "named", "tool", "fork",
+		"cold" };
 
 	return (unsigned)k < SB_HOST_SNAP_KINDS ? names[k] : "unknown";
 }
@@ -56,6 +57,8 @@ sb_host_snapshot_kind_of(const struct sb_host *h, const char *name, uint64_t *tu
 		return SB_HOST_SNAP_TURN;
 	if (sb_str_starts(name, "tool-"))
 		return SB_HOST_SNAP_TOOL;
+	if (sb_str_starts(name, "cold-") && name[5] && !name[5 + strspn(name + 5, "0123456789")])
+		return SB_HOST_SNAP_COLD;
 	return sb_str_starts(name, "fork-") ? SB_HOST_SNAP_FORK : SB_HOST_SNAP_NAMED;
 }
 
@@ -94,8 +97,8 @@ check_name(const struct sb_host *h, const char *name, struct sb_error *err)
 	if (sb_host_snapshot_kind_of(h, name, &turn) != SB_HOST_SNAP_NAMED ||
 		sb_str_starts(name, ZFS_DIFF_PREFIX))
 		return sb_fail(err, SB_E_INVAL,
-			"snapshot name \"%.80s\" is reserved (%s-NNNN, tool-..., fork-... are made "
-			"by the host)",
+			"snapshot name \"%.80s\" is reserved (%s-NNNN, cold-N, tool-..., fork-... "
+			"are made by the host)",
 			name, h->o.snapshot_prefix);
 	return 0;
 }

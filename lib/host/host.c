@@ -15,6 +15,7 @@
 #include <base/owndir.h>
 #include <base/str.h>
 #include <host/host-bounds.h>
+#include <host/host-cold.h>
 #include <host/host-network.h>
 #include <host/host-priv.h>
 #include <host/host-runtime.h>
@@ -108,7 +109,7 @@ copy_opts(struct sb_host *h, const struct sb_host_opts *opts, struct sb_error *e
 		&h->o.zpool_path, &h->o.advertise_addr, &h->o.bind_addr, &h->o.snapshot_prefix,
 		&h->o.default_base, &h->o.rootfs, &h->o.box_path, &h->o.bwrap_path,
 		&h->o.runsc_path, &h->o.runsc_platform, &h->o.sandbox_netns,
-		&h->o.egress_resolver };
+		&h->o.egress_resolver, &h->o.cold_store, &h->o.cold_space, &h->o.cold_key_file };
 
 	memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
 	o.size = sizeof o;
@@ -201,6 +202,7 @@ host_free(struct sb_host *h)
 		}
 	free(h->bucket);
 	sb_hostdb_close(h->db);
+	sb_cold_close(h->cold);
 	if (h->st)
 		h->st->ops->close(h->st);
 	sb_host_event_free(h->events);
@@ -271,6 +273,8 @@ sb_host_open(const struct sb_host_opts *opts, struct sb_error *err)
 		r = sb_runtime_network_check(h->rt, &h->o, h->o.default_network, &why);
 	if (r == 0)
 		r = sb_host_bounds_check(h, &why);
+	if (r == 0)
+		r = sb_host_cold_open(h, &why);
 	if (r == 0)
 		r = sb_host_recover(h, &why);
 	if (r < 0) {

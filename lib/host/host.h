@@ -19,6 +19,21 @@ bool sb_host_closing(struct sb_host *h);
 /* Where bin/sb-files is, or NULL. */
 const char *sb_host_files_helper(const struct sb_host *h);
 
+/*
+ * Pauses an ACTIVE session as sb_host_session_pause does, but first ends every tool and program in
+ * it: a resume finds its files and nothing else.
+ */
+int sb_host_session_halt(struct sb_host *h, const char *id, const struct sb_host_call *call,
+	struct sb_error *err);
+
+/*
+ * A connection to what listens on `port` of the loopback address of an ACTIVE session's box; who
+ * may is the caller's concern. SB_E_UNAVAILABLE: nothing does, SB_E_TIMEOUT, SB_E_UNSUPPORTED: the
+ * session has no ports of its own.
+ */
+int sb_host_port_connect(struct sb_host *h, const char *id, unsigned port, sb_deadline d,
+	int *out_fd, struct sb_error *err);
+
 /* Unix time. */
 int64_t sb_host_now_ns(void);
 

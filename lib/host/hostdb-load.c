@@ -75,6 +75,7 @@ session_row(sqlite3_stmt *stmt, void *arg, struct sb_error *err)
 	s->proc_seq = (uint64_t)sqlite3_column_int64(stmt, 14);
 	s->created_ns = sqlite3_column_int64(stmt, 15);
 	s->active_ns = sqlite3_column_int64(stmt, 20);
+	s->paused_ns = sqlite3_column_int64(stmt, 22);
 	if (!text(stmt, 16) || !sb_host_runtime_from(text(stmt, 16), &s->runtime))
 		s->runtime = SB_HOST_RUNTIME_AUTO;
 	if (text(stmt, 17) && !sb_host_network_from(text(stmt, 17), &s->network))
@@ -89,7 +90,8 @@ session_row(sqlite3_stmt *stmt, void *arg, struct sb_error *err)
 		(r = take(stmt, 8, &s->parent_snap, err)) < 0 ||
 		(r = take(stmt, 9, &s->why, err)) < 0 ||
 		(r = take(stmt, 10, &s->rollback_to, err)) < 0 ||
-		(r = take(stmt, 18, &s->policy, err)) < 0)
+		(r = take(stmt, 18, &s->policy, err)) < 0 ||
+		(r = take(stmt, 21, &s->cold, err)) < 0)
 		return r;
 	r = keep(arg, s, err);
 	if (r == 0)
@@ -167,7 +169,8 @@ sb_hostdb_load(struct sb_hostdb *db, sb_hostdb_session_fn fn, void *arg, struct 
 		"SELECT uid, id, state, resume, mountpoint, base, parent_uid, parent_id, "
 		"parent_snap, why,"
 		" rollback_to, turn, quota, snap_seq, proc_seq, created_ns, runtime, network, "
-		"policy, nonce, active_ns FROM sessions WHERE uid > ? ORDER BY uid",
+		"policy, nonce, active_ns, cold, paused_ns FROM sessions WHERE uid > ? "
+		"ORDER BY uid",
 		session_row, &l, 0, err);
 
 	for (size_t i = 0; i < l.n; i++) {

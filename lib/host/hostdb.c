@@ -10,8 +10,8 @@
 
 #include <base/strlist.h>
 
-#define SCHEMA_VERSION 6
-#define SET_VERSION "PRAGMA user_version=6"
+#define SCHEMA_VERSION 7
+#define SET_VERSION "PRAGMA user_version=7"
 #define BUSY_MS 5000
 #define STMT_CACHE 64
 #define DAY_NS (INT64_C(86400) * 1000000000)
@@ -70,6 +70,8 @@ static const char *const steps[SCHEMA_VERSION + 1] = {
 	      "UPDATE sessions SET active_ns = created_ns;"
 	      "CREATE TABLE fences(id TEXT PRIMARY KEY, token INTEGER NOT NULL,"
 	      " seen_ns INTEGER NOT NULL) STRICT;",
+	[7] = "ALTER TABLE sessions ADD COLUMN cold TEXT;"
+	      "ALTER TABLE sessions ADD COLUMN paused_ns INTEGER NOT NULL DEFAULT 0;",
 };
 
 static int
@@ -332,13 +334,13 @@ sb_hostdb_session_insert(struct sb_hostdb *db, struct sb_hsess *s, struct sb_err
 	r = run(db,
 		"INSERT INTO sessions(id, state, mountpoint, base, parent_uid, parent_id, "
 		"parent_snap, turn,"
-		" quota, created_ns, runtime, network, policy, nonce, active_ns) VALUES(?, ?, ?, "
-		"?, "
-		"?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		&why, "ssssissiiissssi", s->id, sb_host_state_name(s->state), s->mountpoint,
+		" quota, created_ns, runtime, network, policy, nonce, active_ns, cold) VALUES(?, "
+		"?, ?, ?, "
+		"?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		&why, "ssssissiiissssis", s->id, sb_host_state_name(s->state), s->mountpoint,
 		s->base, s->parent_uid, s->parent_id, s->parent_snap, (int64_t)s->turn,
 		(int64_t)s->quota, s->created_ns, sb_host_runtime_name(s->runtime),
-		sb_host_network_name(s->network), s->policy, s->nonce, s->active_ns);
+		sb_host_network_name(s->network), s->policy, s->nonce, s->active_ns, s->cold);
 	if (r == SB_E_EXISTS)
 		r = sb_fail(err, SB_E_SESSION_EXISTS, "%s: %s", sb_code_text(SB_E_SESSION_EXISTS),
 			s->id);
@@ -361,10 +363,11 @@ session_update(struct sb_hostdb *db, const struct sb_hsess *s, enum sb_host_stat
 	return run(db,
 		"UPDATE sessions SET state = ?, resume = ?, mountpoint = ?, why = ?, rollback_to = "
 		"?, turn = ?,"
-		" quota = ?, snap_seq = ?, proc_seq = ?, active_ns = ? WHERE uid = ?",
-		err, "sisssiiiiii", sb_host_state_name(state), (int64_t)s->resume, s->mountpoint,
+		" quota = ?, snap_seq = ?, proc_seq = ?, active_ns = ?, cold = ?, paused_ns = ? "
+		"WHERE uid = ?",
+		err, "sisssiiiiisii", sb_host_state_name(state), (int64_t)s->resume, s->mountpoint,
 		s->why, s->rollback_to, (int64_t)s->turn, (int64_t)s->quota, (int64_t)s->snap_seq,
-		(int64_t)s->proc_seq, s->active_ns, s->uid);
+		(int64_t)s->proc_seq, s->active_ns, s->cold, s->paused_ns, s->uid);
 }
 
 int

@@ -33,7 +33,7 @@ int sb_hostdb_session_count(struct sb_hostdb *db, int64_t *out, struct sb_error 
 int sb_hostdb_session_insert(struct sb_hostdb *db, struct sb_hsess *s, struct sb_error *err);
 /*
  * Writes the state and everything that goes with it: mountpoint, why, rollback_to, resume, turn,
- * quota, active_ns.
+ * quota, active_ns, paused_ns, cold.
  */
 int sb_hostdb_session_update(struct sb_hostdb *db, const struct sb_hsess *s,
 	enum sb_host_state state, bool durable, struct sb_error *err);

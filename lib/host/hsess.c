@@ -74,6 +74,7 @@ sb_hsess_unref(struct sb_hsess *s)
 	free(s->why);
 	free(s->rollback_to);
 	free(s->policy);
+	free(s->cold);
 	sb_strmap_free(&s->labels);
 	sb_filepool_free(&s->files);
 	(void)pthread_cond_destroy(&s->cv);

@@ -75,6 +75,13 @@ struct sb_hsess {
 	int64_t created_ns;
 	int64_t lasts_ms;  /* at a stretch; 0: for ever. Set with `rt` */
 	int64_t active_ns; /* created or resumed last; Unix time */
+	int64_t paused_ns; /* paused last; Unix time */
+	/*
+	 * The index of its last archive, by name: what it is in (COLD), or came from. With
+	 * `cold_rest` the host has not done all that goes with its state.
+	 */
+	char *cold;
+	bool cold_rest;
 	uint64_t fence;    /* the highest that this process has seen */
 	struct sb_strmap labels;
 	struct sb_snap **snaps; /* oldest first */

@@ -7,6 +7,10 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/host.c %D%/host.h \
 	%D%/host-bounds.c %D%/host-bounds.h \
 	%D%/host-check.c \
+	%D%/host-cold.c %D%/host-cold.h \
+	%D%/host-cold-record.c \
+	%D%/host-cold-rest.c \
+	%D%/host-cold-resume.c \
 	%D%/host-destroy.c %D%/host-destroy.h \
 	%D%/host-diff.c \
 	%D%/host-fork.c %D%/host-fork.h \
@@ -18,6 +22,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/host-op.c %D%/host-op.h \
 	%D%/host-pause.c \
 	%D%/host-priv.h \
+	%D%/host-port.c \
 	%D%/host-process.c \
 	%D%/host-process-log.c \
 	%D%/host-rollback.c %D%/host-rollback.h \
@@ -44,6 +49,7 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/worker.c %D%/worker.h
 EXTRA_DIST += %D%/README.md
 
+include lib/host/cold/local.mk
 include lib/host/storage/local.mk
 include lib/host/runtime/local.mk
 include lib/host/files/local.mk

@@ -185,6 +185,7 @@ revive(struct sb_host *h, struct sb_hsess *s, const struct stored *f, struct sb_
 		return r;
 	switch (s->state) {
 	case SB_HOST_PAUSING: return set_state(h, s, SB_HOST_ACTIVE, NULL, err);
+	case SB_HOST_COOLING:
 	case SB_HOST_RESUMING: return set_state(h, s, SB_HOST_PAUSED, NULL, err);
 	case SB_HOST_FAILED:
 		return s->why && strcmp(s->why, LOST) == 0 ?
@@ -228,6 +229,16 @@ recover_one(struct sb_host *h, struct sb_hsess *s, struct stored_list *all, stru
 		if (r == 0)
 			sb_host_proc_kill_all(h, s, 0);
 		return r < 0 ? r : finish(h, s, err);
+	}
+	/* The worker takes away what is left here, and gives back what was claimed. */
+	if (s->state == SB_HOST_COLD || s->state == SB_HOST_WARMING) {
+		s->cold_rest = f || s->state == SB_HOST_WARMING;
+		r = sb_host_proc_restore(h, s, err);
+		if (r == 0)
+			sb_host_proc_kill_all(h, s, 0);
+		return r == 0 && s->state == SB_HOST_WARMING ?
+			set_state(h, s, SB_HOST_COLD, NULL, err) :
+			r;
 	}
 	if (!f) {
 		sb_log(&h->o.log, SB_LOG_ERROR, "host", "session %s: %s", s->id, LOST);

@@ -7,6 +7,9 @@
 #include <host/host-priv.h>
 #include <host/worker.h>
 
+/* More of them make a chain longer that a deep pause reads; fewer make one write more anew. */
+#define KEEP_COLD 8
+
 /* The first of the list with that intent, with the slot held. */
 static struct sb_snap *
 first_removed(struct sb_hsess *s)
@@ -82,7 +85,8 @@ sb_host_retention_apply(struct sb_host *h, struct sb_hsess *s, enum sb_host_snap
 {
 	const unsigned limits[SB_HOST_SNAP_KINDS] = { [SB_HOST_SNAP_TURN] = h->o.keep_turn,
 		[SB_HOST_SNAP_NAMED] = h->o.keep_named,
-		[SB_HOST_SNAP_TOOL] = h->o.keep_tool };
+		[SB_HOST_SNAP_TOOL] = h->o.keep_tool,
+		[SB_HOST_SNAP_COLD] = KEEP_COLD };
 	unsigned have = 0;
 	bool any = false;
 

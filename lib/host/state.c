@@ -18,24 +18,30 @@ static const struct {
 	[SB_HOST_ROLLING_BACK] = { "rolling-back", "active", true },
 	[SB_HOST_DESTROYING] = { "destroying", "destroying", false },
 	[SB_HOST_FAILED] = { "failed", "failed", false },
+	[SB_HOST_COOLING] = { "cooling", "paused", true },
+	[SB_HOST_COLD] = { "cold", "cold", false },
+	[SB_HOST_WARMING] = { "warming", "cold", true },
 };
 
 #define TO(s) (1u << SB_HOST_##s)
 
 /*
- * The one transition table. A session enters as CREATING (or PAUSED when adopted) and leaves from
- * DESTROYING.
+ * The one transition table. A session enters as CREATING (PAUSED when adopted, COLD from cold
+ * storage) and leaves from DESTROYING.
  */
 static const unsigned transitions[SB_HOST_STATES] = {
 	[SB_HOST_CREATING] = TO(ACTIVE) | TO(DESTROYING),
 	[SB_HOST_ACTIVE] = TO(PAUSING) | TO(ROLLING_BACK) | TO(DESTROYING) | TO(FAILED),
 	[SB_HOST_PAUSING] = TO(PAUSED) | TO(ACTIVE) | TO(DESTROYING) | TO(FAILED),
-	[SB_HOST_PAUSED] = TO(RESUMING) | TO(DESTROYING) | TO(FAILED),
+	[SB_HOST_PAUSED] = TO(RESUMING) | TO(COOLING) | TO(DESTROYING) | TO(FAILED),
 	[SB_HOST_RESUMING] = TO(ACTIVE) | TO(PAUSED) | TO(DESTROYING) | TO(FAILED),
 	[SB_HOST_ROLLING_BACK] = TO(ACTIVE) | TO(FAILED) | TO(DESTROYING),
 	[SB_HOST_DESTROYING] = 0,
 	[SB_HOST_FAILED] =
 		TO(ROLLING_BACK) | TO(DESTROYING) | TO(PAUSED), /* PAUSED: lost data is back */
+	[SB_HOST_COOLING] = TO(PAUSED) | TO(COLD) | TO(DESTROYING) | TO(FAILED),
+	[SB_HOST_COLD] = TO(WARMING) | TO(DESTROYING),
+	[SB_HOST_WARMING] = TO(PAUSED) | TO(COLD) | TO(DESTROYING),
 };
 
 #define SETTLED (TO(ACTIVE) | TO(PAUSED) | TO(FAILED))
@@ -56,6 +62,9 @@ static const unsigned admitted[SB_HOST_OPS] = {
 	[SB_HOST_OP_FORK] = SETTLED | PAUSE_WAY,
 	[SB_HOST_OP_LABELS] = SETTLED | PAUSE_WAY | TO(ROLLING_BACK),
 	[SB_HOST_OP_DESTROY] = ~0u,
+	[SB_HOST_OP_DEEP_PAUSE] = TO(PAUSED) | TO(PAUSING),
+	[SB_HOST_OP_DEEP_RESUME] = TO(COLD) | TO(COOLING),
+	[SB_HOST_OP_COLD] = TO(COLD),
 };
 
 bool
@@ -91,7 +100,11 @@ sb_host_state_admit(enum sb_host_op op, enum sb_host_state state, const char *id
 	if (code != SB_E_INVALID_STATE)
 		return sb_fail(err, code, "%s: %s", sb_code_text(code), id);
 	return sb_fail(err, code, "%s: session %s is %s%s", sb_code_text(code), id,
-		states[state].name, op == SB_HOST_OP_RESUME ? ", not paused" : "");
+		states[state].name,
+		op == SB_HOST_OP_DEEP_RESUME || op == SB_HOST_OP_COLD ? ", not cold" :
+			state == SB_HOST_COLD                         ? ": deep-resume it first" :
+			op == SB_HOST_OP_RESUME                       ? ", not paused" :
+									"");
 }
 
 bool

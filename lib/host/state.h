@@ -19,6 +19,9 @@ enum sb_host_op {
 	SB_HOST_OP_FORK,
 	SB_HOST_OP_LABELS,
 	SB_HOST_OP_DESTROY,
+	SB_HOST_OP_DEEP_PAUSE,
+	SB_HOST_OP_DEEP_RESUME,
+	SB_HOST_OP_COLD, /* the rest of what a deep pause or resume began */
 	SB_HOST_OPS,
 };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include <host/host-cold.h>
 #include <host/host-destroy.h>
 #include <host/host-fork.h>
 #include <host/host-map.h>
@@ -109,7 +110,7 @@ tidy(struct sb_host *h, bool *workers, int64_t *next)
 		struct sb_hsess *s = v[i];
 		struct sb_error why = { 0 };
 		bool doomed, dirty;
-		int64_t over;
+		int64_t over, cold;
 		int r = 0;
 
 		*workers |= sb_filepool_trim(&s->files, IDLE_MS) > 0;
@@ -117,6 +118,7 @@ tidy(struct sb_host *h, bool *workers, int64_t *next)
 		doomed = !s->gone && s->state == SB_HOST_DESTROYING;
 		dirty = !s->gone && s->purge;
 		over = over_at(h, s);
+		cold = sb_host_cold_due(h, s);
 		(void)pthread_mutex_unlock(&s->mu);
 		if (doomed)
 			r = sb_host_worker_reap(h, s, &why);
@@ -124,6 +126,10 @@ tidy(struct sb_host *h, bool *workers, int64_t *next)
 			r = expire(h, s, &why);
 		else if (dirty)
 			r = purge(h, s, &why);
+		if (r == 0 && !doomed)
+			r = sb_host_cold_tidy(h, s, &why);
+		if (cold > sb_now_ms() && (!*next || cold < *next))
+			*next = cold;
 		if (over > sb_now_ms() && (!*next || over < *next))
 			*next = over;
 		if (r < 0) {

@@ -106,6 +106,10 @@ struct sb_host_attach {
 	int fds[3];                 /* pipes or sockets; they stay the caller's */
 	void (*started)(void *arg); /* it runs: the caller's copies of `fds` may go; may be NULL */
 	void *arg;
+	bool leave; /* what it left in the background when it ended goes on, as long as the session
+		       is active; else it ends with it */
+	uint64_t *number; /* for sb_host_attach_signal; set before `started` is called; may be
+			     NULL */
 };
 #define SB_HOST_ATTACH_INIT \
 	{ \
@@ -113,6 +117,9 @@ struct sb_host_attach {
 	}
 SB_API int sb_host_attach(struct sb_host *h, const struct sb_host_attach *a,
 	const struct sb_host_call *call, int *out_code, struct sb_error *err);
+/* `sig` to such a command and all that it started. Success when it has ended. */
+SB_API int sb_host_attach_signal(struct sb_host *h, const char *session, uint64_t number, int sig,
+	struct sb_error *err);
 
 #define SB_HOST_PROCESS_ID_MAX 63
 

@@ -14,6 +14,7 @@ enum sb_host_snap_kind {
 	SB_HOST_SNAP_NAMED, /* the caller's name */
 	SB_HOST_SNAP_TOOL,  /* tool-<call>-<time>-<n> after a tool call */
 	SB_HOST_SNAP_FORK,  /* fork-<n>: made to fork "now"; goes with its last fork */
+	SB_HOST_SNAP_COLD,  /* cold-<n>: what a deep pause found; the next one builds on it */
 	SB_HOST_SNAP_KINDS,
 };
 SB_API const char *sb_host_snap_kind_name(enum sb_host_snap_kind k);

@@ -24,8 +24,8 @@
 struct sb_host;
 
 /*
- * The states of a session. The wire knows five names (sb_host_state_wire): PAUSING and ROLLING_BACK
- * are "active" there, RESUMING is "paused".
+ * The states of a session. The wire knows six names (sb_host_state_wire): PAUSING and ROLLING_BACK
+ * are "active" there, RESUMING and COOLING "paused", WARMING "cold".
  */
 enum sb_host_state {
 	SB_HOST_CREATING, /* recorded, storage not ready yet */
@@ -36,6 +36,9 @@ enum sb_host_state {
 	SB_HOST_ROLLING_BACK, /* the target is recorded; a crash is followed by the same rollback */
 	SB_HOST_DESTROYING,   /* nothing leads back */
 	SB_HOST_FAILED,       /* only destroy and rollback lead out; `why` says what happened */
+	SB_HOST_COOLING,      /* on its way to cold storage; a crash or cancel leaves it PAUSED */
+	SB_HOST_COLD,         /* in cold storage, nothing is here (sb/host-cold.h) */
+	SB_HOST_WARMING,      /* on its way back; a crash or cancel leaves it COLD */
 	SB_HOST_STATES,
 };
 
@@ -212,6 +215,15 @@ struct sb_host_opts {
 	 */
 	int64_t max_session_ms;
 	bool expire_destroys;
+	/*
+	 * Cold storage (sb/cold.h): where, which part of it, its keys, bytes a second, sessions on
+	 * their way at a time. NULL: this host has none. A session that was paused for
+	 * `cold_after_ms` goes there by itself; 0: none does.
+	 */
+	const char *cold_store, *cold_space, *cold_key_file;
+	uint64_t cold_rate;
+	unsigned cold_transfers;
+	int64_t cold_after_ms;
 };
 #define SB_HOST_OPTS_INIT \
 	{ \
@@ -222,7 +234,7 @@ struct sb_host_opts {
 		.storage_timeout_ms = 30000, .transfer_timeout_ms = 600000, .max_tools = 64, \
 		.max_processes = 64, .max_log_bytes = 16 << 20, .session_mem_mb = 4096, \
 		.session_pids = 1024, .session_tmp_mb = 512, .session_uid_first = 1879048192, \
-		.session_uid_count = 65536 \
+		.session_uid_count = 65536, .cold_transfers = 2 \
 	}
 
 /*
@@ -309,8 +321,8 @@ SB_API int sb_host_session_fence(struct sb_host *h, const char *id, uint64_t fen
 struct sb_host_create_opts {
 	size_t size;
 	const char *id;   /* NULL or "": a random one is made */
-	const char *base; /* NULL or "": default_base; with none, zfs refuses and local-disk starts
-			     empty */
+	const char *base; /* NULL or "": default_base; with none, zfs refuses and any other storage
+			     starts empty */
 	bool empty;       /* an empty workspace, no base */
 	uint64_t quota;   /* 0: default_quota. local-disk cannot: SB_E_UNSUPPORTED */
 	const struct sb_host_label *labels;
@@ -412,6 +424,7 @@ struct sb_host_capabilities {
 	const char *storage_why;       /* why this storage and no other */
 	bool snapshots, rollback, fork, diff, quota, send_receive;
 	bool pause, streaming_progress, tier_routing;
+	bool deep_pause;             /* there is cold storage, and the storage can go there */
 	bool isolation;              /* false: the runtime isolates nothing */
 	bool network_policy;         /* network none is enforced */
 	bool network_lists;          /* so are the lists of network outbound */

@@ -357,6 +357,34 @@ link_new(struct sb_guests *g, const char *session)
 	return l;
 }
 
+/*
+ * With the guests' `mu` held, which is let go meanwhile: waits for whoever connects the link. 1
+ * when it lives then, 0 when that one gave up or failed.
+ */
+static int
+await_other(struct sb_guests *g, struct sb_guest_link *l, const struct sb_host_call *call,
+	struct sb_error *err)
+{
+	bool dead;
+	int r = 0;
+
+	while (r == 0 && l->connecting) {
+		struct timespec ts;
+
+		(void)clock_gettime(CLOCK_REALTIME, &ts);
+		ts.tv_nsec += SLICE_MS * 1000000L;
+		ts.tv_sec += ts.tv_nsec / 1000000000;
+		ts.tv_nsec %= 1000000000;
+		(void)pthread_cond_timedwait(&g->cv, &g->mu, &ts);
+		r = sb_check_alive(call ? call->cancel : NULL, call ? call->deadline : SB_NEVER,
+			"guest", err);
+	}
+	(void)pthread_mutex_lock(&l->mu);
+	dead = l->dead;
+	(void)pthread_mutex_unlock(&l->mu);
+	return r < 0 ? r : !dead;
+}
+
 struct sb_guest_link *
 sb_guest_link_get(struct sb_guests *g, const char *session, const struct sb_host_call *call,
 	struct sb_error *err)
@@ -366,13 +394,17 @@ sb_guest_link_get(struct sb_guests *g, const char *session, const struct sb_host
 	int r = 0;
 
 	(void)pthread_mutex_lock(&g->mu);
-	l = find(g, session);
-	if (l) {
+	/* What another caller's hang-up ended is begun anew: it says nothing about this one. */
+	while ((l = find(g, session)) != NULL) {
 		l->users++;
-		while (l->connecting)
-			(void)pthread_cond_wait(&g->cv, &g->mu);
+		r = await_other(g, l, call, err);
 		(void)pthread_mutex_unlock(&g->mu);
-		return l;
+		if (r > 0)
+			return l;
+		sb_guest_link_put(g, l);
+		if (r < 0)
+			return NULL;
+		(void)pthread_mutex_lock(&g->mu);
 	}
 	l = link_new(g, session);
 	(void)pthread_mutex_unlock(&g->mu);

@@ -199,14 +199,28 @@ make_entries(struct sb_box_runtime *b, struct sb_error *err)
 	return r;
 }
 
+/* Where programs written for other hosts take their files to be: names of the workspace. */
+static const char *const homes[] = { "user", "daytona", NULL };
+
+static int
+make_home(struct sb_box_runtime *b, const char *name, struct sb_error *err)
+{
+	sb_autofree char *path = sb_str_printf("%s/home/%s", b->root, name);
+
+	if (!path)
+		return sb_fail(err, SB_E_NOMEM, "root of sandboxes");
+	if (symlink(SB_BOX_WORKSPACE, path) < 0 && errno != EEXIST)
+		return sb_fail_errno(err, "make %s", path);
+	return 0;
+}
+
 int
 sb_box_root_make(struct sb_box_runtime *b, struct sb_error *err)
 {
 	sb_autoclose int state = open(b->o->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	sb_autofree char *box = sb_str_printf("%s" SB_BOX_HELPER, b->root);
 	sb_autofree char *tmp = sb_str_printf("%s/var/tmp", b->root);
-	sb_autofree char *user = sb_str_printf("%s/home/user", b->root);
-	int r = box && tmp && user ? 0 : sb_fail(err, SB_E_NOMEM, "root of sandboxes");
+	int r = box && tmp ? 0 : sb_fail(err, SB_E_NOMEM, "root of sandboxes");
 
 	/*
 	 * A box of before a restart still has the old files open; names are replaced, not changed.
@@ -225,8 +239,8 @@ sb_box_root_make(struct sb_box_runtime *b, struct sb_error *err)
 		r = make_etc(b, err);
 	if (r == 0 && symlink("/tmp", tmp) < 0 && errno != EEXIST)
 		r = sb_fail_errno(err, "make %s", tmp);
-	if (r == 0 && symlink(SB_BOX_WORKSPACE, user) < 0 && errno != EEXIST)
-		r = sb_fail_errno(err, "make %s", user);
+	for (size_t i = 0; homes[i] && r == 0; i++)
+		r = make_home(b, homes[i], err);
 	if (r == 0)
 		r = copy_file(b->helper, box, 0755, err);
 	if (r == 0)

@@ -36,10 +36,16 @@
 #define SB_HELPER_CALL 'c'
 #define SB_HELPER_BYTES_MAX (8u << 20)
 #define SB_HELPER_ARGS_MAX 65536u
+#define SB_HELPER_LEAVE 8u
+
+/* The size of a terminal for "shell -t": columns, rows, both in pixels: 16 bits each, big-endian.
+ */
+#define SB_HELPER_SIZE_BYTES 8
 
 struct sb_helper_call {
 	uint32_t bytes, argc, envc;
-	uint32_t given;      /* bits 1, 2, 4: stdin, stdout, stderr; the others are /dev/null */
+	uint32_t given;      /* bits 1, 2, 4: stdin, stdout, stderr; the others are /dev/null.
+				SB_HELPER_LEAVE: what it leaves behind goes on */
 	uint64_t max_memory; /* RLIMIT_AS, 0: none */
 };
 

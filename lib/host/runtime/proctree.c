@@ -14,10 +14,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <base/buf.h>
 #include <base/cleanup.h>
 
-/* The mark is looked for in this much of an environment; the host puts it first. */
-#define ENVIRON_MAX 16384
+/*
+ * The host puts the mark first, but a shell may hand its variables on in another order, so all of
+ * an environment is looked through; the kernel allows 6 MiB for it and the arguments.
+ */
+#define ENVIRON_PIECE 16384
+#define ENVIRON_MAX (6 << 20)
 /* How many milliseconds a look waits, in all, for those who are between two programs. */
 #define EXEC_WAITS 200
 /* A signal is sent again to newcomers at most this often. */
@@ -27,7 +32,7 @@ struct stat_line {
 	char state;
 	pid_t ppid, session;
 	int64_t start;
-	unsigned long vsize;     /* 0: a kernel thread, or one that ended */
+	unsigned long vsize;      /* 0: a kernel thread, or one that ended */
 	unsigned long start_code; /* 0: the kernel is still loading the program */
 	unsigned long env_start, env_end;
 };
@@ -153,17 +158,51 @@ read_environ(pid_t pid, char *buf, size_t size, int *waits)
 	}
 }
 
+/* Whether one of the variables in what was read is the mark; `*found` with whether it fits. */
+static bool
+find_mark(const char *buf, size_t n, const char *mark, bool *found)
+{
+	static const char key[] = SB_PROCTREE_MARK "=";
+
+	for (const char *p = buf; p < buf + n; p += strlen(p) + 1)
+		if (strncmp(p, key, sizeof key - 1) == 0) {
+			*found = begins(p + sizeof key - 1, mark);
+			return true;
+		}
+	return false;
+}
+
+/* One that is longer than a piece: all of it. */
+static bool
+find_in_all(pid_t pid, const char *mark)
+{
+	char path[64];
+	sb_autoclose int fd = -1;
+	sb_auto(sb_buf) struct sb_buf all;
+	bool found = false;
+	uint8_t *room;
+	ssize_t n = 1;
+
+	sb_buf_init(&all, ENVIRON_MAX);
+	(void)snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && n > 0 && (room = sb_buf_reserve(&all, ENVIRON_PIECE)) != NULL) {
+		n = read(fd, room, ENVIRON_PIECE);
+		sb_buf_grow(&all, n > 0 ? (size_t)n : 0);
+	}
+	return all.len > 0 && find_mark((const char *)all.data, all.len, mark, &found) && found;
+}
+
 static bool
 has_mark(pid_t pid, const char *mark, int *waits)
 {
-	static const char key[] = SB_PROCTREE_MARK "=";
-	char buf[ENVIRON_MAX];
+	char buf[ENVIRON_PIECE];
 	ssize_t n = read_environ(pid, buf, sizeof buf, waits);
+	bool found = false;
 
-	for (char *p = buf; n > 0 && p < buf + n; p += strlen(p) + 1)
-		if (strncmp(p, key, sizeof key - 1) == 0)
-			return begins(p + sizeof key - 1, mark);
-	return false;
+	if (n == ENVIRON_PIECE - 1)
+		return find_in_all(pid, mark);
+	return n > 0 && find_mark(buf, (size_t)n, mark, &found) && found;
 }
 
 struct proc_member {

@@ -224,7 +224,7 @@ sb_resident_call(struct sb_resident *s, const char *helper, const struct sb_runt
 	sb_autoclose int channel = -1;
 	sb_autoclose int theirs = -1;
 	sb_auto(sb_buf) struct sb_buf text;
-	uint32_t given = 0;
+	uint32_t given = cmd->leave ? SB_HELPER_LEAVE : 0;
 	size_t n = 0;
 	int r;
 

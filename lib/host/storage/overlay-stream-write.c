@@ -21,6 +21,7 @@
 #include <base/cleanup.h>
 #include <base/file.h>
 #include <base/str.h>
+#include <base/strlist.h>
 #include <host/storage/overlay-layer.h>
 
 #define DEPTH_MAX 2048
@@ -309,30 +310,49 @@ write_entry(struct writer *w, int dir, const char *name, const char *path, struc
 }
 
 static int
-write_entries(struct writer *w, int dir, const char *path, struct sb_error *err)
+by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int
+names_of(int dir, const char *path, struct sb_strlist *out, struct sb_error *err)
 {
 	int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	sb_autoclosedir DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
 	struct dirent *e;
-	int r = 0;
 
 	if (!d) {
 		if (copy >= 0)
 			(void)close(copy);
 		return sb_fail_errno(err, "read %s", path);
 	}
-	while (r == 0 && (errno = 0, e = readdir(d))) {
-		sb_autofree char *sub = NULL;
+	while ((errno = 0, e = readdir(d)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			sb_strlist_add(out, e->d_name);
+	if (errno)
+		return sb_fail_errno(err, "read %s", path);
+	if (out->n > 0)
+		qsort(out->v, out->n, sizeof out->v[0], by_name);
+	return sb_strlist_check(out, err);
+}
 
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		sub = *path ? sb_str_printf("%s/%s", path, e->d_name) : strdup(e->d_name);
-		r = sub ? write_entry(w, dir, e->d_name, sub, err) :
-			  sb_fail(err, SB_E_NOMEM, "send");
+/* By name: one tree is one stream, whatever file system it comes from. */
+static int
+write_entries(struct writer *w, int dir, const char *path, struct sb_error *err)
+{
+	sb_auto(sb_strlist) struct sb_strlist names = { 0 };
+	int r = names_of(dir, path, &names, err);
+
+	for (size_t i = 0; i < names.n && r == 0; i++) {
+		const char *name = names.v[i];
+		sb_autofree char *sub = *path ? sb_str_printf("%s/%s", path, name) : strdup(name);
+
+		r = sub ? write_entry(w, dir, name, sub, err) : sb_fail(err, SB_E_NOMEM, "send");
 		if (r == 0)
 			r = maybe_flush(w, err);
 	}
-	return r == 0 && errno ? sb_fail_errno(err, "read %s", path) : r;
+	return r;
 }
 
 static int

@@ -13,7 +13,8 @@
  *   its time (signed varint, ns), the attributes of the root, entries, 'E', u64 XXH3-64 of all
  * before.
  *
- * Entries, of a name each, in any order; texts and byte strings have a varint length in front:
+ * Entries, of a name each, in any order (we write them sorted); texts and byte strings have a
+ * varint length in front:
  *
  *   'D' attributes, marks, entries, 'U'      a directory; marks: u8 opaque, redirect ("" for none)
  *   'F' attributes, chunks                   a file; a chunk is varint offset, bytes; an empty one

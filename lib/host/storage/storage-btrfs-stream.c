@@ -81,24 +81,44 @@ read_layer(struct sb_storage_btrfs *b, struct sb_overlay_reader *rd,
 	return r;
 }
 
+/* The tree becomes what the part stands on, which is not the part before it. */
 static int
-read_parts(struct sb_storage_btrfs *b, struct sb_overlay_reader *rd, const char *id, int tree,
-	const struct sb_host_call *call, struct sb_error *err)
+rebase(struct sb_storage_btrfs *b, const char *id, const char *from, const char *work, int *tree,
+	struct sb_error *err)
+{
+	sb_autoclose int old = from[0] ? sb_storage_btrfs_open_at(b, id, from, err) : -1;
+	int r;
+
+	if (from[0] && old < 0)
+		return sb_fail(err, SB_E_INVAL,
+			"a part of the stream stands on \"%s\", which did not come before it",
+			from);
+	(void)close(sb_steal_fd(tree));
+	r = sb_btrfs_destroy(b->rootfd, work, err);
+	if (r == 0)
+		r = from[0] ? sb_btrfs_snapshot(old, b->rootfd, work, false, err) :
+			      sb_btrfs_create(b->rootfd, work, err);
+	if (r < 0)
+		return r;
+	*tree = openat(b->rootfd, work, DIR_FLAGS);
+	return *tree < 0 ? sb_fail_errno(err, "open %s", work) : 0;
+}
+
+static int
+read_parts(struct sb_storage_btrfs *b, struct sb_overlay_reader *rd, const char *id,
+	const char *work, int *tree, const struct sb_host_call *call, struct sb_error *err)
 {
 	char last[SB_HOST_NAME_MAX + 1] = "";
 	struct sb_overlay_part part;
 	int r;
 
 	while ((r = sb_overlay_stream_next(rd, &part, err)) == 1) {
-		if (strcmp(part.from, last) != 0)
-			return sb_fail(err, SB_E_INVAL,
-				"the stream's part %s stands on \"%s\", what came before it is "
-				"\"%s\"",
-				part.name, part.from, last);
-		r = part.from[0] ? read_layer(b, rd, &part, id, tree, call, err) :
-				   sb_overlay_stream_read(rd, &part, tree, err);
+		r = strcmp(part.from, last) != 0 ? rebase(b, id, part.from, work, tree, err) : 0;
 		if (r == 0)
-			r = sb_storage_btrfs_name(b, tree, id, part.name, err);
+			r = part.from[0] ? read_layer(b, rd, &part, id, *tree, call, err) :
+					   sb_overlay_stream_read(rd, &part, *tree, err);
+		if (r == 0)
+			r = sb_storage_btrfs_name(b, *tree, id, part.name, err);
 		if (r < 0)
 			return r == SB_E_SNAPSHOT_EXISTS ?
 				sb_fail(err, SB_E_INVAL, "the stream has snapshot %s twice",
@@ -116,7 +136,7 @@ sb_storage_btrfs_receive(struct sb_storage_btrfs *b, const char *id, int fd,
 	struct sb_overlay_reader *rd = sb_overlay_stream_open(fd, call, err);
 	char work[40] = "";
 	sb_autoclose int tree = rd ? make_work(b, work, err) : SB_E_NOMEM;
-	int r = tree < 0 ? tree : read_parts(b, rd, id, tree, call, err);
+	int r = tree < 0 ? tree : read_parts(b, rd, id, work, &tree, call, err);
 
 	if (r == 0 && renameat2(b->rootfd, work, b->rootfd, id, RENAME_NOREPLACE) < 0)
 		r = sb_fail_errno(err, "put %s in place", id);

@@ -131,6 +131,7 @@ sb_storage_overlay_send(struct sb_storage *st, const char *id, const char *snap,
 struct received {
 	struct sb_overlay_part *part;
 	uint64_t *layer;
+	size_t *on; /* the part that each stands on; its own number: none */
 	size_t n;
 };
 
@@ -139,12 +140,15 @@ one_more(struct received *got, struct sb_error *err)
 {
 	struct sb_overlay_part *p = reallocarray(got->part, got->n + 1, sizeof *p);
 	uint64_t *l = p ? reallocarray(got->layer, got->n + 1, sizeof *l) : NULL;
+	size_t *on = l ? reallocarray(got->on, got->n + 1, sizeof *on) : NULL;
 
 	if (p)
 		got->part = p;
 	if (l)
 		got->layer = l;
-	if (!l)
+	if (on)
+		got->on = on;
+	if (!on)
 		return sb_fail(err, SB_E_NOMEM, "receive");
 	return got->n < SB_OVERLAY_LAYERS_MAX - 1 ?
 		0 :
@@ -152,21 +156,24 @@ one_more(struct received *got, struct sb_error *err)
 			SB_OVERLAY_LAYERS_MAX - 1);
 }
 
-/* A later part must stand on the one before it, with a name of its own. */
+/* A part stands on none, or on one that came before it; it has a name of its own. */
 static int
-check_order(const struct received *got, const struct sb_overlay_part *p, struct sb_error *err)
+check_order(const struct received *got, const struct sb_overlay_part *p, size_t *on,
+	struct sb_error *err)
 {
-	const char *last = got->n ? got->part[got->n - 1].name : "";
-
-	if (strcmp(p->from, last) != 0)
-		return sb_fail(err, SB_E_INVAL,
-			"the stream's part %s stands on \"%s\", what came before it is \"%s\"",
-			p->name, p->from, last);
-	for (size_t i = 0; i < got->n; i++)
+	*on = got->n;
+	for (size_t i = 0; i < got->n; i++) {
 		if (strcmp(got->part[i].name, p->name) == 0)
 			return sb_fail(err, SB_E_INVAL, "the stream has snapshot %s twice",
 				p->name);
-	return 0;
+		if (strcmp(got->part[i].name, p->from) == 0)
+			*on = i;
+	}
+	return *on == got->n && p->from[0] ?
+		sb_fail(err, SB_E_INVAL,
+			"the stream's part %s stands on \"%s\", which did not come before it",
+			p->name, p->from) :
+		0;
 }
 
 static int
@@ -175,7 +182,8 @@ read_part(struct sb_storage_overlay *o, struct sb_overlay_reader *rd, struct rec
 {
 	uint64_t id = sb_storage_overlay_new_id(o), bytes;
 	sb_autoclose int to = -1;
-	int r = check_order(got, p, err);
+	size_t on;
+	int r = check_order(got, p, &on, err);
 
 	if (r == 0)
 		r = one_more(got, err);
@@ -184,6 +192,7 @@ read_part(struct sb_storage_overlay *o, struct sb_overlay_reader *rd, struct rec
 	if (r < 0)
 		return r;
 	got->part[got->n] = *p;
+	got->on[got->n] = on;
 	got->layer[got->n++] = id;
 	to = r = sb_overlay_layer_open(o->layersfd, id, err);
 	if (r >= 0)
@@ -227,7 +236,7 @@ add_nodes(struct sb_storage_overlay *o, const struct received *got, struct sb_ov
 	for (size_t i = 0; i < got->n && r == 0; i++) {
 		*rec = (struct sb_overlay_rec){ .kind = SB_OVERLAY_NODE,
 			.node = got->layer[i],
-			.parent = i ? got->layer[i - 1] : 0,
+			.parent = got->on[i] < i ? got->layer[got->on[i]] : 0,
 			.layer = got->layer[i],
 			.bytes = SB_OVERLAY_UNMEASURED,
 			.durable = 1 };
@@ -263,7 +272,7 @@ add_names(struct sb_storage_overlay *o, const char *id, const struct received *g
 			.sid = id,
 			.name = got->part[i].name,
 			.head = got->part[i].name,
-			.parent_name = i ? got->part[i - 1].name : "",
+			.parent_name = got->on[i] < i ? got->part[got->on[i]].name : "",
 			.node = got->layer[i],
 			.time_ns = got->part[i].time_ns };
 		r = sb_storage_overlay_record(o, rec, err);
@@ -305,5 +314,6 @@ sb_storage_overlay_receive(struct sb_storage_overlay *o, const char *id,
 		sb_storage_overlay_discard(o, got.layer[i]);
 	free(got.part);
 	free(got.layer);
+	free(got.on);
 	return r;
 }

@@ -89,6 +89,8 @@ int sb_storage_zfs_look(struct sb_storage *st, const char *id, const char *from,
 	sb_storage_states_fn fn, void *arg, struct sb_error *err);
 int sb_storage_zfs_send(struct sb_storage *st, const char *id, const char *snap, const char *from,
 	int fd, const struct sb_host_call *call, struct sb_error *err);
+int sb_storage_zfs_receive_next(struct sb_storage *st, const char *id, int fd,
+	const struct sb_host_call *call, struct sb_error *err);
 int sb_storage_zfs_receive(struct sb_storage_zfs *s, const char *dataset, int fd,
 	const struct sb_host_call *call, struct sb_error *err);
 

@@ -73,6 +73,18 @@ sb_storage_zfs_receive(struct sb_storage_zfs *s, const char *ds, int fd,
 	return r < 0 ? r : tame(s, ds, err);
 }
 
+int
+sb_storage_zfs_receive_next(struct sb_storage *st, const char *id, int fd,
+	const struct sb_host_call *call, struct sb_error *err)
+{
+	struct sb_storage_zfs *s = (struct sb_storage_zfs *)st;
+	sb_autofree char *ds = sb_storage_zfs_name(s, id, NULL, err);
+	const char *const args[] = { "receive", "-u", "-F", ds, NULL };
+	int r = ds ? sb_zfs_stream(&s->z, args, fd, -1, s->transfer_ms, call, err) : SB_E_INVAL;
+
+	return r < 0 ? r : tame(s, ds, err);
+}
+
 struct diff {
 	struct sb_changes *out;
 	const char *prefix; /* mountpoint with a slash */

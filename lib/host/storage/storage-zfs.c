@@ -398,6 +398,7 @@ static const struct sb_storage_ops zfs_ops = {
 	.diff = sb_storage_zfs_diff,
 	.look = sb_storage_zfs_look,
 	.send = sb_storage_zfs_send,
+	.receive = sb_storage_zfs_receive_next,
 };
 
 static int

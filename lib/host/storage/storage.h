@@ -156,21 +156,30 @@ struct sb_storage_ops {
 	 *
 	 * - overlay and btrfs write one format (overlay-stream.h), and each takes the other's. A
 	 *   stream is one part, and parts may follow each other without anything in between: the
-	 *   first is a whole one, each later one stands on the one before it. The session has a
-	 *   snapshot for each, with its name and time, the oldest first, and its workspace is the
-	 *   last one. The base image is in the first part: the session needs none. Owners, modes,
+	 *   first is a whole one, each later one is, too, or stands on one that came before it.
+	 *   The session has a snapshot for each, with its name and time, the oldest first, and its
+	 *   workspace is the last one. A whole part has the base image, too: the session needs
+	 *   none. Owners, modes,
 	 *   times, extended attributes, symlinks, hard links within a part, FIFOs and sockets are
 	 *   kept; devices are refused. Each part ends with its checksum. Whatever is wrong
 	 *   (SB_E_CORRUPT, SB_E_INVAL, SB_E_LIMIT for more than 99 parts, a full disk), nothing of
 	 *   the session is there afterwards. What a reported create received survives a power loss,
 	 *   unless durability is none.
 	 * - zfs writes and takes what `zfs send` does, whole streams only: an incremental one can
-	 *   be sent, but no create reads it. Only zfs takes these.
+	 *   be sent, and `receive` reads it. Only zfs takes these.
 	 * - Holds, parents of other branches, quotas and what changed since the last snapshot are
 	 *   not in a stream.
 	 */
 	int (*send)(struct sb_storage *st, const char *id, const char *snap, const char *from,
 		int fd, const struct sb_host_call *call, struct sb_error *err);
+
+	/*
+	 * (s) Adds a snapshot that was sent with `from` to a workspace that create made of what was
+	 * sent before, and that nobody has used; it stands on it then. NULL: create takes all of
+	 * them in one stream.
+	 */
+	int (*receive)(struct sb_storage *st, const char *id, int fd,
+		const struct sb_host_call *call, struct sb_error *err);
 
 	/*
 	 * (s) As `snapshot`, of a session that may run; `live` and `out` may be NULL. May be NULL:

@@ -50,7 +50,10 @@ run(struct sb_host *h, struct sb_hsess *s, const struct sb_host_attach *a,
 {
 	struct sb_spawn_opts io = SB_SPAWN_OPTS_INIT;
 	sb_auto(sb_strlist) struct sb_strlist env = { 0 };
-	struct sb_runtime_cmd cmd = { .session = s->id, .argv = a->argv, .network = s->network };
+	struct sb_runtime_cmd cmd = { .session = s->id,
+		.argv = a->argv,
+		.network = s->network,
+		.leave = a->leave };
 	sb_autofree char *workspace = NULL;
 	char mark[SB_HOST_PROC_MARK_MAX];
 	sb_deadline gone;
@@ -66,6 +69,8 @@ run(struct sb_host *h, struct sb_hsess *s, const struct sb_host_attach *a,
 		r = sb_fail(err, SB_E_NOMEM, "attach");
 	if (r == 0) {
 		s->ran = true;
+		if (a->number)
+			*a->number = s->proc_seq + 1;
 		(void)sb_host_proc_mark(h, s, "a", ++s->proc_seq, mark);
 	}
 	(void)pthread_mutex_unlock(&s->mu);
@@ -96,7 +101,8 @@ run(struct sb_host *h, struct sb_hsess *s, const struct sb_host_attach *a,
 		a->started(a->arg);
 	r = wait_end(&c, call, err);
 	gone = sb_deadline_in(GONE_MS);
-	while (s->rt->ops->signal(s->rt, s->id, mark, c.pid, SIGKILL) > 0 &&
+	while (!(a->leave && r == 0) &&
+		s->rt->ops->signal(s->rt, s->id, mark, c.pid, SIGKILL) > 0 &&
 		!sb_deadline_passed(gone))
 		(void)usleep(2000);
 	sb_child_stop(&c, 0);
@@ -126,4 +132,19 @@ sb_host_attach(struct sb_host *h, const struct sb_host_attach *given,
 	if (r < 0 && err)
 		*err = why;
 	return r;
+}
+
+int
+sb_host_attach_signal(struct sb_host *h, const char *session, uint64_t number, int sig,
+	struct sb_error *err)
+{
+	sb_auto(sb_hsess) struct sb_hsess *s = sb_host_map_find(h, session, err);
+	char mark[SB_HOST_PROC_MARK_MAX];
+
+	if (!s)
+		return SB_E_SESSION_NOT_FOUND;
+	if (sig < 1 || sig >= NSIG)
+		return sb_fail(err, SB_E_INVAL, "%d is not a signal", sig);
+	(void)s->rt->ops->signal(s->rt, s->id, sb_host_proc_mark(h, s, "a", number, mark), 0, sig);
+	return 0;
 }
