@@ -47,7 +47,10 @@ pass(int from, int to)
 	for (ssize_t at = 0; at < n;) {
 		ssize_t w = write(to, buf + at, (size_t)(n - at));
 
-		if (w < 0 && errno != EINTR)
+		/* In gVisor one that is input and output does not wait by itself. */
+		if (w < 0 && errno == EAGAIN)
+			(void)poll(&(struct pollfd){ .fd = to, .events = POLLOUT }, 1, -1);
+		else if (w < 0 && errno != EINTR)
 			return false;
 		at += w > 0 ? w : 0;
 	}
@@ -87,7 +90,7 @@ helper_main_dial(int argc, char **argv)
 		}
 	}
 	/* The other direction may go on after the far side closed its own. */
-	while (in && pass(0, fd))
+	while (in && poll(&(struct pollfd){ .fd = 0, .events = POLLIN }, 1, -1) >= 0 && pass(0, fd))
 		;
 	return 0;
 }

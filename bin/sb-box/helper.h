@@ -91,6 +91,16 @@ int helper_main_find(int argc, char **argv);
 int helper_main_guest(int argc, char **argv);
 /* guest-link PATH: hands its stdin to that guest as one more link. */
 int helper_main_guest_link(int argc, char **argv);
+/*
+ * shell [-t COLSxROWS] [-c COMMAND]: the box's shell as an SSH server starts it; with -t on a
+ * terminal of its own, whose bytes go by stdin and stdout and whose size comes by stderr, in
+ * records of SB_HELPER_SIZE_BYTES.
+ */
+int helper_main_shell(int argc, char **argv);
+/* agent: listens for who asks for the agent of an SSH client (lib/compat/ssh/sshagent.h). */
+int helper_main_agent(int argc, char **argv);
+/* sftp: a server of SFTP on stdin and stdout. */
+int helper_main_sftp(int argc, char **argv);
 /* signal MARK NUMBER: prints how many processes there were. */
 int helper_main_signal(int argc, char **argv);
 /*

@@ -83,6 +83,9 @@ static const struct {
 	{ "guest", helper_main_guest },
 	{ "guest-link", helper_main_guest_link },
 	{ "place", helper_main_place },
+	{ "shell", helper_main_shell },
+	{ "sftp", helper_main_sftp },
+	{ "agent", helper_main_agent },
 };
 
 #ifdef __SANITIZE_ADDRESS__

@@ -29,6 +29,7 @@ struct served {
 	pid_t pid;
 	int channel;
 	bool dropped; /* the host has gone away from it */
+	bool leave;   /* what it leaves behind goes on */
 	char *text;   /* arguments and environment */
 	char **argv, **env;
 };
@@ -174,6 +175,7 @@ begin(int fds[FDS_MAX], size_t n)
 	for (int i = 0; i < 3; i++)
 		if ((c.given & 1u << i) && used < n)
 			run.stdio[i] = fds[used++];
+	j->leave = c.given & SB_HELPER_LEAVE;
 	run.argv = j->argv;
 	run.env = j->env;
 	run.max_memory = c.max_memory;
@@ -202,7 +204,8 @@ reap(void)
 			if (j->pid != pid)
 				continue;
 			*p = j->next;
-			end_rest(j);
+			if (!j->leave)
+				end_rest(j);
 			answer(j,
 				WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 			job_free(j);

@@ -62,7 +62,7 @@ sb_e2b_unary(struct sb_rpc_call *call, sb_e2b_method_fn fn, struct sb_error *err
 {
 	sb_auto(sb_e2b_visit) struct sb_e2b_visit v = { 0 };
 	struct sb_rpc_failure f = { 0 };
-	json_t *in = sb_e2b_body(call, err), *out = NULL;
+	json_t *in = sb_answer_body(call, err), *out = NULL;
 	int r = in ? sb_e2b_visit(call, NULL, &v, err) : SB_E_INVAL;
 
 	if (r == 0) {
@@ -73,12 +73,12 @@ sb_e2b_unary(struct sb_rpc_call *call, sb_e2b_method_fn fn, struct sb_error *err
 	if (r == 1)
 		return 0;
 	if (r == 0)
-		return sb_e2b_reply(call, 200, out ? out : json_object(), err);
+		return sb_answer_json(call, 200, out ? out : json_object(), err);
 	json_decref(out);
 	if (err->code == SB_E_CANCELED)
 		return r;
 	sb_e2b_failure(err, &f);
-	return sb_e2b_reply(call, sb_rpc_code_http(f.code), failure_json(&f), err);
+	return sb_answer_json(call, sb_rpc_code_http(f.code), failure_json(&f), err);
 }
 
 static int

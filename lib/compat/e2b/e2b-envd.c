@@ -16,7 +16,7 @@ const char sb_e2b_meta_prefix[] = "user.e2b.";
 static int
 not_running(struct sb_rpc_call *call, const char *id)
 {
-	(void)sb_e2b_reply(call, 502,
+	(void)sb_answer_json(call, 502,
 		json_pack("{s:s, s:s, s:i}", "sandboxId", id, "message",
 			"The sandbox was not found", "code", 502),
 		NULL);
@@ -51,7 +51,7 @@ wake(struct sb_rpc_call *call, struct sb_e2b_visit *v, struct sb_host_session *s
 {
 	int r = 0;
 
-	if (s->state == SB_HOST_PAUSED || s->state == SB_HOST_RESUMING) {
+	if (sb_e2b_sandbox_paused(s)) {
 		if (!v->r->auto_resume)
 			r = not_running(call, v->r->id);
 		else
@@ -79,7 +79,7 @@ sb_e2b_visit_to(struct sb_rpc_call *call, const char *id, const char *user, stru
 	struct sb_host_session s;
 	int r;
 
-	*v = (struct sb_e2b_visit){ .e = sb_rpc_call_arg(call), .call = sb_e2b_limits(call) };
+	*v = (struct sb_e2b_visit){ .e = sb_rpc_call_arg(call), .call = sb_answer_limits(call) };
 	v->r = sb_e2b_record_find(v->e, id);
 	if (!v->r || v->r->snapshot || sb_host_session_get(v->e->host, id, false, &s, NULL) < 0)
 		return not_running(call, id);
@@ -209,7 +209,8 @@ sb_e2b_entry(const struct sb_guest_entry *e, const char *shown)
 						 3],
 		"path", sb_rpc_json_text(shown, strlen(shown)), "size", size, "mode",
 		(int)(e->mode & 07777), "permissions", permissions(e), "owner", owner, "group",
-		owner, "modifiedTime", sb_e2b_time(e->mtime_s * INT64_C(1000000000) + e->mtime_ns));
+		owner, "modifiedTime",
+		sb_answer_time(e->mtime_s * INT64_C(1000000000) + e->mtime_ns));
 	if (e->kind == 'l')
 		(void)json_object_set_new(o, "symlinkTarget",
 			sb_rpc_json_text(e->target, strlen(e->target)));
@@ -238,7 +239,7 @@ envs(struct sb_rpc_call *call, const struct sb_query *q, struct sb_error *err)
 
 	(void)q;
 	if (r == 0)
-		r = sb_e2b_reply(call, 200, json_deep_copy(v.r->env), err);
+		r = sb_answer_json(call, 200, json_deep_copy(v.r->env), err);
 	return r < 0 ? r : 0;
 }
 

@@ -346,7 +346,7 @@ sb_e2b_file_post(struct sb_rpc_call *call, const struct sb_query *q, struct sb_e
 	r = receive(call, &u, err);
 	sb_guest_leave(u.s);
 	if (r == 0)
-		r = sb_e2b_reply(call, 200, json_incref(u.out), err);
+		r = sb_answer_json(call, 200, json_incref(u.out), err);
 	else if (u.refused)
 		r = refuse(call, u.shown ? u.shown : "", err);
 	json_decref(u.out);
@@ -363,7 +363,7 @@ sb_e2b_file_compose(struct sb_rpc_call *call, const struct sb_query *q, struct s
 	sb_auto(sb_e2b_visit) struct sb_e2b_visit v = { 0 };
 	sb_auto(sb_strlist) struct sb_strlist given = { 0 }, from = { 0 };
 	sb_autofree char *shown = NULL, *real = NULL;
-	json_t *in = sb_e2b_body(call, err);
+	json_t *in = sb_answer_body(call, err);
 	struct sb_rpc_fields f;
 	const char *to, *name;
 	int r;
@@ -392,7 +392,7 @@ sb_e2b_file_compose(struct sb_rpc_call *call, const struct sb_query *q, struct s
 		if (r < 0)
 			r = refuse(call, shown, err);
 		else
-			r = sb_e2b_reply(call, 200,
+			r = sb_answer_json(call, 200,
 				json_pack("{s:s, s:s, s:s}", "path", shown, "name",
 					strrchr(shown, '/') + 1, "type", "file"),
 				err);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread that ends or pauses sandboxes whose time is over, also if that was while we slept. */
+/* Ends or pauses sandboxes whose time is over. */
 #include "config.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include <compat/e2b/e2b-priv.h>
 
@@ -42,15 +41,16 @@ runs(struct sb_e2b *e, const char *id)
 
 	if (sb_host_session_get(e->host, id, false, &s, NULL) < 0)
 		return true; /* to be dropped */
-	yes = s.state != SB_HOST_PAUSED;
+	yes = !sb_e2b_sandbox_paused(&s);
 	sb_host_session_clear(&s);
 	return yes;
 }
 
 /* Ends what is due; gives when to look again. */
-static int64_t
-round_of(struct sb_e2b *e)
+int64_t
+sb_e2b_keeper_round(void *arg)
 {
+	struct sb_e2b *e = arg;
 	int64_t now = sb_e2b_now(), next = now + LONG_S * INT64_C(1000000000);
 	size_t n;
 	struct sb_e2b_record **v = sb_e2b_record_all(e, false, &n);
@@ -66,54 +66,4 @@ round_of(struct sb_e2b *e)
 	}
 	free(v);
 	return next;
-}
-
-static void *
-keep(void *arg)
-{
-	struct sb_e2b *e = arg;
-
-	(void)pthread_mutex_lock(&e->mu);
-	while (!e->stop) {
-		struct timespec ts;
-		int64_t next;
-
-		(void)pthread_mutex_unlock(&e->mu);
-		next = round_of(e);
-		(void)pthread_mutex_lock(&e->mu);
-		ts = (struct timespec){ .tv_sec = next / 1000000000, .tv_nsec = next % 1000000000 };
-		if (!e->stop)
-			(void)pthread_cond_timedwait(&e->cv, &e->mu, &ts);
-	}
-	(void)pthread_mutex_unlock(&e->mu);
-	return NULL;
-}
-
-int
-sb_e2b_keeper_start(struct sb_e2b *e, struct sb_error *err)
-{
-	if (pthread_create(&e->keeper, NULL, keep, e) != 0)
-		return sb_fail(err, SB_E_SYS, "cannot start a thread");
-	e->keeping = true;
-	return 0;
-}
-
-void
-sb_e2b_keeper_wake(struct sb_e2b *e)
-{
-	(void)pthread_mutex_lock(&e->mu);
-	(void)pthread_cond_broadcast(&e->cv);
-	(void)pthread_mutex_unlock(&e->mu);
-}
-
-void
-sb_e2b_keeper_stop(struct sb_e2b *e)
-{
-	(void)pthread_mutex_lock(&e->mu);
-	e->stop = true;
-	(void)pthread_cond_broadcast(&e->cv);
-	(void)pthread_mutex_unlock(&e->mu);
-	if (e->keeping)
-		(void)pthread_join(e->keeper, NULL);
-	e->keeping = false;
 }

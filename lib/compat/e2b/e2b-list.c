@@ -122,7 +122,7 @@ list_by(struct sb_rpc_call *call, struct filter *f, struct sb_error *err)
 	free(v);
 	if (more)
 		sb_rpc_http_add_header(call, "X-Next-Token", token);
-	return sb_e2b_reply(call, 200, out, err);
+	return sb_answer_json(call, 200, out, err);
 }
 
 int

@@ -6,7 +6,11 @@
 
 #include <jansson.h>
 
+#include <compat/http/answer.h>
 #include <compat/http/query.h>
+#include <compat/keep/alarm.h>
+#include <compat/keep/keys.h>
+#include <compat/keep/records.h>
 #include <host/guest/guest.h>
 #include <rpc/protocol/field.h>
 #include <rpc/server/http.h>
@@ -37,7 +41,6 @@ struct sb_e2b_record {
 	bool pause; /* at `end_ns`; else it is killed */
 	bool auto_resume;
 	bool internet;
-	bool busy; /* being made or ended: not listed; not in the file */
 };
 
 /* A watcher by id (CreateWatcher). */
@@ -50,15 +53,10 @@ struct sb_e2b {
 	struct sb_rpc_service service;
 	struct sb_rpc_server *server;
 	struct sb_log log;
-	char *dir; /* of the records */
-	pthread_t keeper;
-	bool keeping;
+	struct sb_records *records;
+	struct sb_alarm *keeper;
 
 	pthread_mutex_t mu; /* guards all below */
-	pthread_cond_t cv;
-	bool stop;
-	struct sb_e2b_record **v;
-	size_t n;
 	struct sb_e2b_watcher *watchers;
 };
 
@@ -78,9 +76,7 @@ bool sb_e2b_record_signed(struct sb_e2b *e, const char *signature, const char *t
 	const char *expires, char id[SB_E2B_ID_LEN + 1]);
 
 /* e2b-keeper.c: ends or pauses sandboxes when their time is over. */
-int sb_e2b_keeper_start(struct sb_e2b *e, struct sb_error *err);
-void sb_e2b_keeper_wake(struct sb_e2b *e);
-void sb_e2b_keeper_stop(struct sb_e2b *e);
+int64_t sb_e2b_keeper_round(void *e);
 
 /* A way through the API. */
 enum sb_e2b_plane { SB_E2B_CONTROL, SB_E2B_ENVD, SB_E2B_UNARY, SB_E2B_STREAM };
@@ -97,14 +93,8 @@ extern const struct sb_e2b_route sb_e2b_control_routes[], sb_e2b_envd_routes[],
 	sb_e2b_process_routes[], sb_e2b_filesystem_routes[];
 
 /* e2b.c */
-struct sb_host_call sb_e2b_limits(struct sb_rpc_call *call);
 /* Answers with the vendor's error; returns 0, so that a handler can end with it. */
 int sb_e2b_refuse(struct sb_rpc_call *call, int status, const char *fmt, ...) SB_PRINTF(3, 4);
-/* Takes `o`. */
-int sb_e2b_reply(struct sb_rpc_call *call, int status, json_t *o, struct sb_error *err);
-/* The body as an object; NULL: SB_E_INVAL. */
-json_t *sb_e2b_body(struct sb_rpc_call *call, struct sb_error *err);
-json_t *sb_e2b_time(int64_t ns);
 int64_t sb_e2b_now(void);
 
 /* e2b-sandbox.c */

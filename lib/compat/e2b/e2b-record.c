@@ -2,21 +2,16 @@
 /* What a sandbox of this API has besides its session: one file each. */
 #include "config.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <gnutls/crypto.h>
 
 #include <base/base64.h>
-#include <base/file.h>
 #include <base/random.h>
 #include <base/str.h>
 #include <compat/e2b/e2b-priv.h>
-
-#define FILE_MAX (4u << 20)
+#include <host/host.h>
 
 void
 sb_e2b_record_free(struct sb_e2b_record *r)
@@ -107,140 +102,51 @@ from_json(const json_t *o, struct sb_error *err)
 	return r;
 }
 
-static struct sb_e2b_record *
-copy(const struct sb_e2b_record *r)
-{
-	struct sb_e2b_record *c = malloc(sizeof *c);
-
-	if (!c)
-		return NULL;
-	*c = *r;
-	c->template = strdup(r->template);
-	c->name = strdup(r->name);
-	c->env = json_deep_copy(r->env);
-	if (!c->template || !c->name || !c->env) {
-		sb_e2b_record_free(c);
-		return NULL;
-	}
-	return c;
-}
-
-/* With `mu` held. */
-static size_t
-at(const struct sb_e2b *e, const char *id)
-{
-	size_t i = 0;
-
-	while (i < e->n && strcmp(e->v[i]->id, id) != 0)
-		i++;
-	return i;
-}
-
 struct sb_e2b_record *
 sb_e2b_record_find(struct sb_e2b *e, const char *id)
 {
-	struct sb_e2b_record *r = NULL;
-	size_t i;
+	json_t *o = sb_records_get(e->records, id);
+	struct sb_e2b_record *r = o ? from_json(o, NULL) : NULL;
 
-	(void)pthread_mutex_lock(&e->mu);
-	i = at(e, id);
-	if (i < e->n && !e->v[i]->busy)
-		r = copy(e->v[i]);
-	(void)pthread_mutex_unlock(&e->mu);
+	json_decref(o);
 	return r;
-}
-
-static int
-add(struct sb_e2b *e, struct sb_e2b_record *r, struct sb_error *err)
-{
-	struct sb_e2b_record **v = reallocarray(e->v, e->n + 1, sizeof *v);
-
-	if (!v)
-		return sb_fail(err, SB_E_NOMEM, "out of memory");
-	e->v = v;
-	v[e->n++] = r;
-	return 0;
 }
 
 int
 sb_e2b_record_save(struct sb_e2b *e, const struct sb_e2b_record *r, struct sb_error *err)
 {
-	sb_autofree char *path = sb_str_printf("%s/%s.json", e->dir, r->id);
-	json_t *o = to_json(r);
-	sb_autofree char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
-	struct sb_e2b_record *c = copy(r);
-	size_t i;
-	int res = path && text && c ? 0 : sb_fail(err, SB_E_NOMEM, "out of memory");
+	int res = sb_records_put(e->records, r->id, to_json(r), err);
 
-	json_decref(o);
-	(void)pthread_mutex_lock(&e->mu);
 	if (res == 0)
-		res = sb_file_replace(AT_FDCWD, path, text, strlen(text), 0600, err);
-	if (res == 0) {
-		i = at(e, r->id);
-		if (i < e->n) {
-			struct sb_e2b_record *old = e->v[i];
-
-			e->v[i] = c;
-			c = old;
-		} else {
-			res = add(e, c, err);
-			c = res == 0 ? NULL : c;
-		}
-	}
-	(void)pthread_mutex_unlock(&e->mu);
-	sb_e2b_record_free(c);
-	if (res == 0)
-		sb_e2b_keeper_wake(e);
+		sb_alarm_wake(e->keeper);
 	return res;
 }
 
 void
 sb_e2b_record_drop(struct sb_e2b *e, const char *id)
 {
-	sb_autofree char *path = sb_str_printf("%s/%s.json", e->dir, id);
-	struct sb_e2b_record *old = NULL;
-	size_t i;
-
-	(void)pthread_mutex_lock(&e->mu);
-	i = at(e, id);
-	if (i < e->n) {
-		old = e->v[i];
-		e->v[i] = e->v[--e->n];
-		if (path)
-			(void)unlink(path);
-	}
-	(void)pthread_mutex_unlock(&e->mu);
-	sb_e2b_record_free(old);
+	sb_records_drop(e->records, id);
 }
 
 struct sb_e2b_record **
 sb_e2b_record_all(struct sb_e2b *e, bool snapshots, size_t *n)
 {
-	struct sb_e2b_record **v;
+	size_t all;
+	json_t **o = sb_records_all(e->records, &all);
+	struct sb_e2b_record **v = o ? calloc(all + 1, sizeof(*v)) : NULL;
 
 	*n = 0;
-	(void)pthread_mutex_lock(&e->mu);
-	v = calloc(e->n + 1, sizeof(*v));
-	for (size_t i = 0; v && i < e->n; i++)
-		if (e->v[i]->snapshot == snapshots && !e->v[i]->busy && (v[*n] = copy(e->v[i])))
-			++*n;
-	(void)pthread_mutex_unlock(&e->mu);
+	for (size_t i = 0; o && i < all; i++) {
+		struct sb_e2b_record *r = v ? from_json(o[i], NULL) : NULL;
+
+		json_decref(o[i]);
+		if (r && r->snapshot == snapshots)
+			v[(*n)++] = r;
+		else
+			sb_e2b_record_free(r);
+	}
+	free(o);
 	return v;
-}
-
-/* In a time that does not depend on where they differ. */
-static bool
-same(const char *a, const char *b)
-{
-	size_t len = strlen(a);
-	unsigned diff = 0;
-
-	if (strlen(b) != len)
-		return false;
-	for (size_t i = 0; i < len; i++)
-		diff |= (unsigned char)a[i] ^ (unsigned char)b[i];
-	return !diff;
 }
 
 bool
@@ -248,33 +154,44 @@ sb_e2b_record_signed(struct sb_e2b *e, const char *signature, const char *text, 
 	char id[SB_E2B_ID_LEN + 1])
 {
 	bool found = false;
+	size_t n;
+	struct sb_e2b_record **v = sb_e2b_record_all(e, false, &n);
 
-	(void)pthread_mutex_lock(&e->mu);
-	for (size_t i = 0; i < e->n; i++) {
-		sb_autofree char *all = sb_str_printf("%s:%s%s%s", text, e->v[i]->token,
+	for (size_t i = 0; v && i < n; i++) {
+		sb_autofree char *all = sb_str_printf("%s:%s%s%s", text, v[i]->token,
 			expires ? ":" : "", expires ? expires : "");
 		uint8_t digest[32];
 		char made[64] = "v1_";
 
-		if (e->v[i]->snapshot || !all ||
-			gnutls_hash_fast(GNUTLS_DIG_SHA256, all, strlen(all), digest) != 0 ||
-			!sb_base64_encode(digest, sizeof digest, made + 3, sizeof made - 3))
-			continue;
-		if (same(made, signature)) {
-			memcpy(id, e->v[i]->id, SB_E2B_ID_LEN + 1);
+		if (all && gnutls_hash_fast(GNUTLS_DIG_SHA256, all, strlen(all), digest) == 0 &&
+			sb_base64_encode(digest, sizeof digest, made + 3, sizeof made - 3) &&
+			sb_keys_same(made, signature)) {
+			memcpy(id, v[i]->id, SB_E2B_ID_LEN + 1);
 			found = true;
 		}
+		sb_e2b_record_free(v[i]);
 	}
-	(void)pthread_mutex_unlock(&e->mu);
+	free(v);
 	return found;
 }
 
-/* A record whose session is gone was left by a crash, or the session was destroyed elsewhere. */
+/*
+ * A record whose session is gone was left by a crash, or the session was destroyed elsewhere. A
+ * damaged one keeps its sandbox from being lost sight of: it stays.
+ */
 static bool
-has_session(struct sb_e2b *e, const char *id)
+wanted(const char *id, const json_t *o, void *arg)
 {
+	struct sb_e2b *e = arg;
 	struct sb_host_session s;
+	struct sb_error why = { 0 };
+	struct sb_e2b_record *r = from_json(o, &why);
 
+	if (!r)
+		sb_log(&e->log, SB_LOG_WARN, "e2b", "sandbox %s is left out: %s", id, why.msg);
+	sb_e2b_record_free(r);
+	if (!r)
+		return true;
 	if (sb_host_session_get(e->host, id, false, &s, NULL) < 0)
 		return false;
 	sb_host_session_clear(&s);
@@ -284,37 +201,10 @@ has_session(struct sb_e2b *e, const char *id)
 int
 sb_e2b_record_load_all(struct sb_e2b *e, struct sb_error *err)
 {
-	sb_autoclosedir DIR *d = NULL;
-	struct dirent *f;
-	int r = sb_file_mkdirs(e->dir, 0700, err);
+	sb_autofree char *dir = sb_str_printf("%s/e2b", sb_host_options(e->host)->state_dir);
 
-	if (r < 0)
-		return r;
-	d = opendir(e->dir);
-	if (!d)
-		return sb_fail_errno(err, "open %s", e->dir);
-	while (r == 0 && (f = readdir(d))) {
-		sb_auto(sb_buf) struct sb_buf text = { 0 };
-		struct sb_e2b_record *rec = NULL;
-		struct sb_error why = { 0 };
-		json_t *o = NULL;
-
-		if (!sb_str_ends(f->d_name, ".json"))
-			continue;
-		if (sb_file_read(dirfd(d), f->d_name, FILE_MAX, &text, &why) == 0 &&
-			(o = json_loadb((char *)text.data, text.len, 0, NULL)))
-			rec = from_json(o, &why);
-		json_decref(o);
-		if (rec && has_session(e, rec->id)) {
-			r = add(e, rec, err);
-		} else {
-			if (rec)
-				(void)unlinkat(dirfd(d), f->d_name, 0);
-			else
-				sb_log(&e->log, SB_LOG_WARN, "e2b", "%s is left out: %s", f->d_name,
-					why.msg[0] ? why.msg : "it is not JSON");
-			sb_e2b_record_free(rec);
-		}
-	}
-	return r;
+	if (!dir)
+		return sb_fail(err, SB_E_NOMEM, "out of memory");
+	e->records = sb_records_open(dir, "e2b", &e->log, wanted, e, err);
+	return e->records ? 0 : SB_E_SYS;
 }

@@ -9,6 +9,7 @@
 #include <base/str.h>
 #include <compat/e2b/e2b-priv.h>
 #include <host/host.h>
+#include <sb/host-cold.h>
 
 #define TIMEOUT_V1 15
 #define PAUSE_SNAPSHOT "e2b-pause"
@@ -47,7 +48,9 @@ sb_e2b_sandbox_gone(struct sb_rpc_call *call, const char *id)
 bool
 sb_e2b_sandbox_paused(const struct sb_host_session *s)
 {
-	return s->state == SB_HOST_PAUSED || s->state == SB_HOST_RESUMING;
+	return s->state == SB_HOST_PAUSED || s->state == SB_HOST_RESUMING ||
+		s->state == SB_HOST_COOLING || s->state == SB_HOST_COLD ||
+		s->state == SB_HOST_WARMING;
 }
 
 json_t *
@@ -76,8 +79,8 @@ sb_e2b_sandbox_json(struct sb_e2b *e, const struct sb_e2b_record *r,
 	for (size_t i = 0; i < s->n_labels; i++)
 		(void)json_object_set_new(meta, s->labels[i].key,
 			sb_rpc_json_text(s->labels[i].value, strlen(s->labels[i].value)));
-	(void)json_object_set_new(j, "startedAt", sb_e2b_time(r->started_ns));
-	(void)json_object_set_new(j, "endAt", sb_e2b_time(r->end_ns));
+	(void)json_object_set_new(j, "startedAt", sb_answer_time(r->started_ns));
+	(void)json_object_set_new(j, "endAt", sb_answer_time(r->end_ns));
 	(void)json_object_set_new(j, "cpuCount", json_integer(cpus > 0 ? cpus : 1));
 	(void)json_object_set_new(j, "memoryMB",
 		json_integer(o->session_mem_mb ? (json_int_t)o->session_mem_mb :
@@ -248,9 +251,9 @@ static int
 create(struct sb_rpc_call *call, int64_t timeout, struct sb_error *err)
 {
 	struct sb_e2b *e = sb_rpc_call_arg(call);
-	struct sb_host_call limits = sb_e2b_limits(call);
+	struct sb_host_call limits = sb_answer_limits(call);
 	sb_auto(sb_e2b_record) struct sb_e2b_record *rec = sb_e2b_record_new(false, err);
-	json_t *in = rec ? sb_e2b_body(call, err) : NULL;
+	json_t *in = rec ? sb_answer_body(call, err) : NULL;
 	struct wish w = { .o = SB_HOST_CREATE_OPTS_INIT };
 	struct sb_rpc_fields f;
 	const char *template, *not_here;
@@ -288,7 +291,7 @@ create(struct sb_rpc_call *call, int64_t timeout, struct sb_error *err)
 	}
 	wish_free(&w);
 	json_decref(in);
-	return r < 0 ? r : sb_e2b_reply(call, 201, sb_e2b_sandbox_made(rec), err);
+	return r < 0 ? r : sb_answer_json(call, 201, sb_e2b_sandbox_made(rec), err);
 }
 
 static int
@@ -320,14 +323,14 @@ get(struct sb_rpc_call *call, const struct sb_query *q, struct sb_error *err)
 		return sb_e2b_sandbox_gone(call, r->id);
 	o = sb_e2b_sandbox_json(e, r, &s, false);
 	sb_host_session_clear(&s);
-	return sb_e2b_reply(call, 200, o, err);
+	return sb_answer_json(call, 200, o, err);
 }
 
 static int
 kill_one(struct sb_rpc_call *call, const struct sb_query *q, struct sb_error *err)
 {
 	struct sb_e2b *e = sb_rpc_call_arg(call);
-	struct sb_host_call limits = sb_e2b_limits(call);
+	struct sb_host_call limits = sb_answer_limits(call);
 	sb_auto(sb_e2b_record) struct sb_e2b_record *r =
 		sb_e2b_sandbox_find(call, q->segments.v[1]);
 	int res;
@@ -375,7 +378,7 @@ static int
 pause_one(struct sb_rpc_call *call, const struct sb_query *q, struct sb_error *err)
 {
 	struct sb_e2b *e = sb_rpc_call_arg(call);
-	struct sb_host_call limits = sb_e2b_limits(call);
+	struct sb_host_call limits = sb_answer_limits(call);
 	sb_auto(sb_e2b_record) struct sb_e2b_record *r =
 		sb_e2b_sandbox_find(call, q->segments.v[1]);
 	int res;
@@ -393,6 +396,24 @@ pause_one(struct sb_rpc_call *call, const struct sb_query *q, struct sb_error *e
 	return 0;
 }
 
+/* Wherever it waits: here, or in cold storage, where a host may put what is paused for long. */
+static int
+wake_up(struct sb_e2b *e, const char *id, const struct sb_host_call *call, struct sb_error *err)
+{
+	int r = sb_host_session_resume(e->host, id, call, err);
+	struct sb_host_session s = { 0 };
+	bool cold = r == SB_E_INVALID_STATE &&
+		sb_host_session_get(e->host, id, false, &s, NULL) == 0 &&
+		(s.state == SB_HOST_COLD || s.state == SB_HOST_COOLING);
+
+	sb_host_session_clear(&s);
+	if (!cold)
+		return r;
+	r = sb_host_session_deep_resume(e->host, id, call, &s, err);
+	sb_host_session_clear(&s);
+	return r;
+}
+
 int
 sb_e2b_sandbox_resume(struct sb_e2b *e, struct sb_e2b_record *r, const struct sb_host_call *call,
 	struct sb_error *err)
@@ -404,7 +425,7 @@ sb_e2b_sandbox_resume(struct sb_e2b *e, struct sb_e2b_record *r, const struct sb
 		r->end_ns = sb_e2b_now() + SB_E2B_TIMEOUT_V2 * SB_E2B_SECOND;
 	res = sb_e2b_record_save(e, r, err);
 	if (res == 0)
-		res = sb_host_session_resume(e->host, r->id, call, err);
+		res = wake_up(e, r->id, call, err);
 	return res == SB_E_INVALID_STATE ? 0 : res;
 }
 
@@ -414,9 +435,9 @@ connect_to(struct sb_rpc_call *call, const char *id, int64_t timeout, bool only_
 	struct sb_error *err)
 {
 	struct sb_e2b *e = sb_rpc_call_arg(call);
-	struct sb_host_call limits = sb_e2b_limits(call);
+	struct sb_host_call limits = sb_answer_limits(call);
 	sb_auto(sb_e2b_record) struct sb_e2b_record *r = NULL;
-	json_t *in = sb_e2b_body(call, err);
+	json_t *in = sb_answer_body(call, err);
 	struct sb_host_session s;
 	struct sb_rpc_fields f;
 	int64_t end;
@@ -447,10 +468,10 @@ connect_to(struct sb_rpc_call *call, const char *id, int64_t timeout, bool only_
 		r->end_ns = end;
 	res = sb_e2b_record_save(e, r, err);
 	if (res == 0 && paused)
-		res = sb_host_session_resume(e->host, r->id, &limits, err);
+		res = wake_up(e, r->id, &limits, err);
 	if (res < 0 && res != SB_E_INVALID_STATE)
 		return res;
-	return sb_e2b_reply(call, paused ? 201 : 200, sb_e2b_sandbox_made(r), err);
+	return sb_answer_json(call, paused ? 201 : 200, sb_e2b_sandbox_made(r), err);
 }
 
 static int
@@ -475,7 +496,7 @@ set_end(struct sb_rpc_call *call, const char *id, const char *field, int64_t max
 {
 	struct sb_e2b *e = sb_rpc_call_arg(call);
 	sb_auto(sb_e2b_record) struct sb_e2b_record *r = NULL;
-	json_t *in = sb_e2b_body(call, err);
+	json_t *in = sb_answer_body(call, err);
 	struct sb_rpc_fields f;
 	int64_t seconds, end;
 	int res;
@@ -528,7 +549,7 @@ metrics(struct sb_rpc_call *call, const struct sb_query *q, struct sb_error *err
 	sb_auto(sb_e2b_record) struct sb_e2b_record *r =
 		sb_e2b_sandbox_find(call, q->segments.v[1]);
 
-	return r ? sb_e2b_reply(call, 200, json_array(), err) : 0;
+	return r ? sb_answer_json(call, 200, json_array(), err) : 0;
 }
 
 static int
@@ -540,7 +561,7 @@ logs(struct sb_rpc_call *call, const struct sb_query *q, struct sb_error *err)
 
 	if (!r)
 		return 0;
-	return sb_e2b_reply(call, 200,
+	return sb_answer_json(call, 200,
 		v2 ? json_pack("{s:[]}", "logs") : json_pack("{s:[], s:[]}", "logs", "logEntries"),
 		err);
 }
@@ -553,7 +574,7 @@ set_network(struct sb_rpc_call *call, const struct sb_query *q, struct sb_error 
 		sb_e2b_sandbox_find(call, q->segments.v[1]);
 	sb_auto(sb_strlist) struct sb_strlist allow = { 0 }, deny = { 0 };
 	static const char *const all[] = { "*" };
-	json_t *in = r ? sb_e2b_body(call, err) : NULL;
+	json_t *in = r ? sb_answer_body(call, err) : NULL;
 	struct sb_rpc_fields f;
 	const char *not_here;
 	size_t cut;
@@ -598,7 +619,7 @@ template_alias(struct sb_rpc_call *call, const struct sb_query *q, struct sb_err
 
 	if (strcmp(name, "base") != 0 && !base_exists(sb_rpc_call_arg(call), name, &full))
 		return sb_e2b_refuse(call, 404, "template '%.100s' not found", name);
-	return sb_e2b_reply(call, 200, json_pack("{s:s, s:b}", "templateID", name, "public", 1),
+	return sb_answer_json(call, 200, json_pack("{s:s, s:b}", "templateID", name, "public", 1),
 		err);
 }
 

@@ -50,10 +50,10 @@ int
 sb_e2b_snapshot_fork(struct sb_rpc_call *call, const struct sb_query *q, struct sb_error *err)
 {
 	struct sb_e2b *e = sb_rpc_call_arg(call);
-	struct sb_host_call limits = sb_e2b_limits(call);
+	struct sb_host_call limits = sb_answer_limits(call);
 	sb_auto(sb_e2b_record) struct sb_e2b_record *from =
 		sb_e2b_sandbox_find(call, q->segments.v[1]);
-	json_t *in = from ? sb_e2b_body(call, err) : NULL, *out;
+	json_t *in = from ? sb_answer_body(call, err) : NULL, *out;
 	int64_t timeout = SB_E2B_TIMEOUT_V2, count = 1;
 	struct sb_rpc_fields f;
 	int r;
@@ -86,7 +86,7 @@ sb_e2b_snapshot_fork(struct sb_rpc_call *call, const struct sb_query *q, struct 
 				      json_pack("{s:{s:i, s:s}}", "error", "code", 500, "message",
 					      why.msg));
 	}
-	return sb_e2b_reply(call, 201, out, err);
+	return sb_answer_json(call, 201, out, err);
 }
 
 static json_t *
@@ -103,11 +103,11 @@ int
 sb_e2b_snapshot_take(struct sb_rpc_call *call, const struct sb_query *q, struct sb_error *err)
 {
 	struct sb_e2b *e = sb_rpc_call_arg(call);
-	struct sb_host_call limits = sb_e2b_limits(call);
+	struct sb_host_call limits = sb_answer_limits(call);
 	sb_auto(sb_e2b_record) struct sb_e2b_record *from = sb_e2b_sandbox_find(call,
 							    q->segments.v[1]),
 						    *r = NULL;
-	json_t *in = from ? sb_e2b_body(call, err) : NULL;
+	json_t *in = from ? sb_answer_body(call, err) : NULL;
 	struct sb_rpc_fields f;
 	int res;
 
@@ -129,7 +129,7 @@ sb_e2b_snapshot_take(struct sb_rpc_call *call, const struct sb_query *q, struct 
 	json_decref(in);
 	if (res == SB_E_SESSION_NOT_FOUND)
 		return sb_e2b_sandbox_gone(call, from->id);
-	return res < 0 ? res : sb_e2b_reply(call, 201, snapshot_json(r), err);
+	return res < 0 ? res : sb_answer_json(call, 201, snapshot_json(r), err);
 }
 
 int
@@ -148,14 +148,14 @@ sb_e2b_snapshot_list(struct sb_rpc_call *call, const struct sb_query *q, struct 
 		sb_e2b_record_free(v[i]);
 	}
 	free(v);
-	return sb_e2b_reply(call, 200, out, err);
+	return sb_answer_json(call, 200, out, err);
 }
 
 int
 sb_e2b_snapshot_delete(struct sb_rpc_call *call, const struct sb_query *q, struct sb_error *err)
 {
 	struct sb_e2b *e = sb_rpc_call_arg(call);
-	struct sb_host_call limits = sb_e2b_limits(call);
+	struct sb_host_call limits = sb_answer_limits(call);
 	sb_auto(sb_e2b_record) struct sb_e2b_record *r = sb_e2b_record_find(e, q->segments.v[1]);
 	int res;
 

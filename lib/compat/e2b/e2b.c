@@ -4,57 +4,19 @@
 
 #include <sb/e2b.h>
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
-#include <base/file.h>
 #include <base/str.h>
 #include <compat/e2b/e2b-priv.h>
 #include <host/host.h>
 #include <rpc/service/daemon.h>
 
-#define KEYS_MAX (1u << 20)
-
 int64_t
 sb_e2b_now(void)
 {
 	return sb_host_now_ns();
-}
-
-json_t *
-sb_e2b_time(int64_t ns)
-{
-	time_t s = (time_t)(ns / 1000000000);
-	char day[32], text[64];
-	struct tm tm;
-
-	(void)gmtime_r(&s, &tm);
-	(void)strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm);
-	(void)snprintf(text, sizeof text, "%s.%06dZ", day, (int)(ns % 1000000000 / 1000));
-	return json_string(text);
-}
-
-struct sb_host_call
-sb_e2b_limits(struct sb_rpc_call *call)
-{
-	return (struct sb_host_call){ .cancel = sb_rpc_call_cancel(call),
-		.deadline = sb_rpc_call_deadline(call) };
-}
-
-int
-sb_e2b_reply(struct sb_rpc_call *call, int status, json_t *o, struct sb_error *err)
-{
-	char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
-
-	json_decref(o);
-	if (!text)
-		return sb_fail(err, SB_E_NOMEM, "out of memory");
-	sb_rpc_http_reply(call, status, "application/json", text, strlen(text));
-	free(text);
-	return 0;
 }
 
 int
@@ -66,39 +28,10 @@ sb_e2b_refuse(struct sb_rpc_call *call, int status, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	return sb_e2b_reply(call, status,
+	return sb_answer_json(call, status,
 		json_pack("{s:i, s:o}", "code", status, "message",
 			sb_rpc_json_text(text, strlen(text))),
 		NULL);
-}
-
-json_t *
-sb_e2b_body(struct sb_rpc_call *call, struct sb_error *err)
-{
-	size_t len;
-	const char *text = sb_rpc_http_body(call, &len);
-
-	return sb_rpc_json_parse(text, len, err);
-}
-
-static bool
-matches(const struct sb_e2b_route *r, const char *verb, const struct sb_query *q)
-{
-	const char *p = r->path;
-
-	if (strcmp(r->verb, verb) != 0)
-		return false;
-	for (size_t i = 0; i < q->segments.n; i++) {
-		size_t len = strcspn(++p, "/");
-
-		if (len == 0 ||
-			(!(len == 1 && *p == '*') &&
-				(strlen(q->segments.v[i]) != len ||
-					strncmp(p, q->segments.v[i], len) != 0)))
-			return false;
-		p += len;
-	}
-	return *p == '\0' && q->segments.n > 0;
 }
 
 static const struct sb_e2b_route *
@@ -111,7 +44,7 @@ find_route(const char *verb, const struct sb_query *q, bool inside)
 
 	for (const struct sb_e2b_route *const *t = inside ? inner : outer; *t; t++)
 		for (const struct sb_e2b_route *r = *t; r->verb; r++)
-			if (matches(r, verb, q))
+			if (strcmp(r->verb, verb) == 0 && sb_query_matches(q, 0, r->path))
 				return r;
 	return NULL;
 }
@@ -155,7 +88,6 @@ check_token(struct sb_e2b *e, struct sb_rpc_call *call, const struct sb_e2b_rout
 	const char *given = sb_rpc_http_header(call, "X-Access-Token");
 	sb_auto(sb_e2b_record) struct sb_e2b_record *rec = NULL;
 	char id[SB_E2B_ID_LEN + 1];
-	unsigned diff = 0;
 
 	rec = sb_e2b_record_find(e, sandbox_of(call, id));
 	*who = (struct sb_rpc_who){ .role = SB_RPC_ROLE_SESSION, .name = "sandbox" };
@@ -163,11 +95,9 @@ check_token(struct sb_e2b *e, struct sb_rpc_call *call, const struct sb_e2b_rout
 	/* A sandbox that is not there is no login that failed: 502. */
 	if (!rec || rec->snapshot || r->open)
 		return 0;
-	if (!given || strlen(given) != strlen(rec->token))
+	if (!given || !sb_keys_same(rec->token, given))
 		return sb_fail(err, SB_E_AUTH, "unauthorized access");
-	for (size_t i = 0; rec->token[i]; i++)
-		diff |= (unsigned char)rec->token[i] ^ (unsigned char)given[i];
-	return diff ? sb_fail(err, SB_E_AUTH, "unauthorized access") : 0;
+	return 0;
 }
 
 static int
@@ -226,7 +156,7 @@ fail_request(struct sb_rpc_call *call, const struct sb_rpc_failure *f)
 	if (status == 499)
 		status = 500;
 	if (r && (r->plane == SB_E2B_UNARY || r->plane == SB_E2B_STREAM)) {
-		(void)sb_e2b_reply(call, status,
+		(void)sb_answer_json(call, status,
 			json_pack("{s:s, s:o}", "code", sb_rpc_code_name(f->code), "message",
 				sb_rpc_json_text(f->msg, strlen(f->msg))),
 			NULL);
@@ -241,43 +171,6 @@ fail_request(struct sb_rpc_call *call, const struct sb_rpc_failure *f)
 
 static const struct sb_rpc_http http = { open_request, fail_request };
 
-/* Keys of a file, one a line. */
-static int
-load_keys(const char *path, struct sb_rpc_auth *auth, struct sb_error *err)
-{
-	sb_auto(sb_buf) struct sb_buf text = { 0 };
-	struct stat st;
-	char *line, *save = NULL;
-	int r, n = 0;
-
-	if (!path)
-		return sb_fail(err, SB_E_USAGE, "the E2B API needs a file with its keys");
-	if (stat(path, &st) < 0)
-		return sb_fail_errno(err, "E2B key file %s", path);
-	if (st.st_mode & (S_IWGRP | S_IRWXO))
-		return sb_fail(err, SB_E_DENIED,
-			"E2B key file %s is open to others: chmod o-rwx,g-w it", path);
-	r = sb_file_read(AT_FDCWD, path, KEYS_MAX, &text, err);
-	for (line = r < 0 ? NULL : strtok_r((char *)text.data, "\r\n", &save); line && r == 0;
-		line = strtok_r(NULL, "\r\n", &save)) {
-		char name[32];
-		char *colon = strchr(line, ':');
-
-		if (*line == '#' || line[strspn(line, " \t")] == '\0')
-			continue;
-		(void)snprintf(name, sizeof name, "key-%d", ++n);
-		if (colon)
-			*colon = '\0';
-		r = sb_rpc_auth_add(auth, colon ? line : name, SB_RPC_ROLE_ADMIN, NULL,
-			colon ? colon + 1 : line, err);
-	}
-	if (text.data && text.cap)
-		explicit_bzero(text.data, text.len);
-	if (r == 0 && n == 0)
-		r = sb_fail(err, SB_E_INVAL, "it has no key");
-	return r < 0 ? sb_wrap(err, r, "E2B key file %s", path) : 0;
-}
-
 void
 sb_e2b_check(const char *listen, const char *key_file, const struct sb_rpc_server_opts *server,
 	void (*found)(const char *what, void *arg), void *arg)
@@ -287,7 +180,7 @@ sb_e2b_check(const char *listen, const char *key_file, const struct sb_rpc_serve
 	struct sb_error err = { 0 };
 	struct sb_rpc_auth *auth = sb_rpc_auth_new(&err);
 
-	if (!auth || load_keys(key_file, auth, &err) < 0)
+	if (!auth || sb_keys_load("E2B", key_file, auth, &err) < 0)
 		found(err.msg, arg);
 	o.listen = where;
 	o.auth = auth;
@@ -306,16 +199,15 @@ start(struct sb_e2b *e, struct sb_rpc_daemon *d, const char *listen, const char 
 
 	e->host = sb_rpc_daemon_host(d);
 	e->log = server->log;
-	e->dir = sb_str_printf("%s/e2b", sb_host_options(e->host)->state_dir);
 	e->keys = sb_rpc_auth_new(err);
 	e->guests = e->keys ? sb_guests_new(e->host, err) : NULL;
-	if (!e->dir || !e->guests)
-		return sb_fail(err, SB_E_NOMEM, "out of memory");
-	r = load_keys(key_file, e->keys, err);
+	if (!e->guests)
+		return SB_E_NOMEM;
+	r = sb_keys_load("E2B", key_file, e->keys, err);
 	if (r == 0)
 		r = sb_e2b_record_load_all(e, err);
 	if (r == 0)
-		r = sb_e2b_keeper_start(e, err);
+		r = (e->keeper = sb_alarm_start(sb_e2b_keeper_round, e, err)) ? 0 : SB_E_SYS;
 	if (r < 0)
 		return r;
 	e->service = (struct sb_rpc_service){ .name = "e2b", .arg = e, .http = &http };
@@ -337,7 +229,6 @@ sb_e2b_start(struct sb_rpc_daemon *d, const char *listen, const char *key_file,
 		return NULL;
 	}
 	(void)pthread_mutex_init(&e->mu, NULL);
-	(void)pthread_cond_init(&e->cv, NULL);
 	if (start(e, d, listen, key_file, server, err) < 0) {
 		sb_e2b_free(e);
 		return NULL;
@@ -348,7 +239,8 @@ sb_e2b_start(struct sb_rpc_daemon *d, const char *listen, const char *key_file,
 void
 sb_e2b_stop(struct sb_e2b *e, int64_t grace_ms, const struct sb_cancel *hurry)
 {
-	sb_e2b_keeper_stop(e);
+	sb_alarm_stop(e->keeper);
+	e->keeper = NULL;
 	if (e->server)
 		sb_rpc_server_stop(e->server, grace_ms, hurry);
 }
@@ -363,11 +255,7 @@ sb_e2b_free(struct sb_e2b *e)
 	sb_e2b_watchers_end(e, NULL);
 	sb_guests_free(e->guests);
 	sb_rpc_auth_free(e->keys);
-	for (size_t i = 0; i < e->n; i++)
-		sb_e2b_record_free(e->v[i]);
-	free(e->v);
-	free(e->dir);
+	sb_records_free(e->records);
 	(void)pthread_mutex_destroy(&e->mu);
-	(void)pthread_cond_destroy(&e->cv);
 	free(e);
 }

@@ -149,3 +149,22 @@ sb_query_get(const struct sb_query *q, const char *name)
 			return q->pairs.v[i + 1];
 	return NULL;
 }
+
+bool
+sb_query_matches(const struct sb_query *q, size_t from, const char *path)
+{
+	const char *p = path;
+
+	for (size_t i = from; i < q->segments.n; i++) {
+		size_t len;
+
+		if (*p != '/')
+			return false;
+		len = strcspn(++p, "/");
+		if (!(len == 1 && *p == '*') &&
+			(strlen(q->segments.v[i]) != len || strncmp(p, q->segments.v[i], len) != 0))
+			return false;
+		p += len;
+	}
+	return *p == '\0' && q->segments.n > from;
+}

@@ -27,6 +27,8 @@ int sb_query_form(const char *text, struct sb_query *out, struct sb_error *err);
 void sb_query_free(struct sb_query *q);
 SB_CLEANUP_VALUE(sb_query, sb_query_free)
 
+/* Whether the segments from the one of number `from` on are "/a/b"; "*" stands for any one. */
+bool sb_query_matches(const struct sb_query *q, size_t from, const char *path);
 /* The first value of that name, or NULL. */
 const char *sb_query_get(const struct sb_query *q, const char *name);
 
