@@ -2,12 +2,14 @@
 lib_libsandbox_core_la_SOURCES += \
 	%D%/beside.c %D%/beside.h \
 	%D%/call.c \
+	%D%/cloud.c \
 	%D%/command.c \
 	%D%/dockerlink.c %D%/dockerlink.h \
 	%D%/dockerlink-box.c \
 	%D%/dockerlink-engine.c \
 	%D%/dockerlink-net.c \
 	%D%/dockerlink-opts.c \
+	%D%/e2blink.c %D%/e2blink.h \
 	%D%/handle.c \
 	%D%/handle-far.c \
 	%D%/hostlink.c %D%/hostlink.h \
@@ -26,12 +28,15 @@ lib_libsandbox_core_la_SOURCES += \
 	%D%/profile.c \
 	%D%/profile-json.c %D%/profile-json.h \
 	%D%/profiles.c %D%/profiles.h \
+	%D%/profiles-control.c \
 	%D%/profiles-effect.c \
 	%D%/profiles-field.c \
 	%D%/provider.c %D%/provider.h \
 	%D%/provider-docker.c \
+	%D%/provider-e2b.c \
 	%D%/provider-host.c \
 	%D%/provider-local.c \
+	%D%/provider-options.c \
 	%D%/provider-ssh.c \
 	%D%/registry.c \
 	%D%/registry-builtin.c \

@@ -29,6 +29,7 @@ sb_profiles_free(struct sb_profiles *ps)
 	free(ps->v);
 	free(ps->user_file);
 	free(ps->project_file);
+	sb_profiles_controls_free(ps);
 	free(ps->default_name);
 	free(ps->project_name);
 	sb_strlist_free(&ps->include);
@@ -45,8 +46,8 @@ find(const struct sb_profiles *ps, const char *name)
 	return NULL;
 }
 
-static bool
-name_ok(const char *s)
+bool
+sb_profiles_name_ok(const char *s)
 {
 	return s[0] && strlen(s) <= 64 &&
 		strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") ==
@@ -62,7 +63,7 @@ one_profile(struct profiles_reader *f, const yaml_node_t *key, const char *name,
 	const struct profiles_entry *other = find(ps, name);
 
 	(void)arg;
-	if (!name_ok(name)) {
+	if (!sb_profiles_name_ok(name)) {
 		sb_profiles_mistake(f, key,
 			"\"%s\" is not a profile's name: use letters, digits, '-', '_' and '.'",
 			name);
@@ -96,8 +97,15 @@ defaults_pair(struct profiles_reader *f, const yaml_node_t *key, const char *nam
 	const char *s;
 
 	(void)arg;
+	if (strcmp(name, "control") == 0) {
+		s = sb_profiles_text(f, value, name);
+		free(f->ps->default_control);
+		f->ps->default_control = s ? strdup(s) : NULL;
+		f->ps->default_control_line = key->start_mark.line + 1;
+		return;
+	}
 	if (strcmp(name, "sandbox") != 0) {
-		sb_profiles_mistake(f, key, "defaults has no \"%s\": use sandbox", name);
+		sb_profiles_mistake(f, key, "defaults has no \"%s\": use sandbox, control", name);
 		return;
 	}
 	s = sb_profiles_text(f, value, name);
@@ -119,6 +127,8 @@ top_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name,
 		sb_profiles_map(f, value, name, one_profile, NULL);
 	} else if (!f->project && strcmp(name, "defaults") == 0) {
 		sb_profiles_map(f, value, name, defaults_pair, NULL);
+	} else if (!f->project && strcmp(name, "controls") == 0) {
+		sb_profiles_controls(f, value);
 	} else if (f->project && strcmp(name, "sandbox") == 0) {
 		s = sb_profiles_text(f, value, name);
 		ps->project_name = s ? strdup(s) : NULL;
@@ -132,7 +142,7 @@ top_pair(struct profiles_reader *f, const yaml_node_t *key, const char *name,
 	} else {
 		sb_profiles_mistake(f, key, "there is no \"%s\" here: use %s", name,
 			f->project ? "sandbox, disabled, exclude, include, profiles" :
-				     "defaults, profiles");
+				     "defaults, profiles, controls");
 	}
 }
 
@@ -294,6 +304,7 @@ sb_profiles_load(const struct sb_profiles_opts *o, struct sb_error *err)
 		return NULL;
 	wrong += check_name(ps, o, ps->user_file, ps->default_line, ps->default_name, &first);
 	wrong += check_name(ps, o, ps->project_file, ps->project_line, ps->project_name, &first);
+	wrong += sb_profiles_controls_end(ps, o, &first);
 	if (wrong) {
 		if (err)
 			*err = first;

@@ -20,6 +20,10 @@ struct sb_profiles {
 	char *default_name; /* defaults.sandbox */
 	char *project_name; /* sandbox, of the project */
 	size_t default_line, project_line;
+	struct sb_profile_control *controls;
+	size_t n_controls;
+	char *default_control; /* defaults.control */
+	size_t default_control_line;
 	bool disabled;
 	enum sb_trust trust;
 	bool says;                          /* the project's file says anything at all */
@@ -52,6 +56,16 @@ void sb_profiles_map(struct profiles_reader *f, const yaml_node_t *n, const char
 	sb_profiles_pair_fn fn, void *arg);
 /* The body of one profile into `p`, which has the name already. */
 void sb_profiles_body(struct profiles_reader *f, const yaml_node_t *n, struct sb_profile *p);
+
+/* profiles-control.c: "controls" of the user's file. */
+void sb_profiles_controls(struct profiles_reader *f, const yaml_node_t *n);
+/* 1 after telling of a default control that is not there. */
+int sb_profiles_controls_end(const struct sb_profiles *ps, const struct sb_profiles_opts *o,
+	struct sb_error *first);
+void sb_profiles_controls_free(struct sb_profiles *ps);
+
+/* A name of a profile or of a control. */
+bool sb_profiles_name_ok(const char *s);
 
 /* profiles-effect.c: what `file` (a pointer out of `ps`) does, as sb_profiles_effects has it. */
 char *sb_profiles_effects_of(const struct sb_profiles *ps, const char *file, struct sb_error *err);

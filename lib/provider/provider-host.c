@@ -661,6 +661,21 @@ host_env(struct sb_provider *base, const struct sb_state *s, struct sb_error *er
 	return l ? sb_hostlink_env(l, err) : NULL;
 }
 
+static int
+host_probe(struct sb_provider *p, const struct sb_profile *profile, const struct sb_call *call,
+	struct sb_strlist *out, struct sb_error *err)
+{
+	const char *url = sb_strlist_get(sb_strlist_borrow(&profile->options), "url");
+	struct sb_capabilities c = SB_CAPABILITIES_INIT;
+	int r = host_capabilities(p, profile, &c, err);
+
+	(void)call;
+	if (r == 0)
+		sb_strlist_addf(out, "%s%s isolation %s", url ? url : "a host in this process",
+			url ? " answers:" : ":", c.isolation);
+	return r;
+}
+
 static void
 host_free(struct sb_provider *base)
 {
@@ -693,6 +708,7 @@ static const struct sb_provider_ops host_ops = {
 	.refused = host_refused,
 	.state_version = 1,
 	.env_host = host_env,
+	.probe = host_probe,
 };
 
 struct sb_provider *

@@ -433,6 +433,21 @@ ssh_find(struct sb_provider *base, const struct sb_find_request *req, const stru
 	return r < 0 ? r : found_state(req, &place, out, err);
 }
 
+static int
+ssh_probe(struct sb_provider *base, const struct sb_profile *profile, const struct sb_call *call,
+	struct sb_strlist *out, struct sb_error *err)
+{
+	struct ssh_provider *p = (struct ssh_provider *)base;
+	struct sb_sshlink *link =
+		sb_sshlink_new(sb_strlist_borrow(&profile->options), p->c.state_dir, err);
+	struct sb_conn *c = link ? sb_sshlink_conn(link, call, err) : NULL;
+
+	if (c)
+		sb_strlist_addf(out, "logged in as %s", sb_conn_name(c));
+	sb_sshlink_unref(link);
+	return c ? 0 : (err ? err->code : SB_E_CONNECT);
+}
+
 static void
 ssh_free(struct sb_provider *base)
 {
@@ -460,6 +475,7 @@ static const struct sb_provider_ops ssh_ops = {
 	.find = ssh_find,
 	.free = ssh_free,
 	.state_version = 1,
+	.probe = ssh_probe,
 };
 
 struct sb_provider *

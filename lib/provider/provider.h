@@ -21,6 +21,7 @@ struct sb_provider *sb_provider_local_new(const struct sb_builtin_opts *o, struc
 struct sb_provider *sb_provider_ssh_new(const struct sb_builtin_opts *o, struct sb_error *err);
 struct sb_provider *sb_provider_host_new(const struct sb_builtin_opts *o, struct sb_error *err);
 struct sb_provider *sb_provider_docker_new(const struct sb_builtin_opts *o, struct sb_error *err);
+struct sb_provider *sb_provider_e2b_new(const struct sb_builtin_opts *o, struct sb_error *err);
 
 /*
  * The start of a provider that works with sessions of libsbsync: each kind has it as its first
@@ -43,6 +44,9 @@ void sb_provider_common_free(struct sb_provider_common *p);
  */
 int sb_provider_check_request(const struct sb_prepare_request *req, enum sb_backend backend,
 	bool enforces_network, struct sb_error *err);
+/* SB_E_INVAL for an option that the table does not have, or a value that it does not allow. */
+int sb_provider_options_check(const char *backend, const struct sb_provider_option *all,
+	const char *const *options, struct sb_error *err);
 /* Refuses `archive` (SB_E_UNSUPPORTED) if the backend cannot put a sandbox away. */
 int sb_provider_check_archive(struct sb_provider *p, const struct sb_profile *profile,
 	struct sb_error *err);

@@ -16,6 +16,7 @@ static const make_fn makers[] = {
 	sb_provider_ssh_new,
 	sb_provider_host_new,
 	sb_provider_docker_new,
+	sb_provider_e2b_new,
 	NULL,
 };
 

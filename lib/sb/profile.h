@@ -79,6 +79,10 @@ struct sb_profiles_opts {
 	const char *state_dir;    /* where consent is on record; NULL: the default */
 	sb_consent_fn on_consent; /* asks the user; NULL: what nobody consented to is refused */
 	void *consent_arg;
+	/* Whether a kind of controls takes an option (sb_control_option_check); NULL: not checked.
+	 */
+	int (*control_option)(const char *kind, const char *key, const char *value,
+		struct sb_error *err);
 	bool inspect; /* only to be shown: nobody is asked, nothing is refused. What is read this
 			 way must not be started. */
 };
@@ -117,6 +121,22 @@ SB_API size_t sb_profiles_count(const struct sb_profiles *ps);
 /* Borrowed. `file` and `line` (may be NULL) get where it stands. */
 SB_API const struct sb_profile *sb_profiles_at(const struct sb_profiles *ps, size_t i,
 	const char **file, size_t *line);
+
+/*
+ * A control (sb/control.h) of the user's file; a project's file has none. Borrowed from `ps`. NULL
+ * `name`: what defaults.control names, else the only one there is. SB_E_PROFILE_NOT_FOUND names
+ * those there are.
+ */
+struct sb_profile_control {
+	char *name, *kind;
+	struct sb_strlist options; /* "key=value" */
+	const char *file;
+	size_t line;
+};
+SB_API const struct sb_profile_control *sb_profiles_control(const struct sb_profiles *ps,
+	const char *name, struct sb_error *err);
+SB_API const struct sb_profile_control *sb_profiles_control_at(const struct sb_profiles *ps,
+	size_t i); /* NULL: there are no more */
 
 /*
  * The values that `secret_env` refers to, as "KEY=value" in order of KEY. SB_E_SECRET names key and

@@ -8,7 +8,7 @@
 #include <sb/state.h>
 #include <sb/toolhost.h>
 
-#define SB_PROVIDER_VERSION 4
+#define SB_PROVIDER_VERSION 5
 
 /* Labels that a provider puts on what it makes, where the place can hold labels. */
 #define SB_LABEL_SESSION "sb_session_id"
@@ -207,6 +207,14 @@ struct sb_provider_ops {
 	 */
 	struct sb_env_host *(
 		*env_host)(struct sb_provider *p, const struct sb_state *s, struct sb_error *err);
+	/*
+	 * Looks whether sandboxes of this profile could be made: log-in, account, what they are
+	 * made of. Makes and changes nothing. Each thing that is right is a line for people in
+	 * `out`; the first that is not is the error, with the way out. May be NULL: nothing of it
+	 * can be tried.
+	 */
+	int (*probe)(struct sb_provider *p, const struct sb_profile *profile,
+		const struct sb_call *call, struct sb_strlist *out, struct sb_error *err);
 };
 
 /* Implementations embed it as their first member. */
@@ -234,6 +242,9 @@ SB_API int sb_provider_snapshot(struct sb_provider *p, const struct sb_state *s,
 	const struct sb_call *call, struct sb_error *err);
 SB_API int sb_provider_refused(struct sb_provider *p, const struct sb_state *s,
 	const struct sb_call *call, char *out, size_t size, struct sb_error *err);
+/* The options of the profile are checked before; SB_E_UNSUPPORTED where the member is missing. */
+SB_API int sb_provider_probe(struct sb_provider *p, const struct sb_profile *profile,
+	const struct sb_call *call, struct sb_strlist *out, struct sb_error *err);
 /* SB_E_UNSUPPORTED where the member is missing. */
 SB_API struct sb_env_host *sb_provider_env_host(struct sb_provider *p, const struct sb_state *s,
 	struct sb_error *err);

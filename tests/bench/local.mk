@@ -97,3 +97,9 @@ tests_bench_bench_docker_LDADD = lib/libsandbox-core.la sync/libsbsync-core.la \
 .PHONY: bench-docker
 bench-docker: all %D%/bench-docker
 	@$(BENCH_SH) $(top_srcdir)/tests/bench/docker.sh
+
+# Backend e2b against backend ssh.
+EXTRA_DIST += %D%/e2b.sh
+.PHONY: bench-e2b
+bench-e2b: all
+	$(BENCH_SH) $(srcdir)/tests/bench/e2b.sh

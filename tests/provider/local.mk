@@ -12,6 +12,8 @@ PROVIDER_TESTS = \
 	%D%/docker-rootless.sh \
 	%D%/docker-sandboxes.sh \
 	%D%/docker-work.sh \
+	%D%/e2b.sh \
+	%D%/e2b-faults.sh \
 	%D%/faults.sh \
 	%D%/host.sh \
 	%D%/host-forms.sh \
@@ -19,5 +21,6 @@ PROVIDER_TESTS = \
 	%D%/ssh.sh
 TESTS += $(PROVIDER_TESTS)
 dist_check_SCRIPTS += $(PROVIDER_TESTS)
-EXTRA_DIST += tests/lib/dockerd.sh tests/lib/image.sh tests/lib/podman.sh tests/lib/rootless.sh \
-	tests/lib/runlife.sh
+EXTRA_DIST += %D%/e2bproxy.py
+EXTRA_DIST += tests/lib/dockerd.sh tests/lib/e2bhost.sh tests/lib/image.sh tests/lib/podman.sh \
+	tests/lib/rootless.sh tests/lib/runlife.sh
