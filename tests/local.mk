@@ -7,6 +7,7 @@ TEST_TIMEOUT = 300
 LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/lib/run-test.sh $(TEST_TIMEOUT)
 SH_LOG_COMPILER = $(LOG_COMPILER)
 EXTRA_DIST += tests/lib/run-test.sh tests/lib/tap.sh tests/lib/unit.h
+EXTRA_DIST += tests/lib/s3.sh tests/lib/s3server.py
 # Ends what a test leaves running.
 check_PROGRAMS += tests/lib/reap
 tests_lib_reap_SOURCES = tests/lib/reap.c
@@ -45,8 +46,11 @@ include tests/hostile/local.mk
 include tests/interop/local.mk
 include tests/fuzz/local.mk
 include tests/e2e/local.mk
+include tests/control/local.mk
 include tests/provider/local.mk
 include tests/e2e/rpc.mk
+include tests/bindings/local.mk
+include tests/package/local.mk
 
 # The same tests in a build of their own: gcc with ASan and UBSan, gcc with TSan, clang.
 .PHONY: check-asan check-tsan check-clang coverage

@@ -31,6 +31,7 @@ destroy_verb(struct ctl *ctl, struct sb_error *err)
 static const struct sb_opt options[] = {
 	OPT_FLAG(0, "discard", discard, "throw away work that was not synced back"),
 	OPTIONS_TIMEOUT,
+	OPTIONS_PROGRESS,
 	OPTIONS_COMMON,
 	OPT_END,
 };

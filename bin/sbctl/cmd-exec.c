@@ -13,6 +13,7 @@ exec_verb(struct ctl *ctl, struct sb_error *err)
 static const struct sb_opt options[] = {
 	OPTIONS_ENV,
 	OPTIONS_NO_TTY,
+	OPTIONS_PROGRESS,
 	OPTIONS_COMMON,
 	OPT_END,
 };

@@ -106,6 +106,27 @@ const struct host_verb cmd_host_resume = {
 	.fields = FIELDS(FIELD_OPERAND("SessionID", 0)),
 };
 
+const struct host_verb cmd_host_deep_pause = {
+	.name = "deep-pause",
+	.args = "SESSION",
+	.help = "move a session to cold storage",
+	.min_args = 1,
+	.max_args = 1,
+	.method = "DeepPauseSession",
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0)),
+};
+
+const struct host_verb cmd_host_deep_resume = {
+	.name = "deep-resume",
+	.args = "SESSION",
+	.help = "take a session back from cold storage",
+	.min_args = 1,
+	.max_args = 1,
+	.method = "DeepResumeSession",
+	.fields = FIELDS(FIELD_OPERAND("SessionID", 0)),
+	.show = show_session,
+};
+
 const struct host_verb cmd_host_destroy = {
 	.name = "destroy",
 	.args = "SESSION",

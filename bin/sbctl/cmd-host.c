@@ -9,7 +9,7 @@
 #include <bin/sbctl/host.h>
 
 /* In the order of --help. */
-static const struct host_verb *const verbs[] = {
+const struct host_verb *const host_verbs[] = {
 	&cmd_host_health,
 	&cmd_host_capabilities,
 	&cmd_host_bases,
@@ -20,6 +20,8 @@ static const struct host_verb *const verbs[] = {
 	&cmd_host_network,
 	&cmd_host_pause,
 	&cmd_host_resume,
+	&cmd_host_deep_pause,
+	&cmd_host_deep_resume,
 	&cmd_host_destroy,
 	&cmd_host_fork,
 	&cmd_host_exec,
@@ -42,8 +44,10 @@ static const struct host_verb *const verbs[] = {
 	&cmd_host_logs,
 	&cmd_host_events,
 	&cmd_host_token,
+	&cmd_host_ssh_access,
+	NULL,
 };
-#define VERBS (sizeof verbs / sizeof verbs[0])
+#define VERBS (sizeof host_verbs / sizeof host_verbs[0] - 1)
 
 static void
 print_all(void)
@@ -57,9 +61,9 @@ print_all(void)
 		.opts = host_options };
 
 	for (size_t i = 0; i < VERBS; i++) {
-		cmds[i] = (struct sb_cmd){ .name = verbs[i]->name,
-			.args = verbs[i]->args,
-			.help = verbs[i]->help };
+		cmds[i] = (struct sb_cmd){ .name = host_verbs[i]->name,
+			.args = host_verbs[i]->args,
+			.help = host_verbs[i]->help };
 		list[i] = &cmds[i];
 	}
 	sb_opt_print_usage(stdout, "sbctl host", "Talk to a sandbox host (sbhostd).", list);
@@ -103,8 +107,8 @@ find_verb(struct host_run *r, int argc, char **argv, char ***rest, int *n, struc
 	if (code < 0 || r->args.help || *n == 0)
 		return code;
 	for (size_t i = 0; i < VERBS; i++)
-		if (strcmp(verbs[i]->name, (*rest)[0]) == 0) {
-			r->verb = verbs[i];
+		if (strcmp(host_verbs[i]->name, (*rest)[0]) == 0) {
+			r->verb = host_verbs[i];
 			return 0;
 		}
 	return sb_fail(err, SB_E_USAGE, "there is no verb \"%s\": see sbctl host --help",

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <bin/sbctl/options.h>
+#include <sb/control.h>
 
 static void
 print_mistake(const char *file, size_t line, const char *text, void *arg)
@@ -26,6 +27,7 @@ load(struct ctl *ctl, size_t *mistakes, struct sb_error *err)
 	if (!ctl->a.no_project)
 		o.project_dir = ctl->a.dir ? ctl->a.dir : ".";
 	o.registry = ctl->registry;
+	o.control_option = sb_control_option_check;
 	o.on_mistake = print_mistake;
 	o.mistake_arg = mistakes;
 	o.inspect = true;

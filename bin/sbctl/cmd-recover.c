@@ -64,6 +64,7 @@ recover_verb(struct ctl *ctl, struct sb_error *err)
 static const struct sb_opt options[] = {
 	OPT_FLAG('a', "all", all, "recover every sandbox (the default without an ID)"),
 	OPTIONS_TIMEOUT,
+	OPTIONS_PROGRESS,
 	OPTIONS_COMMON,
 	OPT_END,
 };

@@ -120,6 +120,7 @@ run_verb(struct ctl *ctl, struct sb_error *err)
 	r = start(ctl, &p, &sb, err);
 	if (r < 0)
 		return r;
+	progress_hide();
 	if (ctl->a.verbose)
 		(void)fprintf(stderr, "sbctl: sandbox %s is ready\n",
 			sb_sandbox_state(sb)->sandbox_id);
@@ -154,6 +155,7 @@ static const struct sb_opt options[] = {
 	OPT_FLAG(0, "trust-git-config", trust_git_config,
 		"take changed git hooks and configuration"),
 	OPTIONS_NO_TTY,
+	OPTIONS_PROGRESS,
 	OPTIONS_COMMON,
 	OPT_END,
 };

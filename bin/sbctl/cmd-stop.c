@@ -68,6 +68,7 @@ static const struct sb_opt options[] = {
 	OPTIONS_SNAPSHOT,
 	OPTIONS_MAX_DELETE,
 	OPTIONS_TIMEOUT,
+	OPTIONS_PROGRESS,
 	OPTIONS_COMMON,
 	OPT_END,
 };

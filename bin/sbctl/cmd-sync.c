@@ -35,6 +35,7 @@ static const struct sb_opt options[] = {
 	OPT_INT(0, "max-delete", max_delete, "N", 0, INT64_MAX,
 		"let a sync delete up to N entries"),
 	OPTIONS_TIMEOUT,
+	OPTIONS_PROGRESS,
 	OPTIONS_COMMON,
 	OPT_END,
 };

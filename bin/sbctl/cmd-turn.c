@@ -30,6 +30,7 @@ turn_verb(struct ctl *ctl, struct sb_error *err)
 
 static const struct sb_opt options[] = {
 	OPTIONS_TIMEOUT,
+	OPTIONS_PROGRESS,
 	OPTIONS_COMMON,
 	OPT_END,
 };

@@ -51,7 +51,7 @@ ctl_consent_ask(const struct sb_consent *c, void *arg)
 	/* Elsewhere nobody reads the question, and what comes on stdin is not an answer. */
 	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
 		return false;
-	ctl_progress_end();
+	progress_hide();
 	ctl_consent_show(c, stderr);
 	(void)fprintf(stderr, "Trust exactly this content from now on? [y/N] ");
 	(void)fflush(stderr);

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <bin/sbctl/ctl.h>
 
@@ -30,7 +31,26 @@ say(enum sb_log_level level, const char *component, const char *text, void *arg)
 {
 	(void)level;
 	(void)arg;
+	progress_hide();
 	(void)fprintf(stderr, "sbctl: %s: %s\n", component, text);
+}
+
+/* What takes its time besides syncs, whose steps their callback tells. */
+static void
+on_event(const struct sb_event *ev, void *arg)
+{
+	static const char *const phases[][2] = {
+		{ "sandbox.prepare.start", "making the sandbox" },
+		{ "sandbox.prepare.complete", "starting" },
+		{ "sandbox.sync.complete", "looking after the sandbox" },
+		{ "sandbox.snapshot.start", "taking a snapshot" },
+		{ "sandbox.destroy.start", "removing the sandbox" },
+	};
+
+	(void)arg;
+	for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++)
+		if (strcmp(ev->kind, phases[i][0]) == 0)
+			progress_phase(phases[i][1]);
 }
 
 static int
@@ -53,6 +73,7 @@ open_all(struct ctl *ctl, struct sb_error *err)
 		ctl->call.log.level = SB_LOG_ERROR;
 	k.registry = ctl->registry;
 	k.log = ctl->call.log;
+	k.on_event = on_event;
 	ctl->keeper = sb_keeper_new(&k, err);
 	return ctl->keeper ? 0 : err->code;
 }
@@ -79,6 +100,14 @@ parse(struct ctl *ctl, const struct sb_cmd *cmd, int argc, char **argv, struct s
 	return 0;
 }
 
+static void
+show_progress(struct ctl *ctl)
+{
+	progress_begin((enum progress_how)ctl->a.progress, ctl->a.quiet || ctl->a.json);
+	if (progress_is_on())
+		ctl->call.progress = progress_note;
+}
+
 int
 ctl_main(const struct ctl_verb *verb, int argc, char **argv)
 {
@@ -94,9 +123,9 @@ ctl_main(const struct ctl_verb *verb, int argc, char **argv)
 			r = ctl_signals_open(&err) < 0 ? err.code : 0;
 		if (r == 0) {
 			ctl_signals_cancel(ctl.cancel);
-			ctl_progress_begin(&ctl);
+			show_progress(&ctl);
 			r = verb->run(&ctl, &err);
-			ctl_progress_end();
+			progress_end();
 			ctl_signals_cancel(NULL);
 		}
 	}

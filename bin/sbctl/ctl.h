@@ -9,6 +9,7 @@
 
 #include <base/opt.h>
 #include <base/strlist.h>
+#include <bin/common/progress.h>
 #include <sb/session.h>
 
 SB_CLEANUP_PTR(sb_profiles, sb_profiles_free)
@@ -39,6 +40,7 @@ struct ctl_args {
 	bool keep, snapshot, json, help, quiet, all, discard, follow, dry_run, no_tty,
 		trust_git_config, no_project, yes, show, revoke, list, turn_tools;
 	int conflict, verbose;
+	int progress; /* enum progress_how */
 	int64_t max_delete, timeout, turn_idle;
 	const char **v; /* operands */
 	int n;
@@ -63,9 +65,33 @@ struct ctl_verb {
 };
 
 /* The verbs, each in its cmd-VERB.c. */
+extern const struct ctl_verb cmd_cold;
+extern const struct ctl_verb cmd_completion;
+extern const struct ctl_verb cmd_control;
+extern const struct ctl_verb cmd_destroy;
+extern const struct ctl_verb cmd_docker;
+extern const struct ctl_verb cmd_e2b;
+extern const struct ctl_verb cmd_events;
+extern const struct ctl_verb cmd_exec;
+extern const struct ctl_verb cmd_forget;
+extern const struct ctl_verb cmd_host;
+extern const struct ctl_verb cmd_ls;
+extern const struct ctl_verb cmd_mcp;
+extern const struct ctl_verb cmd_profile;
+extern const struct ctl_verb cmd_providers;
+extern const struct ctl_verb cmd_recover;
+extern const struct ctl_verb cmd_run;
+extern const struct ctl_verb cmd_shell;
+extern const struct ctl_verb cmd_show;
+extern const struct ctl_verb cmd_stop;
+extern const struct ctl_verb cmd_sync;
+extern const struct ctl_verb cmd_trust;
+extern const struct ctl_verb cmd_turn;
 extern const struct ctl_verb cmd_run, cmd_ls, cmd_show, cmd_exec, cmd_shell, cmd_sync, cmd_turn,
 	cmd_stop, cmd_destroy, cmd_forget, cmd_recover, cmd_events, cmd_providers, cmd_profile,
-	cmd_trust, cmd_docker, cmd_host, cmd_mcp;
+	cmd_trust, cmd_docker, cmd_doctor, cmd_e2b, cmd_host, cmd_mcp, cmd_completion;
+/* main.c: all of them, NULL-terminated. */
+extern const struct ctl_verb *const ctl_verbs[];
 
 /* ctl.c: parses, opens the keeper, runs, complains. Returns the exit status. */
 int ctl_main(const struct ctl_verb *verb, int argc, char **argv);
@@ -129,10 +155,6 @@ int ctl_work_in(struct ctl *ctl, const char *id, ctl_work_fn work, void *arg, st
 /* Such work: runs a command, whose NULL-terminated words are `arg`. */
 int ctl_work_command(struct ctl *ctl, struct sb_sandbox *sb, int sigfd, void *arg,
 	struct sb_error *err);
-
-/* progress.c: a line on a terminal; its end comes before anything else is printed. */
-void ctl_progress_begin(struct ctl *ctl);
-void ctl_progress_end(void);
 
 /* report-sync.c */
 void ctl_report_sync(const struct ctl *ctl, const struct sb_state *s,

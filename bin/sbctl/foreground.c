@@ -241,13 +241,13 @@ ctl_foreground(struct ctl *ctl, struct sb_sandbox *sb, const char *const *argv, 
 		ctl_turns_end(t.turns);
 	/* As a shell tells it: 127 for one that is not there, 126 for one that may not be run. */
 	if (r == SB_E_NOTFOUND || r == SB_E_DENIED) {
-		ctl_progress_end();
+		progress_hide();
 		(void)fprintf(stderr, "sbctl: %s\n", err->msg);
 		return r == SB_E_NOTFOUND ? 127 : 126;
 	}
 	if (r < 0)
 		return r;
-	ctl_progress_end();
+	progress_hide();
 	ctl_signals_cancel(NULL);
 	r = attend(&t, &end, err);
 	sb_handle_free(t.h);

@@ -3,17 +3,20 @@
 #include "config.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <base/file.h>
 #include <bin/sbctl/ctl.h>
 #include <bin/sbctl/host.h>
 
-#define DEFAULT_HOST "unix:/run/sbhostd/sbhostd.sock"
+#define SYSTEM_SOCKET "/run/sbhostd/sbhostd.sock"
+#define USER_SOCKET "sbhostd/sbhostd.sock" /* in the user's state directory */
 #define TOKEN_MAX 4096
 
 int
@@ -33,14 +36,35 @@ host_token(const char *file, struct sb_buf *keep, const char **out, struct sb_er
 	return 0;
 }
 
+/*
+ * Without an address: the socket of the machine's service, else that of a host which the user
+ * started as sbhostd(8) shows, else the first one again, to be named in the message.
+ */
+static const char *
+default_host(char *out, size_t size)
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	bool given = state && state[0] == '/';
+	int n = given ? snprintf(out, size, "unix:%s/" USER_SOCKET, state) :
+			snprintf(out, size, "unix:%s/.local/state/" USER_SOCKET, home ? home : "");
+
+	if (access(SYSTEM_SOCKET, F_OK) < 0 && (given || (home && home[0] == '/')) &&
+		(size_t)n < size && access(out + strlen("unix:"), F_OK) == 0)
+		return out;
+	return "unix:" SYSTEM_SOCKET;
+}
+
 /* The token file goes to `token`, which must live as long as `o` is used. */
 static int
 how_to_connect(const struct host_args *a, struct sb_buf *token, struct sb_rpc_client_opts *o,
 	struct sb_error *err)
 {
+	static char address[PATH_MAX];
 	const char *env = getenv("SANDBOX_HOST");
 
-	o->address = a->host ? a->host : env && env[0] ? env : DEFAULT_HOST;
+	o->address = a->host  ? a->host :
+		env && env[0] ? env :
+				default_host(address, sizeof address);
 	o->ca_file = a->ca_file;
 	return host_token(a->token_file, token, &o->token, err);
 }
@@ -54,8 +78,8 @@ now_ms(void)
 	return (double)ts.tv_sec * 1000 + (double)ts.tv_nsec / 1000000;
 }
 
-static int
-call_unary(struct host_run *r, json_t *in, struct sb_error *err)
+int
+host_call_unary(struct host_run *r, json_t *in, struct sb_error *err)
 {
 	const struct host_verb *v = r->verb;
 	sb_autofree char *request = json_dumps(in, JSON_COMPACT);
@@ -152,7 +176,7 @@ start_verb(struct host_run *r, struct sb_error *err)
 
 	if (!in)
 		return err->code;
-	return r->verb->run ? r->verb->run(r, in, err) : call_unary(r, in, err);
+	return r->verb->run ? r->verb->run(r, in, err) : host_call_unary(r, in, err);
 }
 
 int

@@ -88,8 +88,8 @@ extern const struct host_verb cmd_host_health, cmd_host_capabilities, cmd_host_b
 	cmd_host_tools;
 /* cmd-host-session.c */
 extern const struct host_verb cmd_host_create, cmd_host_ls, cmd_host_get, cmd_host_label,
-	cmd_host_network, cmd_host_pause, cmd_host_resume, cmd_host_destroy, cmd_host_fork,
-	cmd_host_token;
+	cmd_host_network, cmd_host_pause, cmd_host_resume, cmd_host_deep_pause,
+	cmd_host_deep_resume, cmd_host_destroy, cmd_host_fork, cmd_host_token;
 /* cmd-host-snapshot.c */
 extern const struct host_verb cmd_host_turn, cmd_host_snapshot, cmd_host_snapshots,
 	cmd_host_timeline, cmd_host_rollback, cmd_host_diff, cmd_host_rm_snapshot, cmd_host_hold,
@@ -97,8 +97,12 @@ extern const struct host_verb cmd_host_turn, cmd_host_snapshot, cmd_host_snapsho
 /* cmd-host-process.c */
 extern const struct host_verb cmd_host_launch, cmd_host_kill, cmd_host_status, cmd_host_ps;
 /* Each in its cmd-host-VERB.c. */
+extern const struct host_verb cmd_host_ssh_access; /* cmd-host-ssh.c */
 extern const struct host_verb cmd_host_exec, cmd_host_attach, cmd_host_tool, cmd_host_logs,
 	cmd_host_events;
+
+/* cmd-host.c: all of them, NULL-terminated. */
+extern const struct host_verb *const host_verbs[];
 
 /* host-options.c: all options; the first HOST_OPTIONS_COMMON are every verb's. */
 #define HOST_OPTIONS_COMMON 8
@@ -121,6 +125,8 @@ int host_request_command(const struct host_args *a, struct sb_buf *cmd, struct s
 int host_token(const char *file, struct sb_buf *keep, const char **out, struct sb_error *err);
 /* Connects and runs the verb. Returns the exit status. */
 int host_call_verb(struct host_run *r);
+/* Sends the request, which it gives up, and shows the answer. */
+int host_call_unary(struct host_run *r, json_t *in, struct sb_error *err);
 /* Sends the request, which it gives up, and hands every message, parsed, to `fn`. */
 int host_call_stream(struct host_run *r, json_t *in,
 	void (*fn)(struct host_run *r, const json_t *msg), struct sb_error *err);

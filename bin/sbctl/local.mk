@@ -2,9 +2,21 @@
 # cmd-host.c.
 bin_PROGRAMS += sbctl
 sbctl_SOURCES = \
+	bin/common/progress.c \
+	bin/common/progress.h \
+	$(COMPLETE_SOURCES) \
 	%D%/choose-profile.c \
+	%D%/cmd-cold.c \
+	%D%/cmd-completion.c \
+	%D%/cmd-control.c \
+	%D%/cmd-control-process.c \
+	%D%/cmd-control-sandbox.c \
+	%D%/control-options.c \
+	%D%/control.h \
 	%D%/cmd-destroy.c \
 	%D%/cmd-docker.c \
+	%D%/cmd-doctor.c \
+	%D%/cmd-e2b.c \
 	%D%/cmd-events.c \
 	%D%/docker-agent.c \
 	%D%/cmd-exec.c \
@@ -17,6 +29,7 @@ sbctl_SOURCES = \
 	%D%/cmd-host-process.c \
 	%D%/cmd-host-session.c \
 	%D%/cmd-host-snapshot.c \
+	%D%/cmd-host-ssh.c \
 	%D%/cmd-host-tool.c \
 	%D%/cmd-host.c \
 	%D%/cmd-ls.c \
@@ -45,7 +58,6 @@ sbctl_SOURCES = \
 	%D%/options.h \
 	%D%/pick.c \
 	%D%/print.c \
-	%D%/progress.c \
 	%D%/report-sync.c \
 	%D%/show-state.c \
 	%D%/signals.c \

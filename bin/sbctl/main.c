@@ -10,7 +10,7 @@
 #include <sb/version.h>
 
 /* In the order of --help. */
-static const struct ctl_verb *const verbs[] = {
+const struct ctl_verb *const ctl_verbs[] = {
 	&cmd_run,
 	&cmd_ls,
 	&cmd_show,
@@ -27,10 +27,16 @@ static const struct ctl_verb *const verbs[] = {
 	&cmd_providers,
 	&cmd_profile,
 	&cmd_trust,
+	&cmd_doctor,
+	&cmd_cold,
 	&cmd_docker,
+	&cmd_e2b,
 	&cmd_host,
+	&cmd_control,
+	&cmd_completion,
+	NULL,
 };
-#define VERBS (sizeof verbs / sizeof verbs[0])
+#define VERBS (sizeof ctl_verbs / sizeof ctl_verbs[0] - 1)
 
 static void
 print_usage(FILE *f)
@@ -38,7 +44,7 @@ print_usage(FILE *f)
 	const struct sb_cmd *cmds[VERBS + 1] = { NULL };
 
 	for (size_t i = 0; i < VERBS; i++)
-		cmds[i] = &verbs[i]->cmd;
+		cmds[i] = &ctl_verbs[i]->cmd;
 	sb_opt_print_usage(f, "sbctl", "Sandboxes from the command line.", cmds);
 }
 
@@ -57,7 +63,7 @@ dispatch(int argc, char **argv)
 		return CTL_DONE;
 	}
 	for (size_t i = 0; i < VERBS; i++) {
-		const struct ctl_verb *v = verbs[i];
+		const struct ctl_verb *v = ctl_verbs[i];
 
 		if (strcmp(v->cmd.name, name) == 0)
 			return v->run ? ctl_main(v, argc - 1, argv + 1) :

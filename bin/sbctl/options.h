@@ -18,6 +18,11 @@
 	OPT_COUNT('v', "verbose", verbose, "print more; twice: everything"), \
 	OPT_FLAG('h', "help", help, "print help and exit")
 
+/* Of verbs that take long. */
+#define OPTIONS_PROGRESS \
+	OPT_CHOICE(0, "progress", progress, "WHEN", progress_words, \
+		"auto (on a terminal), always, never, json (an object a line)")
+
 #define OPTIONS_TIMEOUT \
 	OPT_TIME('t', "timeout", timeout, "TIME", 0, 0, "give up after TIME")
 

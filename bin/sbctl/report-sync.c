@@ -68,14 +68,14 @@ ctl_report_sync(const struct ctl *ctl, const struct sb_state *s, const struct sb
 {
 	char size[24], path[CTL_SHOWN], as[CTL_SHOWN];
 
-	ctl_progress_end();
+	progress_hide();
 	if (ctl->a.json) {
 		sync_json(s, r, code, err, f);
 		return;
 	}
 	if (code < 0 || ctl->a.quiet)
 		return;
-	for (size_t i = 0; i < r->n_changes; i++)
+	for (size_t i = 0; (ctl->a.dry_run || ctl->a.verbose) && i < r->n_changes; i++)
 		(void)fprintf(f, "%s %-6s %s\n", r->changes[i].side, r->changes[i].what,
 			ctl_safe(r->changes[i].path, path));
 	for (size_t i = 0; i < r->conflicts.n; i++)

@@ -29,6 +29,7 @@ ctl_finish_work(struct ctl *ctl, struct sb_sandbox *sb, int status, const struct
 	r = sb_sandbox_stop(sb, &o, &call, &res, err);
 	ctl_signals_cancel(NULL);
 	sb_cancel_free(again);
+	progress_hide();
 	if (status < 0)
 		(void)fprintf(stderr, "sbctl: %s\n", why->msg);
 	ctl_report_sync(ctl, sb_sandbox_state(sb), &res, r, err, stderr);

@@ -61,6 +61,12 @@ hostd_config_host(const struct hostd_config *c, struct sb_host_opts *o)
 	o->advertise_addr = c->advertise_addr;
 	o->bind_addr = c->bind_addr;
 	o->max_session_ms = c->max_session;
+	o->cold_store = c->cold_store;
+	o->cold_space = c->cold_space;
+	o->cold_key_file = c->cold_key_file;
+	o->cold_rate = c->cold_rate;
+	o->cold_transfers = (unsigned)c->cold_transfers;
+	o->cold_after_ms = c->cold_after;
 	o->expire_destroys = c->session_expiry == 1;
 	o->snapshot_prefix = c->snapshot_prefix;
 	o->default_base = c->default_base;
@@ -82,6 +88,21 @@ hostd_config_host(const struct hostd_config *c, struct sb_host_opts *o)
 	o->max_tools = (unsigned)c->max_tools;
 	o->max_processes = (unsigned)c->max_processes;
 	o->max_log_bytes = c->max_log_bytes;
+}
+
+void
+hostd_config_ssh(const struct hostd_config *c, struct sb_sshgate_opts *o)
+{
+	*o = (struct sb_sshgate_opts)SB_SSHGATE_OPTS_INIT;
+	o->listen = c->ssh_listen;
+	o->host_key = c->ssh_host_key;
+	o->authorized_keys = c->ssh_authorized_keys;
+	o->session_keys = c->ssh_session_keys;
+	o->max_connections = (unsigned)c->ssh_max_connections;
+	o->max_each = (unsigned)c->ssh_max_each;
+	o->max_channels = (unsigned)c->ssh_max_channels;
+	o->login_ms = c->ssh_login_timeout;
+	o->idle_s = c->ssh_keepalive / 1000;
 }
 
 static int

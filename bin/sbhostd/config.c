@@ -19,8 +19,10 @@ set_defaults(struct hostd_config *c)
 {
 	const struct sb_host_opts h = SB_HOST_OPTS_INIT;
 	const struct sb_rpc_server_opts s = SB_RPC_SERVER_OPTS_INIT;
+	const struct sb_sshgate_opts g = SB_SSHGATE_OPTS_INIT;
 
 	*c = (struct hostd_config){
+		.completion = -1,
 		.socket_mode = "0600",
 		.runtime = h.runtime,
 		.log_level = SB_LOG_INFO,
@@ -28,6 +30,7 @@ set_defaults(struct hostd_config *c)
 		.advertise_addr = h.advertise_addr,
 		.warn_at = (int64_t)(h.warn_at * 100 + 0.5),
 		.critical_at = (int64_t)(h.critical_at * 100 + 0.5),
+		.cold_transfers = h.cold_transfers,
 		.max_tools = h.max_tools,
 		.max_processes = h.max_processes,
 		.max_log_bytes = h.max_log_bytes,
@@ -52,6 +55,11 @@ set_defaults(struct hostd_config *c)
 		.header_timeout = s.header_ms,
 		.body_timeout = s.body_ms,
 		.idle_timeout = s.idle_ms,
+		.ssh_max_connections = g.max_connections,
+		.ssh_max_each = g.max_each,
+		.ssh_max_channels = g.max_channels,
+		.ssh_login_timeout = g.login_ms,
+		.ssh_keepalive = g.idle_s * 1000,
 	};
 }
 
@@ -183,7 +191,8 @@ read_environment(struct hostd_config *c, struct sb_error *err)
 		const char *value;
 
 		if (o->offset == AT(config_file) || o->offset == AT(check) ||
-			o->offset == AT(help) || o->offset == AT(version))
+			o->offset == AT(help) || o->offset == AT(version) ||
+			o->offset == AT(completion) || o->offset == AT(show_config))
 			continue;
 		env_name(o, name, sizeof name);
 		value = getenv(name);
@@ -228,9 +237,10 @@ hostd_config_load(struct hostd_config *c, int argc, char **argv, struct sb_error
 	r = parse_flags(&first, argc, argv, err);
 	file = first.config_file ? first.config_file : getenv("SANDBOX_CONFIG");
 	replace = first.listen.n > 0;
-	if (r == 0 && (first.help || first.version)) {
+	if (r == 0 && (first.help || first.version || first.completion >= 0)) {
 		c->help = first.help;
 		c->version = first.version;
+		c->completion = first.completion;
 		hostd_config_free(&first);
 		return 0;
 	}

@@ -1,8 +1,10 @@
 # sbhostd: the sandbox host's daemon.
 sbin_PROGRAMS = sbhostd
 sbhostd_SOURCES = \
+	$(COMPLETE_SOURCES) \
 	%D%/config.c %D%/hostd.h \
 	%D%/config-apply.c \
+	%D%/config-print.c \
 	%D%/config-yaml.c \
 	%D%/main.c \
 	%D%/options.c

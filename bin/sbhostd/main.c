@@ -19,8 +19,12 @@
 #include <jansson.h>
 
 #include <base/cleanup.h>
+#include <base/file.h>
+#include <bin/common/complete.h>
 #include <bin/sbhostd/hostd.h>
+#include <sb/daytona.h>
 #include <sb/e2b.h>
+#include <sb/sshgate.h>
 #include <sb/version.h>
 
 #define DESCRIPTORS 65536
@@ -45,6 +49,9 @@ struct hostd {
 	struct sb_log log;
 	struct sb_rpc_daemon *daemon;
 	struct sb_e2b *e2b;
+	struct sb_daytona *daytona;
+	struct sb_sshgate *ssh;
+	const struct sb_access *ssh_access[2]; /* of the Daytona API; NULL-terminated */
 	struct sb_cancel *stop;  /* a signal: shut down */
 	struct sb_cancel *hurry; /* a second one: do not wait any more */
 	sigset_t signals;
@@ -151,9 +158,15 @@ make_state_dir(struct hostd_config *c, struct sb_error *err)
 		r = make_absolute(c, &c->bases_dir, err);
 	if (r < 0)
 		return r;
-	if (!c->check && mkdir(c->state_dir, 0700) < 0 && errno != EEXIST)
-		return sb_fail_errno(err, "state directory %s", c->state_dir);
-	return 0;
+	if (!c->sessions_root_dir && c->storage != HOSTD_STORAGE_ZFS) {
+		sb_strlist_addf(&c->kept, "%s/sessions", c->state_dir);
+		r = sb_strlist_check(&c->kept, err);
+		if (r < 0)
+			return r;
+		c->sessions_root_dir = c->kept.v[c->kept.n - 1];
+	}
+	r = c->check ? 0 : sb_file_mkdirs(c->state_dir, 0700, err);
+	return r < 0 ? sb_wrap(err, r, "state directory") : 0;
 }
 
 static void
@@ -163,18 +176,50 @@ on_found(const char *what, void *arg)
 	(void)fprintf(stderr, "sbhostd: %s\n", what);
 }
 
+static struct sb_daytona_opts
+daytona_opts(const struct hostd_config *c)
+{
+	struct sb_daytona_opts o = SB_DAYTONA_OPTS_INIT;
+
+	o.listen = c->daytona_listen;
+	o.key_file = c->daytona_key_file;
+	o.ssh_gateway = c->daytona_ssh_gateway;
+	return o;
+}
+
 /* The APIs of others over the same host. */
 static int
 start_others(struct hostd *d, const struct sb_rpc_server_opts *so, struct sb_error *err)
 {
 	const struct hostd_config *c = &d->config;
 
-	if (!c->e2b_listen)
-		return 0;
-	d->e2b = sb_e2b_start(d->daemon, c->e2b_listen, c->e2b_key_file, so, err);
-	if (!d->e2b)
-		return err->code;
-	sb_log(&d->log, SB_LOG_INFO, "sbhostd", "E2B API on %s", c->e2b_listen);
+	if (c->e2b_listen) {
+		d->e2b = sb_e2b_start(d->daemon, c->e2b_listen, c->e2b_key_file, so, err);
+		if (!d->e2b)
+			return err->code;
+		sb_log(&d->log, SB_LOG_INFO, "sbhostd", "E2B API on %s", c->e2b_listen);
+	}
+	if (c->daytona_listen) {
+		const struct sb_daytona_opts o = daytona_opts(c);
+
+		d->daytona = sb_daytona_start(d->daemon, &o, so, err);
+		if (!d->daytona)
+			return err->code;
+		sb_log(&d->log, SB_LOG_INFO, "sbhostd", "Daytona API on %s", c->daytona_listen);
+	}
+	if (c->ssh_listen) {
+		struct sb_sshgate_opts ssh;
+
+		hostd_config_ssh(c, &ssh);
+		ssh.log = so->log;
+		if (d->daytona)
+			d->ssh_access[0] = sb_daytona_access(d->daytona);
+		ssh.access = d->ssh_access;
+		d->ssh = sb_sshgate_start(d->daemon, &ssh, err);
+		if (!d->ssh)
+			return err->code;
+		sb_log(&d->log, SB_LOG_INFO, "sbhostd", "SSH on %s", c->ssh_listen);
+	}
 	return 0;
 }
 
@@ -199,6 +244,17 @@ open_parts(struct hostd *d, struct sb_error *err)
 		if (d->config.e2b_listen)
 			sb_e2b_check(d->config.e2b_listen, d->config.e2b_key_file, &so, on_found,
 				&d->found);
+		if (d->config.daytona_listen) {
+			const struct sb_daytona_opts o = daytona_opts(&d->config);
+
+			sb_daytona_check(&o, &so, on_found, &d->found);
+		}
+		if (d->config.ssh_listen) {
+			struct sb_sshgate_opts ssh;
+
+			hostd_config_ssh(&d->config, &ssh);
+			sb_sshgate_check(&ssh, &ho, on_found, &d->found);
+		}
 	} else if (r == 0) {
 		ho.log = so.log = d->log;
 		r = sb_rpc_daemon_start(d->daemon, &ho, &so, err);
@@ -261,6 +317,10 @@ shut_down(struct hostd *d)
 	notify("STOPPING=1");
 	if (d->e2b)
 		sb_e2b_stop(d->e2b, d->config.shutdown_timeout, d->hurry);
+	if (d->daytona)
+		sb_daytona_stop(d->daytona, d->config.shutdown_timeout, d->hurry);
+	sb_sshgate_free(d->ssh);
+	d->ssh = NULL;
 	r = sb_rpc_daemon_stop(d->daemon, d->config.shutdown_timeout, d->hurry, &err);
 	if (r < 0)
 		sb_log(&d->log, SB_LOG_ERROR, "sbhostd", "shutdown: %s", err.msg);
@@ -272,7 +332,9 @@ shut_down(struct hostd *d)
 static void
 close_parts(struct hostd *d)
 {
+	sb_sshgate_free(d->ssh);
 	sb_e2b_free(d->e2b);
+	sb_daytona_free(d->daytona);
 	sb_rpc_daemon_free(d->daemon);
 	hostd_config_free(&d->config);
 }
@@ -339,6 +401,14 @@ main(int argc, char **argv)
 		sb_opt_print_help(stdout, "sbhostd", &hostd_cmd);
 		return 0;
 	}
+	if (r == 0 && d.config.completion >= 0) {
+		const struct complete_program p = { .name = "sbhostd", .options = hostd_opts };
+
+		complete_print(stdout, &p, (enum complete_shell)d.config.completion);
+		return fflush(stdout) == 0 ? 0 : 1;
+	}
+	if (r == 0 && d.config.show_config)
+		return hostd_config_print(&d.config, stdout) == 0 ? 0 : 1;
 	if (r == 0 && d.config.version) {
 		(void)printf("sbhostd %s\n", sb_version());
 		return 0;

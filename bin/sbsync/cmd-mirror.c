@@ -7,11 +7,14 @@
 static int
 mirror_verb(void *values, int argc, char **argv)
 {
+	int r = guard_target(values, argv[1]);
+
 	(void)argc;
-	return sync_once_mirror(values, argv);
+	return r ? r : sync_once_mirror(values, argv);
 }
 
 static const struct sb_opt options[] = {
+	OPT_FLAG(0, "yes", yes, "do not ask about directories that are hardly meant"),
 	OPTIONS_SYNC,
 	OPT_END,
 };

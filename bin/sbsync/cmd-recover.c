@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <bin/common/progress.h>
 #include <bin/sbsync/options.h>
 
 struct recovery {
@@ -73,7 +74,9 @@ recover_verb(void *values, int argc, char **argv)
 		return n;
 	o.log = stderr_log(a);
 	r.rows = a->json ? json_array() : NULL;
+	sync_args_progress(a, &o);
 	n = sb_session_recover(argc ? argv[0] : NULL, a->now || argc, &o, tell_recovery, &r, &err);
+	progress_end();
 	if (r.rows)
 		print_json(r.rows);
 	sync_opts_free(&o);

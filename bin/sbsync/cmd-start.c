@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <bin/common/progress.h>
 #include <bin/sbsync/options.h>
 
 static int
@@ -16,21 +17,23 @@ start_verb(void *values, int argc, char **argv)
 	struct sb_sync_result res = { 0 };
 	struct sb_session s = { 0 };
 	struct sb_error err = { 0 };
-	struct progress *p;
 	int r = sync_args_apply(a, &o);
 
 	(void)argc;
+	if (r == 0)
+		r = guard_start(a, argv[0], argv[1]);
 	if (r)
 		return r;
 	how.name = a->name;
 	how.also = terminated(&a->also);
 	how.conflict_rules = terminated(&a->conflict_rules);
+	how.labels = terminated(&a->labels);
 	how.owner_pid = a->owner < 0 ? 0 : a->owner ? a->owner : SB_SESSION_NO_OWNER;
 	o.log = stderr_log(a);
-	p = progress_new(a, &o);
+	sync_args_progress(a, &o);
 	r = sb_session_start(argv[0], argv[1], &how, &o, (enum sb_session_conflict)a->conflict, &s,
 		&res, &err);
-	progress_end(p);
+	progress_end();
 	if (r == 0 && !a->json && !a->quiet)
 		(void)printf("session %s: %s and %s\n", s.name, s.pairs[0].local,
 			s.pairs[0].remote);
@@ -39,6 +42,7 @@ start_verb(void *values, int argc, char **argv)
 	sb_session_free(&s);
 	free((void *)how.also);
 	free((void *)how.conflict_rules);
+	free((void *)how.labels);
 	sync_opts_free(&o);
 	return r;
 }
@@ -51,6 +55,8 @@ static const struct sb_opt options[] = {
 		"recovery syncs back once this process is gone (default: the caller; 0: none)"),
 	OPT_LIST(0, "conflict-rule", conflict_rules, "PATTERN=HOW",
 		"--conflict for the paths that match, for the whole session; repeatable"),
+	OPT_LIST(0, "label", labels, "KEY=VALUE", "a label for ls --label; repeatable"),
+	OPT_FLAG(0, "yes", yes, "do not ask about directories that are hardly meant"),
 	OPTIONS_CONFLICT,
 	OPTIONS_SYNC,
 	OPT_END,

@@ -2,8 +2,13 @@
 /* sbsync watch: both ways, whenever something changes. */
 #include "config.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
+#include <bin/common/progress.h>
 #include <bin/sbsync/options.h>
 
 struct watching {
@@ -24,7 +29,8 @@ on_sync(const struct sb_session *s, int code, const struct sb_sync_result *res,
 	struct sync_args quiet = *w->a;
 	bool news = res->errors.n != w->errors;
 
-	(void)s;
+	progress_hide();
+	quiet.session = s->name;
 	if (code < 0)
 		return;
 	w->errors = res->errors.n;
@@ -34,6 +40,72 @@ on_sync(const struct sb_session *s, int code, const struct sb_sync_result *res,
 	w->conflicts = w->conflicts || res->conflicts.n;
 	(void)report(&quiet, code, err, res);
 	(void)fflush(stdout);
+}
+
+/* What the process in the background said before it ended. */
+static void
+tell_end(int log)
+{
+	char text[4096];
+	ssize_t n = pread(log, text, sizeof text - 1, 0);
+
+	while (n > 0 && text[n - 1] == '\n')
+		n--;
+	text[n > 0 ? n : 0] = '\0';
+	(void)fprintf(stderr, "%s\n", n > 0 ? text : "sbsync: the watch ended at once");
+}
+
+/*
+ * Goes on in a process of its own, without terminal. In the caller it returns its exit code, in the
+ * new process -1.
+ */
+static int
+detach(const struct sync_args *a, const struct sb_session *s)
+{
+	const struct timespec nap = { .tv_nsec = 20000000 };
+	struct sb_error err = { 0 };
+	int64_t other = sb_session_watcher(s, NULL);
+	int log = other ? -1 : sb_session_watch_log_fd(s, NULL, &err), null, status;
+	pid_t pid;
+
+	if (other) {
+		complain("process %lld watches session '%s' already; 'sbsync stop %s' or "
+			 "'sbsync pause %s' ends it",
+			(long long)other, s->name, s->name, s->name);
+		return EXIT_LOCKED;
+	}
+	if (log < 0) {
+		complain("%s", err.msg);
+		return exit_code(log);
+	}
+	pid = fork();
+	if (pid == 0) {
+		(void)setsid();
+		null = open("/dev/null", O_RDWR | O_CLOEXEC);
+		if (dup2(null, STDIN_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0 ||
+			dup2(log, STDERR_FILENO) < 0)
+			_exit(EXIT_FAILED);
+		(void)close(log);
+		return -1;
+	}
+	while (pid > 0 && sb_session_watcher(s, NULL) != pid) {
+		if (waitpid(pid, &status, WNOHANG) == pid) {
+			tell_end(log);
+			(void)close(log);
+			return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
+		}
+		(void)nanosleep(&nap, NULL);
+	}
+	(void)close(log);
+	if (pid < 0) {
+		complain("no process could be started");
+		return EXIT_FAILED;
+	}
+	if (!a->quiet)
+		(void)printf("process %lld watches session %s; 'sbsync stop %s' ends both, 'sbsync "
+			     "pause %s' the watch\n",
+			(long long)pid, s->name, s->name, s->name);
+	return EXIT_DONE;
 }
 
 static int
@@ -59,10 +131,22 @@ watch_verb(void *values, int argc, char **argv)
 	how.on_sync = on_sync;
 	how.arg = &w;
 	r = sb_session_load(o.state_dir, argc ? argv[0] : NULL, NULL, &s, &err);
+	if (r == 0 && a->detach) {
+		int code = detach(a, &s);
+
+		if (code >= 0) {
+			sb_session_free(&s);
+			sync_opts_free(&o);
+			return code;
+		}
+		o.never_ask = true;
+	}
 	if (r == 0 && !a->quiet)
 		(void)fprintf(stderr, "sbsync: watching session %s; Ctrl-C ends it\n", s.name);
+	sync_args_progress(a, &o);
 	if (r == 0)
 		r = sb_session_watch(&s, &how, &o, (enum sb_session_conflict)a->conflict, &err);
+	progress_end();
 	if (r < 0)
 		complain("%s", err.msg);
 	else if (!a->quiet)
@@ -76,6 +160,7 @@ watch_verb(void *values, int argc, char **argv)
 static const struct sb_opt options[] = {
 	OPT_TIME(0, "every", every, "TIME", 0, 0,
 		"sync this often even if nothing seems to change (default 60s)"),
+	OPT_FLAG('d', "detach", detach, "go on in the background, until stop or pause"),
 	OPTIONS_CONFLICT,
 	OPTIONS_SYNC,
 	OPT_END,

@@ -11,11 +11,13 @@
 #include <sbsync/version.h>
 
 /* In the order of --help. */
-static const struct sb_cmd *const verbs[] = {
+const struct sb_cmd *const verbs[] = {
 	&cmd_mirror,
 	&cmd_start,
 	&cmd_sync,
 	&cmd_watch,
+	&cmd_pause,
+	&cmd_resume,
 	&cmd_stop,
 	&cmd_recover,
 	&cmd_diff,
@@ -25,10 +27,12 @@ static const struct sb_cmd *const verbs[] = {
 	&cmd_resolve,
 	&cmd_undo,
 	&cmd_ignore,
+	&cmd_edit,
 	&cmd_log,
 	&cmd_rm,
 	&cmd_doctor,
 	&cmd_agent,
+	&cmd_completion,
 	NULL,
 };
 
@@ -55,6 +59,7 @@ static int
 run(const struct sb_cmd *c, int argc, char **argv)
 {
 	struct sb_error err = { 0 };
+	const char *instead, *option;
 	struct sync_args a;
 	char **args;
 	int n, code;
@@ -65,7 +70,9 @@ run(const struct sb_cmd *c, int argc, char **argv)
 	}
 	sync_args_init(&a);
 	if (sb_opt_parse(c->opts, argc, argv, false, &a, &args, &n, &err) < 0) {
-		if (strstr(err.msg, "--help"))
+		if ((instead = habit_of(err.msg, &option)))
+			complain("%s %s", option, instead);
+		else if (strstr(err.msg, "--help"))
 			complain("%s", err.msg);
 		else
 			complain("%s; try 'sbsync %s --help'", err.msg, c->name);

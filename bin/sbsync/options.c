@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include <base/str.h>
+#include <bin/common/progress.h>
 #include <bin/sbsync/options.h>
 
 const char *const conflict_words[] = { "both", "local", "runtime", "merge", NULL };
 const char *const delta_words[] = { "auto", "off", "always", NULL };
 const char *const durability_words[] = { "default", "none", "barrier", "full", NULL };
-const char *const when_words[] = { "auto", "always", "never", NULL };
 
 const struct sb_opt list_options[] = {
 	OPTIONS_JSON,
@@ -42,6 +42,7 @@ sync_args_free(struct sync_args *a)
 	sb_opt_list_free(&a->exclude_from);
 	sb_opt_list_free(&a->also);
 	sb_opt_list_free(&a->conflict_rules);
+	sb_opt_list_free(&a->labels);
 }
 
 static int
@@ -98,6 +99,8 @@ sync_args_apply(const struct sync_args *a, struct sb_sync_opts *o)
 	o->no_delta = a->delta == 1;
 	o->always_delta = a->delta == 2;
 	o->cross_mounts = a->cross;
+	o->xattrs = a->xattrs;
+	o->acls = a->acls;
 	o->trust_git_config = a->trust_git;
 	o->trust_project_files = a->trust_project;
 	o->no_escaping_links = a->no_escaping;
@@ -124,8 +127,17 @@ static void
 to_stderr(enum sb_log_level level, const char *component, const char *text, void *arg)
 {
 	(void)arg;
+	progress_hide();
 	(void)fprintf(stderr, "sbsync: %s%s: %s\n", level == SB_LOG_WARN ? "warning: " : "",
 		component, text);
+}
+
+void
+sync_args_progress(const struct sync_args *a, struct sb_sync_opts *o)
+{
+	progress_begin((enum progress_how)a->progress, a->quiet || a->json);
+	if (progress_is_on())
+		o->progress = progress_note;
 }
 
 struct sb_log

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include <bin/common/opt-rows.h>
+#include <bin/common/progress.h>
 #include <bin/sbsync/sbsync.h>
 
 /* Groups of option rows that several verbs put into their tables, in the order of --help. */
@@ -51,7 +52,7 @@
 	OPT_FLAG(0, "accept-new-host-key", accept_new, "trust a host that is not known yet"), \
 	OPT_FLAG(0, "ask-password", ask_password, \
 		"ask for a password on the terminal"), \
-	OPT_TEXT(0, "rsh", rsh, "COMMAND", "remote shell instead of the built-in SSH")
+	OPT_TEXT('e', "rsh", rsh, "COMMAND", "remote shell instead of the built-in SSH")
 
 /* What every verb takes that syncs. */
 #define OPTIONS_SYNC \
@@ -72,6 +73,8 @@
 	OPT_CHOICE(0, "durability", durability, "HOW", durability_words, \
 		"none, barrier or full: what survives a power cut"), \
 	OPT_FLAG(0, "cross-mounts", cross, "go into other file systems"), \
+	OPT_FLAG(0, "xattrs", xattrs, "carry extended attributes (user.*) over"), \
+	OPT_FLAG(0, "acls", acls, "carry access control lists over"), \
 	OPTIONS_TRUST, \
 	OPT_FLAG(0, "no-escaping-links", no_escaping, \
 		"set symlinks aside that lead out of the root"), \
@@ -81,8 +84,8 @@
 	OPT_INT(0, "jobs", jobs, "N", 1, 64, "threads for scanning and writing"), \
 	OPTIONS_SSH, \
 	OPT_FLAG(0, "json", json, "print the result as one JSON object"), \
-	OPT_CHOICE(0, "progress", progress, "WHEN", when_words, \
-		"auto (on a terminal), always, never"), \
+	OPT_CHOICE(0, "progress", progress, "WHEN", progress_words, \
+		"auto (on a terminal), always, never, json (an object a line)"), \
 	OPT_FLAG(0, "stats", stats, "print counts, bytes and times"), \
 	OPTIONS_QUIET_VERBOSE, \
 	OPTIONS_HELP
@@ -92,7 +95,6 @@
 extern const struct sb_opt list_options[], session_options[];
 
 /* The words of choices, in the order of their values in struct sync_args. */
-extern const char *const conflict_words[], *const delta_words[], *const durability_words[],
-									 *const when_words[];
+extern const char *const conflict_words[], *const delta_words[], *const durability_words[];
 
 #endif

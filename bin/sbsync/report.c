@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <jansson.h>
 
 #include <base/base64.h>
+#include <bin/common/progress.h>
 #include <bin/common/units.h>
 #include <bin/sbsync/sbsync.h>
 
@@ -18,6 +20,7 @@ complain(const char *fmt, ...)
 {
 	va_list ap;
 
+	progress_hide();
 	(void)fputs("sbsync: ", stderr);
 	va_start(ap, fmt);
 	(void)vfprintf(stderr, fmt, ap);
@@ -144,7 +147,7 @@ more_json(const struct sync_args *a, const struct sb_sync_result *res)
 		{ "auto_exec", res->auto_exec.n },
 		{ "escaping_links", res->escaping_links.n },
 		{ "errors", res->errors.n },
-		{ "changes", a->dry_run ? res->n_changes : 0 },
+		{ "changes", res->n_changes },
 	};
 	json_t *o = NULL;
 
@@ -189,8 +192,7 @@ print_result(const struct sync_args *a, int code, const struct sb_error *err,
 	json_object_set_new(o, "skipped", notes_json(&res->skipped, false));
 	json_object_set_new(o, "auto_exec", notes_json(&res->auto_exec, false));
 	json_object_set_new(o, "escaping_links", notes_json(&res->escaping_links, false));
-	if (a->dry_run)
-		json_object_set_new(o, "changes", changes_json(res));
+	json_object_set_new(o, "changes", changes_json(res));
 	if (code < 0) {
 		json_t *e = json_object();
 
@@ -243,6 +245,27 @@ print_changes(const struct sb_sync_result *res)
 	}
 }
 
+void
+print_done(const struct sb_sync_result *res, FILE *f)
+{
+	time_t now = time(NULL);
+	struct tm tm;
+	char at[16] = "";
+
+	if (localtime_r(&now, &tm))
+		(void)strftime(at, sizeof at, "%H:%M:%S", &tm);
+	for (size_t i = 0; i < res->n_changes && i < SB_SYNC_CHANGES_MAX; i++) {
+		const struct sb_sync_change *c = &res->changes[i];
+		char buf[8192], from[8192];
+
+		(void)fprintf(f, "%s %s %-7s %s", at, strcmp(c->side, "local") == 0 ? "<-" : "->",
+			c->what, shown(c->path, buf, sizeof buf));
+		if (c->from)
+			(void)fprintf(f, " (from %s)", shown(c->from, from, sizeof from));
+		(void)fputc('\n', f);
+	}
+}
+
 static void
 print_stats(const struct sb_sync_result *res)
 {
@@ -280,6 +303,12 @@ report(const struct sync_args *a, int code, const struct sb_error *err,
 		char bytes[24];
 
 		print_notes(&res->conflicts, "conflict", "kept as ", "");
+		if (res->conflicts.n && a->session && !a->quiet)
+			(void)fprintf(stderr,
+				"sbsync: next: sbsync conflicts --diff %s shows them, sbsync "
+				"resolve "
+				"decides\n",
+				a->session);
 		print_notes(&res->errors, "error", "kept as ", "");
 		if (!a->quiet) {
 			print_notes(&res->merged, "decided", "",
@@ -288,6 +317,8 @@ report(const struct sync_args *a, int code, const struct sb_error *err,
 			print_notes(&res->auto_exec, "note", "kept as ", "");
 			print_notes(&res->escaping_links, "note", "kept as ", "");
 		}
+		if (!a->dry_run && a->verbose)
+			print_done(res, stdout);
 		if (a->dry_run)
 			print_changes(res);
 		else if (!a->quiet && !a->stats)

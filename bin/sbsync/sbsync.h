@@ -3,6 +3,7 @@
 #define SB_BIN_SBSYNC_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include <jansson.h>
 
@@ -25,9 +26,9 @@ struct sync_args {
 	struct sb_opt_list exclude;
 	struct sb_opt_list exclude_from;
 	bool dry_run, json, quiet, checksum, gitignore, stats, trust_git, trust_project,
-		no_escaping, accept_new, ask_password, cross, help;
+		no_escaping, accept_new, ask_password, cross, xattrs, acls, help;
 	int verbose;
-	int progress; /* index into auto, always, never */
+	int progress; /* enum progress_how */
 	const char *compress;
 	int delta; /* auto, off, always */
 	int64_t max_delete;
@@ -49,6 +50,9 @@ struct sync_args {
 	int take; /* local, runtime, merged; -1: not said */
 	bool all, now, discard, yes;
 	int64_t every; /* ms */
+	bool watch, offline, pending, detach, content, diff, edit;
+	const char *session; /* the one that the verb found, for hints */
+	struct sb_opt_list labels;
 };
 
 /*
@@ -57,7 +61,9 @@ struct sync_args {
  */
 extern const struct sb_cmd cmd_mirror, cmd_start, cmd_sync, cmd_watch, cmd_stop, cmd_recover,
 	cmd_diff, cmd_status, cmd_ls, cmd_conflicts, cmd_resolve, cmd_undo, cmd_log, cmd_rm,
-	cmd_doctor, cmd_ignore, cmd_agent;
+	cmd_doctor, cmd_ignore, cmd_agent, cmd_completion, cmd_pause, cmd_resume, cmd_edit;
+/* main.c: all of them, NULL-terminated. */
+extern const struct sb_cmd *const verbs[];
 
 /* options.c: defaults, before parsing. */
 void sync_args_init(struct sync_args *a);
@@ -70,6 +76,8 @@ int sync_args_apply(const struct sync_args *a, struct sb_sync_opts *o);
 void sync_opts_free(struct sb_sync_opts *o);
 /* A NULL-terminated copy of the list (NULL when empty); free() it. */
 const char *const *terminated(const struct sb_opt_list *l);
+/* Shows progress as the option says, until progress_end (bin/common/progress.h). */
+void sync_args_progress(const struct sync_args *a, struct sb_sync_opts *o);
 /* Where the library's log lines go. */
 struct sb_log stderr_log(const struct sync_args *a);
 
@@ -85,21 +93,68 @@ int load_session(int argc, char **argv, struct sb_session *out);
 /* The same for verbs about what happened: without a name, also a session that was stopped. */
 int find_session(const char *name, struct sb_session *out, struct sb_error *err);
 json_t *session_json(const struct sb_session *s);
+/* How many conflicts are kept aside. */
+size_t count_conflicts(const struct sb_session *s);
+/*
+ * Ends the process that watches the session, if there is one, and waits until it is gone; then 0,
+ * or an exit code after a line on stderr.
+ */
+int end_watcher(const struct sb_session *s, bool quiet);
+/* What the last line of the session's log says; false: there is none. Free it. */
+json_t *last_run(const struct sb_session *s);
 /* A time as text, "never" for 0. Returns `out`. */
 char *time_text(int64_t t, char *out, size_t size);
 
+/*
+ * ask.c: "TEXT [y/N] " on a terminal; without one the answer is no, and `instead` says how to
+ * answer beforehand. Only y and Y are yes.
+ */
+bool ask_yes(const char *text, const char *instead);
+
+/*
+ * guards.c: directories that are hardly meant (/, the home directory, a file system of its own, a
+ * large tree that is no project; a host without its colon), asked about unless --yes is given.
+ * 0, or an exit code after a line on stderr.
+ */
+int guard_start(const struct sync_args *a, const char *local, const char *remote);
+int guard_target(const struct sync_args *a, const char *remote);
+
+/*
+ * habits.c: what stands here for the rsync option that the parser's message calls unknown; NULL:
+ * that is none.
+ */
+const char *habit_of(const char *message, const char **out_option);
+
+/*
+ * show-diff.c: what differs between two files, as diff -u shows it; of what is no text, the sizes.
+ * Either descriptor may be -1: there is no such file. 0 or a negative error.
+ */
+int show_diff(const char *old_name, int old_fd, const char *new_name, int new_fd,
+	struct sb_error *err);
+
+/*
+ * mergetool.c: lets the user make one file of two by their tool (SBSYNC_MERGETOOL, git's
+ * merge.tool, VISUAL or EDITOR) and puts it in the place of `local`. 0, or an exit code after a
+ * line on stderr.
+ */
+int merge_by_hand(const char *local, const char *other);
+
+/*
+ * diff-content.c: prints what differs in the files that the dry run `res` of the two directories
+ * would change.
+ */
+void diff_content(const char *local, const char *remote, const struct sb_sync_opts *o,
+	const struct sb_sync_result *res);
+
 /* signals.c: cancelled by SIGINT, SIGTERM and SIGHUP. */
 struct sb_cancel *signals_cancel(void);
-
-/* progress.c: on stderr as the option says; ends before results are printed. */
-struct progress;
-struct progress *progress_new(const struct sync_args *a, struct sb_sync_opts *o);
-void progress_end(struct progress *p);
 
 /* report.c: prints the outcome and gives the exit code. */
 int report(const struct sync_args *a, int code, const struct sb_error *err,
 	const struct sb_sync_result *res);
 int exit_code(int code);
+/* One line for each change, with the time of day: what -v prints. */
+void print_done(const struct sb_sync_result *res, FILE *f);
 /* Prints "sbsync: MESSAGE". */
 void complain(const char *fmt, ...) SB_PRINTF(1, 2);
 /* Prints one line of JSON and drops the reference. */

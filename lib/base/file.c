@@ -92,9 +92,10 @@ sb_file_write_nosig(int fd, const void *data, size_t len)
 	sys = errno;
 	/*
 	 * The signal is for this thread; taking it back leaves one that was there before
-	 * alone.
+	 * alone. A pipe whose reader goes in the middle of a write gives both a short count and
+	 * the signal.
 	 */
-	if (n < 0 && sys == EPIPE && !was_pending)
+	if (((n < 0 && sys == EPIPE) || (n >= 0 && (size_t)n < len)) && !was_pending)
 		while (sigtimedwait(&pipe_set, NULL, &now) < 0 && errno == EINTR)
 			;
 	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);

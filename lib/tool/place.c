@@ -38,21 +38,26 @@ sb_place_free(struct sb_place *b)
 	*b = (struct sb_place){ 0 };
 }
 
-static const char *
+/* As programs see it who ask where they are: a home may be a link. */
+static char *
 home_dir(struct sb_error *err)
 {
 	const char *home = getenv("HOME");
+	char *real = home && *home == '/' ? realpath(home, NULL) : NULL;
 
-	if (home && *home == '/')
-		return home;
-	sb_fail(err, SB_E_NOTFOUND, "there is no home directory for sandboxes: set SBSYNC_BOX_DIR");
-	return NULL;
+	if (!real && home && *home == '/')
+		real = strdup(home);
+	if (!real)
+		(void)sb_fail(err, SB_E_NOTFOUND,
+			"there is no home directory for sandboxes: set SBSYNC_BOX_DIR");
+	return real;
 }
 
 char *
 sb_place_base(struct sb_error *err)
 {
-	const char *own = getenv("SBSYNC_BOX_DIR"), *xdg = getenv("XDG_STATE_HOME"), *home;
+	const char *own = getenv("SBSYNC_BOX_DIR"), *xdg = getenv("XDG_STATE_HOME");
+	sb_autofree char *home = NULL;
 	char *path;
 
 	if (own && *own == '/')
@@ -290,13 +295,16 @@ check_root(struct sb_place *place, struct sb_error *err)
 static char *
 named_root(const char *root, struct sb_error *err)
 {
-	const char *home = *root == '/' ? "" : home_dir(err);
+	sb_autofree char *home = NULL;
 
+	if (*root == '/')
+		return strdup(root);
+	home = home_dir(err);
 	if (!home)
 		return NULL;
 	if (strcmp(root, "~") == 0 || sb_str_starts(root, "~/"))
 		root += root[1] ? 2 : 1;
-	return *home ? sb_str_printf("%s/%s", home, root) : strdup(root);
+	return sb_str_printf("%s/%s", home, root);
 }
 
 /* Fills in a new place; makes nothing yet. */

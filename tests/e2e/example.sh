@@ -9,7 +9,6 @@ export SBSYNC_STATE_DIR="$scratch/state"
 mkdir "$scratch/ws" && cd "$scratch/ws" || exit 1
 # The agent is looked for beside the program, which here is in a folder of its own.
 export SBSYNC_AGENT="${SBSYNC_AGENT:-$build/sbsync-agent}"
-is "it is at most 40 lines" "$(awk 'END { print NR <= 40 }' "$src/doc/example.c")" 1
 is "on this machine" "$("$build/doc/example" local 2>&1)" "exit 0, 0 files back, destroyed"
 is "its command ran" "$(cat greeting)" "hello"
 must_fail "a backend that is not there" 1 "$build/doc/example" vm
@@ -24,6 +23,10 @@ is "an agent with a host of its own" \
 b
 7"
 is "leaves no session there" "$(ls "$scratch/own/sessions")" ""
+is "quotes and newlines in a command" "$(agent "$scratch/own" 'echo "a \\b" >f
+cat f'; echo $?)" 'a \b
+0'
+is "a command that fails ends it" "$(agent "$scratch/own" 'exit 7' 'echo no'; echo $?)" 7
 "$build/sbhostd" --listen "unix:$scratch/sock" --state-dir "$scratch/hostd" \
 	--storage-backend local-disk --container-runtime none \
 	--sessions-root-dir "$scratch/sessions" >"$scratch/hostd.log" 2>&1 &

@@ -68,6 +68,43 @@ else
 	skip "libsbsync from C++" "g++ is not installed"
 fi
 
+for p in sbsync sbctl sbhostd; do
+	share=$dest$prefix/share
+	check "completion of $p is installed for bash" \
+		bash -n "$share/bash-completion/completions/$p"
+	is "and for zsh" "$(head -n 1 "$share/zsh/site-functions/_$p")" "#compdef $p"
+	check "and for fish" grep -q "^complete -c $p " \
+		"$share/fish/vendor_completions.d/$p.fish"
+done
+
+# The examples are installed as a user would build them.
+for name in example agent; do
+	file=$(find "$dest" -path "*/examples/$name.c")
+	check "example $name: builds from what is installed" sh -c \
+		"$cc -Wall -Werror -o $scratch/$name-ex $file $(pc --cflags --libs libsandbox)"
+done
+
+# Pages of section 3 are there for all that the libraries export, and well-formed.
+man3=$dest$prefix/share/man/man3
+if [ -d "$man3" ]; then
+	for name in $(nm -D --defined-only "$libdir"/libsbsync.so "$libdir"/libsandbox.so |
+		awk '$3 ~ /^sb_/ { print $3 }'); do
+		[ -e "$man3/$name.3" ] || echo "$name"
+	done | sort -u >"$scratch/without"
+	is "each exported function has a manual page" "$(cat "$scratch/without")" ""
+	if command -v mandoc >/dev/null; then
+		is "mandoc has nothing to say about them" \
+			"$(grep -L '^\.so ' "$man3"/*.3 |
+				xargs mandoc -Tlint -Wwarning 2>&1)" ""
+		check "a function's page is its header's" sh -c "cd '${man3%/man3}' &&
+			mandoc man3/sb_env_create.3 | grep -q 'session with an id of the caller'"
+	else
+		skip "the pages are well-formed" "mandoc is not installed"
+	fi
+else
+	skip "manual pages of the libraries" "python3 was not there to make them"
+fi
+
 # Only what an export macro names leaves the libraries, and all of it carries the prefix.
 for so in sbsync sandbox; do
 	is "lib$so.so exports only sb_ names" \

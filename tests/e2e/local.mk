@@ -1,4 +1,6 @@
 E2E = \
+	%D%/attrs.sh \
+	%D%/completion.sh \
 	%D%/cross-mounts.sh \
 	%D%/demo.sh \
 	%D%/docker.sh \
@@ -6,7 +8,9 @@ E2E = \
 	%D%/docker-rootless.sh \
 	%D%/docker-run.sh \
 	%D%/docker-kill.sh \
+	%D%/e2b-kill.sh \
 	%D%/bench.sh \
+	%D%/daytona.sh \
 	%D%/e2b.sh \
 	%D%/example.sh \
 	%D%/gitignore.sh \
@@ -16,6 +20,11 @@ E2E = \
 	%D%/host-owner.sh \
 	%D%/host-btrfs.sh \
 	%D%/host-overlay-xfs.sh \
+	%D%/cold.sh \
+	%D%/cold-s3.sh \
+	%D%/host-cold.sh \
+	%D%/host-cold-btrfs.sh \
+	%D%/host-cold-zfs.sh \
 	%D%/host-overlay.sh \
 	%D%/host-resume.sh \
 	%D%/host-runtimes.sh \
@@ -27,7 +36,9 @@ E2E = \
 	%D%/network.sh \
 	%D%/output.sh \
 	%D%/odd-fs.sh \
+	%D%/operating.sh \
 	%D%/port-token.sh \
+	%D%/progress.sh \
 	%D%/quickstart.sh \
 	%D%/rpc-host.sh \
 	%D%/run-test.sh \
@@ -36,13 +47,16 @@ E2E = \
 	%D%/sbctl-turn.sh \
 	%D%/ssh.sh \
 	%D%/ssh-agentless.sh \
+	%D%/ssh-asks.sh \
 	%D%/ssh-cuts.sh \
+	%D%/ssh-gate.sh \
 	%D%/ssh-ways.sh \
 	%D%/session.sh \
 	%D%/session-again.sh \
 	%D%/session-links.sh \
 	%D%/session-aside.sh \
 	%D%/session-base.sh \
+	%D%/session-care.sh \
 	%D%/session-conflicts.sh \
 	%D%/session-live.sh \
 	%D%/session-stop.sh \
@@ -70,5 +84,6 @@ check-cuts: all tests/lib/relay$(EXEEXT)
 dist_check_SCRIPTS += $(E2E)
 EXTRA_DIST += tests/lib/hoststorage.sh tests/lib/hosttests.sh tests/lib/json.sh tests/lib/loop.sh
 EXTRA_DIST += tests/lib/rpc.sh tests/lib/zfs.sh
-EXTRA_DIST += tests/lib/onterm.py tests/lib/trees.py
+EXTRA_DIST += tests/lib/onterm.py tests/lib/tmux.sh tests/lib/trees.py
+EXTRA_DIST += tests/lib/zshtab.py tests/lib/onterm.py tests/lib/trees.py
 EXTRA_DIST += tests/lib/sshd.sh

@@ -127,4 +127,15 @@ for side in rt ws; do
 	done
 	is "$side: a directory that was to become something else stays" "$(cat wrong)" ""
 done
+
+# All that both had is deleted on one side, before it was ever looked at a second time here.
+for side in rt ws; do
+	echo one >ws/only && cp -p ws/only rt/only
+	check "$side: both have it" "$sbsync" sync -q s
+	rm -r $side/*
+	check "$side: the last file is deleted" "$sbsync" sync -q --max-delete 100 s
+	is "$side: it stays deleted" "$(ls ws rt)" "rt:
+
+ws:"
+done
 finish

@@ -124,5 +124,5 @@ check "start" "$sbsync" start -q --exclude '*.o' --name l l/ws l/rt
 rm -r l/rt/d && echo work >l/rt/d && echo obj >l/ws/d/x.o
 must_fail "a turn that left something" 1 "$sbsync" sync -q l
 is "is no success in the log" \
-	"$("$sbsync" log l | tail -n 1 | json '[o["result"], o["errors"]]')" "['error', 1]"
+	"$("$sbsync" log --json l | tail -n 1 | json '[o["result"], o["errors"]]')" "['error', 1]"
 finish

@@ -127,7 +127,7 @@ check "unless the user trusts it" test -e near/.sandbox.yaml
 # The record of a user whose workspace is the home directory stays out of the sandbox.
 mkdir -p home/.local/state && echo x >home/x
 HOME=$scratch/home XDG_STATE_HOME='' SBSYNC_STATE_DIR='' \
-	"$sbsync" start -q --name h "$scratch/home" "$scratch/homebox" || exit 1
+	"$sbsync" start -q --yes --name h "$scratch/home" "$scratch/homebox" || exit 1
 check "our own state is not synced" test -e homebox/x -a ! -e homebox/.local/state/sbsync
 mkdir -p homebox/.local/state/sbsync/trust && echo forged >homebox/.local/state/sbsync/trust/f
 HOME=$scratch/home XDG_STATE_HOME='' SBSYNC_STATE_DIR='' "$sbsync" sync -q h

@@ -187,4 +187,16 @@ mkdir -p ws/.sbsync-stage/new
 echo old >ws/.sbsync-stage/new/offer0
 check "a sync without changes" "$sbsync" sync -q u
 check "leftovers are gone" test ! -e ws/.sbsync-stage
+
+# A name of a file that the runtime removed comes back as a name of that file, first or last.
+for gone in f1 f9; do
+	fresh 2
+	ln ws/f1 ws/f9
+	"$sbsync" sync -q u
+	rm rt/$gone
+	"$sbsync" sync -q --max-delete 10 u
+	check "$gone went" test ! -e ws/$gone
+	check "undo" "$sbsync" undo -q u
+	check "$gone is one file with the other again" test ws/f1 -ef ws/f9
+done
 finish

@@ -23,10 +23,12 @@ MODEL_STEPS = 20000
 MODEL_SSH_STEPS = 20000
 MODEL_SEED = 1
 MODEL_TRIPLES = 3000
+MODEL_FAR_TRIPLES = 300
 .PHONY: check-model
 check-model:
 	LIVE_STEPS=$(MODEL_STEPS) LIVE_SSH_STEPS=$(MODEL_SSH_STEPS) LIVE_SEED=$(MODEL_SEED) \
 		SESSION_ROUNDS=$(MODEL_TRIPLES) SESSION_SSH_ROUNDS=$(MODEL_TRIPLES) \
+		SESSION_FAR_ROUNDS=$(MODEL_FAR_TRIPLES) \
 		$(MAKE) check TEST_TIMEOUT=28800 \
 		TESTS='tests/unit/test-session-model tests/e2e/session-live.sh'
 
@@ -79,6 +81,12 @@ check-kill:
 check-kill-docker:
 	SB_KILL_ROUNDS=200 SB_KILL_SEED=$${SB_KILL_SEED:-$$$$} \
 		$(MAKE) check TEST_TIMEOUT=7200 TESTS=tests/e2e/docker-kill.sh
+
+# The same with sandboxes of a host with the E2B API.
+.PHONY: check-kill-e2b
+check-kill-e2b:
+	SB_KILL_ROUNDS=100 SB_KILL_SEED=$${SB_KILL_SEED:-$$$$} \
+		$(MAKE) check TEST_TIMEOUT=7200 TESTS=tests/e2e/e2b-kill.sh
 
 # Storages under kill -9 at every call and under power loss, run by tests/e2e/storage-crash.sh; here
 # every call and 500 moments, and ten thousand operations of each storage against a model.

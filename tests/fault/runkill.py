@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """kill -9 during `sbctl run`, at random moments: of sbctl, of the command, of the sync agent over
-there, of what carries the connections (sshd's side of them, or the podman commands), and of a whole
-container.
+there, of what carries the connections (sshd's side of them, the podman commands, a proxy's
+connections), and of a whole container.
 
 usage: runkill.py SBCTL SERVER-DIR SCRATCH ROUNDS SEED
        runkill.py SBCTL podman:IMAGE SCRATCH ROUNDS SEED
+       runkill.py SBCTL e2b:URL,PROXY-PID,SESSIONS-DIR SCRATCH ROUNDS SEED
 
-The first is for backend ssh, the second for containers, which see SCRATCH/acks as /acks.
+The first is for backend ssh, the second for containers, which see SCRATCH/acks as /acks, the third
+for a host with the E2B API behind tests/provider/e2bproxy.py, whose runtime is none.
 
 The command writes files one after the other and notes each in a list outside the workspace once it
 is written. Afterwards `sbctl recover` must succeed, everything on the list must be here, as must
@@ -21,6 +23,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 
 SBCTL, SCRATCH = (os.path.abspath(p) for p in (sys.argv[1], sys.argv[3]))
 ROUNDS, SEED = int(sys.argv[4]), int(sys.argv[5])
@@ -161,6 +164,43 @@ class Podman:
     def left(self, _):
         yield from self.containers()
         yield from podman("volume", "ls", "--format", "{{.Name}}").split()
+
+
+class E2b:
+    targets = ("sbctl", "command", "wire", "both", "agent")
+    backend = "e2b"
+    carrier = "wire"
+
+    def __init__(self, words):
+        self.url, proxy, self.sessions = words.split(",")
+        self.proxy = int(proxy)
+
+    def options(self):
+        return {"api_url": self.url, "sandbox_url": self.url}
+
+    @staticmethod
+    def acks(number):
+        path = os.path.join(SCRATCH, "round%d" % number, "acks")
+        return path, path
+
+    def cut(self, _):
+        os.kill(self.proxy, signal.SIGUSR1)
+
+    def agents(self):
+        for name in os.listdir("/proc"):
+            if name.isdigit() and read("/proc/%s/comm" % name).startswith("agent-"):
+                if self.sessions in read("/proc/%s/environ" % name):
+                    yield int(name)
+
+    command = staticmethod(Ssh.command)
+
+    def left(self, _):
+        ask = urllib.request.Request(
+            self.url + "/v2/sandboxes", headers={"X-API-Key": os.environ["E2B_API_KEY"]}
+        )
+        with urllib.request.urlopen(ask, timeout=60) as answer:
+            for s in json.load(answer):
+                yield "sandbox " + s["sandboxID"]
 
 
 def podman(*words):
@@ -324,6 +364,8 @@ def main():
 PLACE = (
     Podman(sys.argv[2][len("podman:") :])
     if sys.argv[2].startswith("podman:")
+    else E2b(sys.argv[2][len("e2b:") :])
+    if sys.argv[2].startswith("e2b:")
     else Ssh(os.path.abspath(sys.argv[2]))
 )
 sys.exit(main())

@@ -9,6 +9,7 @@ FUZZERS_ALL = \
 	%D%/fuzz-escape \
 	%D%/fuzz-opt \
 	%D%/fuzz-ignore \
+	%D%/fuzz-envd \
 	%D%/fuzz-rpc
 
 tests_fuzz_fuzz_cursor_SOURCES = %D%/fuzz-cursor.c $(FUZZ_DRIVER)
@@ -19,8 +20,18 @@ tests_fuzz_fuzz_opt_SOURCES = %D%/fuzz-opt.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_opt_LDADD = $(FUZZ_LDADD_BASE)
 tests_fuzz_fuzz_ignore_SOURCES = %D%/fuzz-ignore.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_ignore_LDADD = $(FUZZ_LDADD_SYNC)
+tests_fuzz_fuzz_envd_SOURCES = %D%/fuzz-envd.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_envd_LDADD = $(FUZZ_LDADD_SANDBOX)
 tests_fuzz_fuzz_rpc_SOURCES = %D%/fuzz-rpc.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_rpc_LDADD = $(FUZZ_LDADD_SANDBOX)
+
+FUZZERS_ALL += %D%/fuzz-cold
+tests_fuzz_fuzz_cold_SOURCES = %D%/fuzz-cold.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_cold_LDADD = $(FUZZ_LDADD_SANDBOX)
+
+FUZZERS_ALL += %D%/fuzz-aws
+tests_fuzz_fuzz_aws_SOURCES = %D%/fuzz-aws.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_aws_LDADD = $(FUZZ_LDADD_SANDBOX)
 
 FUZZERS_ALL += %D%/fuzz-docker %D%/fuzz-dockeragent %D%/fuzz-profile %D%/fuzz-state %D%/fuzz-trust
 tests_fuzz_fuzz_trust_SOURCES = %D%/fuzz-trust.c $(FUZZ_DRIVER)
@@ -42,11 +53,28 @@ tests_fuzz_fuzz_http_LDADD = $(FUZZ_LDADD_SANDBOX)
 tests_fuzz_fuzz_zfs_SOURCES = %D%/fuzz-zfs.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_zfs_LDADD = $(FUZZ_LDADD_SANDBOX)
 
-FUZZERS_ALL += %D%/fuzz-multipart %D%/fuzz-query
+FUZZERS_ALL += %D%/fuzz-multipart %D%/fuzz-query %D%/fuzz-control
 tests_fuzz_fuzz_multipart_SOURCES = %D%/fuzz-multipart.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_multipart_LDADD = $(FUZZ_LDADD_SANDBOX)
+tests_fuzz_fuzz_control_SOURCES = %D%/fuzz-control.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_control_LDADD = $(FUZZ_LDADD_SANDBOX)
 tests_fuzz_fuzz_query_SOURCES = %D%/fuzz-query.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_query_LDADD = $(FUZZ_LDADD_SANDBOX)
+
+FUZZERS_ALL += %D%/fuzz-replyhead %D%/fuzz-wsframe
+tests_fuzz_fuzz_replyhead_SOURCES = %D%/fuzz-replyhead.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_replyhead_LDADD = $(FUZZ_LDADD_SANDBOX)
+tests_fuzz_fuzz_wsframe_SOURCES = %D%/fuzz-wsframe.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_wsframe_LDADD = $(FUZZ_LDADD_SANDBOX)
+FUZZERS_ALL += %D%/fuzz-sftp %D%/fuzz-sshagent %D%/fuzz-sshkeys %D%/fuzz-sshwire
+tests_fuzz_fuzz_sftp_SOURCES = %D%/fuzz-sftp.c %D%/fuzz-scratch.h $(FUZZ_DRIVER)
+tests_fuzz_fuzz_sftp_LDADD = $(FUZZ_LDADD_SANDBOX)
+tests_fuzz_fuzz_sshagent_SOURCES = %D%/fuzz-sshagent.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_sshagent_LDADD = $(FUZZ_LDADD_SANDBOX)
+tests_fuzz_fuzz_sshkeys_SOURCES = %D%/fuzz-sshkeys.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_sshkeys_LDADD = $(FUZZ_LDADD_SANDBOX)
+tests_fuzz_fuzz_sshwire_SOURCES = %D%/fuzz-sshwire.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_sshwire_LDADD = $(FUZZ_LDADD_SANDBOX)
 
 FUZZERS_ALL += %D%/fuzz-porthead
 tests_fuzz_fuzz_porthead_SOURCES = %D%/fuzz-porthead.c $(FUZZ_DRIVER)
@@ -103,6 +131,10 @@ tests_fuzz_fuzz_receive_SOURCES = %D%/fuzz-receive.c %D%/scratch.h $(FUZZ_DRIVER
 tests_fuzz_fuzz_receive_LDADD = $(FUZZ_LDADD_SYNC)
 tests_fuzz_fuzz_wire_SOURCES = %D%/fuzz-wire.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_wire_LDADD = $(FUZZ_LDADD_SYNC)
+
+FUZZERS_ALL += %D%/fuzz-attrs
+tests_fuzz_fuzz_attrs_SOURCES = %D%/fuzz-attrs.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_attrs_LDADD = $(FUZZ_LDADD_SYNC)
 
 FUZZERS_ALL += %D%/fuzz-gitconfig %D%/fuzz-gitindex
 tests_fuzz_fuzz_gitindex_SOURCES = %D%/fuzz-gitindex.c $(FUZZ_DRIVER)

@@ -180,24 +180,35 @@ def prime(place):
 
 
 def by_time(case, push):
+    """The limit grows until the lie is reached: how soon it is says something of the machine."""
+    for limit in (1, 4, 16):
+        said = timed(case, push, limit)
+        if not said:
+            return
+    raise Bad("it did not come to the lie in %d s: %s" % (limit, said))
+
+
+def timed(case, push, limit):
+    """Returns how it ended when that was before it came to the lie."""
     place = Place(case, push)
     try:
         prime(place)
-        p = place.start(case, "--timeout", "1")
+        p = place.start(case, "--timeout", str(limit))
         dog = watchdog(p)
         code, err, spent, resident = place.end(p)
         dog.cancel()
         last = judge(code, err, resident, dog)
         if not os.path.exists(place.told):
-            raise Bad("it did not come to the lie: exit %d %s" % (code, last))
+            return "exit %d %s" % (code, last)
         if code == 0:
             raise Bad("the lie was believed")
-        if spent > 2.5 and not os.environ.get("SB_SANITIZED"):
+        if spent > 1.5 + limit and not os.environ.get("SB_SANITIZED"):
             raise Bad("took %.1f s of processors" % spent)
         if case not in ("empties", "dirs", "shown"):
             mine(place)
         if os.environ.get("SB_VERBOSE"):
             print("# %.2f s, %d MiB: %s" % (spent, resident >> 10, last))
+        return None
     finally:
         place.close()
 

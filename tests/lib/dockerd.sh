@@ -33,6 +33,9 @@ END
 	# Its mounts are its own, so that they go with it, also after a kill.
 	(
 		PATH=$PATH:/usr/sbin:/sbin
+		# Where containerd leaves its stacks when it is slow to end.
+		TMPDIR=$dockerd_dir
+		export TMPDIR
 		exec unshare --mount --propagation private setpriv --pdeathsig TERM dockerd \
 			--iptables=false --ip6tables=false --bridge=none \
 			--data-root "$dockerd_dir/data" --exec-root "$dockerd_dir/exec" \

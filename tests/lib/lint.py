@@ -25,7 +25,11 @@ RANKS = (
     ("sync/run",),
     ("sync/session", "sync"),
     ("lib/sb",),
+    ("lib/cloud/http",),
+    ("lib/cloud/aws",),
+    ("lib/fleet/etcd",),
     ("lib/tool", "lib/egress", "lib/docker"),
+    ("lib/host/cold",),
     ("lib/host/storage", "lib/host/runtime", "lib/host/files"),
     ("lib/host",),
     ("lib/host/tool",),
@@ -33,20 +37,22 @@ RANKS = (
     ("lib/rpc/protocol",),
     ("lib/rpc/server",),
     ("lib/rpc/service",),
-    ("lib/compat/http",),
-    ("lib/compat/e2b",),
-    ("lib/rpc/client",),
+    ("lib/compat/http", "lib/compat/keep"),
+    ("lib/compat/e2b", "lib/compat/daytona", "lib/compat/ssh"),
+    ("lib/rpc/client", "lib/cloud/e2b"),
+    ("lib/fleet",),
     ("lib/provider", "lib/mcp"),
-    ("lib/session", "lib/conform", "lib"),
+    ("lib/control", "lib/session", "lib/conform", "lib"),
     ("bin",),
 )
 # What programs include: public headers, the base, and what programs share. The exceptions and why:
 PROGRAMS_INCLUDE = ("lib/sb/", "lib/base/", "sync/sbsync/", "bin/common/")
 PROGRAM_INCLUDES = {
     # The inner half of what these rooms speak to.
-    "bin/sb-box": ("lib/host/runtime/", "lib/host/guest/"),
+    "bin/sb-box": ("lib/host/runtime/", "lib/host/guest/", "lib/compat/ssh/"),
     "bin/sb-files": ("lib/host/files/",),  # a program of lib/host/files, without libsandbox
     "bin/sb-egress": ("lib/egress/",),  # the program around that room
+    "bin/sb-ssh": ("lib/compat/ssh/",),  # the outer half of what that room speaks to
     "bin/sbsync-agent": ("lib/tool/",),  # a static program of sync and lib/tool, without libsandbox
 }
 # External names that stand for the whole project and so do not carry the noun of their file.
@@ -525,7 +531,7 @@ def options(text):
 
 def verbs_of_help(text):
     """The verbs a command's --help lists: two blanks, the verb, then its arguments or its help."""
-    return set(re.findall(r"^  ([a-z][a-z-]*)(?: |$)", text, re.M))
+    return set(re.findall(r"^  ([a-z][a-z0-9-]*)(?: |$)", text, re.M))
 
 
 def check_manual(root, page, overview, *helps):
@@ -537,7 +543,7 @@ def check_manual(root, page, overview, *helps):
     offered = options(read(overview)).union(*(options(read(path)) for path in helps))
     described = set(re.findall(r"\bFl -([a-z][a-z0-9-]*)", text))
     verbs = verbs_of_help(read(overview))
-    named = set(re.findall(r"^\.It Cm ([a-z][a-z-]*)", text, re.M))
+    named = set(re.findall(r"^\.It Cm ([a-z][a-z0-9-]*)", text, re.M))
     for verb in sorted(verbs - named):
         print("%s: %s is not described" % (name, verb))
     for option in sorted(offered - described):

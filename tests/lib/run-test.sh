@@ -10,6 +10,8 @@
 # that ended by itself and left something there has failed: its exit status becomes 1. SB_KEEP
 # keeps everything.
 #
+# It does not see how make was called: the list of all tests alone would be 20 KB of environment.
+#
 # However it ends, so do its processes (reap.c; without it only the time limit holds), mounts in its
 # TMPDIR, and loop devices on files there.
 seconds=$1
@@ -20,6 +22,7 @@ case $program in
 *) program=./$program ;;
 esac
 
+unset MAKEFLAGS MFLAGS MAKEOVERRIDES
 TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/sbt.XXXXXX") || exit 1
 export TMPDIR
 chmod 1777 "$TMPDIR" # for tests that become another user

@@ -50,11 +50,13 @@ function envelope(data, flags = 0) {
 async function call(m, body, headers = {}) {
   const stream = m.methodKind !== "unary";
   const data = Buffer.isBuffer(body) ? body : Buffer.from(body);
-  // The follow-up of a stream that succeeds may be endless: the host is asked to end it soon.
+  // The follow-up of a stream that succeeds may be endless: the host is asked to end it soon, but
+  // not before a long body has come.
+  const soon = data.length > 65536 ? "3000" : "100";
   const r = await raw(url(m), {
     headers: {
       "Content-Type": stream ? "application/connect+json" : "application/json",
-      "Connect-Timeout-Ms": m.name === "StreamEvents" ? "100" : "5000",
+      "Connect-Timeout-Ms": m.name === "StreamEvents" ? soon : "5000",
       ...headers,
     },
     body: stream && !headers.Raw ? envelope(data) : data,

@@ -512,6 +512,13 @@ if (zfs) {
   });
 }
 
+await test("without a cold store nothing becomes cold", async () => {
+  const why = [Code.FailedPrecondition, "UNSUPPORTED"];
+  await fails(local.deepPauseSession({ sessionId: "one" }), ...why);
+  await fails(local.deepResumeSession({ sessionId: "one" }), ...why);
+  assert.equal((await local.getSession({ sessionId: "one" })).session.state, "active");
+});
+
 await test("TCP wants a token; roles hold", async () => {
   await fails(remote().getSession({ sessionId: "one" }), Code.Unauthenticated);
   await fails(
@@ -538,6 +545,24 @@ await test("IssueSessionToken gives a token for one session only", async () => {
   await fails(one.issueSessionToken({ sessionId: "one" }), Code.PermissionDenied);
   await fails(collect(one.streamEvents({})), Code.InvalidArgument);
   await local.destroySession({ sessionId: "three" });
+});
+
+await test("tokens for SSH are made, listed and withdrawn", async () => {
+  const sessionId = "one";
+  const { token, access } = await local.createSshAccess({ sessionId, ttl: 60_000_000_000n });
+  assert.match(token, /^ssh-[0-9a-f]{40}$/);
+  assert.ok(Number(access.expiresAt.seconds) > Date.now() / 1000);
+  const second = await local.createSshAccess({ sessionId });
+  const ids = async () => (await local.listSshAccess({ sessionId })).accesses.map((a) => a.id);
+  assert.deepEqual(await ids(), [access.id, second.access.id]);
+  await fails(remote(token).getSession({ sessionId }), Code.Unauthenticated);
+  await fails(local.revokeSshAccess({ sessionId, accessId: "0000000000000000" }), Code.NotFound);
+  await local.revokeSshAccess({ sessionId, accessId: access.id });
+  assert.deepEqual(await ids(), [second.access.id]);
+  await local.revokeSshAccess({ sessionId });
+  assert.deepEqual(await ids(), []);
+  const { token: own } = await local.issueSessionToken({ sessionId });
+  await fails(remote(own).createSshAccess({ sessionId }), Code.PermissionDenied);
 });
 
 await test("/health and /metrics", async () => {

@@ -36,3 +36,8 @@ tests_unit_test_host_timeline_SOURCES = %D%/test-host-timeline.c $(HOSTFIX)
 tests_unit_test_host_timeline_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_host_writers_SOURCES = %D%/test-host-writers.c $(HOSTFIX)
 tests_unit_test_host_writers_LDADD = $(UNIT_LDADD_SANDBOX) -lsqlite3
+
+# Cold storage: on storages with snapshots, from tests/e2e/host-cold*.sh.
+check_PROGRAMS += %D%/test-host-cold
+tests_unit_test_host_cold_SOURCES = %D%/test-host-cold.c $(HOSTFIX)
+tests_unit_test_host_cold_LDADD = $(UNIT_LDADD_SANDBOX)

@@ -27,5 +27,14 @@ TESTS += %D%/test-nomem
 tests_unit_test_nomem_SOURCES = %D%/test-nomem.c tests/lib/nomem.c tests/lib/nomem.h
 tests_unit_test_nomem_LDFLAGS = $(NOMEM_WRAP)
 tests_unit_test_nomem_LDADD = $(UNIT_LDADD_BASE)
+include tests/unit/cloud.mk
+include tests/unit/fleet.mk
 include tests/unit/codec.mk
 include tests/unit/engine.mk
+
+# What the programs share (bin/common).
+check_PROGRAMS += %D%/test-progress
+TESTS += %D%/test-progress
+tests_unit_test_progress_SOURCES = %D%/test-progress.c bin/common/progress.c \
+	bin/common/progress.h
+tests_unit_test_progress_LDADD = $(UNIT_LDADD_SYNC)

@@ -1,5 +1,6 @@
-# Tests of lib/rpc.
+# Tests of lib/rpc and lib/compat.
 UNIT_RPC = \
+	%D%/test-daytona \
 	%D%/test-env \
 	%D%/test-env-remote \
 	%D%/test-rpc-auth \
@@ -15,6 +16,8 @@ UNIT_RPC = \
 check_PROGRAMS += $(UNIT_RPC)
 TESTS += $(UNIT_RPC)
 
+tests_unit_test_daytona_SOURCES = %D%/test-daytona.c
+tests_unit_test_daytona_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_rpc_auth_SOURCES = %D%/test-rpc-auth.c
 tests_unit_test_rpc_auth_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_rpc_codec_SOURCES = %D%/test-rpc-codec.c

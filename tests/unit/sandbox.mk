@@ -1,5 +1,7 @@
 # The contract's words and state, profiles, the life of a sandbox.
 SANDBOX_TESTS = \
+	%D%/test-control \
+	%D%/test-instance \
 	%D%/test-docker \
 	%D%/test-docker-agent \
 	%D%/test-place \
@@ -13,6 +15,10 @@ SANDBOX_TESTS = \
 	%D%/test-trust
 check_PROGRAMS += $(SANDBOX_TESTS)
 TESTS += $(SANDBOX_TESTS)
+tests_unit_test_control_SOURCES = %D%/test-control.c
+tests_unit_test_control_LDADD = $(UNIT_LDADD_SANDBOX)
+tests_unit_test_instance_SOURCES = %D%/test-instance.c
+tests_unit_test_instance_LDADD = $(UNIT_LDADD_SANDBOX)
 tests_unit_test_profile_SOURCES = %D%/test-profile.c
 tests_unit_test_profile_LDADD = $(UNIT_LDADD_SANDBOX)
 LIFEFIX = tests/lib/lifefix.c tests/lib/lifefix.h

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -355,10 +356,41 @@ write_to_closed(const struct tmpdir *t)
 	return 0;
 }
 
+/* Closes the reading end once the pipe is full and the writer waits in the middle. */
+static void *
+close_when_full(void *arg)
+{
+	const int *p = arg;
+	int have = 0;
+
+	while (ioctl(p[0], FIONREAD, &have) == 0 && have < 65536)
+		(void)sched_yield();
+	(void)close(p[0]);
+	return NULL;
+}
+
+static int
+write_while_closing(const struct tmpdir *t)
+{
+	static char data[1 << 20];
+	pthread_t th;
+	int p[2];
+
+	(void)t;
+	(void)signal(SIGPIPE, SIG_DFL);
+	if (pipe2(p, O_CLOEXEC) || pthread_create(&th, NULL, close_when_full, p))
+		return 1;
+	if (sb_file_write_nosig(p[1], data, sizeof data) != 65536)
+		return 2;
+	(void)pthread_join(th, NULL);
+	return 0;
+}
+
 static void
 write_nosig_raises_no_signal(void **state)
 {
 	assert_int_equal(run_child(write_to_closed, *state), 0);
+	assert_int_equal(run_child(write_while_closing, *state), 0);
 }
 
 static void

@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -402,6 +403,54 @@ a_paused_or_destroyed_session_refuses(void **state)
 		&f->err);
 }
 
+/* One who gives up while the guest starts. */
+struct leaver {
+	const char *session;
+	struct sb_cancel *cancel;
+};
+
+static void *
+ask_and_leave(void *arg)
+{
+	struct leaver *l = arg;
+	struct sb_host_call call = { .cancel = l->cancel, .deadline = SB_NEVER };
+	struct sb_guest_running *v = NULL;
+	size_t n = 0;
+
+	if (sb_guest_list(g, l->session, &call, &v, &n, NULL) == 0)
+		sb_guest_running_free(v, n);
+	return NULL;
+}
+
+static void
+who_leaves_takes_nobody_along(void **state)
+{
+	struct hostfix *f = *state;
+
+	NEED_RUNTIME;
+	for (int i = 0; i < 6; i++) {
+		struct leaver l = { .cancel = sb_cancel_new(&f->err) };
+		struct sb_guest_running *v = NULL;
+		struct sb_host_session s;
+		char id[16];
+		size_t n = 0;
+		pthread_t t;
+
+		(void)snprintf(id, sizeof id, "leave%d", i);
+		hostfix_create(f, id, &s);
+		sb_host_session_clear(&s);
+		l.session = id;
+		assert_int_equal(pthread_create(&t, NULL, ask_and_leave, &l), 0);
+		/* Later each time, so that some rounds meet the start. */
+		(void)usleep(200u << i);
+		sb_cancel_request(l.cancel);
+		assert_ok(sb_guest_list(g, id, NULL, &v, &n, &f->err), &f->err);
+		sb_guest_running_free(v, n);
+		(void)pthread_join(t, NULL);
+		sb_cancel_free(l.cancel);
+	}
+}
+
 int
 main(void)
 {
@@ -417,6 +466,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(files_are_written_read_and_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(links_lead_nowhere_but_inside, setup, teardown),
 		cmocka_unit_test_setup_teardown(changes_are_told, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_leaves_takes_nobody_along, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_paused_or_destroyed_session_refuses, setup,
 			teardown),
 	};

@@ -437,6 +437,10 @@ an_empty_session_needs_no_base(void **state)
 		assert_fails(sb_host_session_create(f->h, &o, NULL, &s, &f->err), SB_E_INVAL,
 			&f->err);
 		assert_string_equal(f->err.msg, "base snapshot is required for ZFS backend");
+	} else {
+		assert_ok(sb_host_session_create(f->h, &o, NULL, &s, &f->err), &f->err);
+		sb_host_session_clear(&s);
+		assert_ok(sb_host_session_destroy(f->h, "none", false, NULL, &f->err), &f->err);
 	}
 	o.empty = true;
 	assert_ok(sb_host_session_create(f->h, &o, NULL, &s, &f->err), &f->err);

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -74,6 +75,24 @@ nothing_is_no_mark(void **state)
 	end(pid);
 }
 
+/* A shell may put a mark behind everything else that it hands on. */
+static void
+a_mark_behind_a_long_environment_is_found(void **state)
+{
+	static char big[100000];
+	pid_t pid;
+
+	(void)state;
+	memset(big, 'x', sizeof big - 1);
+	(void)setenv("BIG", big, 1);
+	pid = start("wait", mark);
+	(void)unsetenv("BIG");
+	for (int i = 0; i < 5000 && sb_proctree_signal(mark, 0, 0) == 0; i++)
+		(void)usleep(1000);
+	assert_int_equal(sb_proctree_signal(mark, 0, 0), 1);
+	end(pid);
+}
+
 static void
 marks_are_whole_parts(void **state)
 {
@@ -100,6 +119,7 @@ main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(seen_between_two_programs),
 		cmocka_unit_test(nothing_is_no_mark),
+		cmocka_unit_test(a_mark_behind_a_long_environment_is_found),
 		cmocka_unit_test(marks_are_whole_parts),
 	};
 

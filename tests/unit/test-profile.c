@@ -126,7 +126,7 @@ every_mistake_is_told_with_its_line(void **state)
 		"config.yaml:11: timeouts has no \"all\"",
 		"config.yaml:12: include must be a list",
 		"config.yaml:14: profile two has no backend",
-		"config.yaml:15: there is no \"profile\" here: use defaults, profiles",
+		"config.yaml:15: there is no \"profile\" here: use defaults, profiles, controls",
 	};
 	struct sb_error err = { 0 };
 	sb_auto(sb_profiles) struct sb_profiles *ps = load(*state,

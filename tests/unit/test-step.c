@@ -81,6 +81,7 @@ struct bed {
 	const char *agent[3];
 	struct sb_sync_opts o;
 	atomic_uint told; /* bits: which steps the progress callback was told of, by any thread */
+	struct sb_progress last[SB_STEPS]; /* the most that was told in each */
 };
 
 static void
@@ -89,6 +90,9 @@ note_step(const struct sb_progress *p, void *arg)
 	struct bed *b = arg;
 
 	atomic_fetch_or(&b->told, 1u << p->step);
+	if (p->bytes >= b->last[p->step].bytes)
+		b->last[p->step] = *p;
+	assert_true(!p->bytes_total || p->bytes <= p->bytes_total);
 }
 
 static int
@@ -194,6 +198,69 @@ a_pull_stages_and_verifies_here(void **state)
 	sb_session_free(&s);
 }
 
+#define HUGE_FILE (24u << 20)
+
+/* A file that takes longer than the callback's interval, with content that does not repeat. */
+static void
+huge_file(const char *dir, const char *name)
+{
+	sb_autofree char *path = sb_str_printf("%s/%s", dir, name);
+	sb_autofree uint64_t *block = calloc(1u << 17, sizeof *block);
+	FILE *f = path ? fopen(path, "w") : NULL;
+	uint64_t x = 88172645463325252u;
+
+	assert_non_null(f);
+	assert_non_null(block);
+	for (size_t at = 0; at < HUGE_FILE; at += 1u << 20) {
+		for (size_t i = 0; i < 1u << 17; i++) {
+			x ^= x << 13;
+			x ^= x >> 7;
+			x ^= x << 17;
+			block[i] = x;
+		}
+		assert_int_equal(fwrite(block, 1, 1u << 20, f), 1u << 20);
+	}
+	assert_int_equal(fclose(f), 0);
+}
+
+/* Bytes move within a file, when it is hashed and when it travels; the end is all of it. */
+static void
+progress_tells_bytes_and_ends_with_all(void **state)
+{
+	struct bed *b = *state;
+	struct sb_session_start how = SB_SESSION_START_INIT;
+	struct sb_session s = { 0 };
+	struct sb_sync_result r;
+	struct sb_error err = { 0 };
+
+	for (int i = 0; i < 101; i++) {
+		char name[16];
+
+		(void)snprintf(name, sizeof name, "f%d", i);
+		write_file(b->a, name, name);
+	}
+	huge_file(b->a, "huge");
+	how.name = "bytes";
+	assert_ok(sb_session_start(b->a, b->b, &how, &b->o, SB_SESSION_KEEP_BOTH, &s, &r, &err),
+		&err);
+	sb_sync_result_free(&r);
+	assert_true(b->last[SB_STEP_SCAN].bytes_total >= HUGE_FILE);
+	assert_int_equal(b->last[SB_STEP_SCAN].bytes, b->last[SB_STEP_SCAN].bytes_total);
+	assert_int_equal(b->last[SB_STEP_TRANSFER].files, 102);
+	assert_int_equal(b->last[SB_STEP_TRANSFER].files_total, 102);
+	assert_int_equal(b->last[SB_STEP_TRANSFER].bytes, b->last[SB_STEP_TRANSFER].bytes_total);
+	assert_true(b->last[SB_STEP_TRANSFER].bytes > HUGE_FILE);
+	write_file(b->b, "back", "another one\n");
+	huge_file(b->b, "huge2");
+	write_file(b->b, "f7", "changed\n");
+	assert_ok(sb_session_sync(&s, SB_REASON_TURN, &b->o, SB_SESSION_AS_STARTED, &r, &err),
+		&err);
+	sb_sync_result_free(&r);
+	assert_int_equal(b->last[SB_STEP_VERIFY].files, b->last[SB_STEP_VERIFY].files_total);
+	assert_int_equal(b->last[SB_STEP_VERIFY].bytes, b->last[SB_STEP_VERIFY].bytes_total);
+	sb_session_free(&s);
+}
+
 int
 main(void)
 {
@@ -202,6 +269,8 @@ main(void)
 		cmocka_unit_test(every_moment_belongs_to_one_step),
 		cmocka_unit_test_setup_teardown(a_push_and_one_with_nothing_to_do, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_pull_stages_and_verifies_here, setup, teardown),
+		cmocka_unit_test_setup_teardown(progress_tells_bytes_and_ends_with_all, setup,
+			teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -637,6 +637,8 @@ one_op(struct world *w)
 	unsigned i = below(w->n), kind = below(100);
 
 	w->ops++;
+	if (getenv("STORAGE_TRACE") && kind >= 80)
+		print_message("# op %u session %s: of kind %u\n", w->ops, w->s[i].id, kind);
 	if (kind < 80)
 		change_files(w, i);
 	else if (kind < 88)

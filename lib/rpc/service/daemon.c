@@ -45,6 +45,18 @@ sb_rpc_daemon_host(struct sb_rpc_daemon *d)
 	return d->host;
 }
 
+const struct sb_rpc_auth *
+sb_rpc_daemon_auth(const struct sb_rpc_daemon *d)
+{
+	return d->auth;
+}
+
+struct sb_rpc_access *
+sb_rpc_daemon_access(struct sb_rpc_daemon *d)
+{
+	return sb_rpc_host_access(d->rpc);
+}
+
 void
 sb_rpc_daemon_free(struct sb_rpc_daemon *d)
 {
@@ -112,9 +124,13 @@ static int
 remember(struct sb_rpc_daemon *d, const char *state_dir, struct sb_error *err)
 {
 	sb_autofree char *path = sb_str_printf("%s/calls.db", state_dir);
+	sb_autofree char *access = sb_str_printf("%s/ssh-access", state_dir);
+	int r;
 
-	return path ? sb_rpc_host_remember(d->rpc, path, err) :
-		      sb_fail(err, SB_E_NOMEM, "out of memory");
+	if (!path || !access)
+		return sb_fail(err, SB_E_NOMEM, "out of memory");
+	r = sb_rpc_host_remember(d->rpc, path, err);
+	return r < 0 ? r : sb_rpc_host_keep_access(d->rpc, access, err);
 }
 
 int

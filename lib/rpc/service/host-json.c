@@ -133,6 +133,7 @@ sb_rpc_host_capabilities_json(const struct sb_host *h)
 	put_bool(o, "Snapshots", c.snapshots);
 	put_bool(o, "Rollback", c.rollback);
 	put_bool(o, "Pause", c.pause);
+	put_bool(o, "DeepPause", c.deep_pause);
 	put_bool(o, "StreamingProgress", c.streaming_progress);
 	put_bool(o, "TierRouting", c.tier_routing);
 	put_bool(o, "Fork", c.fork);

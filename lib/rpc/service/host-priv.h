@@ -18,6 +18,7 @@ struct sb_rpc_host {
 	struct sb_rpc_idem *idem;
 	struct sb_rpc_replay *replay; /* NULL: calls are not remembered over a restart */
 	struct sb_rpc_events *events;
+	struct sb_rpc_access *access; /* NULL: none are kept */
 	struct sb_rpc_service service;
 };
 
@@ -26,7 +27,8 @@ typedef int sb_rpc_host_fn(struct sb_rpc_call *call, const json_t *in, json_t **
 
 sb_rpc_host_fn sb_rpc_host_create_session, sb_rpc_host_get_session, sb_rpc_host_list_sessions,
 	sb_rpc_host_set_labels, sb_rpc_host_pause_session, sb_rpc_host_resume_session,
-	sb_rpc_host_destroy_session, sb_rpc_host_fork, sb_rpc_host_set_network_policy;
+	sb_rpc_host_destroy_session, sb_rpc_host_fork, sb_rpc_host_set_network_policy,
+	sb_rpc_host_deep_pause_session, sb_rpc_host_deep_resume_session;
 sb_rpc_host_fn sb_rpc_host_list_tools, sb_rpc_host_execute_tool, sb_rpc_host_execute_tool_stream;
 sb_rpc_host_fn sb_rpc_host_turn_complete, sb_rpc_host_create_snapshot, sb_rpc_host_list_snapshots,
 	sb_rpc_host_rollback_session, sb_rpc_host_diff_snapshots, sb_rpc_host_delete_snapshot,
@@ -35,6 +37,8 @@ sb_rpc_host_fn sb_rpc_host_launch_process, sb_rpc_host_kill_process, sb_rpc_host
 	sb_rpc_host_list_processes, sb_rpc_host_stream_process_logs;
 sb_rpc_host_fn sb_rpc_host_health_check, sb_rpc_host_get_capabilities, sb_rpc_host_list_bases,
 	sb_rpc_host_stream_events, sb_rpc_host_issue_session_token;
+sb_rpc_host_fn sb_rpc_host_create_ssh_access, sb_rpc_host_list_ssh_access,
+	sb_rpc_host_revoke_ssh_access;
 void sb_rpc_host_metrics(void *arg, struct sb_buf *out);
 
 /*

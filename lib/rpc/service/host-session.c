@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The procedures about sessions: create, look, label, pause, resume, fork, destroy. */
+/* The procedures about sessions: create, look, label, pause, resume, cold, fork, destroy. */
 #include "config.h"
 
 #include <limits.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <rpc/service/host-priv.h>
+#include <sb/host-cold.h>
 
 #define LIST_LIMIT 1000
 #define LIST_LIMIT_MAX 10000
@@ -178,7 +179,7 @@ states_mask(struct sb_rpc_fields *f)
 				found |= 1u << s;
 		if (found == 0)
 			sb_rpc_field_bad(f, "States",
-				"must be of creating, active, paused, destroying, failed");
+				"must be of creating, active, paused, cold, destroying, failed");
 		mask |= found;
 	}
 	return mask;
@@ -272,6 +273,29 @@ sb_rpc_host_resume_session(struct sb_rpc_call *call, const json_t *in, json_t **
 {
 	(void)out;
 	return to_session(call, in, sb_host_session_resume, err);
+}
+
+int
+sb_rpc_host_deep_pause_session(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
+{
+	(void)out;
+	return to_session(call, in, sb_host_session_deep_pause, err);
+}
+
+int
+sb_rpc_host_deep_resume_session(struct sb_rpc_call *call, const json_t *in, json_t **out,
+	struct sb_error *err)
+{
+	struct sb_rpc_host *h = sb_rpc_call_arg(call);
+	struct sb_host_call limits = sb_rpc_host_limits(call);
+	struct sb_host_session s = { 0 };
+	const char *id;
+	int r = sb_rpc_host_only_session(call, in, &id, err);
+
+	if (r == 0)
+		r = sb_host_session_deep_resume(h->host, id, &limits, &s, err);
+	return r < 0 ? r : answer(call, &s, out);
 }
 
 int

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include <base/strlist.h>
+#include <rpc/service/access.h>
 #include <rpc/service/host-priv.h>
 #include <sb/version.h>
 
@@ -29,6 +30,9 @@ static const struct sb_rpc_method methods[] = {
 	{ "SetNetworkPolicy", 0, false, sb_rpc_host_set_network_policy, NULL },
 	{ "PauseSession", SB_RPC_SCOPED, false, sb_rpc_host_pause_session, NULL },
 	{ "ResumeSession", SB_RPC_SCOPED, false, sb_rpc_host_resume_session, NULL },
+	{ "DeepPauseSession", SB_RPC_SCOPED, false, sb_rpc_host_deep_pause_session, NULL },
+	/* Nor for this one: what is not here has no token of its own. */
+	{ "DeepResumeSession", 0, false, sb_rpc_host_deep_resume_session, NULL },
 	{ "DestroySession", SB_RPC_SCOPED, false, sb_rpc_host_destroy_session, NULL },
 	{ "Fork", 0, false, sb_rpc_host_fork, NULL },
 	{ "ListTools", SB_RPC_READ | SB_RPC_SCOPED, false, sb_rpc_host_list_tools, NULL },
@@ -57,6 +61,9 @@ static const struct sb_rpc_method methods[] = {
 	{ "ListBases", SB_RPC_READ, false, sb_rpc_host_list_bases, NULL },
 	{ "StreamEvents", SB_RPC_SCOPED | SB_RPC_ENDLESS, true, sb_rpc_host_stream_events, NULL },
 	{ "IssueSessionToken", 0, false, sb_rpc_host_issue_session_token, NULL },
+	{ "CreateSshAccess", 0, false, sb_rpc_host_create_ssh_access, NULL },
+	{ "ListSshAccess", SB_RPC_READ, false, sb_rpc_host_list_ssh_access, NULL },
+	{ "RevokeSshAccess", 0, false, sb_rpc_host_revoke_ssh_access, NULL },
 };
 
 static bool
@@ -98,6 +105,7 @@ sb_rpc_host_free(struct sb_rpc_host *h)
 	sb_rpc_idem_free(h->idem);
 	sb_rpc_replay_close(h->replay);
 	sb_rpc_events_free(h->events);
+	sb_rpc_access_close(h->access);
 	free(h);
 }
 
@@ -112,6 +120,19 @@ sb_rpc_host_remember(struct sb_rpc_host *h, const char *path, struct sb_error *e
 {
 	h->replay = sb_rpc_replay_open(path, KEEP_MS / 1000, err);
 	return h->replay ? 0 : err ? err->code : SB_E_SYS;
+}
+
+int
+sb_rpc_host_keep_access(struct sb_rpc_host *h, const char *dir, struct sb_error *err)
+{
+	h->access = sb_rpc_access_open(dir, err);
+	return h->access ? 0 : err ? err->code : SB_E_SYS;
+}
+
+struct sb_rpc_access *
+sb_rpc_host_access(struct sb_rpc_host *h)
+{
+	return h->access;
 }
 
 void

@@ -22,6 +22,10 @@ void sb_rpc_host_free(struct sb_rpc_host *h);
 void sb_rpc_host_use(struct sb_rpc_host *h, struct sb_host *host);
 /* Remembers calls of tools over a restart, in the file `path`. Before the server starts. */
 int sb_rpc_host_remember(struct sb_rpc_host *h, const char *path, struct sb_error *err);
+/* Keeps tokens for SSH (access.h) in this directory. Before the service starts. */
+struct sb_rpc_access;
+int sb_rpc_host_keep_access(struct sb_rpc_host *h, const char *dir, struct sb_error *err);
+struct sb_rpc_access *sb_rpc_host_access(struct sb_rpc_host *h);
 /* An sb_host_event_fn; `arg` is the struct sb_rpc_host. */
 void sb_rpc_host_on_event(const struct sb_host_event *ev, void *arg);
 const struct sb_rpc_service *sb_rpc_host_service(const struct sb_rpc_host *h);

@@ -1,7 +1,9 @@
 # The procedures of a sandbox host.
 lib_libsandbox_core_la_SOURCES += \
+	%D%/access.c %D%/access.h \
 	%D%/daemon.c %D%/daemon.h \
 	%D%/events.c %D%/events.h \
+	%D%/host-access.c \
 	%D%/host-attach.c \
 	%D%/host-event.c \
 	%D%/host-priv.h \
