@@ -362,6 +362,33 @@ compaction_changes_nothing(void **state)
 	}
 }
 
+/* A directory that moved into a new one (which hides what is below it), and a part of it that
+ * moved on from there: the redirect of the part leads through the opaque directory. */
+static void
+compaction_follows_redirects_through_opaque_directories(void **state)
+{
+	FIXTURE(f);
+	char to[1024];
+
+	overlay(f)->flat_at = 2;
+	storagefix_create(f, "one");
+	assert_int_equal(mkdir(storagefix_path(f, "one", "dir/sub"), 0755), 0);
+	storagefix_write(f, "one", "dir/sub/file", "1");
+	storagefix_snap(f, "one", "a");
+	assert_int_equal(mkdir(storagefix_path(f, "one", "new"), 0755), 0);
+	(void)snprintf(to, sizeof to, "%s", storagefix_path(f, "one", "new/dir"));
+	assert_int_equal(rename(storagefix_path(f, "one", "dir"), to), 0);
+	storagefix_snap(f, "one", "b");
+	(void)snprintf(to, sizeof to, "%s", storagefix_path(f, "one", "moved"));
+	assert_int_equal(rename(storagefix_path(f, "one", "new/dir/sub"), to), 0);
+	storagefix_snap(f, "one", "c");
+	assert_true(storagefix_holds(f, "one", "moved/file", "1"));
+	sweep(f);
+	storagefix_rollback(f, "one", "c");
+	assert_true(storagefix_holds(f, "one", "moved/file", "1"));
+	assert_true(storagefix_holds(f, "one", "new/dir/deep", "deep\n"));
+}
+
 /* When the names are gone, so are the layers. */
 static void
 nameless_layers_become_one(void **state)
@@ -686,6 +713,7 @@ main(void)
 		T(live_copies_follow_each_other),
 		T(the_runtime_is_asked_in_order),
 		T(compaction_changes_nothing),
+		T(compaction_follows_redirects_through_opaque_directories),
 		T(nameless_layers_become_one),
 		T(a_flat_layer_frees_what_is_below),
 		T(a_stack_never_grows_too_long),

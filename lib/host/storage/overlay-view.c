@@ -122,6 +122,8 @@ follow_marks(int root, const char *path, size_t prefix, const char *post, struct
 	if (redirect[0] == '/') {
 		next = sb_str_printf("%s%s", redirect + 1, post);
 		l->absolute = true;
+		/* A directory above may be opaque: that hides what is below itself, not this place. */
+		l->stop = false;
 	} else {
 		next = sb_str_printf("%.*s%s%s", (int)prefix, l->want, redirect, post);
 	}
