@@ -23,6 +23,7 @@ lib_base_libbase_la_SOURCES = \
 	%D%/owndir.c %D%/owndir.h \
 	%D%/path.c %D%/path.h \
 	%D%/path-remove.c \
+	%D%/procid.c %D%/procid.h \
 	%D%/quote.c %D%/quote.h \
 	%D%/random.c %D%/random.h \
 	%D%/secret.c %D%/secret.h \

@@ -20,12 +20,12 @@
 
 #include <base/file.h>
 #include <base/path.h>
+#include <base/procid.h>
 #include <base/spawn.h>
 #include <base/str.h>
 #include <base/strlist.h>
 #include <control/hostsess.h>
 #include <control/instrec.h>
-#include <host/runtime/proctree.h>
 #include <host/storage/overlay-mount.h>
 #include <provider/beside.h>
 
@@ -65,19 +65,17 @@ static pid_t
 process_of(const struct local *l, const char *id)
 {
 	sb_autofree char *path = path_of(l, id, "pid");
-	sb_auto(sb_buf) struct sb_buf text = { 0 }, boot = { 0 };
+	sb_auto(sb_buf) struct sb_buf text = { 0 };
+	char boot[SB_PROCID_BOOT_SIZE], in[SB_PROCID_BOOT_SIZE];
 	long pid;
 	long long start;
-	char in[64];
 
 	if (!path || sb_file_read(AT_FDCWD, path, PID_MAX_TEXT, &text, NULL) < 0)
 		return -1;
-	if (sb_file_read(AT_FDCWD, "/proc/sys/kernel/random/boot_id", PID_MAX_TEXT, &boot, NULL) <
-			0 ||
-		sscanf((const char *)text.data, "%ld %lld %63s", &pid, &start, in) != 3 ||
-		pid <= 1 || strncmp((const char *)boot.data, in, strlen(in)) != 0)
+	if (sscanf((const char *)text.data, "%ld %lld %39s", &pid, &start, in) != 3 || pid <= 1 ||
+		strcmp(sb_procid_boot(boot), in) != 0)
 		return 0;
-	return sb_proctree_start_ticks((pid_t)pid) == start ? (pid_t)pid : 0;
+	return sb_procid_start((pid_t)pid) == start ? (pid_t)pid : 0;
 }
 
 static int

@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 #include <base/file.h>
+#include <base/procid.h>
 #include <host/host-map.h>
 #include <host/host-bounds.h>
 #include <host/host-op.h>
 #include <host/host-priv.h>
 #include <host/proc.h>
 #include <host/procmon.h>
-#include <host/runtime/proctree.h>
 
 /* Ended processes are shown this long. */
 #define KEEP_ENDED_NS (600 * INT64_C(1000000000))
@@ -104,7 +104,7 @@ announce(struct sb_host *h, struct sb_hsess *s, const struct sb_host_launch *l,
 	if (p) {
 		p->port = (unsigned)l->expose_port;
 		p->started_ns = sb_host_now_ns();
-		(void)sb_proctree_boot_id(p->boot_id);
+		(void)sb_procid_boot(p->boot_id);
 		r = sb_host_proc_put(h, s, p, err);
 		if (r == 0)
 			r = sb_host_proc_add(s, p, err);
@@ -196,7 +196,7 @@ start(struct sb_host *h, struct sb_hsess *s, struct sb_host_proc *p, const struc
 	p->pidfd = child.pidfd >= 0 ? child.pidfd : (int)syscall(SYS_pidfd_open, child.pid, 0);
 	(void)pthread_mutex_lock(&s->mu);
 	p->pid = child.pid;
-	p->start_ticks = sb_proctree_start_ticks(child.pid);
+	p->start_ticks = sb_procid_start(child.pid);
 	p->status = p->port ? SB_HOST_PROC_STARTING : SB_HOST_PROC_RUNNING;
 	r = sb_host_proc_put(h, s, p, err);
 	(void)pthread_mutex_unlock(&s->mu);

@@ -12,11 +12,11 @@
 
 #include <base/file.h>
 #include <base/path.h>
+#include <base/procid.h>
 #include <base/str.h>
 #include <host/grow.h>
 #include <host/host-priv.h>
 #include <host/procmon.h>
-#include <host/runtime/proctree.h>
 #include <host/storage/idcheck.h>
 
 /* How long what was killed may take to be gone. */
@@ -212,10 +212,10 @@ find_again(struct sb_host_proc *p)
 {
 	char boot[40];
 
-	if (p->pid <= 0 || strcmp(p->boot_id, sb_proctree_boot_id(boot)) != 0)
+	if (p->pid <= 0 || strcmp(p->boot_id, sb_procid_boot(boot)) != 0)
 		return false;
 	p->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)p->pid, 0);
-	return p->pidfd >= 0 && sb_proctree_start_ticks((pid_t)p->pid) == p->start_ticks;
+	return p->pidfd >= 0 && sb_procid_start((pid_t)p->pid) == p->start_ticks;
 }
 
 /*

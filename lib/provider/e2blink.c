@@ -11,6 +11,7 @@
 
 #include <base/buf.h>
 #include <base/file.h>
+#include <base/procid.h>
 #include <base/quote.h>
 #include <base/str.h>
 #include <base/strlist.h>
@@ -193,64 +194,27 @@ sb_e2blink_timeout(const struct sb_e2blink *l)
 
 /* --- who holds a program over there: "sbsync BOOT PID START" --- */
 
-static bool
-read_text(const char *path, char *out, size_t size)
-{
-	FILE *f = fopen(path, "re");
-	size_t n = f ? fread(out, 1, size - 1, f) : 0;
-
-	if (f)
-		(void)fclose(f);
-	out[n] = '\0';
-	return n > 0;
-}
-
-/* When the process began, or 0: it is not there. */
-static unsigned long long
-start_of(long pid)
-{
-	char path[64], text[2048];
-	unsigned long long start = 0;
-	const char *p;
-
-	(void)snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-	if (!read_text(path, text, sizeof text) || !(p = strrchr(text, ')')))
-		return 0;
-	for (int field = 3; field < 22 && p; field++)
-		p = strchr(p + (field > 3), ' ');
-	return p && sscanf(p, " %llu", &start) == 1 ? start : 0;
-}
-
-static void
-boot_id(char out[40])
-{
-	if (!read_text("/proc/sys/kernel/random/boot_id", out, 40))
-		out[0] = '\0';
-	out[strcspn(out, "\n")] = '\0';
-}
-
 static char *
 make_tag(void)
 {
-	char boot[40];
+	char boot[SB_PROCID_BOOT_SIZE];
 
-	boot_id(boot);
-	return sb_str_printf(TAG " %s %ld %llu", *boot ? boot : "-", (long)getpid(),
-		start_of((long)getpid()));
+	(void)sb_procid_boot(boot);
+	return sb_str_printf(TAG " %s %ld %lld", *boot ? boot : "-", (long)getpid(),
+		(long long)sb_procid_start(getpid()));
 }
 
 /* Of this machine since it was booted, and not there any more. */
 static bool
 tag_gone(const char *tag, void *arg)
 {
-	char boot[40], theirs[40];
-	unsigned long long start;
+	char boot[SB_PROCID_BOOT_SIZE], theirs[40];
+	long long start;
 	long pid;
 
 	(void)arg;
-	boot_id(boot);
-	return sscanf(tag, TAG " %39s %ld %llu", theirs, &pid, &start) == 3 &&
-		strcmp(theirs, boot) == 0 && start_of(pid) != start;
+	return sscanf(tag, TAG " %39s %ld %lld", theirs, &pid, &start) == 3 &&
+		strcmp(theirs, sb_procid_boot(boot)) == 0 && sb_procid_start((pid_t)pid) != start;
 }
 
 static struct sb_envd *

@@ -349,14 +349,18 @@ visit_state(struct visit *v, const struct sb_state *s, const struct sb_call *cal
 	return r;
 }
 
-/* It runs, for a while at least. */
+/*
+ * It runs, for a while at least, and what a killed process of ours left running there is gone: an
+ * agent among it would hold the place.
+ */
 static int
 wake(const struct visit *v, struct sb_error *err)
 {
 	sb_auto(sb_e2bapi_box) struct sb_e2bapi_box box = { 0 };
-
-	return sb_e2bapi_connect(sb_e2blink_api(v->link), v->id, sb_e2blink_timeout(v->link),
+	int r = sb_e2bapi_connect(sb_e2blink_api(v->link), v->id, sb_e2blink_timeout(v->link),
 		&v->wait, &box, err);
+
+	return r < 0 ? r : sb_e2blink_sweep(v->link, &box, &v->wait, err);
 }
 
 static int

@@ -148,7 +148,19 @@ catch_signals(struct launch_run *run)
 	run->sig_fd = signalfd(-1, &run->set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* The descriptor is not read: what it gives lacks the value of a signal in gVisor. */
+/* Nobody listens any more: the program goes. */
+static void
+abandon(struct launch_run *run)
+{
+	run->gone = true;
+	sb_proc_signal(run->proc, SIGHUP);
+	(void)sb_proc_stop(run->proc, NULL, SB_NEVER, NULL);
+}
+
+/*
+ * The descriptor is not read: what it gives lacks the value of a signal in gVisor. Signals for the
+ * program are queued ones; a plain TERM is meant for us.
+ */
 static void
 hand_on(struct launch_run *run)
 {
@@ -159,21 +171,14 @@ hand_on(struct launch_run *run)
 	while ((sig = sigtimedwait(&run->set, &si, &now)) > 0) {
 		unsigned size = (unsigned)si.si_value.sival_int;
 
-		if (sig == SB_LAUNCH_SIG_SIZE)
+		if (sig == SIGTERM && si.si_code == SI_USER)
+			abandon(run);
+		else if (sig == SB_LAUNCH_SIG_SIZE)
 			(void)sb_proc_resize(run->proc, (unsigned short)(size >> 16),
 				(unsigned short)size, NULL);
 		else
 			sb_proc_signal(run->proc, sig == SB_LAUNCH_SIG_KILL ? SIGKILL : sig);
 	}
-}
-
-/* Nobody listens any more: the program goes. */
-static void
-abandon(struct launch_run *run)
-{
-	run->gone = true;
-	sb_proc_signal(run->proc, SIGHUP);
-	(void)sb_proc_stop(run->proc, NULL, SB_NEVER, NULL);
 }
 
 /* Without a terminal: only wait, hand signals on, and notice when nobody listens any more. */

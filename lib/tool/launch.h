@@ -15,7 +15,8 @@
  * number, or a text), starts the program and waits. It writes a mark to stderr before the program
  * starts and another after its end, so that the caller can tell the program's own output from the
  * log-in shell's, and an end from a cut connection. When nobody reads stdout any more (the
- * connection is gone), it ends the program's group.
+ * connection is gone), or somebody sends it a plain TERM (not a queued one, which is for the
+ * program), it ends the program's group.
  *
  * The environment travels in the message, so no command line shows it.
  */

@@ -16,6 +16,7 @@
 
 #include <base/file.h>
 #include <base/owndir.h>
+#include <base/procid.h>
 #include <base/str.h>
 #include <sync/tree/digest.h>
 #include <sync/replica/replica.h>
@@ -163,16 +164,12 @@ sb_session_owned(const struct sb_session *s)
  * it older or younger: the file holds "BOOT-ID SECONDS\n".
  */
 static bool
-running_time(char boot[64], int64_t *s)
+running_time(char boot[SB_PROCID_BOOT_SIZE], int64_t *s)
 {
-	sb_autoclose int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, boot, 63);
 	struct timespec now;
 
-	if (n <= 0 || clock_gettime(CLOCK_BOOTTIME, &now) < 0)
+	if (!*sb_procid_boot(boot) || clock_gettime(CLOCK_BOOTTIME, &now) < 0)
 		return false;
-	boot[n] = 0;
-	boot[strcspn(boot, "\n ")] = 0;
 	*s = now.tv_sec;
 	return true;
 }
@@ -185,7 +182,7 @@ static int64_t
 last_beat(int dirfd)
 {
 	sb_autoclose int fd = openat(dirfd, BEAT_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	char text[128] = "", boot[64];
+	char text[128] = "", boot[SB_PROCID_BOOT_SIZE];
 	struct stat st;
 	int64_t now, then;
 	ssize_t n;
@@ -209,7 +206,7 @@ sb_session_beat(const struct sb_session *s, const char *state_dir, struct sb_err
 	sb_autofree char *dir = sb_session_dir(state_dir, err);
 	sb_autoclose int fd = dir ? sb_session_open_dir(dir, s->name, false, err) : -1;
 	sb_autoclose int beat = -1;
-	char boot[64], text[128];
+	char boot[SB_PROCID_BOOT_SIZE], text[128];
 	int64_t now;
 
 	if (fd < 0)

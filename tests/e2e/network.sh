@@ -72,7 +72,7 @@ def answer():
 
 
 threading.Thread(target=answer, daemon=True).start()
-print(web.server_port, dns.getsockname()[1], flush=True)
+print(f"{web.server_port} {dns.getsockname()[1]}", flush=True)
 web.serve_forever()
 END
 mkdir "$scratch/www" && echo hello >"$scratch/www/index.html"

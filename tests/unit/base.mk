@@ -8,6 +8,7 @@ BASE_TESTS = \
 	tests/unit/test-opt \
 	tests/unit/test-path \
 	tests/unit/test-path-remove \
+	tests/unit/test-procid \
 	tests/unit/test-run \
 	tests/unit/test-spawn \
 	tests/unit/test-secret \
@@ -22,6 +23,8 @@ tests_unit_test_log_SOURCES = tests/unit/test-log.c
 tests_unit_test_log_LDADD = $(UNIT_LDADD_BASE)
 tests_unit_test_path_SOURCES = tests/unit/test-path.c tests/lib/tmpdir.h
 tests_unit_test_path_LDADD = $(UNIT_LDADD_BASE)
+tests_unit_test_procid_SOURCES = tests/unit/test-procid.c
+tests_unit_test_procid_LDADD = $(UNIT_LDADD_BASE)
 tests_unit_test_spawn_SOURCES = tests/unit/test-spawn.c tests/lib/tmpdir.h
 tests_unit_test_spawn_LDADD = $(UNIT_LDADD_BASE)
 tests_unit_test_secret_SOURCES = tests/unit/test-secret.c

@@ -314,6 +314,7 @@ what_a_program_leaves_running_goes_with_it(void **state)
 static void
 a_terminal_is_a_terminal(void **state)
 {
+	static const char *const cat[] = { "cat", NULL };
 	struct sb_proc_opts o = SB_PROC_OPTS_INIT;
 	sb_auto(sb_proc) struct sb_proc *p = NULL;
 	sb_auto(sb_proc) struct sb_proc *plain = NULL;
@@ -333,7 +334,11 @@ a_terminal_is_a_terminal(void **state)
 	sb_proc_close_stdin(p);
 	expect_line(p, "tty");
 	assert_int_equal(wait_end(p).code, 4);
-	plain = shell("cat", NULL);
+	/* Not a shell: dash forgets a signal that comes while it starts a program. */
+	o = (struct sb_proc_opts)SB_PROC_OPTS_INIT;
+	o.argv = cat;
+	plain = sb_proc_start(&o, &err);
+	assert_non_null(plain);
 	assert_fails(sb_proc_resize(plain, 1, 1, &err), SB_E_STATE, &err);
 	sb_proc_signal(plain, SIGINT);
 	assert_int_equal(wait_end(plain).signal, SIGINT);

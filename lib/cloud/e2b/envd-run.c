@@ -23,7 +23,6 @@
 #define INPUT_PIECE (256u << 10) /* of input in one request */
 #define PING_S "20"
 #define PING_STALL_MS 70000 /* three of them did not come */
-#define CLEAN_MS 1000
 #define INPUT_MS 120000
 
 /* A command under way. */
@@ -316,11 +315,8 @@ run_it(struct run *u, int *code, struct sb_error *err)
 		*err = u->fed;
 		r = u->fed.code;
 	}
-	if (u->started && !u->ended) {
-		struct sb_rest_wait w = { NULL, sb_deadline_in(CLEAN_MS) };
-
-		(void)sb_envd_end_program(u->e, u->pid, &w, NULL);
-	}
+	if (u->started && !u->ended)
+		(void)sb_envd_end_program(u->e, u->pid, NULL);
 	sb_buf_free(&u->in);
 	sb_cancel_free(u->stop);
 	if (r == 0)

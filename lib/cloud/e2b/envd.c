@@ -6,12 +6,17 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <unistd.h>
 
 #include <cloud/e2b/envd-priv.h>
 #include <cloud/http/json.h>
 
+/* How long a program may take to go: our agents end theirs with patience (SB_PROC_STOP_MS). */
+#define SOON_MS 1000 /* for the first word to a service that may be out of reach */
+#define TERM_MS 6000
+#define KILL_MS 2000
 #define STALL_MS 60000
 
 struct sb_envd *
@@ -163,8 +168,9 @@ sb_envd_put(struct sb_envd *e, const char *path, int fd, uint64_t size,
 
 /* --- programs that nobody holds --- */
 
-int
-sb_envd_end_program(struct sb_envd *e, json_int_t pid, const struct sb_rest_wait *wait,
+/* Asks it to end: no more input, then a signal that it can act on. */
+static int
+ask_to_end(struct sb_envd *e, json_int_t pid, const char *sig, const struct sb_rest_wait *wait,
 	struct sb_error *err)
 {
 	int r = sb_envd_ask(e, "CloseStdin", json_pack("{s:{s:I}}", "process", "pid", pid),
@@ -172,27 +178,88 @@ sb_envd_end_program(struct sb_envd *e, json_int_t pid, const struct sb_rest_wait
 
 	(void)r; /* a terminal has no end of input; the signal comes in any case */
 	r = sb_envd_ask(e, "SendSignal",
-		json_pack("{s:{s:I}, s:s}", "process", "pid", pid, "signal", "SIGNAL_SIGKILL"),
-		SB_REST_ONCE, wait, NULL, err);
+		json_pack("{s:{s:I}, s:s}", "process", "pid", pid, "signal", sig), SB_REST_ONCE,
+		wait, NULL, err);
 	return r == SB_E_NOTFOUND ? 0 : r;
+}
+
+/* Whose end is wanted. */
+struct ending {
+	json_int_t pid;
+	bool (*gone)(const char *tag, void *arg); /* NULL: the one with that number */
+	void *arg;
+};
+
+static bool
+is_meant(const struct ending *x, const json_t *one)
+{
+	const char *tag = sb_json_get(one, "tag");
+
+	return x->gone ? tag && x->gone(tag, x->arg) :
+			 json_integer_value(json_object_get(one, "pid")) == x->pid;
+}
+
+/* How many of them there are; each gets `sig`, unless that is NULL. */
+static int
+signal_each(struct sb_envd *e, const struct ending *x, const char *sig,
+	const struct sb_rest_wait *wait, struct sb_error *err)
+{
+	json_t *v = NULL, *one;
+	size_t i;
+	int n = 0, r = sb_envd_ask(e, "List", json_object(), SB_REST_REPEAT, wait, &v, err);
+
+	json_array_foreach(json_object_get(v, "processes"), i, one)
+	{
+		if (r < 0 || !is_meant(x, one))
+			continue;
+		n++;
+		if (sig)
+			r = ask_to_end(e, json_integer_value(json_object_get(one, "pid")), sig,
+				wait, err);
+	}
+	json_decref(v);
+	return r < 0 ? r : n;
+}
+
+/*
+ * A signal reaches the one program only: what that has started ends when it does so itself, as our
+ * agents do when they are asked. KILL comes last, so.
+ */
+static int
+end_each(struct sb_envd *e, const struct ending *x, const struct sb_rest_wait *soon,
+	const struct sb_rest_wait *wait, struct sb_error *err)
+{
+	const struct timespec nap = { .tv_nsec = 20000000 };
+	int n = signal_each(e, x, "SIGNAL_SIGTERM", soon, err);
+
+	for (int i = 0; i < 2 && n > 0; i++) {
+		sb_deadline until = sb_deadline_in(i == 0 ? TERM_MS : KILL_MS);
+
+		if (i == 1)
+			n = signal_each(e, x, "SIGNAL_SIGKILL", wait, err);
+		while (n > 0 && !sb_deadline_passed(until)) {
+			(void)nanosleep(&nap, NULL);
+			n = signal_each(e, x, NULL, wait, err);
+		}
+	}
+	return n < 0 ? n : 0;
+}
+
+int
+sb_envd_end_program(struct sb_envd *e, json_int_t pid, struct sb_error *err)
+{
+	const struct sb_rest_wait soon = { NULL, sb_deadline_in(SOON_MS) };
+	const struct sb_rest_wait wait = { NULL, sb_deadline_in(TERM_MS + 2 * KILL_MS) };
+	const struct ending x = { .pid = pid };
+
+	return end_each(e, &x, &soon, &wait, err);
 }
 
 int
 sb_envd_sweep(struct sb_envd *e, bool (*gone)(const char *tag, void *arg), void *arg,
 	const struct sb_rest_wait *wait, struct sb_error *err)
 {
-	json_t *v = NULL, *one;
-	size_t i;
-	int r = sb_envd_ask(e, "List", json_object(), SB_REST_REPEAT, wait, &v, err);
+	const struct ending x = { .gone = gone, .arg = arg };
 
-	json_array_foreach(json_object_get(v, "processes"), i, one)
-	{
-		const char *tag = sb_json_get(one, "tag");
-
-		if (r == 0 && tag && gone(tag, arg))
-			r = sb_envd_end_program(e, json_integer_value(json_object_get(one, "pid")),
-				wait, err);
-	}
-	json_decref(v);
-	return r;
+	return end_each(e, &x, wait, wait, err);
 }

@@ -47,7 +47,7 @@ struct sb_envd_run {
 /*
  * Runs a command to its end; `*code` is its exit code, or 128 + signal. The program would outlive a
  * caller that leaves early (cancel, deadline, a stream of the caller's that closes): it gets the
- * end of its input and is killed then. A cut is SB_E_CLOSED: bytes may be missing.
+ * end of its input and is asked to end, then killed. A cut is SB_E_CLOSED: bytes may be missing.
  */
 int sb_envd_run(struct sb_envd *e, const struct sb_envd_run *o, const struct sb_rest_wait *wait,
 	int *code, struct sb_error *err);
@@ -60,7 +60,7 @@ int sb_envd_run_small(struct sb_envd *e, const char *command, const struct sb_re
 int sb_envd_put(struct sb_envd *e, const char *path, int fd, uint64_t size,
 	const struct sb_rest_wait *wait, struct sb_error *err);
 
-/* Ends every program whose tag `gone` says has nobody any more. */
+/* Ends every program whose tag `gone` says has nobody any more, and waits for their end. */
 int sb_envd_sweep(struct sb_envd *e, bool (*gone)(const char *tag, void *arg), void *arg,
 	const struct sb_rest_wait *wait, struct sb_error *err);
 

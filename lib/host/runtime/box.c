@@ -18,11 +18,11 @@
 
 #include <base/file.h>
 #include <base/path.h>
+#include <base/procid.h>
 #include <base/str.h>
 #include <host/runtime/box-egress.h>
 #include <host/runtime/box-stock.h>
 #include <host/runtime/box-watch.h>
-#include <host/runtime/proctree.h>
 
 #define GONE_MS 10000
 #define RECORD_MAX 512
@@ -147,10 +147,10 @@ adopt(struct sb_box *box)
 		return;
 	if (sscanf((const char *)text.data, "%d %lld %39s %d %d %u", &pid, &ticks, was, &network,
 		    &frozen, &user) < 5 ||
-		pid <= 1 || strcmp(was, sb_proctree_boot_id(boot)) != 0)
+		pid <= 1 || strcmp(was, sb_procid_boot(boot)) != 0)
 		return;
 	box->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (box->pidfd >= 0 && sb_proctree_start_ticks(pid) == ticks) {
+	if (box->pidfd >= 0 && sb_procid_start(pid) == ticks) {
 		box->pid = pid;
 		box->ticks = ticks;
 		box->network = (enum sb_host_network)network;
@@ -171,7 +171,7 @@ sb_box_note(struct sb_box *box, struct sb_error *err)
 	char text[RECORD_MAX], boot[40];
 
 	(void)snprintf(text, sizeof text, "%d %lld %s %d %d %u\n", (int)box->pid,
-		(long long)box->ticks, sb_proctree_boot_id(boot), (int)box->network,
+		(long long)box->ticks, sb_procid_boot(boot), (int)box->network,
 		(int)box->frozen, (unsigned)box->user);
 	return path ? sb_file_replace(AT_FDCWD, path, text, strlen(text), 0600, err) :
 		      sb_fail(err, SB_E_NOMEM, "sandbox");
@@ -238,7 +238,7 @@ static bool
 alive(const struct sb_box *box)
 {
 	return box->pid > 0 && syscall(SYS_pidfd_send_signal, box->pidfd, 0, NULL, 0) == 0 &&
-		sb_proctree_start_ticks(box->pid) == box->ticks;
+		sb_procid_start(box->pid) == box->ticks;
 }
 
 void
@@ -320,7 +320,7 @@ create(struct sb_box_runtime *b, struct sb_box *box, const struct sb_runtime_cmd
 		r = sb_box_egress_ready(b, box, err);
 	if (r == 0) {
 		box->pidfd = (int)syscall(SYS_pidfd_open, box->pid, 0);
-		box->ticks = sb_proctree_start_ticks(box->pid);
+		box->ticks = sb_procid_start(box->pid);
 		r = box->pidfd < 0 || box->ticks == 0 ?
 			sb_fail(err, SB_E_RUNTIME, "the sandbox ended at once") :
 			sb_box_note(box, err);

@@ -16,6 +16,7 @@
 
 #include <base/buf.h>
 #include <base/cleanup.h>
+#include <base/procid.h>
 
 /*
  * The host puts the mark first, but a shell may hand its variables on in another order, so all of
@@ -83,33 +84,12 @@ read_stat(pid_t pid, struct stat_line *out)
 	return 0;
 }
 
-int64_t
-sb_proctree_start_ticks(pid_t pid)
-{
-	struct stat_line st;
-
-	if (pid <= 0 || read_stat(pid, &st) < 0 || st.state == 'Z' || st.state == 'X')
-		return 0;
-	return st.start;
-}
-
 pid_t
 sb_proctree_parent(pid_t pid)
 {
 	struct stat_line st;
 
 	return pid > 0 && read_stat(pid, &st) == 0 ? st.ppid : 0;
-}
-
-const char *
-sb_proctree_boot_id(char out[40])
-{
-	sb_autoclose int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd >= 0 ? read(fd, out, 39) : 0;
-
-	out[n > 0 ? n : 0] = '\0';
-	out[strcspn(out, "\n")] = '\0';
-	return out;
 }
 
 /*
@@ -331,7 +311,7 @@ static bool
 send_once(pid_t pid, int pidfd, void *arg)
 {
 	struct sending *s = arg;
-	int64_t start = sb_proctree_start_ticks(pid);
+	int64_t start = sb_procid_start(pid);
 
 	for (size_t i = 0; i < s->n; i++)
 		if (s->done[i].pid == pid && s->done[i].start == start)

@@ -30,15 +30,7 @@ size_t sb_proctree_visit(const char *mark, pid_t leader, sb_proctree_fn fn, void
  */
 size_t sb_proctree_signal(const char *mark, pid_t leader, int sig);
 
-/*
- * When the process started, in clock ticks since boot; 0 when it is not there (or only a zombie).
- */
-int64_t sb_proctree_start_ticks(pid_t pid);
-
 /* The parent of a process, 0 when that is not there. */
 pid_t sb_proctree_parent(pid_t pid);
-
-/* This boot's name, "" where the kernel does not tell. */
-const char *sb_proctree_boot_id(char out[40]);
 
 #endif

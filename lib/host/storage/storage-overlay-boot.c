@@ -20,6 +20,7 @@
 #include <base/cleanup.h>
 #include <base/file.h>
 #include <base/path.h>
+#include <base/procid.h>
 #include <base/str.h>
 #include <base/strlist.h>
 #include <host/storage/overlay-layer.h>
@@ -29,16 +30,6 @@
 #ifndef XFS_SUPER_MAGIC
 #define XFS_SUPER_MAGIC 0x58465342
 #endif
-
-/* Names the boot of this machine. */
-static void
-boot_id(char out[40])
-{
-	sb_autoclose int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd >= 0 ? read(fd, out, 36) : -1;
-
-	out[n > 0 ? n : 0] = '\0';
-}
 
 static int
 open_dir(struct sb_storage_overlay *o, const char *name, mode_t mode, int *out,
@@ -570,7 +561,7 @@ int
 sb_storage_overlay_boot(struct sb_storage_overlay *o, const struct sb_host_opts *opts,
 	const char *boot, struct sb_error *err)
 {
-	char running[40];
+	char running[SB_PROCID_BOOT_SIZE];
 	int r = open_places(o, opts, err);
 
 	if (r == 0)
@@ -580,7 +571,7 @@ sb_storage_overlay_boot(struct sb_storage_overlay *o, const struct sb_host_opts 
 			unmake_places(o);
 		return r;
 	}
-	boot_id(running);
+	(void)sb_procid_boot(running);
 	if (!boot)
 		boot = running;
 	o->log = sb_overlay_log_open(o->rootfd, on_record, &o->state, err);
