@@ -27,7 +27,7 @@ sb_procid_start(pid_t pid)
 	if (n <= 0)
 		return 0;
 	buf[n] = '\0';
-	/* The name in parentheses may hold anything, also parentheses. Fields 3 and 22 are wanted. */
+	/* The name in parentheses may hold anything, also parentheses. Wanted: fields 3 and 22. */
 	p = strrchr(buf, ')');
 	if (!p ||
 		sscanf(p + 1,

@@ -22,8 +22,9 @@ wait_for 20 test -s "$scratch/port" || skip_all "the proxy does not start"
 ws=$scratch/held
 url=http://127.0.0.1:$(cat "$scratch/port")
 mkdir "$ws"
-(cd "$ws" && SBSYNC_STATE_DIR=$ws.state && export SBSYNC_STATE_DIR && exec "$sbctl" run -q -b e2b -s "api_url=$url" -s "sandbox_url=$url" -- \
-	sh -c 'echo work >there; exec flock . sleep 1000' >"$scratch/out" 2>&1 </dev/null) &
+(cd "$ws" && SBSYNC_STATE_DIR=$ws.state && export SBSYNC_STATE_DIR &&
+	exec "$sbctl" run -q -b e2b -s "api_url=$url" -s "sandbox_url=$url" -- sh -c \
+		'echo work >there; exec flock . sleep 1000' >"$scratch/out" 2>&1 </dev/null) &
 victim=$!
 # Whether somebody holds the place in the one sandbox there is.
 held()

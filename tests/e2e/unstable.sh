@@ -37,6 +37,9 @@ while True:
 	wait_for 20 test -e "$1.up" && rm "$1.up"
 }
 
+# What the test stands on: there was a writer, all the time.
+at_work() { case $(cut -d' ' -f3 "/proc/$writer/stat") in [TtZX]) false ;; esac; }
+
 calm()
 {
 	[ -z "$writer" ] || kill -9 $writer
@@ -64,6 +67,7 @@ is "exit status with --json" $? 1
 is "result of --json" \
 	"$(json '[o["result"], [e["path"] for e in o["errors"]], o["skipped"]]' <result.json)" \
 	"['error', ['moving'], []]"
+check "the writer was at work" at_work
 calm
 check "calm again: done" "$sbsync" mirror src dst
 check "and equal" cmp src/moving dst/moving
@@ -81,6 +85,7 @@ is "the message names it" "$(printf '%s\n' "$output" | grep -c "sbsync: moving: 
 is "the session waits for another try" "$(state s)" '"state":"unsynced"'
 is "the rest came back" "$(cat ws/new)" "agent
 late"
+check "the writer was still at work" at_work
 calm
 check "calm again: stop" "$sbsync" stop s
 is "the session is closed" "$(state s)" '"state":"stopped"'

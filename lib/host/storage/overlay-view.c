@@ -122,7 +122,7 @@ follow_marks(int root, const char *path, size_t prefix, const char *post, struct
 	if (redirect[0] == '/') {
 		next = sb_str_printf("%s%s", redirect + 1, post);
 		l->absolute = true;
-		/* A directory above may be opaque: that hides what is below itself, not this place. */
+		/* A directory above may be opaque: that hides what is below it, not this place. */
 		l->stop = false;
 	} else {
 		next = sb_str_printf("%.*s%s%s", (int)prefix, l->want, redirect, post);
