@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,9 +16,10 @@
 /* More than this many allocations in one scenario is a mistake of the test. */
 #define RUNS_MAX 10000
 
-static unsigned fail_at; /* 0: never */
-static unsigned count;   /* allocations since it was armed */
-static long live;        /* blocks handed out and not given back */
+/* Work under test has threads, too. */
+static atomic_uint fail_at; /* 0: never */
+static atomic_uint count;   /* allocations since it was armed */
+static atomic_long live;    /* blocks handed out and not given back */
 
 void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t size);
@@ -41,7 +43,9 @@ void __wrap_free(void *p);
 static bool
 refused(void)
 {
-	if (!fail_at || ++count != fail_at)
+	unsigned at = fail_at;
+
+	if (!at || atomic_fetch_add(&count, 1) + 1 != at)
 		return false;
 	errno = ENOMEM;
 	return true;
