@@ -58,7 +58,10 @@ says()
 {
 	what=$1 want=$2
 	shift 2
-	is "$what" "$(gate "$@" 2>"$scratch/err" </dev/null)" "$want"
+	gate "$@" >"$scratch/said" 2>"$scratch/err" </dev/null
+	echo "exit $?" >>"$scratch/err"
+	[ "$(cat "$scratch/said")" = "$want" ] || diag <"$scratch/err"
+	is "$what" "$(cat "$scratch/said")" "$want"
 }
 
 ends_with()
@@ -348,6 +351,8 @@ PY
 	at_exit "kill $client 2>/dev/null"
 	check "$1 silent connections" wait_for 100 [ -e "$scratch/idle" ]
 	says "... lock nobody out" in one@127.0.0.1 'echo in'
+	is "... and none of them is turned away for want of room" \
+		"$(grep -c 'refused, too many connections' "$host_log")" 0
 	check "... are few doors" few_doors
 	kill $client
 	wait $client 2>/dev/null

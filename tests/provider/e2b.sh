@@ -13,7 +13,7 @@ start_e2b_host "$runtime"
 
 cat >"$scratch/hang.sh" <<END
 case \$1 in
-on) kill -STOP $host_pid ;;
+on) sh $src/tests/lib/freeze.sh $host_pid || exit 1 ;;
 off) kill -CONT $host_pid ;;
 esac
 exit 0

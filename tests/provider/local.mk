@@ -21,6 +21,6 @@ PROVIDER_TESTS = \
 	%D%/ssh.sh
 TESTS += $(PROVIDER_TESTS)
 dist_check_SCRIPTS += $(PROVIDER_TESTS)
-EXTRA_DIST += %D%/e2bproxy.py
+EXTRA_DIST += %D%/e2bproxy.py tests/lib/freeze.sh
 EXTRA_DIST += tests/lib/dockerd.sh tests/lib/e2bhost.sh tests/lib/image.sh tests/lib/podman.sh \
 	tests/lib/rootless.sh tests/lib/runlife.sh

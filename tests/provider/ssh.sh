@@ -24,11 +24,14 @@ tree()
 	done
 }
 case $2 in
-on) tree "$(cat "$1/pid")" >"$1/hung"; xargs kill -STOP <"$1/hung" ;;
+on) tree "$(cat "$1/pid")" >"$1/hung"; xargs sh "$freeze" <"$1/hung" || exit 1 ;;
 off) xargs kill -CONT <"$1/hung" ;;
 esac
 exit 0
 END
+
+freeze=$(cd "$src" && pwd)/tests/lib/freeze.sh
+export freeze
 
 # suite NAME [ARGUMENT]...: the suite against a server of its own.
 suite()

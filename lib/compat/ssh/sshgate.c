@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <base/str.h>
@@ -18,6 +19,10 @@
 
 /* Of all connections, so many may be of people who are not logged in: one of this. */
 #define STRANGERS_PART 2
+
+/* Who was told to go is killed and has nothing to finish: it is soon gone. */
+#define LEAVE_MS 10000
+#define LOOK_MS 100 /* between looks at the end of the gateway */
 
 static void
 name_peer(const struct sockaddr *a, socklen_t len, char *out, size_t size)
@@ -38,23 +43,60 @@ tell_over(struct sb_sshgate_conn *c)
 	(void)!write(c->wake, &(uint64_t){ 1 }, sizeof(uint64_t));
 }
 
+/* Waits until a connection has ended, at most for LOOK_MS; `mu` is held. */
+static void
+await_end(struct sb_sshgate *g)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_nsec += LOOK_MS * 1000000L;
+	t.tv_sec += t.tv_nsec / 1000000000L;
+	t.tv_nsec %= 1000000000L;
+	(void)pthread_cond_timedwait(&g->cv, &g->mu, &t);
+}
+
+/* Who waits for a login for the longest time; or NULL. `*leaving`: some are told to go. */
+static struct sb_sshgate_conn *
+oldest_stranger(const struct sb_sshgate *g, bool *leaving)
+{
+	struct sb_sshgate_conn *oldest = NULL;
+
+	*leaving = false;
+	for (struct sb_sshgate_conn *c = g->conns; c; c = c->next) {
+		*leaving |= c->over;
+		if (!c->session[0] && !c->over)
+			oldest = c;
+	}
+	return oldest;
+}
+
 /*
  * Counts a connection in. False: there are too many. Where too many wait for a login, who waits
- * longest goes, so that silence locks nobody out.
+ * longest goes, so that silence locks nobody out. Who goes counts until it is gone: the newcomer,
+ * and all behind it, wait for that.
  */
 static bool
 count_in(struct sb_sshgate *g)
 {
-	struct sb_sshgate_conn *oldest = NULL;
-	bool room;
+	unsigned strangers = g->o.max_connections / STRANGERS_PART;
+	sb_deadline until = sb_deadline_in(LEAVE_MS);
+	bool told = false, room, leaving;
 
 	(void)pthread_mutex_lock(&g->mu);
+	while (g->n_strangers >= strangers || g->n_conns >= g->o.max_connections) {
+		struct sb_sshgate_conn *oldest = oldest_stranger(g, &leaving);
+
+		if (oldest && !told)
+			tell_over(oldest);
+		else if (!leaving)
+			break;
+		told = true;
+		if (sb_deadline_passed(until) || sb_cancel_requested(g->stop))
+			break;
+		await_end(g);
+	}
 	room = g->n_conns < g->o.max_connections;
-	for (struct sb_sshgate_conn *c = g->conns; c; c = c->next)
-		if (!c->session[0] && !c->over)
-			oldest = c;
-	if (oldest && g->n_strangers >= g->o.max_connections / STRANGERS_PART)
-		tell_over(oldest);
 	g->n_conns += room;
 	g->n_strangers += room;
 	(void)pthread_mutex_unlock(&g->mu);
