@@ -9,5 +9,6 @@ sbsync_agent_LDADD = sync/libsbsync-core.la lib/tool/libtools.la lib/base/libbas
 	$(STATIC_AGENT_LIBS)
 else
 noinst_PROGRAMS += sbsync-agent
-sbsync_agent_LDADD = sync/libsbsync-core.la lib/tool/libtools.la $(SYNC_LIBS) $(SSH2_LIBS)
+sbsync_agent_LDADD = sync/libsbsync-core.la lib/tool/libtools.la lib/base/libbase.la \
+	$(SYNC_LIBS) $(SSH2_LIBS)
 endif
