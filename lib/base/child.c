@@ -90,6 +90,25 @@ sb_child_wait(struct sb_child *c, const struct sb_cancel *cancel, sb_deadline d,
 }
 
 int
+sb_child_wait_group(struct sb_child *c, const struct sb_cancel *cancel, sb_deadline d,
+	struct sb_error *err)
+{
+	siginfo_t si = { 0 };
+	int r;
+
+	if (c->reaped)
+		return 0;
+	r = wait_end(c, cancel, d, err);
+	if (r < 0)
+		return r;
+	/* Not reaped yet, so the group's number is still its own. */
+	if (c->own_group && waitid(P_PID, (id_t)c->pid, &si, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+		si.si_pid == c->pid && si.si_code != CLD_EXITED)
+		(void)kill(-c->pid, SIGTERM);
+	return reap(c, err);
+}
+
+int
 sb_child_exit_code(const struct sb_child *c)
 {
 	assert(c->reaped);

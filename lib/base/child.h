@@ -38,6 +38,13 @@ bool sb_child_ended(const struct sb_child *c);
 int sb_child_wait(struct sb_child *c, const struct sb_cancel *cancel, sb_deadline d,
 	struct sb_error *err);
 
+/*
+ * The same; when a signal ended it, what it left in its group of its own gets TERM: who was asked
+ * to stop by the terminal may leave a helper behind that the signal did not reach.
+ */
+int sb_child_wait_group(struct sb_child *c, const struct sb_cancel *cancel, sb_deadline d,
+	struct sb_error *err);
+
 /* Exit code, or 128 + signal number. Needs a reaped child. */
 int sb_child_exit_code(const struct sb_child *c);
 

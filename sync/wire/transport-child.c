@@ -110,7 +110,7 @@ child_wait(struct sb_transport *t, sb_deadline d, struct sb_exit *out, struct sb
 	if (sb_cancel_requested(c->cancel))
 		return sb_fail(err, SB_E_CANCELED, "canceled");
 	if (!c->ended) {
-		r = sb_child_wait(&c->child, c->cancel, d, err);
+		r = sb_child_wait_group(&c->child, c->cancel, d, err);
 		if (r < 0)
 			return r;
 		c->ended = true;

@@ -118,6 +118,21 @@ check "the terminal is ours again, as it was" asked_for sh after.sh
 must_fail "Ctrl-C at the question ends it" 1 $onterm --at "$dir/id_locked':" INT \
 	"$sbsync" mirror -F locked_config tree "behind-locked:$dir/never"
 check "... and nothing came about" test ! -e "$dir/never"
+# A helper that the signal did not reach (the jump's ssh loses one between its prompt and its read)
+# would hold the terminal and take the user's next line.
+mkdir leaves
+cat >leaves/ssh <<END
+#!/bin/sh
+case " \$* " in *" -G "*) exec ssh "\$@" ;; esac
+sh -c 'trap "" INT; exec 3</dev/tty && echo \$\$ >"$scratch/helper"; exec sleep 300' >/dev/null &
+until [ -s "$scratch/helper" ]; do sleep 0.05; done
+printf 'Who is there? ' >/dev/tty
+read -r answer </dev/tty
+END
+chmod +x leaves/ssh
+must_fail "... with a helper that does not hear it" 1 $onterm --at 'there?' INT \
+	"$sbsync" mirror -F locked_config --rsh "$scratch/leaves/ssh" tree "behind-locked:$dir/never"
+check "... which ends too" wait_for 5 sh -c "! kill -0 $(cat helper)"
 # In the background of a terminal nobody can answer: it must not ask, nor hang.
 cat >background.sh <<END
 set -m
