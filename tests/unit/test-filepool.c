@@ -200,18 +200,51 @@ a_worker_that_is_killed_is_a_result(void **state)
 	free(a.text);
 }
 
+static void *
+cancel_soon(void *cancel)
+{
+	const struct timespec soon = { .tv_nsec = 100000000 };
+
+	(void)nanosleep(&soon, NULL);
+	sb_cancel_request(cancel);
+	return NULL;
+}
+
 static void
 a_canceled_call_ends_its_worker(void **state)
 {
 	struct fix *f = *state;
 	struct sb_cancel *cancel = sb_cancel_new(&f->err);
 	struct sb_filepool_answer a = { 0 };
+	pthread_t t;
 
+	f->argv[0] = "/bin/sh";
+	f->argv[1] = "-c";
+	f->argv[2] = "sleep 100";
+	assert_int_equal(pthread_create(&t, NULL, cancel_soon, cancel), 0);
+	assert_fails(run(f, "read_file", "{\"path\":\"file\"}", 20000, cancel, &a), SB_E_CANCELED,
+		&f->err);
+	assert_int_equal(pthread_join(t, NULL), 0);
+	assert_int_equal(f->pool.n, 0);
+	sb_cancel_free(cancel);
+}
+
+/* However fast the worker is; so it is kept. */
+static void
+a_call_that_is_canceled_before_reaches_no_worker(void **state)
+{
+	struct fix *f = *state;
+	struct sb_cancel *cancel = sb_cancel_new(&f->err);
+	struct sb_filepool_answer a = { 0 };
+
+	reads(f);
+	assert_int_equal(f->pool.n, 1);
 	sb_cancel_request(cancel);
 	assert_fails(run(f, "read_file", "{\"path\":\"file\"}", 20000, cancel, &a), SB_E_CANCELED,
 		&f->err);
-	assert_int_equal(f->pool.n, 0);
+	assert_int_equal(f->pool.n, 1);
 	sb_cancel_free(cancel);
+	reads(f);
 }
 
 /* Ended in the middle of a write, it leaves the old file and nothing beside it. */
@@ -257,6 +290,7 @@ main(void)
 		T(workers_that_lie_are_ended),
 		T(a_worker_that_is_killed_is_a_result),
 		T(a_canceled_call_ends_its_worker),
+		T(a_call_that_is_canceled_before_reaches_no_worker),
 		T(no_half_written_file_is_left),
 	};
 

@@ -180,7 +180,7 @@ take(struct sb_filepool *p, const struct sb_filepool_call *c, bool *fresh, struc
 {
 	struct sb_filepool_worker *w = NULL;
 	uint64_t gen;
-	int r = 0;
+	int r = alive(c, err);
 
 	(void)pthread_mutex_lock(&p->mu);
 	while (r == 0 && !(w = p->idle) && p->n >= SB_FILEPOOL_WORKERS) {
