@@ -133,7 +133,7 @@ chmod +x leaves/ssh
 must_fail "... with a helper that does not hear it" 1 $onterm --at 'there?' INT \
 	"$sbsync" mirror -F locked_config --rsh "$scratch/leaves/ssh" tree \
 	"behind-locked:$dir/never"
-check "... which ends too" wait_for 5 sh -c "! kill -0 $(cat helper)"
+check "... which ends too" wait_for 5 sh -c '[ -s helper ] && ! kill -0 "$(cat helper)"'
 # In the background of a terminal nobody can answer: it must not ask, nor hang.
 cat >background.sh <<END
 set -m

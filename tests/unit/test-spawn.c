@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -518,6 +519,35 @@ stop_reaches_what_outlives_the_child(void **state)
 	(void)close(copy);
 }
 
+/* A helper that did not hear the signal its leader died of; one that was left on purpose stays. */
+static void
+wait_group_ends_what_a_signal_left(void **state)
+{
+	struct sb_child c = start_ready("(trap '' INT; echo; exec " SELF_DOES "pause) & wait");
+	int copy = fcntl(c.out, F_DUPFD_CLOEXEC, 10);
+	char x;
+
+	(void)state;
+	assert_int_equal(kill(-c.pid, SIGINT), 0);
+	assert_ok(sb_child_wait_group(&c, NULL, sb_deadline_in(PATIENCE_MS), &err), &err);
+	assert_int_equal(sb_child_exit_code(&c), 128 + SIGINT);
+	assert_eof(copy);
+	(void)close(copy);
+	assert_ok(sb_child_wait_group(&c, NULL, SB_NEVER, &err), &err);
+	sb_child_stop(&c, 0);
+
+	c = start_ready("(echo; exec " SELF_DOES "pause) & exit 3");
+	copy = fcntl(c.out, F_DUPFD_CLOEXEC, 10);
+	assert_ok(sb_child_wait_group(&c, NULL, sb_deadline_in(PATIENCE_MS), &err), &err);
+	assert_int_equal(sb_child_exit_code(&c), 3);
+	assert_int_equal(read(copy, &x, 1), 1); /* "pause" says that it is there */
+	assert_int_equal(poll(&(struct pollfd){ .fd = copy, .events = POLLIN }, 1, 100), 0);
+	assert_int_equal(kill(-c.pid, SIGKILL), 0);
+	assert_eof(copy);
+	(void)close(copy);
+	sb_child_stop(&c, 0);
+}
+
 static void
 wait_can_give_up_and_go_on(void **state)
 {
@@ -659,6 +689,7 @@ main(int argc, char **argv)
 		WITH_BUFFERS(older_callers_are_accepted),
 		WITH_BUFFERS(stop_asks_first_and_kills_then),
 		WITH_BUFFERS(stop_reaches_what_outlives_the_child),
+		WITH_BUFFERS(wait_group_ends_what_a_signal_left),
 		WITH_BUFFERS(wait_can_give_up_and_go_on),
 		WITH_BUFFERS(child_can_die_with_its_parent),
 	};
