@@ -157,7 +157,7 @@ static int
 do_ls(void)
 {
 	const char *shape = setting("shape", "sandboxes");
-	json_t *list = boxes(), *doc;
+	json_t *list, *doc;
 	char *text;
 
 	if (strcmp(shape, "fail") == 0) {
@@ -181,6 +181,7 @@ do_ls(void)
 	}
 	if (strcmp(shape, "noise") == 0)
 		(void)puts("Starting daemon...\n[info] ready\n{\"level\":\"info\",\"msg\":\"up\"}");
+	list = boxes();
 	if (strcmp(shape, "array") == 0)
 		doc = json_incref(list);
 	else

@@ -35,4 +35,7 @@ image_root()
 		# shellcheck disable=SC2046
 		image_copy "$1" "$program" $(ldd "$program" | grep -o '/[^ ]*')
 	done
+	# Our agent needs libraries where it is not linked statically: in builds with sanitizers.
+	# shellcheck disable=SC2046
+	image_copy "$1" $(ldd "${SB_TOP_BUILDDIR:-.}/sbsync-agent" 2>/dev/null | grep -o '/[^ ]*')
 }
