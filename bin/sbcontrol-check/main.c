@@ -113,22 +113,17 @@ static int
 run(struct program *p, struct sb_error *err)
 {
 	struct sb_control_check_opts o = SB_CONTROL_CHECK_OPTS_INIT;
-	sb_auto(sb_strlist) struct sb_strlist only = { 0 };
 	int r;
 
 	for (size_t i = 0; i < p->a.options.n; i++)
 		sb_strlist_add(&p->options, p->a.options.v[i]);
-	for (size_t i = 0; i < p->a.checks.n; i++)
-		sb_strlist_add(&only, p->a.checks.v[i]);
 	r = sb_strlist_check(&p->options, err);
-	if (r == 0)
-		r = sb_strlist_check(&only, err);
 	if (r < 0)
 		return r;
 	o.control = open_control(p, err);
 	if (!o.control)
 		return err->code;
-	o.only = sb_strlist_borrow(&only);
+	o.only = p->a.checks.v;
 	o.timeout_ms = p->a.timeout;
 	o.report = report;
 	o.arg = p;

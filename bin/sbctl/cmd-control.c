@@ -201,11 +201,7 @@ control_main(void *values, int argc, char **argv)
 	if (code < 0)
 		code = ctl_complain(&err);
 	sb_control_close(r.control);
-	sb_opt_list_free(&r.args.labels);
-	sb_opt_list_free(&r.args.env);
-	sb_opt_list_free(&r.args.pass);
-	sb_opt_list_free(&r.args.allow);
-	sb_opt_list_free(&r.args.deny);
+	sb_opt_lists_free(control_options, &r.args);
 	return fflush(stdout) == 0 ? code : CTL_FAILED;
 }
 

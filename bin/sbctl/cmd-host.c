@@ -135,10 +135,7 @@ host_main(void *values, int argc, char **argv)
 		code = ctl_complain(&err);
 	else if (!r.args.help)
 		code = host_call_verb(&r);
-	sb_opt_list_free(&r.args.labels);
-	sb_opt_list_free(&r.args.states);
-	sb_opt_list_free(&r.args.env);
-	sb_opt_list_free(&r.args.kinds);
+	sb_opt_lists_free(host_options, &r.args);
 	return code;
 }
 

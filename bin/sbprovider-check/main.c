@@ -237,14 +237,7 @@ run(struct program *p, struct sb_error *err)
 		r = make_profile(p, o.provider->ops->backend, err);
 	if (r < 0)
 		return r;
-	if (p->a.checks.n) {
-		const char **only = calloc(p->a.checks.n + 1, sizeof *only);
-
-		if (!only)
-			return sb_fail(err, SB_E_NOMEM, "out of memory");
-		memcpy(only, p->a.checks.v, p->a.checks.n * sizeof *only);
-		o.only = only;
-	}
+	o.only = p->a.checks.v;
 	o.profile = &p->profile;
 	o.work_dir = p->a.work;
 	o.timeout_ms = p->a.timeout;
@@ -258,7 +251,6 @@ run(struct program *p, struct sb_error *err)
 		if (r > 0)
 			(void)printf("# %d of %u checks failed\n", r, p->n);
 	}
-	free((void *)(uintptr_t)o.only);
 	return r;
 }
 

@@ -55,7 +55,6 @@ doctor_verb(void *values, int argc, char **argv)
 	}
 	if (bad < 0)
 		complain("%s", err.msg);
-	sync_opts_free(&o);
 	return bad < 0 ? exit_code(bad) : bad > 0 ? EXIT_FAILED : EXIT_DONE;
 }
 

@@ -25,8 +25,8 @@ edit_verb(void *values, int argc, char **argv)
 	if (r)
 		return r;
 	e.conflict = (enum sb_session_conflict)a->conflict;
-	e.conflict_rules = terminated(&a->conflict_rules);
-	e.labels = terminated(&a->labels);
+	e.conflict_rules = a->conflict_rules.v;
+	e.labels = a->labels.v;
 	e.port = a->port ? a->port : -1;
 	e.identity_file = a->identity;
 	e.ssh_config = a->ssh_config;
@@ -37,8 +37,6 @@ edit_verb(void *values, int argc, char **argv)
 		complain("%s", err.msg);
 	else if (!a->quiet)
 		(void)printf("session %s is changed; it counts from its next sync on\n", s.name);
-	free((void *)e.conflict_rules);
-	free((void *)e.labels);
 	sb_session_free(&s);
 	return r < 0 ? exit_code(r) : EXIT_DONE;
 }

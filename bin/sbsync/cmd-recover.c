@@ -79,7 +79,6 @@ recover_verb(void *values, int argc, char **argv)
 	progress_end();
 	if (r.rows)
 		print_json(r.rows);
-	sync_opts_free(&o);
 	/* --quiet, as a timer uses it, says nothing when an earlier run is still at work. */
 	if (n < 0 && !(n == SB_E_LOCKED && a->quiet))
 		complain("%s", err.msg);

@@ -25,9 +25,9 @@ start_verb(void *values, int argc, char **argv)
 	if (r)
 		return r;
 	how.name = a->name;
-	how.also = terminated(&a->also);
-	how.conflict_rules = terminated(&a->conflict_rules);
-	how.labels = terminated(&a->labels);
+	how.also = a->also.v;
+	how.conflict_rules = a->conflict_rules.v;
+	how.labels = a->labels.v;
 	how.owner_pid = a->owner < 0 ? 0 : a->owner ? a->owner : SB_SESSION_NO_OWNER;
 	o.log = stderr_log(a);
 	sync_args_progress(a, &o);
@@ -40,10 +40,6 @@ start_verb(void *values, int argc, char **argv)
 	r = report(a, r, &err, &res);
 	sb_sync_result_free(&res);
 	sb_session_free(&s);
-	free((void *)how.also);
-	free((void *)how.conflict_rules);
-	free((void *)how.labels);
-	sync_opts_free(&o);
 	return r;
 }
 

@@ -136,7 +136,6 @@ watch_verb(void *values, int argc, char **argv)
 
 		if (code >= 0) {
 			sb_session_free(&s);
-			sync_opts_free(&o);
 			return code;
 		}
 		o.never_ask = true;
@@ -153,7 +152,6 @@ watch_verb(void *values, int argc, char **argv)
 		(void)fprintf(stderr, "sbsync: no longer watching; session %s stays open\n",
 			s.name);
 	sb_session_free(&s);
-	sync_opts_free(&o);
 	return r < 0 ? exit_code(r) : w.conflicts ? EXIT_CONFLICTS : EXIT_DONE;
 }
 

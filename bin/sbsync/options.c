@@ -63,29 +63,6 @@ parse_level(const char *s, int *out)
 	return 0;
 }
 
-/*
- * The library wants NULL-terminated lists; the parser's lists are counted, with room for the end.
- */
-const char *const *
-terminated(const struct sb_opt_list *l)
-{
-	const char **v;
-
-	if (!l->n)
-		return NULL;
-	v = calloc(l->n + 1, sizeof *v);
-	if (v)
-		memcpy(v, l->v, l->n * sizeof *v);
-	return v;
-}
-
-void
-sync_opts_free(struct sb_sync_opts *o)
-{
-	free((void *)o->exclude);
-	free((void *)o->exclude_from);
-}
-
 int
 sync_args_apply(const struct sync_args *a, struct sb_sync_opts *o)
 {
@@ -104,8 +81,8 @@ sync_args_apply(const struct sync_args *a, struct sb_sync_opts *o)
 	o->trust_git_config = a->trust_git;
 	o->trust_project_files = a->trust_project;
 	o->no_escaping_links = a->no_escaping;
-	o->exclude = terminated(&a->exclude);
-	o->exclude_from = terminated(&a->exclude_from);
+	o->exclude = a->exclude.v;
+	o->exclude_from = a->exclude_from.v;
 	o->max_delete = a->max_delete;
 	o->max_entries = (uint64_t)a->max_entries;
 	o->durability = (enum sb_sync_durability)a->durability;

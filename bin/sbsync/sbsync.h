@@ -69,13 +69,10 @@ extern const struct sb_cmd *const verbs[];
 void sync_args_init(struct sync_args *a);
 void sync_args_free(struct sync_args *a);
 /*
- * Checks what the table cannot; fills the library's options, to be freed by sync_opts_free. 0, or
- * EXIT_USAGE after a line on stderr; there is nothing to free then.
+ * Checks what the table cannot; fills the library's options, which point into `a`. 0, or EXIT_USAGE
+ * after a line on stderr.
  */
 int sync_args_apply(const struct sync_args *a, struct sb_sync_opts *o);
-void sync_opts_free(struct sb_sync_opts *o);
-/* A NULL-terminated copy of the list (NULL when empty); free() it. */
-const char *const *terminated(const struct sb_opt_list *l);
 /* Shows progress as the option says, until progress_end (bin/common/progress.h). */
 void sync_args_progress(const struct sync_args *a, struct sb_sync_opts *o);
 /* Where the library's log lines go. */

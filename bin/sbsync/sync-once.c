@@ -34,7 +34,6 @@ sync_once_mirror(struct sync_args *a, char **argv)
 			diff_content(far ? argv[1] : argv[0], far ? argv[0] : argv[1], &o, &res);
 		sb_sync_result_free(&res);
 	}
-	sync_opts_free(&o);
 	return r;
 }
 
@@ -87,7 +86,6 @@ sync_once_session(struct sync_args *a, int argc, char **argv, enum sb_session_re
 
 		if (code) {
 			sb_session_free(&s);
-			sync_opts_free(&o);
 			return code;
 		}
 	}
@@ -108,6 +106,5 @@ sync_once_session(struct sync_args *a, int argc, char **argv, enum sb_session_re
 	}
 	sb_sync_result_free(&res);
 	sb_session_free(&s);
-	sync_opts_free(&o);
 	return r;
 }

@@ -212,12 +212,13 @@ set_choice(struct parse *p, const struct use *u, int *to)
 static int
 append(struct parse *p, const struct use *u, struct sb_opt_list *to)
 {
-	const char **v = reallocarray(to->v, to->n + 1, sizeof *v);
+	const char **v = reallocarray(to->v, to->n + 2, sizeof *v);
 
 	if (!v)
 		return sb_fail(p->err, SB_E_NOMEM, "%s: out of memory", u->typed);
 	to->v = v;
 	to->v[to->n++] = u->value;
+	to->v[to->n] = NULL;
 	return 0;
 }
 
@@ -226,6 +227,14 @@ sb_opt_list_free(struct sb_opt_list *l)
 {
 	free(l->v);
 	*l = (struct sb_opt_list){ 0 };
+}
+
+void
+sb_opt_lists_free(const struct sb_opt *opts, void *values)
+{
+	for (; opts->name; opts++)
+		if (opts->kind == SB_OPT_LIST)
+			sb_opt_list_free((struct sb_opt_list *)((char *)values + opts->offset));
 }
 
 static int

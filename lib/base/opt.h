@@ -23,6 +23,7 @@ enum sb_opt_kind {
 	SB_OPT_LIST,   /* struct sb_opt_list: each use appends */
 };
 
+/* NULL ends it; without any entry `v` is NULL. */
 struct sb_opt_list {
 	const char **v;
 	size_t n;
@@ -61,6 +62,8 @@ struct sb_cmd {
 int sb_opt_parse(const struct sb_opt *opts, int argc, char **argv, bool stop_at_operand,
 	void *values, char ***out_args, int *out_n, struct sb_error *err);
 void sb_opt_list_free(struct sb_opt_list *l);
+/* All lists that options of the table fill. */
+void sb_opt_lists_free(const struct sb_opt *opts, void *values);
 
 /*
  * The values of SB_OPT_SIZE and SB_OPT_TIME, for other places that take them. False: not one, `out`

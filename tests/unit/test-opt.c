@@ -103,6 +103,7 @@ every_kind_is_stored(void **state)
 	assert_int_equal(b.v.exclude.n, 2);
 	assert_string_equal(b.v.exclude.v[0], "*.o");
 	assert_string_equal(b.v.exclude.v[1], "-x");
+	assert_null(b.v.exclude.v[2]);
 	sb_opt_list_free(&b.v.exclude);
 	assert_null(b.v.exclude.v);
 	assert_int_equal(b.v.exclude.n, 0);
