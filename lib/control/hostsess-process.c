@@ -173,13 +173,16 @@ int
 sb_hostsess_launch(struct sb_hostcall *h, const struct sb_control_launch_opts *o,
 	const struct sb_control_call *call, struct sb_control_process *out, struct sb_error *err)
 {
-	struct sb_control_process p = { 0 }, now = { 0 };
+	struct sb_control_process p = { 0 };
 	json_t *answer = NULL;
 	int r = sb_hostcall(h, "LaunchProcess", launch_request(o), call, &answer, err);
 
 	if (r == 0)
 		r = take_process(answer, &p, err);
-	if (r == 0 && o->expose_port) {
+	/* One that has ended already: with its code, and it has no address. */
+	if (r == 0 && p.status == SB_CONTROL_EXITED && !p.has_exit)
+		r = sb_hostsess_status(h, o->sandbox, p.id, call, &p, err);
+	if (r == 0 && o->expose_port && p.status != SB_CONTROL_EXITED) {
 		const char *address = sb_json_str(answer, "Address");
 
 		r = sb_hostsess_reachable(sb_hostcall_url(h), address, err);
@@ -187,12 +190,6 @@ sb_hostsess_launch(struct sb_hostcall *h, const struct sb_control_launch_opts *o
 	}
 	if (r == 0 && o->ready_ms)
 		r = wait_for_port(h, o, call, &p, err);
-	/* One that has ended already: with its code. */
-	if (r == 0 && p.status == SB_CONTROL_EXITED && !p.has_exit) {
-		r = sb_hostsess_status(h, o->sandbox, p.id, call, &now, err);
-		p.has_exit = r == 0 && now.has_exit;
-		p.exit_code = p.has_exit ? now.exit_code : 0;
-	}
 	if (r < 0 && p.id[0])
 		end(h, o->sandbox, p.id, call->fence);
 	json_decref(answer);

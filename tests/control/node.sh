@@ -31,6 +31,7 @@ check "nothing is left on the host" test -z "$("$sbctl" host ls | tail -n +2)"
 stop_host
 
 # A host that takes longer to make a sandbox than anything else may take, and one that is stuck.
+# What is launched there has ended before the answer is written.
 python3 - "$scratch/slow.sock" <<'PY' &
 import json, socketserver, sys, time
 from http.server import BaseHTTPRequestHandler
@@ -41,9 +42,13 @@ class H(BaseHTTPRequestHandler):
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         what = self.path.rsplit("/", 1)[1]
-        time.sleep(3 if what == "CreateSession" else 60)
-        out = json.dumps({"Session": {"ID": body["SessionID"], "State": "active",
-            "Runtime": "gvisor", "Labels": body["Labels"]}}).encode()
+        time.sleep({"CreateSession": 3, "LaunchProcess": 0, "GetProcessStatus": 0}.get(what, 60))
+        out = {"Session": {"ID": body["SessionID"], "State": "active", "Runtime": "gvisor",
+            "Labels": body["Labels"]}} if what == "CreateSession" else {
+            "ProcessID": "1", "Status": "exited"}
+        if what == "GetProcessStatus":
+            out["ExitCode"] = 7
+        out = json.dumps(out).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(out)))
@@ -65,6 +70,10 @@ controls:
 END
 check "create has a limit of its own, which is longer" timeout 60 "$sbctl" control create \
 	--config "$scratch/slow.yaml" --control slow
+must_fail "a process that has ended before its port answered fails the launch" 1 timeout 40 \
+	"$sbctl" control launch --config "$scratch/slow.yaml" --control slow --port 80 \
+	--ready 5s sb-1 prog
+is "with its exit code" "$(echo "$output" | grep -c 'prog ended with 7 before it answered')" 1
 must_fail "a host that is stuck is not waited for so long" 1 timeout 40 "$sbctl" control show \
 	--config "$scratch/slow.yaml" --control slow sb-1
 
