@@ -6,7 +6,7 @@ SH_LOG_DRIVER = $(LOG_DRIVER)
 TEST_TIMEOUT = 300
 LOG_COMPILER = $(SHELL) $(top_srcdir)/tests/lib/run-test.sh $(TEST_TIMEOUT)
 SH_LOG_COMPILER = $(LOG_COMPILER)
-EXTRA_DIST += tests/lib/run-test.sh tests/lib/tap.sh tests/lib/unit.h
+EXTRA_DIST += tests/lib/run-test.sh tests/lib/shim.sh tests/lib/tap.sh tests/lib/unit.h
 EXTRA_DIST += tests/lib/s3.sh tests/lib/s3server.py
 # Ends what a test leaves running.
 check_PROGRAMS += tests/lib/reap

@@ -4,13 +4,13 @@
 # that are handed out, and a controller that is killed at its steps. CONTROL_KILLS=all tries every
 # step, else some.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
+. "${SB_TOP_SRCDIR:-.}/tests/lib/shim.sh"
 . "${SB_TOP_SRCDIR:-.}/tests/lib/rpc.sh"
 
 XDG_STATE_HOME=$scratch/state-home HOME=$scratch
 export XDG_STATE_HOME HOME
 mkdir -p "$scratch/state-home"
 suite=$build/sbcontrol-check
-shim=$(cd "$build" && pwd)/tests/fault/.libs/shim.so
 listener="exec python3 -m http.server --bind 127.0.0.1 \$PORT"
 dir=$scratch/i
 cat >"$scratch/config.yaml" <<END
@@ -100,7 +100,7 @@ stop_host
 steps()
 {
 	head -c 64 /dev/zero >"$scratch/log"
-	FAULT_EXE=sbctl FAULT_N=0 FAULT_LOG=$scratch/log LD_PRELOAD=$shim ctl "$@" >/dev/null ||
+	FAULT_EXE=sbctl FAULT_N=0 FAULT_LOG=$scratch/log LD_PRELOAD="$shim" ctl "$@" >/dev/null ||
 		return 1
 	od -An -tu8 -N8 "$scratch/log" | tr -d ' '
 }
@@ -110,7 +110,7 @@ killed()
 	head -c 64 /dev/zero >"$scratch/log"
 	n=$1
 	shift
-	(FAULT_EXE=sbctl FAULT_N=$n FAULT_HOW=kill FAULT_LOG=$scratch/log LD_PRELOAD=$shim \
+	(FAULT_EXE=sbctl FAULT_N=$n FAULT_HOW=kill FAULT_LOG=$scratch/log LD_PRELOAD="$shim" \
 		ctl "$@" >/dev/null 2>&1) 2>/dev/null
 	[ "$(od -An -tu8 -j8 -N8 "$scratch/log" | tr -d ' ')" = 1 ]
 }
@@ -154,7 +154,7 @@ some()
 		done | sort -nu
 	fi
 }
-if [ -f "$shim" ]; then
+if [ -f "${shim##* }" ]; then
 	total=$(steps create --key count)
 	check "a create has steps to be killed at" test "$total" -gt 3
 	id=$(ctl ls --json | json 'o[0]["id"]')

@@ -3,6 +3,7 @@
 # A session that was stopped and started again goes on where it ended: what both sides had in
 # common is still known.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
+. "${SB_TOP_SRCDIR:-.}/tests/lib/shim.sh"
 
 build=${SB_TOP_BUILDDIR:-.}
 case $build in /*) ;; *) build=$PWD/$build ;; esac
@@ -48,8 +49,6 @@ is "all of it is in that place" "$(diff -r ws rt2)" ""
 check "stop" "$sbsync" stop -q ws
 
 # A start again that dies has brought something, or not: a file with one writer never conflicts.
-shim=$(ldd "$sbsync" | sed -n 's/.*=> \(.*lib[at]san[^ ]*\) .*/\1/p')
-shim="$shim $build/tests/fault/.libs/shim.so"
 : >wrong
 for at in 5 15 20 25 30 35 40 50; do
 	for i in 1 2 3; do

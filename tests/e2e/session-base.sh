@@ -4,14 +4,12 @@
 # never becomes a conflict, whenever the run before was killed, cut off or refused. SB_BASE_KILLS
 # says at how many moments the run is killed (10; 0: at every call that changes something).
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
+. "${SB_TOP_SRCDIR:-.}/tests/lib/shim.sh"
 need python3
 
 build=${SB_TOP_BUILDDIR:-.}
 case $build in /*) ;; *) build=$PWD/$build ;; esac
 sbsync=$build/sbsync
-# An instrumented program wants the library of its sanitizer before every other one.
-shim=$(ldd "$build/sbsync" | sed -n 's/.*=> \(.*lib[at]san[^ ]*\) .*/\1/p')
-shim="$shim $build/tests/fault/.libs/shim.so"
 export SBSYNC_STATE_DIR="$scratch/state"
 cd "$scratch" || exit 1
 

@@ -5,6 +5,7 @@
 # side goes down with a sync half done, either side sleeps, a disk is full, the clock goes back.
 # Every edit is there at the end. SESSION_SLEEP sets how long processes sleep (3 seconds).
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
+. "${SB_TOP_SRCDIR:-.}/tests/lib/shim.sh"
 need python3 git
 
 src=${SB_TOP_SRCDIR:-.}
@@ -12,9 +13,6 @@ build=${SB_TOP_BUILDDIR:-.}
 case $build in /*) ;; *) build=$PWD/$build ;; esac
 case $src in /*) ;; *) src=$PWD/$src ;; esac
 sbsync=$build/sbsync
-# An instrumented program wants the library of its sanitizer before every other one.
-shim=$(ldd "$build/sbsync" | sed -n 's/.*=> \(.*lib[at]san[^ ]*\) .*/\1/p')
-shim="$shim $build/tests/fault/.libs/shim.so"
 export SBSYNC_STATE_DIR="$scratch/state"
 cd "$scratch" || exit 1
 

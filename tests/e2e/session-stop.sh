@@ -4,14 +4,13 @@
 # recover fail, name it, and the session stays open. What the exit status, the log and --json say
 # agrees.
 . "${SB_TOP_SRCDIR:-.}/tests/lib/tap.sh"
+. "${SB_TOP_SRCDIR:-.}/tests/lib/shim.sh"
 . "${SB_TOP_SRCDIR:-.}/tests/lib/json.sh"
 need python3
 
 build=${SB_TOP_BUILDDIR:-.}
 case $build in /*) ;; *) build=$PWD/$build ;; esac
 sbsync=$build/sbsync
-shim=$(ldd "$build/sbsync" | sed -n 's/.*=> \(.*lib[at]san[^ ]*\) .*/\1/p')
-shim="$shim $build/tests/fault/.libs/shim.so"
 export SBSYNC_STATE_DIR="$scratch/state"
 cd "$scratch" || exit 1
 

@@ -193,6 +193,7 @@ class World:
             os.chmod(self.log, 0o666)
             env.update(
                 LD_PRELOAD=self.o.shim,
+                ASAN_OPTIONS="verify_asan_link_order=0",
                 FAULT_WHO=fault[0],
                 FAULT_HOW="kill",
                 FAULT_N=str(fault[1]),

@@ -19,8 +19,8 @@ def script(at, n):
     log = os.path.join(place, "log-%d" % n)
     with open(log, "wb") as f:
         f.write(b"\0" * 64)
-    env = dict(os.environ, LD_PRELOAD=shim, FAULT_EXE="storage-crash", FAULT_N=str(n),
-               FAULT_HOW="kill", FAULT_LOG=log)
+    env = dict(os.environ, LD_PRELOAD=shim, ASAN_OPTIONS="verify_asan_link_order=0",
+               FAULT_EXE="storage-crash", FAULT_N=str(n), FAULT_HOW="kill", FAULT_LOG=log)
     r = subprocess.run([program, "script", kind, at], env=env, capture_output=True, text=True,
                        timeout=120)
     with open(log, "rb") as f:
