@@ -17,6 +17,7 @@ suite()
 	timeout 280 "$build/sbprovider-check" -b host "$@" >"$scratch/out" 2>&1
 	status=$?
 	grep -v '^ok' "$scratch/out"
+	[ $status -eq 0 ] || tail -n 1 "$scratch/out"
 	if grep SKIP "$scratch/out" | grep -v 'hang #'; then
 		status=1
 	fi
