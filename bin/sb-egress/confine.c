@@ -139,7 +139,7 @@ confine(struct sb_error *err)
 	limit(RLIMIT_NOFILE, FILES_MAX);
 	limit(RLIMIT_CORE, 0);
 	limit(RLIMIT_FSIZE, 0);
-#ifndef __SANITIZE_ADDRESS__
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 	limit(RLIMIT_AS, MEMORY_MAX);
 #endif
 	if (give_up_capabilities() < 0)

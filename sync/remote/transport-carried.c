@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -26,7 +27,7 @@ struct carried_transport {
 	int fds[3];          /* the command's ends */
 	int errfd, tee;      /* where its stderr is read, and copied to; -1: nowhere */
 	int done;            /* an eventfd: it has ended */
-	int code;            /* then */
+	_Atomic int code;    /* then */
 	pthread_t runner, reader;
 	bool runs, reads;
 };

@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE
 python3 -c 'import ctypes; [ctypes.CDLL(x) for x in ("libxxhash.so.0", "libzstd.so.1")]' \
 	2>/dev/null || skip_all "no libxxhash.so.0 or libzstd.so.1"
 # An address space limit and the sanitizers' shadow memory do not go together.
-if nm "$build/sbsync" 2>/dev/null | grep -q __asan_init; then
+if nm "$build/sbsync" 2>/dev/null | grep -qE '__[at]san_init'; then
 	SB_SANITIZED=1
 	export SB_SANITIZED
 fi
