@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <base/cond.h>
 #include <base/str.h>
 #include <bin/common/units.h>
 #include <sbsync/conn.h>
@@ -278,8 +279,6 @@ send_json(int64_t now)
 static void *
 keep_drawn(void *arg)
 {
-	struct timespec t;
-
 	(void)arg;
 	(void)pthread_mutex_lock(&line.mu);
 	while (!line.ending) {
@@ -289,22 +288,26 @@ keep_drawn(void *arg)
 			sample(now);
 			draw(now);
 		}
-		(void)clock_gettime(CLOCK_REALTIME, &t);
-		t.tv_nsec += DRAW_MS * 1000000L;
-		t.tv_sec += t.tv_nsec / 1000000000L;
-		t.tv_nsec %= 1000000000L;
-		(void)pthread_cond_timedwait(&line.wake, &line.mu, &t);
+		sb_cond_wait_until(&line.wake, &line.mu, sb_deadline_in(DRAW_MS));
 	}
 	(void)pthread_mutex_unlock(&line.mu);
 	return NULL;
 }
 
+static void
+make_wake(void)
+{
+	sb_cond_init(&line.wake);
+}
+
 void
 progress_begin(enum progress_how how, bool quiet)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	const char *term = getenv("TERM");
 	bool able = isatty(STDERR_FILENO) && !(term && strcmp(term, "dumb") == 0);
 
+	(void)pthread_once(&once, make_wake);
 	if (how == PROGRESS_AUTO)
 		how = able && !quiet ? PROGRESS_ALWAYS : PROGRESS_NEVER;
 	line.how = how;

@@ -9,6 +9,7 @@ lib_base_libbase_la_SOURCES = \
 	%D%/child.c %D%/child.h \
 	%D%/child-run.c \
 	%D%/cleanup.h \
+	%D%/cond.c %D%/cond.h \
 	%D%/cursor.c %D%/cursor.h \
 	%D%/deadline.c \
 	%D%/error.c \

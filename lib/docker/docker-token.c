@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include <base/cond.h>
 #include <base/file.h>
 
 #define FILE_NAME "sandbox-tokens.json"
@@ -86,19 +86,12 @@ static void *
 refresh(void *arg)
 {
 	struct sb_docker_token *t = arg;
-	struct timespec at;
-
 	(void)pthread_mutex_lock(&t->mu);
 	while (!t->ending) {
-		(void)clock_gettime(CLOCK_MONOTONIC, &at);
-		at.tv_sec += t->every_ms / 1000;
-		at.tv_nsec += t->every_ms % 1000 * 1000000;
-		if (at.tv_nsec >= 1000000000) {
-			at.tv_sec++;
-			at.tv_nsec -= 1000000000;
-		}
-		while (!t->ending && pthread_cond_timedwait(&t->wake, &t->mu, &at) == 0)
-			;
+		sb_deadline at = sb_deadline_in(t->every_ms);
+
+		while (!t->ending && !sb_deadline_passed(at))
+			sb_cond_wait_until(&t->wake, &t->mu, at);
 		if (t->ending)
 			break;
 		(void)pthread_mutex_unlock(&t->mu);
@@ -125,7 +118,6 @@ sb_docker_token_start(const struct sb_docker_token_opts *given, struct sb_error 
 {
 	struct sb_docker_token_opts o = SB_DOCKER_TOKEN_OPTS_INIT;
 	struct sb_docker_token *t;
-	pthread_condattr_t attr;
 	int r;
 
 	memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
@@ -140,10 +132,7 @@ sb_docker_token_start(const struct sb_docker_token_opts *given, struct sb_error 
 	t->arg = o.arg;
 	t->every_ms = o.every_ms > 0 ? o.every_ms : EVERY_MS;
 	(void)pthread_mutex_init(&t->mu, NULL);
-	(void)pthread_condattr_init(&attr);
-	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(&t->wake, &attr);
-	(void)pthread_condattr_destroy(&attr);
+	sb_cond_init(&t->wake);
 	t->dir = open_dir(o.dir, err);
 	r = t->dir < 0 ? t->dir : write_token(t, err);
 	if (r == 0 && pthread_create(&t->thread, NULL, refresh, t) != 0)

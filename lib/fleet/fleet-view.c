@@ -5,9 +5,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <base/array.h>
+#include <base/cond.h>
 #include <base/str.h>
 
 void
@@ -37,16 +37,9 @@ sb_fleet_view_free(struct sb_fleet_view *v)
 static int
 init_locks(struct sb_fleet_view *v)
 {
-	pthread_condattr_t steady;
-	int r = pthread_condattr_init(&steady);
+	int r = pthread_mutex_init(&v->mu, NULL);
 
-	if (r == 0)
-		r = pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
-	if (r == 0)
-		r = pthread_cond_init(&v->turn, &steady);
-	(void)pthread_condattr_destroy(&steady);
-	if (r == 0)
-		r = pthread_mutex_init(&v->mu, NULL);
+	sb_cond_init(&v->turn);
 	return r == 0 ? pthread_rwlock_init(&v->lock, NULL) : r;
 }
 
@@ -83,16 +76,8 @@ sb_fleet_view_wait(struct sb_fleet_view *v, const struct sb_cancel *cancel, sb_d
 
 	(void)pthread_mutex_lock(&v->mu);
 	while (!v->listed && r == 0) {
-		struct timespec next;
-
 		/* Short steps, so that a cancel is heard. */
-		(void)clock_gettime(CLOCK_MONOTONIC, &next);
-		next.tv_nsec += 50000000;
-		if (next.tv_nsec >= 1000000000) {
-			next.tv_sec++;
-			next.tv_nsec -= 1000000000;
-		}
-		(void)pthread_cond_timedwait(&v->turn, &v->mu, &next);
+		sb_cond_wait_until(&v->turn, &v->mu, sb_deadline_in(50));
 		r = sb_check_alive(cancel, until, "the fleet's records", NULL);
 	}
 	if (r < 0)

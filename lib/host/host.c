@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <base/cond.h>
 #include <base/file.h>
 #include <base/owndir.h>
 #include <base/str.h>
@@ -223,7 +224,6 @@ static struct sb_host *
 host_new(struct sb_error *err)
 {
 	struct sb_host *h = calloc(1, sizeof *h);
-	pthread_condattr_t attr;
 
 	if (h)
 		h->bucket = calloc(FIRST_BUCKETS, sizeof(*h->bucket));
@@ -238,10 +238,7 @@ host_new(struct sb_error *err)
 	(void)pthread_mutex_init(&h->mu, NULL);
 	(void)pthread_mutex_init(&h->space_mu, NULL);
 	(void)pthread_mutex_init(&h->rt_mu, NULL);
-	(void)pthread_condattr_init(&attr);
-	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(&h->cv, &attr);
-	(void)pthread_condattr_destroy(&attr);
+	sb_cond_init(&h->cv);
 	return h;
 }
 

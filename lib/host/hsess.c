@@ -5,8 +5,8 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
+#include <base/cond.h>
 #include <base/random.h>
 #include <base/str.h>
 #include <host/grow.h>
@@ -21,7 +21,6 @@ sb_hsess_new(const char *id, struct sb_error *err)
 {
 	uint8_t nonce[SB_HOST_NONCE_LEN / 2];
 	struct sb_hsess *s;
-	pthread_condattr_t attr;
 	pthread_rwlockattr_t first;
 
 	if (sb_random(nonce, sizeof nonce, err) < 0)
@@ -41,10 +40,7 @@ sb_hsess_new(const char *id, struct sb_error *err)
 	(void)pthread_rwlockattr_setkind_np(&first, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 	(void)pthread_rwlock_init(&s->place, &first);
 	(void)pthread_rwlockattr_destroy(&first);
-	(void)pthread_condattr_init(&attr);
-	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(&s->cv, &attr);
-	(void)pthread_condattr_destroy(&attr);
+	sb_cond_init(&s->cv);
 	sb_filepool_init(&s->files);
 	return s;
 }
@@ -91,21 +87,12 @@ sb_hsess_wait(struct sb_hsess *s, const struct sb_host_call *call, sb_deadline d
 	const struct sb_cancel *cancel = call ? call->cancel : NULL;
 	sb_deadline end = call ? sb_deadline_min(call->deadline, d) : d;
 	int r = sb_check_alive(cancel, end, what, err);
-	struct timespec ts;
-	int64_t until;
 
 	if (r < 0)
 		return r;
-	if (!cancel && end == SB_NEVER) {
-		(void)pthread_cond_wait(&s->cv, &s->mu);
-		return 0;
-	}
-	until = end;
-	if (cancel && (end == SB_NEVER || end > sb_now_ms() + WAIT_SLICE_MS))
-		until = sb_now_ms() + WAIT_SLICE_MS;
-	ts.tv_sec = until / 1000;
-	ts.tv_nsec = until % 1000 * 1000000;
-	(void)pthread_cond_timedwait(&s->cv, &s->mu, &ts);
+	if (cancel)
+		end = sb_deadline_min(end, sb_deadline_in(WAIT_SLICE_MS));
+	sb_cond_wait_until(&s->cv, &s->mu, end);
 	return 0;
 }
 

@@ -4,8 +4,8 @@
 #include <host/worker.h>
 
 #include <string.h>
-#include <time.h>
 
+#include <base/cond.h>
 #include <host/host-cold.h>
 #include <host/host-destroy.h>
 #include <host/host-fork.h>
@@ -181,12 +181,11 @@ check_up(struct sb_host *h, enum sb_host_health_status before)
 static bool
 rest(struct sb_host *h, int64_t until)
 {
-	struct timespec ts = { .tv_sec = until / 1000, .tv_nsec = until % 1000 * 1000000 };
 	bool stop;
 
 	(void)pthread_mutex_lock(&h->mu);
 	while (!h->worker_poke && !h->worker_stop && sb_now_ms() < until)
-		(void)pthread_cond_timedwait(&h->cv, &h->mu, &ts);
+		sb_cond_wait_until(&h->cv, &h->mu, until);
 	h->worker_poke = false;
 	stop = h->worker_stop;
 	(void)pthread_mutex_unlock(&h->mu);

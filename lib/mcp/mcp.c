@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <base/buf.h>
+#include <base/cond.h>
 #include <base/file.h>
 #include <mcp/mcp-priv.h>
 #include <sb/version.h>
@@ -275,7 +276,6 @@ finish(struct sb_mcp *m, int r, struct sb_error *err)
 	while (m->n_calls > 0) {
 		struct pollfd p[] = { { m->o.out, 0, 0 },
 			{ sb_cancel_fd(m->o.cancel), POLLIN, 0 } };
-		struct timespec t;
 
 		(void)pthread_mutex_unlock(&m->mu);
 		(void)poll(p, 2, 0);
@@ -285,13 +285,9 @@ finish(struct sb_mcp *m, int r, struct sb_error *err)
 			sb_mcp_tool_cancel_all(m);
 			told = true;
 		}
-		(void)clock_gettime(CLOCK_REALTIME, &t);
-		t.tv_nsec += LOOK_MS * 1000000;
-		t.tv_sec += t.tv_nsec / 1000000000;
-		t.tv_nsec %= 1000000000;
 		(void)pthread_mutex_lock(&m->mu);
 		if (m->n_calls > 0)
-			(void)pthread_cond_timedwait(&m->idle, &m->mu, &t);
+			sb_cond_wait_until(&m->idle, &m->mu, sb_deadline_in(LOOK_MS));
 	}
 	(void)pthread_mutex_unlock(&m->mu);
 	return r;
@@ -311,7 +307,7 @@ sb_mcp_serve(const struct sb_mcp_opts *given, struct sb_error *err)
 		return r;
 	(void)pthread_mutex_init(&m.mu, NULL);
 	(void)pthread_mutex_init(&m.out_mu, NULL);
-	(void)pthread_cond_init(&m.idle, NULL);
+	sb_cond_init(&m.idle);
 	r = read_all(&m, err);
 	r = finish(&m, r, err);
 	(void)pthread_cond_destroy(&m.idle);

@@ -28,6 +28,8 @@
 
 #include <zstd.h>
 
+#include <base/cond.h>
+
 #include <sync/codec/pack-level.h>
 
 #define JOBS_MAX 16
@@ -378,17 +380,9 @@ static int
 wait_sent(struct sb_pack_pipe *p, size_t count, struct sb_error *err)
 {
 	while (!p->error.code && p->sent < count) {
-		struct timespec ts;
-
 		if (sb_cancel_requested(p->opts.cancel))
 			return sb_fail(err, SB_E_CANCELED, "pack: canceled");
-		(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-		ts.tv_nsec += 50000000;
-		if (ts.tv_nsec >= 1000000000) {
-			ts.tv_nsec -= 1000000000;
-			ts.tv_sec++;
-		}
-		(void)pthread_cond_timedwait(&p->freed, &p->mu, &ts);
+		sb_cond_wait_until(&p->freed, &p->mu, sb_deadline_in(50));
 	}
 	return p->error.code ? give_error(p, err) : 0;
 }
@@ -494,7 +488,6 @@ struct sb_pack_pipe *
 sb_pack_pipe_new(const struct sb_pack_writer_opts *opts, struct sb_error *err)
 {
 	struct sb_pack_pipe *p = calloc(1, sizeof *p);
-	pthread_condattr_t attr;
 
 	if (!p) {
 		(void)sb_fail(err, SB_E_NOMEM, "pack writer: out of memory");
@@ -514,12 +507,9 @@ sb_pack_pipe_new(const struct sb_pack_writer_opts *opts, struct sb_error *err)
 	p->level.sealed = opts->sealed;
 	p->level.small = opts->small;
 	(void)pthread_mutex_init(&p->mu, NULL);
-	(void)pthread_condattr_init(&attr);
-	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(&p->freed, &attr);
+	sb_cond_init(&p->freed);
 	(void)pthread_cond_init(&p->queued, NULL);
 	(void)pthread_cond_init(&p->ready, NULL);
-	(void)pthread_condattr_destroy(&attr);
 	return p;
 }
 

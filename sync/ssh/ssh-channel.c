@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
+#include <base/cond.h>
 #include <base/str.h>
 
 /*
@@ -400,16 +400,12 @@ channel_wait(struct sb_transport *t, sb_deadline d, struct sb_exit *out, struct 
 {
 	struct sb_ssh_channel *ch = (struct sb_ssh_channel *)t;
 	struct sb_ssh *c = ch->conn;
-	/* SB_NEVER does not fit a timespec in every libc; a year does. */
-	int64_t at =
-		d < sb_now_ms() + INT64_C(31536000000) ? d : sb_now_ms() + INT64_C(31536000000);
-	struct timespec ts = { .tv_sec = at / 1000, .tv_nsec = at % 1000 * 1000000 };
 	int r = 0;
 
 	memset(out, 0, sizeof *out);
 	(void)pthread_mutex_lock(&c->mu);
 	while (!ch->done && !sb_deadline_passed(d))
-		(void)pthread_cond_timedwait(&c->cond, &c->mu, &ts);
+		sb_cond_wait_until(&c->cond, &c->mu, d);
 	if (!ch->done)
 		r = sb_fail(err, SB_E_TIMEOUT, "%s: the command still runs", c->name);
 	else if (ch->why.code < 0)

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include <base/cleanup.h>
+#include <base/cond.h>
 #include <base/str.h>
 #include <sync/ssh/ssh-priv.h>
 #include <sync/ssh/ssh-hash.h>
@@ -501,7 +502,6 @@ static struct sb_ssh *
 conn_new(const struct sb_ssh_opts *o, struct sb_error *err)
 {
 	struct sb_ssh *c = calloc(1, sizeof *c);
-	pthread_condattr_t attr;
 
 	if (!c) {
 		sb_fail(err, SB_E_NOMEM, "out of memory");
@@ -510,10 +510,7 @@ conn_new(const struct sb_ssh_opts *o, struct sb_error *err)
 	c->wire.fd = -1;
 	c->wake_fd = -1;
 	(void)pthread_mutex_init(&c->mu, NULL);
-	(void)pthread_condattr_init(&attr);
-	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(&c->cond, &attr);
-	(void)pthread_condattr_destroy(&attr);
+	sb_cond_init(&c->cond);
 	c->host = strdup(o->host);
 	c->user = strdup(o->user);
 	c->known_name = strdup(o->known_name ? o->known_name : o->host);

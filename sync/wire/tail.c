@@ -4,21 +4,17 @@
 #include <sync/wire/tail.h>
 
 #include <string.h>
-#include <time.h>
 
+#include <base/cond.h>
 #include <sb/log.h>
 
 void
 sb_tail_init(struct sb_tail *t)
 {
-	pthread_condattr_t attr;
 
 	memset(t, 0, sizeof *t);
 	(void)pthread_mutex_init(&t->mu, NULL);
-	(void)pthread_condattr_init(&attr);
-	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(&t->cond, &attr);
-	(void)pthread_condattr_destroy(&attr);
+	sb_cond_init(&t->cond);
 }
 
 void
@@ -61,11 +57,9 @@ sb_tail_end(struct sb_tail *t)
 void
 sb_tail_wait_end(struct sb_tail *t, sb_deadline d)
 {
-	struct timespec ts = { .tv_sec = d / 1000, .tv_nsec = d % 1000 * 1000000 };
-
 	(void)pthread_mutex_lock(&t->mu);
 	while (!t->ended && !sb_deadline_passed(d))
-		(void)pthread_cond_timedwait(&t->cond, &t->mu, &ts);
+		sb_cond_wait_until(&t->cond, &t->mu, d);
 	(void)pthread_mutex_unlock(&t->mu);
 }
 

@@ -12,9 +12,9 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include <base/cond.h>
 #include <base/file.h>
 #include <sb/log.h>
 #include <sync/wire/proto.h>
@@ -594,17 +594,9 @@ ping_loop(void *arg)
 
 	pthread_mutex_lock(&w->mu);
 	while (!w->stop) {
-		struct timespec ts;
 		int64_t idle;
 
-		clock_gettime(CLOCK_MONOTONIC, &ts);
-		ts.tv_sec += w->o.ping_ms / 1000;
-		ts.tv_nsec += (long)(w->o.ping_ms % 1000) * 1000000;
-		if (ts.tv_nsec >= 1000000000) {
-			ts.tv_sec++;
-			ts.tv_nsec -= 1000000000;
-		}
-		pthread_cond_timedwait(&w->wake, &w->mu, &ts);
+		sb_cond_wait_until(&w->wake, &w->mu, sb_deadline_in(w->o.ping_ms));
 		idle = sb_now_ms() - w->last_sent_ms;
 		if (!w->stop && !w->failed && idle >= w->o.ping_ms) {
 			struct sb_error e;
@@ -642,7 +634,6 @@ struct sb_wire *
 sb_wire_new(struct sb_transport *t, const struct sb_wire_opts *opts, struct sb_error *err)
 {
 	struct sb_wire *w = calloc(1, sizeof *w);
-	pthread_condattr_t attr;
 
 	if (!w) {
 		sb_fail(err, SB_E_NOMEM, "wire: out of memory");
@@ -653,10 +644,7 @@ sb_wire_new(struct sb_transport *t, const struct sb_wire_opts *opts, struct sb_e
 	w->tokens_ms = w->last_sent_ms = sb_now_ms();
 	sb_buf_init(&w->out, SB_WIRE_MAX_PAYLOAD + GATHER + HEADER);
 	pthread_mutex_init(&w->mu, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&w->wake, &attr);
-	pthread_condattr_destroy(&attr);
+	sb_cond_init(&w->wake);
 	w->out_hash = XXH3_createState();
 	w->in_hash = XXH3_createState();
 	if (!w->out_hash || !w->in_hash) {

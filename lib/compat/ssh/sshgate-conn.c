@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <base/child.h>
+#include <base/cond.h>
 #include <base/spawn.h>
 #include <base/thread.h>
 #include <compat/ssh/sshgate-priv.h>
@@ -245,7 +246,7 @@ sb_sshgate_conn_start(struct sb_sshgate *g, int sock, const char *peer, const ch
 	(void)snprintf(c->peer, sizeof c->peer, "%s", peer);
 	(void)snprintf(c->local, sizeof c->local, "%s", local);
 	(void)pthread_mutex_init(&c->mu, NULL);
-	(void)pthread_cond_init(&c->cv, NULL);
+	sb_cond_init(&c->cv);
 	(void)pthread_mutex_lock(&g->mu);
 	c->next = g->conns;
 	g->conns = c;

@@ -10,9 +10,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include <base/cond.h>
 #include <base/str.h>
 #include <base/thread.h>
 #include <compat/ssh/sshgate-priv.h>
@@ -413,18 +413,13 @@ sb_sshgate_job_tidy(struct sb_sshgate_conn *c)
 static void
 await_one(struct sb_sshgate_conn *c, sb_deadline d)
 {
-	struct timespec t;
-	int ms = sb_deadline_poll_ms(d);
 	bool any = false;
 
-	(void)clock_gettime(CLOCK_REALTIME, &t);
-	t.tv_sec += ms / 1000 + (t.tv_nsec + (long)(ms % 1000) * 1000000) / 1000000000;
-	t.tv_nsec = (t.tv_nsec + (long)(ms % 1000) * 1000000) % 1000000000;
 	(void)pthread_mutex_lock(&c->mu);
 	for (const struct sb_sshgate_job *j = c->jobs; j; j = j->next)
 		any |= j->done;
 	if (!any)
-		(void)pthread_cond_timedwait(&c->cv, &c->mu, &t);
+		sb_cond_wait_until(&c->cv, &c->mu, d);
 	(void)pthread_mutex_unlock(&c->mu);
 }
 

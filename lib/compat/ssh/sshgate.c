@@ -8,9 +8,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include <base/cond.h>
 #include <base/str.h>
 #include <compat/ssh/sshgate-priv.h>
 #include <host/host.h>
@@ -47,13 +47,7 @@ tell_over(struct sb_sshgate_conn *c)
 static void
 await_end(struct sb_sshgate *g)
 {
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_REALTIME, &t);
-	t.tv_nsec += LOOK_MS * 1000000L;
-	t.tv_sec += t.tv_nsec / 1000000000L;
-	t.tv_nsec %= 1000000000L;
-	(void)pthread_cond_timedwait(&g->cv, &g->mu, &t);
+	sb_cond_wait_until(&g->cv, &g->mu, sb_deadline_in(LOOK_MS));
 }
 
 /* Who waits for a login for the longest time; or NULL. `*leaving`: some are told to go. */
@@ -222,7 +216,7 @@ sb_sshgate_start(struct sb_rpc_daemon *d, const struct sb_sshgate_opts *o, struc
 		return NULL;
 	}
 	(void)pthread_mutex_init(&g->mu, NULL);
-	(void)pthread_cond_init(&g->cv, NULL);
+	sb_cond_init(&g->cv);
 	sb_buf_init(&g->host_key, SB_SSHWIRE_SECRET_MAX);
 	if (start(g, d, o, err) == 0)
 		return g;

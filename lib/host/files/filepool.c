@@ -11,9 +11,9 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include <base/cond.h>
 #include <base/path.h>
 #include <base/spawn.h>
 #include <host/files/confine.h>
@@ -22,21 +22,17 @@
 /* How long a worker may take to remove a half-written file when it is told to end. */
 #define GRACE_MS 50
 /* A wait for a worker looks so often whether the call is still wanted. */
-#define LOOK_NS 5000000
+#define LOOK_MS 5
 #define SMALL 8192
 #define TRIES 3
 
 void
 sb_filepool_init(struct sb_filepool *p)
 {
-	pthread_condattr_t a;
 
 	*p = (struct sb_filepool){ 0 };
 	(void)pthread_mutex_init(&p->mu, NULL);
-	(void)pthread_condattr_init(&a);
-	(void)pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(&p->cv, &a);
-	(void)pthread_condattr_destroy(&a);
+	sb_cond_init(&p->cv);
 }
 
 void
@@ -184,13 +180,7 @@ take(struct sb_filepool *p, const struct sb_filepool_call *c, bool *fresh, struc
 
 	(void)pthread_mutex_lock(&p->mu);
 	while (r == 0 && !(w = p->idle) && p->n >= SB_FILEPOOL_WORKERS) {
-		struct timespec t;
-
-		(void)clock_gettime(CLOCK_MONOTONIC, &t);
-		t.tv_nsec += LOOK_NS;
-		t.tv_sec += t.tv_nsec / 1000000000;
-		t.tv_nsec %= 1000000000;
-		(void)pthread_cond_timedwait(&p->cv, &p->mu, &t);
+		sb_cond_wait_until(&p->cv, &p->mu, sb_deadline_in(LOOK_MS));
 		r = alive(c, err);
 	}
 	*fresh = r == 0 && !w;

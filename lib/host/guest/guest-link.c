@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include <base/cond.h>
 #include <base/thread.h>
 #include <host/guest/guest-priv.h>
 #include <host/host.h>
@@ -33,7 +33,7 @@ sb_guests_new(struct sb_host *h, struct sb_error *err)
 	}
 	g->host = h;
 	(void)pthread_mutex_init(&g->mu, NULL);
-	(void)pthread_cond_init(&g->cv, NULL);
+	sb_cond_init(&g->cv);
 	return g;
 }
 
@@ -261,13 +261,7 @@ await_hello(struct sb_guest_link *l, const struct sb_host_call *call, struct sb_
 
 	(void)pthread_mutex_lock(&l->mu);
 	while (r == 0 && !l->hello && !l->dead) {
-		struct timespec ts;
-
-		(void)clock_gettime(CLOCK_REALTIME, &ts);
-		ts.tv_nsec += SLICE_MS * 1000000L;
-		ts.tv_sec += ts.tv_nsec / 1000000000;
-		ts.tv_nsec %= 1000000000;
-		(void)pthread_cond_timedwait(&l->cv, &l->mu, &ts);
+		sb_cond_wait_until(&l->cv, &l->mu, sb_deadline_in(SLICE_MS));
 		r = sb_check_alive(call ? call->cancel : NULL,
 			sb_deadline_min(d, call ? call->deadline : SB_NEVER), "guest", err);
 	}
@@ -351,7 +345,7 @@ link_new(struct sb_guests *g, const char *session)
 	l->connecting = true;
 	(void)pthread_mutex_init(&l->mu, NULL);
 	(void)pthread_mutex_init(&l->send_mu, NULL);
-	(void)pthread_cond_init(&l->cv, NULL);
+	sb_cond_init(&l->cv);
 	l->next = g->links;
 	g->links = l;
 	return l;
@@ -369,13 +363,7 @@ await_other(struct sb_guests *g, struct sb_guest_link *l, const struct sb_host_c
 	int r = 0;
 
 	while (r == 0 && l->connecting) {
-		struct timespec ts;
-
-		(void)clock_gettime(CLOCK_REALTIME, &ts);
-		ts.tv_nsec += SLICE_MS * 1000000L;
-		ts.tv_sec += ts.tv_nsec / 1000000000;
-		ts.tv_nsec %= 1000000000;
-		(void)pthread_cond_timedwait(&g->cv, &g->mu, &ts);
+		sb_cond_wait_until(&g->cv, &g->mu, sb_deadline_in(SLICE_MS));
 		r = sb_check_alive(call ? call->cancel : NULL, call ? call->deadline : SB_NEVER,
 			"guest", err);
 	}
@@ -542,15 +530,7 @@ sb_guest_link_wait(struct sb_guest_stream *s, sb_deadline d, const struct sb_hos
 	*out = NULL;
 	(void)pthread_mutex_lock(&l->mu);
 	while (r == 0 && !s->first && !l->dead && !sb_deadline_passed(d)) {
-		int64_t left = d == SB_NEVER ? SLICE_MS : d - sb_now_ms();
-		struct timespec ts;
-
-		left = left < 1 ? 1 : left > SLICE_MS ? SLICE_MS : left;
-		(void)clock_gettime(CLOCK_REALTIME, &ts);
-		ts.tv_nsec += left * 1000000;
-		ts.tv_sec += ts.tv_nsec / 1000000000;
-		ts.tv_nsec %= 1000000000;
-		(void)pthread_cond_timedwait(&l->cv, &l->mu, &ts);
+		sb_cond_wait_until(&l->cv, &l->mu, sb_deadline_min(d, sb_deadline_in(SLICE_MS)));
 		r = sb_check_alive(call ? call->cancel : NULL, call ? call->deadline : SB_NEVER,
 			"the guest", err);
 	}

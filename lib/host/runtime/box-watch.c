@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include <base/cond.h>
 #include <base/str.h>
 #include <base/thread.h>
 
-#define LOOK_NS 100000000
+#define LOOK_MS 100
 
 /* One box: by the process namespace of its first process. */
 struct watched {
@@ -119,17 +119,8 @@ run(void *arg)
 
 	(void)pthread_mutex_lock(&w->mu);
 	while (!w->stop) {
-		struct timespec t;
-
 		look(w);
-		(void)clock_gettime(CLOCK_MONOTONIC, &t);
-		t.tv_nsec += LOOK_NS;
-		t.tv_sec += t.tv_nsec / 1000000000;
-		t.tv_nsec %= 1000000000;
-		if (w->first)
-			(void)pthread_cond_timedwait(&w->cv, &w->mu, &t);
-		else
-			(void)pthread_cond_wait(&w->cv, &w->mu);
+		sb_cond_wait_until(&w->cv, &w->mu, w->first ? sb_deadline_in(LOOK_MS) : SB_NEVER);
 	}
 	(void)pthread_mutex_unlock(&w->mu);
 	return NULL;
@@ -140,16 +131,12 @@ static struct sb_box_watch *
 start(struct sb_box_runtime *b)
 {
 	struct sb_box_watch *w = calloc(1, sizeof *w);
-	pthread_condattr_t attr;
 
 	if (!w)
 		return NULL;
 	w->limit = b->o->session_mem_mb << 20;
 	(void)pthread_mutex_init(&w->mu, NULL);
-	(void)pthread_condattr_init(&attr);
-	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(&w->cv, &attr);
-	(void)pthread_condattr_destroy(&attr);
+	sb_cond_init(&w->cv);
 	if (pthread_create(&w->thread, NULL, run, w) == 0)
 		return w;
 	(void)pthread_mutex_destroy(&w->mu);

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <base/cond.h>
 #include <base/spawn.h>
 #include <base/str.h>
 
@@ -118,7 +119,42 @@ judge(const struct sb_zfs *z, bool pool, const char *const *args, int r, const s
  * or receives (nothing is mounted then) does not. Commands that a killed host left are waited for
  * by its lock.
  */
-static pthread_mutex_t turns = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+	pthread_once_t once;
+	pthread_mutex_t mu;
+	pthread_cond_t free;
+	bool taken;
+} turns = { .once = PTHREAD_ONCE_INIT, .mu = PTHREAD_MUTEX_INITIALIZER };
+
+static void
+init_turns(void)
+{
+	sb_cond_init(&turns.free);
+}
+
+static bool
+take_turn(sb_deadline d)
+{
+	bool ours;
+
+	(void)pthread_once(&turns.once, init_turns);
+	(void)pthread_mutex_lock(&turns.mu);
+	while (turns.taken && !sb_deadline_passed(d))
+		sb_cond_wait_until(&turns.free, &turns.mu, d);
+	ours = !turns.taken;
+	turns.taken |= ours;
+	(void)pthread_mutex_unlock(&turns.mu);
+	return ours;
+}
+
+static void
+leave_turn(void)
+{
+	(void)pthread_mutex_lock(&turns.mu);
+	turns.taken = false;
+	(void)pthread_cond_signal(&turns.free);
+	(void)pthread_mutex_unlock(&turns.mu);
+}
 
 static bool
 takes_turns(const struct sb_zfs *z, const char *verb)
@@ -138,17 +174,15 @@ run_in_turn(const struct sb_zfs *z, const char *verb, const char *const *argv,
 	struct sb_error *err)
 {
 	bool turn = takes_turns(z, verb);
-	sb_deadline d = sb_deadline_in(z->timeout_ms);
-	struct timespec until = { .tv_sec = d / 1000, .tv_nsec = d % 1000 * 1000000 };
 	int r;
 
-	if (turn && pthread_mutex_clocklock(&turns, CLOCK_MONOTONIC, &until) != 0)
+	if (turn && !take_turn(sb_deadline_in(z->timeout_ms)))
 		return sb_fail(err, SB_E_TIMEOUT,
 			"other commands did not leave zfs-fuse free within %lld ms",
 			(long long)z->timeout_ms);
 	r = sb_child_run(argv, o, NULL, 0, out, errs, NULL, sb_deadline_in(z->timeout_ms), err);
 	if (turn)
-		(void)pthread_mutex_unlock(&turns);
+		leave_turn();
 	return r;
 }
 

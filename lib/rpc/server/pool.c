@@ -6,12 +6,12 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include <base/cond.h>
 #include <base/thread.h>
 
 #define STACK_SIZE (1024 * 1024)
-#define IDLE_S 5
+#define IDLE_MS 5000
 
 struct task {
 	sb_rpc_task_fn fn;
@@ -41,7 +41,6 @@ struct sb_rpc_pool *
 sb_rpc_pool_new(unsigned max, struct sb_error *err)
 {
 	struct sb_rpc_pool *p = calloc(1, sizeof *p);
-	pthread_condattr_t attr;
 
 	if (p)
 		p->ring = calloc(max, sizeof *p->ring);
@@ -52,11 +51,8 @@ sb_rpc_pool_new(unsigned max, struct sb_error *err)
 	}
 	p->max = max;
 	(void)pthread_mutex_init(&p->mu, NULL);
-	(void)pthread_condattr_init(&attr);
-	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(&p->work, &attr);
+	sb_cond_init(&p->work);
 	(void)pthread_cond_init(&p->gone, NULL);
-	(void)pthread_condattr_destroy(&attr);
 	return p;
 }
 
@@ -64,14 +60,11 @@ sb_rpc_pool_new(unsigned max, struct sb_error *err)
 static bool
 wait_for_work(struct sb_rpc_pool *p)
 {
-	struct timespec until;
-	int r = 0;
+	sb_deadline until = sb_deadline_in(IDLE_MS);
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += IDLE_S;
 	p->idle++;
-	while (p->queued == 0 && !p->stopping && r == 0)
-		r = pthread_cond_timedwait(&p->work, &p->mu, &until);
+	while (p->queued == 0 && !p->stopping && !sb_deadline_passed(until))
+		sb_cond_wait_until(&p->work, &p->mu, until);
 	p->idle--;
 	return p->queued > 0;
 }

@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include <base/cond.h>
 
 #define BUCKETS 256
 #define WAIT_MS 20 /* how often a waiting call looks whether it was canceled */
@@ -38,7 +39,6 @@ struct sb_rpc_idem *
 sb_rpc_idem_new(size_t max_n, size_t max_bytes, int64_t ttl_ms, struct sb_error *err)
 {
 	struct sb_rpc_idem *d = calloc(1, sizeof *d);
-	pthread_condattr_t attr;
 
 	if (!d) {
 		(void)sb_fail(err, SB_E_NOMEM, "out of memory");
@@ -48,10 +48,7 @@ sb_rpc_idem_new(size_t max_n, size_t max_bytes, int64_t ttl_ms, struct sb_error 
 	d->max_bytes = max_bytes;
 	d->ttl_ms = ttl_ms;
 	(void)pthread_mutex_init(&d->mu, NULL);
-	(void)pthread_condattr_init(&attr);
-	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(&d->ended, &attr);
-	(void)pthread_condattr_destroy(&attr);
+	sb_cond_init(&d->ended);
 	return d;
 }
 
@@ -157,15 +154,7 @@ add(struct sb_rpc_idem *d, const char *session, const char *call_id, const uint8
 static void
 wait_a_little(struct sb_rpc_idem *d)
 {
-	struct timespec until;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += WAIT_MS * 1000000L;
-	if (until.tv_nsec >= 1000000000L) {
-		until.tv_nsec -= 1000000000L;
-		until.tv_sec++;
-	}
-	(void)pthread_cond_timedwait(&d->ended, &d->mu, &until);
+	sb_cond_wait_until(&d->ended, &d->mu, sb_deadline_in(WAIT_MS));
 }
 
 static int
