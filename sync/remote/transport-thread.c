@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -26,7 +27,7 @@ struct thread_transport {
 	int done_fd; /* eventfd: the agent has ended */
 	pthread_t thread;
 	bool runs;
-	int result;
+	_Atomic int result; /* once it has ended; `err` is written before */
 	struct sb_error err;
 };
 

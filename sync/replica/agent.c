@@ -354,6 +354,9 @@ ready_to_receive(struct agent *a, struct sb_error *err)
 	if (a->begin.flags & SB_BEGIN_READONLY)
 		return sb_fail(err, SB_E_PROTO,
 			"the controller changes a root it opened for reading");
+	if (!a->stage)
+		return sb_fail(err, SB_E_PROTO,
+			"the controller changes a root again that it has committed");
 	o.jobs = a->begin.jobs;
 	o.store = a->begin.flags & SB_BEGIN_SESSION ? sb_replica_store(a->rep) : NULL;
 	a->recv = sb_receive_new(a->rep, sb_steal(&a->stage), &o, err);

@@ -86,7 +86,8 @@ struct sb_receive_job {
 };
 
 struct sb_receive_pool {
-	pthread_mutex_t mu;
+	bool made; /* there is something to stop and to free; no thread changes it */
+	pthread_mutex_t mu; /* guards all below while threads run */
 	pthread_cond_t more;
 	pthread_cond_t less;
 	struct sb_receive_job *head;

@@ -241,6 +241,7 @@ sb_receive_pool_start(struct sb_receive *r, unsigned jobs, struct sb_error *err)
 	pthread_cond_init(&p->more, NULL);
 	pthread_cond_init(&p->less, NULL);
 	p->tail = &p->head;
+	p->made = true;
 	p->store = r->o.store;
 	p->max_dirs = most_dirs();
 	for (unsigned i = 0; i < jobs; i++) {
@@ -262,7 +263,7 @@ sb_receive_pool_stop(struct sb_receive *r)
 {
 	struct sb_receive_pool *p = &r->pool;
 
-	if (!p->tail)
+	if (!p->made)
 		return;
 	pthread_mutex_lock(&p->mu);
 	p->stop = true;

@@ -113,7 +113,7 @@ sb_receive_free(struct sb_receive *r)
 {
 	if (!r)
 		return;
-	if (r->pool.tail) {
+	if (r->pool.made) {
 		sb_receive_pool_stop(r);
 		for (size_t i = 0; i < DIRH_MAX; i++)
 			if (r->dirs[i])

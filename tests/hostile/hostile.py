@@ -330,6 +330,13 @@ def c_readonly(c):
     c.commit()
 
 
+def c_twice(c):
+    c.open()
+    for rows in [], [(b"new", EMPTY, MAKE)]:
+        c.plan(*rows)
+        c.commit()
+
+
 def c_bad_proof(c):
     c.open()
     c.send(PROOF, bytes(32))
@@ -422,6 +429,7 @@ CONTROLLER_LIES = {
     "nothing opened": c_raw(COMMIT, b"\0\0" + bytes(3), opened=False),
     "another version": c_version,
     "a change of a root opened for reading": c_readonly,
+    "a plan after the commit": c_twice,
     "a bad proof": c_bad_proof,
     "a flood of pings, then nonsense": c_flood,
     "rules of nonsense": lambda c: c.open(rules=b"\x07\xff\xff"),

@@ -42,7 +42,7 @@ struct sb_storage_overlay {
 	pthread_mutex_t work_mu; /* held for a round of the background work */
 	pthread_t worker;
 	bool worker_on;
-	unsigned flat_at, merge_at; /* thresholds of the compaction */
+	_Atomic unsigned flat_at, merge_at; /* thresholds of the compaction; tests change them */
 };
 
 /* A base image that was looked at. */
