@@ -32,7 +32,7 @@ struct sb_wire {
 	struct sb_buf out;
 	XXH3_state_t *out_hash;
 	uint64_t out_frames;
-	uint64_t out_bytes;
+	_Atomic uint64_t out_bytes; /* sb_wire_counts reads it without `mu` */
 	int64_t last_sent_ms;
 	int failed; /* a send failed: every later one does too */
 	struct sb_error why;
@@ -45,7 +45,7 @@ struct sb_wire {
 	size_t in_start, in_end, in_cap;
 	XXH3_state_t *in_hash;
 	uint64_t in_frames;
-	uint64_t in_bytes;
+	_Atomic uint64_t in_bytes; /* likewise */
 	_Atomic uint64_t taken; /* bytes read from the transport */
 	_Atomic bool spoke;     /* sent something since the last frame came in */
 	uint64_t turns;

@@ -3,6 +3,7 @@
 
 #include "tests/provider/fake.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ struct fake {
 	char *shared;            /* the one root of all, for a fault */
 	struct sb_strlist known; /* sandboxes prepared by this process, for a fault */
 };
+static pthread_mutex_t known_mu = PTHREAD_MUTEX_INITIALIZER; /* prepares are concurrent */
 
 bool
 fake_broken(const char *check)
@@ -138,7 +140,9 @@ fake_prepare(struct sb_provider *base, const struct sb_prepare_request *req,
 	if (r < 0)
 		return r;
 	made.state.prepared_at = time(NULL);
+	(void)pthread_mutex_lock(&known_mu);
 	sb_strlist_addf(&f->known, "%p", (void *)made.state.sandbox_id);
+	(void)pthread_mutex_unlock(&known_mu);
 	made.launcher = fake_launcher(sb_launcher_local_new(place.root, err));
 	tools = sb_toolset_near(place.root, sb_strlist_borrow(&made.state.runtime_dirs), err);
 	if (!made.launcher || !tools)

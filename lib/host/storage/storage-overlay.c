@@ -198,6 +198,9 @@ found(struct sb_storage_overlay *o, const char *id, struct sb_overlay_rec *rec,
 	(void)pthread_mutex_lock(&o->mu);
 	r = sb_storage_overlay_record(o, rec, err);
 	se = r == 0 ? sb_overlay_state_session(&o->state, id) : NULL;
+	/* From now on a list may meet it. */
+	if (se && !sb_storage_overlay_mine(se, err))
+		r = SB_E_NOMEM;
 	(void)pthread_mutex_unlock(&o->mu);
 	if (r == 0)
 		r = sb_storage_overlay_enter(o, se, p, err);
