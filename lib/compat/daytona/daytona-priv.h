@@ -57,7 +57,7 @@ struct sb_daytona {
 	struct sb_rpc_server *server;
 	struct sb_log log;
 	struct sb_records *records;
-	struct sb_alarm *keeper;
+	struct sb_alarm *_Atomic keeper; /* its own thread may be at work before it is set */
 	struct sb_access access;
 	char *ssh_gateway; /* HOST[:PORT], or NULL: there is none */
 	bool tls;

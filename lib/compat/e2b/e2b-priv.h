@@ -54,7 +54,7 @@ struct sb_e2b {
 	struct sb_rpc_server *server;
 	struct sb_log log;
 	struct sb_records *records;
-	struct sb_alarm *keeper;
+	struct sb_alarm *_Atomic keeper; /* its own thread may be at work before it is set */
 
 	pthread_mutex_t mu; /* guards all below */
 	struct sb_e2b_watcher *watchers;

@@ -207,7 +207,9 @@ start(struct sb_e2b *e, struct sb_rpc_daemon *d, const char *listen, const char 
 	if (r == 0)
 		r = sb_e2b_record_load_all(e, err);
 	if (r == 0)
-		r = (e->keeper = sb_alarm_start(sb_e2b_keeper_round, e, err)) ? 0 : SB_E_SYS;
+		e->keeper = sb_alarm_start(sb_e2b_keeper_round, e, err);
+	if (r == 0 && !e->keeper)
+		r = SB_E_SYS;
 	if (r < 0)
 		return r;
 	e->service = (struct sb_rpc_service){ .name = "e2b", .arg = e, .http = &http };
